@@ -1,0 +1,53 @@
+# Every target sets up what it needs: .venv in this folder, from constraints.txt.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-all lint docs benchmark clean
+
+help:
+	@echo "make demo       the main job on real data: a table and a picture in results/"
+	@echo "make test       the tests, slow ones left out"
+	@echo "make test-all   all tests"
+	@echo "make lint       ruff, mypy and the import contracts"
+	@echo "make docs       the documentation, in docs/_build/html"
+	@echo "make benchmark  speed as a ratio to plain matrix products"
+
+.venv/.demo: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
+	@touch $@
+
+.venv/.test: .venv/.demo
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[test,hardened]"
+	@touch $@
+
+.venv/.docs: .venv/.demo
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[docs]"
+	@touch $@
+
+setup: .venv/.test
+
+demo: .venv/.demo
+	$(BIN)/python examples/quickstart.py --out results
+
+test: .venv/.test
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "not slow"
+
+test-all: .venv/.test
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+
+lint: .venv/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+docs: .venv/.docs
+	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+
+benchmark: .venv/.test
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.run
+
+clean:
+	rm -rf .venv results docs/_build

@@ -1,0 +1,275 @@
+"""What the linear estimators share: from validated arrays to a trained head and its report."""
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+from tqdm.auto import tqdm
+
+from ._validation import (
+    check_algorithm,
+    check_auto,
+    check_budget,
+    check_choice,
+    collect_public,
+    seed_of,
+    warn_of_repeats,
+)
+from .algorithms import BY_NAME
+from .components import FullBatch
+from .components.contracts import Scene
+from .engine import Budget, Options, Plan, Run, make_plan, train
+from .linear import Loss, RowMap
+from .privacy import NoiseSource, PrivacyReport, accountant_name
+from .public import PublicData
+from .rows import InMemoryRows
+
+Array = NDArray[Any]
+
+#: Strength of the public warm start for rows of unit length, on the scale of the SUM of the
+#: public losses. From few rows per class to many, on images, text and tables, 0.1 to 0.3 is
+#: neither so weak that a few-shot fit is a bad start nor so strong that it is no start.
+_PUBLIC_L2 = 0.2
+
+#: Constant of the intercept column where no public rows tell (they give 0.3 to 0.5 on images,
+#: text and tables): uncentred rows of unit length have a common direction that serves as one.
+_INTERCEPT = 0.3
+
+_FLOAT_WARNING = "sums and noise are floating-point numbers; attacks on their low-order bits are not covered"
+_SEED_WARNING = "random_state is set: anyone who knows it can remove the noise"
+
+
+class LinearHead(BaseEstimator):  # type: ignore[misc]
+    """Base of the estimators that train a private linear head."""
+
+    # `X_pub` and `y_pub` are routed to fit by default, without set_fit_request.
+    __metadata_request__fit = {"X_pub": True, "y_pub": True}
+
+    def __init__(
+        self,
+        algorithm: Any,
+        *,
+        epsilon: Any,
+        delta: Any,
+        n_steps: Any,
+        noise_multiplier: Any,
+        learning_rate: Any,
+        l2: Any,
+        public_l2: Any,
+        fit_intercept: Any,
+        center: Any,
+        normalize: Any,
+        init: Any,
+        neighboring: Any,
+        dtype: Any,
+        random_state: Any,
+        verbose: Any,
+    ) -> None:
+        self.algorithm = algorithm
+        self.epsilon = epsilon
+        self.delta = delta
+        self.n_steps = n_steps
+        self.noise_multiplier = noise_multiplier
+        self.learning_rate = learning_rate
+        self.l2 = l2
+        self.public_l2 = public_l2
+        self.fit_intercept = fit_intercept
+        self.center = center
+        self.normalize = normalize
+        self.init = init
+        self.neighboring = neighboring
+        self.dtype = dtype
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def set_params(self, **params: Any) -> "LinearHead":
+        """Set parameters; ``algorithm__<name>`` reaches into an algorithm object.
+
+        Raises
+        ------
+        ValueError
+            For an unknown parameter, and for ``algorithm__<name>`` where ``algorithm`` is a
+            name: a string has no parameters.
+        """
+        nested = [name for name in params if name.startswith("algorithm__")]
+        algorithm = params.get("algorithm", self.algorithm)
+        if nested and isinstance(algorithm, str):
+            kind = BY_NAME[algorithm].__name__ if algorithm in BY_NAME else "AdaMix"
+            raise ValueError(
+                f"{nested[0]} needs an algorithm object and algorithm={algorithm!r} is a name; "
+                f"pass algorithm=skmixdp.algorithms.{kind}()."
+            )
+        super().set_params(**params)
+        return self
+
+    # -- fitting ---------------------------------------------------------------------------
+
+    def _check_parameters(self) -> Budget:
+        """Check every parameter that needs no data."""
+        budget = check_budget(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            n_steps=self.n_steps,
+            noise_multiplier=self.noise_multiplier,
+            neighboring=self.neighboring,
+        )
+        check_algorithm(self.algorithm)
+        check_auto("learning_rate", self.learning_rate, zero=False)
+        check_auto("l2", self.l2, zero=True)
+        check_auto("public_l2", self.public_l2, zero=False)
+        check_choice("dtype", self.dtype, ("float32", "float64"))
+        for name in ("fit_intercept", "center", "normalize"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise ValueError(f"{name}={getattr(self, name)!r} must be True or False.")
+        if isinstance(self.init, str):
+            check_choice("init", self.init, ("public", "zeros"))
+        seed_of(self.random_state if not isinstance(self.random_state, np.random.RandomState) else 0)
+        return budget
+
+    def _check_rows(self, X: Any, y: Any, X_pub: Any, y_pub: Any) -> tuple[Array, Array, Any]:
+        """Check private and public rows; the labels are not encoded yet."""
+        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        names = getattr(self, "feature_names_in_", None)
+        public = collect_public(X_pub, y_pub, names, X.shape[1])
+        warn_of_repeats(X)
+        if self.delta >= 1 / len(X):
+            warnings.warn(
+                f"delta={self.delta:g} is not below 1/n = {1 / len(X):g}, so the guarantee allows a "
+                "row to be published outright with that probability; use a smaller delta.",
+                UserWarning,
+                stacklevel=3,
+            )
+        return X, y, public
+
+    def _fit_head(
+        self,
+        budget: Budget,
+        loss: Loss,
+        X: Array,
+        y: Array,
+        public: tuple[Array, Array] | None,
+        treated_as_public: tuple[str, ...],
+    ) -> None:
+        """Train the head on validated rows with encoded labels, and report."""
+        n_rows, n_features = X.shape
+        X_pub, y_pub = public if public is not None else (X[:0], y[:0])
+        self._row_map = self._make_row_map(X_pub)
+        data = PublicData(self._row_map(X_pub, np.float64), y_pub, loss)
+        sampling = FullBatch()
+        scene = Scene(
+            view=data.view(self._start(data)),
+            mu=budget.mu,
+            n_private=n_rows,
+            batch_size=sampling.rate(n_rows) * n_rows,
+            row_norm_bound=self._row_norm_bound(),
+        )
+        self._check_scale(scene)
+        dtype = np.dtype(self.dtype)
+        recipe = check_algorithm(self.algorithm).recipe(
+            scene, Options(learning_rate=self.learning_rate, l2=self.l2, sampling=sampling)
+        )
+        plan = make_plan(budget, recipe, scene, dtype)
+        rows = InMemoryRows(self._row_map(X, dtype), y)
+        noise = NoiseSource(seed_of(self.random_state))
+        with tqdm(total=plan.n_steps, desc=type(self).__name__, disable=not self.verbose) as bar:
+            run = Run(recipe, plan, scene, noise, dtype, callback=lambda t, W: bar.update())
+            (W,) = train([run], rows)
+        self.coef_, self.intercept_ = self._row_map.split(W, n_features)
+        self.n_iter_ = plan.n_steps
+        self.privacy_ = self._report(budget, plan, noise, n_rows, data.n_rows, treated_as_public)
+
+    def _make_row_map(self, X_pub: Array) -> RowMap:
+        """The row map, from parameters and public rows."""
+        mean = X_pub.mean(axis=0, dtype=np.float64) if self.center and len(X_pub) else None
+        value = None
+        if self.fit_intercept:
+            # The intercept column is as stiff as the strongest direction of the public rows:
+            # a larger constant would ask for more steps, a smaller one would learn too slowly.
+            bare = RowMap(mean, self.normalize, None)(X_pub, np.float64)
+            moment = np.linalg.norm(bare, ord=2) / math.sqrt(len(bare)) if len(bare) else 0.0
+            value = float(moment) or _INTERCEPT
+        return RowMap(mean, self.normalize, value)
+
+    def _row_norm_bound(self) -> float:
+        if not self.normalize:
+            return math.inf
+        # Rounding the unit rows to float32 may lengthen them a little.
+        return math.hypot(1.0, self._row_map.intercept_value or 0.0) * (1 + 1e-6)
+
+    def _start(self, data: PublicData) -> Array:
+        """The head before the first step, (k, d_in)."""
+        shape = (data.loss.n_outputs, data.X.shape[1])
+        if not isinstance(self.init, str):
+            return self._start_from_array(shape)
+        if self.init == "zeros" or data.n_rows == 0:
+            return np.zeros(shape)
+        if self.public_l2 == "auto":
+            return data.fit(_PUBLIC_L2 * max(float(np.mean(data.norms**2)), 1e-12))
+        return data.fit(self.public_l2 * data.n_rows)
+
+    def _start_from_array(self, shape: tuple[int, int]) -> Array:
+        """A start from coefficients, with or without the intercepts in a last column."""
+        given = np.asarray(self.init, dtype=np.float64)
+        value = self._row_map.intercept_value
+        bare = (shape[0], shape[1] - (value is not None))
+        if given.shape not in (shape, bare) or not np.all(np.isfinite(given)):
+            raise ValueError(
+                f"init of shape {given.shape} must be a finite array of shape {bare}, or of shape "
+                f"{(bare[0], bare[1] + 1)} with the intercepts in the last column."
+            )
+        start = np.zeros(shape)
+        start[:, : given.shape[1]] = given
+        if value is not None:
+            start[:, -1] /= value
+        return start
+
+    def _check_scale(self, scene: Scene) -> None:
+        """A learning rate can only be derived for rows of a known scale."""
+        if self.learning_rate == "auto" and not math.isfinite(scene.largest_second_moment):
+            raise ValueError(
+                "learning_rate='auto' needs rows of a known scale; pass normalize=True, public "
+                "rows, or a learning_rate."
+            )
+
+    def _report(
+        self,
+        budget: Budget,
+        plan: Plan,
+        noise: NoiseSource,
+        n_private: int,
+        n_public: int,
+        treated_as_public: tuple[str, ...],
+    ) -> PrivacyReport:
+        caveats = [_FLOAT_WARNING]
+        if not noise.secure:
+            caveats.insert(0, _SEED_WARNING)
+        if self.delta >= 1 / n_private:
+            caveats.append("delta is not below 1/n")
+        return PrivacyReport(
+            epsilon=plan.epsilon,
+            delta=float(budget.delta),
+            mu=plan.event.mu(budget.neighboring),
+            noise_multiplier=plan.noise_multiplier,
+            n_steps=plan.n_steps,
+            sampling_rate=plan.event.sampling_rate,
+            neighboring=budget.neighboring,
+            accountant=accountant_name(plan.event),
+            n_private=n_private,
+            n_public=n_public,
+            treated_as_public=treated_as_public,
+            noise="cryptographic" if noise.secure else "seeded",
+            warnings=tuple(caveats),
+        )
+
+    # -- predicting ------------------------------------------------------------------------
+
+    def _outputs(self, X: Any) -> Array:
+        """Outputs (n, k) of the fitted head."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        rows = self._row_map(X, np.float64)[:, : self.n_features_in_]
+        return np.asarray(rows @ self.coef_.T + self.intercept_)

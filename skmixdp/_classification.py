@@ -1,0 +1,264 @@
+"""The classifier."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, softmax
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+
+from ._base import LinearHead
+from ._validation import encode_labels
+from .exceptions import PrivacyLeakWarning
+from .linear import classification_loss
+
+Array = NDArray[Any]
+
+
+class MixedDPLogisticRegression(ClassifierMixin, LinearHead):  # type: ignore[misc]
+    """Logistic regression, differentially private in its private rows.
+
+    ``X, y`` are the private rows; a few labelled public rows ``X_pub, y_pub`` make it a great
+    deal more accurate. The objective is the mean cross-entropy of all rows (softmax for three
+    or more classes, one output for two) on rows centred by the public mean and scaled to unit
+    length.
+
+    Parameters
+    ----------
+    algorithm : {"adamix", "noisy-gd"} or object, default="adamix"
+        A name with its defaults, or an object from :mod:`skmixdp.algorithms`.
+    epsilon : float or None, default=1.0
+        Privacy budget of one fit. None spends what ``noise_multiplier`` and ``n_steps`` cost.
+    delta : float, default=1e-5
+        The guarantee's delta, well below 1/n.
+    n_steps : int or None, default=None
+        Number of steps; None leaves it to the algorithm's rule.
+    noise_multiplier : float or None, default=None
+        Noise standard deviation over sensitivity. With ``epsilon``, it sets the number of
+        steps (rounded down; the remainder of the budget then lowers the noise).
+    learning_rate : float or "auto", default="auto"
+        Step size for the mean objective; ``"auto"`` follows from public quantities.
+    l2 : float or "auto", default="auto"
+        Strength of ``l2 / 2 |W - center|^2`` in the mean objective; ``"auto"`` is 0 except
+        for the algorithms' theoretical variants.
+    public_l2 : float or "auto", default="auto"
+        Strength of the public warm start's L2 penalty, in the mean public objective;
+        ``"auto"`` is 0.2 / n_pub for rows of unit length.
+    classes : array-like or None, default=None
+        All class labels. None takes those of ``y_pub``; without public rows they are read
+        from ``y``, which the guarantee does not cover, with a PrivacyLeakWarning.
+    fit_intercept : bool, default=True
+        Whether to add a constant column after centring and scaling.
+    center : bool, default=True
+        Subtract the mean of the public rows (nothing without public rows).
+    normalize : bool, default=True
+        Divide each row by its L2 norm.
+    init : {"public", "zeros"} or array of shape (k, n_features) or (k, n_features + 1)
+        Start: the public fit (zeros without public rows), zeros, or given coefficients with
+        or without intercepts. k is the number of classes, or 1 for two.
+    neighboring : {"add_or_remove_one", "replace_one"}, default="add_or_remove_one"
+        Which data sets count as neighbours. The number of private rows is public in both.
+    dtype : {"float32", "float64"}, default="float32"
+        Precision of the products with private rows.
+    random_state : None, int or RandomState, default=None
+        None draws noise from a cryptographic generator keyed by the operating system. A seed
+        makes the run reproducible and NOT private, and the report says so.
+    verbose : int, default=0
+        Whether to show a progress bar.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+        Sorted class labels.
+    coef_ : array of shape (k, n_features)
+        Coefficients, acting on the centred and scaled row.
+    intercept_ : array of shape (k,)
+        Intercepts.
+    privacy_ : PrivacyReport
+        What the fit guarantees, and under which assumptions.
+    n_iter_ : int
+        Number of steps taken.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : array of str
+        Names of the features, if X was a data frame with string columns.
+
+    Notes
+    -----
+    *Guarantee*: the fitted head is (epsilon, delta)-differentially private in the rows of
+    ``X, y``, by exact accounting of full-batch Gaussian releases. Public rows, the number of
+    private rows, that validation passed, and what ``privacy_`` lists besides are not
+    protected. Predictions and scores computed on private rows are releases of their own.
+
+    References
+    ----------
+    Golatkar et al. 2022, "Mixed Differential Privacy in Computer Vision" (AdaMix).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from skmixdp import MixedDPLogisticRegression
+    >>> X, y = load_digits(return_X_y=True)
+    >>> clf = MixedDPLogisticRegression(epsilon=1.0)
+    >>> clf = clf.fit(X[100:1400], y[100:1400], X_pub=X[:100], y_pub=y[:100])
+    >>> clf.privacy_.n_private, clf.privacy_.n_public
+    (1300, 100)
+    >>> bool(clf.score(X[1400:], y[1400:]) > 0.8)
+    True
+    """
+
+    def __init__(
+        self,
+        algorithm: Any = "adamix",
+        *,
+        epsilon: float | None = 1.0,
+        delta: float = 1e-5,
+        n_steps: int | None = None,
+        noise_multiplier: float | None = None,
+        learning_rate: Any = "auto",
+        l2: Any = "auto",
+        public_l2: Any = "auto",
+        classes: Any = None,
+        fit_intercept: bool = True,
+        center: bool = True,
+        normalize: bool = True,
+        init: Any = "public",
+        neighboring: str = "add_or_remove_one",
+        dtype: str = "float32",
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            algorithm,
+            epsilon=epsilon,
+            delta=delta,
+            n_steps=n_steps,
+            noise_multiplier=noise_multiplier,
+            learning_rate=learning_rate,
+            l2=l2,
+            public_l2=public_l2,
+            fit_intercept=fit_intercept,
+            center=center,
+            normalize=normalize,
+            init=init,
+            neighboring=neighboring,
+            dtype=dtype,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.classes = classes
+
+    def fit(
+        self, X: Any, y: Any, X_pub: Any = None, y_pub: Any = None, **unsupported: Any
+    ) -> "MixedDPLogisticRegression":
+        """Train the head.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            PRIVATE rows.
+        y : array-like of shape (n_samples,)
+            Labels of the private rows.
+        X_pub : array-like of shape (n_pub, n_features), tuple of such, or None
+            Public rows: one array, or a tuple of several sources.
+        y_pub : array-like of shape (n_pub,), tuple of such, or None
+            Labels of the public rows.
+
+        Returns
+        -------
+        self : MixedDPLogisticRegression
+            Fitted estimator.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For bad input, before any noise is drawn.
+        """
+        if unsupported:
+            raise TypeError(
+                f"fit does not take {', '.join(sorted(unsupported))}; weighting private rows would "
+                "change the sensitivity, so repeat or drop public rows instead."
+            )
+        budget = self._check_parameters()
+        X, y, public = self._check_rows(X, y, X_pub, y_pub)
+        check_classification_targets(y)
+        self.classes_, origin = self._find_classes(y, None if public is None else public[1])
+        y = encode_labels(y, self.classes_, "y")
+        if public is not None:
+            public = public[0], encode_labels(public[1], self.classes_, "y_pub")
+            self._warn_of_empty_classes(public[1])
+        treated_as_public = (
+            "the number of private rows",
+            "that their shapes, finiteness, repeats and labels passed validation",
+            f"the classes ({origin})",
+        )
+        self._fit_head(budget, classification_loss(len(self.classes_)), X, y, public, treated_as_public)
+        return self
+
+    def _find_classes(self, y: Array, y_pub: Array | None) -> tuple[Array, str]:
+        """Sorted classes and, for the report, where they came from."""
+        if self.classes is not None:
+            classes, origin = np.unique(np.asarray(self.classes)), "declared"
+        elif y_pub is not None:
+            check_classification_targets(y_pub)
+            classes, origin = np.unique(y_pub), "those of the public labels"
+        else:
+            classes, origin = np.unique(y), "READ FROM THE PRIVATE LABELS"
+            warnings.warn(
+                "classes were read from the private labels y, which the guarantee does not cover; "
+                "pass classes=[...] or public rows.",
+                PrivacyLeakWarning,
+                stacklevel=3,
+            )
+        if len(classes) < 2:
+            raise ValueError(
+                f"{type(self).__name__} needs at least two classes and classes holds {len(classes)} "
+                f"class: {classes.tolist()}; name all of them in classes."
+            )
+        return classes, origin
+
+    def _warn_of_empty_classes(self, y_pub: Array) -> None:
+        counts = np.bincount(y_pub, minlength=len(self.classes_))
+        if np.any(counts == 0):
+            empty = self.classes_[counts == 0].tolist()
+            warnings.warn(
+                f"no public row has a label in {empty}; their part of the head starts from the other "
+                "classes' rows alone, so add a public row of each class if you can.",
+                UserWarning,
+                stacklevel=3,
+            )
+
+    def decision_function(self, X: Any) -> Array:
+        """Logits.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes), or (n_samples,) for two classes
+            Two classes have one logit, that of ``classes_[1]``.
+        """
+        outputs = self._outputs(X)
+        return outputs[:, 0] if len(self.classes_) == 2 else outputs
+
+    def predict_proba(self, X: Any) -> Array:
+        """Class probabilities, shape (n_samples, n_classes), of rows (n_samples, n_features)."""
+        logits = self.decision_function(X)
+        if logits.ndim == 1:
+            return np.column_stack([expit(-logits), expit(logits)])
+        return np.asarray(softmax(logits, axis=1))
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Logarithm of :meth:`predict_proba`."""
+        return np.log(self.predict_proba(X))
+
+    def predict(self, X: Any) -> Array:
+        """Most likely class of each row, shape (n_samples,)."""
+        logits = self.decision_function(X)
+        best = (logits > 0).astype(int) if logits.ndim == 1 else logits.argmax(axis=1)
+        return np.asarray(self.classes_[best])

@@ -1,0 +1,176 @@
+"""Checks of what a user passes in, each ending in one sentence that names the mend."""
+
+import math
+import warnings
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
+
+from .algorithms import BY_NAME, Algorithm
+from .engine import Budget
+from .privacy import Neighboring
+
+Array = NDArray[Any]
+
+#: Share of distinct rows below which repeated private rows are reported: a bootstrap of a set
+#: keeps 63% of it.
+_DISTINCT_SHARE = 0.75
+
+
+def check_budget(
+    *,
+    epsilon: Any,
+    delta: Any,
+    n_steps: Any,
+    noise_multiplier: Any,
+    neighboring: Neighboring,
+) -> Budget:
+    """The budget that an estimator's parameters describe."""
+    for name, value in (("epsilon", epsilon), ("noise_multiplier", noise_multiplier)):
+        if value is not None and not (_is_number(value) and 0 < value < math.inf):
+            raise ValueError(f"{name}={value!r} must be a positive finite number or None.")
+    if not (_is_number(delta) and 0 < delta < 1):
+        raise ValueError(f"delta={delta!r} must lie strictly between 0 and 1; 1e-5 is usual.")
+    if n_steps is not None and not (_is_whole(n_steps) and n_steps >= 1):
+        raise ValueError(f"n_steps={n_steps!r} must be a whole number of at least 1, or None.")
+    check_choice("neighboring", neighboring, ("add_or_remove_one", "replace_one"))
+    if epsilon is not None and n_steps is not None and noise_multiplier is not None:
+        raise ValueError(
+            f"epsilon={epsilon!r}, noise_multiplier={noise_multiplier!r} and n_steps={n_steps!r} "
+            "cannot all be given, since two of them determine the third; pass epsilon=None to "
+            "fix the other two."
+        )
+    if epsilon is None and (n_steps is None or noise_multiplier is None):
+        raise ValueError(
+            f"epsilon=None needs both noise_multiplier (now {noise_multiplier!r}) and n_steps "
+            f"(now {n_steps!r}); give them, or an epsilon."
+        )
+    return Budget(epsilon, delta, n_steps, noise_multiplier, neighboring)
+
+
+def check_algorithm(algorithm: Any) -> Algorithm:
+    """An algorithm object; a name stands for its defaults."""
+    if isinstance(algorithm, Algorithm):
+        return algorithm
+    if isinstance(algorithm, str) and algorithm in BY_NAME:
+        return BY_NAME[algorithm]()
+    raise ValueError(
+        f"algorithm={algorithm!r} must be one of {', '.join(map(repr, BY_NAME))} or an object "
+        "from skmixdp.algorithms."
+    )
+
+
+def check_choice(name: str, value: Any, choices: Sequence[Any]) -> None:
+    """A parameter that is one of ``choices``."""
+    if not any(value is choice or (isinstance(value, str) and value == choice) for choice in choices):
+        raise ValueError(f"{name}={value!r} must be one of {', '.join(map(repr, choices))}.")
+
+
+def check_auto(name: str, value: Any, *, zero: bool) -> None:
+    """A parameter that is ``"auto"`` or a positive number; ``zero`` admits 0."""
+    if isinstance(value, str) and value == "auto":
+        return
+    if not _is_number(value) or not (0 < value < math.inf or (zero and value == 0)):
+        raise ValueError(
+            f"{name}={value!r} must be 'auto' or a {'non-negative' if zero else 'positive'} number."
+        )
+
+
+def seed_of(random_state: Any) -> int | None:
+    """The seed that a ``random_state`` stands for; None for secure noise."""
+    if random_state is None:
+        return None
+    if _is_whole(random_state) and random_state >= 0:
+        return int(random_state)
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    raise ValueError(
+        f"random_state={random_state!r} must be None for private noise, or a non-negative whole "
+        "number or numpy RandomState for a reproducible run that is NOT private."
+    )
+
+
+def collect_public(X: Any, y: Any, names: Any, n_features: int) -> tuple[Array, Array] | None:
+    """Public rows and labels from one array each, or from tuples of several sources."""
+    if X is None and y is None:
+        return None
+    if X is None or y is None:
+        missing, given = ("X_pub", "y_pub") if X is None else ("y_pub", "X_pub")
+        raise ValueError(f"{given} was given without {missing}; public rows need both.")
+    sources = X if isinstance(X, tuple) else (X,)
+    labels = y if isinstance(y, tuple) else (y,)
+    if len(sources) != len(labels):
+        raise ValueError(
+            f"X_pub has {len(sources)} sources and y_pub {len(labels)}; pass as many label "
+            "arrays as row arrays."
+        )
+    if not sources:
+        raise ValueError("X_pub=() holds no source; pass None where there are no public rows.")
+    rows, targets = [], []
+    for source, label in zip(sources, labels, strict=True):
+        _check_names(source, names)
+        part = check_array(source, dtype=[np.float64, np.float32], input_name="X_pub", estimator="X_pub")
+        if part.shape[1] != n_features:
+            raise ValueError(
+                f"X_pub has {part.shape[1]} features and X has {n_features}; pass public rows "
+                "through the same feature extraction as the private ones."
+            )
+        target = column_or_1d(label, warn=True)
+        check_consistent_length(part, target)
+        rows.append(part)
+        targets.append(target)
+    return np.concatenate(rows), np.concatenate(targets)
+
+
+def _check_names(source: Any, names: Any) -> None:
+    """Columns of a public data frame must be those of the private one."""
+    columns = getattr(source, "columns", None)
+    if names is not None and columns is not None and list(columns) != list(names):
+        raise ValueError(
+            f"X_pub has the columns {_short(columns)} and X has {_short(names)}; pass the same "
+            "columns in the same order."
+        )
+
+
+def encode_labels(y: Array, classes: Array, name: str) -> NDArray[np.intp]:
+    """Index of each label in the sorted ``classes``."""
+    try:
+        index = np.searchsorted(classes, y).clip(max=len(classes) - 1)
+        unknown = classes[index] != y
+    except TypeError:
+        unknown = np.array([label not in set(classes.tolist()) for label in y.tolist()])
+    if np.any(unknown):
+        raise ValueError(
+            f"{name} holds the label {y[np.argmax(unknown)]!r}, which is not one of the classes "
+            f"{_short(classes)}; name every class in classes."
+        )
+    return np.asarray(index)
+
+
+def warn_of_repeats(X: Array) -> None:
+    """Warn where private rows repeat as bootstrap makes them repeat."""
+    distinct = len({hash(row.tobytes()) for row in np.ascontiguousarray(X)})
+    if distinct < _DISTINCT_SHARE * len(X):
+        warnings.warn(
+            f"only {distinct} of {len(X)} private rows are distinct; the guarantee is per row, so "
+            "someone who appears in several rows is protected less. Do not bootstrap private rows.",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+def _short(values: Any, limit: int = 8) -> str:
+    shown = ", ".join(repr(value) for value in np.asarray(values).tolist()[:limit])
+    return f"[{shown}{', ...' if len(values) > limit else ''}]"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, (bool, np.bool_))

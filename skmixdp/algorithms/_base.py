@@ -1,0 +1,92 @@
+"""What an algorithm is to the estimators."""
+
+import math
+from abc import ABC, abstractmethod
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from ..components import SGD, BalancedSteps, SampleWeight
+from ..components.contracts import Query, Scene
+from ..engine import Options, Recipe
+
+
+class Algorithm(BaseEstimator, ABC):  # type: ignore[misc]
+    """A holder of parameters that turns public facts into a recipe.
+
+    Parameters behave as those of a scikit-learn estimator: nothing is checked before
+    :meth:`recipe`, ``set_params`` and ``clone`` work, and in a grid they are addressed as
+    ``algorithm__<name>``.
+    """
+
+    @abstractmethod
+    def recipe(self, scene: Scene, options: Options) -> Recipe:
+        """The pieces of this algorithm for one fit.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is outside its range or cannot work with this loss or these rows.
+        """
+
+
+def descent(scene: Scene, options: Options, query: Query, *, momentum: float, anchored: bool) -> Recipe:
+    """Gradient descent with balanced steps: what most algorithms vary in one piece or two.
+
+    Parameters
+    ----------
+    scene, options : Scene, Options
+        Public facts and the user's choices.
+    query : Query
+        What is asked of private rows.
+    momentum : float
+        Momentum of the update.
+    anchored : bool
+        Whether the regulariser is centred at the start rather than at zero.
+    """
+    l2 = 0.0 if options.l2 == "auto" else options.l2
+    start = scene.view.W
+    return Recipe(
+        sampling=options.sampling,
+        query=query,
+        weighting=SampleWeight(),
+        steps=BalancedSteps(options.learning_rate, momentum, l2),
+        update=SGD(momentum),
+        l2=l2,
+        anchor=start if anchored else np.zeros_like(start),
+    )
+
+
+def check_real(
+    owner: object, name: str, low: float, high: float = math.inf, *, closed: bool = False
+) -> float:
+    """A real parameter of ``owner`` within ``(low, high)``; ``closed`` admits ``low``."""
+    value = getattr(owner, name)
+    fits = isinstance(value, Real) and not isinstance(value, bool)
+    if not fits or not (low < value < high or (closed and value == low)):
+        where = f"{'at least' if closed else 'above'} {low:g}" + (
+            "" if high == math.inf else f" and below {high:g}"
+        )
+        raise ValueError(f"{name}={value!r} of {type(owner).__name__} must be a number {where}.")
+    return float(value)
+
+
+def check_whole(owner: object, name: str, low: int) -> int:
+    """A whole-number parameter of ``owner`` of at least ``low``."""
+    value = getattr(owner, name)
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < low:
+        raise ValueError(
+            f"{name}={value!r} of {type(owner).__name__} must be a whole number of at least {low}."
+        )
+    return int(value)
+
+
+def check_choice(owner: object, name: str, choices: tuple[str, ...]) -> str:
+    """A parameter of ``owner`` that is one of ``choices``."""
+    value = getattr(owner, name)
+    if value not in choices:
+        raise ValueError(
+            f"{name}={value!r} of {type(owner).__name__} must be one of {', '.join(map(repr, choices))}."
+        )
+    return str(value)

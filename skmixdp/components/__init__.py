@@ -1,0 +1,26 @@
+"""Swappable pieces of an algorithm, one family a file; ``contracts`` is what they agree on."""
+
+from .clipping import L2Clip, LipschitzClip, PublicQuantileClip
+from .queries import GradientQuery
+from .sampling import FullBatch
+from .steps import BalancedSteps, DecayingSteps
+from .subspaces import FullSpace, PublicSubspace
+from .updates import SGD, BallProjection, PolynomialAverage, project_on_ball
+from .weighting import SampleWeight
+
+__all__ = [
+    "SGD",
+    "BalancedSteps",
+    "BallProjection",
+    "DecayingSteps",
+    "FullBatch",
+    "FullSpace",
+    "GradientQuery",
+    "L2Clip",
+    "LipschitzClip",
+    "PolynomialAverage",
+    "PublicQuantileClip",
+    "PublicSubspace",
+    "SampleWeight",
+    "project_on_ball",
+]

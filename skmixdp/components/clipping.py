@@ -1,0 +1,78 @@
+"""Clipping: factors that bound what one row's gradient can contribute.
+
+A rule is fixed once per step from public values, then weighs the gradients by their norms.
+Each states the sensitivity that it guarantees in the dtype in which the products run.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..public import PublicView
+
+FloatArray = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True)
+class L2Clip:
+    """Scale gradients longer than ``threshold`` down to it. Also its own clipper.
+
+    A row whose norm is not finite gets factor 0.
+
+    *Guarantee*: a weighted gradient ``c_i r_i x_i^T`` has norm at most ``threshold`` times
+    ``1 + 4 eps``: norms and factors are computed in float64, then the factor and its product
+    with the residuals are each rounded once to the dtype of precision ``eps``.
+
+    Source: AdaMix, Algorithm 1; Abadi et al. 2016.
+    """
+
+    threshold: float
+
+    def at(self, view: PublicView) -> "L2Clip":
+        return self
+
+    def weights(self, norms: FloatArray) -> FloatArray:
+        factors = self.threshold / np.maximum(norms, self.threshold)
+        return np.where(np.isfinite(norms), factors, 0.0)
+
+    def sensitivity(self, dtype: np.dtype[Any]) -> float:
+        return self.threshold * (1 + 4 * float(np.finfo(dtype).eps))
+
+
+@dataclass(frozen=True)
+class PublicQuantileClip:
+    """L2 clipping at a quantile of the public rows' gradient norms at the current head.
+
+    ``floor`` keeps the threshold away from zero, to which a start that fits the public rows
+    drives their gradients; it is the threshold where there are no public rows.
+
+    *Guarantee*: that of :class:`L2Clip`; the threshold depends on public rows and released
+    heads only.
+
+    Source: AdaMix, section 3.2, "Adaptive threshold".
+    """
+
+    quantile: float
+    floor: float
+
+    def at(self, view: PublicView) -> L2Clip:
+        if view.n_rows == 0:
+            return L2Clip(self.floor)
+        return L2Clip(max(self.floor, float(np.quantile(view.gradient_norms, self.quantile))))
+
+
+@dataclass(frozen=True)
+class LipschitzClip:
+    """L2 clipping at the loss's own bound on gradients of rows of known length: never active.
+
+    *Guarantee*: that of :class:`L2Clip`, which still holds should a row be longer.
+
+    Source: AdaMix, Algorithm 3 (no clipping: the loss is L-Lipschitz).
+    """
+
+    row_norm_bound: float
+
+    def at(self, view: PublicView) -> L2Clip:
+        return L2Clip(view.data.loss.lipschitz * self.row_norm_bound)

@@ -1,0 +1,261 @@
+"""What the pieces of an algorithm hand to each other.
+
+Every algorithm is the same loop: sample, query, clip, release, assemble, weight, update. One
+file per family holds interchangeable pieces; this file holds what they agree on. Shapes: ``W``,
+gradients and directions are (k, d_in). Only the release sees private sums; what a query gets
+back is already noisy, and everything else is public.
+"""
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..linear import Loss
+from ..privacy import NoiseSource
+from ..public import PublicView
+from ..rows import Contribute, Sums
+
+FloatArray = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One array of a question's answer, and what one row can do to it.
+
+    Attributes
+    ----------
+    sensitivity : float
+        Guaranteed bound on the L2 norm of one row's contribution to the array.
+    share : float
+        Fraction of the step's privacy that the array takes. The shares of a step sum to at
+        most 1, and the noise has standard deviation
+        ``noise_multiplier * sensitivity / sqrt(share)``, so that the step as a whole is one
+        Gaussian release of that multiplier.
+    """
+
+    sensitivity: float
+    share: float = 1.0
+
+
+def present_sums(sums: Sums) -> tuple[FloatArray, ...]:
+    """The sums that a question asked for, as they are."""
+    return tuple(part for part in sums if part is not None)
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a query asks of the private rows in one round.
+
+    Attributes
+    ----------
+    points : array of shape (m, d_in)
+        Directions whose products with the rows are needed.
+    contribute : callable
+        ``(Z, block) -> (C, S)``: weighted residuals and statistics of each row.
+    parts : tuple of Part
+        One for each array that ``assemble`` returns.
+    assemble : callable
+        LINEAR map from the sums to the arrays to be released; it runs before the noise is
+        added, so it must not depend on private rows in any other way.
+    """
+
+    points: FloatArray
+    contribute: Contribute
+    parts: tuple[Part, ...]
+    assemble: Callable[[Sums], tuple[FloatArray, ...]] = present_sums
+
+
+@dataclass(frozen=True)
+class Scene:
+    """The public facts of a fit, known before the first step.
+
+    Attributes
+    ----------
+    view : PublicView
+        The public rows at the start; ``view.W`` is the start itself.
+    mu : float
+        Full-batch Gaussian-DP budget of the fit, per zeroed-out row.
+    n_private : int
+        Number of private rows, treated as public.
+    batch_size : float
+        Expected number of private rows in a step.
+    row_norm_bound : float
+        Bound on the L2 norm of any private row; infinite where none is known.
+    """
+
+    view: PublicView
+    mu: float
+    n_private: int
+    batch_size: float
+    row_norm_bound: float
+
+    @property
+    def loss(self) -> Loss:
+        """The loss of the head."""
+        return self.view.data.loss
+
+    @cached_property
+    def curvature(self) -> float:
+        """Estimate of the mean loss's largest Hessian eigenvalue, from public facts only."""
+        return self.loss.curvature * self.largest_second_moment
+
+    @cached_property
+    def largest_second_moment(self) -> float:
+        """Largest eigenvalue of the rows' second moment: public rows', else its bound."""
+        X = self.view.data.X
+        if len(X):
+            return float(np.linalg.norm(X, ord=2) ** 2 / len(X))
+        return self.row_norm_bound**2
+
+
+@dataclass
+class StepContext:
+    """What the pieces may know in step ``t``: released or public, all of it.
+
+    Attributes
+    ----------
+    t, n_steps : int
+        This step, from 1, and the last.
+    view : PublicView
+        The public rows at the current head.
+    batch_size : float
+        Expected private batch: the divisor of private sums.
+    public_weight : float
+        Weight ``a`` of the public mean gradient; the private one has ``1 - a``.
+    step_size : float
+        Learning rate of this step, for the mean objective.
+    l2 : float
+        Strength of ``l2 / 2 |W - anchor|^2`` in the mean objective.
+    anchor : array of shape (k, d_in)
+        Centre of the regulariser.
+    dtype : dtype
+        In which the private products are computed.
+    noise : NoiseSource
+        Random source of the fit.
+    released : list of Part
+        What has been released in this step so far.
+    """
+
+    t: int
+    n_steps: int
+    view: PublicView
+    batch_size: float
+    public_weight: float
+    step_size: float
+    l2: float
+    anchor: FloatArray
+    dtype: np.dtype[Any]
+    noise: NoiseSource
+    released: list[Part] = field(default_factory=list)
+
+    @property
+    def W(self) -> FloatArray:
+        """The current head, (k, d_in)."""
+        return self.view.W
+
+    @property
+    def loss(self) -> Loss:
+        """The loss of the head."""
+        return self.view.data.loss
+
+    def direction(self, private_mean: FloatArray) -> FloatArray:
+        """Mix a private mean gradient with the public one, and add the regulariser's."""
+        a = self.public_weight
+        return a * self.view.gradient + (1 - a) * private_mean + self.l2 * (self.W - self.anchor)
+
+
+Rounds = Generator[Question, tuple[FloatArray, ...], FloatArray]
+
+
+class Query(Protocol):
+    """What is asked in a step and how the answers become a direction."""
+
+    def sensitivity(self, view: PublicView, dtype: np.dtype[Any]) -> float:
+        """Sensitivity of the gradient's sum at a head, for rules that balance the noise."""
+
+    def step(self, ctx: StepContext) -> Rounds:
+        """Yield questions, receive their noisy arrays, return the direction (k, d_in)."""
+
+
+class Clip(Protocol):
+    """A clipping rule with its public values fixed for one step."""
+
+    def weights(self, norms: FloatArray) -> FloatArray:
+        """Factor of each row's gradient, given the gradients' norms (n,)."""
+
+    def sensitivity(self, dtype: np.dtype[Any]) -> float:
+        """Guaranteed bound on the norm of a weighted gradient computed in ``dtype``."""
+
+
+class Clipper(Protocol):
+    """A clipping rule."""
+
+    def at(self, view: PublicView) -> Clip:
+        """Fix the rule's public values at the current head."""
+
+
+class Space(Protocol):
+    """A subspace fixed for one step."""
+
+    @property
+    def gain(self) -> float:
+        """Largest factor by which ``encode`` can lengthen a gradient."""
+
+    def encode(self, gradient: FloatArray) -> FloatArray:
+        """Coordinates to be released of a (k, d_in) sum of gradients; linear."""
+
+    def decode(self, released: FloatArray) -> FloatArray:
+        """The (k, d_in) gradient of released coordinates."""
+
+
+class Subspace(Protocol):
+    """A rule for the subspace in which sums are released."""
+
+    def at(self, view: PublicView) -> Space:
+        """Fix the subspace at the current head."""
+
+
+class Sampling(Protocol):
+    """Which private rows take part in a step."""
+
+    def rate(self, n_private: int) -> float:
+        """Probability with which a row takes part."""
+
+    def draw(self, n_private: int, noise: NoiseSource) -> NDArray[np.bool_] | None:
+        """Rows of one step; None is all of them."""
+
+
+class Weighting(Protocol):
+    """A rule for the public weight."""
+
+    def weight(self, t: int, view: PublicView, batch_size: float) -> float:
+        """Public weight ``a`` in [0, 1] of step ``t``."""
+
+
+class Update(Protocol):
+    """How a direction moves the head. The state holds released iterates and directions."""
+
+    def init(self, W: FloatArray) -> tuple[FloatArray, Any]:
+        """Admissible start, and the state before the first step."""
+
+    def step(self, ctx: StepContext, direction: FloatArray, state: Any) -> tuple[FloatArray, Any]:
+        """Next head and state."""
+
+    def result(self, W: FloatArray, state: Any) -> FloatArray:
+        """The head to return after the last step."""
+
+
+class Steps(Protocol):
+    """How many steps to take, and how large."""
+
+    def count(self, scene: Scene, sensitivity: float) -> int:
+        """Number of steps for the scene's budget and a sum of this sensitivity."""
+
+    def schedule(
+        self, scene: Scene, sensitivity: float, *, noise_multiplier: float, n_steps: int
+    ) -> Callable[[int], float]:
+        """Step size as a function of t, once the noise multiplier and steps are known."""

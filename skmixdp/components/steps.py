@@ -1,0 +1,97 @@
+"""How many steps to take and how large, from public quantities only."""
+
+import math
+from collections.abc import Callable
+
+from .contracts import Scene
+
+
+class BalancedSteps:
+    """Total step in proportion to what the noise allows.
+
+    A step moves every logit of a unit row by noise of standard deviation
+    ``eta sigma S / b`` (``S`` the sensitivity of the sum, ``b`` the private batch, here over
+    its weight ``1 - a``), T steps by ``sqrt(T)`` times that. The learning rate makes the
+    total ``noise_per_logit``: ``eta = c b / (sigma S sqrt(T))``, whatever n, d_in, k and
+    epsilon. With ``sigma = sqrt(T) / mu`` the total step is ``r = eta T = c mu b / S``, and T
+    is as large as ``r`` needs for each step to be gentle: ``eta * curvature <= 1.5``.
+
+    Parameters
+    ----------
+    learning_rate : float or "auto"
+        A number fixes the step size; the number of steps still follows the rule.
+    momentum : float
+        The update's momentum; it widens the range of stable step sizes.
+    l2 : float
+        Strength of the regulariser, which adds to the curvature.
+    noise_per_logit : float
+        The constant ``c``.
+    minimum, maximum : int
+        Range of T.
+
+    Notes
+    -----
+    Depends on mu, n, the public rows and the clip at the start; nothing is tuned on private
+    rows. The curvature is that of the public rows (half of the largest eigenvalue of their
+    second moment for softmax); the learning rate is kept at half of the stability limit
+    ``2 (1 + momentum) / ((1 - momentum) curvature)`` of gradient descent with momentum.
+    """
+
+    def __init__(
+        self,
+        learning_rate: float | str,
+        momentum: float,
+        l2: float,
+        *,
+        noise_per_logit: float = 0.75,
+        minimum: int = 15,
+        maximum: int = 150,
+    ) -> None:
+        self.learning_rate = learning_rate
+        self.momentum = momentum
+        self.l2 = l2
+        self.noise_per_logit = noise_per_logit
+        self.minimum = minimum
+        self.maximum = maximum
+
+    def _effective_batch(self, scene: Scene) -> float:
+        # b / (1 - a) for the sample weight: public rows dilute the noise.
+        return scene.batch_size + scene.view.n_rows
+
+    def count(self, scene: Scene, sensitivity: float) -> int:
+        total_step = self.noise_per_logit * scene.mu * self._effective_batch(scene) / sensitivity
+        wanted = total_step * scene.curvature / 1.5
+        return math.ceil(min(max(wanted, self.minimum), self.maximum))
+
+    def schedule(
+        self, scene: Scene, sensitivity: float, *, noise_multiplier: float, n_steps: int
+    ) -> Callable[[int], float]:
+        if isinstance(self.learning_rate, str):
+            spread = noise_multiplier * sensitivity * math.sqrt(n_steps)
+            balanced = self.noise_per_logit * self._effective_batch(scene) / spread
+            limit = (1 + self.momentum) / ((1 - self.momentum) * (scene.curvature + self.l2))
+            rate = min(balanced, limit)
+        else:
+            rate = float(self.learning_rate)
+        return lambda t: rate
+
+
+class DecayingSteps:
+    """``eta_t = 2 / (l2 (t + 1))``, as many steps as a fixed noise multiplier affords.
+
+    The first step is ``1 / l2``, so the heads must be kept in a ball.
+
+    Source: AdaMix, Theorem 3 and Algorithm 3; sigma = 20 as in its section 4.
+    """
+
+    def __init__(self, l2: float, *, noise_multiplier: float = 20.0) -> None:
+        self.l2 = l2
+        self.noise_multiplier = noise_multiplier
+
+    def count(self, scene: Scene, sensitivity: float) -> int:
+        return max(1, math.floor((scene.mu * self.noise_multiplier) ** 2))
+
+    def schedule(
+        self, scene: Scene, sensitivity: float, *, noise_multiplier: float, n_steps: int
+    ) -> Callable[[int], float]:
+        return lambda t: 2 / (self.l2 * (t + 1))

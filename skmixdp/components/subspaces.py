@@ -1,0 +1,94 @@
+"""Subspaces of feature space in which the private sum is released."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..public import PublicView
+
+FloatArray = NDArray[np.floating[Any]]
+
+#: Allowed distance of a basis from orthonormality; far above rounding, far below any use.
+_ORTHONORMALITY = 1e-9
+
+
+class FullSpace:
+    """No projection."""
+
+    gain = 1.0
+
+    def at(self, view: PublicView) -> "FullSpace":
+        return self
+
+    def encode(self, gradient: FloatArray) -> FloatArray:
+        return gradient
+
+    def decode(self, released: FloatArray) -> FloatArray:
+        return released
+
+
+@dataclass(frozen=True)
+class PublicSubspace:
+    """Span of the public gradient's directions, completed by the public rows' own.
+
+    The basis has ``n_components`` columns or the rank reached, if that is smaller; all of
+    feature space, if it is larger or there are no public rows.
+
+    *Guarantee*: the basis is made of public rows and released heads, and asserted to be
+    orthonormal, so the projection lengthens no gradient by more than ``gain``.
+
+    Source: AdaMix, section 3.2, "Adaptive subspace projection"; the completion of the basis
+    is ours (the public gradient has rank at most k, the paper uses 2000 columns).
+    """
+
+    n_components: int
+
+    def at(self, view: PublicView) -> "FullSpace | Coordinates | Complement":
+        n_features = view.W.shape[1]
+        if view.n_rows == 0 or self.n_components >= n_features:
+            return FullSpace()
+        basis = view.basis(self.n_components)
+        # Beyond half of the dimensions, noise on the full sum followed by the projection has
+        # the same law as noise on the coordinates, and needs no second basis change.
+        return Complement(basis) if 2 * basis.shape[1] > n_features else Coordinates(basis)
+
+
+class Complement:
+    """Release the full sum, then remove what lies outside the basis (post-processing)."""
+
+    gain = 1.0
+
+    def __init__(self, basis: FloatArray) -> None:
+        _check_orthonormal(basis)
+        self.basis = basis
+
+    def encode(self, gradient: FloatArray) -> FloatArray:
+        return gradient
+
+    def decode(self, released: FloatArray) -> FloatArray:
+        return np.asarray((released @ self.basis) @ self.basis.T)
+
+
+class Coordinates:
+    """Release the coordinates in an orthonormal (d_in, P) basis: (k, P) numbers."""
+
+    gain = 1 + _ORTHONORMALITY
+
+    def __init__(self, basis: FloatArray) -> None:
+        _check_orthonormal(basis)
+        self.basis = basis
+
+    def encode(self, gradient: FloatArray) -> FloatArray:
+        return np.asarray(gradient @ self.basis)
+
+    def decode(self, released: FloatArray) -> FloatArray:
+        return np.asarray(released @ self.basis.T)
+
+
+def _check_orthonormal(basis: FloatArray) -> None:
+    """A basis that is not orthonormal would break the stated sensitivity."""
+    distance = np.abs(basis.T @ basis - np.eye(basis.shape[1])).sum(axis=1).max(initial=0.0)
+    if not distance <= _ORTHONORMALITY:
+        raise ArithmeticError(f"the public basis is not orthonormal (off by {distance:.1e}).")

@@ -1,0 +1,94 @@
+"""How a direction moves the head.
+
+:class:`SGD` moves it; :class:`BallProjection` and :class:`PolynomialAverage` wrap another
+update, so any combination is a nesting.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .contracts import StepContext, Update
+
+FloatArray = NDArray[np.floating[Any]]
+
+
+class SGD:
+    """``V <- momentum V + (1 - momentum) D``, ``W <- W - step_size V``.
+
+    The averaged form: the length of a step does not depend on the momentum.
+
+    Parameters
+    ----------
+    momentum : float
+        In [0, 1); 0 is plain descent.
+    """
+
+    def __init__(self, momentum: float = 0.0) -> None:
+        self.momentum = momentum
+
+    def init(self, W: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return W, np.zeros_like(W)
+
+    def step(
+        self, ctx: StepContext, direction: FloatArray, state: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        velocity = self.momentum * state + (1 - self.momentum) * direction
+        return ctx.W - ctx.step_size * velocity, velocity
+
+    def result(self, W: FloatArray, state: FloatArray) -> FloatArray:
+        return W
+
+
+class BallProjection:
+    """Project the start and every new head on ``|W| <= radius`` (Frobenius norm, about the origin).
+
+    Source: AdaMix, Algorithm 1, last line of the loop.
+    """
+
+    def __init__(self, inner: Update, radius: float) -> None:
+        self.inner = inner
+        self.radius = radius
+
+    def init(self, W: FloatArray) -> tuple[FloatArray, Any]:
+        return self.inner.init(project_on_ball(W, self.radius))
+
+    def step(self, ctx: StepContext, direction: FloatArray, state: Any) -> tuple[FloatArray, Any]:
+        W, state = self.inner.step(ctx, direction, state)
+        return project_on_ball(W, self.radius), state
+
+    def result(self, W: FloatArray, state: Any) -> FloatArray:
+        return self.inner.result(W, state)
+
+
+class PolynomialAverage:
+    """Return ``sum_t 2 t / (T (T + 1)) W_t`` over the heads at which gradients were taken.
+
+    ``W_1`` is the start and the head after the last step is not part of it.
+
+    Source: AdaMix, Theorem 3 and Algorithm 3; Lacoste-Julien, Schmidt and Bach 2012.
+    """
+
+    def __init__(self, inner: Update) -> None:
+        self.inner = inner
+
+    def init(self, W: FloatArray) -> tuple[FloatArray, Any]:
+        W, inner = self.inner.init(W)
+        return W, (inner, np.zeros_like(W))
+
+    def step(self, ctx: StepContext, direction: FloatArray, state: Any) -> tuple[FloatArray, Any]:
+        inner, average = state
+        average = average + 2 * ctx.t / (ctx.n_steps * (ctx.n_steps + 1)) * ctx.W
+        W, inner = self.inner.step(ctx, direction, inner)
+        return W, (inner, average)
+
+    def result(self, W: FloatArray, state: Any) -> FloatArray:
+        average: FloatArray = state[1]
+        return average
+
+
+def project_on_ball(W: FloatArray, radius: float) -> FloatArray:
+    """Nearest head of Frobenius norm at most ``radius``."""
+    length = float(np.linalg.norm(W))
+    return W if length <= radius else W * (radius / length)

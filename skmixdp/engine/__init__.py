@@ -1,0 +1,8 @@
+"""The training loop, the plan that it follows and the door through which releases go."""
+
+from .loop import Run, train
+from .plan import Budget, Plan, make_plan
+from .recipe import Options, Recipe
+from .release import Door, release
+
+__all__ = ["Budget", "Door", "Options", "Plan", "Recipe", "Run", "make_plan", "release", "train"]

@@ -1,0 +1,112 @@
+"""The only training loop: sample, query, release, assemble, update.
+
+It drives any number of runs side by side, each with its own recipe, plan and head, so that
+several heads share every pass over the private rows. What a query asks and how often, and what
+an update remembers, is theirs: no algorithm appears here.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..components.contracts import Question, Scene, StepContext
+from ..privacy import NoiseSource
+from ..rows import PrivateRows
+from .plan import Plan
+from .recipe import Recipe
+from .release import Door, release
+
+FloatArray = NDArray[np.floating[Any]]
+Callback = Callable[[int, FloatArray], object]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One head to be trained.
+
+    Attributes
+    ----------
+    recipe : Recipe
+        The algorithm's pieces.
+    plan : Plan
+        Noise, steps and step sizes.
+    scene : Scene
+        Public facts; ``scene.view.W`` is the start.
+    noise : NoiseSource
+        Random source of this run.
+    dtype : dtype
+        In which the private products are computed.
+    callback : callable or None
+        Called as ``callback(t, W)`` with every released head.
+    """
+
+    recipe: Recipe
+    plan: Plan
+    scene: Scene
+    noise: NoiseSource
+    dtype: np.dtype[Any]
+    callback: Callback | None = None
+
+
+def train(runs: Sequence[Run], rows: PrivateRows) -> list[FloatArray]:
+    """Train the heads of all runs and return them, each (k, d_in)."""
+    active = [_Active(run) for run in runs]
+    for t in range(1, max((run.plan.n_steps for run in runs), default=0) + 1):
+        live = [a for a in active if t <= a.run.plan.n_steps]
+        for a in live:
+            a.begin(t)
+        while waiting := [(a, a.question) for a in live if a.question is not None]:
+            answers = release(rows, [(a.door, question) for a, question in waiting])
+            for (a, question), answer in zip(waiting, answers, strict=True):
+                a.receive(question, answer)
+        for a in live:
+            a.finish()
+    return [a.run.recipe.update.result(a.W, a.state) for a in active]
+
+
+class _Active:
+    """A run under way."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.door = Door(run.plan.noise_multiplier, run.plan.n_steps, run.noise)
+        self.W, self.state = run.recipe.update.init(run.scene.view.W)
+        self.question: Question | None = None
+
+    def begin(self, t: int) -> None:
+        recipe, scene = self.run.recipe, self.run.scene
+        self.door.begin_step(recipe.sampling.draw(scene.n_private, self.run.noise))
+        view = scene.view.data.view(self.W)
+        self.ctx = StepContext(
+            t=t,
+            n_steps=self.run.plan.n_steps,
+            view=view,
+            batch_size=scene.batch_size,
+            public_weight=recipe.weighting.weight(t, view, scene.batch_size),
+            step_size=self.run.plan.step_size(t),
+            l2=recipe.l2,
+            anchor=recipe.anchor,
+            dtype=self.run.dtype,
+            noise=self.run.noise,
+        )
+        self.rounds = recipe.query.step(self.ctx)
+        self._advance(lambda: next(self.rounds))
+
+    def receive(self, question: Question, answer: tuple[FloatArray, ...]) -> None:
+        self.ctx.released.extend(question.parts)
+        self._advance(lambda: self.rounds.send(answer))
+
+    def _advance(self, resume: Callable[[], Question]) -> None:
+        """Run the query to its next question, or to the direction that it returns."""
+        try:
+            self.question = resume()
+        except StopIteration as end:
+            self.question, self.direction = None, end.value
+
+    def finish(self) -> None:
+        self.W, self.state = self.run.recipe.update.step(self.ctx, self.direction, self.state)
+        if self.run.callback is not None:
+            self.run.callback(self.ctx.t, self.W)

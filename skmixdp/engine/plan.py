@@ -1,0 +1,104 @@
+"""From a budget and a recipe to the numbers of a run, before anything is released."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..components.contracts import Scene
+from ..privacy import (
+    GaussianEvent,
+    Neighboring,
+    epsilon_of_event,
+    mu_of_budget,
+    noise_multiplier_for,
+    steps_for,
+)
+from .recipe import Recipe
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What the user is willing to spend. Two of epsilon, multiplier and steps at the most.
+
+    Attributes
+    ----------
+    epsilon : float or None
+        None spends whatever ``noise_multiplier`` and ``n_steps`` cost.
+    delta : float
+        Stated delta.
+    n_steps : int or None
+        Number of steps; None derives it.
+    noise_multiplier : float or None
+        Noise multiplier; None derives it.
+    neighboring : {"add_or_remove_one", "replace_one"}
+        Which data sets count as neighbours.
+    """
+
+    epsilon: float | None
+    delta: float
+    n_steps: int | None
+    noise_multiplier: float | None
+    neighboring: Neighboring
+
+    @property
+    def mu(self) -> float:
+        """The budget as full-batch Gaussian-DP parameter of a zeroed-out row."""
+        if self.epsilon is not None:
+            return mu_of_budget(self.epsilon, self.delta, self.neighboring)
+        assert self.n_steps is not None and self.noise_multiplier is not None
+        return math.sqrt(self.n_steps) / self.noise_multiplier
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The numbers of a run: fixed before the first release, never changed by it."""
+
+    noise_multiplier: float
+    n_steps: int
+    event: GaussianEvent
+    epsilon: float
+    step_size: Callable[[int], float]
+
+
+def make_plan(budget: Budget, recipe: Recipe, scene: Scene, dtype: np.dtype[Any]) -> Plan:
+    """Solve for what the budget leaves open.
+
+    Raises
+    ------
+    ValueError
+        If the budget does not pay for one step.
+    """
+    rate = recipe.sampling.rate(scene.n_private)
+    sensitivity = recipe.query.sensitivity(scene.view, dtype)
+    n_steps, sigma = budget.n_steps, budget.noise_multiplier
+    if budget.epsilon is not None:
+        if sigma is not None:
+            n_steps = steps_for(
+                budget.epsilon,
+                budget.delta,
+                noise_multiplier=sigma,
+                sampling_rate=rate,
+                neighboring=budget.neighboring,
+            )
+        elif n_steps is None:
+            n_steps = recipe.steps.count(scene, sensitivity)
+        # Also where the multiplier was given: whole steps leave a remainder, spent here.
+        sigma = noise_multiplier_for(
+            budget.epsilon,
+            budget.delta,
+            n_steps=n_steps,
+            sampling_rate=rate,
+            neighboring=budget.neighboring,
+        )
+    assert n_steps is not None and sigma is not None
+    event = recipe.event(sigma, n_steps, rate)
+    return Plan(
+        noise_multiplier=sigma,
+        n_steps=n_steps,
+        event=event,
+        epsilon=epsilon_of_event(event, budget.delta, budget.neighboring),
+        step_size=recipe.steps.schedule(scene, sensitivity, noise_multiplier=sigma, n_steps=n_steps),
+    )

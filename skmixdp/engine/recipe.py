@@ -1,0 +1,48 @@
+"""A recipe says which pieces an algorithm is made of."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..components.contracts import Query, Sampling, Steps, Update, Weighting
+from ..privacy import GaussianEvent
+
+FloatArray = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the estimator's user chose for any algorithm.
+
+    Attributes
+    ----------
+    learning_rate : float or "auto"
+        Step size for the mean objective.
+    l2 : float or "auto"
+        Strength of the regulariser in the mean objective.
+    sampling : Sampling
+        Which private rows take part in a step.
+    """
+
+    learning_rate: float | Literal["auto"]
+    l2: float | Literal["auto"]
+    sampling: Sampling
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The pieces of one algorithm, and the regulariser ``l2 / 2 |W - anchor|^2``."""
+
+    sampling: Sampling
+    query: Query
+    weighting: Weighting
+    steps: Steps
+    update: Update
+    l2: float
+    anchor: FloatArray
+
+    def event(self, noise_multiplier: float, n_steps: int, sampling_rate: float) -> GaussianEvent:
+        """What accounting has to know of a run; moving thresholds are no part of it."""
+        return GaussianEvent(noise_multiplier, n_steps, sampling_rate)

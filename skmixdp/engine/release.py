@@ -1,0 +1,87 @@
+"""The door: the only place where numbers leave private rows.
+
+A *door* belongs to one run. In each step it lets through questions whose shares sum to at most
+1; every released array gets Gaussian noise of standard deviation
+``noise_multiplier * sensitivity / sqrt(share)``. With one row zeroed out, array j moves by at
+most ``sensitivity_j``, so the step as a whole is ``sqrt(sum_j share_j) / noise_multiplier``-
+Gaussian-DP: one Gaussian release of the plan's multiplier, and the plan allows ``n_steps``.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..components.contracts import Question
+from ..privacy import NoiseSource
+from ..rows import PrivateRows, Request
+
+FloatArray = NDArray[np.floating[Any]]
+
+_ROUNDING = 1e-12
+
+
+class Door:
+    """Lets one run's questions through, within its plan.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        Noise standard deviation of a step, in units of its sensitivity.
+    n_steps : int
+        Number of steps that were paid for.
+    noise : NoiseSource
+        Source of the noise.
+
+    Raises
+    ------
+    RuntimeError
+        From any method, if a run asks for more than was paid for.
+    """
+
+    def __init__(self, noise_multiplier: float, n_steps: int, noise: NoiseSource) -> None:
+        self._noise_multiplier = noise_multiplier
+        self._steps_left = n_steps
+        self._noise = noise
+        self._share_left = 0.0
+        self._batch: NDArray[np.bool_] | None = None
+
+    def begin_step(self, batch: NDArray[np.bool_] | None) -> None:
+        """Start a step on a batch; what the last step left unused is gone."""
+        if self._steps_left < 1:
+            raise RuntimeError("every step that was paid for has been taken.")
+        self._steps_left -= 1
+        self._share_left = 1.0
+        self._batch = batch
+
+    def admit(self, question: Question) -> Request:
+        """Charge a question's shares to the step; the request that its sums need."""
+        for part in question.parts:
+            if not (part.share > 0 and 0 <= part.sensitivity < math.inf):
+                raise RuntimeError(f"a released part needs a share and a finite sensitivity: {part}.")
+        self._share_left -= sum(part.share for part in question.parts)
+        if self._share_left < -_ROUNDING:
+            raise RuntimeError("the shares of a step's questions sum to more than 1.")
+        return Request(question.points, question.contribute, self._batch)
+
+    def perturb(self, question: Question, arrays: Sequence[FloatArray]) -> tuple[FloatArray, ...]:
+        """Add each part's noise to its array."""
+        if len(arrays) != len(question.parts):
+            raise RuntimeError("a question must state one part for each array that it releases.")
+        noisy = []
+        for part, array in zip(question.parts, arrays, strict=True):
+            scale = self._noise_multiplier * part.sensitivity / math.sqrt(part.share)
+            noisy.append(array + scale * self._noise.normal(array.shape))
+        return tuple(noisy)
+
+
+def release(rows: PrivateRows, visits: Sequence[tuple[Door, Question]]) -> list[tuple[FloatArray, ...]]:
+    """Noisy answers to the questions of one or several runs, from one pass over the rows."""
+    requests = [door.admit(question) for door, question in visits]
+    sums = rows.private_sums(requests)
+    return [
+        door.perturb(question, question.assemble(answer))
+        for (door, question), answer in zip(visits, sums, strict=True)
+    ]

@@ -1,0 +1,17 @@
+"""Mathematics of a linear head. Knows nothing of privacy."""
+
+from .geometry import orthonormal_columns, remove_mean_output, row_norms, weighted_sum
+from .losses import LogisticLoss, Loss, SoftmaxLoss, classification_loss
+from .preparation import RowMap
+
+__all__ = [
+    "LogisticLoss",
+    "Loss",
+    "RowMap",
+    "SoftmaxLoss",
+    "classification_loss",
+    "orthonormal_columns",
+    "remove_mean_output",
+    "row_norms",
+    "weighted_sum",
+]

@@ -1,0 +1,87 @@
+"""Losses of a linear head, as functions of its outputs.
+
+Shapes used throughout: ``Z`` (n, k) outputs (logits), ``y`` (n,) whole-number class indices,
+``R`` (n, k) residuals ``d loss / d Z``. The gradient of one row is ``r_i x_i^T``, of shape
+(k, d_in), so a loss needs no more than its residuals. Everything works in the dtype of ``Z``.
+"""
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, log_expit, logsumexp
+
+FloatArray = NDArray[np.floating[Any]]
+Labels = NDArray[Any]
+
+
+class Loss(Protocol):
+    """What the library asks of a loss.
+
+    Attributes
+    ----------
+    n_outputs : int
+        Number of outputs k.
+    curvature : float
+        Largest eigenvalue that the Hessian in one row's outputs can have.
+    lipschitz : float
+        Largest L2 norm that a residual can have.
+    sum_to_zero : bool
+        Whether residuals sum to zero over the outputs, so that the noise's component
+        outside that subspace carries nothing and may be removed after the release.
+    """
+
+    n_outputs: int
+    curvature: float
+    lipschitz: float
+    sum_to_zero: bool
+
+    def residuals(self, Z: FloatArray, y: Labels) -> FloatArray:
+        """Derivative of each row's loss in its outputs, shape (n, k). May overwrite ``Z``."""
+
+    def values(self, Z: FloatArray, y: Labels) -> FloatArray:
+        """Loss of each row, shape (n,)."""
+
+
+class SoftmaxLoss:
+    """Cross-entropy of ``n_outputs`` >= 3 classes."""
+
+    # The Hessian diag(p) - p p^T never exceeds 1/2; |p - onehot| never exceeds sqrt(2).
+    curvature = 0.5
+    lipschitz = float(np.sqrt(2.0))
+    sum_to_zero = True
+
+    def __init__(self, n_outputs: int) -> None:
+        self.n_outputs = n_outputs
+
+    def residuals(self, Z: FloatArray, y: Labels) -> FloatArray:
+        Z -= Z.max(axis=1, keepdims=True)
+        np.exp(Z, out=Z)
+        Z /= Z.sum(axis=1, keepdims=True)
+        Z[np.arange(len(Z)), y] -= 1
+        return Z
+
+    def values(self, Z: FloatArray, y: Labels) -> FloatArray:
+        return np.asarray(logsumexp(Z, axis=1) - Z[np.arange(len(Z)), y])
+
+
+class LogisticLoss:
+    """Cross-entropy of two classes with one output: the logit of class 1."""
+
+    n_outputs = 1
+    curvature = 0.25
+    lipschitz = 1.0
+    sum_to_zero = False
+
+    def residuals(self, Z: FloatArray, y: Labels) -> FloatArray:
+        expit(Z, out=Z)
+        Z[:, 0] -= y
+        return Z
+
+    def values(self, Z: FloatArray, y: Labels) -> FloatArray:
+        return np.asarray(-log_expit(np.where(y == 1, Z[:, 0], -Z[:, 0])))
+
+
+def classification_loss(n_classes: int) -> SoftmaxLoss | LogisticLoss:
+    """Loss of a head for ``n_classes`` >= 2 classes: two classes share one output."""
+    return LogisticLoss() if n_classes == 2 else SoftmaxLoss(n_classes)

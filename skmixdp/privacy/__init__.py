@@ -1,0 +1,22 @@
+"""The guarantee: accounting, calibration, noise and the report.
+
+This package knows no trainer and imports nothing else of ``skmixdp``.
+"""
+
+from .calibrate import epsilon_of, mu_of_budget, noise_multiplier_for, steps_for
+from .events import GaussianEvent, Neighboring, accountant_name, epsilon_of_event
+from .noise import NoiseSource
+from .report import PrivacyReport
+
+__all__ = [
+    "GaussianEvent",
+    "Neighboring",
+    "NoiseSource",
+    "PrivacyReport",
+    "accountant_name",
+    "epsilon_of",
+    "epsilon_of_event",
+    "mu_of_budget",
+    "noise_multiplier_for",
+    "steps_for",
+]

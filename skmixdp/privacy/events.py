@@ -1,0 +1,74 @@
+"""What a mechanism did to its private rows, as data.
+
+An event says nothing about trainers: it is what accounting needs and no more. Each kind is
+registered with :func:`epsilon_of_event`; an event that nobody registered is refused, never
+guessed at.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import Literal, get_args
+
+from . import gaussian
+
+Neighboring = Literal["add_or_remove_one", "replace_one"]
+NEIGHBORING: tuple[Neighboring, ...] = get_args(Neighboring)
+
+
+@dataclass(frozen=True)
+class GaussianEvent:
+    """``n_steps`` releases of ``sum + N(0, (noise_multiplier * sensitivity)**2 I)``.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        Standard deviation of the noise divided by the L2 sensitivity of the sum when one
+        row is zeroed out.
+    n_steps : int
+        Number of releases, each allowed to depend on the earlier ones.
+    sampling_rate : float, default=1.0
+        Probability with which each row takes part in a release, independently (Poisson
+        sampling). 1 is the full batch.
+    """
+
+    noise_multiplier: float
+    n_steps: int
+    sampling_rate: float = 1.0
+
+    def mu(self, neighboring: Neighboring) -> float | None:
+        """Gaussian-DP parameter of the whole composition; None for sampled batches."""
+        if self.sampling_rate < 1:
+            return None
+        # Replacing a row moves the sum by at most twice what zeroing it out does.
+        factor = 2.0 if neighboring == "replace_one" else 1.0
+        return factor * math.sqrt(self.n_steps) / self.noise_multiplier
+
+
+@singledispatch
+def epsilon_of_event(event: object, delta: float, neighboring: Neighboring) -> float:
+    """Smallest epsilon that can be claimed for ``event`` at ``delta``.
+
+    Raises
+    ------
+    TypeError
+        If no accountant is registered for this kind of event.
+    """
+    raise TypeError(f"no accountant knows the event {event!r}; register one with epsilon_of_event.")
+
+
+@epsilon_of_event.register
+def _(event: GaussianEvent, delta: float, neighboring: Neighboring) -> float:
+    mu = event.mu(neighboring)
+    if mu is not None:
+        return gaussian.epsilon_for(mu, delta)
+    from . import sampled  # dp-accounting takes a second to import and full batches never need it
+
+    return sampled.epsilon_of(event, delta, neighboring)
+
+
+def accountant_name(event: GaussianEvent) -> str:
+    """The words by which the report names the accountant of ``event``."""
+    if event.sampling_rate < 1:
+        return "privacy loss distribution (dp-accounting)"
+    return "exact Gaussian (closed form)"

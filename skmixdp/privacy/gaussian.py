@@ -1,0 +1,71 @@
+"""Exact privacy of composed full-batch Gaussian releases.
+
+A release of multiplier ``sigma`` is ``1/sigma``-Gaussian-DP; ``T`` of them are
+``mu``-Gaussian-DP with ``mu = sqrt(sum_t 1 / sigma_t**2)``, which is equivalent to the
+curve ``delta(epsilon)`` below (Dong, Roth, Su 2022; Balle and Wang 2018, Theorem 8;
+AdaMix, Lemmas 6 and 8). Nothing is approximated except by rounding, and what is solved
+for is rounded to the safe side.
+
+All scalars are plain floats: ``mu``, ``epsilon`` and ``log_delta`` (natural logarithm).
+"""
+
+import math
+from collections.abc import Callable
+
+from scipy.optimize import brentq
+from scipy.special import erfcx, log_ndtr
+
+#: Relative margin by which a solved ``mu`` or ``epsilon`` is moved to the safe side. It is
+#: far above the error of the root finder and of the curve, and far below any use.
+_SAFETY = 1e-9
+
+_SQRT2 = math.sqrt(2.0)
+
+
+def log_delta(epsilon: float, mu: float) -> float:
+    """Natural logarithm of the exact delta of a ``mu``-Gaussian-DP mechanism.
+
+    With ``x = epsilon / mu``, both terms of ``Phi(mu/2 - x) - e^epsilon Phi(-mu/2 - x)``
+    carry the factor ``exp(-(x - mu/2)**2 / 2)``; taking it out leaves a difference of two
+    scaled complementary error functions, which neither under- nor overflows in the tail.
+    """
+    x = epsilon / mu
+    low, high = (x - mu / 2) / _SQRT2, (x + mu / 2) / _SQRT2
+    if low > 0:
+        return float(-(low**2) + math.log(0.5 * (erfcx(low) - erfcx(high))))
+    first = log_ndtr(-low * _SQRT2)
+    second = epsilon + log_ndtr(-high * _SQRT2)
+    return float(first + math.log1p(-math.exp(min(second - first, 0.0))))
+
+
+def mu_for(epsilon: float, delta: float) -> float:
+    """Largest ``mu`` whose ``delta(epsilon)`` does not exceed ``delta``."""
+    target = math.log(delta)
+    root = _increasing_root(lambda u: log_delta(epsilon, math.exp(u)) - target, start=math.log(epsilon))
+    return math.exp(root) * (1 - _SAFETY)
+
+
+def epsilon_for(mu: float, delta: float) -> float:
+    """Smallest ``epsilon`` at which a ``mu``-Gaussian-DP mechanism has at most ``delta``.
+
+    Zero where ``delta`` exceeds the total variation ``delta(0) = 2 Phi(mu/2) - 1``.
+    """
+    target = math.log(delta)
+    if log_delta(0.0, mu) <= target:
+        return 0.0
+    # Above mu**2/2 + mu*sqrt(2 log(1/delta)) the Gaussian tail alone is below delta.
+    ceiling = mu**2 / 2 + mu * math.sqrt(-2 * target)
+    root = _increasing_root(lambda u: target - log_delta(math.exp(u), mu), start=math.log(ceiling))
+    return math.exp(root) * (1 + _SAFETY)
+
+
+def _increasing_root(function: Callable[[float], float], start: float) -> float:
+    """Root of an increasing function, bracketed by doubling steps from ``start``."""
+    low = high = start
+    width = 1.0
+    while function(low) > 0:
+        low, width = low - width, 2 * width
+    width = 1.0
+    while function(high) < 0:
+        high, width = high + width, 2 * width
+    return low if low == high else float(brentq(function, low, high, xtol=1e-14, rtol=1e-14))

@@ -1,0 +1,101 @@
+"""The statement of a fit's guarantee, frozen when the fit ends."""
+
+import html
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from .events import Neighboring
+
+_RELATION_WORDS = {
+    "add_or_remove_one": "one private row added or removed (zeroed out; n is public)",
+    "replace_one": "one private row replaced by any other",
+}
+
+
+@dataclass(frozen=True)
+class PrivacyReport:
+    """What a fit guarantees, and under which assumptions.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        The fit is (epsilon, delta)-differentially private in its private rows, if
+        ``private`` is True.
+    mu : float or None
+        Gaussian-DP parameter of the same release; None where sampling makes it not exact.
+    noise_multiplier : float
+        Noise standard deviation divided by the L2 sensitivity of one zeroed-out row.
+    n_steps : int
+        Number of releases.
+    sampling_rate : float
+        Probability with which a row takes part in a step; 1 is the full batch.
+    neighboring : {"add_or_remove_one", "replace_one"}
+        Which data sets count as neighbours.
+    accountant : str
+        How epsilon was computed.
+    n_private, n_public : int
+        Number of rows; both are treated as public.
+    treated_as_public : tuple of str
+        Everything the guarantee does not protect.
+    noise : {"cryptographic", "seeded"}
+        Where the noise came from.
+    warnings : tuple of str
+        What a reader must know before quoting epsilon.
+    """
+
+    epsilon: float
+    delta: float
+    mu: float | None
+    noise_multiplier: float
+    n_steps: int
+    sampling_rate: float
+    neighboring: Neighboring
+    accountant: str
+    n_private: int
+    n_public: int
+    treated_as_public: tuple[str, ...]
+    noise: str
+    warnings: tuple[str, ...]
+
+    @property
+    def private(self) -> bool:
+        """Whether the guarantee holds: noise that anyone can regenerate protects nothing."""
+        return self.noise != "seeded"
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields and ``private``, as JSON-ready values."""
+        return json.loads(self.to_json())  # type: ignore[no-any-return]
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """The report as a JSON object."""
+        return json.dumps({"private": self.private, **asdict(self)}, indent=indent)
+
+    def _rows(self) -> list[tuple[str, str]]:
+        verdict = f"({self.epsilon:.6g}, {self.delta:.3g})-differential privacy"
+        rows = [
+            ("guarantee", verdict if self.private else f"NOT PRIVATE (seeded); with secure noise: {verdict}"),
+            ("neighbours", _RELATION_WORDS[self.neighboring]),
+            ("mu (Gaussian DP)", "not exact for sampled batches" if self.mu is None else f"{self.mu:.6g}"),
+            ("noise multiplier", f"{self.noise_multiplier:.6g}"),
+            ("steps", str(self.n_steps)),
+            ("sampling rate", "1 (full batch)" if self.sampling_rate == 1 else f"{self.sampling_rate:.6g}"),
+            ("accountant", self.accountant),
+            ("rows", f"{self.n_private} private, {self.n_public} public"),
+            ("noise source", self.noise),
+            ("treated as public", "; ".join(self.treated_as_public)),
+        ]
+        return rows + [("warning", warning) for warning in self.warnings]
+
+    def __str__(self) -> str:
+        rows = self._rows()
+        width = max(len(name) for name, _ in rows)
+        return "\n".join(["Privacy report", *(f"  {name:<{width}}  {value}" for name, value in rows)])
+
+    def _repr_html_(self) -> str:
+        body = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
+            f"<td style='text-align:left'>{html.escape(value)}</td></tr>"
+            for name, value in self._rows()
+        )
+        return f"<table><caption>Privacy report</caption>{body}</table>"

@@ -1,0 +1,129 @@
+"""Public rows and what may be computed from them. Nothing here ever sees a private row.
+
+:class:`PublicData` holds the rows; :class:`PublicView` is what they look like at one head
+``W`` of shape (k, d_in): gradient, norms, quantiles and a basis, each computed when first
+asked for. All of it is float64: public rows are few.
+"""
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from .linear import Loss, orthonormal_columns, row_norms, weighted_sum
+
+FloatArray = NDArray[np.floating[Any]]
+Labels = NDArray[Any]
+
+#: Singular values below this fraction of the largest count as zero.
+_RANK_TOLERANCE = 1e-8
+
+
+class PublicData:
+    """Labelled public rows as a head sees them.
+
+    Parameters
+    ----------
+    X : array of shape (n_pub, d_in)
+        Rows after the :class:`~skmixdp.linear.RowMap`; ``n_pub`` may be 0.
+    y : array of shape (n_pub,)
+        Class indices.
+    loss : Loss
+        The loss of the head.
+    """
+
+    def __init__(self, X: FloatArray, y: Labels, loss: Loss) -> None:
+        self.X = np.asarray(X, dtype=np.float64)
+        self.y = y
+        self.loss = loss
+
+    @property
+    def n_rows(self) -> int:
+        """Number of public rows."""
+        return len(self.X)
+
+    @cached_property
+    def norms(self) -> FloatArray:
+        """L2 norm of each public row."""
+        return row_norms(self.X)
+
+    @cached_property
+    def principal_directions(self) -> FloatArray:
+        """Unit directions (r, d_in) of the rows' second moment, the strongest first."""
+        _, values, directions = np.linalg.svd(self.X, full_matrices=False)
+        return np.asarray(directions[values > _RANK_TOLERANCE * values[:1]])
+
+    def view(self, W: FloatArray) -> "PublicView":
+        """The rows as they look at the head ``W``."""
+        return PublicView(self, W)
+
+    def fit(self, l2: float) -> FloatArray:
+        """Minimiser (k, d_in) of ``sum_j loss_j(W) + l2 / 2 |W|^2``.
+
+        Parameters
+        ----------
+        l2 : float
+            Strength on the scale of the SUM of the losses; positive, so that the minimiser
+            exists and is unique.
+        """
+        shape = (self.loss.n_outputs, self.X.shape[1])
+
+        def objective(flat: FloatArray) -> tuple[float, FloatArray]:
+            W = flat.reshape(shape)
+            Z = self.X @ W.T
+            value = self.loss.values(Z, self.y).sum() + 0.5 * l2 * float(np.vdot(W, W))
+            gradient = weighted_sum(self.loss.residuals(Z, self.y), self.X) + l2 * W
+            return value, gradient.ravel()
+
+        # The gradient tolerance is relative to l2: the distance to the minimiser is at most
+        # |gradient| / l2.
+        found = minimize(
+            objective,
+            np.zeros(shape).ravel(),
+            jac=True,
+            method="L-BFGS-B",
+            options={"maxiter": 5000, "maxfun": 10000, "gtol": 1e-4 * l2, "ftol": 0.0},
+        )
+        return np.asarray(found.x.reshape(shape))
+
+
+class PublicView:
+    """Public rows at one head ``W`` of shape (k, d_in). Everything is computed on demand."""
+
+    def __init__(self, data: PublicData, W: FloatArray) -> None:
+        self.data = data
+        self.W = W
+
+    @property
+    def n_rows(self) -> int:
+        """Number of public rows."""
+        return self.data.n_rows
+
+    @cached_property
+    def residuals(self) -> FloatArray:
+        """Residuals of the public rows, shape (n_pub, k)."""
+        return self.data.loss.residuals(self.data.X @ self.W.T, self.data.y)
+
+    @cached_property
+    def gradient(self) -> FloatArray:
+        """Mean gradient (k, d_in); zero where there are no public rows."""
+        return weighted_sum(self.residuals, self.data.X) / max(self.n_rows, 1)
+
+    @cached_property
+    def gradient_norms(self) -> FloatArray:
+        """L2 norm of each row's gradient, shape (n_pub,)."""
+        return row_norms(self.residuals) * self.data.norms
+
+    def basis(self, n_components: int) -> FloatArray:
+        """Orthonormal (d_in, P) basis that starts with the gradient's own directions.
+
+        The gradient has rank at most min(k, d_in); further columns are the principal
+        directions of the public rows, in their order (a deterministic completion, where
+        AdaMix leaves it arbitrary). P is at most the rank that both reach together.
+        """
+        _, values, directions = np.linalg.svd(self.gradient, full_matrices=False)
+        leading = directions[values > _RANK_TOLERANCE * values[:1]]
+        candidates = np.concatenate([leading, self.data.principal_directions])
+        return orthonormal_columns(candidates, min(n_components, candidates.shape[1]))
