@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from .components import FullBatch
 from .components.contracts import Scene
 from .engine import Budget, Options, Plan, Run, make_plan, train
 from .linear import Loss, RowMap
-from .privacy import NoiseSource, PrivacyReport, accountant_name
+from .privacy import HardenedNoise, NoiseSource, PrivacyReport, accountant_name
 from .public import PublicData
 from .rows import InMemoryRows
 
@@ -47,7 +47,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
     """Base of the estimators that train a private linear head."""
 
     # `X_pub` and `y_pub` are routed to fit by default, without set_fit_request.
-    __metadata_request__fit = {"X_pub": True, "y_pub": True}
+    __metadata_request__fit: ClassVar = {"X_pub": True, "y_pub": True}
 
     def __init__(
         self,
@@ -65,6 +65,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         normalize: Any,
         init: Any,
         neighboring: Any,
+        noise: Any,
         dtype: Any,
         random_state: Any,
         verbose: Any,
@@ -82,6 +83,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         self.normalize = normalize
         self.init = init
         self.neighboring = neighboring
+        self.noise = noise
         self.dtype = dtype
         self.random_state = random_state
         self.verbose = verbose
@@ -116,6 +118,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
             n_steps=self.n_steps,
             noise_multiplier=self.noise_multiplier,
             neighboring=self.neighboring,
+            noise=self.noise,
         )
         check_algorithm(self.algorithm)
         check_auto("learning_rate", self.learning_rate, zero=False)
@@ -127,6 +130,11 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
                 raise ValueError(f"{name}={getattr(self, name)!r} must be True or False.")
         if isinstance(self.init, str):
             check_choice("init", self.init, ("public", "zeros"))
+        if self.noise == "hardened" and self.random_state is not None:
+            raise ValueError(
+                f"random_state={self.random_state!r} cannot seed noise='hardened'; leave it at None, "
+                "or use noise='float' for a reproducible run that is NOT private."
+            )
         seed_of(self.random_state if not isinstance(self.random_state, np.random.RandomState) else 0)
         return budget
 
@@ -168,13 +176,13 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
             row_norm_bound=self._row_norm_bound(),
         )
         self._check_scale(scene)
-        dtype = np.dtype(self.dtype)
-        recipe = check_algorithm(self.algorithm).recipe(
-            scene, Options(learning_rate=self.learning_rate, l2=self.l2, sampling=sampling)
-        )
+        # Exact sums are computed in float64 whatever the rows' precision.
+        dtype = np.dtype("float64" if self.noise == "hardened" else self.dtype)
+        noise = self._noise_source()
+        options = Options(self.learning_rate, self.l2, sampling, exact_sums=noise.needs_grid)
+        recipe = check_algorithm(self.algorithm).recipe(scene, options)
         plan = make_plan(budget, recipe, scene, dtype)
-        rows = InMemoryRows(self._row_map(X, dtype), y)
-        noise = NoiseSource(seed_of(self.random_state))
+        rows = InMemoryRows(self._row_map(X, dtype), y, exact=noise.needs_grid)
         with tqdm(total=plan.n_steps, desc=type(self).__name__, disable=not self.verbose) as bar:
             run = Run(recipe, plan, scene, noise, dtype, callback=lambda t, W: bar.update())
             (W,) = train([run], rows)
@@ -235,6 +243,11 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
                 "rows, or a learning_rate."
             )
 
+    def _noise_source(self) -> NoiseSource:
+        if self.noise == "hardened":
+            return HardenedNoise()
+        return NoiseSource(seed_of(self.random_state))
+
     def _report(
         self,
         budget: Budget,
@@ -244,9 +257,11 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         n_public: int,
         treated_as_public: tuple[str, ...],
     ) -> PrivacyReport:
-        caveats = [_FLOAT_WARNING]
-        if not noise.secure:
-            caveats.insert(0, _SEED_WARNING)
+        caveats = []
+        if noise.kind == "seeded":
+            caveats.append(_SEED_WARNING)
+        if noise.kind != "hardened":
+            caveats.append(_FLOAT_WARNING)
         if self.delta >= 1 / n_private:
             caveats.append("delta is not below 1/n")
         return PrivacyReport(
@@ -261,7 +276,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
             n_private=n_private,
             n_public=n_public,
             treated_as_public=treated_as_public,
-            noise="cryptographic" if noise.secure else "seeded",
+            noise=noise.kind,
             warnings=tuple(caveats),
         )
 

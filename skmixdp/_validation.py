@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, colum
 
 from .algorithms import BY_NAME, Algorithm
 from .engine import Budget
-from .privacy import Neighboring
+from .privacy import Neighboring, Noise
 
 Array = NDArray[Any]
 
@@ -28,6 +28,7 @@ def check_budget(
     n_steps: Any,
     noise_multiplier: Any,
     neighboring: Neighboring,
+    noise: Noise,
 ) -> Budget:
     """The budget that an estimator's parameters describe."""
     for name, value in (("epsilon", epsilon), ("noise_multiplier", noise_multiplier)):
@@ -38,6 +39,7 @@ def check_budget(
     if n_steps is not None and not (_is_whole(n_steps) and n_steps >= 1):
         raise ValueError(f"n_steps={n_steps!r} must be a whole number of at least 1, or None.")
     check_choice("neighboring", neighboring, ("add_or_remove_one", "replace_one"))
+    check_choice("noise", noise, ("float", "hardened"))
     if epsilon is not None and n_steps is not None and noise_multiplier is not None:
         raise ValueError(
             f"epsilon={epsilon!r}, noise_multiplier={noise_multiplier!r} and n_steps={n_steps!r} "
@@ -49,7 +51,7 @@ def check_budget(
             f"epsilon=None needs both noise_multiplier (now {noise_multiplier!r}) and n_steps "
             f"(now {n_steps!r}); give them, or an epsilon."
         )
-    return Budget(epsilon, delta, n_steps, noise_multiplier, neighboring)
+    return Budget(epsilon, delta, n_steps, noise_multiplier, neighboring, noise)
 
 
 def check_algorithm(algorithm: Any) -> Algorithm:

@@ -10,6 +10,7 @@ memory-mapped, distributed) implements these two products.
 The sums that come out are NOT private. Only ``engine/release.py`` may ask.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -46,6 +47,10 @@ class Block:
         return np.asarray(np.abs(self._X).max(axis=1))
 
 
+#: Longer rows would bring products so near the ends of float32's range that rounding no
+#: longer is a fixed fraction of them.
+_LONGEST_ROW = 1e30
+
 Contribution = tuple[FloatArray | None, FloatArray | None]
 Contribute = Callable[[FloatArray, Block], Contribution]
 #: The sums of one question: ``C^T X`` (k, d_in) and ``sum S`` (s,), float64.
@@ -64,17 +69,23 @@ class Request:
         ``(Z, block) -> (C, S)``; either may be None. ``Z`` is its own to overwrite.
     mask : boolean array of shape (n_rows,) or None
         Rows that take part; None is all of them.
+    resolution : float or None
+        Power of two; contributions are rounded towards zero to multiples of it, so that
+        their sums are exact. None rounds nothing.
     """
 
     points: FloatArray
     contribute: Contribute
     mask: NDArray[np.bool_] | None = None
+    resolution: float | None = None
 
 
 class PrivateRows(Protocol):
     """A source of private rows."""
 
     n_rows: int
+    #: Power of two of which every entry of the rows is a multiple; None where none is known.
+    grid: float | None
 
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
         """Exact, unprotected sums of all requests, from one pass over the rows."""
@@ -89,15 +100,32 @@ class InMemoryRows:
         Rows after the :class:`~skmixdp.linear.RowMap`; their dtype is that of the products.
     y : array of shape (n_rows,)
         Class indices.
+    exact : bool
+        Keep the rows in float64, rounded to a grid so coarse that sums over all of them can
+        be computed without rounding.
     block_bytes : int
         Size of the blocks that are visited in turn: large enough for the products to run at
         full speed, small enough for a block to be still in cache when it is needed again.
+
+    Raises
+    ------
+    ValueError
+        If a row is so long that its products could overflow.
     """
 
-    def __init__(self, X: FloatArray, y: Labels, *, block_bytes: int = 2**21) -> None:
+    def __init__(self, X: FloatArray, y: Labels, *, exact: bool = False, block_bytes: int = 2**21) -> None:
+        self.grid = _grid_of_rows(len(X)) if exact else None
+        if self.grid is not None:
+            X = np.round(np.asarray(X, dtype=np.float64) / self.grid) * self.grid
         self._X = X
         self._y = y
         self._norms = row_norms(X)
+        if not np.all(self._norms <= _LONGEST_ROW):
+            row = int(np.argmin(self._norms <= _LONGEST_ROW))
+            raise ValueError(
+                f"row {row} of X is of length {self._norms[row]:.3g}, too large for {X.dtype} products; "
+                "pass normalize=True or scale the features."
+            )
         self.n_rows = len(X)
         self._block_rows = max(256, block_bytes // max(X.shape[1] * X.itemsize, 1))
 
@@ -118,6 +146,8 @@ class InMemoryRows:
                     for part in (C, S):
                         if part is not None:
                             part[absent] = 0
+                if request.resolution is not None:
+                    C, S = (_truncate(part, request.resolution) for part in (C, S))
                 if C is not None:
                     weighted.append((index, C))
                 if S is not None:
@@ -130,6 +160,27 @@ class InMemoryRows:
                     _add(totals[index], 0, product[row : row + C.shape[1]].astype(np.float64))
                     row += C.shape[1]
         return [(matrix, vector) for matrix, vector in totals]
+
+
+def sum_resolution(n_rows: int, row_grid: float, bound: float) -> float:
+    """Resolution of weighted residuals at which their sums against the rows are exact.
+
+    One row contributes at most ``bound`` to any entry of a sum, so partial sums are multiples
+    of ``row_grid * resolution`` no larger than ``n_rows * bound``; float64 holds them, and
+    the products, exactly while there are fewer than 2**53 such multiples.
+    """
+    spare = 52 - math.ceil(math.log2(n_rows * bound)) + math.log2(row_grid)
+    return 2.0 ** -math.floor(spare)
+
+
+def _grid_of_rows(n_rows: int) -> float:
+    """Half of the bits that sums over the rows leave, the other half being the residuals'."""
+    return 2.0 ** -((52 - math.ceil(math.log2(max(n_rows, 2)))) // 2)
+
+
+def _truncate(part: FloatArray | None, resolution: float) -> FloatArray | None:
+    """Round towards zero, which lengthens no row's contribution."""
+    return None if part is None else np.asarray(np.trunc(part / resolution) * resolution)
 
 
 def _add(total: list[FloatArray | None], part: int, term: FloatArray) -> None:

@@ -77,7 +77,7 @@ class AdaMix(Algorithm):
         )
         subspace: Subspace = FullSpace()
         if self.n_components is not None:
-            subspace = PublicSubspace(check_whole(self, "n_components", 1))
+            subspace = PublicSubspace(check_whole(self, "n_components", 1), options.exact_sums)
         query = GradientQuery(clipper, subspace, sum_to_zero=True)
         return descent(scene, options, query, momentum=momentum, anchored=anchored)
 

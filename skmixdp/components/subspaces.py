@@ -34,7 +34,8 @@ class PublicSubspace:
     """Span of the public gradient's directions, completed by the public rows' own.
 
     The basis has ``n_components`` columns or the rank reached, if that is smaller; all of
-    feature space, if it is larger or there are no public rows.
+    feature space, if it is larger or there are no public rows. With ``exact_sums`` the full
+    sum is released and projected afterwards.
 
     *Guarantee*: the basis is made of public rows and released heads, and asserted to be
     orthonormal, so the projection lengthens no gradient by more than ``gain``.
@@ -44,15 +45,18 @@ class PublicSubspace:
     """
 
     n_components: int
+    exact_sums: bool = False
 
     def at(self, view: PublicView) -> "FullSpace | Coordinates | Complement":
         n_features = view.W.shape[1]
         if view.n_rows == 0 or self.n_components >= n_features:
             return FullSpace()
         basis = view.basis(self.n_components)
-        # Beyond half of the dimensions, noise on the full sum followed by the projection has
-        # the same law as noise on the coordinates, and needs no second basis change.
-        return Complement(basis) if 2 * basis.shape[1] > n_features else Coordinates(basis)
+        # Noise on the full sum followed by the projection has the same law as noise on the
+        # coordinates: cheaper beyond half of the dimensions, and it leaves sums on their grid.
+        if self.exact_sums or 2 * basis.shape[1] > n_features:
+            return Complement(basis)
+        return Coordinates(basis)
 
 
 class Complement:

@@ -11,6 +11,7 @@ from ..components.contracts import Scene
 from ..privacy import (
     GaussianEvent,
     Neighboring,
+    Noise,
     epsilon_of_event,
     mu_of_budget,
     noise_multiplier_for,
@@ -35,6 +36,8 @@ class Budget:
         Noise multiplier; None derives it.
     neighboring : {"add_or_remove_one", "replace_one"}
         Which data sets count as neighbours.
+    noise : {"float", "hardened"}
+        Continuous or discrete Gaussian noise.
     """
 
     epsilon: float | None
@@ -42,12 +45,13 @@ class Budget:
     n_steps: int | None
     noise_multiplier: float | None
     neighboring: Neighboring
+    noise: Noise
 
     @property
     def mu(self) -> float:
         """The budget as full-batch Gaussian-DP parameter of a zeroed-out row."""
         if self.epsilon is not None:
-            return mu_of_budget(self.epsilon, self.delta, self.neighboring)
+            return mu_of_budget(self.epsilon, self.delta, neighboring=self.neighboring, noise=self.noise)
         assert self.n_steps is not None and self.noise_multiplier is not None
         return math.sqrt(self.n_steps) / self.noise_multiplier
 
@@ -82,6 +86,7 @@ def make_plan(budget: Budget, recipe: Recipe, scene: Scene, dtype: np.dtype[Any]
                 noise_multiplier=sigma,
                 sampling_rate=rate,
                 neighboring=budget.neighboring,
+                noise=budget.noise,
             )
         elif n_steps is None:
             n_steps = recipe.steps.count(scene, sensitivity)
@@ -92,9 +97,10 @@ def make_plan(budget: Budget, recipe: Recipe, scene: Scene, dtype: np.dtype[Any]
             n_steps=n_steps,
             sampling_rate=rate,
             neighboring=budget.neighboring,
+            noise=budget.noise,
         )
     assert n_steps is not None and sigma is not None
-    event = recipe.event(sigma, n_steps, rate)
+    event = recipe.event(sigma, n_steps, rate, budget.noise)
     return Plan(
         noise_multiplier=sigma,
         n_steps=n_steps,

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..components.contracts import Query, Sampling, Steps, Update, Weighting
-from ..privacy import GaussianEvent
+from ..privacy import GaussianEvent, Noise
 
 FloatArray = NDArray[np.floating[Any]]
 
@@ -24,11 +24,15 @@ class Options:
         Strength of the regulariser in the mean objective.
     sampling : Sampling
         Which private rows take part in a step.
+    exact_sums : bool
+        Whether sums must be released as they are, on their grid: no projection before the
+        noise.
     """
 
     learning_rate: float | Literal["auto"]
     l2: float | Literal["auto"]
     sampling: Sampling
+    exact_sums: bool
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,8 @@ class Recipe:
     l2: float
     anchor: FloatArray
 
-    def event(self, noise_multiplier: float, n_steps: int, sampling_rate: float) -> GaussianEvent:
+    def event(
+        self, noise_multiplier: float, n_steps: int, sampling_rate: float, noise: Noise
+    ) -> GaussianEvent:
         """What accounting has to know of a run; moving thresholds are no part of it."""
-        return GaussianEvent(noise_multiplier, n_steps, sampling_rate)
+        return GaussianEvent(noise_multiplier, n_steps, sampling_rate, noise)

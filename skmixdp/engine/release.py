@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..components.contracts import Question
 from ..privacy import NoiseSource
-from ..rows import PrivateRows, Request
+from ..rows import PrivateRows, Request, sum_resolution
 
 FloatArray = NDArray[np.floating[Any]]
 
@@ -56,32 +56,47 @@ class Door:
         self._share_left = 1.0
         self._batch = batch
 
-    def admit(self, question: Question) -> Request:
-        """Charge a question's shares to the step; the request that its sums need."""
+    def admit(self, question: Question, rows: PrivateRows) -> Request:
+        """Charge a question's shares to the step; the request that it makes of the rows."""
         for part in question.parts:
             if not (part.share > 0 and 0 <= part.sensitivity < math.inf):
                 raise RuntimeError(f"a released part needs a share and a finite sensitivity: {part}.")
         self._share_left -= sum(part.share for part in question.parts)
         if self._share_left < -_ROUNDING:
             raise RuntimeError("the shares of a step's questions sum to more than 1.")
-        return Request(question.points, question.contribute, self._batch)
+        resolution = None
+        if self._noise.needs_grid:
+            if rows.grid is None:
+                raise RuntimeError("hardened noise needs rows on a grid.")
+            bound = max(part.sensitivity for part in question.parts)
+            resolution = sum_resolution(rows.n_rows, rows.grid, bound)
+        return Request(question.points, question.contribute, self._batch, resolution)
 
-    def perturb(self, question: Question, arrays: Sequence[FloatArray]) -> tuple[FloatArray, ...]:
-        """Add each part's noise to its array."""
+    def perturb(
+        self, question: Question, arrays: Sequence[FloatArray], grid: float | None
+    ) -> tuple[FloatArray, ...]:
+        """Add each part's noise to its array; hardened noise needs multiples of ``grid``."""
         if len(arrays) != len(question.parts):
             raise RuntimeError("a question must state one part for each array that it releases.")
         noisy = []
         for part, array in zip(question.parts, arrays, strict=True):
             scale = self._noise_multiplier * part.sensitivity / math.sqrt(part.share)
-            noisy.append(array + scale * self._noise.normal(array.shape))
+            noisy.append(self._noise.perturb(array, scale, grid))
         return tuple(noisy)
 
 
 def release(rows: PrivateRows, visits: Sequence[tuple[Door, Question]]) -> list[tuple[FloatArray, ...]]:
     """Noisy answers to the questions of one or several runs, from one pass over the rows."""
-    requests = [door.admit(question) for door, question in visits]
+    requests = [door.admit(question, rows) for door, question in visits]
     sums = rows.private_sums(requests)
     return [
-        door.perturb(question, question.assemble(answer))
-        for (door, question), answer in zip(visits, sums, strict=True)
+        door.perturb(question, question.assemble(answer), _grid(rows, request))
+        for (door, question), request, answer in zip(visits, requests, sums, strict=True)
     ]
+
+
+def _grid(rows: PrivateRows, request: Request) -> float | None:
+    """Of what the entries of a request's sums are whole multiples."""
+    if rows.grid is None or request.resolution is None:
+        return None
+    return rows.grid * request.resolution

@@ -4,13 +4,15 @@ This package knows no trainer and imports nothing else of ``skmixdp``.
 """
 
 from .calibrate import epsilon_of, mu_of_budget, noise_multiplier_for, steps_for
-from .events import GaussianEvent, Neighboring, accountant_name, epsilon_of_event
-from .noise import NoiseSource
+from .events import GaussianEvent, Neighboring, Noise, accountant_name, epsilon_of_event
+from .noise import HardenedNoise, NoiseSource
 from .report import PrivacyReport
 
 __all__ = [
     "GaussianEvent",
+    "HardenedNoise",
     "Neighboring",
+    "Noise",
     "NoiseSource",
     "PrivacyReport",
     "accountant_name",

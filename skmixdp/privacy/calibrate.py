@@ -1,13 +1,13 @@
 """Two of (epsilon and delta, noise multiplier, steps) determine the third."""
 
 import math
-from collections.abc import Callable
+from dataclasses import dataclass
 from numbers import Integral, Real
 
 from scipy.optimize import brentq
 
-from . import gaussian
-from .events import NEIGHBORING, GaussianEvent, Neighboring, epsilon_of_event
+from . import concentrated, gaussian
+from .events import NEIGHBORING, NOISE, GaussianEvent, Neighboring, Noise, epsilon_of_event
 
 
 def epsilon_of(
@@ -17,6 +17,7 @@ def epsilon_of(
     delta: float,
     sampling_rate: float = 1.0,
     neighboring: Neighboring = "add_or_remove_one",
+    noise: Noise = "float",
 ) -> float:
     """Epsilon spent by ``n_steps`` Gaussian releases.
 
@@ -33,12 +34,14 @@ def epsilon_of(
         batch.
     neighboring : {"add_or_remove_one", "replace_one"}, default="add_or_remove_one"
         Which data sets count as neighbours.
+    noise : {"float", "hardened"}, default="float"
+        Continuous Gaussian noise; or discrete Gaussian noise on a grid, accounted for by
+        zero-concentrated DP and at full batch only.
 
     Returns
     -------
     float
-        Exact at full batch (closed form); otherwise an upper bound by dp-accounting's
-        privacy loss distribution.
+        Exact for continuous noise at full batch (closed form); an upper bound otherwise.
 
     Raises
     ------
@@ -51,11 +54,9 @@ def epsilon_of(
     >>> round(epsilon_of(20, 240, delta=1e-5), 6)
     3.26455
     """
-    _check(
-        noise_multiplier=noise_multiplier, delta=delta, sampling_rate=sampling_rate, neighboring=neighboring
-    )
+    _check_positive("noise_multiplier", noise_multiplier)
     _check_steps(n_steps)
-    return epsilon_of_event(GaussianEvent(noise_multiplier, n_steps, sampling_rate), delta, neighboring)
+    return _Terms(delta, sampling_rate, neighboring, noise).epsilon(noise_multiplier, n_steps)
 
 
 def noise_multiplier_for(
@@ -65,33 +66,32 @@ def noise_multiplier_for(
     n_steps: int,
     sampling_rate: float = 1.0,
     neighboring: Neighboring = "add_or_remove_one",
+    noise: Noise = "float",
 ) -> float:
     """Smallest noise multiplier with which ``n_steps`` releases stay within the budget.
 
     Parameters and errors are those of :func:`epsilon_of`; ``epsilon`` is positive. The
     result is rounded up, so ``epsilon_of`` of it never exceeds ``epsilon``.
     """
-    _check(epsilon=epsilon, delta=delta, sampling_rate=sampling_rate, neighboring=neighboring)
+    _check_positive("epsilon", epsilon)
     _check_steps(n_steps)
-    full_batch = math.sqrt(n_steps) / mu_of_budget(epsilon, delta, neighboring)
+    terms = _Terms(delta, sampling_rate, neighboring, noise)
+    full_batch = math.sqrt(n_steps) / terms.mu(epsilon)
     if sampling_rate == 1:
         return full_batch
 
     def excess(log_sigma: float) -> float:
-        event = GaussianEvent(math.exp(log_sigma), n_steps, sampling_rate)
-        return math.log(max(epsilon_of_event(event, delta, neighboring), 1e-12) / epsilon)
+        return math.log(max(terms.epsilon(math.exp(log_sigma), n_steps), 1e-12) / epsilon)
 
     # Sampling never costs privacy, so the full batch is an upper bound for the search.
     high = math.log(full_batch)
     low = high - 0.5
     while excess(low) < 0:
         low, high = low - 0.5, low
-    root = math.exp(brentq(excess, low, high, xtol=1e-5))
-    return _grow(
-        root,
-        lambda s: epsilon_of_event(GaussianEvent(s, n_steps, sampling_rate), delta, neighboring),
-        epsilon,
-    )
+    sigma = math.exp(brentq(excess, low, high, xtol=1e-5))
+    while terms.epsilon(sigma, n_steps) > epsilon:
+        sigma *= 1 + 1e-5
+    return sigma
 
 
 def steps_for(
@@ -101,6 +101,7 @@ def steps_for(
     noise_multiplier: float,
     sampling_rate: float = 1.0,
     neighboring: Neighboring = "add_or_remove_one",
+    noise: Noise = "float",
 ) -> int:
     """Largest number of releases of this noise multiplier that stays within the budget.
 
@@ -112,31 +113,30 @@ def steps_for(
         If a parameter is outside its range, or if the budget does not pay for one step: the
         sentence names a noise multiplier that would do.
     """
-    _check(
-        epsilon=epsilon,
-        noise_multiplier=noise_multiplier,
-        delta=delta,
-        sampling_rate=sampling_rate,
-        neighboring=neighboring,
-    )
+    _check_positive("epsilon", epsilon)
+    _check_positive("noise_multiplier", noise_multiplier)
+    terms = _Terms(delta, sampling_rate, neighboring, noise)
 
     def affordable(n_steps: int) -> bool:
-        event = GaussianEvent(noise_multiplier, n_steps, sampling_rate)
-        return epsilon_of_event(event, delta, neighboring) <= epsilon
+        return terms.epsilon(noise_multiplier, n_steps) <= epsilon
 
     if not affordable(1):
         enough = noise_multiplier_for(
-            epsilon, delta, n_steps=1, sampling_rate=sampling_rate, neighboring=neighboring
+            epsilon,
+            delta,
+            n_steps=1,
+            sampling_rate=sampling_rate,
+            neighboring=neighboring,
+            noise=noise,
         )
         raise ValueError(
             f"the budget epsilon={epsilon:g}, delta={delta:g} does not pay for one step at "
             f"noise_multiplier={noise_multiplier:g}; use noise_multiplier >= "
             f"{math.ceil(enough * 1000) / 1000:g} or a larger epsilon."
         )
-    full_batch = (mu_of_budget(epsilon, delta, neighboring) * noise_multiplier) ** 2
-    low = max(1, math.floor(full_batch))  # affordable: sampling only lowers the cost
-    if not affordable(low):
-        low = 1
+    # What the full batch affords is affordable, since sampling only lowers the cost; the
+    # margin by which budgets are rounded down may have cost a step.
+    low = max(1, math.floor((terms.mu(epsilon) * noise_multiplier) ** 2))
     high = low + 1
     while affordable(high):
         low, high = high, 2 * high
@@ -146,17 +146,55 @@ def steps_for(
     return low
 
 
-def mu_of_budget(epsilon: float, delta: float, neighboring: Neighboring) -> float:
-    """Full-batch Gaussian-DP budget per zeroed-out row: ``sqrt(sum 1/sigma_t**2)``."""
-    mu = gaussian.mu_for(epsilon, delta)
-    return mu / 2 if neighboring == "replace_one" else mu
+def mu_of_budget(
+    epsilon: float,
+    delta: float,
+    *,
+    neighboring: Neighboring = "add_or_remove_one",
+    noise: Noise = "float",
+) -> float:
+    """Largest ``sqrt(sum_t 1 / sigma_t**2)`` that full-batch releases may reach.
+
+    Parameters and errors are those of :func:`epsilon_of`; ``epsilon`` is positive.
+    """
+    _check_positive("epsilon", epsilon)
+    return _Terms(delta, 1.0, neighboring, noise).mu(epsilon)
 
 
-def _grow(value: float, cost: Callable[[float], float], budget: float) -> float:
-    """Raise ``value`` by small factors until its cost is within the budget."""
-    while cost(value) > budget:
-        value *= 1 + 1e-5
-    return value
+@dataclass(frozen=True)
+class _Terms:
+    """Everything about releases but their number and their noise; checked when made."""
+
+    delta: float
+    sampling_rate: float
+    neighboring: Neighboring
+    noise: Noise
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.delta, Real) and 0 < self.delta < 1):
+            raise ValueError(f"delta={self.delta!r} must lie strictly between 0 and 1, well below 1/n.")
+        if not (isinstance(self.sampling_rate, Real) and 0 < self.sampling_rate <= 1):
+            raise ValueError(f"sampling_rate={self.sampling_rate!r} must lie in (0, 1]; 1 is the full batch.")
+        for name, choices in (("neighboring", NEIGHBORING), ("noise", NOISE)):
+            if getattr(self, name) not in choices:
+                raise ValueError(f"{name}={getattr(self, name)!r} must be one of {', '.join(choices)}.")
+        if self.noise == "hardened" and self.sampling_rate < 1:
+            raise ValueError(
+                f"sampling_rate={self.sampling_rate!r} cannot be accounted for with noise='hardened'; "
+                "use the full batch (1) or noise='float'."
+            )
+
+    def epsilon(self, noise_multiplier: float, n_steps: int) -> float:
+        event = GaussianEvent(noise_multiplier, n_steps, self.sampling_rate, self.noise)
+        return epsilon_of_event(event, self.delta, self.neighboring)
+
+    def mu(self, epsilon: float) -> float:
+        """Full-batch budget ``sqrt(sum_t 1 / sigma_t**2)``."""
+        if self.noise == "hardened":
+            mu = math.sqrt(2 * concentrated.rho_for(epsilon, self.delta))
+        else:
+            mu = gaussian.mu_for(epsilon, self.delta)
+        return mu / 2 if self.neighboring == "replace_one" else mu
 
 
 def _check_steps(n_steps: int) -> None:
@@ -164,20 +202,6 @@ def _check_steps(n_steps: int) -> None:
         raise ValueError(f"n_steps={n_steps!r} must be a whole number of at least 1.")
 
 
-def _check(
-    *,
-    delta: float,
-    sampling_rate: float,
-    neighboring: str,
-    epsilon: float | None = None,
-    noise_multiplier: float | None = None,
-) -> None:
-    for name, value in (("epsilon", epsilon), ("noise_multiplier", noise_multiplier)):
-        if value is not None and not (isinstance(value, Real) and 0 < value < math.inf):
-            raise ValueError(f"{name}={value!r} must be a positive finite number.")
-    if not (isinstance(delta, Real) and 0 < delta < 1):
-        raise ValueError(f"delta={delta!r} must lie strictly between 0 and 1, well below 1/n.")
-    if not (isinstance(sampling_rate, Real) and 0 < sampling_rate <= 1):
-        raise ValueError(f"sampling_rate={sampling_rate!r} must lie in (0, 1]; 1 is the full batch.")
-    if neighboring not in NEIGHBORING:
-        raise ValueError(f"neighboring={neighboring!r} must be one of {', '.join(NEIGHBORING)}.")
+def _check_positive(name: str, value: float) -> None:
+    if not (isinstance(value, Real) and 0 < value < math.inf):
+        raise ValueError(f"{name}={value!r} must be a positive finite number.")

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from functools import singledispatch
 from typing import Literal, get_args
 
-from . import gaussian
+from . import concentrated, gaussian
 
 Neighboring = Literal["add_or_remove_one", "replace_one"]
+Noise = Literal["float", "hardened"]
+NOISE: tuple[Noise, ...] = get_args(Noise)
 NEIGHBORING: tuple[Neighboring, ...] = get_args(Neighboring)
 
 
@@ -30,19 +32,31 @@ class GaussianEvent:
     sampling_rate : float, default=1.0
         Probability with which each row takes part in a release, independently (Poisson
         sampling). 1 is the full batch.
+    noise : {"float", "hardened"}, default="float"
+        Continuous Gaussian noise; or, on sums that are multiples of a grid, discrete
+        Gaussian noise on that grid.
     """
 
     noise_multiplier: float
     n_steps: int
     sampling_rate: float = 1.0
+    noise: Noise = "float"
 
     def mu(self, neighboring: Neighboring) -> float | None:
-        """Gaussian-DP parameter of the whole composition; None for sampled batches."""
-        if self.sampling_rate < 1:
+        """Gaussian-DP parameter of the composition; None where it has none exactly.
+
+        A discrete Gaussian has the zero-concentrated guarantee ``rho = mu**2 / 2`` of the
+        continuous one, but not its Gaussian-DP curve.
+        """
+        if self.sampling_rate < 1 or self.noise == "hardened":
             return None
+        return math.sqrt(2 * self.rho(neighboring))
+
+    def rho(self, neighboring: Neighboring) -> float:
+        """Zero-concentrated DP parameter at full batch: ``sum_t 1 / (2 sigma_t**2)``."""
         # Replacing a row moves the sum by at most twice what zeroing it out does.
-        factor = 2.0 if neighboring == "replace_one" else 1.0
-        return factor * math.sqrt(self.n_steps) / self.noise_multiplier
+        factor = 4.0 if neighboring == "replace_one" else 1.0
+        return factor * self.n_steps / (2 * self.noise_multiplier**2)
 
 
 @singledispatch
@@ -62,6 +76,10 @@ def _(event: GaussianEvent, delta: float, neighboring: Neighboring) -> float:
     mu = event.mu(neighboring)
     if mu is not None:
         return gaussian.epsilon_for(mu, delta)
+    if event.noise == "hardened":
+        if event.sampling_rate < 1:
+            raise TypeError("no accountant knows discrete Gaussian noise on sampled batches.")
+        return concentrated.epsilon_for(event.rho(neighboring), delta)
     from . import sampled  # dp-accounting takes a second to import and full batches never need it
 
     return sampled.epsilon_of(event, delta, neighboring)
@@ -71,4 +89,6 @@ def accountant_name(event: GaussianEvent) -> str:
     """The words by which the report names the accountant of ``event``."""
     if event.sampling_rate < 1:
         return "privacy loss distribution (dp-accounting)"
+    if event.noise == "hardened":
+        return "zero-concentrated DP (discrete Gaussian)"
     return "exact Gaussian (closed form)"

@@ -38,7 +38,7 @@ class PrivacyReport:
         Number of rows; both are treated as public.
     treated_as_public : tuple of str
         Everything the guarantee does not protect.
-    noise : {"cryptographic", "seeded"}
+    noise : {"cryptographic", "seeded", "hardened"}
         Where the noise came from.
     warnings : tuple of str
         What a reader must know before quoting epsilon.
@@ -76,7 +76,7 @@ class PrivacyReport:
         rows = [
             ("guarantee", verdict if self.private else f"NOT PRIVATE (seeded); with secure noise: {verdict}"),
             ("neighbours", _RELATION_WORDS[self.neighboring]),
-            ("mu (Gaussian DP)", "not exact for sampled batches" if self.mu is None else f"{self.mu:.6g}"),
+            ("mu (Gaussian DP)", "not exact for this mechanism" if self.mu is None else f"{self.mu:.6g}"),
             ("noise multiplier", f"{self.noise_multiplier:.6g}"),
             ("steps", str(self.n_steps)),
             ("sampling rate", "1 (full batch)" if self.sampling_rate == 1 else f"{self.sampling_rate:.6g}"),

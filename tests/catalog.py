@@ -1,0 +1,47 @@
+"""Every piece and algorithm, by name: a new one is tested everywhere by one line here."""
+
+from skmixdp.algorithms import AdaMix, NoisyGD
+from skmixdp.components import (
+    SGD,
+    BallProjection,
+    FullSpace,
+    L2Clip,
+    LipschitzClip,
+    PolynomialAverage,
+    PublicQuantileClip,
+    PublicSubspace,
+    SampleWeight,
+)
+
+CLIPPERS = {
+    "l2": L2Clip(0.5),
+    "public-quantile": PublicQuantileClip(0.9, floor=0.05),
+    "lipschitz": LipschitzClip(1.5),
+}
+
+SUBSPACES = {
+    "full": FullSpace(),
+    "public, a few dimensions": PublicSubspace(2),
+    "public, most dimensions": PublicSubspace(6),
+    "public, exact sums": PublicSubspace(2, exact_sums=True),
+}
+
+WEIGHTINGS = {"sample": SampleWeight()}
+
+UPDATES = {
+    "descent": SGD(),
+    "momentum": SGD(0.9),
+    "ball": BallProjection(SGD(0.5), 0.7),
+    "average": PolynomialAverage(SGD()),
+    "ball and average": PolynomialAverage(BallProjection(SGD(), 0.7)),
+}
+
+ALGORITHMS = {
+    "noisy-gd": NoisyGD(),
+    "noisy-gd, ball, public centre": NoisyGD(radius=2.0, center="public", momentum=0.0),
+    "noisy-gd, decaying, averaged": NoisyGD(schedule="decaying", radius=5.0, average=True),
+    "adamix": AdaMix(),
+    "adamix, projected": AdaMix(n_components=3, clip_floor=0.01, center="public"),
+    "adamix, most dimensions": AdaMix(n_components=7),
+    "adamix, theoretical": AdaMix(variant="theoretical", radius=5.0),
+}

@@ -1,0 +1,76 @@
+"""What several test modules share."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from skmixdp.components import FullBatch
+from skmixdp.components.contracts import Scene
+from skmixdp.engine import Budget, Options, make_plan
+from skmixdp.linear import RowMap, classification_loss
+from skmixdp.privacy import NoiseSource
+from skmixdp.public import PublicData
+
+
+class Watched(NoiseSource):
+    """Records what the door is about to perturb, and releases noise alone.
+
+    What is released does not depend on the rows, so two runs on neighbouring rows take the
+    same heads and their sums can be compared step by step.
+    """
+
+    def __init__(self, seed: int = 0) -> None:
+        super().__init__(seed)
+        self.sums: list[np.ndarray] = []
+        self.scales: list[float] = []
+
+    def perturb(self, array, scale, grid):
+        self.sums.append(np.array(array))
+        self.scales.append(scale)
+        return super().perturb(np.zeros_like(array), scale, grid)
+
+
+class Silent(NoiseSource):
+    """No noise: what is released is the sum itself."""
+
+    def perturb(self, array, scale, grid):
+        return array
+
+
+@dataclass
+class Problem:
+    """A small head with public and private rows."""
+
+    X: np.ndarray
+    y: np.ndarray
+    scene: Scene
+
+    def recipe(self, algorithm: Any, *, l2: Any = "auto", learning_rate: Any = "auto", exact: bool = False):
+        return algorithm.recipe(self.scene, Options(learning_rate, l2, FullBatch(), exact))
+
+    def plan(self, recipe, *, n_steps: int = 4, epsilon: float = 1.0, dtype: str = "float64"):
+        budget = Budget(epsilon, 1e-5, n_steps, None, "add_or_remove_one", "float")
+        return make_plan(budget, recipe, self.scene, np.dtype(dtype))
+
+
+def make_problem(
+    n_classes: int = 4, n_rows: int = 300, d: int = 8, n_pub: int = 24, seed: int = 0, normalize=True
+):
+    rng = np.random.default_rng(seed)
+    centres = rng.normal(size=(n_classes, d))
+    y, y_pub = rng.integers(n_classes, size=n_rows), np.arange(n_pub) % n_classes
+    X = centres[y] + rng.normal(size=(n_rows, d))
+    X_pub = centres[y_pub] + rng.normal(size=(n_pub, d))
+    row_map = RowMap(X_pub.mean(axis=0) if n_pub else None, normalize, 0.4)
+    loss = classification_loss(n_classes)
+    data = PublicData(row_map(X_pub, np.float64), y_pub, loss)
+    start = data.fit(1.0) if n_pub else np.zeros((loss.n_outputs, d + 1))
+    scene = Scene(data.view(start), 0.27, n_rows, float(n_rows), np.hypot(1, 0.4) * (1 + 1e-6))
+    return Problem(row_map(X, np.float64), y, scene)
+
+
+@pytest.fixture(params=[2, 4], ids=["two classes", "four classes"])
+def problem(request):
+    return make_problem(request.param)
