@@ -1,0 +1,139 @@
+"""One row never moves what is about to be released by more than is stated.
+
+The rows that hypothesis looks for include the worst: long, short, repeated, mislabelled, huge
+and tiny, in both precisions.
+"""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from skmixdp.components import GradientQuery
+from skmixdp.components.contracts import StepContext
+from skmixdp.components.queries import clipped_residuals
+from skmixdp.engine import Run, train
+from skmixdp.linear import LogisticLoss, SoftmaxLoss, row_norms
+from skmixdp.privacy import NoiseSource
+from skmixdp.public import PublicData
+from skmixdp.rows import Block, InMemoryRows
+from tests.catalog import ALGORITHMS, CLIPPERS, SUBSPACES
+from tests.conftest import Watched, make_problem
+
+VALUES = st.one_of(
+    st.floats(-3, 3, width=32),
+    st.sampled_from([0.0, 1e-30, 1e-12, 1.0, 1e6, 1e18, -1e18]),
+)
+
+
+def rows_and_head(k, d=5):
+    return st.tuples(
+        hnp.arrays(np.float64, st.tuples(st.integers(1, 6), st.just(d)), elements=VALUES),
+        hnp.arrays(np.float64, (k, d), elements=st.floats(-50, 50)),
+        hnp.arrays(np.int64, 6, elements=st.integers(0, max(k, 2) - 1)),
+    )
+
+
+@pytest.mark.parametrize("name", CLIPPERS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("loss", [LogisticLoss(), SoftmaxLoss(4)], ids=["logistic", "softmax"])
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_no_row_contributes_more_than_the_clip_states(name, dtype, loss, data):
+    X, W, y = data.draw(rows_and_head(loss.n_outputs))
+    with np.errstate(over="ignore"):
+        X = X.astype(dtype)
+    rng = np.random.default_rng(0)
+    public = PublicData(rng.normal(size=(9, 5)), np.arange(9) % 2, loss)
+    clip = CLIPPERS[name].at(public.view(W))
+    block = Block(X, y[: len(X)], row_norms(X))
+    with np.errstate(all="ignore"):
+        C, S = clipped_residuals(X @ W.T.astype(dtype), block, loss, clip)
+    assert S is None
+    assert np.isfinite(C).all()
+    # The length of c_i x_i^T in the arithmetic of exact reals, nearly.
+    lengths = np.linalg.norm(C.astype(np.longdouble), axis=1) * np.linalg.norm(
+        X.astype(np.longdouble), axis=1
+    )
+    assert lengths.max() <= clip.sensitivity(np.dtype(dtype))
+
+
+def test_the_property_above_would_catch_a_clip_that_is_too_long():
+    """A clip that forgets the rows' lengths breaks what it states on rows longer than 1."""
+    problem = make_problem()
+    clip = CLIPPERS["l2"]
+    long_rows = 3 * problem.X
+    block = Block(long_rows, problem.y, np.ones(len(long_rows)))
+    C, _ = clipped_residuals(long_rows @ problem.scene.view.W.T, block, problem.scene.loss, clip)
+    assert (row_norms(C) * row_norms(long_rows)).max() > 1.5 * clip.sensitivity(np.dtype("float64"))
+
+
+@pytest.mark.parametrize("name", SUBSPACES)
+@settings(max_examples=100, deadline=None)
+@given(
+    gradient=hnp.arrays(np.float64, (4, 9), elements=st.floats(-10, 10)),
+    scale=st.sampled_from([0.0, 1e-9, 1.0]),
+)
+def test_no_subspace_lengthens_a_gradient_by_more_than_its_gain(name, gradient, scale):
+    problem = make_problem()
+    view = problem.scene.view.data.view(scale * problem.scene.view.W)
+    space = SUBSPACES[name].at(view)
+    length = np.linalg.norm(gradient)
+    assert np.linalg.norm(space.encode(gradient)) <= space.gain * length + 1e-300
+    assert np.linalg.norm(space.decode(space.encode(gradient))) <= length * (1 + 1e-8) + 1e-300
+
+
+def neighbours(problem, kind):
+    """The rows with one of them changed into something extreme, and without it."""
+    X, y = problem.X.copy(), problem.y.copy()
+    if kind == "typical":
+        pass
+    elif kind == "mislabelled":
+        y[0] = (y[0] + 1) % (y.max() + 1)
+    elif kind == "long":
+        X[0] *= 1e4
+    elif kind == "against the head":
+        worst = int(np.argmin(problem.scene.view.W @ X[0])) if y.max() > 1 else 1 - y[0]
+        y[0] = worst
+        X[0] *= 100
+    return (X, y), (X[1:], y[1:])
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize("kind", ["typical", "mislabelled", "long", "against the head"])
+def test_removing_a_row_moves_every_sum_by_at_most_its_sensitivity(problem, name, kind):
+    recipe = problem.recipe(ALGORITHMS[name])
+    plan = problem.plan(recipe, n_steps=4)
+    watched = []
+    for X, y in neighbours(problem, kind):
+        noise = Watched(5)
+        train([Run(recipe, plan, problem.scene, noise, np.dtype("float64"))], InMemoryRows(X, y))
+        watched.append(noise)
+    with_row, without = watched
+    assert with_row.scales == without.scales
+    assert len(with_row.sums) == 4
+    moves = []
+    for one, other, scale in zip(with_row.sums, without.sums, with_row.scales, strict=True):
+        stated = scale / plan.noise_multiplier
+        # The sums themselves are rounded: a part in 1e12 of their length.
+        assert np.linalg.norm(one - other) <= stated * (1 + 1e-9) + 1e-12 * np.linalg.norm(one)
+        moves.append(np.linalg.norm(one - other) / stated)
+    if kind == "against the head" and "projected" not in name:
+        # The bound is met, not merely respected: the test would see a smaller true bound.
+        assert max(moves) > 0.3
+
+
+def test_a_row_that_is_not_finite_contributes_nothing():
+    problem = make_problem()
+    X = problem.X.copy()
+    X[3] = 1e200  # its logits, and so its residuals, are not finite
+    query = GradientQuery(CLIPPERS["l2"], SUBSPACES["full"], sum_to_zero=False)
+    W = 1e200 * np.ones_like(problem.scene.view.W)
+    view = problem.scene.view.data.view(problem.scene.view.W)
+    ctx = StepContext(1, 1, view, 300.0, 0.0, 1.0, 0.0, W, np.dtype("float64"), NoiseSource(0))
+    question = next(query.step(ctx))
+    with np.errstate(all="ignore"):
+        C, _ = question.contribute(X @ W.T, Block(X, problem.y, row_norms(X)))
+    assert np.isfinite(C).all()
+    np.testing.assert_array_equal(C[3], 0)

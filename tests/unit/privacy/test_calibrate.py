@@ -1,0 +1,145 @@
+"""The three functions of the public interface, and what they refuse."""
+
+import math
+
+import numpy as np
+import pytest
+from dp_accounting import dp_event, privacy_accountant
+from dp_accounting.pld import pld_privacy_accountant
+
+from skmixdp.privacy import (
+    GaussianEvent,
+    accountant_name,
+    epsilon_of,
+    epsilon_of_event,
+    mu_of_budget,
+    noise_multiplier_for,
+    steps_for,
+)
+
+
+def test_published_values():
+    assert epsilon_of(20, 240, delta=1e-5) == pytest.approx(3.26454999, abs=1e-8)
+    assert steps_for(3, 1e-5, noise_multiplier=20) == 206
+    assert mu_of_budget(1, 1e-5) == pytest.approx(0.26805, abs=1e-5)
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1, 3, 100])
+@pytest.mark.parametrize("delta", [1e-12, 1e-5, 0.1])
+@pytest.mark.parametrize("n_steps", [1, 50, 10_000])
+@pytest.mark.parametrize("neighboring", ["add_or_remove_one", "replace_one"])
+@pytest.mark.parametrize("noise", ["float", "hardened"])
+def test_any_two_determine_the_third(epsilon, delta, n_steps, neighboring, noise):
+    terms = {"neighboring": neighboring, "noise": noise}
+    sigma = noise_multiplier_for(epsilon, delta, n_steps=n_steps, **terms)
+    spent = epsilon_of(sigma, n_steps, delta=delta, **terms)
+    assert spent <= epsilon
+    assert spent == pytest.approx(epsilon, rel=1e-6)
+    assert steps_for(epsilon, delta, noise_multiplier=sigma, **terms) == n_steps
+    assert steps_for(spent, delta, noise_multiplier=sigma, **terms) == n_steps
+
+
+def test_replacing_a_row_costs_twice_the_sensitivity():
+    assert epsilon_of(20, 100, delta=1e-5, neighboring="replace_one") == pytest.approx(
+        epsilon_of(10, 100, delta=1e-5)
+    )
+
+
+def test_hardened_noise_costs_a_little_more_and_never_less():
+    for sigma, n_steps in [(20, 240), (5, 1), (0.5, 1)]:
+        exact = epsilon_of(sigma, n_steps, delta=1e-5)
+        assert exact < epsilon_of(sigma, n_steps, delta=1e-5, noise="hardened") < 1.25 * exact
+
+
+def test_hardened_epsilon_is_that_of_the_renyi_orders():
+    # At any order, rho-zCDP gives this epsilon; the library's is their minimum.
+    rho, delta = 100 / (2 * 20**2), 1e-5
+    orders = np.linspace(1.01, 200, 200_001)
+    each = rho * orders + np.log1p(-1 / orders) - (np.log(delta) + np.log(orders)) / (orders - 1)
+    assert epsilon_of(20, 100, delta=delta, noise="hardened") == pytest.approx(each.min(), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("neighboring", "relation"),
+    [
+        ("add_or_remove_one", privacy_accountant.NeighboringRelation.ADD_OR_REMOVE_ONE),
+        ("replace_one", privacy_accountant.NeighboringRelation.REPLACE_ONE),
+    ],
+)
+def test_sampled_epsilon_is_dp_accountings(neighboring, relation):
+    accountant = pld_privacy_accountant.PLDAccountant(relation)
+    step = dp_event.PoissonSampledDpEvent(0.02, dp_event.GaussianDpEvent(1.1))
+    accountant.compose(step, 200)
+    found = epsilon_of(1.1, 200, delta=1e-5, sampling_rate=0.02, neighboring=neighboring)
+    assert found == pytest.approx(accountant.get_epsilon(1e-5), rel=1e-6)
+
+
+def test_sampled_calibration_stays_within_the_budget_and_close_to_it():
+    sigma = noise_multiplier_for(2, 1e-5, n_steps=100, sampling_rate=0.05)
+    spent = epsilon_of(sigma, 100, delta=1e-5, sampling_rate=0.05)
+    assert 2 * 0.999 < spent <= 2
+    assert steps_for(2, 1e-5, noise_multiplier=sigma, sampling_rate=0.05) == pytest.approx(100, abs=1)
+    assert sigma < noise_multiplier_for(2, 1e-5, n_steps=100)
+
+
+def test_a_budget_too_small_for_one_step_names_a_multiplier_that_would_do():
+    with pytest.raises(ValueError, match="does not pay for one step") as caught:
+        steps_for(0.1, 1e-5, noise_multiplier=20)
+    named = float(str(caught.value).split(">= ")[1].split(" ")[0])
+    assert steps_for(0.1, 1e-5, noise_multiplier=named) == 1
+    assert named == pytest.approx(1 / mu_of_budget(0.1, 1e-5), abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        ({"noise_multiplier": 0}, "noise_multiplier"),
+        ({"noise_multiplier": math.inf}, "noise_multiplier"),
+        ({"noise_multiplier": "20"}, "noise_multiplier"),
+        ({"n_steps": 0}, "n_steps"),
+        ({"n_steps": 1.5}, "n_steps"),
+        ({"delta": 0}, "delta"),
+        ({"delta": 1}, "delta"),
+        ({"delta": math.nan}, "delta"),
+        ({"sampling_rate": 0}, "sampling_rate"),
+        ({"sampling_rate": 1.1}, "sampling_rate"),
+        ({"neighboring": "swap"}, "neighboring"),
+        ({"noise": "loud"}, "noise"),
+        ({"noise": "hardened", "sampling_rate": 0.5}, "sampling_rate"),
+    ],
+)
+def test_bad_input_is_named(change, name):
+    good = {"noise_multiplier": 20, "n_steps": 100, "delta": 1e-5}
+    with pytest.raises(ValueError, match=rf"^{name}="):
+        epsilon_of(**{**good, **change})
+
+
+@pytest.mark.parametrize("epsilon", [0, -1, math.nan, math.inf, None])
+def test_epsilon_must_be_positive(epsilon):
+    for call in (
+        lambda: noise_multiplier_for(epsilon, 1e-5, n_steps=10),
+        lambda: steps_for(epsilon, 1e-5, noise_multiplier=20),
+        lambda: mu_of_budget(epsilon, 1e-5),
+    ):
+        with pytest.raises(ValueError, match="^epsilon="):
+            call()
+
+
+def test_unknown_events_are_refused():
+    with pytest.raises(TypeError, match="no accountant knows the event"):
+        epsilon_of_event(object(), 1e-5, "add_or_remove_one")
+    with pytest.raises(TypeError, match="discrete Gaussian noise on sampled batches"):
+        epsilon_of_event(GaussianEvent(1.0, 1, 0.5, "hardened"), 1e-5, "add_or_remove_one")
+
+
+def test_the_accountant_is_named():
+    assert "exact" in accountant_name(GaussianEvent(1.0, 1))
+    assert "dp-accounting" in accountant_name(GaussianEvent(1.0, 1, 0.5))
+    assert "zero-concentrated" in accountant_name(GaussianEvent(1.0, 1, 1.0, "hardened"))
+
+
+def test_mu_is_stated_only_where_it_is_exact():
+    assert GaussianEvent(20, 100).mu("add_or_remove_one") == pytest.approx(0.5)
+    assert GaussianEvent(20, 100).mu("replace_one") == pytest.approx(1.0)
+    assert GaussianEvent(20, 100, 0.1).mu("add_or_remove_one") is None
+    assert GaussianEvent(20, 100, 1.0, "hardened").mu("add_or_remove_one") is None

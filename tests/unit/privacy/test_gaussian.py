@@ -1,0 +1,63 @@
+"""The exact curve and its inverses, against high precision and dp-accounting."""
+
+import math
+
+import mpmath
+import pytest
+from dp_accounting import dp_event
+from dp_accounting.pld import pld_privacy_accountant
+
+from skmixdp.privacy import epsilon_of
+from skmixdp.privacy.gaussian import epsilon_for, log_delta, mu_for
+
+EPSILONS = [1e-3, 1e-2, 0.1, 1.0, 3.0, 10.0, 100.0]
+DELTAS = [1e-12, 1e-9, 1e-5, 1e-2, 0.1]
+
+
+def log_delta_precise(epsilon, mu):
+    with mpmath.workdps(60):
+        epsilon, mu = mpmath.mpf(epsilon), mpmath.mpf(mu)
+        first = mpmath.ncdf(mu / 2 - epsilon / mu)
+        return mpmath.log(first - mpmath.exp(epsilon) * mpmath.ncdf(-mu / 2 - epsilon / mu))
+
+
+@pytest.mark.parametrize("epsilon", [0.0, *EPSILONS])
+@pytest.mark.parametrize("mu", [1e-4, 1e-2, 0.268, 1.0, 5.0, 30.0])
+def test_log_delta_is_right_in_both_tails(epsilon, mu):
+    expected = log_delta_precise(epsilon, mu)
+    # The sum of 60-digit terms is right to well over 20 digits unless delta is below 1e-30.
+    if expected > -60:
+        assert log_delta(epsilon, mu) == pytest.approx(float(expected), rel=1e-9, abs=1e-11)
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("delta", DELTAS)
+def test_mu_is_the_safe_inverse_of_the_curve(epsilon, delta):
+    mu = mu_for(epsilon, delta)
+    assert log_delta_precise(epsilon, mu) <= math.log(delta)
+    assert log_delta_precise(epsilon, mu * (1 + 1e-8)) > math.log(delta)
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("delta", DELTAS)
+def test_epsilon_is_the_safe_inverse_of_the_curve(epsilon, delta):
+    mu = mu_for(epsilon, delta)
+    found = epsilon_for(mu, delta)
+    assert log_delta_precise(found, mu) <= math.log(delta)
+    # Where delta is close to the total variation, epsilon moves much faster than mu.
+    assert found == pytest.approx(epsilon, rel=1e-6)
+    assert log_delta_precise(found * (1 - 1e-8), mu) > math.log(delta)
+
+
+def test_no_epsilon_is_needed_where_delta_exceeds_the_total_variation():
+    total_variation = 2 * float(mpmath.ncdf(0.05)) - 1
+    assert epsilon_for(0.1, total_variation * 1.01) == 0.0
+    assert epsilon_for(0.1, total_variation * 0.99) > 0.0
+
+
+@pytest.mark.parametrize(("sigma", "n_steps"), [(20, 240), (5, 1), (1, 1), (30, 100), (2, 30), (200, 7)])
+@pytest.mark.parametrize("delta", [1e-9, 1e-5, 1e-2])
+def test_agreement_with_dp_accounting(sigma, n_steps, delta):
+    accountant = pld_privacy_accountant.PLDAccountant(value_discretization_interval=1e-4)
+    accountant.compose(dp_event.GaussianDpEvent(sigma / math.sqrt(n_steps)))
+    assert epsilon_of(sigma, n_steps, delta=delta) == pytest.approx(accountant.get_epsilon(delta), abs=1e-6)

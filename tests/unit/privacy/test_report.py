@@ -1,0 +1,72 @@
+import dataclasses
+import json
+
+import pytest
+
+from skmixdp.privacy import PrivacyReport
+
+REPORT = PrivacyReport(
+    epsilon=1.0,
+    delta=1e-5,
+    mu=0.268051,
+    noise_multiplier=20.0,
+    n_steps=40,
+    sampling_rate=1.0,
+    neighboring="add_or_remove_one",
+    accountant="exact Gaussian (closed form)",
+    n_private=1347,
+    n_public=50,
+    treated_as_public=("the number of private rows", "the classes <declared>"),
+    noise="cryptographic",
+    warnings=("sums are floating-point numbers",),
+)
+
+
+def test_a_report_cannot_be_changed():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        REPORT.epsilon = 0.5
+
+
+def test_text_states_the_guarantee_and_its_terms():
+    text = str(REPORT)
+    for words in (
+        "(1, 1e-05)-differential privacy",
+        "added or removed",
+        "1347 private, 50 public",
+        "the number of private rows",
+        "full batch",
+        "closed form",
+        "floating-point",
+    ):
+        assert words in text
+    assert "NOT PRIVATE" not in text
+    assert all(len(line) < 200 for line in text.splitlines())
+
+
+def test_html_is_escaped():
+    page = REPORT._repr_html_()
+    assert page.startswith("<table>")
+    assert "&lt;declared&gt;" in page
+    assert "<declared>" not in page
+
+
+def test_json_round_trip():
+    fields = json.loads(REPORT.to_json())
+    assert fields == REPORT.to_dict()
+    assert fields["private"] is True
+    assert fields["treated_as_public"] == list(REPORT.treated_as_public)
+
+
+def test_a_seeded_run_is_reported_as_not_private():
+    seeded = dataclasses.replace(REPORT, noise="seeded")
+    assert not seeded.private
+    assert "NOT PRIVATE" in str(seeded)
+    assert "NOT PRIVATE" in seeded._repr_html_()
+
+
+def test_other_terms_are_put_in_words():
+    other = dataclasses.replace(REPORT, mu=None, sampling_rate=0.1, neighboring="replace_one")
+    text = str(other)
+    assert "not exact" in text
+    assert "0.1" in text
+    assert "replaced" in text
