@@ -121,7 +121,7 @@ def test_epsilon_must_be_positive(epsilon):
         lambda: steps_for(epsilon, 1e-5, noise_multiplier=20),
         lambda: mu_of_budget(epsilon, 1e-5),
     ):
-        with pytest.raises(ValueError, match="^epsilon="):
+        with pytest.raises(ValueError, match=r"^epsilon="):
             call()
 
 

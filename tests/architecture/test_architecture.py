@@ -1,0 +1,94 @@
+"""The rules of the house, checked on the source."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "skmixdp"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+
+def calls_of(path, name):
+    tree = ast.parse(path.read_text())
+    return [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", None)) == name
+    ]
+
+
+def test_only_the_release_asks_private_rows():
+    asking = [path.relative_to(PACKAGE).as_posix() for path in MODULES if calls_of(path, "private_sums")]
+    assert asking == ["engine/release.py"]
+
+
+def test_the_training_loop_is_the_only_caller_of_the_release():
+    callers = [path.relative_to(PACKAGE).as_posix() for path in MODULES if calls_of(path, "release")]
+    assert callers == ["engine/loop.py"]
+
+
+def test_noise_is_added_in_the_release_alone():
+    callers = [path.relative_to(PACKAGE).as_posix() for path in MODULES if calls_of(path, "perturb")]
+    assert callers == ["engine/release.py"]
+
+
+def test_no_random_numbers_but_from_the_noise_source():
+    for path in MODULES:
+        if path.name == "noise.py":
+            continue
+        source = path.read_text()
+        for name in ("default_rng", "np.random.normal", "import random", "np.random.rand"):
+            assert name not in source, f"{path} uses {name}"
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "skmixdp",
+        "skmixdp.inspection",
+        "skmixdp.model_selection",
+        "skmixdp.preprocessing",
+        "skmixdp.privacy",
+        "skmixdp.algorithms",
+    ],
+)
+def test_imports_are_light(module):
+    heavy = [
+        "torch",
+        "torchvision",
+        "timm",
+        "open_clip",
+        "matplotlib",
+        "dask",
+        "dp_accounting",
+        "opendp",
+    ]
+    code = f"import sys, {module}; print([m for m in {heavy!r} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_files_stay_short():
+    long = {path.name: n for path in MODULES if (n := len(path.read_text().splitlines())) > 330}
+    assert long == {}
+
+
+def test_import_contracts_hold():
+    done = subprocess.run(
+        [Path(sys.executable).parent / "lint-imports"],
+        capture_output=True,
+        text=True,
+        cwd=PACKAGE.parent,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def test_extras_exist():
+    import tomllib
+
+    project = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text())["project"]
+    assert {"features", "dask", "hardened", "test", "docs"} <= set(project["optional-dependencies"])

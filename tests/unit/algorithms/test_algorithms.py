@@ -1,0 +1,196 @@
+"""Every algorithm against plain descent, and what each refuses."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from skmixdp.algorithms import BY_NAME, AdaMix, NoisyGD
+from skmixdp.components.contracts import StepContext
+from skmixdp.engine import Run, train
+from skmixdp.privacy import NoiseSource
+from skmixdp.rows import InMemoryRows
+from tests.catalog import ALGORITHMS, UPDATES, WEIGHTINGS
+from tests.conftest import Silent, make_problem
+
+FLOAT = np.dtype("float64")
+NO_CLIP = 1e6
+
+
+def mean_gradient(problem, W, l2, anchor):
+    """Gradient of the mean loss over public and private rows, with the regulariser."""
+    data = problem.scene.view.data
+    X, y = np.vstack([data.X, problem.X]), np.concatenate([data.y, problem.y])
+    R = problem.scene.loss.residuals(X @ W.T, y)
+    return R.T @ X / len(X) + l2 * (W - anchor)
+
+
+def trained(problem, algorithm, *, n_steps=12, l2=0.01, rate=0.7, noise=None, epsilon=1.0):
+    recipe = problem.recipe(algorithm, l2=l2, learning_rate=rate)
+    plan = problem.plan(recipe, n_steps=n_steps, epsilon=epsilon)
+    run = Run(recipe, plan, problem.scene, noise or Silent(0), FLOAT)
+    return train([run], InMemoryRows(problem.X, problem.y))[0]
+
+
+@pytest.mark.parametrize("center", ["zero", "public"])
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **kw: NoisyGD(clip=NO_CLIP, **kw),
+        lambda **kw: AdaMix(clip_floor=NO_CLIP, **kw),
+        lambda **kw: AdaMix(clip_floor=NO_CLIP, n_components=9, **kw),
+    ],
+    ids=["noisy-gd", "adamix", "adamix, all dimensions"],
+)
+def test_without_noise_and_clip_it_is_gradient_descent(problem, make, momentum, center):
+    W = problem.scene.view.W
+    anchor = W if center == "public" else 0 * W
+    velocity = 0 * W
+    for _ in range(12):
+        velocity = momentum * velocity + (1 - momentum) * mean_gradient(problem, W, 0.01, anchor)
+        W = W - 0.7 * velocity
+    found = trained(problem, make(momentum=momentum, center=center))
+    np.testing.assert_allclose(found, W, atol=1e-10)
+
+
+def test_the_theoretical_variant_without_noise_is_averaged_descent_in_a_ball(problem):
+    radius, l2, T = 2.0, 0.05, 9
+    algorithm = AdaMix(variant="theoretical", radius=radius)
+    W = problem.scene.view.W
+    W = W * min(1, radius / np.linalg.norm(W))
+    anchor, average = W, 0 * W
+    for t in range(1, T + 1):
+        average = average + 2 * t / (T * (T + 1)) * W
+        W = W - 2 / (l2 * (t + 1)) * mean_gradient(problem, W, l2, anchor)
+        W = W * min(1, radius / np.linalg.norm(W))
+    np.testing.assert_allclose(
+        trained(problem, algorithm, n_steps=T, l2=l2, rate="auto"), average, atol=1e-10
+    )
+
+
+def test_projection_keeps_the_part_in_the_public_subspace(problem):
+    recipe = problem.recipe(AdaMix(clip_floor=NO_CLIP, n_components=3, momentum=0.0), learning_rate=1.0)
+    plan = problem.plan(recipe, n_steps=1)
+    (W,) = train([Run(recipe, plan, problem.scene, Silent(0), FLOAT)], InMemoryRows(problem.X, problem.y))
+    view, start = problem.scene.view, problem.scene.view.W
+    U = view.basis(3)
+    private = problem.scene.loss.residuals(problem.X @ start.T, problem.y).T @ problem.X / 300
+    a = 24 / 324
+    np.testing.assert_allclose(W, start - a * view.gradient - (1 - a) * private @ U @ U.T, atol=1e-12)
+
+
+def test_the_clip_is_a_quantile_of_public_norms_above_its_floor():
+    problem = make_problem()
+    query = problem.recipe(AdaMix(0.75, clip_floor=1e-3)).query
+    view = problem.scene.view
+    slack = query.sensitivity(view, FLOAT) / np.quantile(view.gradient_norms, 0.75)
+    assert 1 <= slack < 1 + 1e-9
+    floored = problem.recipe(AdaMix(0.75, clip_floor=50.0)).query
+    assert floored.sensitivity(view, FLOAT) == pytest.approx(50.0)
+    bare = make_problem(n_pub=0)
+    assert bare.recipe(AdaMix(clip_floor=0.4)).query.sensitivity(bare.scene.view, FLOAT) == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize("n_pub", [24, 0])
+def test_every_algorithm_trains_with_and_without_public_rows(name, n_pub):
+    problem = make_problem(n_pub=n_pub)
+    W = trained(problem, ALGORITHMS[name], n_steps=3, l2="auto", rate="auto", noise=NoiseSource(0))
+    assert W.shape == problem.scene.view.W.shape
+    assert np.isfinite(W).all()
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_parameters_behave_as_scikit_learns(name):
+    algorithm = ALGORITHMS[name]
+    copy = clone(algorithm)
+    assert copy is not algorithm
+    assert copy.get_params() == algorithm.get_params()
+    assert repr(copy).startswith(type(algorithm).__name__)
+
+
+@pytest.mark.parametrize("name", UPDATES)
+def test_updates_start_in_their_set_and_stay_there(name):
+    problem = make_problem()
+    update, view = UPDATES[name], problem.scene.view
+    W, state = update.init(view.W)
+    heads = [W]
+    for t in range(1, 5):
+        data_view = view.data.view(W)
+        ctx = StepContext(t, 4, data_view, 300.0, 0.1, 2.0, 0.0, 0 * W, FLOAT, NoiseSource(0))
+        W, state = update.step(ctx, data_view.gradient, state)
+        heads.append(W)
+    result = update.result(W, state)
+    if "ball" in name:
+        assert max(np.linalg.norm(head) for head in [*heads, result]) <= 0.7 * (1 + 1e-12)
+    if "average" in name:
+        np.testing.assert_allclose(result, sum(2 * (t + 1) / 20 * head for t, head in enumerate(heads[:4])))
+    else:
+        np.testing.assert_array_equal(result, W)
+
+
+@pytest.mark.parametrize("name", WEIGHTINGS)
+def test_public_weights_lie_between_zero_and_one(name):
+    for n_pub in (0, 24):
+        view = make_problem(n_pub=n_pub).scene.view
+        for t in (1, 10):
+            assert 0 <= WEIGHTINGS[name].weight(t, view, 300.0) <= 1
+    assert WEIGHTINGS["sample"].weight(1, make_problem().scene.view, 300.0) == pytest.approx(24 / 324)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "message"),
+    [
+        (NoisyGD(clip=0), r"^clip=0 of NoisyGD"),
+        (NoisyGD(clip=-1.0), r"^clip=-1.0"),
+        (NoisyGD(clip="auto"), r"^clip='auto'"),
+        (NoisyGD(clip=None), r"^clip=None"),
+        (NoisyGD(momentum=1.0), r"^momentum=1.0"),
+        (NoisyGD(radius=0), r"^radius=0"),
+        (NoisyGD(center="mean"), r"^center='mean'"),
+        (NoisyGD(schedule="cosine"), r"^schedule='cosine'"),
+        (NoisyGD(schedule="decaying"), r"pass the radius"),
+        (AdaMix(quantile=1.0), r"^quantile=1.0 of AdaMix"),
+        (AdaMix(quantile=True), r"^quantile=True"),
+        (AdaMix(clip_floor=0.0), r"^clip_floor=0.0"),
+        (AdaMix(n_components=0), r"^n_components=0"),
+        (AdaMix(n_components=2.5), r"^n_components=2.5"),
+        (AdaMix(momentum=-0.1), r"^momentum=-0.1"),
+        (AdaMix(center=None), r"^center=None"),
+        (AdaMix(variant="practise"), r"^variant='practise'"),
+        (AdaMix(variant="theoretical"), r"pass its radius"),
+    ],
+)
+def test_bad_parameters_are_named(algorithm, message):
+    with pytest.raises(ValueError, match=message):
+        make_problem().recipe(algorithm)
+
+
+def test_a_decaying_schedule_takes_no_rate_and_no_zero_l2():
+    algorithm = NoisyGD(schedule="decaying", radius=3.0)
+    with pytest.raises(ValueError, match=r"learning_rate=0.1 has no place"):
+        make_problem().recipe(algorithm, learning_rate=0.1)
+    with pytest.raises(ValueError, match=r"l2=0 has no place"):
+        make_problem().recipe(algorithm, l2=0)
+    assert make_problem().recipe(algorithm, l2=0.3).l2 == 0.3
+
+
+def test_lipschitz_clip_needs_rows_of_known_length():
+    problem = make_problem()
+    problem.scene = type(problem.scene)(problem.scene.view, 0.27, 300, 300.0, np.inf)
+    with pytest.raises(ValueError, match="normalize=True"):
+        problem.recipe(NoisyGD(clip="lipschitz"))
+
+
+def test_a_basis_that_is_not_orthonormal_is_refused():
+    from skmixdp.components.subspaces import Complement, Coordinates
+
+    for kind in (Complement, Coordinates):
+        with pytest.raises(ArithmeticError, match="not orthonormal"):
+            kind(np.eye(5)[:, :2] * 1.001)
+        with pytest.raises(ArithmeticError, match="not orthonormal"):
+            kind(np.full((5, 2), np.nan))
+
+
+def test_names_stand_for_defaults():
+    assert {name: type(kind()) for name, kind in BY_NAME.items()} == {"noisy-gd": NoisyGD, "adamix": AdaMix}

@@ -1,0 +1,103 @@
+import math
+
+import numpy as np
+import pytest
+
+from skmixdp.algorithms import AdaMix, NoisyGD
+from skmixdp.engine import Budget, make_plan
+from skmixdp.privacy import epsilon_of, noise_multiplier_for, steps_for
+from tests.conftest import make_problem
+
+PROBLEM = make_problem()
+FLOAT = np.dtype("float64")
+
+
+def plan_for(
+    algorithm=None, *, epsilon=1.0, n_steps=None, sigma=None, neighboring="add_or_remove_one", noise="float"
+):
+    budget = Budget(epsilon, 1e-5, n_steps, sigma, neighboring, noise)
+    return make_plan(budget, PROBLEM.recipe(algorithm or AdaMix()), PROBLEM.scene, FLOAT)
+
+
+@pytest.mark.parametrize("neighboring", ["add_or_remove_one", "replace_one"])
+@pytest.mark.parametrize("noise", ["float", "hardened"])
+def test_budget_and_steps_give_the_multiplier(neighboring, noise):
+    plan = plan_for(n_steps=33, neighboring=neighboring, noise=noise)
+    terms = {"neighboring": neighboring, "noise": noise}
+    assert plan.n_steps == 33
+    assert plan.noise_multiplier == noise_multiplier_for(1.0, 1e-5, n_steps=33, **terms)
+    assert plan.epsilon == epsilon_of(plan.noise_multiplier, 33, delta=1e-5, **terms)
+    assert 1 - 1e-6 < plan.epsilon <= 1
+
+
+def test_budget_and_multiplier_give_whole_steps_and_spend_the_remainder():
+    plan = plan_for(epsilon=3.0, sigma=20.0)
+    assert plan.n_steps == steps_for(3.0, 1e-5, noise_multiplier=20.0) == 206
+    assert 19.9 < plan.noise_multiplier < 20
+    assert plan.epsilon == pytest.approx(3.0)
+
+
+def test_both_given_state_what_they_cost():
+    plan = plan_for(epsilon=None, n_steps=240, sigma=20.0)
+    assert (plan.n_steps, plan.noise_multiplier) == (240, 20.0)
+    assert plan.epsilon == pytest.approx(3.26454999, abs=1e-8)
+
+
+def test_a_budget_below_one_step_is_refused():
+    with pytest.raises(ValueError, match="use noise_multiplier >="):
+        plan_for(epsilon=0.1, sigma=20.0)
+
+
+def test_the_event_is_that_of_the_plan():
+    plan = plan_for(n_steps=10, noise="hardened")
+    assert (plan.event.n_steps, plan.event.noise_multiplier) == (10, plan.noise_multiplier)
+    assert plan.event.noise == "hardened"
+    assert plan.event.sampling_rate == 1
+
+
+class TestBalancedSteps:
+    """The total noise per logit is 0.75, whatever the budget and the steps."""
+
+    @pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
+    @pytest.mark.parametrize("n_steps", [None, 60, 200])
+    def test_the_noise_per_logit(self, epsilon, n_steps):
+        plan = plan_for(NoisyGD(clip=0.4), epsilon=epsilon, n_steps=n_steps)
+        eta = plan.step_size(1)
+        a = 24 / 324
+        spread = eta * (1 - a) * plan.noise_multiplier * 0.4 / 300 * math.sqrt(plan.n_steps)
+        assert spread == pytest.approx(0.75, rel=1e-6)
+        assert eta == plan.step_size(plan.n_steps)
+
+    def test_steps_are_gentle_or_at_the_limits(self):
+        counts = [plan_for(NoisyGD(), epsilon=epsilon).n_steps for epsilon in (0.01, 0.3, 1, 3, 30)]
+        assert counts == sorted(counts)
+        assert counts[0] == 15
+        middle = plan_for(NoisyGD(clip=0.1), epsilon=1.0)
+        assert 15 < middle.n_steps < 150
+        assert middle.step_size(1) * PROBLEM.scene.curvature == pytest.approx(1.5, rel=0.05)
+
+    def test_the_rate_stays_below_the_stability_limit(self):
+        plan = plan_for(NoisyGD(clip=1e-4), epsilon=100.0)
+        assert plan.n_steps == 150
+        assert plan.step_size(1) * PROBLEM.scene.curvature == pytest.approx(1.9 / 0.1)
+        plain = plan_for(NoisyGD(clip=1e-4, momentum=0.0), epsilon=100.0)
+        assert plain.step_size(1) * PROBLEM.scene.curvature == pytest.approx(1.0)
+
+    def test_the_curvature_is_the_losss_times_the_public_second_moment(self):
+        X = PROBLEM.scene.view.data.X
+        top = np.linalg.eigvalsh(X.T @ X / len(X))[-1]
+        assert PROBLEM.scene.curvature == pytest.approx(0.5 * top)
+        assert make_problem(n_pub=0).scene.curvature == pytest.approx(0.5 * (1 + 0.16), rel=1e-5)
+
+
+def test_the_theoretical_variant_follows_theorem_three():
+    algorithm = AdaMix(variant="theoretical", radius=5.0)
+    recipe = PROBLEM.recipe(algorithm)
+    p, rho, n = PROBLEM.scene.view.W.size, 0.27**2 / 2, 324
+    lipschitz = math.sqrt(2) * np.hypot(1, 0.4)
+    assert recipe.l2 == pytest.approx(math.sqrt(2 * p * lipschitz**2 / (rho * 25)) / n, rel=1e-5)
+    plan = plan_for(algorithm)
+    assert plan.step_size(1) == pytest.approx(1 / recipe.l2)
+    assert plan.step_size(9) == pytest.approx(2 / (10 * recipe.l2))
+    assert plan.n_steps == math.floor((0.27 * 20) ** 2)
+    np.testing.assert_array_equal(recipe.anchor, PROBLEM.scene.view.W)

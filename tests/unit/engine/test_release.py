@@ -1,0 +1,115 @@
+"""The door lets through what was paid for and nothing more."""
+
+import numpy as np
+import pytest
+
+from skmixdp.components.contracts import Part, Question
+from skmixdp.engine import Door, release
+from skmixdp.privacy import HardenedNoise
+from skmixdp.rows import InMemoryRows
+from tests.conftest import Silent, Watched
+
+X = np.random.default_rng(0).normal(size=(20, 3))
+ROWS = InMemoryRows(X, np.zeros(20, int))
+
+
+def question(*parts, assemble=None):
+    shape = {"points": np.zeros((1, 3)), "contribute": lambda Z, block: (Z + 1, Z + 1), "parts": parts}
+    return Question(**shape) if assemble is None else Question(**shape, assemble=assemble)
+
+
+BOTH = question(Part(0.5, 0.5), Part(2.0, 0.5))
+
+
+def test_each_part_gets_its_own_noise():
+    noise = Watched()
+    door = Door(3.0, 1, noise)
+    door.begin_step(None)
+    release(ROWS, [(door, BOTH)])
+    np.testing.assert_allclose(noise.scales, [3.0 * 0.5 / np.sqrt(0.5), 3.0 * 2.0 / np.sqrt(0.5)])
+    np.testing.assert_allclose(noise.sums[0], X.sum(axis=0, keepdims=True))
+    np.testing.assert_allclose(noise.sums[1], [20])
+
+
+def test_shares_of_all_rounds_count_towards_one_step():
+    door = Door(1.0, 1, Silent(0))
+    door.begin_step(None)
+    half = question(Part(1.0, 0.3), Part(1.0, 0.2))
+    release(ROWS, [(door, half)])
+    release(ROWS, [(door, half)])
+    with pytest.raises(RuntimeError, match="sum to more than 1"):
+        release(ROWS, [(door, question(Part(1.0, 0.1), Part(1.0, 0.1)))])
+
+
+def test_what_a_step_leaves_is_not_kept_for_the_next():
+    door = Door(1.0, 2, Silent(0))
+    door.begin_step(None)
+    door.begin_step(None)
+    with pytest.raises(RuntimeError, match="sum to more than 1"):
+        release(ROWS, [(door, question(Part(1.0, 1.0), Part(1.0, 0.5)))])
+
+
+def test_no_step_beyond_those_that_were_paid_for():
+    door = Door(1.0, 1, Silent(0))
+    with pytest.raises(RuntimeError, match="sum to more than 1"):
+        release(ROWS, [(door, BOTH)])  # before the first step begins
+    door.begin_step(None)
+    with pytest.raises(RuntimeError, match="has been taken"):
+        door.begin_step(None)
+
+
+@pytest.mark.parametrize("part", [Part(np.inf), Part(np.nan), Part(-1.0), Part(1.0, 0.0), Part(1.0, -1.0)])
+def test_a_part_without_a_usable_sensitivity_is_refused_before_the_rows_are_asked(part):
+    class Unasked(InMemoryRows):
+        def private_sums(self, requests):
+            raise AssertionError("the rows were asked")
+
+    door = Door(1.0, 1, Silent(0))
+    door.begin_step(None)
+    with pytest.raises(RuntimeError, match="share and a finite sensitivity"):
+        release(Unasked(X, np.zeros(20, int)), [(door, question(part, Part(1.0, 0.1)))])
+
+
+def test_every_array_must_be_stated():
+    noise = Watched()
+    door = Door(1.0, 1, noise)
+    door.begin_step(None)
+    with pytest.raises(RuntimeError, match="one part for each array"):
+        release(ROWS, [(door, question(Part(1.0)))])
+    assert noise.sums == []
+
+
+def test_a_batch_holds_for_its_step():
+    mask = np.arange(20) < 5
+    door = Door(1.0, 2, Silent(0))
+    door.begin_step(mask)
+    ((matrix, count),) = release(ROWS, [(door, BOTH)])
+    np.testing.assert_allclose(matrix[0], X[:5].sum(axis=0))
+    assert count == [5]
+    door.begin_step(None)
+    ((_, count),) = release(ROWS, [(door, BOTH)])
+    assert count == [20]
+
+
+class TestHardened:
+    def test_it_needs_rows_on_a_grid(self):
+        door = Door(1.0, 1, HardenedNoise())
+        door.begin_step(None)
+        with pytest.raises(RuntimeError, match="rows on a grid"):
+            release(ROWS, [(door, BOTH)])
+
+    def test_it_refuses_a_map_that_leaves_the_grid(self):
+        rows = InMemoryRows(X, np.zeros(20, int), exact=True)
+        door = Door(1.0, 1, HardenedNoise())
+        door.begin_step(None)
+        with pytest.raises(RuntimeError, match="whole multiples"):
+            release(rows, [(door, question(Part(4.0), assemble=lambda sums: (sums[0] / 3,)))])
+
+    def test_what_is_released_lies_on_the_grid(self):
+        rows = InMemoryRows(X, np.zeros(20, int), exact=True)
+        door = Door(1.0, 1, HardenedNoise())
+        door.begin_step(None)
+        request = door.admit(BOTH, rows)
+        ((matrix, _),) = [door.perturb(BOTH, rows.private_sums([request])[0], rows.grid * request.resolution)]
+        units = matrix / (rows.grid * request.resolution)
+        np.testing.assert_array_equal(units, np.round(units))

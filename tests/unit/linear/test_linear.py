@@ -1,0 +1,160 @@
+"""Closed forms of the head against dense references."""
+
+import numpy as np
+import pytest
+from scipy.optimize import check_grad
+
+from skmixdp.linear import (
+    LogisticLoss,
+    RowMap,
+    SoftmaxLoss,
+    classification_loss,
+    orthonormal_columns,
+    remove_mean_output,
+    row_norms,
+    weighted_sum,
+)
+
+rng = np.random.default_rng(0)
+LOSSES = [LogisticLoss(), SoftmaxLoss(3), SoftmaxLoss(7)]
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: f"{type(loss).__name__}-{loss.n_outputs}")
+class TestLosses:
+    def test_residuals_are_the_gradient_of_the_values(self, loss):
+        for y in range(max(loss.n_outputs, 2)):
+            label = np.array([y])
+            error = check_grad(
+                lambda z, label=label: loss.values(z[None], label)[0],
+                lambda z, label=label: loss.residuals(z[None].copy(), label)[0],
+                rng.normal(size=loss.n_outputs),
+            )
+            assert error < 1e-6
+
+    def test_bounds_hold_and_are_reached(self, loss):
+        classes = max(loss.n_outputs, 2)
+        Z = rng.normal(size=(5000, loss.n_outputs)) * rng.choice([0.1, 1, 10, 100], size=(5000, 1))
+        y = rng.integers(classes, size=5000)
+        lengths = row_norms(loss.residuals(Z.copy(), y))
+        assert lengths.max() <= loss.lipschitz * (1 + 1e-12)
+        assert lengths.max() > 0.99 * loss.lipschitz
+        curvature = 0.0
+        for z in Z[np.abs(Z).max(axis=1) < 30][:500]:
+            step = 1e-5 * np.eye(loss.n_outputs)
+            hessian = [
+                (loss.residuals((z + s)[None], y[:1])[0] - loss.residuals((z - s)[None], y[:1])[0]) / 2e-5
+                for s in step
+            ]
+            curvature = max(curvature, np.linalg.eigvalsh(hessian)[-1])
+        assert curvature <= loss.curvature * (1 + 1e-6)
+        assert curvature > 0.8 * loss.curvature
+
+    def test_extreme_logits_stay_finite(self, loss):
+        Z = np.array([[800.0] * loss.n_outputs, [-800.0] * loss.n_outputs])
+        Z[0, -1] = -800
+        y = np.array([0, 1])
+        assert np.isfinite(loss.values(Z.copy(), y)).all()
+        assert np.isfinite(loss.residuals(Z.copy(), y)).all()
+
+    def test_sum_to_zero_is_stated_where_it_is_true(self, loss):
+        R = loss.residuals(rng.normal(size=(50, loss.n_outputs)), rng.integers(2, size=50))
+        assert loss.sum_to_zero == bool(np.allclose(R.sum(axis=1), 0, atol=1e-12))
+
+    def test_dtype_is_kept(self, loss):
+        Z = rng.normal(size=(4, loss.n_outputs)).astype(np.float32)
+        assert loss.residuals(Z, np.zeros(4, int)).dtype == np.float32
+
+
+def test_two_classes_share_one_output_and_equal_a_softmax_of_two():
+    loss = classification_loss(2)
+    assert loss.n_outputs == 1
+    assert classification_loss(3).n_outputs == 3
+    z, y = rng.normal(size=(20, 1)), rng.integers(2, size=20)
+    both = np.hstack([np.zeros_like(z), z])
+    np.testing.assert_allclose(loss.values(z, y), SoftmaxLoss(2).values(both, y))
+
+
+def test_norms_and_sums_equal_the_dense_gradients():
+    R, X, c = rng.normal(size=(30, 4)), rng.normal(size=(30, 6)), rng.random(30)
+    dense = R[:, :, None] * X[:, None, :]
+    np.testing.assert_allclose(row_norms(R) * row_norms(X), np.linalg.norm(dense.reshape(30, -1), axis=1))
+    np.testing.assert_allclose(weighted_sum(c[:, None] * R, X), (c[:, None, None] * dense).sum(axis=0))
+
+
+def test_norms_of_float32_rows_are_accumulated_in_float64():
+    X = np.full((1, 100_000), 0.1, dtype=np.float32)
+    exact = np.sqrt(100_000) * float(np.float32(0.1))
+    assert row_norms(X)[0] == pytest.approx(exact, rel=1e-12)
+
+
+def test_removing_the_mean_output_is_an_orthogonal_projection():
+    G, H = rng.normal(size=(2, 5, 3))
+    P = remove_mean_output(G)
+    np.testing.assert_allclose(P.sum(axis=0), 0, atol=1e-14)
+    np.testing.assert_allclose(remove_mean_output(P), P)
+    assert np.vdot(P, H) == pytest.approx(np.vdot(G, remove_mean_output(H)))
+
+
+class TestOrthonormalColumns:
+    def test_it_spans_the_first_independent_directions(self):
+        candidates = rng.normal(size=(6, 9))
+        candidates /= np.linalg.norm(candidates, axis=1, keepdims=True)
+        U = orthonormal_columns(candidates, 4)
+        np.testing.assert_allclose(U.T @ U, np.eye(4), atol=1e-12)
+        np.testing.assert_allclose(candidates[:4] @ U @ U.T, candidates[:4], atol=1e-12)
+        assert np.linalg.norm(candidates[4] @ U) < 0.99
+
+    def test_dependent_directions_are_passed_over_wherever_they_stand(self):
+        e = np.eye(7)
+        mixed = (e[0] + e[1]) / np.sqrt(2)
+        U = orthonormal_columns(np.array([e[0], e[1], mixed, e[2], e[0], e[3]]), 4)
+        np.testing.assert_allclose(U @ U.T, np.diag([1, 1, 1, 1, 0, 0, 0]), atol=1e-12)
+
+    def test_it_stops_at_the_rank_that_is_reached(self):
+        low = rng.normal(size=(10, 3)) @ rng.normal(size=(3, 8))
+        low /= np.linalg.norm(low, axis=1, keepdims=True)
+        assert orthonormal_columns(low, 8).shape == (8, 3)
+        assert orthonormal_columns(np.empty((0, 8)), 5).shape == (8, 0)
+
+    def test_more_candidates_than_dimensions(self):
+        candidates = rng.normal(size=(20, 5))
+        candidates /= np.linalg.norm(candidates, axis=1, keepdims=True)
+        assert orthonormal_columns(candidates, 5).shape == (5, 5)
+
+
+class TestRowMap:
+    def test_it_centres_scales_and_appends(self):
+        X, mean = rng.normal(size=(9000, 4)), rng.normal(size=4)
+        rows = RowMap(mean, True, 0.3)(X, np.float64)
+        centred = X - mean
+        np.testing.assert_allclose(rows[:, :4], centred / np.linalg.norm(centred, axis=1, keepdims=True))
+        np.testing.assert_array_equal(rows[:, 4], 0.3)
+
+    def test_it_acts_on_each_row_alone(self):
+        X = rng.normal(size=(9000, 4))
+        row_map = RowMap(X[0], True, None)
+        order = rng.permutation(len(X))
+        np.testing.assert_array_equal(row_map(X, np.float32)[order], row_map(X[order], np.float32))
+        np.testing.assert_array_equal(row_map(X[7:8], np.float32), row_map(X, np.float32)[7:8])
+
+    def test_a_row_of_zeros_stays(self):
+        np.testing.assert_array_equal(RowMap(None, True, None)(np.zeros((2, 3)), np.float32), 0)
+
+    def test_features_are_not_overwritten(self):
+        X = rng.normal(size=(5, 3))
+        before = X.copy()
+        RowMap(X[0], True, 1.0)(X, np.float64)
+        np.testing.assert_array_equal(X, before)
+
+    def test_unit_rows_keep_their_length_in_float32(self):
+        rows = RowMap(None, True, None)(rng.normal(size=(500, 300)), np.float32)
+        assert row_norms(rows).max() <= 1 + 1e-6
+
+    @pytest.mark.parametrize("value", [None, 0.5])
+    def test_split_gives_the_same_outputs(self, value):
+        X = rng.normal(size=(6, 4))
+        row_map = RowMap(None, False, value)
+        rows = row_map(X, np.float64)
+        W = rng.normal(size=(3, rows.shape[1]))
+        coef, intercept = row_map.split(W, 4)
+        np.testing.assert_allclose(X @ coef.T + intercept, rows @ W.T)

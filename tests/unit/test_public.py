@@ -1,0 +1,81 @@
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from skmixdp.linear import SoftmaxLoss, classification_loss
+from skmixdp.public import PublicData
+from tests.conftest import make_problem
+
+
+def test_the_fit_is_scikit_learns_minimiser(problem):
+    data = problem.scene.view.data
+    W = data.fit(0.3)
+    reference = LogisticRegression(C=1 / 0.3, fit_intercept=False, tol=1e-10, max_iter=10_000)
+    reference.fit(data.X, data.y)
+    np.testing.assert_allclose(W, reference.coef_, atol=2e-4)
+
+
+@pytest.mark.parametrize("l2", [1e-3, 0.2, 10.0])
+def test_the_fit_has_converged(problem, l2):
+    data = problem.scene.view.data
+    W = data.fit(l2)
+    gradient = data.n_rows * data.view(W).gradient + l2 * W
+    assert np.linalg.norm(gradient) / l2 < 1e-2 * max(1, np.linalg.norm(W))
+
+
+def test_the_fit_works_with_a_class_that_has_no_row():
+    problem = make_problem(4)
+    data = problem.scene.view.data
+    seen = data.y != 2
+    W = PublicData(data.X[seen], data.y[seen], SoftmaxLoss(4)).fit(0.2)
+    assert np.isfinite(W).all()
+    assert (data.X[seen] @ W.T).argmax(axis=1).tolist().count(2) == 0
+
+
+def test_a_view_equals_the_dense_gradients(problem):
+    view, data = problem.scene.view, problem.scene.view.data
+    R = data.loss.residuals(data.X @ view.W.T, data.y)
+    dense = R[:, :, None] * data.X[:, None, :]
+    np.testing.assert_allclose(view.gradient, dense.mean(axis=0))
+    np.testing.assert_allclose(view.gradient_norms, np.linalg.norm(dense.reshape(len(dense), -1), axis=1))
+
+
+class TestBasis:
+    def test_it_starts_with_the_gradients_own_directions(self, problem):
+        view = problem.scene.view
+        k = len(view.W)
+        U = view.basis(k)
+        if k == 1:
+            np.testing.assert_allclose(np.abs(U[:, 0] @ view.gradient[0]), np.linalg.norm(view.gradient))
+        np.testing.assert_allclose(view.gradient @ U @ U.T, view.gradient, atol=1e-10)
+
+    def test_it_is_orthonormal_and_nested(self, problem):
+        view = problem.scene.view
+        larger = view.basis(6)
+        np.testing.assert_allclose(larger.T @ larger, np.eye(6), atol=1e-12)
+        smaller = view.basis(3)
+        np.testing.assert_allclose(smaller.T @ larger @ larger.T, smaller.T, atol=1e-10)
+
+    def test_it_is_deterministic(self, problem):
+        view = problem.scene.view
+        np.testing.assert_array_equal(view.basis(5), problem.scene.view.data.view(view.W).basis(5))
+
+    def test_it_is_completed_by_the_rows_principal_directions(self, problem):
+        view, data = problem.scene.view, problem.scene.view.data
+        U = view.basis(len(view.W) + 1)
+        strongest = data.principal_directions[0]
+        np.testing.assert_allclose(strongest @ U @ U.T, strongest, atol=1e-8)
+
+    def test_it_stops_at_the_rank_of_the_public_rows(self):
+        data = make_problem(4, n_pub=4).scene.view.data
+        assert data.view(np.zeros((4, data.X.shape[1]))).basis(9).shape[1] == 4
+
+    def test_it_is_empty_where_the_public_rows_are_zero(self):
+        data = PublicData(np.zeros((3, 5)), np.array([0, 1, 2]), classification_loss(3))
+        assert data.view(np.zeros((3, 5))).basis(2).shape == (5, 0)
+
+
+def test_without_rows_the_gradient_is_zero():
+    problem = make_problem(n_pub=0)
+    assert problem.scene.view.n_rows == 0
+    np.testing.assert_array_equal(problem.scene.view.gradient, 0)

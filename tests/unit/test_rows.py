@@ -1,0 +1,136 @@
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from skmixdp.components import FullSpace, GradientQuery, L2Clip, PublicSubspace
+from skmixdp.components.contracts import Scene, StepContext
+from skmixdp.engine import Door, release
+from skmixdp.linear import SoftmaxLoss
+from skmixdp.privacy import NoiseSource
+from skmixdp.public import PublicData
+from skmixdp.rows import InMemoryRows, Request, sum_resolution
+
+rng = np.random.default_rng(0)
+X, y = rng.normal(size=(1000, 7)), rng.integers(3, size=1000)
+A, B = rng.normal(size=(2, 7)), rng.normal(size=(3, 7))
+
+
+def squares(Z, block):
+    return Z**2 + block.y[:, None], np.column_stack([block.norms, block.max_abs])
+
+
+def test_answers_equal_dense_sums_whatever_the_blocks():
+    expected = ((X @ A.T) ** 2 + y[:, None]).T @ X
+    statistics = [np.linalg.norm(X, axis=1).sum(), np.abs(X).max(axis=1).sum()]
+    for block_bytes in (1, 20_000, 2**30):
+        rows = InMemoryRows(X, y, block_bytes=block_bytes)
+        ((matrix, vector),) = rows.private_sums([Request(A, squares)])
+        np.testing.assert_allclose(matrix, expected)
+        np.testing.assert_allclose(vector, statistics)
+
+
+def test_several_requests_are_answered_apart():
+    only_matrix = Request(B, lambda Z, block: (Z.copy(), None))
+    only_vector = Request(A, lambda Z, block: (None, Z.copy()))
+    (first, none), (nothing, second), (third, _) = InMemoryRows(X, y, block_bytes=1).private_sums(
+        [only_matrix, only_vector, Request(A, squares)]
+    )
+    assert none is None
+    assert nothing is None
+    np.testing.assert_allclose(first, (X @ B.T).T @ X)
+    np.testing.assert_allclose(second, (X @ A.T).sum(axis=0), atol=1e-10)
+    np.testing.assert_allclose(third, ((X @ A.T) ** 2 + y[:, None]).T @ X)
+
+
+def test_only_rows_of_the_mask_take_part():
+    mask = rng.random(1000) < 0.3
+    rows = InMemoryRows(X, y, block_bytes=1)
+    ((matrix, vector),) = rows.private_sums([Request(A, squares, mask)])
+    ((expected, statistics),) = InMemoryRows(X[mask], y[mask]).private_sums([Request(A, squares)])
+    np.testing.assert_allclose(matrix, expected)
+    np.testing.assert_allclose(vector, statistics)
+    ((empty, zero),) = rows.private_sums([Request(A, squares, np.zeros(1000, bool))])
+    np.testing.assert_array_equal(empty, 0)
+    np.testing.assert_array_equal(zero, 0)
+
+
+def test_rows_too_long_for_their_precision_are_refused_by_number():
+    long = X.copy()
+    long[17] *= 1e200
+    with pytest.raises(ValueError, match=r"row 17 of X .* normalize=True"):
+        InMemoryRows(long, y)
+
+
+class TestExactSums:
+    """Sums on the grid are the same to the last bit in any order and any blocks."""
+
+    @pytest.mark.parametrize("n_rows", [2, 1000, 50_000])
+    def test_no_rounding_in_any_order(self, n_rows):
+        data = rng.normal(size=(n_rows, 5))
+        data /= np.linalg.norm(data, axis=1, keepdims=True)
+        labels = np.zeros(n_rows, int)
+
+        def clipped(Z, block):
+            factor = np.minimum(1, 0.5 / (np.linalg.norm(Z, axis=1) * block.norms))
+            return Z * factor[:, None], None
+
+        points = rng.normal(size=(3, 5))
+        sums = []
+        for order, size in ((np.arange(n_rows), 1), (rng.permutation(n_rows), 2**30)):
+            rows = InMemoryRows(data[order], labels, exact=True, block_bytes=size)
+            resolution = sum_resolution(n_rows, rows.grid, 0.5)
+            ((matrix, _),) = rows.private_sums([Request(points, clipped, None, resolution)])
+            sums.append(matrix)
+        np.testing.assert_array_equal(sums[0], sums[1])
+        units = sums[0] / (rows.grid * resolution)
+        np.testing.assert_array_equal(units, np.round(units))
+        assert np.abs(units).max() < 2**53
+        assert n_rows * 0.5 / (rows.grid * resolution) <= 2**53
+
+    def test_the_grid_is_fine(self):
+        rows = InMemoryRows(X, y, exact=True)
+        assert np.abs(rows._X - X).max() <= rows.grid / 2 < 1e-6
+        assert sum_resolution(1000, rows.grid, 0.5) < 1e-6
+
+    def test_rounding_lengthens_no_contribution(self):
+        rows = InMemoryRows(X, y, exact=True)
+        seen = []
+
+        def keep(Z, block):
+            seen.append(Z.copy())
+            return Z, None
+
+        resolution = 2.0**-8
+        lone = InMemoryRows(X[:1], y[:1], exact=True)
+        ((matrix, _),) = lone.private_sums([Request(A, keep, None, resolution)])
+        assert np.linalg.norm(matrix) <= np.linalg.norm(seen[0]) * np.linalg.norm(lone._X)
+        assert rows.grid is not None
+
+
+@pytest.mark.parametrize("subspace", [FullSpace(), PublicSubspace(40)], ids=["full", "projected"])
+def test_a_step_needs_no_memory_of_the_size_of_all_gradients(subspace):
+    """20,000 rows x 20,000 parameters would be 1.6 GB; a step stays below 32 MB."""
+    n, d, k = 20_000, 400, 50
+    big = rng.normal(size=(n, d)).astype(np.float32)
+    labels = rng.integers(k, size=n)
+    data = PublicData(big[:100], labels[:100], SoftmaxLoss(k))
+    view = data.view(np.zeros((k, d)))
+    scene = Scene(view, 1.0, n, float(n), np.inf)
+    rows = InMemoryRows(big, labels)
+    door = Door(1.0, 2, NoiseSource(0))
+    query = GradientQuery(L2Clip(0.5), subspace, sum_to_zero=True)
+    ctx = StepContext(
+        1, 1, view, scene.batch_size, 0.1, 1.0, 0.0, view.W, np.dtype("float32"), NoiseSource(0)
+    )
+    tracemalloc.start()
+    try:
+        rounds = query.step(ctx)
+        door.begin_step(None)
+        (answer,) = release(rows, [(door, next(rounds))])
+        with pytest.raises(StopIteration):
+            rounds.send(answer)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 32 * 2**20
