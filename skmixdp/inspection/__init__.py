@@ -1,0 +1,5 @@
+"""Pictures of results. Nothing is imported for drawing before something is drawn."""
+
+from ._privacy_utility import PrivacyUtilityDisplay
+
+__all__ = ["PrivacyUtilityDisplay"]

@@ -1,0 +1,155 @@
+"""From a table with one row per fit to one line of numbers per method and budget."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Floats = NDArray[np.float64]
+
+#: What a band can show, and how the picture says so.
+SPREADS = {
+    "std": "mean ± standard deviation",
+    "t95": "mean and its 95% interval",
+}
+
+
+class Columns(NamedTuple):
+    """Names of the columns that a results table is read from."""
+
+    method: str
+    epsilon: str
+    score: str
+
+
+def summarise(table: Any, columns: Columns, spread: str) -> pd.DataFrame:
+    """Mean and spread of the score for each method and epsilon.
+
+    Parameters
+    ----------
+    table : DataFrame or anything that its constructor takes
+        One row per fit.
+    columns : Columns
+        Where to find method, epsilon and score.
+    spread : {"std", "t95"}
+        What ``low`` and ``high`` are.
+
+    Returns
+    -------
+    DataFrame
+        Columns ``method, epsilon, mean, low, high, n_fits``, methods in the table's order,
+        epsilon ascending and NaN for a method without budget.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a table that cannot be read so.
+    """
+    import pandas as pd
+
+    if spread not in SPREADS:
+        raise ValueError(f"spread={spread!r} must be one of {', '.join(map(repr, SPREADS))}.")
+    methods, epsilons, scores = _read(table, columns)
+    lines = []
+    for method in dict.fromkeys(methods):
+        own = np.array([other == method for other in methods])
+        for epsilon in np.unique(epsilons[own]):
+            part = scores[own & ((epsilons == epsilon) | (np.isnan(epsilons) & np.isnan(epsilon)))]
+            mean, half = float(part.mean()), _half_width(part, spread)
+            lines.append((method, float(epsilon), mean, mean - half, mean + half, len(part)))
+    return pd.DataFrame(lines, columns=["method", "epsilon", "mean", "low", "high", "n_fits"])
+
+
+def _half_width(scores: Floats, spread: str) -> float:
+    """Half the height of a band; a single fit has none."""
+    n = len(scores)
+    if n == 1:
+        return 0.0
+    deviation = float(scores.std(ddof=1))
+    return deviation if spread == "std" else float(stats.t.ppf(0.975, n - 1)) * deviation / math.sqrt(n)
+
+
+def _read(table: Any, columns: Columns) -> tuple[list[str], Floats, Floats]:
+    """Methods, epsilons (NaN where none is needed) and scores of a checked table."""
+    frame = _as_frame(table)
+    if len(frame) == 0:
+        raise ValueError("table has no rows; pass one row per fit.")
+    for parameter, name in columns._asdict().items():
+        if name not in frame.columns:
+            raise ValueError(
+                f"{parameter}={name!r} is not a column of the table, which has "
+                f"{list(map(str, frame.columns))}; pass {parameter}= the name of one of them."
+            )
+    missing = frame[columns.method].isna().to_numpy()
+    if missing.any():
+        raise ValueError(
+            f"the method in column {columns.method!r} is missing in row {int(missing.argmax())} "
+            "(the first is row 0); name it or drop the row."
+        )
+    methods = [str(method) for method in frame[columns.method]]
+    scores = _numbers(frame, columns.score)
+    if not np.isfinite(scores).all():
+        bad = int((~np.isfinite(scores)).argmax())
+        raise ValueError(
+            f"the score in column {columns.score!r} is {_cell(frame, columns.score, bad)} in row {bad} "
+            "(the first is row 0); mend it to a finite number or drop the row."
+        )
+    epsilons = _numbers(frame, columns.epsilon)
+    readable = np.isfinite(epsilons) | np.isposinf(epsilons) | frame[columns.epsilon].isna().to_numpy()
+    if not (readable & ~(epsilons <= 0)).all():
+        bad = int((~readable | (epsilons <= 0)).argmax())
+        raise ValueError(
+            f"the epsilon in column {columns.epsilon!r} is {_cell(frame, columns.epsilon, bad)} in row {bad} "
+            "(the first is row 0); mend it to a positive number, or leave it empty for a method that "
+            "needs no budget."
+        )
+    epsilons[np.isinf(epsilons)] = np.nan
+    _check_budgets(methods, epsilons)
+    return methods, epsilons, scores
+
+
+def _as_frame(table: Any) -> pd.DataFrame:
+    import pandas as pd
+
+    try:
+        return pd.DataFrame(table)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"table of type {type(table).__name__} cannot be read as a table; pass a pandas DataFrame or "
+            "a list of dicts, one per fit."
+        ) from error
+
+
+def _numbers(frame: pd.DataFrame, column: str) -> Floats:
+    """A column as floats, NaN where it holds no number."""
+    import pandas as pd
+
+    return np.array(pd.to_numeric(frame[column], errors="coerce").to_numpy(dtype=float, na_value=np.nan))
+
+
+def _cell(frame: pd.DataFrame, column: str, row: int) -> str:
+    """A cell as a user would write it."""
+    value = frame[column].iloc[row]
+    return repr(value.item() if isinstance(value, np.generic) else value)
+
+
+def _check_budgets(methods: list[str], epsilons: Floats) -> None:
+    """A method has a budget in all of its rows or in none, and one has to have it."""
+    with_budget = {m for m, e in zip(methods, epsilons, strict=True) if not np.isnan(e)}
+    without = {m for m, e in zip(methods, epsilons, strict=True) if np.isnan(e)}
+    if both := sorted(with_budget & without):
+        raise ValueError(
+            f"method {both[0]!r} has rows with and rows without a finite epsilon; give the two kinds "
+            "different names."
+        )
+    if not with_budget:
+        raise ValueError(
+            "table has no row with a finite epsilon, so there is no curve to draw; add private fits."
+        )

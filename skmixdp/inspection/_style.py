@@ -1,0 +1,68 @@
+"""How lines look, and where words fit."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import isotonic_regression
+
+Floats = NDArray[np.float64]
+
+#: Okabe and Ito's palette, told apart with any colour vision; yellow last, being faint on white.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+# The first is solid: where curves coincide, the broken ones over it leave it visible.
+_STROKES = ("-", (0, (5, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (2, 1)), (0, (5, 1.5, 1, 1.5, 1, 1.5)))
+
+#: Reference lines have no marker and are dark, so that they are not taken for curves.
+_REFERENCE_COLOURS = ("#000000", "#707070")
+_REFERENCE_STROKES = ((0, (1, 1.5)), (0, (9, 4)), (0, (9, 3, 1, 3)))
+
+
+def curve_style(index: int) -> dict[str, Any]:
+    """Look of a curve, as keywords of ``plot``."""
+    return {
+        "color": _COLOURS[index % len(_COLOURS)],
+        "marker": _MARKERS[index % len(_MARKERS)],
+        "linestyle": _STROKES[index % len(_STROKES)],
+        "linewidth": 2,
+        "markersize": 7,
+        "markeredgecolor": "white",
+        "markeredgewidth": 0.7,
+        "zorder": 3,
+    }
+
+
+def reference_style(index: int) -> dict[str, Any]:
+    """Look of a reference line, as keywords of ``axhline``."""
+    return {
+        "color": _REFERENCE_COLOURS[index % len(_REFERENCE_COLOURS)],
+        "linestyle": _REFERENCE_STROKES[index % len(_REFERENCE_STROKES)],
+        "linewidth": 1.5,
+        "zorder": 2,
+    }
+
+
+def short(number: float) -> str:
+    """``1e-5`` rather than ``1e-05``."""
+    return f"{number:g}".replace("e-0", "e-")
+
+
+def legible(budgets: Floats, ratio: float) -> Floats:
+    """Budgets whose tick labels do not touch on an axis that spans ``ratio``."""
+    shown = [budgets[0]]
+    for budget in budgets[1:]:
+        if np.log(budget / shown[-1]) > 0.05 * np.log(ratio):
+            shown.append(budget)
+    return np.array(shown)
+
+
+def spread_out(wanted: Floats, gap: float) -> Floats:
+    """Places in [0, 1] at least ``gap`` apart and nearest to the sorted ``wanted``, by least squares.
+
+    Where they do not all fit they are centred and reach beyond.
+    """
+    offsets = gap * np.arange(len(wanted))
+    room = 1 - offsets[-1]
+    low, high = min(0.0, room / 2), max(room, room / 2)
+    return np.asarray(isotonic_regression(wanted - offsets).x.clip(low, high) + offsets)

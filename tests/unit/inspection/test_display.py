@@ -1,0 +1,203 @@
+import subprocess
+import sys
+from itertools import pairwise
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from scipy import stats
+
+from skmixdp.inspection import PrivacyUtilityDisplay
+from skmixdp.inspection._style import legible, spread_out
+
+mpl.use("Agg")
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    import matplotlib.pyplot as plt
+
+    yield
+    plt.close("all")
+
+
+def results():
+    """Two private methods at two epsilons, three fits each, and two without budget."""
+    rng = np.random.default_rng(0)
+    rows = [
+        {"method": method, "epsilon": epsilon, "accuracy": base + 0.01 * rng.standard_normal()}
+        for method, base in (("b-first", 0.9), ("a-second", 0.8))
+        for epsilon in (3.0, 0.5)
+        for _ in range(3)
+    ]
+    rows += [{"method": "public", "epsilon": None, "accuracy": score} for score in (0.70, 0.72)]
+    rows += [{"method": "free", "epsilon": np.inf, "accuracy": 0.96}]
+    return rows
+
+
+def draw(rows, **options):
+    return PrivacyUtilityDisplay.from_results(rows, ax=Figure(layout="constrained").subplots(), **options)
+
+
+def test_curves_are_means_in_percent_by_ascending_epsilon():
+    display = draw(results())
+    frame = pd.DataFrame(results())
+    line = display.lines_["b-first"]
+    means = frame[frame["method"] == "b-first"].groupby("epsilon")["accuracy"].mean()
+    np.testing.assert_array_equal(line.get_xdata(), [0.5, 3.0])
+    np.testing.assert_allclose(line.get_ydata(), 100 * means.to_numpy())
+
+
+def test_methods_keep_the_order_of_the_table():
+    display = draw(results())
+    assert list(display.summary["method"].unique()) == ["b-first", "a-second", "public", "free"]
+    assert set(display.lines_) == set(display.labels_) == {"b-first", "a-second", "public", "free"}
+
+
+def test_missing_and_infinite_epsilons_are_horizontal_lines_with_a_name():
+    display = draw(results())
+    for name, score in (("public", 71), ("free", 96)):
+        np.testing.assert_allclose(display.lines_[name].get_ydata(), [score, score])
+        assert display.labels_[name].get_text() == name
+
+
+def test_the_names_stand_right_of_the_axes_in_the_order_of_the_lines_ends():
+    display = draw(results())
+    places = {name: text.get_position() for name, text in display.labels_.items()}
+    assert all(x > 1 for x, _ in places.values())
+    assert sorted(places, key=lambda name: places[name][1]) == ["public", "a-second", "b-first", "free"]
+
+
+def test_the_names_do_not_overlap_when_lines_end_together():
+    rows = [{"method": f"m{i}", "epsilon": 1.0, "accuracy": 0.9 + 1e-4 * i} for i in range(9)]
+    display = draw(rows)
+    display.figure_.draw_without_rendering()
+    boxes = sorted((text.get_window_extent() for text in display.labels_.values()), key=lambda box: box.y0)
+    assert all(low.y1 <= high.y0 for low, high in pairwise(boxes))
+
+
+@pytest.mark.parametrize("spread", ["std", "t95"])
+def test_error_bars_are_what_the_axis_says(spread):
+    display = draw(results(), spread=spread)
+    frame = pd.DataFrame(results())
+    scores = 100 * frame[(frame["method"] == "a-second") & (frame["epsilon"] == 0.5)]["accuracy"].to_numpy()
+    half = np.std(scores, ddof=1)
+    if spread == "t95":
+        half = np.diff(stats.t.interval(0.95, 2, scale=half / np.sqrt(3)))[0] / 2
+    (bars,) = display.errorbars_["a-second"].lines[2]
+    low, high = bars.get_segments()[0][:, 1]
+    np.testing.assert_allclose([low, high], [scores.mean() - half, scores.mean() + half])
+    assert {"std": "standard deviation", "t95": "95% interval"}[spread] in display.ax_.get_ylabel()
+
+
+def test_single_fits_have_no_error_bar():
+    assert set(draw(results()).errorbars_) == {"b-first", "a-second", "public"}
+
+
+def test_equal_curves_stay_visible_side_by_side():
+    rows = [{"method": m, "epsilon": e, "accuracy": 0.9} for m in ("one", "two") for e in (1, 2)]
+    display = draw(rows)
+    one, two = (line.get_transform().transform(line.get_xydata())[0] for line in display.lines_.values())
+    assert one[0] != two[0]
+    assert one[1] == two[1]
+
+
+def test_nothing_drawn_lies_outside_the_axes_limits():
+    display = draw(results())
+    bottom, top = display.ax_.get_ylim()
+    assert bottom < 100 * display.summary["low"].min()
+    assert top > 100 * display.summary["high"].max()
+
+
+def test_curves_differ_in_colour_marker_and_stroke_and_references_in_stroke():
+    rows = [{"method": f"m{i}", "epsilon": 1.0, "accuracy": 0.9} for i in range(5)]
+    rows += [{"method": f"r{i}", "epsilon": None, "accuracy": 0.9} for i in range(3)]
+    lines = draw(rows).lines_
+    curves = [lines[f"m{i}"] for i in range(5)]
+    references = [lines[f"r{i}"] for i in range(3)]
+    assert len({to_hex(line.get_color()) for line in curves}) == 5
+    assert len({line.get_marker() for line in curves}) == 5
+    strokes = {str(line._unscaled_dash_pattern) for line in curves + references}
+    assert len(strokes) == 8
+    assert {line.get_marker() for line in references} == {"None"}
+
+
+def test_axes_are_labelled_with_units_and_the_epsilons_present():
+    ax = draw(results(), delta=1e-5).ax_
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["0.5", "3"]
+    assert ax.get_xscale() == "log"
+    assert not len(ax.get_xticks(minor=True))
+    assert "δ = 1e-5" in ax.get_xlabel()
+    assert ax.get_ylabel().startswith("Accuracy (%)")
+
+
+def test_scores_that_are_no_fractions():
+    rows = [{"algo": "x", "eps": 1, "log_loss": 1.5}, {"algo": "x", "eps": 2, "log_loss": 1.25}]
+    display = draw(rows, method="algo", epsilon="eps", score="log_loss", percent=False)
+    np.testing.assert_allclose(display.lines_["x"].get_ydata(), [1.5, 1.25])
+    assert display.ax_.get_ylabel().startswith("Log loss\n")
+    assert "δ" not in display.ax_.get_xlabel()
+    with pytest.raises(ValueError, match=r"'log_loss' averages 1.5; pass percent=False"):
+        draw(rows, method="algo", epsilon="eps", score="log_loss")
+
+
+def test_plot_makes_a_figure_and_draws_again_elsewhere():
+    display = PrivacyUtilityDisplay.from_results(pd.DataFrame(results()))
+    first = display.figure_
+    ax = Figure().subplots()
+    assert display.plot(ax=ax) is display
+    assert display.ax_ is ax
+    assert display.figure_ is not first
+
+
+def test_close_epsilons_share_one_tick_label():
+    np.testing.assert_array_equal(legible(np.array([1.0, 1.01, 2.0, 10.0]), 10.0), [1.0, 2.0, 10.0])
+
+
+def test_spread_out_moves_no_name_without_need():
+    np.testing.assert_allclose(spread_out(np.array([0.1, 0.5, 0.9]), 0.2), [0.1, 0.5, 0.9])
+    np.testing.assert_allclose(spread_out(np.array([0.5, 0.5]), 0.2), [0.4, 0.6])
+
+
+def test_spread_out_stays_beside_the_axes_where_all_names_fit():
+    np.testing.assert_allclose(spread_out(np.array([0.2, 0.95, 1.0]), 0.2), [0.2, 0.8, 1.0])
+    np.testing.assert_allclose(spread_out(np.array([0.9, 0.9, 0.9]), 0.6), [-0.1, 0.5, 1.1])
+
+
+def changed(**cells):
+    rows = results()
+    rows[1] = {**rows[1], **cells}
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "error", "message"),
+    [
+        (results(), {"score": "auc"}, ValueError, r"score='auc' is not a column of the table, which has"),
+        ([], {}, ValueError, r"table has no rows; pass one row per fit"),
+        (7, {}, TypeError, r"table of type int cannot be read as a table; pass a pandas DataFrame"),
+        (changed(accuracy=np.nan), {}, ValueError, r"score in column 'accuracy' is nan in row 1"),
+        (changed(accuracy="high"), {}, ValueError, r"score in column 'accuracy' is 'high' in row 1"),
+        (changed(accuracy=-np.inf), {}, ValueError, r"score in column 'accuracy' is -inf in row 1"),
+        (changed(epsilon=0.0), {}, ValueError, r"epsilon in column 'epsilon' is 0\.0 in row 1"),
+        (changed(epsilon=-np.inf), {}, ValueError, r"mend it to a positive number, or leave it empty"),
+        (changed(epsilon="tiny"), {}, ValueError, r"epsilon in column 'epsilon' is 'tiny' in row 1"),
+        (changed(method=None), {}, ValueError, r"method in column 'method' is missing in row 1"),
+        (changed(method="free"), {}, ValueError, r"method 'free' has rows with and rows without"),
+        (results()[-1:], {}, ValueError, r"no row with a finite epsilon"),
+        (results(), {"spread": "iqr"}, ValueError, r"spread='iqr' must be one of 'std', 't95'"),
+    ],
+)
+def test_bad_tables_get_one_sentence(rows, options, error, message):
+    with pytest.raises(error, match=message) as caught:
+        draw(rows, **options)
+    assert "\n" not in str(caught.value)
+
+
+def test_importing_it_imports_nothing_for_drawing():
+    code = "import sys, skmixdp.inspection; print('matplotlib' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
