@@ -147,7 +147,7 @@ def encode_labels(y: Array, classes: Array, name: str) -> NDArray[np.intp]:
         unknown = np.array([label not in set(classes.tolist()) for label in y.tolist()])
     if np.any(unknown):
         raise ValueError(
-            f"{name} holds the label {y[np.argmax(unknown)]!r}, which is not one of the classes "
+            f"{name} holds the label {y.tolist()[np.argmax(unknown)]!r}, which is not one of the classes "
             f"{_short(classes)}; name every class in classes."
         )
     return np.asarray(index)

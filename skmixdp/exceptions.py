@@ -1,9 +1,5 @@
-"""Warnings and errors of their own kind."""
+"""Warnings of their own kind."""
 
 
 class PrivacyLeakWarning(UserWarning):
     """Something was read from private rows that the guarantee does not cover."""
-
-
-class BudgetExceededError(ValueError):
-    """A charge would exceed the budget; nothing was released."""
