@@ -197,7 +197,7 @@ class MixedDPLogisticRegression(ClassifierMixin, LinearHead):  # type: ignore[mi
             public = public[0], encode_labels(public[1], self.classes_, "y_pub")
             self._warn_of_empty_classes(public[1])
         treated_as_public = (
-            "the number of private rows",
+            "the numbers of private rows and of features, and the features' names",
             "that their shapes, finiteness, repeats and labels passed validation",
             f"the classes ({origin})",
         )

@@ -1,0 +1,224 @@
+"""``fit``: files of rows in, a model and its privacy report out."""
+
+import argparse
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+from .._classification import MixedDPLogisticRegression
+from ..algorithms import BY_NAME
+from .files import is_table
+from .messages import InputError
+from .outputs import Writer, check_outputs, write_together
+from .rows import Rows, align, check_together, read_classes, read_labelled
+
+_DESCRIPTION = """\
+Train a differentially private classifier and save it with its privacy report.
+
+Files: .csv, .csv.gz, .csv.xz (with a line of column names), .parquet (needs pyarrow),
+.npy (rows, with the labels in a file of their own), .npz (arrays X and y).
+Nothing is written, and no noise is drawn, unless the input and the outputs are in order."""
+
+_EPILOG = """\
+examples:
+  python -m skmixdp fit --private patients.csv --public survey.csv --label-column outcome \\
+      --epsilon 1 --out model.joblib --report report.json
+  python -m skmixdp fit --private private.npz --public public.npz --epsilon 1 --out head.joblib
+
+exit codes: 0 done, 2 bad input (one line says what to mend), 1 unexpected error."""
+
+
+def add_to(commands: Any) -> None:
+    """Declare the command."""
+    parser = commands.add_parser(
+        "fit",
+        help="train a private model on files",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=run)
+    rows = parser.add_argument_group("rows")
+    rows.add_argument("--private", type=Path, required=True, metavar="FILE", help="private rows")
+    rows.add_argument("--public", type=Path, metavar="FILE", help="public rows, with the same features")
+    rows.add_argument("--label-column", metavar="NAME", help="label column of the tables")
+    rows.add_argument("--labels", type=Path, metavar="FILE", help="labels of the private rows (.npy, .csv)")
+    rows.add_argument(
+        "--public-labels", type=Path, metavar="FILE", help="labels of the public rows (.npy, .csv)"
+    )
+    rows.add_argument(
+        "--classes",
+        metavar="A,B,...",
+        help="all class labels; without it they are those of the public rows, and without public rows "
+        "they are read from the private labels, which the guarantee does not cover",
+    )
+    budget = parser.add_argument_group("budget")
+    budget.add_argument(
+        "--epsilon",
+        type=_positive,
+        help="privacy budget (default: 1, or what --n-steps and --noise-multiplier cost together)",
+    )
+    budget.add_argument(
+        "--delta", type=_fraction, default=1e-5, help="well below 1 / private rows (default: %(default)s)"
+    )
+    budget.add_argument("--n-steps", type=_count, help="number of steps (default: the algorithm's rule)")
+    budget.add_argument(
+        "--noise-multiplier", type=_positive, help="noise over sensitivity (default: what the budget allows)"
+    )
+    budget.add_argument(
+        "--neighboring",
+        choices=("add_or_remove_one", "replace_one"),
+        default="add_or_remove_one",
+        help="which data sets count as neighbours (default: %(default)s)",
+    )
+    budget.add_argument(
+        "--noise",
+        choices=("float", "hardened"),
+        default="float",
+        help="hardened noise leaves no low-order bits to attack, is slower, and needs opendp "
+        "(default: %(default)s)",
+    )
+    budget.add_argument(
+        "--seed", type=_seed, help="make the run reproducible and NOT private: only for tests and demos"
+    )
+    model = parser.add_argument_group("model")
+    model.add_argument("--algorithm", choices=tuple(BY_NAME), default="adamix", help="default: %(default)s")
+    model.add_argument("--no-center", action="store_true", help="do not subtract the mean of the public rows")
+    model.add_argument("--no-normalize", action="store_true", help="do not scale rows to unit length")
+    model.add_argument("--no-intercept", action="store_true", help="train no intercept")
+    output = parser.add_argument_group("output")
+    output.add_argument("--out", type=Path, required=True, metavar="FILE", help="the model (joblib)")
+    output.add_argument("--report", type=Path, metavar="FILE", help="the privacy report (JSON)")
+    output.add_argument("--force", action="store_true", help="replace outputs that exist")
+    output.add_argument("--quiet", action="store_true", help="show no progress bar and no report")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Check everything, train, write, and print the report."""
+    if args.epsilon is not None and args.n_steps is not None and args.noise_multiplier is not None:
+        raise InputError(
+            f"--epsilon {args.epsilon:g}, --n-steps {args.n_steps} and --noise-multiplier "
+            f"{args.noise_multiplier:g} cannot all be given, since two determine the third; leave one out."
+        )
+    if args.seed is not None and args.noise == "hardened":
+        raise InputError(f"--seed {args.seed} cannot seed --noise hardened; leave one of them out.")
+    outputs = {"--out": args.out} | ({} if args.report is None else {"--report": args.report})
+    inputs = [args.private, args.public, args.labels, args.public_labels]
+    check_outputs(outputs, [path for path in inputs if path is not None], force=args.force)
+    private, public = _read(args)
+    model = _train(args, private, public)
+    writers: dict[Path, Writer] = {args.out: lambda file: _save(model, file)}
+    if args.report is not None:
+        writers[args.report] = lambda file: file.write(f"{model.privacy_.to_json()}\n".encode())
+    write_together(writers)
+    if not args.quiet:
+        sys.stdout.write(f"{model.privacy_}\n")
+
+
+def _read(args: argparse.Namespace) -> tuple[Rows, Rows | None]:
+    """Private rows and, where given, public ones with their columns in the same order."""
+    if args.public is None and args.public_labels is not None:
+        raise InputError(f"--public-labels {args.public_labels} was given without --public; add the rows.")
+    if args.public is not None and args.public.resolve() == args.private.resolve():
+        raise InputError(
+            f"--public {args.public} is the file of --private, and public rows are not protected; "
+            "give public rows of their own, or leave --public out."
+        )
+    files = [(flag, path) for flag, path in (("--private", args.private), ("--public", args.public)) if path]
+    if args.label_column is not None and not any(is_table(path, f"{flag} {path}") for flag, path in files):
+        raise InputError(
+            f"--label-column {args.label_column!r} is for tables and no file here has columns; drop it."
+        )
+    private = read_labelled(
+        args.private,
+        "--private",
+        label_column=args.label_column,
+        labels=args.labels,
+        labels_flag="--labels",
+    )
+    if args.public is None:
+        return private, None
+    public = read_labelled(
+        args.public,
+        "--public",
+        label_column=args.label_column,
+        labels=args.public_labels,
+        labels_flag="--public-labels",
+    )
+    if hasattr(private.X, "columns") and hasattr(public.X, "columns"):
+        X = align(public.X, list(private.X.columns), public.where, private.where)
+        public = Rows(X, public.y, public.where)
+    return private, public
+
+
+def _train(args: argparse.Namespace, private: Rows, public: Rows | None) -> MixedDPLogisticRegression:
+    classes = None if args.classes is None else read_classes(args.classes, private.y)
+    check_together(private, public, classes)
+    both = args.n_steps is not None and args.noise_multiplier is not None
+    model = MixedDPLogisticRegression(
+        args.algorithm,
+        epsilon=1.0 if args.epsilon is None and not both else args.epsilon,
+        delta=args.delta,
+        n_steps=args.n_steps,
+        noise_multiplier=args.noise_multiplier,
+        classes=classes,
+        fit_intercept=not args.no_intercept,
+        center=not args.no_center,
+        normalize=not args.no_normalize,
+        neighboring=args.neighboring,
+        noise=args.noise,
+        random_state=args.seed,
+        verbose=int(sys.stderr.isatty() and not args.quiet),
+    )
+    public_rows = {} if public is None else {"X_pub": public.X, "y_pub": public.y}
+    try:
+        return model.fit(private.X, private.y, **public_rows)
+    # ImportError: hardened noise needs a package of its own.
+    except (ValueError, TypeError, ImportError) as error:
+        raise InputError(str(error)) from error
+
+
+def _save(model: MixedDPLogisticRegression, file: Any) -> None:
+    import joblib
+
+    joblib.dump(model, file)
+
+
+def _positive(text: str) -> float:
+    value = _number(text)
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} must be a positive finite number")
+    return value
+
+
+def _fraction(text: str) -> float:
+    value = _number(text)
+    if not 0 < value < 1:
+        raise argparse.ArgumentTypeError(f"{text} must lie strictly between 0 and 1, such as 1e-5")
+    return value
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a number") from None
+
+
+def _count(text: str) -> int:
+    return _whole(text, 1)
+
+
+def _seed(text: str) -> int:
+    return _whole(text, 0)
+
+
+def _whole(text: str, least: int) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        value = least - 1
+    if value < least:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number of at least {least}")
+    return value

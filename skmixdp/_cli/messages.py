@@ -1,0 +1,57 @@
+"""How the command line speaks: one line per error and per warning."""
+
+import argparse
+import sys
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+TRUST = (
+    "A model file is a Python pickle, and opening a pickle can run any code that its author put "
+    "there: load only models you trust."
+)
+
+
+class InputError(ValueError):
+    """Something that the person at the command line can mend, in one sentence."""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that takes no abbreviations and reports a bad argument in one line."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"allow_abbrev": False, **options})
+
+    def error(self, message: str) -> NoReturn:
+        """Exit with code 2."""
+        self.exit(2, f"{self.prog.removeprefix('python -m ')}: {message}; see {self.prog} --help.\n")
+
+
+@contextmanager
+def warnings_as_lines(command: str) -> Iterator[None]:
+    """Show each distinct warning once, as a line on stderr."""
+    seen: set[str] = set()
+
+    def show(message: Warning | str, *args: Any, **kwargs: Any) -> None:
+        text = one_line(message)
+        if text not in seen:
+            seen.add(text)
+            sys.stderr.write(f"skmixdp {command}: warning: {text}\n")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = show
+        yield
+
+
+def one_line(message: object) -> str:
+    """The message with all white space, line breaks among it, as single spaces."""
+    return " ".join(str(message).split())
+
+
+def listed(values: Iterable[Any], limit: int = 8) -> str:
+    """The first few values, for a sentence."""
+    values = list(values)
+    shown = ", ".join(repr(value) for value in values[:limit])
+    return f"[{shown}{', ...' if len(values) > limit else ''}]"

@@ -1,0 +1,248 @@
+"""From files to rows and labels that an estimator takes.
+
+``X`` is a data frame where the file has column names, so that the model keeps them, and an
+array elsewhere. Labels are a 1-D array of numbers, truth values or text.
+"""
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .files import format_of, is_table, read_npy, read_npz, read_table
+from .messages import InputError, listed
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Labelled rows of one file; ``where`` is what messages call it."""
+
+    X: Any
+    y: Array
+    where: str
+
+
+def read_labelled(
+    path: Path, flag: str, *, label_column: str | None, labels: Path | None, labels_flag: str
+) -> Rows:
+    """Rows with their labels, from inside the file or from a label file."""
+    where = f"{flag} {path}"
+    inside: Array | None
+    if is_table(path, where):
+        if (label_column is None) == (labels is None):
+            raise InputError(
+                f"{where} is a table, whose labels come from either --label-column or {labels_flag}, "
+                f"and {'neither was' if labels is None else 'both were'} given; give one of them."
+            )
+        X, inside = _labelled_table(path, where, label_column)
+    else:
+        X, inside = _labelled_arrays(path, where)
+        if inside is None and labels is None:
+            raise InputError(f"{where} holds no labels; give them in a .npy or .csv file with {labels_flag}.")
+        if inside is not None and labels is not None:
+            raise InputError(
+                f"{where} holds its labels in array y and {labels_flag} {labels} was given too; drop one."
+            )
+    y = _read_labels(labels, f"{labels_flag} {labels}") if labels is not None else inside
+    assert y is not None
+    if len(y) != len(X):
+        raise InputError(
+            f"{where} has {len(X)} rows and {len(y)} labels; give one label for each row (a CSV "
+            "file starts with a line of names)."
+        )
+    return Rows(X, y, where)
+
+
+def read_features(path: Path, flag: str, *, label_column: str | None) -> Any:
+    """Rows without labels; a label column or array y is left aside."""
+    where = f"{flag} {path}"
+    if is_table(path, where):
+        frame = read_table(path, where)
+        if label_column is not None and label_column in frame.columns:
+            frame = frame.drop(columns=label_column)
+        return _table_features(frame, where)
+    if label_column is not None:
+        raise InputError(
+            f"--label-column {label_column!r} is for tables and {where} has no columns; drop it."
+        )
+    X = read_npz(path, where, ("X",))["X"] if format_of(path, where) == "npz" else read_npy(path, where)
+    return _array_features(X, where)
+
+
+def align(X: Any, names: Sequence[str], where: str, reference: str, mend: str = "") -> Any:
+    """A data frame's columns in the order of ``names``; refused unless they are the same set."""
+    missing = [name for name in names if name not in X.columns]
+    extra = [name for name in X.columns if name not in set(names)]
+    if missing or extra:
+        told = [f"lacks the columns {listed(missing)}"] if missing else []
+        told += [f"has the extra columns {listed(extra)}"] if extra else []
+        raise InputError(
+            f"{where} {' and '.join(told)} compared with {reference}; give it the same feature "
+            f"columns (their order may differ){mend}."
+        )
+    return X[list(names)]
+
+
+def read_classes(text: str, y: Array) -> Array:
+    """The labels in ``--classes``, of the type of the labels ``y``."""
+    names = [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
+    if not names or not all(names):
+        raise InputError(f"--classes {text!r} has an empty name; write it as name,name,name.")
+    if y.dtype.kind == "U":
+        return np.array(names)
+    truth = {"true": True, "false": False}
+    try:
+        if y.dtype.kind == "b":
+            return np.array([truth[name.lower()] for name in names])
+        return np.array([float(name) if y.dtype.kind == "f" else int(name) for name in names])
+    except (KeyError, ValueError, OverflowError):
+        kind = "True or False" if y.dtype.kind == "b" else "numbers"
+        raise InputError(
+            f"--classes {text!r} does not fit the private labels, which are {kind}, such as "
+            f"{y[0].item()!r}; write the classes in the same way."
+        ) from None
+
+
+def check_together(private: Rows, public: Rows | None, classes: Array | None) -> None:
+    """What must agree between private rows, public rows and declared classes."""
+    if public is not None:
+        if private.X.shape[1] != public.X.shape[1]:
+            raise InputError(
+                f"{public.where} has {public.X.shape[1]} features and {private.where} has "
+                f"{private.X.shape[1]}; make both by the same feature extraction."
+            )
+        if (private.y.dtype.kind == "U") != (public.y.dtype.kind == "U"):
+            raise InputError(
+                f"the labels of {private.where} and of {public.where} differ in type, such as "
+                f"{private.y[0].item()!r} and {public.y[0].item()!r}; write them alike, all as "
+                "numbers or all as text."
+            )
+    if classes is not None:
+        known, source = classes, "--classes"
+    elif public is not None:
+        known, source = np.unique(public.y), f"the labels of {public.where}"
+    else:
+        return
+    for rows in (private, public):
+        if rows is not None and not np.isin(rows.y, known).all():
+            label = rows.y[~np.isin(rows.y, known)][0].item()
+            raise InputError(
+                f"{rows.where} holds the label {label!r}, which is not one of the classes "
+                f"{listed(known.tolist())} ({source}); name every class in --classes."
+            )
+
+
+def _labelled_table(path: Path, where: str, label_column: str | None) -> tuple[Any, Array | None]:
+    """Features and, where a column of the table holds them, labels."""
+    frame = read_table(path, where)
+    if label_column is None:
+        return _table_features(frame, where), None
+    if label_column not in frame.columns:
+        raise InputError(
+            f"--label-column {label_column!r} is not a column of {where}, which has "
+            f"{listed(frame.columns)}; name one of these."
+        )
+    y = _labels_of_column(frame[label_column], f"the label column {label_column!r} of {where}")
+    return _table_features(frame.drop(columns=label_column), where), y
+
+
+def _labelled_arrays(path: Path, where: str) -> tuple[Array, Array | None]:
+    """Features and, where an archive has them, labels."""
+    if format_of(path, where) == "npy":
+        return _array_features(read_npy(path, where), where), None
+    arrays = read_npz(path, where, ("X", "y"))
+    y = _labels_of_array(arrays["y"], f"array y of {where}") if "y" in arrays else None
+    return _array_features(arrays["X"], where), y
+
+
+def _read_labels(path: Path, where: str) -> Array:
+    """Labels from a file of their own."""
+    kind = format_of(path, where)
+    if kind == "npz":
+        raise InputError(f"{where} must be a .npy file or a table of one column; save the labels alone.")
+    if kind == "npy":
+        return _labels_of_array(read_npy(path, where), where)
+    frame = read_table(path, where)
+    if frame.shape[1] != 1:
+        raise InputError(
+            f"{where} has {frame.shape[1]} columns {listed(frame.columns)}; keep the label column alone."
+        )
+    return _labels_of_column(frame.iloc[:, 0], where)
+
+
+def _table_features(frame: "pd.DataFrame", where: str) -> Any:
+    """A data frame of finite floats."""
+    import pandas as pd
+
+    numeric = pd.api.types.is_numeric_dtype
+    text = [n for n in frame.columns if not numeric(frame[n].dtype) or frame[n].dtype.kind == "c"]
+    if text:
+        raise InputError(
+            f"{where} has columns that are not numbers, {listed(text)}; remove them, or turn them into "
+            "numbers by an encoder fitted on public rows."
+        )
+    single = len(frame.columns) > 0 and all(dtype == np.float32 for dtype in frame.dtypes)
+    values = frame.to_numpy(dtype=np.float32 if single else np.float64, na_value=np.nan)
+    return pd.DataFrame(_array_features(values, where, list(frame.columns)), columns=frame.columns)
+
+
+def _array_features(X: Array, where: str, names: list[str] | None = None) -> Array:
+    """A finite array of numbers with at least one row and one column."""
+    if X.ndim != 2 or X.dtype.kind not in "biuf":
+        raise InputError(
+            f"{where} holds rows of shape {X.shape} and type {X.dtype}; save a 2-D array of real "
+            "numbers, one row per sample."
+        )
+    if 0 in X.shape:
+        raise InputError(
+            f"{where} has {X.shape[0]} rows and {X.shape[1]} feature columns; add what is missing."
+        )
+    finite = np.isfinite(X)
+    if not finite.all():
+        row, column = np.argwhere(~finite)[0].tolist()
+        raise InputError(
+            f"{where} has {int((~finite).sum())} empty or infinite values, the first in row {row + 1} of "
+            f"column {column + 1 if names is None else repr(names[column])}; remove these rows, or fill "
+            "them with a value computed from public rows."
+        )
+    return X
+
+
+def _labels_of_column(column: "pd.Series[Any]", where: str) -> Array:
+    """Labels of a table's column."""
+    empty = column.isna().to_numpy()
+    if empty.any():
+        raise InputError(
+            f"{where} has {int(empty.sum())} empty cells, the first in row {int(empty.argmax()) + 1} "
+            "(text such as NA or None counts as empty); fill them or remove these rows."
+        )
+    values = column.tolist()
+    if len({isinstance(value, str) for value in values}) > 1:
+        raise InputError(f"{where} mixes text and numbers; write all labels in one way.")
+    return _labels_of_array(np.asarray(values), where)
+
+
+def _labels_of_array(y: Array, where: str) -> Array:
+    """A 1-D array of labels; a single column counts as one."""
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = y[:, 0]
+    if y.ndim != 1 or y.dtype.kind not in "biufU":
+        raise InputError(
+            f"{where} has shape {y.shape} and type {y.dtype}; save labels as a 1-D array of whole "
+            "numbers or text."
+        )
+    if y.dtype.kind == "f":
+        whole = np.isfinite(y) & (y == np.floor(y))
+        if not whole.all():
+            strange = y[~whole][0].item()
+            raise InputError(f"{where} holds {strange!r}; write class labels as whole numbers or text.")
+    return y

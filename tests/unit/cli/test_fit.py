@@ -1,0 +1,140 @@
+"""Every kind of file trains the model that Python trains."""
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+
+from skmixdp import MixedDPLogisticRegression
+from tests.unit.cli.conftest import (
+    SEED,
+    WORDS,
+    assert_same,
+    run,
+    save_npy,
+    save_npz,
+    save_tables,
+    table,
+    twin,
+)
+
+
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".csv.xz", ".CSV", ".parquet"])
+def test_a_table_trains_the_model_that_python_trains(ending, data, folder):
+    if ending == ".parquet":
+        pytest.importorskip("pyarrow")
+    rows = save_tables(data, ending)
+    assert run("fit", *rows, "--seed", SEED, "--out", "m.joblib", "--quiet") == 0
+    model = joblib.load("m.joblib")
+    assert_same(model, twin(data, lambda y: WORDS[y], names=["a", "b", "c", "d"]))
+    assert model.feature_names_in_.tolist() == ["a", "b", "c", "d"]
+    assert run("predict", "m.joblib", f"priv{ending}", "--label-column", "kind", "--out", "p.csv") == 0
+    predicted = pd.read_csv("p.csv")["prediction"]
+    assert (predicted == WORDS[data[1]]).mean() > 0.9
+
+
+@pytest.mark.parametrize("save", [save_npz, save_npy, lambda data: save_npy(data, ".csv")])
+def test_arrays_train_the_model_that_python_trains(save, data, folder):
+    assert run("fit", *save(data), "--seed", SEED, "--out", "m.joblib", "--quiet") == 0
+    model = joblib.load("m.joblib")
+    assert_same(model, twin(data))
+    assert model.classes_.dtype == data[1].dtype
+    rows = next(path for path in folder.iterdir() if path.stem == "priv")
+    assert run("predict", "m.joblib", rows, "--out", "p.csv") == 0
+    assert pd.read_csv("p.csv")["prediction"].tolist() == model.predict(data[0]).tolist()
+
+
+def test_all_options_reach_the_estimator(data, folder):
+    options = [
+        *("--algorithm", "noisy-gd", "--n-steps", 5, "--noise-multiplier", 3, "--delta", "1e-4"),
+        *("--neighboring", "replace_one", "--no-center", "--no-intercept", "--classes", "0,1,2,3"),
+    ]
+    assert run("fit", *save_npz(data), *options, "--seed", SEED, "--out", "m.joblib", "--quiet") == 0
+    with pytest.warns(UserWarning, match="no public row"):
+        other = twin(
+            data,
+            algorithm="noisy-gd",
+            epsilon=None,
+            delta=1e-4,
+            n_steps=5,
+            noise_multiplier=3.0,
+            neighboring="replace_one",
+            center=False,
+            fit_intercept=False,
+            classes=[0, 1, 2, 3],
+        )
+    model = joblib.load("m.joblib")
+    assert_same(model, other)
+    assert model.get_params()["normalize"] is True
+
+
+def test_rows_can_keep_their_length(data, folder):
+    assert run("fit", *save_npz(data), "--no-normalize", "--seed", SEED, "--out", "m", "--quiet") == 0
+    assert_same(joblib.load("m"), twin(data, normalize=False))
+
+
+def test_epsilon_reaches_the_estimator(data, folder):
+    assert run("fit", *save_npz(data), "--epsilon", 2, "--seed", SEED, "--out", "m", "--quiet") == 0
+    assert_same(joblib.load("m"), twin(data, epsilon=2.0))
+
+
+def test_noise_can_be_hardened(data, folder):
+    pytest.importorskip("opendp")
+    rows = save_npz(data)
+    assert run("fit", *rows, "--noise", "hardened", "--n-steps", 2, "--out", "m", "--quiet") == 0
+    assert joblib.load("m").privacy_.noise == "hardened"
+
+
+def test_public_columns_may_stand_in_another_order(data, folder):
+    rows = save_tables(data)
+    frame = pd.read_csv("pub.csv")
+    frame[["kind", "d", "b", "a", "c"]].to_csv("pub.csv", index=False)
+    assert run("fit", *rows, "--seed", SEED, "--out", "m", "--quiet") == 0
+    assert_same(joblib.load("m"), twin(data, lambda y: WORDS[y], names=["a", "b", "c", "d"]))
+
+
+def test_a_table_may_have_its_labels_in_a_file_and_the_public_rows_none(data, folder):
+    X, y = data[:2]
+    pd.DataFrame(X, columns=list("abcd")).to_csv("priv.csv", index=False)
+    np.save("y.npy", y[:, None])
+    args = ["--private", "priv.csv", "--labels", "y.npy", "--classes", "0, 1, 2"]
+    assert run("fit", *args, "--seed", SEED, "--out", "m", "--quiet") == 0
+    other = MixedDPLogisticRegression(classes=[0, 1, 2], random_state=int(SEED))
+    assert_same(joblib.load("m"), other.fit(pd.DataFrame(X, columns=list("abcd")), y))
+
+
+def test_a_table_and_an_array_go_together(data, folder):
+    save_npz(data)
+    save_tables(data, labels=lambda y: y)
+    args = ["--private", "priv.npz", "--public", "pub.csv", "--label-column", "kind"]
+    assert run("fit", *args, "--seed", SEED, "--out", "m", "--quiet") == 0
+    assert_same(joblib.load("m"), twin(data))
+
+
+@pytest.mark.parametrize(
+    ("labels", "text", "classes"),
+    [
+        (lambda y: y > 0, "false,True", [False, True]),
+        (lambda y: y.astype(float), "0,1,2", [0.0, 1.0, 2.0]),
+        (lambda y: WORDS[y], 'dog, cat,eel,"a, b"', ["a, b", "cat", "dog", "eel"]),
+        (lambda y: y, "2,1,0", [0, 1, 2]),
+    ],
+)
+def test_declared_classes_have_the_type_of_the_labels(labels, text, classes, data, folder):
+    rows = save_tables(data, labels=labels)
+    assert run("fit", *rows, "--classes", text, "--out", "m", "--quiet") == 0
+    found = joblib.load("m").classes_.tolist()
+    assert found == classes
+    assert [type(label) for label in found] == [type(label) for label in classes]
+
+
+def test_parquet_keeps_single_precision_and_categories(data, folder):
+    pytest.importorskip("pyarrow")
+    X, y, X_pub, y_pub = data
+    for name, rows, targets in (("priv", X, y), ("pub", X_pub, y_pub)):
+        frame = table(rows.astype(np.float32), pd.Categorical(WORDS[targets]))
+        frame.to_parquet(f"{name}.parquet")
+    args = ["--private", "priv.parquet", "--public", "pub.parquet", "--label-column", "kind"]
+    assert run("fit", *args, "--seed", SEED, "--out", "m", "--quiet") == 0
+    single = (X.astype(np.float32), y, X_pub.astype(np.float32), y_pub)
+    assert_same(joblib.load("m"), twin(single, lambda y: WORDS[y], names=["a", "b", "c", "d"]))

@@ -1,0 +1,232 @@
+"""What the commands print and write, and what they leave behind when that fails."""
+
+import errno
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from skmixdp import MixedDPLogisticRegression
+from skmixdp._cli import outputs
+from tests.unit.cli.conftest import SEED, WORDS, contents, refuse, run, save_npz, save_tables, twin
+
+
+def test_the_whole_way_in_a_process_of_its_own(data, folder):
+    def python(*args):
+        command = [sys.executable, "-m", "skmixdp", *args]
+        return subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
+
+    rows = save_tables(data)
+    args = [*rows, "--epsilon", "1", "--out", "m.joblib", "--report", "r.json"]
+    fit = python("fit", *args)
+    assert (fit.returncode, fit.stderr) == (0, "")
+    assert fit.stdout.startswith("Privacy report\n  guarantee")
+    assert "(1, 1e-05)-differential privacy" in fit.stdout
+    assert json.loads(Path("r.json").read_text())["private"] is True
+    predict = python("predict", "m.joblib", "pub.csv", "--label-column", "kind")
+    assert (predict.returncode, predict.stderr) == (0, "")
+    lines = predict.stdout.splitlines()
+    assert lines[0] == "prediction" and len(lines) == 16 and set(lines[1:]) <= set(WORDS)
+    report = python("report", "m.joblib")
+    assert (report.returncode, report.stdout) == (0, fit.stdout)
+    again = python("fit", *args)
+    assert again.returncode == 2 and again.stderr.startswith("skmixdp fit: --out m.joblib exists")
+    assert sorted(contents(folder)) == ["m.joblib", "priv.csv", "pub.csv", "r.json"]
+
+
+def test_fit_prints_its_report_and_writes_it(data, folder, capsys):
+    args = [*save_npz(data), "--seed", SEED, "--out", "m", "--report", "r.json"]
+    assert run("fit", *args) == 0
+    captured = capsys.readouterr()
+    report = joblib.load("m").privacy_
+    assert captured.out == f"{report}\n" and captured.err == ""
+    assert "NOT PRIVATE" in captured.out
+    assert json.loads(Path("r.json").read_text()) == report.to_dict()
+
+
+def test_quiet_fit_prints_nothing(model, capsys):
+    assert capsys.readouterr() == ("", "")
+
+
+def test_outputs_have_the_permissions_of_any_new_file(model, folder):
+    Path("plain").touch()
+    assert Path("m.joblib").stat().st_mode == Path("plain").stat().st_mode
+
+
+def test_report_forms(model, capsys):
+    capsys.readouterr()
+    for form, text in (
+        ([], str(model.privacy_)),
+        (["--json"], model.privacy_.to_json()),
+        (["--html"], model.privacy_._repr_html_()),
+    ):
+        assert run("report", "m.joblib", *form) == 0
+        assert capsys.readouterr() == (f"{text}\n", "")
+
+
+def test_probabilities(model, data, capsys):
+    capsys.readouterr()
+    assert run("predict", "m.joblib", "priv.csv", "--label-column", "kind", "--proba", "--out", "p.csv") == 0
+    assert capsys.readouterr() == ("", "")
+    frame = pd.read_csv("p.csv")
+    assert list(frame.columns) == ["prediction", "proba_cat", "proba_dog", "proba_eel"]
+    X = pd.DataFrame(data[0], columns=list("abcd"))
+    np.testing.assert_allclose(frame.iloc[:, 1:], model.predict_proba(X), rtol=1e-12)
+
+
+def test_prediction_aligns_columns_and_needs_no_labels(model, data, capsys):
+    capsys.readouterr()
+    pd.DataFrame(data[0], columns=list("abcd"))[list("dbca")].to_csv("new.csv", index=False)
+    assert run("predict", "m.joblib", "new.csv", "--label-column", "kind") == 0
+    X = pd.DataFrame(data[0], columns=list("abcd"))
+    assert capsys.readouterr().out.split() == ["prediction", *model.predict(X)]
+
+
+def test_prediction_leaves_labels_of_archives_aside(model, data, capsys):
+    capsys.readouterr()
+    np.savez("new.npz", X=data[0], y=np.array([None]))
+    assert run("predict", "m.joblib", "new.npz") == 0
+    captured = capsys.readouterr()
+    assert captured.out.split()[1:] == twin(data, lambda y: WORDS[y]).predict(data[0]).tolist()
+    assert captured.err.startswith("skmixdp predict: warning: X does not have valid feature names")
+    assert captured.err.count("\n") == 1
+
+
+def test_other_classifiers_can_predict_too(data, folder, capsys):
+    joblib.dump(LogisticRegression().fit(data[0], data[1]), "m.joblib")
+    save_npz(data)
+    assert run("predict", "m.joblib", "pub.npz", "--proba") == 0
+    assert "no privacy" not in capsys.readouterr().out
+    assert "LogisticRegression without a privacy report" in refuse(capsys, folder, "report", "m.joblib")
+
+
+def test_force_replaces_outputs(model, data, capsys):
+    Path("r.json").write_text("old")
+    rows = save_tables(data)
+    args = ["fit", *rows, "--epsilon", "3", "--out", "m.joblib", "--report", "r.json", "--force", "--quiet"]
+    assert run(*args) == 0
+    assert joblib.load("m.joblib").privacy_.epsilon == pytest.approx(3, rel=1e-3)
+    assert json.loads(Path("r.json").read_text())["n_private"] == 90
+
+
+def test_warnings_are_single_lines_and_do_not_stop(data, folder, capsys):
+    save_npz(data)
+    assert run("fit", "--private", "priv.npz", "--delta", "0.1", "--out", "m", "--quiet") == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2
+    assert all(line.startswith("skmixdp fit: warning: ") for line in lines)
+    assert "delta=0.1 is not below 1/n" in lines[0]
+    assert "classes were read from the private labels" in lines[1]
+
+
+@pytest.mark.parametrize("command", [[], ["fit"], ["predict"], ["report"]])
+def test_help(command, capsys):
+    assert run(*command, "--help") == 0
+    captured = capsys.readouterr()
+    assert captured.out.startswith(f"usage: {' '.join(['python -m skmixdp', *command])} ")
+    if command in (["predict"], ["report"]):
+        assert "load only models you trust" in " ".join(captured.out.split())
+    if command == ["fit"]:
+        assert "reproducible and NOT private" in " ".join(captured.out.split())
+
+
+def test_version(capsys):
+    assert run("--version") == 0
+    assert capsys.readouterr().out.startswith("skmixdp ")
+
+
+def test_the_documentation_is_true(folder, capsys):
+    """Its blocks run in order; what it shows of the output is there."""
+    page = (Path(__file__).parents[3] / "docs" / "command_line.md").read_text()
+    names, shown = {}, []
+    for kind, block in re.findall(r"```(python|bash|text)\n(.*?)```", page, flags=re.DOTALL):
+        if kind == "python":
+            exec(block, names)
+        elif kind == "bash":
+            shown.clear()
+            for line in block.splitlines():
+                program, argv = line.split()[:3], shlex.split(line)[3:]
+                assert program == ["python", "-m", "skmixdp"] and run(*argv) == 0, line
+                captured = capsys.readouterr()
+                assert captured.err == "", line
+                shown.append(captured.out)
+        else:
+            assert shown[-1].startswith(block)
+    columns = ["prediction", *(f"proba_{digit}" for digit in range(10))]
+    assert list(pd.read_csv("predictions.csv").columns) == columns
+
+
+def full_disk(*args):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize("force", [[], ["--force"]])
+def test_a_full_disk_leaves_nothing_behind(force, data, folder, capsys, monkeypatch):
+    rows = save_npz(data)
+    if force:
+        Path("m").write_text("old model")
+    monkeypatch.setattr(outputs.os, "fsync", full_disk)
+    error = refuse(capsys, folder, "fit", *rows, "--out", "m", "--report", "r.json", *force)
+    assert "m and r.json could not be written (No space left on device), and nothing was changed" in error
+
+
+@pytest.mark.parametrize("old", [(), ("m",), ("m", "r.json")])
+def test_a_failure_between_the_two_outputs_undoes_the_first(old, data, folder, capsys, monkeypatch):
+    rows = save_npz(data)
+    for name in old:
+        Path(name).write_text(f"old {name}")
+    replace = Path.replace
+
+    def fail_on_the_report(self, target):
+        if Path(target).name == "r.json" and self.name not in old:
+            full_disk()
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", fail_on_the_report)
+    error = refuse(capsys, folder, "fit", *rows, "--out", "m", "--report", "r.json", "--force")
+    assert "could not be written" in error
+
+
+def test_a_failure_that_is_a_defect_keeps_its_traceback_and_leaves_nothing(data, folder, monkeypatch):
+    rows = save_npz(data)
+    before = contents(folder)
+
+    def defect(model, file):
+        file.write(b"half a model")
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(joblib, "dump", defect)
+    with pytest.raises(ZeroDivisionError):
+        run("fit", *rows, "--out", "m", "--report", "r.json", "--quiet")
+    assert contents(folder) == before
+
+
+def test_an_interrupted_fit_leaves_nothing(data, folder, capsys, monkeypatch):
+    rows = save_npz(data)
+    before = contents(folder)
+
+    def interrupt(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(MixedDPLogisticRegression, "fit", interrupt)
+    assert run("fit", *rows, "--out", "m") == 130
+    assert capsys.readouterr() == ("", "skmixdp fit: interrupted.\n")
+    assert contents(folder) == before
+
+
+def test_a_reader_that_stops_reading_is_no_traceback(model, folder):
+    pd.DataFrame(np.ones((50_000, 4)), columns=list("abcd")).to_csv("many.csv", index=False)
+    command = [sys.executable, "-m", "skmixdp", "predict", "m.joblib", "many.csv"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 1
