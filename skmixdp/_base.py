@@ -15,6 +15,9 @@ from ._validation import (
     check_auto,
     check_budget,
     check_choice,
+    check_labels,
+    check_table,
+    check_verbose,
     collect_public,
     seed_of,
     warn_of_repeats,
@@ -128,6 +131,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         for name in ("fit_intercept", "center", "normalize"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise ValueError(f"{name}={getattr(self, name)!r} must be True or False.")
+        check_verbose(self.verbose)
         if isinstance(self.init, str):
             check_choice("init", self.init, ("public", "zeros"))
         if self.noise == "hardened" and self.random_state is not None:
@@ -140,7 +144,9 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
 
     def _check_rows(self, X: Any, y: Any, X_pub: Any, y_pub: Any) -> tuple[Array, Array, Any]:
         """Check private and public rows; the labels are not encoded yet."""
-        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        table = check_table(X, "X", minimum=2)
+        validate_data(self, X, skip_check_array=True)  # names and number of features
+        X, y = table, check_labels(y, "y", len(table), "X")
         names = getattr(self, "feature_names_in_", None)
         public = collect_public(X_pub, y_pub, names, X.shape[1])
         warn_of_repeats(X)

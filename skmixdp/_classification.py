@@ -7,10 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
 
 from ._base import LinearHead
-from ._validation import encode_labels
+from ._validation import check_class_labels, check_classes, encode_labels
 from .exceptions import PrivacyLeakWarning
 from .linear import classification_loss
 
@@ -190,11 +189,13 @@ class MixedDPLogisticRegression(ClassifierMixin, LinearHead):  # type: ignore[mi
             )
         budget = self._check_parameters()
         X, y, public = self._check_rows(X, y, X_pub, y_pub)
-        check_classification_targets(y)
-        self.classes_, origin = self._find_classes(y, None if public is None else public[1])
-        y = encode_labels(y, self.classes_, "y")
+        check_class_labels(y, "y")
         if public is not None:
-            public = public[0], encode_labels(public[1], self.classes_, "y_pub")
+            check_class_labels(public[1], "y_pub")
+        self.classes_, origin = self._find_classes(y, None if public is None else public[1])
+        y = encode_labels(y, self.classes_, "y", private=True)
+        if public is not None:
+            public = public[0], encode_labels(public[1], self.classes_, "y_pub", private=False)
             self._warn_of_empty_classes(public[1])
         treated_as_public = (
             "the numbers of private rows and of features, and the features' names",
@@ -207,9 +208,8 @@ class MixedDPLogisticRegression(ClassifierMixin, LinearHead):  # type: ignore[mi
     def _find_classes(self, y: Array, y_pub: Array | None) -> tuple[Array, str]:
         """Sorted classes and, for the report, where they came from."""
         if self.classes is not None:
-            classes, origin = np.unique(np.asarray(self.classes)), "declared"
+            classes, origin = check_classes(self.classes), "declared"
         elif y_pub is not None:
-            check_classification_targets(y_pub)
             classes, origin = np.unique(y_pub), "those of the public labels"
         else:
             classes, origin = np.unique(y), "READ FROM THE PRIVATE LABELS"

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_array, column_or_1d
 
 from .algorithms import BY_NAME, Algorithm
 from .engine import Budget
@@ -72,6 +73,12 @@ def check_choice(name: str, value: Any, choices: Sequence[Any]) -> None:
         raise ValueError(f"{name}={value!r} must be one of {', '.join(map(repr, choices))}.")
 
 
+def check_verbose(verbose: Any) -> None:
+    """A bool or a whole number of at least 0."""
+    if not (isinstance(verbose, (bool, np.bool_)) or (_is_whole(verbose) and verbose >= 0)):
+        raise ValueError(f"verbose={verbose!r} must be True, False or a whole number of at least 0.")
+
+
 def check_auto(name: str, value: Any, *, zero: bool) -> None:
     """A parameter that is ``"auto"`` or a positive number; ``zero`` admits 0."""
     if isinstance(value, str) and value == "auto":
@@ -96,6 +103,89 @@ def seed_of(random_state: Any) -> int | None:
     )
 
 
+def check_table(X: Any, name: str, *, minimum: int) -> Array:
+    """Rows as a finite float table of at least ``minimum`` rows.
+
+    scikit-learn's own messages for some of these cases quote entries of ``X``, and an error is
+    no place to publish private ones.
+    """
+    try:
+        table = check_array(
+            X,
+            dtype=[np.float64, np.float32],
+            ensure_2d=False,
+            allow_nd=True,
+            ensure_all_finite=False,
+            ensure_min_samples=0,
+            ensure_min_features=0,
+            input_name=name,
+        )
+    except ValueError:
+        raise ValueError(
+            f"{name} must hold real numbers; encode text and categories first (Complex data not supported)."
+        ) from None
+    if table.ndim != 2:
+        raise ValueError(
+            f"{name} has shape {table.shape}, not (n_samples, n_features); Reshape your data to a table."
+        )
+    if len(table) < minimum:
+        raise ValueError(
+            f"{name} has {len(table)} sample(s) while a minimum of {minimum} is required; pass more rows."
+        )
+    if table.shape[1] == 0:
+        raise ValueError(f"{name} has 0 feature(s) (shape={table.shape}) while a minimum of 1 is required.")
+    if not np.all(np.isfinite(table)):
+        raise ValueError(
+            f"{name} contains NaN or infinity; drop those rows, or impute them with what public rows say."
+        )
+    return np.asarray(table)
+
+
+def check_labels(y: Any, name: str, n_rows: int, rows_name: str) -> Array:
+    """Labels as a flat array of ``n_rows`` entries without missing ones."""
+    if y is None:
+        raise ValueError(f"fit requires {name} to be passed, but the target {name} is None.")
+    shape = np.asarray(y).shape
+    if len(shape) != 1 and shape[1:] != (1,):
+        raise ValueError(f"{name} should be a 1d array, got an array of shape {shape}; pass one label a row.")
+    labels = np.asarray(column_or_1d(y, warn=True))
+    if len(labels) != n_rows:
+        raise ValueError(
+            f"{name} has {len(labels)} labels and {rows_name} {n_rows} rows; pass one label for each row."
+        )
+    if _has_missing(labels):
+        raise ValueError(f"{name} contains NaN, None or infinity; drop the rows without a label.")
+    return labels
+
+
+def check_class_labels(y: Array, name: str) -> None:
+    """Labels of classes, rather than measured values."""
+    try:
+        check_classification_targets(y)
+    except ValueError:
+        raise ValueError(
+            f"Unknown label type: {name} holds measured values or labels of mixed kinds; pass whole "
+            "numbers, bools or strings."
+        ) from None
+
+
+def check_classes(classes: Any) -> Array:
+    """Sorted declared classes."""
+    labels = np.asarray(classes)
+    mixed = len({type(label) for label in labels.ravel().tolist()}) > 1
+    if labels.ndim != 1 or len(labels) == 0 or mixed or _has_missing(labels):
+        raise ValueError(
+            f"classes={classes!r} must be a flat list of labels, all of one kind and none missing."
+        )
+    return np.unique(labels)
+
+
+def _has_missing(labels: Array) -> bool:
+    if labels.dtype.kind == "f":
+        return not np.all(np.isfinite(labels))
+    return labels.dtype.kind == "O" and any(label is None or label != label for label in labels)
+
+
 def collect_public(X: Any, y: Any, names: Any, n_features: int) -> tuple[Array, Array] | None:
     """Public rows and labels from one array each, or from tuples of several sources."""
     if X is None and y is None:
@@ -115,16 +205,14 @@ def collect_public(X: Any, y: Any, names: Any, n_features: int) -> tuple[Array, 
     rows, targets = [], []
     for source, label in zip(sources, labels, strict=True):
         _check_names(source, names)
-        part = check_array(source, dtype=[np.float64, np.float32], input_name="X_pub", estimator="X_pub")
+        part = check_table(source, "X_pub", minimum=1)
         if part.shape[1] != n_features:
             raise ValueError(
                 f"X_pub has {part.shape[1]} features and X has {n_features}; pass public rows "
                 "through the same feature extraction as the private ones."
             )
-        target = column_or_1d(label, warn=True)
-        check_consistent_length(part, target)
         rows.append(part)
-        targets.append(target)
+        targets.append(check_labels(label, "y_pub", len(part), "X_pub"))
     return np.concatenate(rows), np.concatenate(targets)
 
 
@@ -138,7 +226,7 @@ def _check_names(source: Any, names: Any) -> None:
         )
 
 
-def encode_labels(y: Array, classes: Array, name: str) -> NDArray[np.intp]:
+def encode_labels(y: Array, classes: Array, name: str, *, private: bool) -> NDArray[np.intp]:
     """Index of each label in the sorted ``classes``."""
     try:
         index = np.searchsorted(classes, y).clip(max=len(classes) - 1)
@@ -146,9 +234,11 @@ def encode_labels(y: Array, classes: Array, name: str) -> NDArray[np.intp]:
     except TypeError:
         unknown = np.array([label not in set(classes.tolist()) for label in y.tolist()])
     if np.any(unknown):
+        row = int(np.argmax(unknown))
+        # A private label stays unsaid: it may be an entry of a wrong column.
+        value = "" if private else f" = {y.tolist()[row]!r}"
         raise ValueError(
-            f"{name} holds the label {y.tolist()[np.argmax(unknown)]!r}, which is not one of the classes "
-            f"{_short(classes)}; name every class in classes."
+            f"{name}[{row}]{value} is not one of the classes {_short(classes)}; name every class in classes."
         )
     return np.asarray(index)
 
@@ -159,7 +249,7 @@ def warn_of_repeats(X: Array) -> None:
     if distinct < _DISTINCT_SHARE * len(X):
         warnings.warn(
             f"only {distinct} of {len(X)} private rows are distinct; the guarantee is per row, so "
-            "someone who appears in several rows is protected less. Do not bootstrap private rows.",
+            "someone who appears in several rows is protected less; do not bootstrap private rows.",
             UserWarning,
             stacklevel=4,
         )

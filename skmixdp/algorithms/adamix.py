@@ -86,7 +86,7 @@ class AdaMix(Algorithm):
             raise ValueError("AdaMix(variant='theoretical') keeps heads in a ball; pass its radius.")
         return NoisyGD(
             clip="lipschitz",
-            radius=self.radius,
+            radius=check_real(self, "radius", 0),
             center="public",
             schedule="decaying",
             average=True,

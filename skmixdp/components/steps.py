@@ -69,7 +69,9 @@ class BalancedSteps:
         if isinstance(self.learning_rate, str):
             spread = noise_multiplier * sensitivity * math.sqrt(n_steps)
             balanced = self.noise_per_logit * self._effective_batch(scene) / spread
-            limit = (1 + self.momentum) / ((1 - self.momentum) * (scene.curvature + self.l2))
+            curvature = scene.curvature + self.l2
+            # Public rows of zeros, without an intercept, have none and bound nothing.
+            limit = (1 + self.momentum) / ((1 - self.momentum) * curvature) if curvature else math.inf
             rate = min(balanced, limit)
         else:
             rate = float(self.learning_rate)

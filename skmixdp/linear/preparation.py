@@ -44,9 +44,11 @@ class RowMap:
             if self.mean is not None:
                 block -= self.mean
             if self.normalize:
-                lengths = row_norms(block)
-                lengths[lengths == 0] = 1.0
-                block /= lengths[:, np.newaxis]
+                # First by the largest entry: the square of a huge or tiny one is inf or 0.
+                for measure in (_largest_entries, row_norms):
+                    lengths = measure(block)
+                    lengths[lengths == 0] = 1.0
+                    block /= lengths[:, np.newaxis]
             rows[start : start + _BLOCK_ROWS, :n_features] = block
         if self.intercept_value is not None:
             rows[:, n_features] = self.intercept_value
@@ -57,3 +59,7 @@ class RowMap:
         if self.intercept_value is None:
             return W, np.zeros(len(W))
         return W[:, :n_features], W[:, n_features] * self.intercept_value
+
+
+def _largest_entries(X: FloatArray) -> FloatArray:
+    return np.asarray(np.abs(X).max(axis=1))

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+import sklearn
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -13,12 +14,15 @@ def blocks(page, language):
     return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.M | re.S)
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.name
+)
 def test_code_runs_as_printed(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     namespace = {"__name__": "__main__"}
-    for number, code in enumerate(blocks(page, "python")):
-        exec(compile(code, f"{page.name}, block {number}", "exec"), namespace)
+    with sklearn.config_context():  # a page may change settings for itself
+        for number, code in enumerate(blocks(page, "python")):
+            exec(compile(code, f"{page.name}, block {number}", "exec"), namespace)
 
 
 def test_the_readme_example_is_short_and_shows_its_report(capsys):

@@ -159,6 +159,7 @@ def test_public_weights_lie_between_zero_and_one(name):
         (AdaMix(center=None), r"^center=None"),
         (AdaMix(variant="practise"), r"^variant='practise'"),
         (AdaMix(variant="theoretical"), r"pass its radius"),
+        (AdaMix(variant="theoretical", radius=-1), r"^radius=-1 of AdaMix"),
     ],
 )
 def test_bad_parameters_are_named(algorithm, message):

@@ -1,0 +1,221 @@
+"""A transformer whose state comes from public rows."""
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
+
+
+def _inner_has(name: str) -> Callable[[Any], Any]:
+    """A method exists where the wrapped transformer has one of that name."""
+    condition: Callable[[Any], Any] = available_if(lambda self: hasattr(self._inner, name))
+    return condition
+
+
+class PublicOnly(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[misc, call-arg]
+    """Fit a transformer on public rows, and transform any rows with it.
+
+    A scaler, imputer or encoder fitted on private rows keeps facts about them. Wrapped in
+    this class, it is fitted on ``X_pub`` instead.
+
+    Parameters
+    ----------
+    transformer : estimator
+        The transformer to fit, for instance ``StandardScaler()`` or a ``ColumnTransformer``.
+        A clone of it is fitted.
+
+    Attributes
+    ----------
+    transformer_ : estimator
+        The fitted transformer.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : array of str
+        Names of the columns, where the rows are a data frame with string columns.
+
+    Notes
+    -----
+    *Guarantee*: :meth:`fit` reads nothing of its private rows but the number of columns and
+    their names, which count as public. :meth:`transform` costs no privacy as long as the
+    wrapped transformer maps each row by itself, as scalers, imputers, encoders and
+    projections do. :meth:`fit_transform` is :meth:`fit` followed by :meth:`transform`, also
+    for transformers that do otherwise.
+
+    Wrap a whole ``ColumnTransformer``; inside one, this class would not receive ``X_pub``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from skmixdp.preprocessing import PublicOnly
+    >>> X, X_pub = np.array([[100.0], [200.0]]), np.array([[1.0], [3.0]])
+    >>> PublicOnly(StandardScaler()).fit(X, X_pub=X_pub).transform(X).ravel()
+    array([ 98., 198.])
+    """
+
+    # Routed to fit by default, without set_fit_request, as for the estimators.
+    __metadata_request__fit: ClassVar = {"X_pub": True, "y_pub": True}
+
+    def __init__(self, transformer: Any) -> None:
+        self.transformer = transformer
+
+    @property
+    def _inner(self) -> Any:
+        """The fitted transformer, or the one to be fitted."""
+        return getattr(self, "transformer_", self.transformer)
+
+    def fit(self, X: Any, y: Any = None, X_pub: Any = None, y_pub: Any = None) -> "PublicOnly":
+        """Fit a clone of ``transformer`` on the public rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            PRIVATE rows. Only the number and names of their columns are read.
+        y : array-like, default=None
+            Ignored.
+        X_pub : array-like of shape (n_pub, n_features), or tuple of such
+            Public rows: one array, or a tuple of several sources.
+        y_pub : array-like of shape (n_pub,), tuple of such, or None
+            Labels of the public rows, for transformers that use labels.
+
+        Returns
+        -------
+        self : PublicOnly
+            Fitted transformer.
+
+        Raises
+        ------
+        ValueError, TypeError
+            Without public rows, if their columns are not those of ``X``, or if
+            ``transformer`` is not a transformer or cannot be fitted.
+        """
+        fits = isinstance(self.transformer, BaseEstimator) and hasattr(self.transformer, "transform")
+        if not fits:
+            raise TypeError(
+                f"transformer={self.transformer!r} must be a scikit-learn transformer object, such as "
+                "StandardScaler()."
+            )
+        if X_pub is None:
+            raise ValueError(
+                "X_pub=None leaves nothing to fit on; pass public rows to fit, which in a Pipeline takes "
+                "sklearn.set_config(enable_metadata_routing=True)."
+            )
+        rows = _join_rows(X, X_pub if isinstance(X_pub, tuple) else (X_pub,))
+        transformer = clone(self.transformer)
+        if y_pub is not None and has_fit_parameter(transformer, "y"):
+            labels = y_pub if isinstance(y_pub, tuple) else (y_pub,)
+            transformer.fit(rows, np.concatenate([np.asarray(label) for label in labels]))
+        elif get_tags(transformer).target_tags.required:
+            raise ValueError(
+                f"y_pub=None does not do for {type(transformer).__name__}, which is fitted on labels; "
+                "pass those of the public rows."
+            )
+        else:
+            transformer.fit(rows)
+        validate_data(self, X, skip_check_array=True)
+        self.transformer_ = transformer
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Rows (n_samples, n_features) as the fitted transformer maps them."""
+        check_is_fitted(self)
+        return self.transformer_.transform(X)
+
+    @_inner_has("inverse_transform")
+    def inverse_transform(self, X: Any) -> Any:
+        """Undo :meth:`transform`, where the wrapped transformer can."""
+        check_is_fitted(self)
+        return self.transformer_.inverse_transform(X)
+
+    @_inner_has("get_feature_names_out")
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """Names of the transformed columns, where the wrapped transformer has them.
+
+        Parameters
+        ----------
+        input_features : array-like of str, default=None
+            Names of the columns, where the rows had none.
+
+        Returns
+        -------
+        array of str
+            One name for each column of what :meth:`transform` returns.
+        """
+        check_is_fitted(self)
+        return self.transformer_.get_feature_names_out(input_features)
+
+    @_inner_has("set_output")
+    def set_output(self, *, transform: str | None = None) -> "PublicOnly":
+        """Choose the container that :meth:`transform` returns.
+
+        Parameters
+        ----------
+        transform : {"default", "pandas", "polars"} or None, default=None
+            The container; None changes nothing. It is passed on to the wrapped transformer.
+
+        Returns
+        -------
+        self : PublicOnly
+            This object.
+        """
+        self.transformer.set_output(transform=transform)
+        if hasattr(self, "transformer_"):
+            self.transformer_.set_output(transform=transform)
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if isinstance(self.transformer, BaseEstimator):
+            inner = get_tags(self.transformer)
+            tags.input_tags = inner.input_tags
+            tags.non_deterministic = inner.non_deterministic
+            if inner.transformer_tags is not None:
+                tags.transformer_tags = inner.transformer_tags
+        return tags
+
+
+def _join_rows(X: Any, sources: tuple[Any, ...]) -> Any:
+    """The rows of all sources in one container, once their columns are seen to be those of X."""
+    if not sources:
+        raise ValueError("X_pub=() holds no source; pass at least one array of public rows.")
+    width, names = _columns(X)
+    for source in sources:
+        public_width, public_names = _columns(source)
+        if public_width != width:
+            raise ValueError(
+                f"X_pub has {public_width} features and X has {width}; pass public rows with the columns "
+                "of the private ones."
+            )
+        if public_names != names:
+            raise ValueError(
+                f"X_pub has {_words(public_names)} and X has {_words(names)}; pass the same columns in the "
+                "same order, both as data frames or both as arrays."
+            )
+    if len(sources) == 1:
+        return sources[0]
+    if any(sparse.issparse(source) for source in sources):
+        return sparse.vstack(sources, format="csr")
+    if all(hasattr(source, "iloc") for source in sources):
+        import pandas as pd  # late, since it is slow to import and arrays do without
+
+        return pd.concat(sources, ignore_index=True)
+    return np.concatenate([np.asarray(source) for source in sources])
+
+
+def _columns(X: Any) -> tuple[int | None, list[str] | None]:
+    """Number and names of the columns as scikit-learn sees them; its values stay unread."""
+    probe = BaseEstimator()
+    validate_data(probe, X, skip_check_array=True)
+    names = getattr(probe, "feature_names_in_", None)
+    return getattr(probe, "n_features_in_", None), None if names is None else names.tolist()
+
+
+def _words(names: list[str] | None, limit: int = 8) -> str:
+    if names is None:
+        return "no column names"
+    return f"the columns [{', '.join(map(repr, names[:limit]))}{', ...' if len(names) > limit else ''}]"

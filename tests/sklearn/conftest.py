@@ -1,0 +1,64 @@
+"""Small rows for the tests of scikit-learn's conventions."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+
+from skmixdp import MixedDPLogisticRegression
+
+
+def draw_rows(n, *, n_classes=3, seed=0):
+    """Rows and labels of overlapping classes, on columns of different scales."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % n_classes
+    centers = np.random.default_rng(99).normal(size=(n_classes, 5))
+    X = (2 * centers[y] + rng.normal(size=(n, 5)) + 3) * [1.0, 2.0, 5.0, 10.0, 20.0]
+    return X, y
+
+
+@pytest.fixture
+def draw():
+    return draw_rows
+
+
+@pytest.fixture
+def rows():
+    """Private and public rows: as many of one as of the other."""
+    X, y = draw_rows(60, seed=1)
+    X_pub, y_pub = draw_rows(60, seed=2)
+    return SimpleNamespace(X=X, y=y, X_pub=X_pub, y_pub=y_pub)
+
+
+@pytest.fixture
+def frames(rows):
+    """The same rows as data frames."""
+    names = ["a", "b", "c", "d", "e"]
+    X, X_pub = pd.DataFrame(rows.X, columns=names), pd.DataFrame(rows.X_pub, columns=names)
+    return SimpleNamespace(X=X, y=rows.y, X_pub=X_pub, y_pub=rows.y_pub)
+
+
+@pytest.fixture
+def fit(rows):
+    """Fit on rows of which some are replaced."""
+
+    def run(parameters=None, **given):
+        clf = MixedDPLogisticRegression(**({"delta": 1e-3} | (parameters or {})))
+        return clf.fit(**({"X": rows.X, "y": rows.y, "X_pub": rows.X_pub, "y_pub": rows.y_pub} | given))
+
+    return run
+
+
+@pytest.fixture(autouse=True)
+def routing_off():
+    """scikit-learn's default, whatever ran before."""
+    with sklearn.config_context(enable_metadata_routing=False):
+        yield
+
+
+@pytest.fixture
+def routing(routing_off):
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield

@@ -1,0 +1,292 @@
+"""Bad input is refused in one sentence, before any noise is drawn; doubtful input is warned of.
+
+Every refusal names the parameter, leaves no fitted attribute behind and shows no private row.
+"""
+
+import math
+import re
+
+import numpy as np
+import pytest
+from sklearn.model_selection import GridSearchCV
+
+from skmixdp import MixedDPLogisticRegression
+from skmixdp.algorithms import AdaMix, NoisyGD
+from skmixdp.exceptions import PrivacyLeakWarning
+from skmixdp.privacy import NoiseSource
+
+NAN, INF = math.nan, math.inf
+
+
+class NoiseDrawnError(AssertionError):
+    """The noise source was asked for noise."""
+
+
+def every_kind(cls):
+    return [cls, *(kind for child in cls.__subclasses__() for kind in every_kind(child))]
+
+
+@pytest.fixture
+def no_noise(monkeypatch):
+    """Every draw from any noise source fails the test."""
+
+    def refuse(*args, **kwargs):
+        raise NoiseDrawnError
+
+    for kind in every_kind(NoiseSource):
+        for name, member in vars(kind).items():
+            if callable(member) and not name.startswith("_"):
+                monkeypatch.setattr(kind, name, refuse)
+
+
+@pytest.fixture
+def refuse(rows, no_noise):
+    """Fit on rows of which some are replaced, and check that it is refused properly."""
+
+    def check(match, parameters=None, *, error=ValueError, **given):
+        clf = MixedDPLogisticRegression(**({"delta": 1e-3} | (parameters or {})))
+        arguments = {"X": rows.X, "y": rows.y, "X_pub": rows.X_pub, "y_pub": rows.y_pub} | given
+        with pytest.raises(error) as caught:
+            clf.fit(**arguments)
+        message = str(caught.value)
+        assert re.search(match, message), message
+        assert "\n" not in message and ". " not in message and message.endswith("."), message
+        assert "np." not in message and len(message) < 300, message
+        assert not any(hasattr(clf, name) for name in ("coef_", "intercept_", "privacy_", "n_iter_"))
+        return message
+
+    return check
+
+
+def test_a_good_fit_does_draw_noise(fit, no_noise):
+    """Otherwise the other tests of this module would show nothing."""
+    with pytest.raises(NoiseDrawnError):
+        fit()
+
+
+BAD_PARAMETERS = [
+    ("epsilon", [0, -1, NAN, INF, "a", True], "epsilon={} must be a positive"),
+    ("delta", [0, 1, -1, 2, NAN, "a", None], "delta={} must lie strictly between 0 and 1"),
+    ("n_steps", [0, -1, 1.5, "a", True], "n_steps={} must be a whole number"),
+    ("noise_multiplier", [0, -1, NAN, INF, "a", True], "noise_multiplier={} must be a positive"),
+    ("learning_rate", [0, -1, NAN, INF, "fast", None, True], "learning_rate={} must be 'auto' or a positive"),
+    ("l2", [-1, NAN, INF, "much", None, True], "l2={} must be 'auto' or a non-negative"),
+    ("public_l2", [0, -1, NAN, INF, "much", None], "public_l2={} must be 'auto' or a positive"),
+    ("init", ["random"], "init={} must be one of 'public', 'zeros'"),
+    ("dtype", ["float16", None, np.float32], "dtype={} must be one of 'float32', 'float64'"),
+    ("neighboring", ["swap", None, 1], "neighboring={} must be one of 'add_or_remove_one', 'replace_one'"),
+    ("random_state", [-1, 1.5, "a", True], "random_state={} must be None"),
+    ("fit_intercept", [1, None, "yes"], "fit_intercept={} must be True or False"),
+    ("center", [1, None, "yes"], "center={} must be True or False"),
+    ("normalize", [1, None, "yes"], "normalize={} must be True or False"),
+    ("verbose", [-1, "yes", None], "verbose={} must be"),
+    ("algorithm", ["sgd", None, 3, AdaMix], "algorithm={} must be one of .*'adamix'.* or an object"),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        pytest.param(name, value, sentence, id=f"{name}={value!r}")
+        for name, values, sentence in BAD_PARAMETERS
+        for value in values
+    ],
+)
+def test_parameter_outside_its_range(refuse, name, value, sentence):
+    refuse(sentence.format(re.escape(repr(value))), {name: value})
+
+
+def test_random_state_of_the_new_numpy_kind(refuse):
+    refuse("random_state=.* must be None", {"random_state": np.random.default_rng(0)})
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "sentence"),
+    [
+        (AdaMix(quantile=2), "quantile=2 of AdaMix must be a number above 0 and below 1"),
+        (AdaMix(quantile="a"), "quantile='a' of AdaMix"),
+        (AdaMix(clip_floor=0), "clip_floor=0 of AdaMix must be a number above 0"),
+        (AdaMix(n_components=0), "n_components=0 of AdaMix must be a whole number of at least 1"),
+        (AdaMix(n_components=1.5), r"n_components=1\.5 of AdaMix"),
+        (AdaMix(momentum=1), "momentum=1 of AdaMix"),
+        (AdaMix(center="x"), "center='x' of AdaMix must be one of 'zero', 'public'"),
+        (AdaMix(variant="x"), "variant='x' of AdaMix must be one of 'practical', 'theoretical'"),
+        (AdaMix(variant="theoretical"), r"variant='theoretical'.* pass its radius"),
+        (AdaMix(variant="theoretical", radius=-1), "radius=-1 of .* must be a number above 0"),
+        (NoisyGD(clip=-1), "clip=-1 of NoisyGD must be a number above 0"),
+        (NoisyGD(clip="x"), "clip='x' of NoisyGD"),
+        (NoisyGD(radius=0), "radius=0 of NoisyGD"),
+        (NoisyGD(schedule="x"), "schedule='x' of NoisyGD"),
+        (NoisyGD(schedule="decaying"), "schedule='decaying' .* radius"),
+    ],
+    ids=repr,
+)
+def test_algorithm_parameter_outside_its_range(refuse, algorithm, sentence):
+    refuse(sentence, {"algorithm": algorithm})
+
+
+class TestBudget:
+    def test_all_three(self, refuse):
+        refuse(
+            "epsilon=1, noise_multiplier=20 and n_steps=5 cannot all be given.*pass epsilon=None",
+            {"epsilon": 1, "noise_multiplier": 20, "n_steps": 5},
+        )
+
+    @pytest.mark.parametrize("given", [{}, {"n_steps": 5}, {"noise_multiplier": 3.0}], ids=str)
+    def test_no_epsilon_and_not_both_others(self, refuse, given):
+        refuse("epsilon=None needs both noise_multiplier .* and n_steps", {"epsilon": None, **given})
+
+    def test_too_small_for_one_step(self, refuse):
+        refuse(
+            r"epsilon=0\.1, delta=1e-05 does not pay for one step at noise_multiplier=20; use",
+            {"epsilon": 0.1, "delta": 1e-5, "noise_multiplier": 20},
+        )
+
+    def test_the_named_noise_multiplier_pays_for_one_step(self, rows):
+        clf = MixedDPLogisticRegression(epsilon=0.1, delta=1e-5, noise_multiplier=20)
+        with pytest.raises(ValueError, match="does not pay") as caught:
+            clf.fit(rows.X, rows.y, rows.X_pub, rows.y_pub)
+        enough = float(re.search(r"noise_multiplier >= ([\d.]+\d)", str(caught.value)).group(1))
+        clf.set_params(noise_multiplier=enough).fit(rows.X, rows.y, rows.X_pub, rows.y_pub)
+        assert clf.n_iter_ == 1 and clf.privacy_.epsilon <= 0.1
+
+    def test_delta_not_below_one_over_n(self, fit):
+        with pytest.warns(UserWarning, match=r"delta=0\.05 is not below 1/n .*smaller delta"):
+            clf = fit({"delta": 0.05})
+        assert any("delta" in warning for warning in clf.privacy_.warnings)
+
+
+class TestRows:
+    @pytest.mark.parametrize("value", [NAN, INF, -INF])
+    @pytest.mark.parametrize("name", ["X", "X_pub"])
+    def test_not_finite(self, refuse, rows, name, value):
+        bad = getattr(rows, name).copy()
+        bad[3, 1] = value
+        refuse(rf"\b{name}\b .*(NaN|infinity)", **{name: bad})
+
+    @pytest.mark.parametrize("name", ["X", "X_pub"])
+    @pytest.mark.parametrize("change", [lambda X: X[:, 0], lambda X: X[None], lambda X: X + 1j], ids="abc")
+    def test_not_a_real_table(self, refuse, rows, name, change):
+        message = refuse(rf"\b{name}\b", **{name: change(getattr(rows, name))})
+        assert str(rows.X[0, 0])[:6] not in message
+
+    def test_text(self, refuse, rows):
+        text = rows.X.astype(object)
+        text[5, 2] = "secret"
+        message = refuse(r"\bX\b", X=text)
+        assert "secret" not in message
+
+    def test_widths_that_differ(self, refuse, rows):
+        refuse("X_pub has 4 features and X has 5; pass public rows", X_pub=rows.X_pub[:, :4])
+        refuse(
+            "X_pub has 4 features and X has 5", X_pub=(rows.X_pub, rows.X_pub[:, :4]), y_pub=(rows.y_pub,) * 2
+        )
+
+    @pytest.mark.parametrize("n", [0, 1])
+    def test_fewer_than_two_private_rows(self, refuse, rows, n):
+        refuse(r"\bX\b.*\b2\b", X=rows.X[:n], y=rows.y[:n])
+
+    def test_no_columns(self, refuse, rows):
+        refuse(r"\bX\b", X=rows.X[:, :0], X_pub=rows.X_pub[:, :0])
+
+    @pytest.mark.parametrize("name", ["X_pub", "y_pub"])
+    def test_public_rows_need_both(self, refuse, name):
+        other = {"X_pub": "y_pub", "y_pub": "X_pub"}[name]
+        refuse(f"{other} was given without {name}; public rows need both", **{name: None})
+
+    def test_lengths_that_differ(self, refuse, rows):
+        refuse(r"\by\b.*59.*\bX\b.*60|\bX\b.*60.*\by\b.*59", y=rows.y[:-1])
+        refuse(r"y_pub\b.*59.*X_pub\b.*60|X_pub\b.*60.*y_pub\b.*59", y_pub=rows.y_pub[:-1])
+
+    def test_sources_that_differ_in_number(self, refuse, rows):
+        refuse("X_pub has 2 sources and y_pub 1", X_pub=(rows.X_pub, rows.X_pub))
+        refuse(r"X_pub=\(\) holds no source", X_pub=(), y_pub=())
+
+    def test_no_public_rows_in_a_source(self, refuse, rows):
+        refuse("X_pub", X_pub=rows.X_pub[:0], y_pub=rows.y_pub[:0])
+
+    def test_sample_weight(self, refuse, rows):
+        weights = np.ones(60)
+        refuse("sample_weight.*sensitivity", error=TypeError, sample_weight=weights)
+
+    def test_rows_that_repeat_as_in_a_bootstrap(self, fit, rows):
+        drawn = np.random.default_rng(0).integers(60, size=60)
+        with pytest.warns(
+            UserWarning, match=r"private rows are distinct; the guarantee is per row"
+        ) as caught:
+            fit(X=rows.X[drawn], y=rows.y[drawn])
+        assert ". " not in str(caught[0].message)
+
+    def test_few_repeats_pass_in_silence(self, fit, rows):
+        fit(X=np.concatenate([rows.X[:50], rows.X[:10]]))
+
+
+class TestLabels:
+    def test_unknown_private_label(self, refuse, rows):
+        refuse(r"^y\[\d+\] is not one of the classes \[0, 1, 2\]", y=np.where(rows.y == 2, 9, rows.y))
+
+    def test_unknown_public_label(self, refuse, rows):
+        refuse(r"^y_pub\[\d+\] = 2 is not one of the classes \[0, 1\]", {"classes": [0, 1]}, y=rows.y % 2)
+
+    def test_labels_of_another_kind(self, refuse, rows):
+        refuse(r"^y\[0\] is not", {"classes": ["a", "b"]})
+        refuse(r"^y\[0\] is not", y=rows.y.astype(str))
+
+    def test_public_rows_without_one_of_the_classes(self, fit, rows):
+        kept = rows.y_pub != 1
+        with pytest.warns(UserWarning, match=r"no public row has a label in \[1\]"):
+            clf = fit({"classes": [0, 1, 2]}, X_pub=rows.X_pub[kept], y_pub=rows.y_pub[kept])
+        assert np.all(np.isfinite(clf.coef_))
+
+    def test_one_class(self, refuse, rows):
+        refuse("at least two classes", {"classes": [1]}, y=np.ones(60, int), y_pub=np.ones(60, int))
+        refuse("at least two classes", y_pub=np.zeros(60, int))
+        with pytest.warns(PrivacyLeakWarning):
+            refuse("at least two classes", y=np.zeros(60, int), X_pub=None, y_pub=None)
+
+    @pytest.mark.parametrize(
+        "classes", [[], 3, "abc", [[0, 1], [1, 2]], [0, 1, 2, None], [0.0, 1.0, 2.0, NAN]]
+    )
+    def test_classes_that_are_no_list_of_labels(self, refuse, classes):
+        refuse("classes", {"classes": classes})
+
+    def test_measured_values_are_no_labels(self, refuse, rows):
+        refuse(r"\by\b", y=rows.y + 0.5)
+        refuse(r"\by_pub\b", y_pub=rows.y_pub + 0.5)
+
+    def test_missing_labels(self, refuse, rows):
+        refuse(r"\by\b.*NaN", y=np.where(rows.y == 2, NAN, rows.y))
+        refuse(r"\by_pub\b.*(NaN|nan)", y_pub=np.where(rows.y_pub == 2, NAN, rows.y_pub))
+        refuse(r"\by\b", y=None)
+
+    def test_labels_in_a_table(self, refuse, rows):
+        refuse(r"\by\b", y=np.column_stack([rows.y, rows.y]))
+        refuse(r"\by_pub\b", y_pub=np.column_stack([rows.y_pub, rows.y_pub]))
+
+
+class TestCombinations:
+    def test_unknown_scale_leaves_no_automatic_step(self, refuse):
+        refuse(
+            "learning_rate='auto' needs rows of a known scale; pass normalize=True, public rows, or",
+            {"normalize": False, "classes": [0, 1, 2]},
+            X_pub=None,
+            y_pub=None,
+        )
+
+    def test_lipschitz_clip_needs_a_known_length(self, refuse):
+        algorithm = NoisyGD(clip="lipschitz")
+        refuse("clip='lipschitz' .*normalize=True", {"algorithm": algorithm, "normalize": False})
+
+    def test_decaying_steps_are_the_only_step_size(self, refuse):
+        algorithm = NoisyGD(schedule="decaying", radius=1.0)
+        refuse(r"learning_rate=0\.1 .*schedule='decaying'", {"algorithm": algorithm, "learning_rate": 0.1})
+        refuse(r"l2=0 .*schedule='decaying'", {"algorithm": algorithm, "l2": 0})
+
+    @pytest.mark.parametrize("init", [np.ones(3), np.full((3, 5), NAN), np.ones((2, 5)), None, 3], ids=repr)
+    def test_start_of_another_shape(self, refuse, init):
+        refuse(r"init.* must be a finite array of shape \(3, 5\)", {"init": init})
+
+    def test_parameter_of_a_name(self, rows):
+        search = GridSearchCV(MixedDPLogisticRegression("noisy-gd"), {"algorithm__clip": [1.0]}, cv=2)
+        with pytest.raises(ValueError, match=r"algorithm__clip needs an algorithm object .*NoisyGD\(\)"):
+            search.fit(rows.X, rows.y, X_pub=(rows.X_pub,), y_pub=(rows.y_pub,))

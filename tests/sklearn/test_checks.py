@@ -1,0 +1,49 @@
+"""scikit-learn's own checks of the estimators, none of them expected to fail.
+
+One check skips: ``check_array_api_input`` runs only where SCIPY_ARRAY_API was set before scipy
+was imported.
+"""
+
+import pytest
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
+
+from skmixdp import MixedDPLogisticRegression
+from skmixdp.algorithms import AdaMix
+from skmixdp.preprocessing import PublicOnly
+
+# The checks fit on private rows alone and cannot declare classes.
+pytestmark = pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning")
+
+
+class SelfFitted(PublicOnly):
+    """PublicOnly with its rows for public ones, since the checks pass no others."""
+
+    def fit(self, X, y=None, X_pub=None, y_pub=None):
+        return super().fit(X, y, X_pub=X, y_pub=y)
+
+
+ESTIMATORS = [
+    MixedDPLogisticRegression(),
+    MixedDPLogisticRegression("noisy-gd"),
+    MixedDPLogisticRegression(AdaMix(n_components=3)),
+    MixedDPLogisticRegression(dtype="float64"),
+    MixedDPLogisticRegression(normalize=False, learning_rate=0.1),
+    MixedDPLogisticRegression(neighboring="replace_one"),
+    SelfFitted(StandardScaler()),
+]
+
+
+@parametrize_with_checks(ESTIMATORS)
+def test_estimator_passes(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("estimator", [ESTIMATORS[0], ESTIMATORS[-1]], ids=["classifier", "transformer"])
+def test_only_the_array_api_check_skips(estimator):
+    results = check_estimator(estimator, on_skip=None)
+    assert len(results) > 40
+    not_passed = {
+        result["check_name"]: result["status"] for result in results if result["status"] != "passed"
+    }
+    assert not_passed in ({}, {"check_array_api_input": "skipped"})

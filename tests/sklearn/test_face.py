@@ -1,0 +1,272 @@
+"""The estimator as a scikit-learn user meets it: parameters, labels, shapes, reports."""
+
+import json
+import pickle
+import re
+from dataclasses import asdict, replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+
+from skmixdp import MixedDPLogisticRegression
+from skmixdp.algorithms import AdaMix, NoisyGD
+from skmixdp.exceptions import PrivacyLeakWarning
+
+
+def fitted(rows, **parameters):
+    return MixedDPLogisticRegression(**parameters).fit(rows.X, rows.y, X_pub=rows.X_pub, y_pub=rows.y_pub)
+
+
+class TestParameters:
+    def test_clone_keeps_parameters_and_drops_the_fit(self, rows):
+        clf = fitted(rows, algorithm=AdaMix(quantile=0.7), epsilon=2.0, classes=[0, 1, 2])
+        copy = clone(clf)
+        assert copy.algorithm is not clf.algorithm and copy.algorithm.quantile == 0.7
+        assert copy.epsilon == 2.0 and copy.classes == [0, 1, 2]
+        assert not hasattr(copy, "coef_") and not hasattr(copy, "privacy_")
+
+    def test_nested_parameters(self):
+        clf = MixedDPLogisticRegression(AdaMix())
+        clf.set_params(algorithm__quantile=0.5, epsilon=3.0)
+        assert clf.algorithm.quantile == 0.5 and clf.epsilon == 3.0
+        assert clf.get_params()["algorithm__quantile"] == 0.5
+        assert "algorithm__quantile" not in clf.get_params(deep=False)
+
+    def test_a_new_algorithm_and_its_parameters_in_one_call(self):
+        clf = MixedDPLogisticRegression("adamix")
+        clf.set_params(algorithm=NoisyGD(), algorithm__clip=0.25)
+        assert clf.algorithm.clip == 0.25
+
+    @pytest.mark.parametrize(("name", "kind"), [("adamix", "AdaMix"), ("noisy-gd", "NoisyGD")])
+    def test_a_name_has_no_parameters(self, name, kind):
+        clf = MixedDPLogisticRegression(name)
+        with pytest.raises(ValueError, match=rf"algorithm__momentum needs .*'{name}' is a name.*{kind}\(\)"):
+            clf.set_params(algorithm__momentum=0.5)
+
+    def test_an_unknown_parameter(self):
+        with pytest.raises(ValueError, match="Invalid parameter 'quantile'"):
+            MixedDPLogisticRegression().set_params(quantile=0.5)
+        with pytest.raises(ValueError, match="Invalid parameter 'quartile'"):
+            MixedDPLogisticRegression(AdaMix()).set_params(algorithm__quartile=0.5)
+
+    def test_get_params_lists_the_constructor(self):
+        parameters = MixedDPLogisticRegression().get_params()
+        assert {"algorithm", "epsilon", "delta", "classes", "random_state"} <= set(parameters)
+        assert MixedDPLogisticRegression(**parameters).get_params() == parameters
+
+    def test_repr_shows_what_was_changed(self):
+        clf = MixedDPLogisticRegression(AdaMix(quantile=0.7), epsilon=2.0)
+        assert repr(clf) == "MixedDPLogisticRegression(algorithm=AdaMix(quantile=0.7), epsilon=2.0)"
+        assert repr(MixedDPLogisticRegression()) == "MixedDPLogisticRegression()"
+        assert "MixedDPLogisticRegression" in clf._repr_html_()
+
+    def test_fit_changes_no_parameter(self, rows):
+        algorithm = AdaMix(n_components=3)
+        clf = MixedDPLogisticRegression(algorithm, init=np.zeros((3, 5)), classes=np.arange(3))
+        before = clone(clf).get_params()
+        clf.fit(rows.X, rows.y, X_pub=rows.X_pub, y_pub=rows.y_pub)
+        assert clf.algorithm is algorithm
+        assert str(clf.get_params()) == str(before)
+
+
+class TestPickle:
+    def test_unfitted(self):
+        again = pickle.loads(pickle.dumps(MixedDPLogisticRegression(AdaMix(quantile=0.7))))
+        assert again.algorithm.quantile == 0.7
+
+    def test_fitted(self, rows):
+        clf = fitted(rows)
+        again = pickle.loads(pickle.dumps(clf))
+        np.testing.assert_array_equal(again.predict_proba(rows.X), clf.predict_proba(rows.X))
+        assert again.privacy_ == clf.privacy_
+
+    def test_holds_no_row(self, draw):
+        """Neither private rows nor anything whose size grows with their number."""
+        X, y = draw(4000, seed=3)
+        X_pub, y_pub = draw(30, seed=4)
+        sizes = []
+        for n in (1000, 4000):
+            clf = MixedDPLogisticRegression(random_state=0).fit(X[:n], y[:n], X_pub=X_pub, y_pub=y_pub)
+            data = pickle.dumps(clf)
+            sizes.append(len(data))
+            assert not any(row.tobytes() in data for row in np.concatenate([X[:50], X_pub]))
+        assert abs(sizes[1] - sizes[0]) < 50 and sizes[1] < 8_000 < X.nbytes
+
+
+class TestLabels:
+    @pytest.mark.parametrize(
+        "names",
+        [np.array(["cat", "dog", "eel"]), np.array([7, -3, 40]), np.array(["b", "a", "c"], dtype=object)],
+    )
+    def test_labels_come_back(self, rows, names):
+        clf = MixedDPLogisticRegression(epsilon=10.0, random_state=0)
+        clf.fit(rows.X, names[rows.y], X_pub=rows.X_pub, y_pub=names[rows.y_pub])
+        np.testing.assert_array_equal(clf.classes_, np.sort(names))
+        assert clf.classes_.dtype == names.dtype
+        plain = fitted(rows, epsilon=10.0, random_state=0)
+        assert clf.score(rows.X, names[rows.y]) == pytest.approx(plain.score(rows.X, rows.y), abs=0.1)
+        assert clf.score(rows.X, names[rows.y]) > 0.7
+
+    def test_bool_labels(self, rows):
+        y, y_pub = rows.y == 0, rows.y_pub == 0
+        clf = MixedDPLogisticRegression(epsilon=10.0).fit(rows.X, y, X_pub=rows.X_pub, y_pub=y_pub)
+        assert clf.classes_.tolist() == [False, True]
+        assert clf.predict(rows.X).dtype == bool
+        assert clf.score(rows.X, y) > 0.7
+
+    def test_declared_classes_may_go_beyond_the_labels(self, rows):
+        clf = fitted(rows.__class__(X=rows.X, y=rows.y, X_pub=None, y_pub=None), classes=[3, 2, 1, 0])
+        assert clf.classes_.tolist() == [0, 1, 2, 3]
+        assert clf.coef_.shape == (4, 5)
+        assert any("declared" in fact for fact in clf.privacy_.treated_as_public)
+
+    def test_public_labels_stand_in_for_declared_classes(self, rows):
+        clf = fitted(rows)
+        assert any("public labels" in fact for fact in clf.privacy_.treated_as_public)
+
+    def test_private_labels_are_read_only_with_a_warning(self, rows):
+        with pytest.warns(PrivacyLeakWarning, match="classes were read from the private labels y"):
+            clf = MixedDPLogisticRegression().fit(rows.X, rows.y)
+        assert any("PRIVATE LABELS" in fact for fact in clf.privacy_.treated_as_public)
+
+    def test_the_classes_do_not_depend_on_private_labels(self, rows):
+        """A data set without class 2 gives the same classes, or its absence would be published."""
+        without = np.where(rows.y == 2, 0, rows.y)
+        clf = MixedDPLogisticRegression().fit(rows.X, without, X_pub=rows.X_pub, y_pub=rows.y_pub)
+        assert clf.classes_.tolist() == [0, 1, 2]
+
+
+class TestOutputs:
+    def test_two_classes(self, rows):
+        y, y_pub = rows.y % 2, rows.y_pub % 2
+        clf = MixedDPLogisticRegression(epsilon=5.0).fit(rows.X, y, X_pub=rows.X_pub, y_pub=y_pub)
+        assert clf.coef_.shape == (1, 5) and clf.intercept_.shape == (1,)
+        logits, proba = clf.decision_function(rows.X), clf.predict_proba(rows.X)
+        assert logits.shape == (60,) and proba.shape == (60, 2)
+        np.testing.assert_allclose(proba.sum(axis=1), 1)
+        np.testing.assert_array_equal(clf.predict(rows.X), (logits > 0).astype(int))
+        np.testing.assert_allclose(proba[:, 1], 1 / (1 + np.exp(-logits)))
+
+    def test_three_classes(self, rows):
+        clf = fitted(rows, epsilon=5.0)
+        assert clf.coef_.shape == (3, 5) and clf.intercept_.shape == (3,)
+        logits, proba = clf.decision_function(rows.X), clf.predict_proba(rows.X)
+        assert logits.shape == proba.shape == (60, 3)
+        np.testing.assert_allclose(proba.sum(axis=1), 1)
+        np.testing.assert_array_equal(clf.predict(rows.X), logits.argmax(axis=1))
+        np.testing.assert_allclose(clf.predict_log_proba(rows.X), np.log(proba))
+
+    def test_the_head_acts_on_the_centred_and_scaled_row(self, rows):
+        clf = fitted(rows)
+        centred = rows.X - rows.X_pub.mean(axis=0)
+        unit = centred / np.linalg.norm(centred, axis=1, keepdims=True)
+        np.testing.assert_allclose(clf.decision_function(rows.X), unit @ clf.coef_.T + clf.intercept_)
+
+    def test_no_intercept(self, rows):
+        np.testing.assert_array_equal(fitted(rows, fit_intercept=False).intercept_, np.zeros(3))
+
+    def test_extreme_logits_give_probabilities(self, rows):
+        clf = fitted(rows)
+        clf.coef_ = clf.coef_ * 1e6
+        proba = clf.predict_proba(rows.X)
+        assert np.all(np.isfinite(proba)) and np.allclose(proba.sum(axis=1), 1)
+
+
+class TestFrames:
+    def test_names_are_kept(self, frames, rows):
+        clf = fitted(frames, random_state=0)
+        assert clf.feature_names_in_.tolist() == ["a", "b", "c", "d", "e"]
+        # Up to the order of summation, which follows the memory layout.
+        np.testing.assert_allclose(clf.coef_, fitted(rows, random_state=0).coef_, rtol=1e-6)
+
+    def test_other_public_columns_are_refused(self, frames):
+        frames.X_pub = frames.X_pub[["b", "a", "c", "d", "e"]]
+        with pytest.raises(
+            ValueError, match=r"X_pub has the columns \['b', 'a'.*X has \['a', 'b'.*same order"
+        ):
+            fitted(frames)
+
+    def test_other_columns_at_prediction_are_refused(self, frames):
+        clf = fitted(frames)
+        with pytest.raises(ValueError, match="feature names"):
+            clf.predict(frames.X[["b", "a", "c", "d", "e"]])
+
+    def test_labels_as_series(self, frames):
+        frames.y, frames.y_pub = pd.Series(frames.y), pd.Series(frames.y_pub, index=range(100, 160))
+        assert fitted(frames).classes_.tolist() == [0, 1, 2]
+
+
+class TestSourcesAndSeeds:
+    def test_several_sources_are_their_concatenation(self, rows):
+        whole = fitted(rows, random_state=0)
+        rows.X_pub, rows.y_pub = (rows.X_pub[:20], rows.X_pub[20:]), (rows.y_pub[:20], rows.y_pub[20:])
+        parts = fitted(rows, random_state=0)
+        np.testing.assert_array_equal(parts.coef_, whole.coef_)
+        assert parts.privacy_.n_public == 60
+
+    def test_a_tuple_of_one_is_its_element(self, rows):
+        whole = fitted(rows, random_state=0)
+        rows.X_pub, rows.y_pub = (rows.X_pub,), (rows.y_pub,)
+        np.testing.assert_array_equal(fitted(rows, random_state=0).coef_, whole.coef_)
+
+    def test_a_seed_reproduces_and_is_reported(self, rows):
+        first, second = fitted(rows, random_state=7), fitted(rows, random_state=7)
+        np.testing.assert_array_equal(first.coef_, second.coef_)
+        assert not first.privacy_.private and "NOT PRIVATE" in str(first.privacy_)
+        assert np.any(first.coef_ != fitted(rows, random_state=8).coef_)
+
+    def test_a_random_state_moves_on(self, rows):
+        state = np.random.RandomState(7)
+        first, second = fitted(rows, random_state=state), fitted(rows, random_state=state)
+        assert np.any(first.coef_ != second.coef_)
+        again = fitted(rows, random_state=np.random.RandomState(7))
+        np.testing.assert_array_equal(first.coef_, again.coef_)
+        assert not first.privacy_.private
+
+    def test_no_seed_never_repeats(self, rows):
+        first, second = fitted(rows), fitted(rows)
+        assert np.any(first.coef_ != second.coef_)
+        assert first.privacy_.private and "NOT PRIVATE" not in str(first.privacy_)
+
+
+class TestReport:
+    def test_text(self, rows):
+        text = str(fitted(rows, epsilon=2.0, delta=1e-4).privacy_)
+        assert text.startswith("Privacy report")
+        assert re.search("the numbers? of private rows", text)
+        assert "60 private, 60 public" in text
+        assert "(2, 0.0001)-differential privacy" in text
+
+    def test_is_frozen(self, rows):
+        with pytest.raises(AttributeError):
+            fitted(rows).privacy_.epsilon = 0.1
+
+    def test_json_round_trip(self, rows):
+        report = fitted(rows).privacy_
+        values = json.loads(report.to_json())
+        assert values == report.to_dict()
+        assert values.pop("private") is True
+        lists = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+        assert type(report)(**lists) == report
+        assert set(values) == set(asdict(report))
+
+    def test_repr_shows_every_field(self, rows):
+        report = fitted(rows).privacy_
+        assert all(f"{name}=" in repr(report) for name in asdict(report))
+
+    def test_html_escapes_its_text(self, rows):
+        report = fitted(rows).privacy_
+        html = report._repr_html_()
+        assert "of private rows" in html and html.count("<tr>") == html.count("</tr>") > 5
+        hostile = replace(report, treated_as_public=("the classes (<script>alert('x')</script> & co)",))
+        assert "<script>" not in hostile._repr_html_()
+        assert "&lt;script&gt;" in hostile._repr_html_() and "&amp; co" in hostile._repr_html_()
+
+    def test_a_new_fit_replaces_it(self, rows):
+        clf = fitted(rows)
+        first = clf.privacy_
+        clf.set_params(epsilon=3.0).fit(rows.X[:40], rows.y[:40], X_pub=rows.X_pub, y_pub=rows.y_pub)
+        assert first.n_private == 60 and clf.privacy_.n_private == 40
+        assert clf.privacy_.epsilon == pytest.approx(3.0)

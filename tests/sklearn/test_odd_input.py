@@ -1,0 +1,71 @@
+"""Degenerate but valid rows train to finite heads, with and without public rows."""
+
+import numpy as np
+import pytest
+
+from skmixdp.algorithms import AdaMix
+
+
+@pytest.fixture(params=["public", "alone"])
+def public(request):
+    return request.param == "public"
+
+
+@pytest.mark.filterwarnings("ignore:only 1 of 60 private rows are distinct")
+@pytest.mark.parametrize("value", [0.0, 1.0, 1e-200, 1e200])
+@pytest.mark.parametrize("algorithm", ["adamix", "noisy-gd", AdaMix(n_components=2)], ids=repr)
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_all_rows_alike(fit, rows, public, value, algorithm, fit_intercept):
+    X = np.full((60, 5), value)
+    given = {"X_pub": X[:12], "y_pub": rows.y[:12]} if public else {"X_pub": None, "y_pub": None}
+    parameters = {"classes": [0, 1, 2], "algorithm": algorithm, "fit_intercept": fit_intercept}
+    clf = fit(parameters, X=X, **given)
+    assert np.all(np.isfinite(clf.coef_)) and np.all(np.isfinite(clf.predict_proba(X)))
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-30, 1e30, 1e200])
+def test_tiny_and_huge_rows(fit, rows, public, scale):
+    X = scale * rows.X
+    given = {"X_pub": scale * rows.X_pub} if public else {"X_pub": None, "y_pub": None}
+    clf = fit({"classes": [0, 1, 2], "epsilon": 20.0, "random_state": 0}, X=X, **given)
+    assert np.all(np.isfinite(clf.coef_))
+    assert clf.score(X, rows.y) > 0.7
+
+
+def test_constant_column(fit, rows, public):
+    def widen(X):
+        return np.column_stack([X, np.ones(len(X)), np.zeros(len(X))])
+
+    given = {"X_pub": widen(rows.X_pub)} if public else {"X_pub": None, "y_pub": None}
+    clf = fit({"classes": [0, 1, 2], "epsilon": 20.0}, X=widen(rows.X), **given)
+    assert clf.coef_.shape == (3, 7) and np.all(np.isfinite(clf.coef_))
+
+
+def test_two_rows(fit, rows, public):
+    given = {} if public else {"X_pub": None, "y_pub": None}
+    clf = fit({"classes": [0, 1, 2]}, X=rows.X[:2], y=rows.y[:2], **given)
+    assert clf.privacy_.n_private == 2 and np.all(np.isfinite(clf.coef_))
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_one_public_row(fit, rows, fit_intercept):
+    with pytest.warns(UserWarning, match=r"no public row has a label in \[1, 2\]"):
+        clf = fit(
+            {"classes": [0, 1, 2], "fit_intercept": fit_intercept},
+            X_pub=rows.X_pub[:1],
+            y_pub=rows.y_pub[:1],
+        )
+    assert np.all(np.isfinite(clf.coef_))
+
+
+def test_one_column(fit, rows, public):
+    given = {"X_pub": rows.X_pub[:, :1]} if public else {"X_pub": None, "y_pub": None}
+    assert fit({"classes": [0, 1, 2]}, X=rows.X[:, :1], **given).coef_.shape == (3, 1)
+
+
+def test_a_failed_second_fit_keeps_no_half_state(fit, rows):
+    clf = fit()
+    before = clf.coef_.copy()
+    with pytest.raises(ValueError, match="epsilon"):
+        clf.set_params(epsilon=0).fit(rows.X, rows.y, rows.X_pub, rows.y_pub)
+    np.testing.assert_array_equal(clf.coef_, before)

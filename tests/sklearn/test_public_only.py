@@ -1,0 +1,229 @@
+"""PublicOnly learns from public rows and from nothing else."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import BaseEstimator, clone
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA
+from sklearn.feature_selection import SelectKBest
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, Normalizer, OneHotEncoder, StandardScaler, TargetEncoder
+from sklearn.utils.metadata_routing import get_routing_for_object
+
+from skmixdp import MixedDPLogisticRegression
+from skmixdp.model_selection import public_params
+from skmixdp.preprocessing import PublicOnly
+
+
+class Untouchable:
+    """Rows that have a shape and forbid every other look."""
+
+    def __init__(self, shape):
+        self.shape = shape
+
+    def __len__(self):
+        return self.shape[0]
+
+    def __array__(self, *args, **kwargs):
+        raise AssertionError("private rows were read")
+
+    __getitem__ = __iter__ = __array__
+
+
+@pytest.fixture
+def mixed_frames():
+    """Frames with a numeric and a text column; a category that only private rows have."""
+    X = pd.DataFrame({"age": [30.0, 40.0, 50.0], "city": ["ulm", "bonn", "secret"]})
+    X_pub = pd.DataFrame({"age": [20.0, 40.0], "city": ["ulm", "bonn"]})
+    return X, X_pub
+
+
+def by_column():
+    return ColumnTransformer(
+        [
+            ("scale", StandardScaler(), ["age"]),
+            ("encode", OneHotEncoder(handle_unknown="ignore", sparse_output=False), ["city"]),
+        ]
+    )
+
+
+def test_fit_reads_no_private_row(rows):
+    fitted = PublicOnly(StandardScaler()).fit(
+        Untouchable((60, 5)), y=Untouchable((60,)), X_pub=rows.X_pub, y_pub=rows.y_pub
+    )
+    np.testing.assert_array_equal(fitted.transformer_.mean_, rows.X_pub.mean(axis=0))
+    assert fitted.transformer_.n_samples_seen_ == 60
+    assert fitted.n_features_in_ == 5 and not hasattr(fitted, "feature_names_in_")
+
+
+def test_the_given_transformer_stays_unfitted(rows):
+    scaler = StandardScaler()
+    fitted = PublicOnly(scaler).fit(rows.X, X_pub=rows.X_pub)
+    assert fitted.transformer is scaler and not hasattr(scaler, "mean_")
+
+
+def test_transform_and_back(rows):
+    fitted = PublicOnly(StandardScaler()).fit(rows.X, X_pub=rows.X_pub)
+    scaled = fitted.transform(rows.X)
+    np.testing.assert_array_equal(scaled, StandardScaler().fit(rows.X_pub).transform(rows.X))
+    np.testing.assert_allclose(fitted.inverse_transform(scaled), rows.X)
+    assert not hasattr(PublicOnly(Normalizer()), "inverse_transform")
+
+
+def test_fit_transform_is_fit_then_transform(rows):
+    once = PublicOnly(StandardScaler()).fit_transform(rows.X, rows.y, X_pub=rows.X_pub)
+    np.testing.assert_array_equal(once, StandardScaler().fit(rows.X_pub).transform(rows.X))
+
+
+def test_sources_are_joined(rows):
+    together = PublicOnly(StandardScaler()).fit(rows.X, X_pub=rows.X_pub)
+    apart = PublicOnly(StandardScaler()).fit(rows.X, X_pub=(rows.X_pub[:7], rows.X_pub[7:]))
+    np.testing.assert_allclose(apart.transformer_.mean_, together.transformer_.mean_)
+
+
+def test_sparse_sources_are_joined(rows):
+    X_pub = sparse.csr_array(rows.X_pub)
+    fitted = PublicOnly(MaxAbsScaler()).fit(sparse.csr_array(rows.X), X_pub=(X_pub[:7], X_pub[7:]))
+    np.testing.assert_allclose(fitted.transformer_.scale_, np.abs(rows.X_pub).max(axis=0))
+
+
+def test_labels_go_to_transformers_that_use_them(rows):
+    fitted = PublicOnly(SelectKBest(k=2)).fit(rows.X, X_pub=rows.X_pub, y_pub=rows.y_pub)
+    expected = SelectKBest(k=2).fit(rows.X_pub, rows.y_pub)
+    np.testing.assert_array_equal(fitted.transformer_.scores_, expected.scores_)
+    parts = {"X_pub": (rows.X_pub[:7], rows.X_pub[7:]), "y_pub": (rows.y_pub[:7], rows.y_pub[7:])}
+    apart = PublicOnly(SelectKBest(k=2)).fit(rows.X, **parts)
+    np.testing.assert_allclose(apart.transformer_.scores_, expected.scores_)
+
+
+def test_labels_stay_away_from_transformers_that_take_none(rows):
+    class Doubler(BaseEstimator):
+        def fit(self, X):
+            return self
+
+        def transform(self, X):
+            return 2 * X
+
+    fitted = PublicOnly(Doubler()).fit(rows.X, X_pub=rows.X_pub, y_pub=rows.y_pub)
+    np.testing.assert_array_equal(fitted.transform(rows.X), 2 * rows.X)
+    assert not hasattr(fitted, "set_output") and not hasattr(fitted, "get_feature_names_out")
+
+
+def test_column_transformer_on_frames(mixed_frames):
+    X, X_pub = mixed_frames
+    fitted = PublicOnly(by_column()).fit(X, X_pub=X_pub)
+    np.testing.assert_array_equal(fitted.feature_names_in_, ["age", "city"])
+    names = ["scale__age", "encode__city_bonn", "encode__city_ulm"]
+    assert fitted.get_feature_names_out().tolist() == names
+    np.testing.assert_allclose(fitted.transform(X), [[0, 0, 1], [1, 1, 0], [2, 0, 0]])
+
+
+def test_frames_from_several_sources(mixed_frames):
+    X, X_pub = mixed_frames
+    fitted = PublicOnly(by_column()).fit(X, X_pub=(X_pub[:1], X_pub[1:]))
+    assert fitted.transformer_.named_transformers_["scale"].mean_ == [30.0]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_set_output(mixed_frames, when):
+    X, X_pub = mixed_frames
+    transformer = PublicOnly(by_column())
+    if when == "before":
+        transformer = clone(transformer.set_output(transform="pandas"))
+    transformer.fit(X, X_pub=X_pub)
+    if when == "after":
+        transformer.set_output(transform="pandas")
+    out = transformer.transform(X)
+    assert isinstance(out, pd.DataFrame)
+    assert out.columns.tolist() == transformer.get_feature_names_out().tolist()
+
+
+def test_set_output_of_a_pipeline(routing, frames):
+    pipe = make_pipeline(PublicOnly(StandardScaler()), PublicOnly(PCA(2)), transform_input=["X_pub"])
+    pipe.set_output(transform="pandas").fit(frames.X, X_pub=frames.X_pub)
+    assert pipe.transform(frames.X).columns.tolist() == ["pca0", "pca1"]
+    assert pipe[1].feature_names_in_.tolist() == ["a", "b", "c", "d", "e"]
+
+
+def test_pipeline_from_frame_to_head(routing, mixed_frames):
+    X, X_pub = (pd.concat([frame] * 20, ignore_index=True) for frame in mixed_frames)
+    rng = np.random.default_rng(0)
+    X["age"] += rng.normal(size=len(X))
+    y, y_pub = (X["age"] > 35).to_numpy(), (X_pub["age"] > 35).to_numpy()
+    head = MixedDPLogisticRegression(epsilon=5.0)
+    pipe = Pipeline([("columns", PublicOnly(by_column())), ("clf", head)], transform_input=["X_pub"])
+    pipe.fit(X, y, **public_params(X_pub, y_pub))
+    assert pipe["clf"].coef_.shape == (1, 3)
+    assert pipe.score(X, y) > 0.8
+
+
+def test_requests_public_rows_by_default():
+    requests = get_routing_for_object(PublicOnly(StandardScaler())).fit.requests
+    assert requests == {"X_pub": True, "y_pub": True}
+
+
+def test_parameters_clone_and_pickle(rows):
+    transformer = PublicOnly(StandardScaler()).set_params(transformer__with_mean=False)
+    copy = clone(transformer)
+    assert copy.get_params()["transformer__with_mean"] is False
+    fitted = copy.fit(rows.X, X_pub=rows.X_pub)
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(again.transform(rows.X), fitted.transform(rows.X))
+    assert "StandardScaler(with_mean=False)" in repr(fitted)
+    assert "StandardScaler" in fitted._repr_html_()
+
+
+def test_missing_values_are_the_transformers_business(rows):
+    X, X_pub = rows.X.copy(), rows.X_pub.copy()
+    X[0, 0] = X_pub[1, 1] = np.nan
+    fitted = PublicOnly(SimpleImputer()).fit(X, X_pub=X_pub)
+    assert fitted.transform(X)[0, 0] == pytest.approx(X_pub[:, 0].mean())
+    assert fitted.__sklearn_tags__().input_tags.allow_nan
+
+
+class TestRefusals:
+    @pytest.fixture(autouse=True)
+    def _keep(self, rows, frames):
+        self.rows, self.frames = rows, frames
+
+    def refuse(self, error, match, transformer=None, X=None, **public):
+        transformer = PublicOnly(StandardScaler()) if transformer is None else transformer
+        with pytest.raises(error, match=match) as caught:
+            transformer.fit(self.rows.X if X is None else X, self.rows.y, **public)
+        message = str(caught.value)
+        assert "\n" not in message and ". " not in message and message.endswith(".")
+        assert not hasattr(transformer, "transformer_")
+
+    def test_no_public_rows(self):
+        self.refuse(ValueError, r"X_pub=None .*set_config\(enable_metadata_routing=True\)")
+
+    def test_no_sources(self):
+        self.refuse(ValueError, r"X_pub=\(\) holds no source", X_pub=())
+
+    def test_width(self):
+        self.refuse(ValueError, "X_pub has 4 features and X has 5", X_pub=self.rows.X_pub[:, :4])
+
+    def test_width_of_a_later_source(self):
+        X_pub = self.rows.X_pub
+        self.refuse(ValueError, "X_pub has 4 features and X has 5", X_pub=(X_pub, X_pub[:, :4]))
+
+    def test_other_names(self):
+        X_pub = self.frames.X_pub[["b", "a", "c", "d", "e"]]
+        self.refuse(ValueError, r"X_pub has the columns \['b', 'a'.*same order", X=self.frames.X, X_pub=X_pub)
+
+    def test_names_on_one_side(self):
+        self.refuse(ValueError, "X_pub has no column names", X=self.frames.X, X_pub=self.rows.X_pub)
+        self.refuse(ValueError, "X has no column names", X_pub=self.frames.X_pub)
+
+    def test_no_labels_for_a_transformer_that_needs_them(self):
+        transformer = PublicOnly(TargetEncoder())
+        self.refuse(ValueError, "y_pub=None .*TargetEncoder", transformer, X_pub=self.rows.X_pub)
+
+    @pytest.mark.parametrize("value", ["scale", StandardScaler, MixedDPLogisticRegression(), None])
+    def test_no_transformer(self, value):
+        self.refuse(TypeError, "transformer=.* transformer object", PublicOnly(value), X_pub=self.rows.X_pub)

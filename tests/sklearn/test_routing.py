@@ -1,0 +1,196 @@
+"""Public rows reach fit through pipelines and model selection, whole and transformed."""
+
+import numpy as np
+import pytest
+from sklearn.decomposition import PCA
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+from skmixdp import MixedDPLogisticRegression
+from skmixdp.algorithms import AdaMix, NoisyGD
+from skmixdp.model_selection import public_params
+from skmixdp.preprocessing import PublicOnly
+
+
+@pytest.fixture
+def spy():
+    """A classifier class that keeps what each of its fits receives."""
+
+    class Spy(MixedDPLogisticRegression):
+        calls = []  # noqa: RUF012
+
+        def fit(self, X, y, X_pub=None, y_pub=None):
+            self.calls.append({"X": X, "y": y, "X_pub": X_pub, "y_pub": y_pub, "params": self.get_params()})
+            return super().fit(X, y, X_pub=X_pub, y_pub=y_pub)
+
+    return Spy
+
+
+def scaled(head, **options):
+    """A head behind a publicly fitted scaler."""
+    return Pipeline([("scale", PublicOnly(StandardScaler())), ("clf", head)], **options)
+
+
+def n_rows_seen(spy):
+    return [
+        sum(len(part) for part in call["X_pub"]) if isinstance(call["X_pub"], tuple) else len(call["X_pub"])
+        for call in spy.calls
+    ]
+
+
+def test_pipeline_transforms_public_rows_by_what_public_rows_taught_it(routing, rows, spy):
+    pipe = scaled(spy(), transform_input=["X_pub"])
+    pipe.fit(rows.X, rows.y, X_pub=rows.X_pub, y_pub=rows.y_pub)
+    scaler = StandardScaler().fit(rows.X_pub)
+    (call,) = spy.calls
+    np.testing.assert_array_equal(call["X"], scaler.transform(rows.X))
+    np.testing.assert_array_equal(call["X_pub"], scaler.transform(rows.X_pub))
+    np.testing.assert_array_equal(call["y_pub"], rows.y_pub)
+    assert pipe.score(rows.X, rows.y) > 0.5
+
+
+def test_pipeline_transforms_each_element_of_a_tuple(routing, rows, spy):
+    pipe = scaled(spy(), transform_input=["X_pub"])
+    pipe.fit(rows.X, rows.y, **public_params(rows.X_pub, rows.y_pub))
+    (call,) = spy.calls
+    (X_pub,) = call["X_pub"]
+    np.testing.assert_array_equal(X_pub, StandardScaler().fit_transform(rows.X_pub))
+    np.testing.assert_array_equal(call["y_pub"][0], rows.y_pub)
+
+
+def test_every_step_sees_public_rows_as_the_steps_before_it_left_them(routing, rows, spy):
+    pipe = make_pipeline(
+        PublicOnly(StandardScaler()),
+        FunctionTransformer(np.tanh),
+        PublicOnly(PCA(n_components=2)),
+        spy(),
+        transform_input=["X_pub"],
+    )
+    pipe.fit(rows.X, rows.y, **public_params(rows.X_pub, rows.y_pub))
+    public = np.tanh(StandardScaler().fit_transform(rows.X_pub))
+    np.testing.assert_allclose(pipe[2].transformer_.mean_, public.mean(axis=0))
+    np.testing.assert_allclose(spy.calls[0]["X_pub"][0], pipe[2].transformer_.transform(public))
+
+
+def test_without_transform_input_the_head_gets_untransformed_public_rows(routing, rows, spy):
+    """The trap that the documentation warns of: nothing fails."""
+    scaled(spy()).fit(rows.X, rows.y, X_pub=rows.X_pub, y_pub=rows.y_pub)
+    np.testing.assert_array_equal(spy.calls[0]["X_pub"], rows.X_pub)
+
+
+def test_cross_validation_passes_all_public_rows(routing, rows, spy):
+    pipe = scaled(spy(), transform_input=["X_pub"])
+    scores = cross_val_score(pipe, rows.X, rows.y, cv=3, params=public_params(rows.X_pub, rows.y_pub))
+    assert scores.shape == (3,) and np.all(scores > 0.3)
+    assert n_rows_seen(spy) == [60, 60, 60]
+    assert [len(call["X"]) for call in spy.calls] == [40, 40, 40]
+
+
+def test_cross_validation_would_slice_a_bare_array_of_as_many_rows(routing, rows, spy):
+    """Why public_params returns tuples."""
+    pipe = scaled(spy(), transform_input=["X_pub"])
+    cross_val_score(pipe, rows.X, rows.y, cv=3, params={"X_pub": rows.X_pub, "y_pub": rows.y_pub})
+    assert n_rows_seen(spy) == [40, 40, 40]
+
+
+def test_as_many_sources_as_private_rows_fail_rather_than_lose_rows(routing, rows, spy):
+    sources = tuple(np.array_split(rows.X_pub, 60)), tuple(np.array_split(rows.y_pub, 60))
+    with pytest.raises(ValueError, match="fits failed"):
+        cross_val_score(spy(), rows.X, rows.y, cv=3, params=public_params(*sources))
+    assert n_rows_seen(spy) == [40, 40, 40]
+
+
+def test_grid_search_reaches_the_budget_and_the_algorithm(routing, rows, spy):
+    pipe = scaled(spy(AdaMix()), transform_input=["X_pub"])
+    grid = {
+        "clf__epsilon": [0.5, 2.0],
+        "clf__algorithm__quantile": [0.5, 0.9],
+        "scale__transformer__with_std": [True],
+    }
+    search = GridSearchCV(pipe, grid, cv=2)
+    search.fit(rows.X, rows.y, **public_params(rows.X_pub, rows.y_pub))
+    assert n_rows_seen(spy) == [60] * 9
+    tried = {(call["params"]["epsilon"], call["params"]["algorithm__quantile"]) for call in spy.calls}
+    assert tried == {(0.5, 0.5), (0.5, 0.9), (2.0, 0.5), (2.0, 0.9)}
+    best = search.best_estimator_["clf"]
+    assert best.privacy_.n_public == 60
+    assert best.privacy_.epsilon <= search.best_params_["clf__epsilon"]
+    for call in spy.calls:
+        np.testing.assert_array_equal(call["X_pub"][0], StandardScaler().fit_transform(rows.X_pub))
+
+
+def test_grid_search_over_algorithm_objects(routing, rows):
+    algorithms = [AdaMix(quantile=0.5), AdaMix(n_components=2), NoisyGD(clip=0.25)]
+    search = GridSearchCV(MixedDPLogisticRegression(), {"algorithm": algorithms}, cv=2)
+    search.fit(rows.X, rows.y, **public_params(rows.X_pub, rows.y_pub))
+    assert type(search.best_estimator_.algorithm) in (AdaMix, NoisyGD)
+    assert len(search.cv_results_["params"]) == 3
+
+
+def test_grid_search_as_the_last_step_of_a_pipeline(routing, rows, spy):
+    search = GridSearchCV(spy(), {"epsilon": [1.0, 2.0]}, cv=2)
+    pipe = Pipeline(
+        [("scale", PublicOnly(StandardScaler())), ("search", search)], transform_input=["X_pub"]
+    ).fit(rows.X, rows.y, **public_params(rows.X_pub, rows.y_pub))
+    assert n_rows_seen(spy) == [60] * 5
+    np.testing.assert_array_equal(spy.calls[0]["X_pub"][0], StandardScaler().fit_transform(rows.X_pub))
+    assert pipe.predict(rows.X).shape == (60,)
+
+
+def test_a_name_has_no_parameters_to_search(routing, rows):
+    search = GridSearchCV(MixedDPLogisticRegression("adamix"), {"algorithm__quantile": [0.5]}, cv=2)
+    with pytest.raises(ValueError, match=r"algorithm__quantile needs an algorithm object .*AdaMix\(\)"):
+        search.fit(rows.X, rows.y, **public_params(rows.X_pub, rows.y_pub))
+
+
+def test_several_sources_pass_whole(routing, rows, spy):
+    X_pub, y_pub = (rows.X_pub[:25], rows.X_pub[25:]), (rows.y_pub[:25], rows.y_pub[25:])
+    pipe = scaled(spy(), transform_input=["X_pub"])
+    cross_val_score(pipe, rows.X, rows.y, cv=2, params=public_params(X_pub, y_pub))
+    assert [[len(part) for part in call["X_pub"]] for call in spy.calls] == [[25, 35]] * 2
+
+
+class TestRoutingOff:
+    """scikit-learn's default: what a user who forgot the switch gets to see."""
+
+    def test_transform_input_is_refused(self, rows):
+        pipe = scaled(MixedDPLogisticRegression(), transform_input=["X_pub"])
+        with pytest.raises(ValueError, match="enable_metadata_routing"):
+            pipe.fit(rows.X, rows.y, X_pub=rows.X_pub, y_pub=rows.y_pub)
+
+    def test_a_pipeline_does_not_know_public_rows(self, rows):
+        with pytest.raises(ValueError, match=r"Pipeline\.fit does not accept the X_pub parameter"):
+            scaled(MixedDPLogisticRegression()).fit(rows.X, rows.y, X_pub=rows.X_pub, y_pub=rows.y_pub)
+
+    def test_a_pipeline_without_public_rows_says_where_to_switch_it_on(self, rows):
+        with pytest.raises(ValueError, match=r"X_pub=None .*set_config\(enable_metadata_routing=True\)"):
+            scaled(MixedDPLogisticRegression()).fit(rows.X, rows.y)
+
+    def test_a_bare_head_in_a_search_still_gets_them(self, rows, spy):
+        params = public_params(rows.X_pub, rows.y_pub)
+        GridSearchCV(spy(), {"epsilon": [1.0]}, cv=2).fit(rows.X, rows.y, **params)
+        cross_val_score(spy(), rows.X, rows.y, cv=2, params=params)
+        assert n_rows_seen(spy) == [60] * 5
+
+
+class TestPublicParams:
+    def test_arrays_become_tuples_of_one(self, rows):
+        params = public_params(rows.X_pub, rows.y_pub)
+        assert params["X_pub"][0] is rows.X_pub and params["y_pub"][0] is rows.y_pub
+        assert len(params["X_pub"]) == len(params["y_pub"]) == 1
+
+    def test_tuples_pass_through(self, rows):
+        X_pub, y_pub = (rows.X_pub, rows.X_pub), (rows.y_pub, rows.y_pub)
+        params = public_params(X_pub, y_pub)
+        assert params["X_pub"] is X_pub and params["y_pub"] is y_pub
+
+    @pytest.mark.parametrize("name", ["X_pub", "y_pub"])
+    def test_both_are_needed(self, rows, name):
+        given = {"X_pub": rows.X_pub, "y_pub": rows.y_pub, name: None}
+        with pytest.raises(ValueError, match=f"{name}=None must be given too"):
+            public_params(**given)
+
+    def test_as_many_label_arrays_as_row_arrays(self, rows):
+        with pytest.raises(ValueError, match="X_pub has 2 sources and y_pub 1"):
+            public_params((rows.X_pub, rows.X_pub), rows.y_pub)
