@@ -228,11 +228,9 @@ def _check_names(source: Any, names: Any) -> None:
 
 def encode_labels(y: Array, classes: Array, name: str, *, private: bool) -> NDArray[np.intp]:
     """Index of each label in the sorted ``classes``."""
-    try:
-        index = np.searchsorted(classes, y).clip(max=len(classes) - 1)
-        unknown = classes[index] != y
-    except TypeError:
-        unknown = np.array([label not in set(classes.tolist()) for label in y.tolist()])
+    positions = {label: position for position, label in enumerate(classes.tolist())}
+    index = np.array([positions.get(label, -1) for label in y.tolist()], dtype=np.intp)
+    unknown = index < 0
     if np.any(unknown):
         row = int(np.argmax(unknown))
         # A private label stays unsaid: it may be an entry of a wrong column.
@@ -240,7 +238,7 @@ def encode_labels(y: Array, classes: Array, name: str, *, private: bool) -> NDAr
         raise ValueError(
             f"{name}[{row}]{value} is not one of the classes {_short(classes)}; name every class in classes."
         )
-    return np.asarray(index)
+    return index
 
 
 def warn_of_repeats(X: Array) -> None:

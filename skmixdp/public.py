@@ -69,24 +69,26 @@ class PublicData:
             exists and is unique.
         """
         shape = (self.loss.n_outputs, self.X.shape[1])
+        # Solved for rows of unit size, so that the tolerances mean the same whatever the scale.
+        scale = float(np.sqrt(np.mean(self.norms**2))) or 1.0
+        X, strength = self.X / scale, l2 / scale**2
 
         def objective(flat: FloatArray) -> tuple[float, FloatArray]:
             W = flat.reshape(shape)
-            Z = self.X @ W.T
-            value = self.loss.values(Z, self.y).sum() + 0.5 * l2 * float(np.vdot(W, W))
-            gradient = weighted_sum(self.loss.residuals(Z, self.y), self.X) + l2 * W
+            Z = X @ W.T
+            value = self.loss.values(Z, self.y).sum() + 0.5 * strength * float(np.vdot(W, W))
+            gradient = weighted_sum(self.loss.residuals(Z, self.y), X) + strength * W
             return value, gradient.ravel()
 
-        # The gradient tolerance is relative to l2: the distance to the minimiser is at most
-        # |gradient| / l2.
+        # The distance to the minimiser is at most |gradient| / strength.
         found = minimize(
             objective,
             np.zeros(shape).ravel(),
             jac=True,
             method="L-BFGS-B",
-            options={"maxiter": 5000, "maxfun": 10000, "gtol": 1e-4 * l2, "ftol": 0.0},
+            options={"maxiter": 5000, "maxfun": 10000, "gtol": 1e-4 * strength, "ftol": 0.0},
         )
-        return np.asarray(found.x.reshape(shape))
+        return np.asarray(found.x.reshape(shape) / scale)
 
 
 class PublicView:

@@ -88,10 +88,8 @@ def noise_multiplier_for(
     low = high - 0.5
     while excess(low) < 0:
         low, high = low - 0.5, low
-    sigma = math.exp(brentq(excess, low, high, xtol=1e-5))
-    while terms.epsilon(sigma, n_steps) > epsilon:
-        sigma *= 1 + 1e-5
-    return sigma
+    # The root finder stops within 1e-5 of the root; twice that is on the safe side of it.
+    return math.exp(brentq(excess, low, high, xtol=1e-5) + 2e-5)
 
 
 def steps_for(

@@ -1,0 +1,132 @@
+"""What the estimator adds to the engine: rows, start, noise, report."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from skmixdp import MixedDPLogisticRegression
+from skmixdp.algorithms import AdaMix, NoisyGD
+from skmixdp.privacy import epsilon_of, noise_multiplier_for
+
+X, y = load_digits(return_X_y=True)
+X_PUB, Y_PUB, X_PRIV, Y_PRIV, X_TEST, Y_TEST = X[:100], y[:100], X[100:1000], y[100:1000], X[1000:], y[1000:]
+
+
+def fit(algorithm="adamix", **parameters):
+    clf = MixedDPLogisticRegression(algorithm, **{"random_state": 0, **parameters})
+    return clf.fit(X_PRIV, Y_PRIV, X_PUB, Y_PUB)
+
+
+class TestHardened:
+    def test_it_is_accounted_for_as_what_it_is(self):
+        clf = fit(noise="hardened", random_state=None, n_steps=3)
+        report = clf.privacy_
+        assert (report.noise, report.private, report.mu) == ("hardened", True, None)
+        assert "zero-concentrated" in report.accountant
+        assert not any("floating-point" in warning for warning in report.warnings)
+        assert report.noise_multiplier == noise_multiplier_for(1.0, 1e-5, n_steps=3, noise="hardened")
+        assert report.epsilon == epsilon_of(report.noise_multiplier, 3, delta=1e-5, noise="hardened")
+
+    @pytest.mark.parametrize("algorithm", ["adamix", "noisy-gd", AdaMix(n_components=8)])
+    def test_it_learns_as_well(self, algorithm):
+        clf = fit(algorithm, noise="hardened", random_state=None, epsilon=3.0, n_steps=15)
+        assert clf.score(X_TEST, Y_TEST) > 0.8
+
+    def test_it_cannot_be_seeded(self):
+        with pytest.raises(ValueError, match=r"^random_state=0 cannot seed noise='hardened'"):
+            fit(noise="hardened")
+
+
+class TestStart:
+    def test_coefficients_with_and_without_intercepts(self):
+        given = np.random.default_rng(0).normal(size=(10, 65))
+        for init in (given, given[:, :64]):
+            clf = fit(init=init, learning_rate=1e-300, n_steps=1)
+            np.testing.assert_allclose(clf.coef_, init[:, :64])
+            expected = init[:, 64] if init.shape[1] == 65 else np.zeros(10)
+            np.testing.assert_allclose(clf.intercept_, expected, atol=1e-12)
+        clf = fit(init=given[:, :64], fit_intercept=False, learning_rate=1e-300, n_steps=1)
+        np.testing.assert_allclose(clf.coef_, given[:, :64])
+        np.testing.assert_array_equal(clf.intercept_, 0)
+
+    def test_zeros_and_the_public_fit(self):
+        still = {"learning_rate": 1e-300, "n_steps": 1}
+        np.testing.assert_allclose(fit(init="zeros", **still).coef_, 0, atol=1e-200)
+        public = fit(**still)
+        assert public.score(X_TEST, Y_TEST) > 0.8
+        weak, strong = (np.linalg.norm(fit(public_l2=l2, **still).coef_) for l2 in (1e-5, 1.0))
+        assert weak > 10 * strong
+
+    def test_the_automatic_penalty_does_not_depend_on_the_rows_scale(self):
+        still = {"learning_rate": 1e-300, "n_steps": 1, "normalize": False, "fit_intercept": False}
+        one = MixedDPLogisticRegression(**still).fit(X_PRIV, Y_PRIV, X_PUB, Y_PUB)
+        other = MixedDPLogisticRegression(**still).fit(8 * X_PRIV, Y_PRIV, 8 * X_PUB, Y_PUB)
+        np.testing.assert_allclose(one.coef_, 8 * other.coef_, atol=1e-4 * np.abs(one.coef_).max())
+
+
+class TestRows:
+    def test_normalised_rows_make_the_scale_irrelevant(self):
+        one = fit()
+        clf = MixedDPLogisticRegression(random_state=0).fit(16 * X_PRIV, Y_PRIV, 16 * X_PUB, Y_PUB)
+        np.testing.assert_allclose(clf.coef_, one.coef_, rtol=1e-5, atol=1e-5)
+
+    def test_centred_rows_make_the_origin_irrelevant(self):
+        one = fit(dtype="float64")
+        clf = MixedDPLogisticRegression(random_state=0, dtype="float64")
+        clf.fit(X_PRIV + 32, Y_PRIV, X_PUB + 32, Y_PUB)
+        np.testing.assert_allclose(clf.coef_, one.coef_, atol=1e-6)
+        assert not np.allclose(fit(center=False).coef_, one.coef_, atol=0.1)
+
+    def test_centring_uses_public_rows_alone(self):
+        clf = fit()
+        np.testing.assert_allclose(clf._row_map.mean, X_PUB.mean(axis=0))
+        with pytest.warns(UserWarning, match="classes were read"):
+            bare = MixedDPLogisticRegression(random_state=0).fit(X_PRIV, Y_PRIV)
+        assert bare._row_map.mean is None
+
+    def test_both_precisions_agree(self):
+        np.testing.assert_allclose(fit(dtype="float32").coef_, fit(dtype="float64").coef_, atol=1e-3)
+
+    def test_coefficients_act_on_the_mapped_row(self):
+        clf = fit()
+        rows = X_TEST - X_PUB.mean(axis=0)
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+        np.testing.assert_allclose(clf.decision_function(X_TEST), rows @ clf.coef_.T + clf.intercept_)
+
+    def test_rows_too_long_for_float32_are_refused(self):
+        clf = MixedDPLogisticRegression(normalize=False, center=False)
+        with pytest.raises(ValueError, match="normalize=True"):
+            clf.fit(1e35 * X_PRIV, Y_PRIV, 1e35 * X_PUB, Y_PUB)
+
+
+def test_replacing_a_row_doubles_the_noise():
+    one, other = fit(n_steps=20), fit(n_steps=20, neighboring="replace_one")
+    ratio = other.privacy_.noise_multiplier / one.privacy_.noise_multiplier
+    assert ratio == pytest.approx(2)
+    assert other.privacy_.mu == pytest.approx(one.privacy_.mu)
+
+
+def test_the_penalty_is_centred_where_it_is_told():
+    strong = {"l2": 10.0, "learning_rate": 0.1, "n_steps": 200}
+    at_zero = fit(NoisyGD(center="zero"), **strong)
+    at_start = fit(NoisyGD(center="public"), **strong)
+    start = fit(learning_rate=1e-300, n_steps=1)
+    assert np.linalg.norm(at_zero.coef_) < 0.1 * np.linalg.norm(start.coef_)
+    assert np.linalg.norm(at_start.coef_ - start.coef_) < 0.1 * np.linalg.norm(start.coef_)
+
+
+def test_progress_is_shown_when_asked_for(capsys):
+    fit(n_steps=3)
+    assert capsys.readouterr().err == ""
+    fit(n_steps=3, verbose=1)
+    assert "3/3" in capsys.readouterr().err
+
+
+def test_a_fit_leaves_its_parameters_alone():
+    clf = MixedDPLogisticRegression(
+        AdaMix(0.8), classes=list(range(10)), random_state=np.random.RandomState(0)
+    )
+    before = {name: repr(value) for name, value in clf.get_params(deep=True).items()}
+    clf.fit(X_PRIV, Y_PRIV, X_PUB, Y_PUB)
+    after = {name: repr(value) for name, value in clf.get_params(deep=True).items()}
+    assert before == after
