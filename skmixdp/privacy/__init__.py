@@ -3,8 +3,9 @@
 This package knows no trainer and imports nothing else of ``skmixdp``.
 """
 
+from .accountants import accountant_name, epsilon_of_event
 from .calibrate import epsilon_of, mu_of_budget, noise_multiplier_for, steps_for
-from .events import GaussianEvent, Neighboring, Noise, accountant_name, epsilon_of_event
+from .events import GaussianEvent, Neighboring, Noise
 from .noise import HardenedNoise, NoiseSource
 from .report import PrivacyReport
 

@@ -7,7 +7,8 @@ from numbers import Integral, Real
 from scipy.optimize import brentq
 
 from . import concentrated, gaussian
-from .events import NEIGHBORING, NOISE, GaussianEvent, Neighboring, Noise, epsilon_of_event
+from .accountants import epsilon_of_event
+from .events import NEIGHBORING, NOISE, GaussianEvent, Neighboring, Noise
 
 
 def epsilon_of(

@@ -1,16 +1,11 @@
 """What a mechanism did to its private rows, as data.
 
-An event says nothing about trainers: it is what accounting needs and no more. Each kind is
-registered with :func:`epsilon_of_event`; an event that nobody registered is refused, never
-guessed at.
+An event says nothing about trainers: it is what accounting needs and no more.
 """
 
 import math
 from dataclasses import dataclass
-from functools import singledispatch
 from typing import Literal, get_args
-
-from . import concentrated, gaussian
 
 Neighboring = Literal["add_or_remove_one", "replace_one"]
 Noise = Literal["float", "hardened"]
@@ -57,38 +52,3 @@ class GaussianEvent:
         # Replacing a row moves the sum by at most twice what zeroing it out does.
         factor = 4.0 if neighboring == "replace_one" else 1.0
         return factor * self.n_steps / (2 * self.noise_multiplier**2)
-
-
-@singledispatch
-def epsilon_of_event(event: object, delta: float, neighboring: Neighboring) -> float:
-    """Smallest epsilon that can be claimed for ``event`` at ``delta``.
-
-    Raises
-    ------
-    TypeError
-        If no accountant is registered for this kind of event.
-    """
-    raise TypeError(f"no accountant knows the event {event!r}; register one with epsilon_of_event.")
-
-
-@epsilon_of_event.register
-def _(event: GaussianEvent, delta: float, neighboring: Neighboring) -> float:
-    mu = event.mu(neighboring)
-    if mu is not None:
-        return gaussian.epsilon_for(mu, delta)
-    if event.noise == "hardened":
-        if event.sampling_rate < 1:
-            raise TypeError("no accountant knows discrete Gaussian noise on sampled batches.")
-        return concentrated.epsilon_for(event.rho(neighboring), delta)
-    from . import sampled  # dp-accounting takes a second to import and full batches never need it
-
-    return sampled.epsilon_of(event, delta, neighboring)
-
-
-def accountant_name(event: GaussianEvent) -> str:
-    """The words by which the report names the accountant of ``event``."""
-    if event.sampling_rate < 1:
-        return "privacy loss distribution (dp-accounting)"
-    if event.noise == "hardened":
-        return "zero-concentrated DP (discrete Gaussian)"
-    return "exact Gaussian (closed form)"
