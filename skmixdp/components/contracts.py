@@ -112,6 +112,25 @@ class Scene:
         return self.row_norm_bound**2
 
 
+@dataclass(frozen=True)
+class ReleaseFacts:
+    """The public facts of a run's releases, known once the budget is divided.
+
+    Attributes
+    ----------
+    noise_multiplier : float
+        Noise standard deviation of a step over its sensitivity.
+    n_steps : int
+        Number of steps.
+    sensitivity : float
+        Sensitivity of the gradient's sum at the start.
+    """
+
+    noise_multiplier: float
+    n_steps: int
+    sensitivity: float
+
+
 @dataclass
 class StepContext:
     """What the pieces may know in step ``t``: released or public, all of it.
@@ -232,8 +251,8 @@ class Sampling(Protocol):
 class Weighting(Protocol):
     """A rule for the public weight."""
 
-    def weight(self, t: int, view: PublicView, batch_size: float) -> float:
-        """Public weight ``a`` in [0, 1] of step ``t``."""
+    def bind(self, scene: Scene, facts: ReleaseFacts) -> Callable[[int, PublicView], float]:
+        """Public weight ``a`` in [0, 1] as a function of t and the public rows' view."""
 
 
 class Update(Protocol):
@@ -255,7 +274,5 @@ class Steps(Protocol):
     def count(self, scene: Scene, sensitivity: float) -> int:
         """Number of steps for the scene's budget and a sum of this sensitivity."""
 
-    def schedule(
-        self, scene: Scene, sensitivity: float, *, noise_multiplier: float, n_steps: int
-    ) -> Callable[[int], float]:
-        """Step size as a function of t, once the noise multiplier and steps are known."""
+    def bind(self, scene: Scene, facts: ReleaseFacts) -> Callable[[int], float]:
+        """Step size as a function of t."""

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 
-from .contracts import Scene
+from .contracts import ReleaseFacts, Scene
 
 
 class BalancedSteps:
@@ -63,11 +63,9 @@ class BalancedSteps:
         wanted = total_step * scene.curvature / 1.5
         return math.ceil(min(max(wanted, self.minimum), self.maximum))
 
-    def schedule(
-        self, scene: Scene, sensitivity: float, *, noise_multiplier: float, n_steps: int
-    ) -> Callable[[int], float]:
+    def bind(self, scene: Scene, facts: ReleaseFacts) -> Callable[[int], float]:
         if isinstance(self.learning_rate, str):
-            spread = noise_multiplier * sensitivity * math.sqrt(n_steps)
+            spread = facts.noise_multiplier * facts.sensitivity * math.sqrt(facts.n_steps)
             balanced = self.noise_per_logit * self._effective_batch(scene) / spread
             curvature = scene.curvature + self.l2
             # Public rows of zeros, without an intercept, have none and bound nothing.
@@ -93,7 +91,5 @@ class DecayingSteps:
     def count(self, scene: Scene, sensitivity: float) -> int:
         return max(1, math.floor((scene.mu * self.noise_multiplier) ** 2))
 
-    def schedule(
-        self, scene: Scene, sensitivity: float, *, noise_multiplier: float, n_steps: int
-    ) -> Callable[[int], float]:
+    def bind(self, scene: Scene, facts: ReleaseFacts) -> Callable[[int], float]:
         return lambda t: 2 / (self.l2 * (t + 1))

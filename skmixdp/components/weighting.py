@@ -1,6 +1,9 @@
 """Rules for the public weight ``a`` of the direction ``a public + (1 - a) private``."""
 
+from collections.abc import Callable
+
 from ..public import PublicView
+from .contracts import ReleaseFacts, Scene
 
 
 class SampleWeight:
@@ -11,5 +14,6 @@ class SampleWeight:
     Source: AdaMix, Algorithm 2 (sum of both losses), restated for means.
     """
 
-    def weight(self, t: int, view: PublicView, batch_size: float) -> float:
-        return view.n_rows / (view.n_rows + batch_size)
+    def bind(self, scene: Scene, facts: ReleaseFacts) -> Callable[[int, PublicView], float]:
+        weight = scene.view.n_rows / (scene.view.n_rows + scene.batch_size)
+        return lambda t, view: weight

@@ -85,7 +85,7 @@ class _Active:
             n_steps=self.run.plan.n_steps,
             view=view,
             batch_size=scene.batch_size,
-            public_weight=recipe.weighting.weight(t, view, scene.batch_size),
+            public_weight=self.run.plan.public_weight(t, view),
             step_size=self.run.plan.step_size(t),
             l2=recipe.l2,
             anchor=recipe.anchor,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..components.contracts import Scene
+from ..components.contracts import ReleaseFacts, Scene
 from ..privacy import (
     GaussianEvent,
     Neighboring,
@@ -17,6 +17,7 @@ from ..privacy import (
     noise_multiplier_for,
     steps_for,
 )
+from ..public import PublicView
 from .recipe import Recipe
 
 
@@ -65,6 +66,7 @@ class Plan:
     event: GaussianEvent
     epsilon: float
     step_size: Callable[[int], float]
+    public_weight: Callable[[int, PublicView], float]
 
 
 def make_plan(budget: Budget, recipe: Recipe, scene: Scene, dtype: np.dtype[Any]) -> Plan:
@@ -100,11 +102,13 @@ def make_plan(budget: Budget, recipe: Recipe, scene: Scene, dtype: np.dtype[Any]
             noise=budget.noise,
         )
     assert n_steps is not None and sigma is not None
+    facts = ReleaseFacts(sigma, n_steps, sensitivity)
     event = recipe.event(sigma, n_steps, rate, budget.noise)
     return Plan(
         noise_multiplier=sigma,
         n_steps=n_steps,
         event=event,
         epsilon=epsilon_of_event(event, budget.delta, budget.neighboring),
-        step_size=recipe.steps.schedule(scene, sensitivity, noise_multiplier=sigma, n_steps=n_steps),
+        step_size=recipe.steps.bind(scene, facts),
+        public_weight=recipe.weighting.bind(scene, facts),
     )

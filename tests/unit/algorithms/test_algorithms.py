@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import clone
 
 from skmixdp.algorithms import BY_NAME, AdaMix, NoisyGD
-from skmixdp.components.contracts import StepContext
+from skmixdp.components.contracts import ReleaseFacts, StepContext
 from skmixdp.engine import Run, train
 from skmixdp.privacy import NoiseSource
 from skmixdp.rows import InMemoryRows
@@ -132,10 +132,16 @@ def test_updates_start_in_their_set_and_stay_there(name):
 @pytest.mark.parametrize("name", WEIGHTINGS)
 def test_public_weights_lie_between_zero_and_one(name):
     for n_pub in (0, 24):
-        view = make_problem(n_pub=n_pub).scene.view
-        for t in (1, 10):
-            assert 0 <= WEIGHTINGS[name].weight(t, view, 300.0) <= 1
-    assert WEIGHTINGS["sample"].weight(1, make_problem().scene.view, 300.0) == pytest.approx(24 / 324)
+        scene = make_problem(n_pub=n_pub).scene
+        rule = WEIGHTINGS[name].bind(scene, ReleaseFacts(20.0, 30, 0.5))
+        for t in (1, 10, 30):
+            assert 0 <= rule(t, scene.view) <= 1
+
+
+def test_the_sample_weight_is_the_public_share_of_the_rows():
+    scene = make_problem().scene
+    rule = WEIGHTINGS["sample"].bind(scene, ReleaseFacts(20.0, 30, 0.5))
+    assert rule(1, scene.view) == pytest.approx(24 / 324)
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,8 @@ def problem():
 def run_of(scene, query, update, noise, n_steps=3, sampling=None, step=0.3):
     W = scene.view.W
     recipe = Recipe(sampling or FullBatch(), query, SampleWeight(), None, update, 0.0, np.zeros_like(W))
-    plan = Plan(2.0, n_steps, GaussianEvent(2.0, n_steps), 1.0, lambda t: step)
+    a = N_PUB / (N_PUB + N)
+    plan = Plan(2.0, n_steps, GaussianEvent(2.0, n_steps), 1.0, lambda t: step, lambda t, view: a)
     return Run(recipe, plan, scene, noise, np.dtype("float64"))
 
 
