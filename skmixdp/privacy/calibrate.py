@@ -4,8 +4,6 @@ import math
 from dataclasses import dataclass
 from numbers import Integral, Real
 
-from scipy.optimize import brentq
-
 from . import concentrated, gaussian
 from .accountants import epsilon_of_event
 from .events import NEIGHBORING, NOISE, GaussianEvent, Neighboring, Noise
@@ -81,16 +79,17 @@ def noise_multiplier_for(
     if sampling_rate == 1:
         return full_batch
 
-    def excess(log_sigma: float) -> float:
-        return math.log(max(terms.epsilon(math.exp(log_sigma), n_steps), 1e-12) / epsilon)
+    from . import sampled  # late, as in accountants.py
 
-    # Sampling never costs privacy, so the full batch is an upper bound for the search.
-    high = math.log(full_batch)
-    low = high - 0.5
-    while excess(low) < 0:
-        low, high = low - 0.5, low
-    # The root finder stops within 1e-5 of the root; twice that is on the safe side of it.
-    return math.exp(brentq(excess, low, high, xtol=1e-5) + 2e-5)
+    # Sampling never costs privacy, so what the full batch needs is enough.
+    return sampled.noise_multiplier_for(
+        epsilon,
+        delta,
+        n_steps=n_steps,
+        sampling_rate=sampling_rate,
+        neighboring=neighboring,
+        upper=full_batch,
+    )
 
 
 def steps_for(

@@ -75,11 +75,12 @@ def test_sampled_epsilon_is_dp_accountings(neighboring, relation):
 
 
 def test_sampled_calibration_stays_within_the_budget_and_close_to_it():
-    sigma = noise_multiplier_for(2, 1e-5, n_steps=100, sampling_rate=0.05)
-    spent = epsilon_of(sigma, 100, delta=1e-5, sampling_rate=0.05)
-    assert 2 * 0.999 < spent <= 2
-    assert steps_for(2, 1e-5, noise_multiplier=sigma, sampling_rate=0.05) == pytest.approx(100, abs=1)
-    assert sigma < noise_multiplier_for(2, 1e-5, n_steps=100)
+    for epsilon, rate, n_steps in ((2, 0.05, 100), (0.3, 0.001, 2000), (8, 0.5, 10)):
+        sigma = noise_multiplier_for(epsilon, 1e-5, n_steps=n_steps, sampling_rate=rate)
+        spent = epsilon_of(sigma, n_steps, delta=1e-5, sampling_rate=rate)
+        assert epsilon * 0.9996 < spent <= epsilon
+        assert sigma < noise_multiplier_for(epsilon, 1e-5, n_steps=n_steps)
+    assert steps_for(8, 1e-5, noise_multiplier=sigma, sampling_rate=0.5) == 10
 
 
 def test_a_budget_too_small_for_one_step_names_a_multiplier_that_would_do():
