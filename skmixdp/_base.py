@@ -13,6 +13,7 @@ from tqdm.auto import tqdm
 from ._validation import (
     check_algorithm,
     check_auto,
+    check_batch_size,
     check_budget,
     check_choice,
     check_labels,
@@ -23,8 +24,8 @@ from ._validation import (
     warn_of_repeats,
 )
 from .algorithms import BY_NAME
-from .components import FullBatch
-from .components.contracts import Scene
+from .components import FullBatch, PoissonBatch
+from .components.contracts import Sampling, Scene
 from .engine import Budget, Options, Plan, Run, make_plan, train
 from .linear import Loss, RowMap
 from .privacy import HardenedNoise, NoiseSource, PrivacyReport, accountant_name
@@ -66,6 +67,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         fit_intercept: Any,
         center: Any,
         normalize: Any,
+        batch_size: Any,
         init: Any,
         neighboring: Any,
         noise: Any,
@@ -84,6 +86,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         self.fit_intercept = fit_intercept
         self.center = center
         self.normalize = normalize
+        self.batch_size = batch_size
         self.init = init
         self.neighboring = neighboring
         self.noise = noise
@@ -131,6 +134,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         for name in ("fit_intercept", "center", "normalize"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise ValueError(f"{name}={getattr(self, name)!r} must be True or False.")
+        check_batch_size(self.batch_size, self.noise)
         check_verbose(self.verbose)
         if isinstance(self.init, str):
             check_choice("init", self.init, ("public", "zeros"))
@@ -173,7 +177,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         X_pub, y_pub = public if public is not None else (X[:0], y[:0])
         self._row_map = self._make_row_map(X_pub)
         data = PublicData(self._row_map(X_pub, np.float64), y_pub, loss)
-        sampling = FullBatch()
+        sampling = self._sampling(n_rows)
         scene = Scene(
             view=data.view(self._start(data)),
             mu=budget.mu,
@@ -195,6 +199,16 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         self.coef_, self.intercept_ = self._row_map.split(W, n_features)
         self.n_iter_ = plan.n_steps
         self.privacy_ = self._report(budget, plan, noise, n_rows, data.n_rows, treated_as_public)
+
+    def _sampling(self, n_rows: int) -> Sampling:
+        if self.batch_size is None or self.batch_size == n_rows:
+            return FullBatch()
+        if self.batch_size > n_rows:
+            raise ValueError(
+                f"batch_size={self.batch_size} exceeds the {n_rows} private rows; pass a smaller one, or "
+                "None for the full batch."
+            )
+        return PoissonBatch(self.batch_size)
 
     def _make_row_map(self, X_pub: Array) -> RowMap:
         """The row map, from parameters and public rows."""

@@ -54,6 +54,10 @@ class MixedDPLogisticRegression(ClassifierMixin, LinearHead):  # type: ignore[mi
         Subtract the mean of the public rows (nothing without public rows).
     normalize : bool, default=True
         Divide each row by its L2 norm.
+    batch_size : int or None, default=None
+        Expected number of private rows in a step, each drawn independently (Poisson
+        sampling); None takes all rows in every step, which is accounted for exactly and is
+        better for most heads.
     init : {"public", "zeros"} or array of shape (k, n_features) or (k, n_features + 1)
         Start: the public fit (zeros without public rows), zeros, or given coefficients with
         or without intercepts. k is the number of classes, or 1 for two.
@@ -92,7 +96,8 @@ class MixedDPLogisticRegression(ClassifierMixin, LinearHead):  # type: ignore[mi
     Notes
     -----
     *Guarantee*: the fitted head is (epsilon, delta)-differentially private in the rows of
-    ``X, y``, by exact accounting of full-batch Gaussian releases. Public rows, the number of
+    ``X, y``, by exact accounting of full-batch Gaussian releases, or by dp-accounting's
+    privacy loss distributions for sampled batches. Public rows, the number of
     private rows, that validation passed, and what ``privacy_`` lists besides are not
     protected. Predictions and scores computed on private rows are releases of their own.
 
@@ -128,6 +133,7 @@ class MixedDPLogisticRegression(ClassifierMixin, LinearHead):  # type: ignore[mi
         fit_intercept: bool = True,
         center: bool = True,
         normalize: bool = True,
+        batch_size: int | None = None,
         init: Any = "public",
         neighboring: str = "add_or_remove_one",
         noise: str = "float",
@@ -147,6 +153,7 @@ class MixedDPLogisticRegression(ClassifierMixin, LinearHead):  # type: ignore[mi
             fit_intercept=fit_intercept,
             center=center,
             normalize=normalize,
+            batch_size=batch_size,
             init=init,
             neighboring=neighboring,
             noise=noise,

@@ -73,6 +73,19 @@ def check_choice(name: str, value: Any, choices: Sequence[Any]) -> None:
         raise ValueError(f"{name}={value!r} must be one of {', '.join(map(repr, choices))}.")
 
 
+def check_batch_size(batch_size: Any, noise: Noise) -> None:
+    """None for the full batch, or an expected size."""
+    if batch_size is None:
+        return
+    if not (_is_whole(batch_size) and batch_size >= 1):
+        raise ValueError(f"batch_size={batch_size!r} must be a whole number of at least 1, or None.")
+    if noise == "hardened":
+        raise ValueError(
+            f"batch_size={batch_size} cannot be accounted for with noise='hardened'; pass None for the "
+            "full batch, or noise='float'."
+        )
+
+
 def check_verbose(verbose: Any) -> None:
     """A bool or a whole number of at least 0."""
     if not (isinstance(verbose, (bool, np.bool_)) or (_is_whole(verbose) and verbose >= 0)):

@@ -11,7 +11,7 @@ The sums that come out are NOT private. Only ``engine/release.py`` may ask.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -105,7 +105,8 @@ class InMemoryRows:
         be computed without rounding.
     block_bytes : int
         Size of the blocks that are visited in turn: large enough for the products to run at
-        full speed, small enough for a block to be still in cache when it is needed again.
+        full speed, small enough for a block to be still in cache when it is needed again. A
+        block has at least 512 rows, beside whose products adding up (k, d_in) sums is cheap.
 
     Raises
     ------
@@ -127,16 +128,17 @@ class InMemoryRows:
                 "pass normalize=True or scale the features."
             )
         self.n_rows = len(X)
-        self._block_rows = max(256, block_bytes // max(X.shape[1] * X.itemsize, 1))
+        self._block_rows = max(512, block_bytes // max(X.shape[1] * X.itemsize, 1))
 
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
         points = np.concatenate([request.points for request in requests]).astype(self._X.dtype)
         ends = np.cumsum([len(request.points) for request in requests])
         totals: list[list[FloatArray | None]] = [[None, None] for _ in requests]
-        for start in range(0, self.n_rows, self._block_rows):
-            rows = slice(start, start + self._block_rows)
+        for rows in self._blocks(requests):
             X = self._X[rows]
-            Z = X @ points.T
+            # Column by column: maxima and sums over a row's few outputs are then vectorised
+            # over rows. (points @ X.T comes out that way, but is a slower product.)
+            Z = np.asfortranarray(X @ points.T)
             block = Block(X, self._y[rows], self._norms[rows])
             weighted: list[tuple[int, FloatArray]] = []
             for index, (request, end) in enumerate(zip(requests, ends, strict=True)):
@@ -154,12 +156,24 @@ class InMemoryRows:
                     _add(totals[index], 1, S.sum(axis=0, dtype=np.float64))
             # One product for all requests; blocks are added up in float64.
             if weighted:
-                product = weighted_sum(np.concatenate([C for _, C in weighted], axis=1), X)
+                parts = [C for _, C in weighted]
+                product = weighted_sum(parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1), X)
                 row = 0
                 for index, C in weighted:
-                    _add(totals[index], 0, product[row : row + C.shape[1]].astype(np.float64))
+                    _add(totals[index], 0, product[row : row + C.shape[1]])
                     row += C.shape[1]
         return [(matrix, vector) for matrix, vector in totals]
+
+    def _blocks(self, requests: Sequence[Request]) -> Iterator[slice | NDArray[np.intp]]:
+        """The rows that any request needs, block by block; at least one block, if an empty one."""
+        masks = [request.mask for request in requests if request.mask is not None]
+        if len(masks) < len(requests):
+            for start in range(0, self.n_rows, self._block_rows):
+                yield slice(start, start + self._block_rows)
+            return
+        taking_part = np.flatnonzero(np.logical_or.reduce(masks))
+        for start in range(0, max(len(taking_part), 1), self._block_rows):
+            yield taking_part[start : start + self._block_rows]
 
 
 def sum_resolution(n_rows: int, row_grid: float, bound: float) -> float:
@@ -186,6 +200,6 @@ def _truncate(part: FloatArray | None, resolution: float) -> FloatArray | None:
 def _add(total: list[FloatArray | None], part: int, term: FloatArray) -> None:
     current = total[part]
     if current is None:
-        total[part] = term
+        total[part] = term.astype(np.float64)
     else:
         current += term

@@ -2,7 +2,7 @@
 
 from .clipping import L2Clip, LipschitzClip, PublicQuantileClip
 from .queries import GradientQuery
-from .sampling import FullBatch
+from .sampling import FullBatch, PoissonBatch
 from .steps import BalancedSteps, DecayingSteps
 from .subspaces import FullSpace, PublicSubspace
 from .updates import SGD, BallProjection, PolynomialAverage, project_on_ball
@@ -18,6 +18,7 @@ __all__ = [
     "GradientQuery",
     "L2Clip",
     "LipschitzClip",
+    "PoissonBatch",
     "PolynomialAverage",
     "PublicQuantileClip",
     "PublicSubspace",

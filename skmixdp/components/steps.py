@@ -10,10 +10,11 @@ class BalancedSteps:
     """Total step in proportion to what the noise allows.
 
     A step moves every logit of a unit row by noise of standard deviation
-    ``eta sigma S / b`` (``S`` the sensitivity of the sum, ``b`` the private batch, here over
-    its weight ``1 - a``), T steps by ``sqrt(T)`` times that. The learning rate makes the
-    total ``noise_per_logit``: ``eta = c b / (sigma S sqrt(T))``, whatever n, d_in, k and
-    epsilon. With ``sigma = sqrt(T) / mu`` the total step is ``r = eta T = c mu b / S``, and T
+    ``eta sigma S / b`` (``S`` the sensitivity of the sum, ``b`` the expected private batch,
+    here over its weight ``1 - a``), T steps by ``sqrt(T)`` times that. The learning rate makes
+    the total ``noise_per_logit``: ``eta = c b / (sigma S sqrt(T))``, whatever n, d_in, k and
+    epsilon. At full batch ``sigma = sqrt(T) / mu``, so the total step is
+    ``r = eta T = c mu n / S`` (sampled batches come close to it unless sigma is small), and T
     is as large as ``r`` needs for each step to be gentle: ``eta * curvature <= 1.5``.
 
     Parameters
@@ -54,19 +55,17 @@ class BalancedSteps:
         self.minimum = minimum
         self.maximum = maximum
 
-    def _effective_batch(self, scene: Scene) -> float:
-        # b / (1 - a) for the sample weight: public rows dilute the noise.
-        return scene.batch_size + scene.view.n_rows
-
     def count(self, scene: Scene, sensitivity: float) -> int:
-        total_step = self.noise_per_logit * scene.mu * self._effective_batch(scene) / sensitivity
+        total_step = self.noise_per_logit * scene.mu * _all_rows(scene) / sensitivity
         wanted = total_step * scene.curvature / 1.5
         return math.ceil(min(max(wanted, self.minimum), self.maximum))
 
     def bind(self, scene: Scene, facts: ReleaseFacts) -> Callable[[int], float]:
         if isinstance(self.learning_rate, str):
             spread = facts.noise_multiplier * facts.sensitivity * math.sqrt(facts.n_steps)
-            balanced = self.noise_per_logit * self._effective_batch(scene) / spread
+            # b / (1 - a) for the sample weight: public rows dilute the noise.
+            diluted = scene.batch_size * _all_rows(scene) / scene.n_private
+            balanced = self.noise_per_logit * diluted / spread
             curvature = scene.curvature + self.l2
             # Public rows of zeros, without an intercept, have none and bound nothing.
             limit = (1 + self.momentum) / ((1 - self.momentum) * curvature) if curvature else math.inf
@@ -74,6 +73,10 @@ class BalancedSteps:
         else:
             rate = float(self.learning_rate)
         return lambda t: rate
+
+
+def _all_rows(scene: Scene) -> int:
+    return scene.n_private + scene.view.n_rows
 
 
 class DecayingSteps:

@@ -1,7 +1,7 @@
 """Mathematics of a linear head. Knows nothing of privacy."""
 
 from .geometry import orthonormal_columns, remove_mean_output, row_norms, weighted_sum
-from .losses import LogisticLoss, Loss, SoftmaxLoss, classification_loss
+from .losses import LogisticLoss, Loss, SoftmaxLoss, SquaredLoss, classification_loss
 from .preparation import RowMap
 
 __all__ = [
@@ -9,6 +9,7 @@ __all__ = [
     "Loss",
     "RowMap",
     "SoftmaxLoss",
+    "SquaredLoss",
     "classification_loss",
     "orthonormal_columns",
     "remove_mean_output",

@@ -1,8 +1,9 @@
 """Losses of a linear head, as functions of its outputs.
 
-Shapes used throughout: ``Z`` (n, k) outputs (logits), ``y`` (n,) whole-number class indices,
-``R`` (n, k) residuals ``d loss / d Z``. The gradient of one row is ``r_i x_i^T``, of shape
-(k, d_in), so a loss needs no more than its residuals. Everything works in the dtype of ``Z``.
+Shapes used throughout: ``Z`` (n, k) outputs (logits); ``y`` (n,) whole-number class indices, or
+(n, k) targets for squared loss; ``R`` (n, k) residuals ``d loss / d Z``. The gradient of one
+row is ``r_i x_i^T``, of shape (k, d_in), so a loss needs no more than its residuals. Everything
+works in the dtype of ``Z``.
 """
 
 from typing import Any, Protocol
@@ -80,6 +81,24 @@ class LogisticLoss:
 
     def values(self, Z: FloatArray, y: Labels) -> FloatArray:
         return np.asarray(-log_expit(np.where(y == 1, Z[:, 0], -Z[:, 0])))
+
+
+class SquaredLoss:
+    """Half the squared error of ``n_outputs`` targets; here ``y`` holds (n, k) targets."""
+
+    curvature = 1.0
+    lipschitz = float("inf")
+    sum_to_zero = False
+
+    def __init__(self, n_outputs: int) -> None:
+        self.n_outputs = n_outputs
+
+    def residuals(self, Z: FloatArray, y: Labels) -> FloatArray:
+        Z -= y
+        return Z
+
+    def values(self, Z: FloatArray, y: Labels) -> FloatArray:
+        return np.asarray(0.5 * np.sum((Z - y) ** 2, axis=1))
 
 
 def classification_loss(n_classes: int) -> SoftmaxLoss | LogisticLoss:

@@ -134,3 +134,18 @@ def test_a_step_needs_no_memory_of_the_size_of_all_gradients(subspace):
     finally:
         tracemalloc.stop()
     assert peak < 32 * 2**20
+
+
+def test_runs_with_batches_of_their_own_are_answered_in_one_pass():
+    masks = [rng.random(1000) < rate for rate in (0.1, 0.5, 0.0)]
+    requests = [Request(A, squares, mask) for mask in masks]
+    for mask, (matrix, vector) in zip(
+        masks, InMemoryRows(X, y, block_bytes=1).private_sums(requests), strict=True
+    ):
+        ((expected, statistics),) = (
+            InMemoryRows(X[mask], y[mask]).private_sums([Request(A, squares)])
+            if mask.any()
+            else ((np.zeros((2, 7)), np.zeros(2)),)
+        )
+        np.testing.assert_allclose(matrix, expected, atol=1e-9)
+        np.testing.assert_allclose(vector, statistics)
