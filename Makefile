@@ -29,7 +29,7 @@ help:
 setup: .venv/.test
 
 demo: .venv/.demo
-	$(BIN)/python examples/quickstart.py --out results
+	OMP_NUM_THREADS=1 $(BIN)/python examples/quickstart.py --out results
 
 test: .venv/.test
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "not slow"
