@@ -3,12 +3,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint docs benchmark clean
+.PHONY: help setup demo test test-all coverage lint docs benchmark clean
 
 help:
 	@echo "make demo       the main job on real data: a table and a picture in results/"
 	@echo "make test       the tests, slow ones left out"
 	@echo "make test-all   all tests"
+	@echo "make coverage   all branches of privacy/ and engine/release.py are tested"
 	@echo "make lint       ruff, mypy and the import contracts"
 	@echo "make docs       the documentation, in docs/_build/html"
 	@echo "make benchmark  speed as a ratio to plain matrix products"
@@ -36,6 +37,12 @@ test: .venv/.test
 
 test-all: .venv/.test
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+
+# Every branch of what the guarantee rests on is taken by a test.
+coverage: .venv/.test
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 -m "not slow" --cov=skmixdp --cov-report= \
+		tests/unit/privacy tests/unit/engine tests/statistical
+	$(BIN)/coverage report --include "skmixdp/privacy/*,skmixdp/engine/release.py" --fail-under 100
 
 lint: .venv/.test
 	$(BIN)/ruff check .
