@@ -230,17 +230,22 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
                 )
             center = 0.0
         self._target_map = check_target_map(center, self.target_scale, n_targets, y_pub)
-        if self.target_scale is not None:
-            return "declared" if self.target_center is not None or y_pub is None else "scale declared"
-        if y_pub is not None:
-            return "those of the public targets"
+        derived = "those of the public targets" if y_pub is not None else "0 and 1, for want of anything public"
+        if self.target_scale is None and y_pub is None:
+            self._warn_of_unknown_scale()
+        if center is None and self.target_scale is None:
+            return derived
+        words = {True: "declared", False: "of the public targets" if y_pub is not None else "by default"}
+        origin = "0" if not self.fit_intercept else words[center is not None]
+        return f"centre {origin}, scale {words[self.target_scale is not None]}"
+
+    def _warn_of_unknown_scale(self) -> None:
         warnings.warn(
             "nothing public says on what scale the targets y are, so they are taken to spread by about 1; "
             "pass target_scale and target_center from what is known beforehand, or public rows.",
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
-        return "0 and 1, for want of anything public"
 
     def _given_start(self) -> Array:
         start = np.atleast_2d(super()._given_start())

@@ -29,7 +29,7 @@ _FINEST = 1e-4
 
 #: Epsilon counts as settled when the next finer interval lowers it by less than this fraction;
 #: since the error falls with the interval's square, still finer ones would gain a 24th of that.
-_SETTLED = 5e-4
+_SETTLED = 1e-3
 
 #: A calibrated multiplier may leave this fraction of epsilon unspent.
 _UNSPENT = 1e-3
@@ -107,7 +107,8 @@ def noise_multiplier_for(
         """A point at which the excess lies in [low, high]."""
         while not low <= (value := excess(point, interval)) <= high:
             last, point = point, point + _bounded(((low + high) / 2 - value) / slope)
-            slope = (excess(point, interval) - value) / (point - last)
+            if abs(point - last) > 0.01:  # a shorter step would measure the discretisation
+                slope = (excess(point, interval) - value) / (point - last)
         return point
 
     # A small budget needs a smaller interval to be seen at all.
