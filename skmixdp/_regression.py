@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
 from ._base import LinearHead
-from ._validation import check_target_map, check_targets
+from ._target_validation import check_target_map, check_targets
 from .linear import SquaredLoss
 
 Array = NDArray[Any]
@@ -170,9 +170,7 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         tags.target_tags.multi_output = True
         return tags
 
-    def fit(
-        self, X: Any, y: Any, X_pub: Any = None, y_pub: Any = None, **unsupported: Any
-    ) -> "MixedDPRidge":
+    def fit(self, X: Any, y: Any, X_pub: Any = None, y_pub: Any = None, **unsupported: Any) -> "MixedDPRidge":
         """Train the head.
 
         Parameters
@@ -216,7 +214,7 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         self._fit_head(budget, loss, X, self._target_map(y, dtype), public, treated_as_public)
         self.coef_, self.intercept_ = self._target_map.to_units(self.coef_, self.intercept_)
         if flat:
-            self.coef_, self.intercept_ = self.coef_[0], float(self.intercept_[0])
+            self.coef_, self.intercept_ = self.coef_[0], self.intercept_[0]
         return self
 
     def _check_target_scale(self, n_targets: int, y_pub: Array | None) -> str:
@@ -230,7 +228,7 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
                 )
             center = 0.0
         self._target_map = check_target_map(center, self.target_scale, n_targets, y_pub)
-        derived = "those of the public targets" if y_pub is not None else "0 and 1, for want of anything public"
+        derived = "those of the public targets" if y_pub is not None else "0 and 1, for want of a better"
         if self.target_scale is None and y_pub is None:
             self._warn_of_unknown_scale()
         if center is None and self.target_scale is None:

@@ -122,7 +122,7 @@ def noise_multiplier_for(
     point = float(brentq(excess, below, above, args=(coarse,), xtol=2e-2))
 
     def slope_at(point: float, interval: float) -> float:
-        return (excess(point + 0.05, interval) - excess(point, interval)) / 0.05
+        return (excess(point + 0.02, interval) - excess(point, interval)) / 0.02
 
     rough, fine = coarse, _INTERVALS[1]
     slope = slope_at(point, rough)

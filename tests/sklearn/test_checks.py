@@ -50,7 +50,9 @@ def test_estimator_passes(estimator, check):
 
 
 @pytest.mark.parametrize(
-    "estimator", [ESTIMATORS[0], MixedDPRidge(), ESTIMATORS[-1]], ids=["classifier", "regressor", "transformer"]
+    "estimator",
+    [ESTIMATORS[0], MixedDPRidge(), ESTIMATORS[-1]],
+    ids=["classifier", "regressor", "transformer"],
 )
 def test_only_the_array_api_check_skips(estimator):
     results = check_estimator(estimator, on_skip=None)

@@ -100,7 +100,7 @@ class TestUnits:
         assert reg.fit(X_PRIV, Y_PRIV[:, 0]).score(X_TEST, Y_TEST[:, 0]) > 0.7
         with pytest.warns(UserWarning, match=r"on what scale the targets y are.*pass target_scale"):
             reg.set_params(target_scale=None, target_center=None).fit(X_PRIV, Y_PRIV[:, 0])
-        assert reg._target_map.scale == 1 and "0 and 1, for want of anything public" in str(reg.privacy_)
+        assert reg._target_map.scale == 1 and "0 and 1, for want of a better" in str(reg.privacy_)
 
     @pytest.mark.parametrize("value", [0.0, 5.0, 0.1, 1e200])
     def test_constant_public_targets_have_scale_one(self, value):
@@ -250,7 +250,9 @@ class TestRefusals:
         for init in (np.ones(3), np.ones((3, 8)), np.full((2, 8), NAN), None):
             refuse(r"^init.* must be a finite array of shape \(2, 8\)", {"init": init})
 
-    @pytest.mark.parametrize("algorithm", [NoisyGD(clip="lipschitz"), AdaMix(variant="theoretical", radius=1)])
+    @pytest.mark.parametrize(
+        "algorithm", [NoisyGD(clip="lipschitz"), AdaMix(variant="theoretical", radius=1)]
+    )
     def test_a_clip_that_needs_bounded_residuals(self, refuse, algorithm):
         refuse("^NoisyGD cannot train squared loss: .*pass a number", {"algorithm": algorithm})
 
