@@ -1,10 +1,11 @@
-"""Private linear heads: differentially private classifiers on frozen features.
+"""Private linear heads: differentially private classifiers and regressors on frozen features.
 
 The estimators follow scikit-learn; what they guarantee stands in their ``privacy_``.
 """
 
 from ._classification import MixedDPLogisticRegression
+from ._regression import MixedDPRidge
 
 __version__ = "0.1.0"
 
-__all__ = ["MixedDPLogisticRegression"]
+__all__ = ["MixedDPLogisticRegression", "MixedDPRidge"]

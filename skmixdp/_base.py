@@ -11,12 +11,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from tqdm.auto import tqdm
 
 from ._validation import (
+    CheckTarget,
     check_algorithm,
     check_auto,
     check_batch_size,
     check_budget,
     check_choice,
-    check_labels,
     check_table,
     check_verbose,
     collect_public,
@@ -146,13 +146,20 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         seed_of(self.random_state if not isinstance(self.random_state, np.random.RandomState) else 0)
         return budget
 
-    def _check_rows(self, X: Any, y: Any, X_pub: Any, y_pub: Any) -> tuple[Array, Array, Any]:
-        """Check private and public rows; the labels are not encoded yet."""
+    def _check_rows(
+        self, X: Any, y: Any, X_pub: Any, y_pub: Any, check_target: CheckTarget, unsupported: dict[str, Any]
+    ) -> tuple[Array, Array, tuple[Array, Array] | None]:
+        """Check private and public rows; labels are not encoded yet, nor targets scaled."""
+        if unsupported:
+            raise TypeError(
+                f"fit does not take {', '.join(sorted(unsupported))}; weighting private rows would "
+                "change the sensitivity, so repeat or drop public rows instead."
+            )
         table = check_table(X, "X", minimum=2)
         validate_data(self, X, skip_check_array=True)  # names and number of features
-        X, y = table, check_labels(y, "y", len(table), "X")
+        X, y = table, check_target(y, "y", len(table), "X")
         names = getattr(self, "feature_names_in_", None)
-        public = collect_public(X_pub, y_pub, names, X.shape[1])
+        public = collect_public(X_pub, y_pub, names, X.shape[1], check_target)
         warn_of_repeats(X)
         if self.delta >= 1 / len(X):
             warnings.warn(
@@ -172,7 +179,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         public: tuple[Array, Array] | None,
         treated_as_public: tuple[str, ...],
     ) -> None:
-        """Train the head on validated rows with encoded labels, and report."""
+        """Train the head on validated rows with encoded labels or scaled targets, and report."""
         n_rows, n_features = X.shape
         X_pub, y_pub = public if public is not None else (X[:0], y[:0])
         self._row_map = self._make_row_map(X_pub)
@@ -186,8 +193,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
             row_norm_bound=self._row_norm_bound(),
         )
         self._check_scale(scene)
-        # Exact sums are computed in float64 whatever the rows' precision.
-        dtype = np.dtype("float64" if self.noise == "hardened" else self.dtype)
+        dtype = self._products_dtype()
         noise = self._noise_source()
         options = Options(self.learning_rate, self.l2, sampling, exact_sums=noise.needs_grid)
         recipe = check_algorithm(self.algorithm).recipe(scene, options)
@@ -199,6 +205,10 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         self.coef_, self.intercept_ = self._row_map.split(W, n_features)
         self.n_iter_ = plan.n_steps
         self.privacy_ = self._report(budget, plan, noise, n_rows, data.n_rows, treated_as_public)
+
+    def _products_dtype(self) -> np.dtype[Any]:
+        """Exact sums are computed in float64 whatever the rows' precision."""
+        return np.dtype("float64" if self.noise == "hardened" else self.dtype)
 
     def _sampling(self, n_rows: int) -> Sampling:
         if self.batch_size is None or self.batch_size == n_rows:
@@ -241,7 +251,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
 
     def _start_from_array(self, shape: tuple[int, int]) -> Array:
         """A start from coefficients, with or without the intercepts in a last column."""
-        given = np.asarray(self.init, dtype=np.float64)
+        given = self._given_start()
         value = self._row_map.intercept_value
         bare = (shape[0], shape[1] - (value is not None))
         if given.shape not in (shape, bare) or not np.all(np.isfinite(given)):
@@ -254,6 +264,10 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         if value is not None:
             start[:, -1] /= value
         return start
+
+    def _given_start(self) -> Array:
+        """The coefficients in ``init``, for the targets on which the head is trained."""
+        return np.asarray(self.init, dtype=np.float64)
 
     def _check_scale(self, scene: Scene) -> None:
         """A learning rate can only be derived for rows of a known scale."""

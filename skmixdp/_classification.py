@@ -9,7 +9,7 @@ from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
 
 from ._base import LinearHead
-from ._validation import check_class_labels, check_classes, encode_labels
+from ._validation import check_class_labels, check_classes, check_labels, encode_labels
 from .exceptions import PrivacyLeakWarning
 from .linear import classification_loss
 
@@ -189,13 +189,8 @@ class MixedDPLogisticRegression(ClassifierMixin, LinearHead):  # type: ignore[mi
         ValueError, TypeError
             For bad input, before any noise is drawn.
         """
-        if unsupported:
-            raise TypeError(
-                f"fit does not take {', '.join(sorted(unsupported))}; weighting private rows would "
-                "change the sensitivity, so repeat or drop public rows instead."
-            )
         budget = self._check_parameters()
-        X, y, public = self._check_rows(X, y, X_pub, y_pub)
+        X, y, public = self._check_rows(X, y, X_pub, y_pub, check_labels, unsupported)
         check_class_labels(y, "y")
         if public is not None:
             check_class_labels(public[1], "y_pub")

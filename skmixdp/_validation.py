@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -16,6 +16,8 @@ from .engine import Budget
 from .privacy import Neighboring, Noise
 
 Array = NDArray[Any]
+#: ``(y, name, n_rows, rows_name)`` to an array of ``n_rows`` checked labels or targets.
+CheckTarget = Callable[[Any, str, int, str], Array]
 
 #: Share of distinct rows below which repeated private rows are reported: a bootstrap of a set
 #: keeps 63% of it.
@@ -199,8 +201,10 @@ def _has_missing(labels: Array) -> bool:
     return labels.dtype.kind == "O" and any(label is None or label != label for label in labels)
 
 
-def collect_public(X: Any, y: Any, names: Any, n_features: int) -> tuple[Array, Array] | None:
-    """Public rows and labels from one array each, or from tuples of several sources."""
+def collect_public(
+    X: Any, y: Any, names: Any, n_features: int, check_target: CheckTarget
+) -> tuple[Array, Array] | None:
+    """Public rows and targets from one array each, or from tuples of several sources."""
     if X is None and y is None:
         return None
     if X is None or y is None:
@@ -225,7 +229,9 @@ def collect_public(X: Any, y: Any, names: Any, n_features: int) -> tuple[Array, 
                 "through the same feature extraction as the private ones."
             )
         rows.append(part)
-        targets.append(check_labels(label, "y_pub", len(part), "X_pub"))
+        targets.append(check_target(label, "y_pub", len(part), "X_pub"))
+        if targets[-1].shape[1:] != targets[0].shape[1:]:
+            raise ValueError("the sources of y_pub differ in their number of targets; pass the same ones.")
     return np.concatenate(rows), np.concatenate(targets)
 
 

@@ -9,7 +9,7 @@ import pytest
 from skmixdp.components import FullBatch
 from skmixdp.components.contracts import Scene
 from skmixdp.engine import Budget, Options, make_plan
-from skmixdp.linear import RowMap, classification_loss
+from skmixdp.linear import RowMap, SquaredLoss, classification_loss
 from skmixdp.privacy import NoiseSource
 from skmixdp.public import PublicData
 
@@ -47,8 +47,16 @@ class Problem:
     y: np.ndarray
     scene: Scene
 
-    def recipe(self, algorithm: Any, *, l2: Any = "auto", learning_rate: Any = "auto", exact: bool = False):
-        return algorithm.recipe(self.scene, Options(learning_rate, l2, FullBatch(), exact))
+    def recipe(
+        self,
+        algorithm: Any,
+        *,
+        l2: Any = "auto",
+        learning_rate: Any = "auto",
+        exact: bool = False,
+        sampling=None,
+    ):
+        return algorithm.recipe(self.scene, Options(learning_rate, l2, sampling or FullBatch(), exact))
 
     def plan(self, recipe, *, n_steps: int = 4, epsilon: float = 1.0, dtype: str = "float64"):
         budget = Budget(epsilon, 1e-5, n_steps, None, "add_or_remove_one", "float")
@@ -69,6 +77,32 @@ def make_problem(
     start = data.fit(1.0) if n_pub else np.zeros((loss.n_outputs, d + 1))
     scene = Scene(data.view(start), 0.27, n_rows, float(n_rows), np.hypot(1, 0.4) * (1 + 1e-6))
     return Problem(row_map(X, np.float64), y, scene)
+
+
+def make_regression_problem(
+    n_targets: int = 2, n_rows: int = 300, d: int = 8, n_pub: int = 24, seed: int = 0
+):
+    """Squared loss on targets of unit scale, some of them far out."""
+    rng = np.random.default_rng(seed)
+    coef = rng.normal(size=(n_targets, d)) / np.sqrt(d)
+    X, X_pub = rng.normal(size=(n_rows, d)), rng.normal(size=(n_pub, d))
+    y, y_pub = (rows @ coef.T + 0.5 * rng.standard_t(2, size=(len(rows), n_targets)) for rows in (X, X_pub))
+    row_map = RowMap(None, True, 0.4)
+    data = PublicData(row_map(X_pub, np.float64), y_pub, SquaredLoss(n_targets))
+    start = data.fit(1.0) if n_pub else np.zeros((n_targets, d + 1))
+    scene = Scene(data.view(start), 0.27, n_rows, float(n_rows), np.hypot(1, 0.4) * (1 + 1e-6))
+    return Problem(row_map(X, np.float64), y, scene)
+
+
+def recipe_or_refusal(problem, algorithm, **options):
+    """An algorithm trains the problem's loss, or says in one sentence that it does not."""
+    try:
+        return problem.recipe(algorithm, **options)
+    except ValueError as error:
+        message = str(error)
+    assert f"cannot train {problem.scene.loss.name}: " in message
+    assert ". " not in message and message.endswith(".")
+    return None
 
 
 @pytest.fixture(params=[2, 4], ids=["two classes", "four classes"])

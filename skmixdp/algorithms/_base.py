@@ -3,6 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from numbers import Integral, Real
+from typing import NoReturn
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -10,6 +11,7 @@ from sklearn.base import BaseEstimator
 from ..components import SGD, BalancedSteps, SampleWeight
 from ..components.contracts import Query, Scene
 from ..engine import Options, Recipe
+from ..linear import Loss
 
 
 class Algorithm(BaseEstimator, ABC):  # type: ignore[misc]
@@ -56,6 +58,21 @@ def descent(scene: Scene, options: Options, query: Query, *, momentum: float, an
         l2=l2,
         anchor=start if anchored else np.zeros_like(start),
     )
+
+
+def refuse_loss(owner: object, loss: Loss, mend: str) -> NoReturn:
+    """Refuse to train a loss for which an algorithm is not defined, or not with its parameters.
+
+    Parameters
+    ----------
+    owner : object
+        The algorithm.
+    loss : Loss
+        The loss.
+    mend : str
+        Why, and what to do instead; the end of a sentence.
+    """
+    raise ValueError(f"{type(owner).__name__} cannot train {loss.name}: {mend}.")
 
 
 def check_real(

@@ -15,7 +15,7 @@ from ..components import (
 )
 from ..components.contracts import Scene
 from ..engine import Options, Recipe
-from ._base import Algorithm, check_choice, check_real, descent
+from ._base import Algorithm, check_choice, check_real, descent, refuse_loss
 
 
 class NoisyGD(Algorithm):
@@ -116,6 +116,8 @@ class NoisyGD(Algorithm):
         if not isinstance(self.clip, str):
             return L2Clip(check_real(self, "clip", 0))
         check_choice(self, "clip", ("lipschitz",))
+        if not math.isfinite(scene.loss.lipschitz):
+            refuse_loss(self, scene.loss, "clip='lipschitz' needs residuals of bounded length; pass a number")
         if not math.isfinite(scene.row_norm_bound):
             raise ValueError("clip='lipschitz' needs rows of known length; pass normalize=True or a number.")
         return LipschitzClip(scene.row_norm_bound)

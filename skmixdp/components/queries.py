@@ -59,6 +59,9 @@ def clipped_residuals(Z: FloatArray, block: Block, loss: Loss, clip: Clip) -> Co
     # One conversion of the block: the sum of squares would convert piece by piece, at twice the time.
     norms = row_norms(C.astype(np.float64, copy=False))
     factors = clip.weights(norms * block.norms)
+    # Below the smallest normal number of the residuals' dtype a factor is rounded by more than
+    # the clip states; only residuals without bound are that long.
+    factors[factors < np.finfo(C.dtype).tiny] = 0
     C *= factors[:, np.newaxis].astype(C.dtype)
     C[factors == 0] = 0  # a factor of 0 does not remove a NaN by multiplication
     return C, None

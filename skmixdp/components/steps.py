@@ -9,11 +9,11 @@ from .contracts import ReleaseFacts, Scene
 class BalancedSteps:
     """Total step in proportion to what the noise allows.
 
-    A step moves every logit of a unit row by noise of standard deviation
+    A step moves every output of a unit row by noise of standard deviation
     ``eta sigma S / b`` (``S`` the sensitivity of the sum, ``b`` the expected private batch,
     here over its weight ``1 - a``), T steps by ``sqrt(T)`` times that. The learning rate makes
-    the total ``noise_per_logit``: ``eta = c b / (sigma S sqrt(T))``, whatever n, d_in, k and
-    epsilon. At full batch ``sigma = sqrt(T) / mu``, so the total step is
+    the total ``c``, the loss's ``noise_per_output``: ``eta = c b / (sigma S sqrt(T))``,
+    whatever n, d_in, k and epsilon. At full batch ``sigma = sqrt(T) / mu``, so the total step is
     ``r = eta T = c mu n / S`` (sampled batches come close to it unless sigma is small), and T
     is as large as ``r`` needs for each step to be gentle: ``eta * curvature <= 1.5``.
 
@@ -25,8 +25,6 @@ class BalancedSteps:
         The update's momentum; it widens the range of stable step sizes.
     l2 : float
         Strength of the regulariser, which adds to the curvature.
-    noise_per_logit : float
-        The constant ``c``.
     minimum, maximum : int
         Range of T.
 
@@ -44,19 +42,17 @@ class BalancedSteps:
         momentum: float,
         l2: float,
         *,
-        noise_per_logit: float = 0.75,
         minimum: int = 15,
         maximum: int = 150,
     ) -> None:
         self.learning_rate = learning_rate
         self.momentum = momentum
         self.l2 = l2
-        self.noise_per_logit = noise_per_logit
         self.minimum = minimum
         self.maximum = maximum
 
     def count(self, scene: Scene, sensitivity: float) -> int:
-        total_step = self.noise_per_logit * scene.mu * _all_rows(scene) / sensitivity
+        total_step = scene.loss.noise_per_output * scene.mu * _all_rows(scene) / sensitivity
         wanted = total_step * scene.curvature / 1.5
         return math.ceil(min(max(wanted, self.minimum), self.maximum))
 
@@ -65,7 +61,7 @@ class BalancedSteps:
             spread = facts.noise_multiplier * facts.sensitivity * math.sqrt(facts.n_steps)
             # b / (1 - a) for the sample weight: public rows dilute the noise.
             diluted = scene.batch_size * _all_rows(scene) / scene.n_private
-            balanced = self.noise_per_logit * diluted / spread
+            balanced = scene.loss.noise_per_output * diluted / spread
             curvature = scene.curvature + self.l2
             # Public rows of zeros, without an intercept, have none and bound nothing.
             limit = (1 + self.momentum) / ((1 - self.momentum) * curvature) if curvature else math.inf

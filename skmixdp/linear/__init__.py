@@ -2,7 +2,7 @@
 
 from .geometry import orthonormal_columns, remove_mean_output, row_norms, weighted_sum
 from .losses import LogisticLoss, Loss, SoftmaxLoss, SquaredLoss, classification_loss
-from .preparation import RowMap
+from .preparation import RowMap, TargetMap
 
 __all__ = [
     "LogisticLoss",
@@ -10,6 +10,7 @@ __all__ = [
     "RowMap",
     "SoftmaxLoss",
     "SquaredLoss",
+    "TargetMap",
     "classification_loss",
     "orthonormal_columns",
     "remove_mean_output",

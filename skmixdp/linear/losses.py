@@ -21,6 +21,8 @@ class Loss(Protocol):
 
     Attributes
     ----------
+    name : str
+        What messages call it.
     n_outputs : int
         Number of outputs k.
     curvature : float
@@ -30,12 +32,17 @@ class Loss(Protocol):
     sum_to_zero : bool
         Whether residuals sum to zero over the outputs, so that the noise's component
         outside that subspace carries nothing and may be removed after the release.
+    noise_per_output : float
+        Standard deviation of noise in an output that costs about as much accuracy as it buys:
+        what balanced steps aim at.
     """
 
+    name: str
     n_outputs: int
     curvature: float
     lipschitz: float
     sum_to_zero: bool
+    noise_per_output: float
 
     def residuals(self, Z: FloatArray, y: Labels) -> FloatArray:
         """Derivative of each row's loss in its outputs, shape (n, k). May overwrite ``Z``."""
@@ -48,9 +55,11 @@ class SoftmaxLoss:
     """Cross-entropy of ``n_outputs`` >= 3 classes."""
 
     # The Hessian diag(p) - p p^T never exceeds 1/2; |p - onehot| never exceeds sqrt(2).
+    name = "cross-entropy"
     curvature = 0.5
     lipschitz = float(np.sqrt(2.0))
     sum_to_zero = True
+    noise_per_output = 0.75
 
     def __init__(self, n_outputs: int) -> None:
         self.n_outputs = n_outputs
@@ -69,10 +78,12 @@ class SoftmaxLoss:
 class LogisticLoss:
     """Cross-entropy of two classes with one output: the logit of class 1."""
 
+    name = "logistic loss"
     n_outputs = 1
     curvature = 0.25
     lipschitz = 1.0
     sum_to_zero = False
+    noise_per_output = 0.75
 
     def residuals(self, Z: FloatArray, y: Labels) -> FloatArray:
         expit(Z, out=Z)
@@ -84,11 +95,16 @@ class LogisticLoss:
 
 
 class SquaredLoss:
-    """Half the squared error of ``n_outputs`` targets; here ``y`` holds (n, k) targets."""
+    """Half the squared error of ``n_outputs`` targets; here ``y`` holds (n, k) targets.
 
+    Targets are of unit scale: ``noise_per_output`` is a fraction of their standard deviation.
+    """
+
+    name = "squared loss"
     curvature = 1.0
     lipschitz = float("inf")
     sum_to_zero = False
+    noise_per_output = 0.4
 
     def __init__(self, n_outputs: int) -> None:
         self.n_outputs = n_outputs

@@ -12,6 +12,9 @@ FloatArray = NDArray[np.floating[Any]]
 
 _BLOCK_ROWS = 4096
 
+#: Targets of unit scale are held within this, far beyond any use.
+_FARTHEST_TARGET = 1e15
+
 
 @dataclass(frozen=True)
 class RowMap:
@@ -59,6 +62,44 @@ class RowMap:
         if self.intercept_value is None:
             return W, np.zeros(len(W))
         return W[:, :n_features], W[:, n_features] * self.intercept_value
+
+
+@dataclass(frozen=True)
+class TargetMap:
+    """The fixed map between targets in a user's units and targets of unit scale.
+
+    Like :class:`RowMap` it acts on each row by itself and is fixed before private rows are
+    looked at.
+
+    Attributes
+    ----------
+    center, scale : arrays of shape (k,)
+        ``(y - center) / scale`` is what the head is trained on; ``scale`` is positive.
+    """
+
+    center: FloatArray
+    scale: FloatArray
+
+    @classmethod
+    def of(cls, y: FloatArray) -> "TargetMap":
+        """Mean and standard deviation of public (n, k) targets; constant ones have scale 1."""
+        # By the largest target first: the square of a huge or tiny one is inf or 0.
+        size = np.abs(y).max(axis=0)
+        size[size == 0] = 1.0
+        scale = (y / size).std(axis=0)
+        constant = scale <= 10 * np.finfo(np.float64).eps
+        return cls((y / size).mean(axis=0) * size, np.where(constant, 1.0, scale * size))
+
+    def __call__(self, y: FloatArray, dtype: DTypeLike) -> FloatArray:
+        """Map (n, k) targets to new ones of the given dtype."""
+        with np.errstate(over="ignore"):
+            unit = (y - self.center) / self.scale
+        # No float32 overflows; so far out, the clip leaves no more of a target than its sign.
+        return np.clip(unit, -_FARTHEST_TARGET, _FARTHEST_TARGET).astype(dtype)
+
+    def to_units(self, coef: FloatArray, intercept: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """A head (k, d), (k,) for targets of unit scale, for targets in the user's units."""
+        return coef * self.scale[:, np.newaxis], intercept * self.scale + self.center
 
 
 def _largest_entries(X: FloatArray) -> FloatArray:

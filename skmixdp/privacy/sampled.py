@@ -5,6 +5,7 @@ bound on epsilon that comes closer to it as the interval shrinks.
 """
 
 import math
+from functools import cache
 
 from dp_accounting import dp_event, privacy_accountant
 from dp_accounting.pld import pld_privacy_accountant
@@ -19,17 +20,44 @@ _RELATION = {
     "replace_one": privacy_accountant.NeighboringRelation.REPLACE_ONE,
 }
 
-#: Discretisations of the privacy loss: one to search on, one to approach, one to report.
-_COARSE, _MIDDLE, _FINE = 5e-3, 5e-4, 1e-4
+#: Discretisations of the privacy loss, from coarse to fine.
+_INTERVALS = (5e-3, 1e-3, 2e-4, 4e-5, 8e-6)
+
+#: No interval is finer than this where the noise multiplier is 1 or less. Privacy losses shrink with
+#: its square as it grows, and so may the interval.
+_FINEST = 1e-4
+
+#: Epsilon counts as settled when the next finer interval lowers it by less than this fraction;
+#: since the error falls with the interval's square, still finer ones would gain a 24th of that.
+_SETTLED = 1e-3
 
 #: A calibrated multiplier may leave this fraction of epsilon unspent.
-_UNSPENT = 3e-4
+_UNSPENT = 1e-3
+
+#: Longest correction of the logarithm of a multiplier: a wrong slope must not lead to multipliers
+#: so small that accounting for them takes long.
+_LONGEST_STEP = 0.3
 
 
-def epsilon_of(
-    event: GaussianEvent, delta: float, neighboring: Neighboring, interval: float = _FINE
-) -> float:
-    """Epsilon of ``event`` at ``delta``, an upper bound at any ``interval``."""
+def epsilon_of(event: GaussianEvent, delta: float, neighboring: Neighboring) -> float:
+    """Epsilon of ``event`` at ``delta``, an upper bound.
+
+    The time grows with the range of the privacy loss over the interval, and the range is long
+    where noise is small; there the error, which falls with the interval's square, is soon
+    beyond notice. So the interval shrinks only until epsilon has settled.
+    """
+    spent = _epsilon(event, delta, neighboring, _INTERVALS[0])
+    for interval in _INTERVALS[1:]:
+        if interval * max(1.0, event.noise_multiplier**2) < _FINEST:
+            break
+        coarser, spent = spent, min(spent, _epsilon(event, delta, neighboring, interval))
+        if coarser - spent <= _SETTLED * spent:
+            break
+    return spent
+
+
+def _epsilon(event: GaussianEvent, delta: float, neighboring: Neighboring, interval: float) -> float:
+    """Epsilon on one discretisation: an upper bound, whatever the interval."""
     accountant = pld_privacy_accountant.PLDAccountant(
         _RELATION[neighboring], value_discretization_interval=interval
     )
@@ -48,10 +76,12 @@ def noise_multiplier_for(
     neighboring: Neighboring,
     upper: float,
 ) -> float:
-    """Multiplier with which sampled releases spend ``epsilon`` but for 3 parts in 10,000.
+    """Multiplier with which sampled releases spend ``epsilon`` but for a part in 1,000.
 
-    The root is found on a coarse discretisation, which is cheap and within some percent, and
-    corrected on finer ones by secant steps that aim just below the budget.
+    The root is found on a coarse discretisation, which is cheap, and corrected on a finer one.
+    What the finest will say there follows from two intervals, since the error falls with the
+    interval's square. Secant steps on the reported epsilon, aimed just below the budget, do the
+    rest; mostly there is nothing left to do.
 
     Parameters
     ----------
@@ -60,24 +90,51 @@ def noise_multiplier_for(
     n_steps, sampling_rate, neighboring
         As in :class:`GaussianEvent`.
     upper : float
-        A multiplier that is large enough.
+        A multiplier that is large enough but for the discretisation.
     """
 
-    def excess(log_sigma: float, interval: float) -> float:
+    @cache
+    def excess(log_sigma: float, interval: float | None) -> float:
+        """Logarithm of what is spent over the budget; the interval None is what is reported."""
         event = GaussianEvent(math.exp(log_sigma), n_steps, sampling_rate)
-        spent = epsilon_of(event, delta, neighboring, interval)
+        if interval is None:
+            spent = epsilon_of(event, delta, neighboring)
+        else:
+            spent = _epsilon(event, delta, neighboring, interval)
         return math.log(max(spent, 1e-12) / epsilon)
 
-    high = math.log(upper)
-    low = high - 0.5
-    while excess(low, _COARSE) < 0:
-        low, high = low - 0.5, low
-    point = float(brentq(excess, low, high, args=(_COARSE,), xtol=1e-3))
-    slope = (excess(point + 0.02, _COARSE) - excess(point, _COARSE)) / 0.02
-    for interval in (_MIDDLE, _FINE):
-        value = excess(point, interval)
-        while not -_UNSPENT <= value <= 0:
-            last, point = (point, value), point - (value + _UNSPENT / 2) / slope
-            value = excess(point, interval)
-            slope = (value - last[1]) / (point - last[0])
-    return math.exp(point)
+    def secant(point: float, slope: float, interval: float | None, low: float, high: float) -> float:
+        """A point at which the excess lies in [low, high]."""
+        while not low <= (value := excess(point, interval)) <= high:
+            last, point = point, point + _bounded(((low + high) / 2 - value) / slope)
+            if abs(point - last) > 0.01:  # a shorter step would measure the discretisation
+                slope = (excess(point, interval) - value) / (point - last)
+        return point
+
+    # A small budget needs a smaller interval to be seen at all.
+    coarse = min(_INTERVALS[0], epsilon / 50)
+    above = math.log(upper)
+    while excess(above, coarse) > 0:
+        above += 0.5
+    below = above - 0.5
+    while excess(below, coarse) < 0:
+        below, above = below - 0.5, below
+    point = float(brentq(excess, below, above, args=(coarse,), xtol=2e-2))
+
+    def slope_at(point: float, interval: float) -> float:
+        return (excess(point + 0.02, interval) - excess(point, interval)) / 0.02
+
+    rough, fine = coarse, _INTERVALS[1]
+    slope = slope_at(point, rough)
+    if excess(point, rough) - excess(point, fine) > 0.02:  # the coarse root is worth little
+        point = secant(point, slope, fine, -0.03, 0.03)
+        slope = slope_at(point, fine)
+        rough, fine = fine, fine / 2
+    gain = (fine**2 - _INTERVALS[2] ** 2) / (rough**2 - fine**2)
+    foretold = excess(point, fine) - gain * (excess(point, rough) - excess(point, fine))
+    point += _bounded(-(foretold + _UNSPENT / 2) / slope)
+    return math.exp(secant(point, slope, None, -_UNSPENT, 0))
+
+
+def _bounded(step: float) -> float:
+    return max(-_LONGEST_STEP, min(step, _LONGEST_STEP))

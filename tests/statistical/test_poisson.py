@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, kstest
 
-from skmixdp import MixedDPLogisticRegression
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge
 from skmixdp.components import FullBatch, PoissonBatch
 from skmixdp.privacy import NoiseSource, epsilon_of
+from tests.catalog import ALGORITHMS
 from tests.conftest import Watched
 
 
@@ -90,6 +91,37 @@ def test_sums_are_divided_by_the_expected_size(monkeypatch):
     assert np.abs(error[heads.std(axis=0) > 1e-12]).max() < 5
     # A divisor of the realised size would have less variance, by about the batch size's own.
     assert kstest(error.ravel() / max(np.std(error), 1e-9), "norm").pvalue > 1e-6
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_every_algorithm_trains_on_batches(name):
+    (X, y), (X_pub, y_pub) = data(), data(30, seed=1)
+    clf = estimator(algorithm=ALGORITHMS[name]).fit(X, y, X_pub, y_pub)
+    assert (clf.privacy_.sampling_rate, clf.privacy_.mu) == (0.25, None)
+    assert clf.privacy_.epsilon <= 1
+    assert np.isfinite(clf.coef_).all()
+
+
+def test_batches_of_a_regression(monkeypatch):
+    """The mean over many batches is the full-batch mean for squared loss too."""
+    from skmixdp.algorithms import NoisyGD
+    from tests.conftest import Silent
+
+    X, X_pub = data()[0], data(30, seed=1)[0]
+    y, y_pub = X[:, 0] - X[:, 1] ** 2, X_pub[:, 0] - X_pub[:, 1] ** 2
+    monkeypatch.setattr("skmixdp._base.NoiseSource", Silent)
+    terms = {"n_steps": 1, "learning_rate": 1.0, "dtype": "float64", "init": "zeros"}
+    algorithm = NoisyGD(clip=10.0, momentum=0.0)
+    full = MixedDPRidge(algorithm, **terms).fit(X, y, X_pub, y_pub).coef_
+    sampled = {"batch_size": 60, "noise_multiplier": 10.0, "epsilon": None}
+    heads = np.array(
+        [
+            MixedDPRidge(algorithm, random_state=seed, **sampled, **terms).fit(X, y, X_pub, y_pub).coef_
+            for seed in range(200)
+        ]
+    )
+    assert heads.std(axis=0).min() > 1e-6
+    assert np.abs((heads.mean(axis=0) - full) / (heads.std(axis=0) / np.sqrt(200))).max() < 5
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,8 @@ from skmixdp.linear import (
     LogisticLoss,
     RowMap,
     SoftmaxLoss,
+    SquaredLoss,
+    TargetMap,
     classification_loss,
     orthonormal_columns,
     remove_mean_output,
@@ -158,3 +160,46 @@ class TestRowMap:
         W = rng.normal(size=(3, rows.shape[1]))
         coef, intercept = row_map.split(W, 4)
         np.testing.assert_allclose(X @ coef.T + intercept, rows @ W.T)
+
+
+class TestSquaredLoss:
+    def test_residuals_are_the_gradient_of_the_values(self):
+        loss, y = SquaredLoss(3), rng.normal(size=(1, 3))
+        error = check_grad(
+            lambda z: loss.values(z[None], y)[0],
+            lambda z: loss.residuals(z[None].copy(), y)[0],
+            rng.normal(size=3),
+        )
+        assert error < 1e-6
+
+    def test_dtype_is_kept(self):
+        assert SquaredLoss(2).residuals(np.zeros((4, 2), np.float32), np.ones((4, 2))).dtype == np.float32
+
+
+class TestTargetMap:
+    def test_it_is_undone_on_heads(self):
+        y, X = 7 + 3 * rng.normal(size=(20, 2)), rng.normal(size=(20, 4))
+        targets = TargetMap.of(y)
+        unit = targets(y, np.float64)
+        np.testing.assert_allclose(unit.mean(axis=0), 0, atol=1e-12)
+        np.testing.assert_allclose(unit.std(axis=0), 1)
+        coef, intercept = rng.normal(size=(2, 4)), rng.normal(size=2)
+        in_units = targets.to_units(coef, intercept)
+        np.testing.assert_allclose(
+            targets(X @ in_units[0].T + in_units[1], np.float64), X @ coef.T + intercept
+        )
+
+    @pytest.mark.parametrize("value", [0.0, 0.1, -3.0, 1e300])
+    def test_constant_targets_have_scale_one(self, value):
+        targets = TargetMap.of(np.full((7, 1), value))
+        assert targets.scale == 1
+        assert targets.center == pytest.approx(value)
+
+    @pytest.mark.parametrize("size", [1e-250, 1e250])
+    def test_tiny_and_huge_targets(self, size):
+        y = rng.normal(size=(9, 1))
+        np.testing.assert_allclose(TargetMap.of(size * y).scale / size, y.std(axis=0))
+
+    def test_far_targets_stay_within_float32(self):
+        far = TargetMap(np.zeros(1), np.array([1e-300]))(np.array([[1e300], [-1e300]]), np.float32)
+        np.testing.assert_array_equal(far, [[np.float32(1e15)], [np.float32(-1e15)]])

@@ -71,14 +71,16 @@ def test_sampled_epsilon_is_dp_accountings(neighboring, relation):
     step = dp_event.PoissonSampledDpEvent(0.02, dp_event.GaussianDpEvent(1.1))
     accountant.compose(step, 200)
     found = epsilon_of(1.1, 200, delta=1e-5, sampling_rate=0.02, neighboring=neighboring)
-    assert found == pytest.approx(accountant.get_epsilon(1e-5), rel=1e-6)
+    # Its default discretisation; ours stops where a finer one gains less than this.
+    assert found == pytest.approx(accountant.get_epsilon(1e-5), rel=3e-4)
 
 
 def test_sampled_calibration_stays_within_the_budget_and_close_to_it():
-    for epsilon, rate, n_steps in ((2, 0.05, 100), (0.3, 0.001, 2000), (8, 0.5, 10)):
+    # The third has steps so small that a coarse discretisation sees nothing else.
+    for epsilon, rate, n_steps in ((2, 0.05, 100), (0.3, 0.001, 2000), (0.1, 0.2, 10_000), (8, 0.5, 10)):
         sigma = noise_multiplier_for(epsilon, 1e-5, n_steps=n_steps, sampling_rate=rate)
         spent = epsilon_of(sigma, n_steps, delta=1e-5, sampling_rate=rate)
-        assert epsilon * 0.9996 < spent <= epsilon
+        assert epsilon * 0.9989 < spent <= epsilon
         assert sigma < noise_multiplier_for(epsilon, 1e-5, n_steps=n_steps)
     assert steps_for(8, 1e-5, noise_multiplier=sigma, sampling_rate=0.5) == 10
 

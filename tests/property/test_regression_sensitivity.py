@@ -1,0 +1,92 @@
+"""Squared loss has residuals without bound: one row still moves no sum by more than is stated."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from skmixdp.components.queries import clipped_residuals
+from skmixdp.engine import Run, train
+from skmixdp.linear import SquaredLoss, row_norms
+from skmixdp.public import PublicData
+from skmixdp.rows import Block, InMemoryRows
+from tests.catalog import ALGORITHMS, CLIPPERS
+from tests.conftest import Watched, make_regression_problem, recipe_or_refusal
+
+FEATURES = st.one_of(st.floats(-3, 3, width=32), st.sampled_from([0.0, 1e-30, 1e6, 1e18, -1e25]))
+TARGETS = st.one_of(st.floats(-3, 3, width=32), st.sampled_from([0.0, 1e-30, 1e15, -1e15, 1e24, 1e38]))
+FLOAT = np.dtype("float64")
+
+
+PUBLIC = make_regression_problem(1).scene.view
+
+
+def bounded_clippers():
+    """Those that state a finite sensitivity for this loss; the loss itself states none."""
+    return [name for name, rule in CLIPPERS.items() if np.isfinite(rule.at(PUBLIC).sensitivity(FLOAT))]
+
+
+@pytest.mark.parametrize("name", bounded_clippers())
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("k", [1, 3])
+@settings(max_examples=200, deadline=None)
+@given(data=st.data())
+def test_no_row_contributes_more_than_the_clip_states(name, dtype, k, data):
+    X = data.draw(hnp.arrays(np.float64, st.tuples(st.integers(1, 6), st.just(5)), elements=FEATURES))
+    y = data.draw(hnp.arrays(np.float64, (len(X), k), elements=TARGETS))
+    W = data.draw(hnp.arrays(np.float64, (k, 5), elements=st.floats(-50, 50)))
+    X, y, loss = X.astype(dtype), y.astype(dtype), SquaredLoss(k)
+    rng = np.random.default_rng(0)
+    public = PublicData(rng.normal(size=(9, 5)), rng.normal(size=(9, k)), loss)
+    clip = CLIPPERS[name].at(public.view(W))
+    with np.errstate(all="ignore"):
+        C, _ = clipped_residuals(X @ W.T.astype(dtype), Block(X, y, row_norms(X)), loss, clip)
+    assert np.isfinite(C).all()
+    lengths = np.linalg.norm(C.astype(np.longdouble), axis=1) * np.linalg.norm(
+        X.astype(np.longdouble), axis=1
+    )
+    assert lengths.max() <= clip.sensitivity(np.dtype(dtype))
+
+
+def test_factors_too_small_for_float32_are_zero():
+    """Between the smallest normal float32 and zero a factor could be rounded up by half of itself."""
+    X = np.full((400, 1), 1e20, dtype=np.float32)
+    y = -np.geomspace(1e16, 1e26, 400, dtype=np.float32)[:, np.newaxis]
+    loss, clip = SquaredLoss(1), CLIPPERS["l2"]
+    C, _ = clipped_residuals(np.zeros((400, 1), np.float32), Block(X, y, row_norms(X)), loss, clip)
+    lengths = np.abs(C[:, 0].astype(np.float64)) * 1e20
+    assert lengths.max() <= clip.sensitivity(np.dtype("float32")) * (1 + 1e-7)  # 1e20 is no float32
+    assert lengths[0] > 0.49 and lengths[-1] == 0
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize("kind", ["typical", "far out", "long", "against the head"])
+@pytest.mark.parametrize("k", [1, 3])
+def test_removing_a_row_moves_every_sum_by_at_most_its_sensitivity(name, kind, k):
+    problem = make_regression_problem(k)
+    recipe = recipe_or_refusal(problem, ALGORITHMS[name])
+    if recipe is None:
+        return
+    plan = problem.plan(recipe, n_steps=4)
+    X, y = problem.X.copy(), problem.y.copy()
+    if kind == "far out":
+        y[0] = 1e15
+    elif kind == "long":
+        X[0] *= 1e4
+    elif kind == "against the head":
+        y[0] = -1e3 * np.sign(X[0] @ problem.scene.view.W.T)
+    watched = []
+    for rows in (InMemoryRows(X, y), InMemoryRows(X[1:], y[1:])):
+        watched.append(Watched(5))
+        train([Run(recipe, plan, problem.scene, watched[-1], FLOAT)], rows)
+    with_row, without = watched
+    assert with_row.scales == without.scales
+    moves = []
+    for one, other, scale in zip(with_row.sums, without.sums, with_row.scales, strict=True):
+        stated = scale / plan.noise_multiplier
+        # The sums themselves are rounded: a part in 1e12 of their length.
+        assert np.linalg.norm(one - other) <= stated * (1 + 1e-9) + 1e-12 * np.linalg.norm(one)
+        moves.append(np.linalg.norm(one - other) / stated)
+    if kind == "far out" and "projected" not in name:
+        assert max(moves) > 0.3  # the bound is met, not merely respected

@@ -1,0 +1,105 @@
+"""Algorithms on squared loss: plain descent and ridge regression without noise, and refusals."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import Ridge
+
+from skmixdp import MixedDPRidge
+from skmixdp.algorithms import AdaMix, NoisyGD
+from skmixdp.components import PoissonBatch
+from skmixdp.engine import Run, train
+from skmixdp.linear import SquaredLoss
+from skmixdp.privacy import NoiseSource
+from skmixdp.rows import InMemoryRows
+from tests.catalog import ALGORITHMS
+from tests.conftest import Silent, make_problem, make_regression_problem, recipe_or_refusal
+
+FLOAT = np.dtype("float64")
+NO_CLIP = 1e9
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+@pytest.mark.parametrize("n_targets", [1, 3])
+def test_without_noise_and_clip_it_is_gradient_descent(n_targets, momentum):
+    problem = make_regression_problem(n_targets)
+    data, W = problem.scene.view.data, problem.scene.view.W
+    X, y = np.vstack([data.X, problem.X]), np.concatenate([data.y, problem.y])
+    velocity = 0 * W
+    for _ in range(12):
+        gradient = (X @ W.T - y).T @ X / len(X) + 0.01 * W
+        velocity = momentum * velocity + (1 - momentum) * gradient
+        W = W - 0.7 * velocity
+    recipe = problem.recipe(NoisyGD(clip=NO_CLIP, momentum=momentum), l2=0.01, learning_rate=0.7)
+    run = Run(recipe, problem.plan(recipe, n_steps=12), problem.scene, Silent(0), FLOAT)
+    (found,) = train([run], InMemoryRows(problem.X, problem.y))
+    np.testing.assert_allclose(found, W, atol=1e-10)
+
+
+@pytest.mark.parametrize("n_targets", [1, 3])
+@pytest.mark.parametrize("n_pub", [30, 0])
+@pytest.mark.parametrize("algorithm", [NoisyGD(clip=NO_CLIP), AdaMix(clip_floor=NO_CLIP)], ids=repr)
+def test_without_noise_and_clip_the_limit_is_ridge_regression(monkeypatch, n_targets, n_pub, algorithm):
+    """Of all rows, on the mapped features, with the intercept column penalised as the others."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 5))
+    y = 30 * X @ rng.normal(size=(5, n_targets)) + 10 * rng.normal(size=(400, n_targets)) + 100
+    monkeypatch.setattr("skmixdp._base.NoiseSource", Silent)
+    public = (X[:n_pub], y[:n_pub]) if n_pub else (None, None)
+    reg = MixedDPRidge(
+        algorithm,
+        n_steps=3000,
+        learning_rate=3.0,
+        l2=0.02,
+        dtype="float64",
+        target_scale=20.0,
+        target_center=90.0,
+    ).fit(X[n_pub:], y[n_pub:], *public)
+    rows = reg._row_map(X, FLOAT)
+    reference = Ridge(alpha=0.02 * 400, fit_intercept=False, solver="cholesky").fit(rows, (y - 90) / 20)
+    np.testing.assert_allclose(reg.predict(X), 20 * reference.predict(rows).reshape(y.shape) + 90, rtol=1e-8)
+
+
+def test_clipped_squared_loss_is_hubers(monkeypatch):
+    """A feature that normalising makes constant: the limit is Huber's estimate of location."""
+    rng = np.random.default_rng(0)
+    y = np.concatenate([rng.normal(size=300), np.full(30, 50.0)])
+    monkeypatch.setattr("skmixdp._base.NoiseSource", Silent)
+    reg = MixedDPRidge(
+        NoisyGD(clip=0.5),
+        fit_intercept=False,
+        target_scale=1.0,
+        n_steps=2000,
+        learning_rate=1.0,
+        dtype="float64",
+    ).fit(1.0 + np.arange(330)[:, np.newaxis], y)
+    assert abs(np.clip(y - reg.coef_[0], -0.5, 0.5).sum()) < 1e-6
+    assert abs(reg.coef_[0]) < 0.3 < 4 < y.mean()
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize("n_pub", [24, 0])
+@pytest.mark.parametrize("sampling", [None, PoissonBatch(60)], ids=["full", "poisson"])
+def test_every_algorithm_trains_squared_loss_or_refuses_it(name, n_pub, sampling):
+    problem = make_regression_problem(n_pub=n_pub)
+    recipe = recipe_or_refusal(problem, ALGORITHMS[name], sampling=sampling)
+    if recipe is None:
+        return
+    run = Run(recipe, problem.plan(recipe, n_steps=3), problem.scene, NoiseSource(0), FLOAT)
+    (W,) = train([run], InMemoryRows(problem.X, problem.y))
+    assert W.shape == problem.scene.view.W.shape
+    assert np.isfinite(W).all()
+
+
+def test_the_total_noise_is_the_losss_own():
+    for problem, expected in ((make_regression_problem(), 0.4), (make_problem(), 0.75)):
+        recipe = problem.recipe(NoisyGD(clip=0.5))
+        plan = problem.plan(recipe, n_steps=60)
+        spread = plan.step_size(1) * (300 / 324) * plan.noise_multiplier * 0.5 / 300 * np.sqrt(60)
+        assert spread == pytest.approx(expected, rel=1e-6)
+        assert problem.scene.loss.noise_per_output == expected
+
+
+def test_a_loss_is_refused_by_its_name():
+    with pytest.raises(ValueError, match=r"^NoisyGD cannot train squared loss: clip='lipschitz' needs"):
+        make_regression_problem().recipe(NoisyGD(clip="lipschitz"))
+    assert SquaredLoss(2).name == "squared loss"
