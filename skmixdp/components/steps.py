@@ -29,6 +29,8 @@ class BalancedSteps:
         The constant ``c``.
     minimum, maximum : int
         Range of T.
+    reach : float
+        How far the update takes the head in the long run for each unit of the step size.
 
     Notes
     -----
@@ -47,6 +49,7 @@ class BalancedSteps:
         noise_per_logit: float = 0.75,
         minimum: int = 15,
         maximum: int = 150,
+        reach: float = 1.0,
     ) -> None:
         self.learning_rate = learning_rate
         self.momentum = momentum
@@ -54,6 +57,23 @@ class BalancedSteps:
         self.noise_per_logit = noise_per_logit
         self.minimum = minimum
         self.maximum = maximum
+        self.reach = reach
+
+    def for_mixing(self) -> "BalancedSteps":
+        """The rule for heads that mix the last two in equal parts on average.
+
+        That is the heavy ball with momentum -1/2: a step size of 1 moves the head by 2/3 in
+        the long run, and it is stable up to a third of what plain descent is.
+        """
+        return BalancedSteps(
+            self.learning_rate,
+            -0.5,
+            self.l2,
+            noise_per_logit=self.noise_per_logit,
+            minimum=self.minimum,
+            maximum=self.maximum,
+            reach=2 / 3,
+        )
 
     def count(self, scene: Scene, sensitivity: float) -> int:
         total_step = self.noise_per_logit * scene.mu * _all_rows(scene) / sensitivity
@@ -69,7 +89,7 @@ class BalancedSteps:
             curvature = scene.curvature + self.l2
             # Public rows of zeros, without an intercept, have none and bound nothing.
             limit = (1 + self.momentum) / ((1 - self.momentum) * curvature) if curvature else math.inf
-            rate = min(balanced, limit)
+            rate = min(balanced, limit) / self.reach
         else:
             rate = float(self.learning_rate)
         return lambda t: rate
@@ -90,6 +110,10 @@ class DecayingSteps:
     def __init__(self, l2: float, *, noise_multiplier: float = 20.0) -> None:
         self.l2 = l2
         self.noise_multiplier = noise_multiplier
+
+    def for_mixing(self) -> "DecayingSteps":
+        """Itself: the rule is given, whatever the update makes of it."""
+        return self
 
     def count(self, scene: Scene, sensitivity: float) -> int:
         return max(1, math.floor((scene.mu * self.noise_multiplier) ** 2))
