@@ -15,7 +15,8 @@ class BalancedSteps:
     the total ``noise_per_logit``: ``eta = c b / (sigma S sqrt(T))``, whatever n, d_in, k and
     epsilon. At full batch ``sigma = sqrt(T) / mu``, so the total step is
     ``r = eta T = c mu n / S`` (sampled batches come close to it unless sigma is small), and T
-    is as large as ``r`` needs for each step to be gentle: ``eta * curvature <= 1.5``.
+    is as large as ``r`` needs for each step to be gentle: ``eta * curvature`` is at most 1.5, or half of
+    the stability limit where that is less.
 
     Parameters
     ----------
@@ -71,13 +72,15 @@ class BalancedSteps:
             self.l2,
             noise_per_logit=self.noise_per_logit,
             minimum=self.minimum,
-            maximum=self.maximum,
+            maximum=3 * self.maximum,  # as far as descent goes, in steps a third as long
             reach=2 / 3,
         )
 
     def count(self, scene: Scene, sensitivity: float) -> int:
         total_step = self.noise_per_logit * scene.mu * _all_rows(scene) / sensitivity
-        wanted = total_step * scene.curvature / 1.5
+        # Half of the stability limit where that is less: plain descent, and mixed heads.
+        gentle = min(1.5, (1 + self.momentum) / (1 - self.momentum))
+        wanted = total_step * scene.curvature / gentle
         return math.ceil(min(max(wanted, self.minimum), self.maximum))
 
     def bind(self, scene: Scene, facts: ReleaseFacts) -> Callable[[int], float]:
