@@ -65,8 +65,8 @@ def modelmix_epsilon(
     Examples
     --------
     >>> from skmixdp.privacy import modelmix_epsilon
-    >>> round(modelmix_epsilon(0.364, 500, delta=1e-5, width=15, sampling_rate=0.02), 2)
-    6.37
+    >>> round(modelmix_epsilon(0.364, 500, delta=1e-5, width=15, sampling_rate=0.02, linf_split=25), 2)
+    2.52
     """
     check_positive("noise_multiplier", noise_multiplier)
     check_steps(n_steps)
