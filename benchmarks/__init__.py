@@ -1,1 +1,1 @@
-"""Speed and memory of skmixdp, as ratios to plain matrix products of the same shape."""
+"""Speed and memory of skmixdp, and numbers and figures of the papers made again."""

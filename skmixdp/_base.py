@@ -44,6 +44,7 @@ _PUBLIC_L2 = 0.2
 _INTERCEPT = 0.3
 
 _FLOAT_WARNING = "sums and noise are floating-point numbers; attacks on their low-order bits are not covered"
+_AMPLIFICATION_WARNING = "the amplification rests on numerical tests of its argument, not on a proof"
 _SEED_WARNING = "random_state is set: anyone who knows it can remove the noise"
 
 
@@ -298,6 +299,8 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
             caveats.append(_FLOAT_WARNING)
         if self.delta >= 1 / n_private:
             caveats.append("delta is not below 1/n")
+        if plan.epsilon_unamplified is not None:
+            caveats.append(_AMPLIFICATION_WARNING)
         return PrivacyReport(
             epsilon=plan.epsilon,
             delta=float(budget.delta),
@@ -312,6 +315,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
             treated_as_public=treated_as_public,
             noise=noise.kind,
             warnings=tuple(caveats),
+            epsilon_unamplified=plan.epsilon_unamplified,
         )
 
     # -- predicting ------------------------------------------------------------------------

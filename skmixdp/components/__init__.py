@@ -1,11 +1,12 @@
 """Swappable pieces of an algorithm, one family a file; ``contracts`` is what they agree on."""
 
-from .clipping import L2Clip, LipschitzClip, PublicQuantileClip
+from .clipping import L2Clip, L2LinfClip, LipschitzClip, PublicQuantileClip
+from .mixing import mixable
 from .queries import GradientQuery
 from .sampling import FullBatch, PoissonBatch
 from .steps import BalancedSteps, DecayingSteps
 from .subspaces import FullSpace, PublicSubspace
-from .updates import SGD, BallProjection, PolynomialAverage, project_on_ball
+from .updates import SGD, BallProjection, MixingDescent, PolynomialAverage, project_on_ball
 from .weighting import SampleWeight
 
 __all__ = [
@@ -17,11 +18,14 @@ __all__ = [
     "FullSpace",
     "GradientQuery",
     "L2Clip",
+    "L2LinfClip",
     "LipschitzClip",
+    "MixingDescent",
     "PoissonBatch",
     "PolynomialAverage",
     "PublicQuantileClip",
     "PublicSubspace",
     "SampleWeight",
+    "mixable",
     "project_on_ball",
 ]

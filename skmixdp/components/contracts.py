@@ -203,8 +203,12 @@ class Query(Protocol):
 class Clip(Protocol):
     """A clipping rule with its public values fixed for one step."""
 
-    def weights(self, norms: FloatArray) -> FloatArray:
-        """Factor of each row's gradient, given the gradients' norms (n,)."""
+    def weights(self, norms: FloatArray, largest: Callable[[], FloatArray]) -> FloatArray:
+        """Factor of each row's gradient, given the gradients' L2 norms (n,), in float64.
+
+        ``largest()`` is a bound (n,) on each gradient's largest absolute entry; it costs a
+        pass over the rows, so only rules that need it call it.
+        """
 
     def sensitivity(self, dtype: np.dtype[Any]) -> float:
         """Guaranteed bound on the norm of a weighted gradient computed in ``dtype``."""
@@ -233,6 +237,10 @@ class Space(Protocol):
 
 class Subspace(Protocol):
     """A rule for the subspace in which sums are released."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is always all of parameter space."""
 
     def at(self, view: PublicView) -> Space:
         """Fix the subspace at the current head."""

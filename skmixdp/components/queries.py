@@ -1,5 +1,6 @@
 """What is asked of private rows in a step."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,15 @@ class GradientQuery:
     def sensitivity(self, view: PublicView, dtype: np.dtype[Any]) -> float:
         return self.clipper.at(view).sensitivity(dtype)
 
+    def for_mixing(self, bound_entries: Callable[[Clipper], Clipper]) -> "GradientQuery":
+        """See :class:`~skmixdp.components.mixing.MixableQuery`."""
+        if not self.subspace.is_full:
+            raise ValueError(
+                "ModelMix cannot wrap a release in a public subspace, whose noise leaves some coordinates "
+                "without any; pass n_components=None to its base."
+            )
+        return GradientQuery(bound_entries(self.clipper), self.subspace, sum_to_zero=False)
+
     def step(self, ctx: StepContext) -> Rounds:
         clip = self.clipper.at(ctx.view)
         space = self.subspace.at(ctx.view)
@@ -57,14 +67,23 @@ def clipped_residuals(Z: FloatArray, block: Block, loss: Loss, clip: Clip) -> Co
     """Residuals of a block, weighted so that each row's gradient obeys the clip."""
     C = loss.residuals(Z, block.y)
     # One conversion of the block: the sum of squares would convert piece by piece, at twice the time.
-    norms = row_norms(C.astype(np.float64, copy=False))
-    factors = clip.weights(norms * block.norms)
+    norms = row_norms(_in_float64(C))
+    factors = clip.weights(norms * block.norms, lambda: _largest(C) * _in_float64(block.max_abs))
     # Below the smallest normal number of the residuals' dtype a factor is rounded by more than
     # the clip states; only residuals without bound are that long.
     factors[factors < np.finfo(C.dtype).tiny] = 0
     C *= factors[:, np.newaxis].astype(C.dtype)
     C[factors == 0] = 0  # a factor of 0 does not remove a NaN by multiplication
     return C, None
+
+
+def _largest(C: FloatArray) -> FloatArray:
+    """Largest absolute entry of each row, (n,), float64: no product of two may overflow."""
+    return _in_float64(np.abs(C).max(axis=1))
+
+
+def _in_float64(values: FloatArray) -> FloatArray:
+    return values.astype(np.float64, copy=False)
 
 
 def _matrix(sums: tuple[FloatArray | None, FloatArray | None]) -> FloatArray:

@@ -15,7 +15,8 @@ class BalancedSteps:
     the total ``c``, the loss's ``noise_per_output``: ``eta = c b / (sigma S sqrt(T))``,
     whatever n, d_in, k and epsilon. At full batch ``sigma = sqrt(T) / mu``, so the total step is
     ``r = eta T = c mu n / S`` (sampled batches come close to it unless sigma is small), and T
-    is as large as ``r`` needs for each step to be gentle: ``eta * curvature <= 1.5``.
+    is as large as ``r`` needs for each step to be gentle: ``eta * curvature`` is at most 1.5, or half of
+    the stability limit where that is less.
 
     Parameters
     ----------
@@ -27,6 +28,8 @@ class BalancedSteps:
         Strength of the regulariser, which adds to the curvature.
     minimum, maximum : int
         Range of T.
+    reach : float
+        How far the update takes the head in the long run for each unit of the step size.
 
     Notes
     -----
@@ -44,16 +47,35 @@ class BalancedSteps:
         *,
         minimum: int = 15,
         maximum: int = 150,
+        reach: float = 1.0,
     ) -> None:
         self.learning_rate = learning_rate
         self.momentum = momentum
         self.l2 = l2
         self.minimum = minimum
         self.maximum = maximum
+        self.reach = reach
+
+    def for_mixing(self) -> "BalancedSteps":
+        """The rule for heads that mix the last two in equal parts on average.
+
+        That is the heavy ball with momentum -1/2: a step size of 1 moves the head by 2/3 in
+        the long run, and it is stable up to a third of what plain descent is.
+        """
+        return BalancedSteps(
+            self.learning_rate,
+            -0.5,
+            self.l2,
+            minimum=self.minimum,
+            maximum=3 * self.maximum,  # as far as descent goes, in steps a third as long
+            reach=2 / 3,
+        )
 
     def count(self, scene: Scene, sensitivity: float) -> int:
         total_step = scene.loss.noise_per_output * scene.mu * _all_rows(scene) / sensitivity
-        wanted = total_step * scene.curvature / 1.5
+        # Half of the stability limit where that is less: plain descent, and mixed heads.
+        gentle = min(1.5, (1 + self.momentum) / (1 - self.momentum))
+        wanted = total_step * scene.curvature / gentle
         return math.ceil(min(max(wanted, self.minimum), self.maximum))
 
     def bind(self, scene: Scene, facts: ReleaseFacts) -> Callable[[int], float]:
@@ -65,7 +87,7 @@ class BalancedSteps:
             curvature = scene.curvature + self.l2
             # Public rows of zeros, without an intercept, have none and bound nothing.
             limit = (1 + self.momentum) / ((1 - self.momentum) * curvature) if curvature else math.inf
-            rate = min(balanced, limit)
+            rate = min(balanced, limit) / self.reach
         else:
             rate = float(self.learning_rate)
         return lambda t: rate
@@ -86,6 +108,10 @@ class DecayingSteps:
     def __init__(self, l2: float, *, noise_multiplier: float = 20.0) -> None:
         self.l2 = l2
         self.noise_multiplier = noise_multiplier
+
+    def for_mixing(self) -> "DecayingSteps":
+        """Itself: the rule is given, whatever the update makes of it."""
+        return self
 
     def count(self, scene: Scene, sensitivity: float) -> int:
         return max(1, math.floor((scene.mu * self.noise_multiplier) ** 2))

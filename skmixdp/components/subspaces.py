@@ -18,6 +18,7 @@ class FullSpace:
     """No projection."""
 
     gain = 1.0
+    is_full = True
 
     def at(self, view: PublicView) -> "FullSpace":
         return self
@@ -46,6 +47,11 @@ class PublicSubspace:
 
     n_components: int
     exact_sums: bool = False
+
+    @property
+    def is_full(self) -> bool:
+        """False: whether it spans everything depends on the public rows."""
+        return False
 
     def at(self, view: PublicView) -> "FullSpace | Coordinates | Complement":
         n_features = view.W.shape[1]

@@ -1,7 +1,8 @@
 """How a direction moves the head.
 
 :class:`SGD` moves it; :class:`BallProjection` and :class:`PolynomialAverage` wrap another
-update, so any combination is a nesting.
+update, so any combination is a nesting. :class:`MixingDescent` takes the place of plain descent
+inside them.
 """
 
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .contracts import StepContext, Update
+from .mixing import Width, mixable
 
 FloatArray = NDArray[np.floating[Any]]
 
@@ -40,6 +42,67 @@ class SGD:
     def result(self, W: FloatArray, state: FloatArray) -> FloatArray:
         return W
 
+    def for_mixing(self, width: Width) -> "MixingDescent":
+        """See :class:`~skmixdp.components.mixing.MixableUpdate`."""
+        if self.momentum != 0:
+            raise ValueError(
+                f"ModelMix cannot wrap momentum={self.momentum:g}, by which a sum moves the head again in "
+                "later steps, unmixed; pass momentum=0 to its base."
+            )
+        return MixingDescent(width)
+
+
+class MixingDescent:
+    """``W_t = alpha W_{t-1} + (1 - alpha) W_{t-2} - step_size D``, alpha uniform and secret.
+
+    Each coordinate has an ``alpha`` of its own from [0, 1). Before mixing, coordinates of the two
+    heads that are nearer than ``tau = width S step_size (1 - a) / b`` are pushed apart by
+    ``tau / 2`` each, the later head upwards where they are equal; ``S`` is the sensitivity of
+    what this step released. So the mixing covers at least ``width S`` on the scale of the
+    released sum, whatever the clip, the step and the public weight are.
+
+    Parameters
+    ----------
+    width : callable
+        Least width over the sensitivity, as a function of the number of steps.
+
+    *Guarantee*: alpha comes from the fit's noise source and is not kept; the state is the head
+    before the last, a released one. Where the public weight is 1, or nothing was released, the
+    head owes nothing to private rows, and nothing is pushed.
+
+    Source: ModelMix, Algorithm 1, with sign(0) = +1 in its line 7: with W_{-1} = W_0 and
+    sign(0) = 0 the first step would not be mixed at all.
+    """
+
+    def __init__(self, width: Width) -> None:
+        self.width = width
+
+    def init(self, W: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return W, W
+
+    def step(
+        self, ctx: StepContext, direction: FloatArray, state: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        gap = ctx.W - state
+        least = self._least_gap(ctx)
+        push = np.where(np.abs(gap) < least, np.where(gap >= 0, least / 2, -least / 2), 0.0)
+        alpha = ctx.noise.uniform(ctx.W.shape)
+        mixed = alpha * (ctx.W + push) + (1 - alpha) * (state - push)
+        return mixed - ctx.step_size * direction, ctx.W
+
+    def result(self, W: FloatArray, state: FloatArray) -> FloatArray:
+        return W
+
+    def _least_gap(self, ctx: StepContext) -> float:
+        if not ctx.released:
+            return 0.0
+        if len(ctx.released) > 1 or ctx.released[0].share != 1:
+            raise RuntimeError("mixed heads need one released sum per step, with all of its share.")
+        sensitivity = ctx.released[0].sensitivity
+        return (
+            self.width(ctx.n_steps) * sensitivity * ctx.step_size * (1 - ctx.public_weight) / ctx.batch_size
+        )
+
 
 class BallProjection:
     """Project the start and every new head on ``|W| <= radius`` (Frobenius norm, about the origin).
@@ -60,6 +123,10 @@ class BallProjection:
 
     def result(self, W: FloatArray, state: Any) -> FloatArray:
         return self.inner.result(W, state)
+
+    def for_mixing(self, width: Width) -> "BallProjection":
+        """See :class:`~skmixdp.components.mixing.MixableUpdate`."""
+        return BallProjection(mixable(self.inner).for_mixing(width), self.radius)
 
 
 class PolynomialAverage:
@@ -86,6 +153,10 @@ class PolynomialAverage:
     def result(self, W: FloatArray, state: Any) -> FloatArray:
         average: FloatArray = state[1]
         return average
+
+    def for_mixing(self, width: Width) -> "PolynomialAverage":
+        """See :class:`~skmixdp.components.mixing.MixableUpdate`."""
+        return PolynomialAverage(mixable(self.inner).for_mixing(width))
 
 
 def project_on_ball(W: FloatArray, radius: float) -> FloatArray:

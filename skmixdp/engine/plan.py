@@ -9,9 +9,10 @@ import numpy as np
 
 from ..components.contracts import ReleaseFacts, Scene
 from ..privacy import (
-    GaussianEvent,
+    Event,
     Neighboring,
     Noise,
+    amplified_epsilon,
     epsilon_of_event,
     mu_of_budget,
     noise_multiplier_for,
@@ -59,14 +60,18 @@ class Budget:
 
 @dataclass(frozen=True)
 class Plan:
-    """The numbers of a run: fixed before the first release, never changed by it."""
+    """The numbers of a run: fixed before the first release, never changed by it.
+
+    ``epsilon_unamplified`` counts the releases' noise alone; None where ``epsilon`` does too.
+    """
 
     noise_multiplier: float
     n_steps: int
-    event: GaussianEvent
+    event: Event
     epsilon: float
     step_size: Callable[[int], float]
     public_weight: Callable[[int, PublicView], float]
+    epsilon_unamplified: float | None = None
 
 
 def make_plan(budget: Budget, recipe: Recipe, scene: Scene, dtype: np.dtype[Any]) -> Plan:
@@ -89,6 +94,7 @@ def make_plan(budget: Budget, recipe: Recipe, scene: Scene, dtype: np.dtype[Any]
                 sampling_rate=rate,
                 neighboring=budget.neighboring,
                 noise=budget.noise,
+                family=recipe.event,
             )
         elif n_steps is None:
             n_steps = recipe.steps.count(scene, sensitivity)
@@ -100,15 +106,19 @@ def make_plan(budget: Budget, recipe: Recipe, scene: Scene, dtype: np.dtype[Any]
             sampling_rate=rate,
             neighboring=budget.neighboring,
             noise=budget.noise,
+            family=recipe.event,
         )
     assert n_steps is not None and sigma is not None
     facts = ReleaseFacts(sigma, n_steps, sensitivity)
     event = recipe.event(sigma, n_steps, rate, budget.noise)
+    amplified = amplified_epsilon(event, budget.delta, budget.neighboring)
+    unamplified = epsilon_of_event(event.unamplified, budget.delta, budget.neighboring)
     return Plan(
         noise_multiplier=sigma,
         n_steps=n_steps,
         event=event,
-        epsilon=epsilon_of_event(event, budget.delta, budget.neighboring),
+        epsilon=min(amplified, unamplified),
         step_size=recipe.steps.bind(scene, facts),
         public_weight=recipe.weighting.bind(scene, facts),
+        epsilon_unamplified=None if event.unamplified is event else unamplified,
     )

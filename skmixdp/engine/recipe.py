@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..components.contracts import Query, Sampling, Steps, Update, Weighting
-from ..privacy import GaussianEvent, Noise
+from ..privacy import EventFamily, GaussianEvent
 
 FloatArray = NDArray[np.floating[Any]]
 
@@ -37,7 +37,11 @@ class Options:
 
 @dataclass(frozen=True)
 class Recipe:
-    """The pieces of one algorithm, and the regulariser ``l2 / 2 |W - anchor|^2``."""
+    """The pieces of one algorithm, and the regulariser ``l2 / 2 |W - anchor|^2``.
+
+    ``event`` makes what accounting has to know of a run from its noise multiplier, steps,
+    sampling rate and kind of noise; moving thresholds are no part of it.
+    """
 
     sampling: Sampling
     query: Query
@@ -46,9 +50,4 @@ class Recipe:
     update: Update
     l2: float
     anchor: FloatArray
-
-    def event(
-        self, noise_multiplier: float, n_steps: int, sampling_rate: float, noise: Noise
-    ) -> GaussianEvent:
-        """What accounting has to know of a run; moving thresholds are no part of it."""
-        return GaussianEvent(noise_multiplier, n_steps, sampling_rate, noise)
+    event: EventFamily = GaussianEvent

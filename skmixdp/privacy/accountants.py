@@ -4,10 +4,11 @@ Each kind of event is registered with :func:`epsilon_of_event`; an event that no
 is refused, never guessed at.
 """
 
+import math
 from functools import singledispatch
 
-from . import concentrated, gaussian
-from .events import GaussianEvent, Neighboring
+from . import concentrated, gaussian, mixing
+from .events import Event, GaussianEvent, ModelMixEvent, Neighboring
 
 
 @singledispatch
@@ -36,10 +37,53 @@ def _(event: GaussianEvent, delta: float, neighboring: Neighboring) -> float:
     return sampled.epsilon_of(event, delta, neighboring)
 
 
-def accountant_name(event: GaussianEvent) -> str:
-    """The words by which the report names the accountant of ``event``."""
-    if event.sampling_rate < 1:
-        return "privacy loss distribution (dp-accounting)"
+@epsilon_of_event.register
+def _(event: ModelMixEvent, delta: float, neighboring: Neighboring) -> float:
+    amplified = amplified_epsilon(event, delta, neighboring)
+    return min(amplified, epsilon_of_event(event.unamplified, delta, neighboring))
+
+
+@singledispatch
+def amplified_epsilon(event: object, delta: float, neighboring: Neighboring) -> float:
+    """Epsilon of ``event`` by what it is beyond its Gaussian releases; infinite if nothing.
+
+    Raises
+    ------
+    ValueError
+        If the amplification is not known under these terms.
+    """
+    return math.inf
+
+
+@amplified_epsilon.register
+def _(event: ModelMixEvent, delta: float, neighboring: Neighboring) -> float:
     if event.noise == "hardened":
-        return "zero-concentrated DP (discrete Gaussian)"
-    return "exact Gaussian (closed form)"
+        raise ValueError("noise='hardened' cannot be accounted for with ModelMix; use noise='float'.")
+    if neighboring == "replace_one" and event.sampling_rate < 1:
+        raise ValueError(
+            f"neighboring='replace_one' cannot be accounted for with ModelMix on batches of rate "
+            f"{event.sampling_rate:g}; use the full batch, or 'add_or_remove_one'."
+        )
+    # Replacing a row moves the sum by at most twice what zeroing it out does.
+    factor = 2.0 if neighboring == "replace_one" else 1.0
+    return mixing.epsilon_for(
+        shift=factor / (event.noise_multiplier * math.sqrt(event.linf_split)),
+        width=event.width / event.noise_multiplier,
+        sampling_rate=event.sampling_rate,
+        linf_split=event.linf_split,
+        n_steps=event.n_steps,
+        delta=delta,
+        conversion=event.conversion,
+    )
+
+
+def accountant_name(event: Event) -> str:
+    """The words by which the report names the accountant of ``event``."""
+    releases = event.unamplified
+    if releases.sampling_rate < 1:
+        name = "privacy loss distribution (dp-accounting)"
+    elif releases.noise == "hardened":
+        name = "zero-concentrated DP (discrete Gaussian)"
+    else:
+        name = "exact Gaussian (closed form)"
+    return name if releases is event else f"the smaller of Renyi DP with amplification and {name}"

@@ -5,8 +5,11 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 
 from . import concentrated, gaussian
-from .accountants import epsilon_of_event
-from .events import NEIGHBORING, NOISE, GaussianEvent, Neighboring, Noise
+from .accountants import amplified_epsilon, epsilon_of_event
+from .events import NEIGHBORING, NOISE, EventFamily, GaussianEvent, Neighboring, Noise
+
+#: Relative precision to which the noise multiplier of an amplified event is found, from above.
+_PRECISION = 1e-4
 
 
 def epsilon_of(
@@ -53,9 +56,11 @@ def epsilon_of(
     >>> round(epsilon_of(20, 240, delta=1e-5), 6)
     3.26455
     """
-    _check_positive("noise_multiplier", noise_multiplier)
-    _check_steps(n_steps)
-    return _Terms(delta, sampling_rate, neighboring, noise).epsilon(noise_multiplier, n_steps)
+    check_positive("noise_multiplier", noise_multiplier)
+    check_steps(n_steps)
+    check_terms(delta, sampling_rate, neighboring, noise)
+    event = GaussianEvent(noise_multiplier, n_steps, sampling_rate, noise)
+    return epsilon_of_event(event, delta, neighboring)
 
 
 def noise_multiplier_for(
@@ -66,30 +71,32 @@ def noise_multiplier_for(
     sampling_rate: float = 1.0,
     neighboring: Neighboring = "add_or_remove_one",
     noise: Noise = "float",
+    family: EventFamily = GaussianEvent,
 ) -> float:
     """Smallest noise multiplier with which ``n_steps`` releases stay within the budget.
 
     Parameters and errors are those of :func:`epsilon_of`; ``epsilon`` is positive. The
-    result is rounded up, so ``epsilon_of`` of it never exceeds ``epsilon``.
+    result is rounded up, so epsilon of it never exceeds ``epsilon``. ``family`` says what the
+    releases are, if there is more to them than Gaussian noise: it makes their event from noise
+    multiplier, steps, sampling rate and kind of noise.
     """
-    _check_positive("epsilon", epsilon)
-    _check_steps(n_steps)
-    terms = _Terms(delta, sampling_rate, neighboring, noise)
-    full_batch = math.sqrt(n_steps) / terms.mu(epsilon)
-    if sampling_rate == 1:
-        return full_batch
-
-    from . import sampled  # late, as in accountants.py
-
-    # Sampling never costs privacy, so what the full batch needs is enough.
-    return sampled.noise_multiplier_for(
-        epsilon,
-        delta,
-        n_steps=n_steps,
-        sampling_rate=sampling_rate,
-        neighboring=neighboring,
-        upper=full_batch,
-    )
+    check_positive("epsilon", epsilon)
+    check_steps(n_steps)
+    terms = _Terms(delta, sampling_rate, neighboring, noise, family)
+    # What the releases need by themselves is enough for whatever amplifies them.
+    enough = terms.gaussian_multiplier(epsilon, n_steps)
+    if not terms.amplified_within(epsilon, enough, n_steps):
+        return enough
+    low = enough / 2
+    while terms.amplified_within(epsilon, low, n_steps):
+        low, enough = low / 2, low
+    while enough > low * (1 + _PRECISION):
+        middle = math.sqrt(low * enough)
+        if terms.amplified_within(epsilon, middle, n_steps):
+            enough = middle
+        else:
+            low = middle
+    return enough
 
 
 def steps_for(
@@ -100,10 +107,12 @@ def steps_for(
     sampling_rate: float = 1.0,
     neighboring: Neighboring = "add_or_remove_one",
     noise: Noise = "float",
+    family: EventFamily = GaussianEvent,
 ) -> int:
     """Largest number of releases of this noise multiplier that stays within the budget.
 
-    Parameters are those of :func:`epsilon_of`; ``epsilon`` is positive.
+    Parameters are those of :func:`epsilon_of`; ``epsilon`` is positive, and ``family`` is that
+    of :func:`noise_multiplier_for`.
 
     Raises
     ------
@@ -111,12 +120,12 @@ def steps_for(
         If a parameter is outside its range, or if the budget does not pay for one step: the
         sentence names a noise multiplier that would do.
     """
-    _check_positive("epsilon", epsilon)
-    _check_positive("noise_multiplier", noise_multiplier)
-    terms = _Terms(delta, sampling_rate, neighboring, noise)
+    check_positive("epsilon", epsilon)
+    check_positive("noise_multiplier", noise_multiplier)
+    terms = _Terms(delta, sampling_rate, neighboring, noise, family)
 
     def affordable(n_steps: int) -> bool:
-        return terms.epsilon(noise_multiplier, n_steps) <= epsilon
+        return terms.within(epsilon, noise_multiplier, n_steps)
 
     if not affordable(1):
         enough = noise_multiplier_for(
@@ -126,6 +135,7 @@ def steps_for(
             sampling_rate=sampling_rate,
             neighboring=neighboring,
             noise=noise,
+            family=family,
         )
         raise ValueError(
             f"the budget epsilon={epsilon:g}, delta={delta:g} does not pay for one step at "
@@ -155,7 +165,7 @@ def mu_of_budget(
 
     Parameters and errors are those of :func:`epsilon_of`; ``epsilon`` is positive.
     """
-    _check_positive("epsilon", epsilon)
+    check_positive("epsilon", epsilon)
     return _Terms(delta, 1.0, neighboring, noise).mu(epsilon)
 
 
@@ -167,24 +177,40 @@ class _Terms:
     sampling_rate: float
     neighboring: Neighboring
     noise: Noise
+    family: EventFamily = GaussianEvent
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.delta, Real) and 0 < self.delta < 1):
-            raise ValueError(f"delta={self.delta!r} must lie strictly between 0 and 1, well below 1/n.")
-        if not (isinstance(self.sampling_rate, Real) and 0 < self.sampling_rate <= 1):
-            raise ValueError(f"sampling_rate={self.sampling_rate!r} must lie in (0, 1]; 1 is the full batch.")
-        for name, choices in (("neighboring", NEIGHBORING), ("noise", NOISE)):
-            if getattr(self, name) not in choices:
-                raise ValueError(f"{name}={getattr(self, name)!r} must be one of {', '.join(choices)}.")
-        if self.noise == "hardened" and self.sampling_rate < 1:
-            raise ValueError(
-                f"sampling_rate={self.sampling_rate!r} cannot be accounted for with noise='hardened'; "
-                "use the full batch (1) or noise='float'."
-            )
+        check_terms(self.delta, self.sampling_rate, self.neighboring, self.noise)
 
-    def epsilon(self, noise_multiplier: float, n_steps: int) -> float:
+    def within(self, epsilon: float, noise_multiplier: float, n_steps: int) -> bool:
+        """Whether releases cost at most ``epsilon``; the amplified bound is the quicker one."""
+        if self.amplified_within(epsilon, noise_multiplier, n_steps):
+            return True
         event = GaussianEvent(noise_multiplier, n_steps, self.sampling_rate, self.noise)
-        return epsilon_of_event(event, self.delta, self.neighboring)
+        return epsilon_of_event(event, self.delta, self.neighboring) <= epsilon
+
+    def amplified_within(self, epsilon: float, noise_multiplier: float, n_steps: int) -> bool:
+        """Whether the releases' amplification alone brings them within ``epsilon``."""
+        event = self.family(noise_multiplier, n_steps, self.sampling_rate, self.noise)
+        return amplified_epsilon(event, self.delta, self.neighboring) <= epsilon
+
+    def gaussian_multiplier(self, epsilon: float, n_steps: int) -> float:
+        """Smallest noise multiplier without amplification."""
+        full_batch = math.sqrt(n_steps) / self.mu(epsilon)
+        if self.sampling_rate == 1:
+            return full_batch
+
+        from . import sampled  # late, as in accountants.py
+
+        # Sampling never costs privacy, so what the full batch needs is enough.
+        return sampled.noise_multiplier_for(
+            epsilon,
+            self.delta,
+            n_steps=n_steps,
+            sampling_rate=self.sampling_rate,
+            neighboring=self.neighboring,
+            upper=full_batch,
+        )
 
     def mu(self, epsilon: float) -> float:
         """Full-batch budget ``sqrt(sum_t 1 / sigma_t**2)``."""
@@ -195,11 +221,32 @@ class _Terms:
         return mu / 2 if self.neighboring == "replace_one" else mu
 
 
-def _check_steps(n_steps: int) -> None:
+def check_terms(delta: float, sampling_rate: float, neighboring: Neighboring, noise: Noise = "float") -> None:
+    """Refuse terms of releases that are outside their range or do not go together."""
+    if not (isinstance(delta, Real) and 0 < delta < 1):
+        raise ValueError(f"delta={delta!r} must lie strictly between 0 and 1, well below 1/n.")
+    if not (isinstance(sampling_rate, Real) and 0 < sampling_rate <= 1):
+        raise ValueError(f"sampling_rate={sampling_rate!r} must lie in (0, 1]; 1 is the full batch.")
+    for name, value, choices in (
+        ("neighboring", neighboring, NEIGHBORING),
+        ("noise", noise, NOISE),
+    ):
+        if value not in choices:
+            raise ValueError(f"{name}={value!r} must be one of {', '.join(choices)}.")
+    if noise == "hardened" and sampling_rate < 1:
+        raise ValueError(
+            f"sampling_rate={sampling_rate!r} cannot be accounted for with noise='hardened'; "
+            "use the full batch (1) or noise='float'."
+        )
+
+
+def check_steps(n_steps: int) -> None:
+    """Refuse a number of releases that is not a whole number of at least 1."""
     if not isinstance(n_steps, Integral) or n_steps < 1:
         raise ValueError(f"n_steps={n_steps!r} must be a whole number of at least 1.")
 
 
-def _check_positive(name: str, value: float) -> None:
+def check_positive(name: str, value: float) -> None:
+    """Refuse what is not a positive finite number."""
     if not (isinstance(value, Real) and 0 < value < math.inf):
         raise ValueError(f"{name}={value!r} must be a positive finite number.")

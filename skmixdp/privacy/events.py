@@ -4,13 +4,43 @@ An event says nothing about trainers: it is what accounting needs and no more.
 """
 
 import math
-from dataclasses import dataclass
-from typing import Literal, get_args
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, get_args
+
+from .mixing import Conversion
 
 Neighboring = Literal["add_or_remove_one", "replace_one"]
 Noise = Literal["float", "hardened"]
 NOISE: tuple[Noise, ...] = get_args(Noise)
 NEIGHBORING: tuple[Neighboring, ...] = get_args(Neighboring)
+
+
+class Event(Protocol):
+    """What plans and reports ask of an event of any kind."""
+
+    @property
+    def noise_multiplier(self) -> float:
+        """Standard deviation of the noise over the L2 sensitivity of one zeroed-out row."""
+
+    @property
+    def n_steps(self) -> int:
+        """Number of releases."""
+
+    @property
+    def sampling_rate(self) -> float:
+        """Probability with which a row takes part in a release."""
+
+    @property
+    def unamplified(self) -> "GaussianEvent":
+        """The Gaussian releases that it consists of; itself, if there is nothing else to it."""
+
+    def mu(self, neighboring: Neighboring) -> float | None:
+        """Gaussian-DP parameter of the composition; None where it has none exactly."""
+
+
+#: Makes the event of a run from its noise multiplier, steps, sampling rate and kind of noise.
+EventFamily = Callable[[float, int, float, Noise], Event]
 
 
 @dataclass(frozen=True)
@@ -37,6 +67,11 @@ class GaussianEvent:
     sampling_rate: float = 1.0
     noise: Noise = "float"
 
+    @property
+    def unamplified(self) -> "GaussianEvent":
+        """Itself."""
+        return self
+
     def mu(self, neighboring: Neighboring) -> float | None:
         """Gaussian-DP parameter of the composition; None where it has none exactly.
 
@@ -52,3 +87,37 @@ class GaussianEvent:
         # Replacing a row moves the sum by at most twice what zeroing it out does.
         factor = 4.0 if neighboring == "replace_one" else 1.0
         return factor * self.n_steps / (2 * self.noise_multiplier**2)
+
+
+@dataclass(frozen=True)
+class ModelMixEvent:
+    """Gaussian releases, each hidden in a head that mixes the last two with secret weights.
+
+    Parameters
+    ----------
+    noise_multiplier, n_steps, sampling_rate, noise
+        As in :class:`GaussianEvent`.
+    width : float
+        Least width of the mixing in each coordinate over the L2 sensitivity of the sum.
+    linf_split : int, default=1
+        ``s``, if one row moves no coordinate by more than the L2 sensitivity over ``sqrt(s)``.
+    conversion : {"tight", "classic"}, default="tight"
+        From Renyi orders to (epsilon, delta).
+    """
+
+    noise_multiplier: float
+    n_steps: int
+    sampling_rate: float = 1.0
+    noise: Noise = "float"
+    width: float = field(kw_only=True)
+    linf_split: int = field(default=1, kw_only=True)
+    conversion: Conversion = field(default="tight", kw_only=True)
+
+    @property
+    def unamplified(self) -> GaussianEvent:
+        """The same releases in the open."""
+        return GaussianEvent(self.noise_multiplier, self.n_steps, self.sampling_rate, self.noise)
+
+    def mu(self, neighboring: Neighboring) -> float | None:
+        """None: mixed releases are not Gaussian."""
+        return None

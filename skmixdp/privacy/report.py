@@ -42,6 +42,9 @@ class PrivacyReport:
         Where the noise came from.
     warnings : tuple of str
         What a reader must know before quoting epsilon.
+    epsilon_unamplified : float or None
+        Epsilon of the same releases if nothing but their noise is counted; None where epsilon
+        counts nothing else.
     """
 
     epsilon: float
@@ -57,6 +60,7 @@ class PrivacyReport:
     treated_as_public: tuple[str, ...]
     noise: str
     warnings: tuple[str, ...]
+    epsilon_unamplified: float | None = None
 
     @property
     def private(self) -> bool:
@@ -85,6 +89,8 @@ class PrivacyReport:
             ("noise source", self.noise),
             ("treated as public", "; ".join(self.treated_as_public)),
         ]
+        if self.epsilon_unamplified is not None:
+            rows.insert(1, ("without amplification", f"({self.epsilon_unamplified:.6g}, {self.delta:.3g})"))
         return rows + [("warning", warning) for warning in self.warnings]
 
     def __str__(self) -> str:

@@ -59,6 +59,39 @@ def test_no_row_contributes_more_than_the_clip_states(name, dtype, loss, data):
     assert lengths.max() <= clip.sensitivity(np.dtype(dtype))
 
 
+@pytest.mark.parametrize("name", [name for name in CLIPPERS if "linf" in name])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("loss", [LogisticLoss(), SoftmaxLoss(4)], ids=["logistic", "softmax"])
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_no_entry_exceeds_the_bound_that_is_stated_for_it(name, dtype, loss, data):
+    X, W, y = data.draw(rows_and_head(loss.n_outputs))
+    X = X.astype(dtype)
+    rng = np.random.default_rng(0)
+    public = PublicData(rng.normal(size=(9, 5)), np.arange(9) % 2, loss)
+    clip = CLIPPERS[name].at(public.view(W))
+    with np.errstate(all="ignore"):
+        C, _ = clipped_residuals(X @ W.T.astype(dtype), Block(X, y[: len(X)], row_norms(X)), loss, clip)
+    entries = np.abs(C).astype(np.longdouble).max(axis=1) * np.abs(X).astype(np.longdouble).max(axis=1)
+    bound = clip.largest_entry(np.dtype(dtype))
+    assert entries.max() <= bound
+    assert bound == clip.sensitivity(np.dtype(dtype)) / np.sqrt(CLIPPERS[name].split)
+
+
+def test_the_one_weight_clip_is_the_smallest_of_its_three_factors():
+    problem = make_problem()
+    X, loss = 3 * problem.X, problem.scene.loss
+    Z = X @ problem.scene.view.W.T
+    R = loss.residuals(Z.copy(), problem.y)
+    g = (R[:, :, None] * X[:, None, :]).reshape(len(X), -1)
+    factors = np.minimum(0.5 / np.linalg.norm(g, axis=1), 0.25 / np.abs(g).max(axis=1))
+    expected = np.minimum(1, factors)[:, None] * R
+    clip = CLIPPERS["l2 and linf"].at(problem.scene.view)
+    C, _ = clipped_residuals(Z, Block(X, problem.y, row_norms(X)), loss, clip)
+    np.testing.assert_allclose(C, expected, rtol=1e-8)
+    assert np.mean(0.25 / np.abs(g).max(axis=1) < 0.5 / np.linalg.norm(g, axis=1)) > 0.1
+
+
 def test_the_property_above_would_catch_a_clip_that_is_too_long():
     """A clip that forgets the rows' lengths breaks what it states on rows longer than 1."""
     problem = make_problem()

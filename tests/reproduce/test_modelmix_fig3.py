@@ -1,0 +1,51 @@
+"""Figure 3 of ModelMix, to the digits that can be read off it."""
+
+import math
+
+import pandas as pd
+import pytest
+
+from benchmarks.reproduce import modelmix_fig3 as fig3
+from skmixdp.privacy import ModelMixEvent, amplified_epsilon, epsilon_of
+
+TIGHT = {
+    (1, 0.075): 54.8,
+    (1, 0.15): 39.4,
+    (1, 0.3): 29.7,
+    (25, 0.075): 16.6,
+    (25, 0.15): 8.3,
+    (25, 0.3): 4.9,
+    (100, 0.075): 14.6,
+    (100, 0.15): 7.2,
+    (100, 0.3): 4.3,
+}
+
+
+def test_the_nine_values(tmp_path, capsys):
+    fig3.main(["--out", str(tmp_path), "--quick"])
+    found = pd.read_csv(tmp_path / "modelmix_fig3.csv")
+    assert len(found) == 9
+    assert (found["off_by"].abs() < 0.05).all()
+    for row in found.itertuples():
+        assert row.tight == pytest.approx(TIGHT[row.split, row.threshold], rel=0.01)
+    assert (tmp_path / "modelmix_fig3.png").stat().st_size > 10_000
+    assert capsys.readouterr().out.count("\n") == 11
+
+
+def test_without_the_batch_on_the_scale_there_is_no_amplification():
+    """The factor b of the width: without it the mixing is far narrower than the noise."""
+    for width, amplified in ((0.3 / fig3.CLIP, False), (fig3.width_of(0.3), True)):
+        event = ModelMixEvent(fig3.SIGMA, fig3.N_STEPS, fig3.RATE, width=width)
+        assert (amplified_epsilon(event, fig3.DELTA, fig3.RELATION) < math.inf) == amplified
+
+
+def test_gaussian_noise_of_the_same_variance_costs_less():
+    for threshold in fig3.THRESHOLDS:
+        same = epsilon_of(
+            fig3.total_multiplier(threshold), fig3.N_STEPS, delta=fig3.DELTA, sampling_rate=fig3.RATE
+        )
+        assert same < fig3.mixed_epsilon(threshold, 100, "tight")
+
+
+def test_without_mixing_fractional_orders_give_198():
+    assert fig3.renyi_epsilon_without_mixing() == pytest.approx(198, rel=0.01)

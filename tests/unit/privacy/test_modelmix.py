@@ -1,0 +1,195 @@
+"""Epsilon of mixed releases."""
+
+import math
+import time
+from functools import partial
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import norm
+
+from skmixdp.privacy import (
+    GaussianEvent,
+    ModelMixEvent,
+    accountant_name,
+    amplified_epsilon,
+    epsilon_of,
+    epsilon_of_event,
+    modelmix_epsilon,
+    noise_multiplier_for,
+    steps_for,
+)
+from skmixdp.privacy.mixing import epsilon_for, log_moments, log_ratio_moments
+
+ADD, REPLACE = "add_or_remove_one", "replace_one"
+
+
+def density(z, width):
+    """Of N(0, 1) * U[-width/2, width/2], as it is defined, in the tail where digits are kept."""
+    z = -abs(z)
+    return (norm.cdf(z + width / 2) - norm.cdf(z - width / 2)) / width
+
+
+@pytest.mark.parametrize("width", [0.3, 2.0, 12.0])
+@pytest.mark.parametrize("shift", [0.2, 1.0])
+def test_moments_equal_the_integral_that_defines_them(width, shift):
+    orders = np.array([2.0, 3.0, 5.5])
+    for order, found in zip(orders, log_ratio_moments(orders, shift, width), strict=True):
+
+        def integrand(z, order=order):
+            return density(z, width) ** (1 - order) * density(z - shift, width) ** order
+
+        value, _ = quad(integrand, -width / 2 - 9, width / 2 + order * shift + 9, limit=400, epsabs=1e-12)
+        assert found == pytest.approx(math.log(value), abs=1e-8)
+
+
+def test_narrow_mixing_is_none():
+    orders = np.array([2.0, 3.5, 64, 256])
+    for shift in (0.01, 0.9):
+        exact = orders * (orders - 1) * shift**2 / 2
+        np.testing.assert_allclose(log_ratio_moments(orders, shift, 1e-4), exact, rtol=1e-8)
+
+
+@pytest.mark.parametrize("q", [0.02, 0.4])
+def test_whole_orders_are_binomial_sums_of_moments(q):
+    orders = np.arange(2.0, 20)
+    direct = log_moments(orders, 0.7, 3.0, q, 1)
+    A = np.exp(log_ratio_moments(np.arange(20.0), 0.7, 3.0))
+    for order, found in zip(orders, direct, strict=True):
+        n = int(order)
+        total = sum(math.comb(n, j) * (1 - q) ** (n - j) * q**j * A[j] for j in range(n + 1))
+        assert found == pytest.approx(math.log(total), abs=1e-12)
+    squared = log_moments(orders, 0.7, 3.0, q, 2)
+    total = sum(math.comb(6, j) * (1 - q) ** (6 - j) * q**j * A[j] ** 2 for j in range(7))
+    assert squared[4] == pytest.approx(math.log(total), abs=1e-12)
+
+
+def test_at_the_full_batch_the_sum_has_one_term():
+    orders = np.arange(2.0, 10)
+    for split in (1, 5):
+        expected = split * log_ratio_moments(orders, 0.3, 2.0)
+        np.testing.assert_allclose(log_moments(orders, 0.3, 2.0, 1.0, split), expected)
+        nearly = log_moments(orders, 0.3, 2.0, 1 - 1e-9, split)
+        np.testing.assert_allclose(nearly, expected, rtol=1e-6)
+
+
+def test_without_mixing_it_is_the_renyi_bound_of_gaussians():
+    """At the narrowest width the bound is the tight conversion of Gaussian Renyi orders."""
+    sigma, T, delta = 20.0, 100, 1e-5
+    orders = np.arange(2.0, 257)
+    each = T * orders / (2 * sigma**2) + np.log1p(-1 / orders) - np.log(delta * orders) / (orders - 1)
+    event = ModelMixEvent(sigma, T, width=0.05 * sigma)
+    amplified = amplified_epsilon(event, delta, ADD)
+    assert amplified == pytest.approx(each.min(), rel=1e-3)
+    assert amplified > epsilon_of(sigma, T, delta=delta)
+    assert modelmix_epsilon(sigma, T, delta=delta, width=1.0) == epsilon_of(sigma, T, delta=delta)
+
+
+def test_it_falls_with_width_noise_and_split_and_rises_with_steps():
+    terms = {"delta": 1e-5}
+    base = modelmix_epsilon(5.0, 60, width=30, **terms)
+    assert base < epsilon_of(5.0, 60, delta=1e-5)
+    assert modelmix_epsilon(5.0, 60, width=60, **terms) < base
+    assert modelmix_epsilon(6.0, 60, width=30, **terms) < base
+    assert modelmix_epsilon(5.0, 60, width=30, linf_split=9, **terms) < base
+    assert modelmix_epsilon(5.0, 80, width=30, **terms) > base
+    assert modelmix_epsilon(5.0, 60, width=30, conversion="classic", **terms) > base
+
+
+def test_replacing_a_row_doubles_the_shift_at_the_full_batch_alone():
+    found = modelmix_epsilon(10.0, 60, delta=1e-5, width=60, neighboring=REPLACE)
+    # The same in units in which the sensitivity is twice as large.
+    assert found == pytest.approx(modelmix_epsilon(5.0, 60, delta=1e-5, width=30))
+    with pytest.raises(
+        ValueError, match=r"^neighboring='replace_one' cannot .* rate 0.5; use the full batch"
+    ):
+        modelmix_epsilon(10.0, 60, delta=1e-5, width=60, sampling_rate=0.5, neighboring=REPLACE)
+
+
+def test_nothing_is_claimed_where_nothing_was_tested():
+    terms = {"sampling_rate": 1.0, "linf_split": 1, "n_steps": 10, "delta": 1e-5}
+    assert epsilon_for(shift=6.01, width=10, **terms) == math.inf
+    assert epsilon_for(shift=1.0, width=0.049, **terms) == math.inf
+    assert epsilon_for(shift=6.0, width=10, **terms) < math.inf
+    assert modelmix_epsilon(0.1, 10, delta=1e-5, width=5) == epsilon_of(0.1, 10, delta=1e-5)
+
+
+def test_many_splits_at_a_low_cost_are_never_negative():
+    assert epsilon_for(shift=1e-4, width=100, sampling_rate=1, linf_split=2, n_steps=1, delta=0.5) == 0
+
+
+def test_events_are_accounted_for_by_the_smaller_bound_and_named():
+    event = ModelMixEvent(5.0, 60, width=30.0)
+    assert event.unamplified == GaussianEvent(5.0, 60)
+    assert event.mu(ADD) is None
+    assert amplified_epsilon(event.unamplified, 1e-5, ADD) == math.inf
+    assert epsilon_of_event(event, 1e-5, ADD) == amplified_epsilon(event, 1e-5, ADD)
+    narrow = ModelMixEvent(5.0, 60, width=0.1)
+    assert epsilon_of_event(narrow, 1e-5, ADD) == epsilon_of(5.0, 60, delta=1e-5)
+    assert accountant_name(event) == (
+        "the smaller of Renyi DP with amplification and exact Gaussian (closed form)"
+    )
+    with pytest.raises(ValueError, match=r"^noise='hardened' cannot be accounted for with ModelMix"):
+        epsilon_of_event(ModelMixEvent(5.0, 60, 1.0, "hardened", width=30.0), 1e-5, ADD)
+
+
+@pytest.mark.parametrize(("n_steps", "rate", "width"), [(60, 1.0, 60.0), (500, 0.02, 5.0), (60, 1.0, 1.0)])
+def test_calibration_stays_within_the_budget_and_close_to_it(n_steps, rate, width):
+    family = partial(ModelMixEvent, width=width)
+    terms = {"sampling_rate": rate, "family": family}
+    sigma = noise_multiplier_for(2.0, 1e-5, n_steps=n_steps, **terms)
+    plain = noise_multiplier_for(2.0, 1e-5, n_steps=n_steps, sampling_rate=rate)
+    assert sigma < plain if width > 1 else sigma == plain
+    spent = epsilon_of_event(family(sigma, n_steps, rate, "float"), 1e-5, ADD)
+    assert 2.0 * 0.999 < spent <= 2.0
+    assert n_steps <= steps_for(2.0, 1e-5, noise_multiplier=sigma, **terms) <= 1.005 * n_steps
+
+
+def test_calibration_finds_what_is_far_below_the_gaussian_multiplier():
+    family = partial(ModelMixEvent, width=500.0)
+    sigma = noise_multiplier_for(1.0, 1e-5, n_steps=60, family=family)
+    assert sigma < 0.4 * noise_multiplier_for(1.0, 1e-5, n_steps=60)
+    assert 0.999 < epsilon_of_event(family(sigma, 60, 1.0, "float"), 1e-5, ADD) <= 1
+
+
+def test_a_budget_below_one_step_names_a_multiplier_that_would_do():
+    family = partial(ModelMixEvent, width=30.0)
+    with pytest.raises(ValueError, match="does not pay for one step") as caught:
+        steps_for(0.1, 1e-5, noise_multiplier=2.0, family=family)
+    named = float(str(caught.value).split(">= ")[1].split(" ")[0])
+    assert steps_for(0.1, 1e-5, noise_multiplier=named, family=family) == 1
+
+
+def test_one_epsilon_takes_a_fraction_of_a_second():
+    event = ModelMixEvent(0.364, 5000, 0.02, width=15.0, linf_split=25)
+    amplified_epsilon(event, 1e-5, ADD)
+    start = time.process_time()
+    for _ in range(5):
+        amplified_epsilon(event, 1e-5, ADD)
+    assert (time.process_time() - start) / 5 < 0.5
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        ({"noise_multiplier": 0}, "noise_multiplier"),
+        ({"n_steps": 0}, "n_steps"),
+        ({"n_steps": 2.5}, "n_steps"),
+        ({"delta": 1.0}, "delta"),
+        ({"sampling_rate": 0.0}, "sampling_rate"),
+        ({"width": 0}, "width"),
+        ({"width": -1.0}, "width"),
+        ({"width": math.inf}, "width"),
+        ({"width": "auto"}, "width"),
+        ({"linf_split": 0}, "linf_split"),
+        ({"linf_split": 2.0}, "linf_split"),
+        ({"linf_split": True}, "linf_split"),
+        ({"conversion": "loose"}, "conversion"),
+        ({"neighboring": "swap"}, "neighboring"),
+    ],
+)
+def test_bad_input_is_named(change, name):
+    good = {"noise_multiplier": 5.0, "n_steps": 10, "delta": 1e-5, "width": 10.0}
+    with pytest.raises(ValueError, match=rf"^{name}="):
+        modelmix_epsilon(**{**good, **change})
