@@ -2,9 +2,23 @@
 
 from ._base import Algorithm
 from .adamix import AdaMix
+from .coupling import Coupling
 from .noisy_gd import NoisyGD
+from .pda_dpmd import PDADPMD
 
 #: Names that estimators accept in place of an object.
-BY_NAME: dict[str, type[Algorithm]] = {"noisy-gd": NoisyGD, "adamix": AdaMix}
+BY_NAME: dict[str, type[Algorithm]] = {
+    "noisy-gd": NoisyGD,
+    "adamix": AdaMix,
+    "coupling": Coupling,
+    "pda-dpmd": PDADPMD,
+}
 
-__all__ = ["BY_NAME", "AdaMix", "Algorithm", "NoisyGD"]
+__all__ = [
+    "BY_NAME",
+    "PDADPMD",
+    "AdaMix",
+    "Algorithm",
+    "Coupling",
+    "NoisyGD",
+]

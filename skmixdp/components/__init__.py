@@ -1,27 +1,35 @@
 """Swappable pieces of an algorithm, one family a file; ``contracts`` is what they agree on."""
 
-from .clipping import L2Clip, LipschitzClip, PublicQuantileClip
+from .clipping import AutomaticClip, L2Clip, LipschitzClip, PublicQuantileClip
+from .mirror import MirrorDescent
 from .queries import GradientQuery
 from .sampling import FullBatch, PoissonBatch
 from .steps import BalancedSteps, DecayingSteps
 from .subspaces import FullSpace, PublicSubspace
-from .updates import SGD, BallProjection, PolynomialAverage, project_on_ball
-from .weighting import SampleWeight
+from .updates import SGD, BallProjection, PolynomialAverage, UniformAverage, project_on_ball
+from .weighting import ConstantWeight, ConvexWeight, CosineWeight, CouplingWeight, SampleWeight
 
 __all__ = [
     "SGD",
+    "AutomaticClip",
     "BalancedSteps",
     "BallProjection",
+    "ConstantWeight",
+    "ConvexWeight",
+    "CosineWeight",
+    "CouplingWeight",
     "DecayingSteps",
     "FullBatch",
     "FullSpace",
     "GradientQuery",
     "L2Clip",
     "LipschitzClip",
+    "MirrorDescent",
     "PoissonBatch",
     "PolynomialAverage",
     "PublicQuantileClip",
     "PublicSubspace",
     "SampleWeight",
+    "UniformAverage",
     "project_on_ball",
 ]

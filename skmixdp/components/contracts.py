@@ -124,11 +124,15 @@ class ReleaseFacts:
         Number of steps.
     sensitivity : float
         Sensitivity of the gradient's sum at the start.
+    private_weight : float
+        Root mean square over the steps of the private gradient's weight ``1 - a``: how much of
+        the noise reaches the head. Known once the public weight is bound, 1 before.
     """
 
     noise_multiplier: float
     n_steps: int
     sensitivity: float
+    private_weight: float = 1.0
 
 
 @dataclass

@@ -11,9 +11,9 @@ class BalancedSteps:
 
     A step moves every logit of a unit row by noise of standard deviation
     ``eta sigma S / b`` (``S`` the sensitivity of the sum, ``b`` the expected private batch,
-    here over its weight ``1 - a``), T steps by ``sqrt(T)`` times that. The learning rate makes
-    the total ``noise_per_logit``: ``eta = c b / (sigma S sqrt(T))``, whatever n, d_in, k and
-    epsilon. At full batch ``sigma = sqrt(T) / mu``, so the total step is
+    here over its weight ``1 - a``, root mean square), T steps by ``sqrt(T)`` times that. The
+    learning rate makes the total ``noise_per_logit``: ``eta = c b / (sigma S sqrt(T))``, whatever
+    n, d_in, k and epsilon. At full batch ``sigma = sqrt(T) / mu``, so the total step is
     ``r = eta T = c mu n / S`` (sampled batches come close to it unless sigma is small), and T
     is as large as ``r`` needs for each step to be gentle: ``eta * curvature <= 1.5``.
 
@@ -27,6 +27,9 @@ class BalancedSteps:
         Strength of the regulariser, which adds to the curvature.
     noise_per_logit : float
         The constant ``c``.
+    curvature : float or None
+        Largest factor by which a step of rate 1 can change the direction; None is the scene's,
+        which is that of gradient descent.
     minimum, maximum : int
         Range of T.
 
@@ -45,6 +48,7 @@ class BalancedSteps:
         l2: float,
         *,
         noise_per_logit: float = 0.75,
+        curvature: float | None = None,
         minimum: int = 15,
         maximum: int = 150,
     ) -> None:
@@ -52,27 +56,32 @@ class BalancedSteps:
         self.momentum = momentum
         self.l2 = l2
         self.noise_per_logit = noise_per_logit
+        self.curvature = curvature
         self.minimum = minimum
         self.maximum = maximum
 
     def count(self, scene: Scene, sensitivity: float) -> int:
         total_step = self.noise_per_logit * scene.mu * _all_rows(scene) / sensitivity
-        wanted = total_step * scene.curvature / 1.5
+        wanted = total_step * self._curvature(scene) / 1.5
         return math.ceil(min(max(wanted, self.minimum), self.maximum))
 
     def bind(self, scene: Scene, facts: ReleaseFacts) -> Callable[[int], float]:
         if isinstance(self.learning_rate, str):
             spread = facts.noise_multiplier * facts.sensitivity * math.sqrt(facts.n_steps)
-            # b / (1 - a) for the sample weight: public rows dilute the noise.
-            diluted = scene.batch_size * _all_rows(scene) / scene.n_private
-            balanced = self.noise_per_logit * diluted / spread
-            curvature = scene.curvature + self.l2
+            # The public gradient's weight dilutes the noise; where it is all, there is none.
+            noise = spread * facts.private_weight / scene.batch_size
+            balanced = self.noise_per_logit / noise if noise else math.inf
+            curvature = self._curvature(scene) + self.l2
             # Public rows of zeros, without an intercept, have none and bound nothing.
             limit = (1 + self.momentum) / ((1 - self.momentum) * curvature) if curvature else math.inf
             rate = min(balanced, limit)
+            rate = rate if rate < math.inf else 1.0  # nothing pulls at the head: any rate will do
         else:
             rate = float(self.learning_rate)
         return lambda t: rate
+
+    def _curvature(self, scene: Scene) -> float:
+        return scene.curvature if self.curvature is None else self.curvature
 
 
 def _all_rows(scene: Scene) -> int:

@@ -1,7 +1,7 @@
 """How a direction moves the head.
 
-:class:`SGD` moves it; :class:`BallProjection` and :class:`PolynomialAverage` wrap another
-update, so any combination is a nesting.
+:class:`SGD` moves it; :class:`BallProjection`, :class:`PolynomialAverage` and
+:class:`UniformAverage` wrap another update, so any combination is a nesting.
 """
 
 from typing import Any
@@ -82,6 +82,29 @@ class PolynomialAverage:
         average = average + 2 * ctx.t / (ctx.n_steps * (ctx.n_steps + 1)) * ctx.W
         W, inner = self.inner.step(ctx, direction, inner)
         return W, (inner, average)
+
+    def result(self, W: FloatArray, state: Any) -> FloatArray:
+        average: FloatArray = state[1]
+        return average
+
+
+class UniformAverage:
+    """Return the mean of the heads after steps 1 to T; the start is not part of it.
+
+    Source: PDA-DPMD, Algorithm 1, last line.
+    """
+
+    def __init__(self, inner: Update) -> None:
+        self.inner = inner
+
+    def init(self, W: FloatArray) -> tuple[FloatArray, Any]:
+        W, inner = self.inner.init(W)
+        return W, (inner, np.zeros_like(W))
+
+    def step(self, ctx: StepContext, direction: FloatArray, state: Any) -> tuple[FloatArray, Any]:
+        inner, average = state
+        W, inner = self.inner.step(ctx, direction, inner)
+        return W, (inner, average + W / ctx.n_steps)
 
     def result(self, W: FloatArray, state: Any) -> FloatArray:
         average: FloatArray = state[1]

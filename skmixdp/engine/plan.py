@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -103,6 +103,9 @@ def make_plan(budget: Budget, recipe: Recipe, scene: Scene, dtype: np.dtype[Any]
         )
     assert n_steps is not None and sigma is not None
     facts = ReleaseFacts(sigma, n_steps, sensitivity)
+    public_weight = recipe.weighting.bind(scene, facts)
+    private = [1 - public_weight(t, scene.view) for t in range(1, n_steps + 1)]
+    facts = replace(facts, private_weight=float(np.sqrt(np.mean(np.square(private)))))
     event = recipe.event(sigma, n_steps, rate, budget.noise)
     return Plan(
         noise_multiplier=sigma,
@@ -110,5 +113,5 @@ def make_plan(budget: Budget, recipe: Recipe, scene: Scene, dtype: np.dtype[Any]
         event=event,
         epsilon=epsilon_of_event(event, budget.delta, budget.neighboring),
         step_size=recipe.steps.bind(scene, facts),
-        public_weight=recipe.weighting.bind(scene, facts),
+        public_weight=public_weight,
     )

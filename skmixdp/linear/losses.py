@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, log_expit, logsumexp
+from scipy.special import expit, log_expit, logsumexp, softmax
 
 FloatArray = NDArray[np.floating[Any]]
 Labels = NDArray[Any]
@@ -30,18 +30,27 @@ class Loss(Protocol):
     sum_to_zero : bool
         Whether residuals sum to zero over the outputs, so that the noise's component
         outside that subspace carries nothing and may be removed after the release.
+    quadratic : bool
+        Whether the Hessian is the identity, whatever the outputs.
     """
 
     n_outputs: int
     curvature: float
     lipschitz: float
     sum_to_zero: bool
+    quadratic: bool
 
     def residuals(self, Z: FloatArray, y: Labels) -> FloatArray:
         """Derivative of each row's loss in its outputs, shape (n, k). May overwrite ``Z``."""
 
     def values(self, Z: FloatArray, y: Labels) -> FloatArray:
         """Loss of each row, shape (n,)."""
+
+    def hessian_product(self, Z: FloatArray, V: FloatArray) -> FloatArray:
+        """Each row's Hessian in its outputs, applied to that row of ``V``, shape (n, k)."""
+
+    def hessian_diagonal(self, Z: FloatArray) -> FloatArray:
+        """Diagonal of each row's Hessian in its outputs, shape (n, k)."""
 
 
 class SoftmaxLoss:
@@ -51,6 +60,7 @@ class SoftmaxLoss:
     curvature = 0.5
     lipschitz = float(np.sqrt(2.0))
     sum_to_zero = True
+    quadratic = False
 
     def __init__(self, n_outputs: int) -> None:
         self.n_outputs = n_outputs
@@ -65,6 +75,15 @@ class SoftmaxLoss:
     def values(self, Z: FloatArray, y: Labels) -> FloatArray:
         return np.asarray(logsumexp(Z, axis=1) - Z[np.arange(len(Z)), y])
 
+    def hessian_product(self, Z: FloatArray, V: FloatArray) -> FloatArray:
+        P = softmax(Z, axis=1)
+        product = P * V
+        return np.asarray(product - P * product.sum(axis=1, keepdims=True))
+
+    def hessian_diagonal(self, Z: FloatArray) -> FloatArray:
+        P = softmax(Z, axis=1)
+        return np.asarray(P * (1 - P))
+
 
 class LogisticLoss:
     """Cross-entropy of two classes with one output: the logit of class 1."""
@@ -73,6 +92,7 @@ class LogisticLoss:
     curvature = 0.25
     lipschitz = 1.0
     sum_to_zero = False
+    quadratic = False
 
     def residuals(self, Z: FloatArray, y: Labels) -> FloatArray:
         expit(Z, out=Z)
@@ -82,6 +102,12 @@ class LogisticLoss:
     def values(self, Z: FloatArray, y: Labels) -> FloatArray:
         return np.asarray(-log_expit(np.where(y == 1, Z[:, 0], -Z[:, 0])))
 
+    def hessian_product(self, Z: FloatArray, V: FloatArray) -> FloatArray:
+        return self.hessian_diagonal(Z) * V
+
+    def hessian_diagonal(self, Z: FloatArray) -> FloatArray:
+        return np.asarray(expit(Z) * expit(-Z))
+
 
 class SquaredLoss:
     """Half the squared error of ``n_outputs`` targets; here ``y`` holds (n, k) targets."""
@@ -89,6 +115,7 @@ class SquaredLoss:
     curvature = 1.0
     lipschitz = float("inf")
     sum_to_zero = False
+    quadratic = True
 
     def __init__(self, n_outputs: int) -> None:
         self.n_outputs = n_outputs
@@ -99,6 +126,12 @@ class SquaredLoss:
 
     def values(self, Z: FloatArray, y: Labels) -> FloatArray:
         return np.asarray(0.5 * np.sum((Z - y) ** 2, axis=1))
+
+    def hessian_product(self, Z: FloatArray, V: FloatArray) -> FloatArray:
+        return V
+
+    def hessian_diagonal(self, Z: FloatArray) -> FloatArray:
+        return np.ones_like(Z)
 
 
 def classification_loss(n_classes: int) -> SoftmaxLoss | LogisticLoss:
