@@ -1,9 +1,14 @@
 """Every piece and algorithm, by name: a new one is tested everywhere by one line here."""
 
-from skmixdp.algorithms import AdaMix, NoisyGD
+from skmixdp.algorithms import PDADPMD, AdaMix, Coupling, NoisyGD
 from skmixdp.components import (
     SGD,
+    AutomaticClip,
     BallProjection,
+    ConstantWeight,
+    ConvexWeight,
+    CosineWeight,
+    CouplingWeight,
     FullSpace,
     L2Clip,
     LipschitzClip,
@@ -11,12 +16,15 @@ from skmixdp.components import (
     PublicQuantileClip,
     PublicSubspace,
     SampleWeight,
+    UniformAverage,
 )
 
 CLIPPERS = {
     "l2": L2Clip(0.5),
     "public-quantile": PublicQuantileClip(0.9, floor=0.05),
     "lipschitz": LipschitzClip(1.5),
+    "automatic": AutomaticClip(1.0),
+    "automatic, small gamma": AutomaticClip(1e-3),
 }
 
 SUBSPACES = {
@@ -26,7 +34,14 @@ SUBSPACES = {
     "public, exact sums": PublicSubspace(2, exact_sums=True),
 }
 
-WEIGHTINGS = {"sample": SampleWeight()}
+WEIGHTINGS = {
+    "sample": SampleWeight(),
+    "constant": ConstantWeight(0.3),
+    "cosine": CosineWeight(),
+    "cosine, ended": CosineWeight(5),
+    "coupling": CouplingWeight(),
+    "convex": ConvexWeight(),
+}
 
 UPDATES = {
     "descent": SGD(),
@@ -34,6 +49,7 @@ UPDATES = {
     "ball": BallProjection(SGD(0.5), 0.7),
     "average": PolynomialAverage(SGD()),
     "ball and average": PolynomialAverage(BallProjection(SGD(), 0.7)),
+    "uniform": UniformAverage(SGD()),
 }
 
 ALGORITHMS = {
@@ -44,4 +60,11 @@ ALGORITHMS = {
     "adamix, projected": AdaMix(n_components=3, clip_floor=0.01, center="public"),
     "adamix, most dimensions": AdaMix(n_components=7),
     "adamix, theoretical": AdaMix(variant="theoretical", radius=5.0),
+    "adamix, coupling weight": AdaMix(public_weight="coupling"),
+    "noisy-gd, private alone": NoisyGD(public_weight=0.0),
+    "coupling": Coupling(),
+    "coupling, convex weight": Coupling(0.1, public_weight="convex"),
+    "pda-dpmd": PDADPMD(),
+    "pda-dpmd, cosine": PDADPMD("cosine"),
+    "pda-dpmd, second clip": PDADPMD("cosine", second_clip=0.5, cosine_steps=100),
 }

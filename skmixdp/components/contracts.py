@@ -188,7 +188,8 @@ class StepContext:
     def direction(self, private_mean: FloatArray) -> FloatArray:
         """Mix a private mean gradient with the public one, and add the regulariser's."""
         a = self.public_weight
-        return a * self.view.gradient + (1 - a) * private_mean + self.l2 * (self.W - self.anchor)
+        private = (1 - a) * private_mean + self.l2 * (self.W - self.anchor)
+        return a * self.view.gradient + private if a else private
 
 
 Rounds = Generator[Question, tuple[FloatArray, ...], FloatArray]

@@ -1,0 +1,1 @@
+"""Measurements and reproductions; run with ``python -m``."""
