@@ -34,11 +34,6 @@ from .rows import InMemoryRows
 
 Array = NDArray[Any]
 
-#: Strength of the public warm start for rows of unit length, on the scale of the SUM of the
-#: public losses. From few rows per class to many, on images, text and tables, 0.1 to 0.3 is
-#: neither so weak that a few-shot fit is a bad start nor so strong that it is no start.
-_PUBLIC_L2 = 0.2
-
 #: Constant of the intercept column where no public rows tell (they give 0.3 to 0.5 on images,
 #: text and tables): uncentred rows of unit length have a common direction that serves as one.
 _INTERCEPT = 0.3
@@ -184,7 +179,8 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         n_rows, n_features = X.shape
         X_pub, y_pub = public if public is not None else (X[:0], y[:0])
         self._row_map = self._make_row_map(X_pub)
-        data = PublicData(self._row_map(X_pub, np.float64), y_pub, loss)
+        l2 = None if self.public_l2 == "auto" else self.public_l2 * len(X_pub)
+        data = PublicData(self._row_map(X_pub, np.float64), y_pub, loss, l2)
         sampling = self._sampling(n_rows)
         scene = Scene(
             view=data.view(self._start(data)),
@@ -246,9 +242,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
             return self._start_from_array(shape)
         if self.init == "zeros" or data.n_rows == 0:
             return np.zeros(shape)
-        if self.public_l2 == "auto":
-            return data.fit(_PUBLIC_L2 * max(float(np.mean(data.norms**2)), 1e-12))
-        return data.fit(self.public_l2 * data.n_rows)
+        return data.solution
 
     def _start_from_array(self, shape: tuple[int, int]) -> Array:
         """A start from coefficients, with or without the intercepts in a last column."""

@@ -26,8 +26,9 @@ class MixedDPLogisticRegression(ClassifierMixin, LinearHead):  # type: ignore[mi
 
     Parameters
     ----------
-    algorithm : {"adamix", "noisy-gd", "modelmix"} or object, default="adamix"
-        A name with its defaults, or an object from :mod:`skmixdp.algorithms`.
+    algorithm : str or object, default="adamix"
+        One of "adamix", "noisy-gd", "coupling", "pda-dpmd", "dope-sgd", "gep" and "modelmix", which
+        stand for their defaults, or an object from :mod:`skmixdp.algorithms`.
     epsilon : float or None, default=1.0
         Privacy budget of one fit. None spends what ``noise_multiplier`` and ``n_steps`` cost.
     delta : float, default=1e-5
@@ -43,8 +44,8 @@ class MixedDPLogisticRegression(ClassifierMixin, LinearHead):  # type: ignore[mi
         Strength of ``l2 / 2 |W - center|^2`` in the mean objective; ``"auto"`` is 0 except
         for the algorithms' theoretical variants.
     public_l2 : float or "auto", default="auto"
-        Strength of the public warm start's L2 penalty, in the mean public objective;
-        ``"auto"`` is 0.2 / n_pub for rows of unit length.
+        Strength of the public warm start's L2 penalty, in the mean public objective (which is
+        also the mirror map of PDA-DPMD); ``"auto"`` is 0.2 / n_pub for rows of unit length.
     classes : array-like or None, default=None
         All class labels. None takes those of ``y_pub``; without public rows they are read
         from ``y``, which the guarantee does not cover, with a PrivacyLeakWarning.

@@ -12,10 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from .linear import Loss, orthonormal_columns, row_norms, weighted_sum
+from .linear import Loss, PenalizedLoss, orthonormal_columns, row_norms, weighted_sum
 
 FloatArray = NDArray[np.floating[Any]]
 Labels = NDArray[Any]
+
+#: Default strength of the public objective for rows of unit length, on the scale of the SUM of
+#: the public losses. From few rows per class to many, on images, text and tables, 0.1 to 0.3 is
+#: neither so weak that a few-shot fit is a bad start nor so strong that it is no start.
+_L2 = 0.2
 
 #: Singular values below this fraction of the largest count as zero.
 _RANK_TOLERANCE = 1e-8
@@ -28,16 +33,22 @@ class PublicData:
     ----------
     X : array of shape (n_pub, d_in)
         Rows after the :class:`~skmixdp.linear.RowMap`; ``n_pub`` may be 0.
-    y : array of shape (n_pub,)
-        Class indices.
+    y : array of shape (n_pub,), or (n_pub, k) for squared loss
+        Class indices or targets.
     loss : Loss
         The loss of the head.
+    l2 : float or None
+        Strength of the public objective ``sum_j loss_j(W) + l2 / 2 |W|^2``, on the scale of the
+        SUM of the losses; None is 0.2 for rows of unit length.
     """
 
-    def __init__(self, X: FloatArray, y: Labels, loss: Loss) -> None:
+    def __init__(self, X: FloatArray, y: Labels, loss: Loss, l2: float | None = None) -> None:
         self.X = np.asarray(X, dtype=np.float64)
         self.y = y
         self.loss = loss
+        if l2 is None:
+            l2 = _L2 * max(float(np.mean(self.norms**2)), 1e-12) if len(self.X) else _L2
+        self.l2 = l2
 
     @property
     def n_rows(self) -> int:
@@ -58,6 +69,45 @@ class PublicData:
     def view(self, W: FloatArray) -> "PublicView":
         """The rows as they look at the head ``W``."""
         return PublicView(self, W)
+
+    @cached_property
+    def solution(self) -> FloatArray:
+        """Minimiser (k, d_in) of the public objective: the warm start."""
+        if self.loss.quadratic:
+            nowhere = np.zeros((self.loss.n_outputs, self.X.shape[1]))
+            return self.mean_objective.with_gradient(nowhere, nowhere)
+        return self.fit(self.l2)
+
+    @cached_property
+    def mean_objective(self) -> PenalizedLoss:
+        """The public objective divided by the number of rows: the mirror map of PDA-DPMD."""
+        return PenalizedLoss(self.X, self.y, self.loss, self.l2 / max(self.n_rows, 1))
+
+    @cached_property
+    def halves(self) -> tuple["PublicData", "PublicData"]:
+        """Every other row, and the rest; class by class where rows have classes."""
+        order = np.argsort(self.y, kind="stable") if self.y.ndim == 1 else np.arange(self.n_rows)
+        first, second = (
+            PublicData(self.X[i], self.y[i], self.loss, self.l2) for i in (order[::2], order[1::2])
+        )
+        return first, second
+
+    @cached_property
+    def held_out_losses(self) -> FloatArray:
+        """Loss of each row of either half under the other half's solution; needs two rows."""
+        first, second = self.halves
+        pairs = ((first, second.solution), (second, first.solution))
+        return np.concatenate([rows.loss.values(rows.X @ W.T, rows.y) for rows, W in pairs])
+
+    @cached_property
+    def solution_error(self) -> float:
+        """Estimated distance of ``solution`` to that of endless rows; needs two rows.
+
+        The halves' solutions have twice the variance of ``solution`` each, so their
+        difference has four times its variance.
+        """
+        first, second = self.halves
+        return float(np.linalg.norm(first.solution - second.solution)) / 2
 
     def fit(self, l2: float) -> FloatArray:
         """Minimiser (k, d_in) of ``sum_j loss_j(W) + l2 / 2 |W|^2``.

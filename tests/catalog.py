@@ -1,9 +1,14 @@
 """Every piece and algorithm, by name: a new one is tested everywhere by one line here."""
 
-from skmixdp.algorithms import AdaMix, ModelMix, NoisyGD
+from skmixdp.algorithms import PDADPMD, AdaMix, Coupling, ModelMix, NoisyGD
 from skmixdp.components import (
     SGD,
+    AutomaticClip,
     BallProjection,
+    ConstantWeight,
+    ConvexWeight,
+    CosineWeight,
+    CouplingWeight,
     FullSpace,
     L2Clip,
     L2LinfClip,
@@ -13,6 +18,7 @@ from skmixdp.components import (
     PublicQuantileClip,
     PublicSubspace,
     SampleWeight,
+    UniformAverage,
 )
 
 CLIPPERS = {
@@ -21,6 +27,8 @@ CLIPPERS = {
     "lipschitz": LipschitzClip(1.5),
     "l2 and linf": L2LinfClip(L2Clip(0.5), 4),
     "public-quantile and linf": L2LinfClip(PublicQuantileClip(0.9, floor=0.05), 3),
+    "automatic": AutomaticClip(1.0),
+    "automatic, small gamma": AutomaticClip(1e-3),
 }
 
 SUBSPACES = {
@@ -30,7 +38,14 @@ SUBSPACES = {
     "public, exact sums": PublicSubspace(2, exact_sums=True),
 }
 
-WEIGHTINGS = {"sample": SampleWeight()}
+WEIGHTINGS = {
+    "sample": SampleWeight(),
+    "constant": ConstantWeight(0.3),
+    "cosine": CosineWeight(),
+    "cosine, ended": CosineWeight(5),
+    "coupling": CouplingWeight(),
+    "convex": ConvexWeight(),
+}
 
 UPDATES = {
     "descent": SGD(),
@@ -40,6 +55,7 @@ UPDATES = {
     "ball and average": PolynomialAverage(BallProjection(SGD(), 0.7)),
     "mixing": MixingDescent(lambda n_steps: 4.0),
     "mixing, ball and average": PolynomialAverage(BallProjection(SGD(), 0.7)).for_mixing(lambda n_steps: 4.0),
+    "uniform": UniformAverage(SGD()),
 }
 
 ALGORITHMS = {
@@ -53,4 +69,11 @@ ALGORITHMS = {
     "modelmix": ModelMix(),
     "modelmix, noisy-gd, linf": ModelMix(NoisyGD(momentum=0.0), width=30.0, linf_split=4),
     "modelmix, theoretical": ModelMix(AdaMix(variant="theoretical", radius=5.0), width=30.0),
+    "adamix, coupling weight": AdaMix(public_weight="coupling"),
+    "noisy-gd, private alone": NoisyGD(public_weight=0.0),
+    "coupling": Coupling(),
+    "coupling, convex weight": Coupling(0.1, public_weight="convex"),
+    "pda-dpmd": PDADPMD(),
+    "pda-dpmd, cosine": PDADPMD("cosine"),
+    "pda-dpmd, second clip": PDADPMD("cosine", second_clip=0.5, cosine_steps=100),
 }

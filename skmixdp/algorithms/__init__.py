@@ -2,20 +2,26 @@
 
 from ._base import Algorithm
 from .adamix import AdaMix
+from .coupling import Coupling
 from .modelmix import ModelMix
 from .noisy_gd import NoisyGD
+from .pda_dpmd import PDADPMD
 
 #: Names that estimators accept in place of an object.
 BY_NAME: dict[str, type[Algorithm]] = {
     "noisy-gd": NoisyGD,
     "adamix": AdaMix,
     "modelmix": ModelMix,
+    "coupling": Coupling,
+    "pda-dpmd": PDADPMD,
 }
 
 __all__ = [
     "BY_NAME",
+    "PDADPMD",
     "AdaMix",
     "Algorithm",
+    "Coupling",
     "ModelMix",
     "NoisyGD",
 ]

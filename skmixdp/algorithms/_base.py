@@ -2,16 +2,33 @@
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import NoReturn
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ..components import SGD, BalancedSteps, SampleWeight
-from ..components.contracts import Query, Scene
+from ..components import (
+    SGD,
+    BalancedSteps,
+    ConstantWeight,
+    ConvexWeight,
+    CosineWeight,
+    CouplingWeight,
+    SampleWeight,
+)
+from ..components.contracts import Query, Scene, Steps, Weighting
 from ..engine import Options, Recipe
 from ..linear import Loss
+
+#: Names that ``public_weight`` accepts in place of an object.
+WEIGHTINGS: dict[str, Callable[[], Weighting]] = {
+    "sample": SampleWeight,
+    "coupling": CouplingWeight,
+    "convex": ConvexWeight,
+    "cosine": CosineWeight,
+}
 
 
 class Algorithm(BaseEstimator, ABC):  # type: ignore[misc]
@@ -33,7 +50,16 @@ class Algorithm(BaseEstimator, ABC):  # type: ignore[misc]
         """
 
 
-def descent(scene: Scene, options: Options, query: Query, *, momentum: float, anchored: bool) -> Recipe:
+def descent(
+    scene: Scene,
+    options: Options,
+    query: Query,
+    *,
+    momentum: float,
+    anchored: bool,
+    weighting: Weighting | None = None,
+    steps: Steps | None = None,
+) -> Recipe:
     """Gradient descent with balanced steps: what most algorithms vary in one piece or two.
 
     Parameters
@@ -46,14 +72,18 @@ def descent(scene: Scene, options: Options, query: Query, *, momentum: float, an
         Momentum of the update.
     anchored : bool
         Whether the regulariser is centred at the start rather than at zero.
+    weighting : Weighting or None
+        Rule for the public weight; None is that of the samples.
+    steps : Steps or None
+        How many steps, and how large; None balances them.
     """
     l2 = 0.0 if options.l2 == "auto" else options.l2
     start = scene.view.W
     return Recipe(
         sampling=options.sampling,
         query=query,
-        weighting=SampleWeight(),
-        steps=BalancedSteps(options.learning_rate, momentum, l2),
+        weighting=weighting or SampleWeight(),
+        steps=steps or BalancedSteps(options.learning_rate, momentum, l2),
         update=SGD(momentum),
         l2=l2,
         anchor=start if anchored else np.zeros_like(start),
@@ -97,6 +127,22 @@ def check_whole(owner: object, name: str, low: int) -> int:
             f"{name}={value!r} of {type(owner).__name__} must be a whole number of at least {low}."
         )
     return int(value)
+
+
+def check_weighting(owner: object, name: str = "public_weight") -> Weighting:
+    """A rule for the public weight: a name, a number in [0, 1] or an object with ``bind``."""
+    value = getattr(owner, name)
+    if isinstance(value, str) and value in WEIGHTINGS:
+        return WEIGHTINGS[value]()
+    if isinstance(value, Real) and not isinstance(value, bool) and 0 <= float(value) <= 1:
+        return ConstantWeight(float(value))
+    if callable(getattr(value, "bind", None)) and not isinstance(value, type):
+        rule: Weighting = value
+        return rule
+    raise ValueError(
+        f"{name}={value!r} of {type(owner).__name__} must be a number in [0, 1], one of "
+        f"{', '.join(map(repr, WEIGHTINGS))}, or a rule from skmixdp.components."
+    )
 
 
 def check_choice(owner: object, name: str, choices: tuple[str, ...]) -> str:

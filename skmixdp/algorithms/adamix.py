@@ -1,9 +1,11 @@
 """AdaMix."""
 
+from typing import Any
+
 from ..components import FullSpace, GradientQuery, PublicQuantileClip, PublicSubspace
 from ..components.contracts import Scene, Subspace
 from ..engine import Options, Recipe
-from ._base import Algorithm, check_choice, check_real, check_whole, descent
+from ._base import Algorithm, check_choice, check_real, check_weighting, check_whole, descent
 from .noisy_gd import NoisyGD
 
 
@@ -25,6 +27,10 @@ class AdaMix(Algorithm):
     center : {"zero", "public"}, default="zero"
         Centre of the L2 regulariser: the origin (the paper's experiments) or the start of
         the fit, which is the public solution (its Theorem 3).
+    public_weight : {"sample", "coupling", "convex", "cosine"}, float or object, default="sample"
+        Weight of the public mean gradient, the private one having the rest: a rule, a number in
+        [0, 1], or a rule object from :mod:`skmixdp.components`. ``"sample"`` counts every row
+        alike.
     variant : {"practical", "theoretical"}, default="practical"
         ``"theoretical"`` is the paper's Algorithm 3, for which its Theorem 3 holds: no
         adaptive clip and no projection, step ``2 / (l2 (t + 1))``, the regulariser centred at
@@ -56,6 +62,7 @@ class AdaMix(Algorithm):
         n_components: int | None = None,
         momentum: float = 0.9,
         center: str = "zero",
+        public_weight: Any = "sample",
         variant: str = "practical",
         radius: float | None = None,
     ) -> None:
@@ -64,6 +71,7 @@ class AdaMix(Algorithm):
         self.n_components = n_components
         self.momentum = momentum
         self.center = center
+        self.public_weight = public_weight
         self.variant = variant
         self.radius = radius
 
@@ -79,7 +87,14 @@ class AdaMix(Algorithm):
         if self.n_components is not None:
             subspace = PublicSubspace(check_whole(self, "n_components", 1), options.exact_sums)
         query = GradientQuery(clipper, subspace, sum_to_zero=True)
-        return descent(scene, options, query, momentum=momentum, anchored=anchored)
+        return descent(
+            scene,
+            options,
+            query,
+            momentum=momentum,
+            anchored=anchored,
+            weighting=check_weighting(self),
+        )
 
     def _theoretical(self) -> NoisyGD:
         if self.radius is None:

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 from ..components import (
     BallProjection,
@@ -15,7 +16,7 @@ from ..components import (
 )
 from ..components.contracts import Scene
 from ..engine import Options, Recipe
-from ._base import Algorithm, check_choice, check_real, descent, refuse_loss
+from ._base import Algorithm, check_choice, check_real, check_weighting, descent, refuse_loss
 
 
 class NoisyGD(Algorithm):
@@ -39,6 +40,10 @@ class NoisyGD(Algorithm):
         ``"balanced"`` is a constant learning rate from public quantities, or the estimator's
         ``learning_rate``. ``"decaying"`` is ``2 / (l2 (t + 1))``; its first step is
         ``1 / l2``, so it needs ``radius``, and it ignores ``momentum``.
+    public_weight : {"sample", "coupling", "convex", "cosine"}, float or object, default="sample"
+        Weight of the public mean gradient, the private one having the rest: a rule, a number in
+        [0, 1], or a rule object from :mod:`skmixdp.components`. ``"sample"`` counts every row
+        alike.
     average : bool, default=False
         Return ``sum_t 2 t / (T (T + 1)) W_t`` instead of the last head.
 
@@ -64,6 +69,7 @@ class NoisyGD(Algorithm):
         radius: float | None = None,
         center: str = "zero",
         schedule: str = "balanced",
+        public_weight: Any = "sample",
         average: bool = False,
     ) -> None:
         self.clip = clip
@@ -71,6 +77,7 @@ class NoisyGD(Algorithm):
         self.radius = radius
         self.center = center
         self.schedule = schedule
+        self.public_weight = public_weight
         self.average = average
 
     def recipe(self, scene: Scene, options: Options) -> Recipe:
@@ -78,7 +85,14 @@ class NoisyGD(Algorithm):
         anchored = check_choice(self, "center", ("zero", "public")) == "public"
         momentum = 0.0 if decaying else check_real(self, "momentum", 0, 1, closed=True)
         query = GradientQuery(self._clipper(scene), FullSpace(), sum_to_zero=True)
-        recipe = descent(scene, options, query, momentum=momentum, anchored=anchored)
+        recipe = descent(
+            scene,
+            options,
+            query,
+            momentum=momentum,
+            anchored=anchored,
+            weighting=check_weighting(self),
+        )
         if decaying:
             recipe = self._with_decaying_steps(recipe, scene, options)
         if self.radius is not None:

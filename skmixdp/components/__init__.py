@@ -1,18 +1,31 @@
 """Swappable pieces of an algorithm, one family a file; ``contracts`` is what they agree on."""
 
-from .clipping import L2Clip, L2LinfClip, LipschitzClip, PublicQuantileClip
+from .clipping import AutomaticClip, L2Clip, L2LinfClip, LipschitzClip, PublicQuantileClip
+from .mirror import MirrorDescent
 from .mixing import mixable
 from .queries import GradientQuery
 from .sampling import FullBatch, PoissonBatch
 from .steps import BalancedSteps, DecayingSteps
 from .subspaces import FullSpace, PublicSubspace
-from .updates import SGD, BallProjection, MixingDescent, PolynomialAverage, project_on_ball
-from .weighting import SampleWeight
+from .updates import (
+    SGD,
+    BallProjection,
+    MixingDescent,
+    PolynomialAverage,
+    UniformAverage,
+    project_on_ball,
+)
+from .weighting import ConstantWeight, ConvexWeight, CosineWeight, CouplingWeight, SampleWeight
 
 __all__ = [
     "SGD",
+    "AutomaticClip",
     "BalancedSteps",
     "BallProjection",
+    "ConstantWeight",
+    "ConvexWeight",
+    "CosineWeight",
+    "CouplingWeight",
     "DecayingSteps",
     "FullBatch",
     "FullSpace",
@@ -20,12 +33,14 @@ __all__ = [
     "L2Clip",
     "L2LinfClip",
     "LipschitzClip",
+    "MirrorDescent",
     "MixingDescent",
     "PoissonBatch",
     "PolynomialAverage",
     "PublicQuantileClip",
     "PublicSubspace",
     "SampleWeight",
+    "UniformAverage",
     "mixable",
     "project_on_ball",
 ]

@@ -46,6 +46,31 @@ class L2Clip:
 
 
 @dataclass(frozen=True)
+class AutomaticClip:
+    """Divide each gradient by its norm plus ``gamma``: no threshold to choose. Also its own clipper.
+
+    Short gradients keep their order of size, long ones tend to length 1. A row whose norm is
+    not finite gets factor 0.
+
+    *Guarantee*: a weighted gradient has norm below ``|g| / (|g| + gamma) < 1``, times the
+    rounding allowed for in :class:`L2Clip`; ``gamma`` must be positive.
+
+    Source: Coupling, section 2.2; Bu et al. 2023, "Automatic clipping".
+    """
+
+    gamma: float
+
+    def at(self, view: PublicView) -> "AutomaticClip":
+        return self
+
+    def weights(self, norms: FloatArray, largest: Callable[[], FloatArray]) -> FloatArray:
+        return np.where(np.isfinite(norms), 1 / (norms + self.gamma), 0.0)
+
+    def sensitivity(self, dtype: np.dtype[Any]) -> float:
+        return 1 + 4 * float(np.finfo(dtype).eps) + 2**-33
+
+
+@dataclass(frozen=True)
 class PublicQuantileClip:
     """L2 clipping at a quantile of the public rows' gradient norms at the current head.
 

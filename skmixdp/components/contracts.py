@@ -124,11 +124,15 @@ class ReleaseFacts:
         Number of steps.
     sensitivity : float
         Sensitivity of the gradient's sum at the start.
+    private_weight : float
+        Root mean square over the steps of the private gradient's weight ``1 - a``: how much of
+        the noise reaches the head. Known once the public weight is bound, 1 before.
     """
 
     noise_multiplier: float
     n_steps: int
     sensitivity: float
+    private_weight: float = 1.0
 
 
 @dataclass
@@ -184,7 +188,8 @@ class StepContext:
     def direction(self, private_mean: FloatArray) -> FloatArray:
         """Mix a private mean gradient with the public one, and add the regulariser's."""
         a = self.public_weight
-        return a * self.view.gradient + (1 - a) * private_mean + self.l2 * (self.W - self.anchor)
+        private = (1 - a) * private_mean + self.l2 * (self.W - self.anchor)
+        return a * self.view.gradient + private if a else private
 
 
 Rounds = Generator[Question, tuple[FloatArray, ...], FloatArray]

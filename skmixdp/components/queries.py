@@ -26,15 +26,23 @@ class GradientQuery:
     sum_to_zero : bool
         Remove the released sum's component outside the subspace in which softmax gradients
         lie; it holds nothing but noise (1/k of its energy).
+    second_clip : float or None
+        Bound on the norm of the private mean after the release (PDA-DPMD, Appendix F.2), whose
+        noise alone may be longer than any mean of clipped gradients; None does not bound it.
+
+    Where the private mean has no weight, nothing is asked and nothing is released.
 
     *Guarantee*: one row moves the released array by at most the clip's sensitivity times
     the subspace's gain.
     """
 
-    def __init__(self, clipper: Clipper, subspace: Subspace, sum_to_zero: bool) -> None:
+    def __init__(
+        self, clipper: Clipper, subspace: Subspace, sum_to_zero: bool, second_clip: float | None = None
+    ) -> None:
         self.clipper = clipper
         self.subspace = subspace
         self.sum_to_zero = sum_to_zero
+        self.second_clip = second_clip
 
     def sensitivity(self, view: PublicView, dtype: np.dtype[Any]) -> float:
         return self.clipper.at(view).sensitivity(dtype)
@@ -46,9 +54,16 @@ class GradientQuery:
                 "ModelMix cannot wrap a release in a public subspace, whose noise leaves some coordinates "
                 "without any; pass n_components=None to its base."
             )
+        if self.second_clip is not None:
+            raise ValueError(
+                f"ModelMix cannot wrap second_clip={self.second_clip:g}, which changes the noisy sum; pass "
+                "second_clip=None to its base."
+            )
         return GradientQuery(bound_entries(self.clipper), self.subspace, sum_to_zero=False)
 
     def step(self, ctx: StepContext) -> Rounds:
+        if ctx.public_weight == 1:
+            return ctx.direction(np.zeros_like(ctx.W))
         clip = self.clipper.at(ctx.view)
         space = self.subspace.at(ctx.view)
         (released,) = yield Question(
@@ -60,7 +75,10 @@ class GradientQuery:
         total = space.decode(released)
         if self.sum_to_zero and ctx.loss.sum_to_zero:
             total = remove_mean_output(total)
-        return ctx.direction(total / ctx.batch_size)
+        mean = total / ctx.batch_size
+        if self.second_clip is not None:
+            mean *= self.second_clip / max(float(np.linalg.norm(mean)), self.second_clip)
+        return ctx.direction(mean)
 
 
 def clipped_residuals(Z: FloatArray, block: Block, loss: Loss, clip: Clip) -> Contribution:

@@ -11,9 +11,10 @@ class BalancedSteps:
 
     A step moves every output of a unit row by noise of standard deviation
     ``eta sigma S / b`` (``S`` the sensitivity of the sum, ``b`` the expected private batch,
-    here over its weight ``1 - a``), T steps by ``sqrt(T)`` times that. The learning rate makes
-    the total ``c``, the loss's ``noise_per_output``: ``eta = c b / (sigma S sqrt(T))``,
-    whatever n, d_in, k and epsilon. At full batch ``sigma = sqrt(T) / mu``, so the total step is
+    here over its weight ``1 - a``, root mean square), T steps by ``sqrt(T)`` times that. The
+    learning rate makes the total ``c``, the loss's ``noise_per_output``:
+    ``eta = c b / (sigma S sqrt(T))``, whatever n, d_in, k and epsilon. At full batch
+    ``sigma = sqrt(T) / mu``, so the total step is
     ``r = eta T = c mu n / S`` (sampled batches come close to it unless sigma is small), and T
     is as large as ``r`` needs for each step to be gentle: ``eta * curvature`` is at most 1.5, or half of
     the stability limit where that is less.
@@ -26,6 +27,12 @@ class BalancedSteps:
         The update's momentum; it widens the range of stable step sizes.
     l2 : float
         Strength of the regulariser, which adds to the curvature.
+    noise_factor : float
+        Multiplies the loss's ``noise_per_output``, for clips whose rows fall short of their
+        sensitivity.
+    curvature : float or None
+        Largest factor by which a step of rate 1 can change the direction; None is the scene's,
+        which is that of gradient descent.
     minimum, maximum : int
         Range of T.
     reach : float
@@ -45,6 +52,8 @@ class BalancedSteps:
         momentum: float,
         l2: float,
         *,
+        noise_factor: float = 1.0,
+        curvature: float | None = None,
         minimum: int = 15,
         maximum: int = 150,
         reach: float = 1.0,
@@ -52,6 +61,8 @@ class BalancedSteps:
         self.learning_rate = learning_rate
         self.momentum = momentum
         self.l2 = l2
+        self.noise_factor = noise_factor
+        self.curvature = curvature
         self.minimum = minimum
         self.maximum = maximum
         self.reach = reach
@@ -66,31 +77,40 @@ class BalancedSteps:
             self.learning_rate,
             -0.5,
             self.l2,
+            noise_factor=self.noise_factor,
+            curvature=self.curvature,
             minimum=self.minimum,
             maximum=3 * self.maximum,  # as far as descent goes, in steps a third as long
             reach=2 / 3,
         )
 
     def count(self, scene: Scene, sensitivity: float) -> int:
-        total_step = scene.loss.noise_per_output * scene.mu * _all_rows(scene) / sensitivity
+        total_step = self._noise(scene) * scene.mu * _all_rows(scene) / sensitivity
         # Half of the stability limit where that is less: plain descent, and mixed heads.
         gentle = min(1.5, (1 + self.momentum) / (1 - self.momentum))
-        wanted = total_step * scene.curvature / gentle
+        wanted = total_step * self._curvature(scene) / gentle
         return math.ceil(min(max(wanted, self.minimum), self.maximum))
 
     def bind(self, scene: Scene, facts: ReleaseFacts) -> Callable[[int], float]:
         if isinstance(self.learning_rate, str):
             spread = facts.noise_multiplier * facts.sensitivity * math.sqrt(facts.n_steps)
-            # b / (1 - a) for the sample weight: public rows dilute the noise.
-            diluted = scene.batch_size * _all_rows(scene) / scene.n_private
-            balanced = scene.loss.noise_per_output * diluted / spread
-            curvature = scene.curvature + self.l2
+            # The public gradient's weight dilutes the noise; where it is all, there is none.
+            noise = spread * facts.private_weight / scene.batch_size
+            balanced = self._noise(scene) / noise if noise else math.inf
+            curvature = self._curvature(scene) + self.l2
             # Public rows of zeros, without an intercept, have none and bound nothing.
             limit = (1 + self.momentum) / ((1 - self.momentum) * curvature) if curvature else math.inf
             rate = min(balanced, limit) / self.reach
+            rate = rate if rate < math.inf else 1.0  # nothing pulls at the head: any rate will do
         else:
             rate = float(self.learning_rate)
         return lambda t: rate
+
+    def _noise(self, scene: Scene) -> float:
+        return self.noise_factor * scene.loss.noise_per_output
+
+    def _curvature(self, scene: Scene) -> float:
+        return scene.curvature if self.curvature is None else self.curvature
 
 
 def _all_rows(scene: Scene) -> int:

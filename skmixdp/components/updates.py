@@ -1,8 +1,8 @@
 """How a direction moves the head.
 
-:class:`SGD` moves it; :class:`BallProjection` and :class:`PolynomialAverage` wrap another
-update, so any combination is a nesting. :class:`MixingDescent` takes the place of plain descent
-inside them.
+:class:`SGD` moves it; :class:`BallProjection`, :class:`PolynomialAverage` and
+:class:`UniformAverage` wrap another update, so any combination is a nesting.
+:class:`MixingDescent` takes the place of plain descent inside them.
 """
 
 from typing import Any
@@ -157,6 +157,29 @@ class PolynomialAverage:
     def for_mixing(self, width: Width) -> "PolynomialAverage":
         """See :class:`~skmixdp.components.mixing.MixableUpdate`."""
         return PolynomialAverage(mixable(self.inner).for_mixing(width))
+
+
+class UniformAverage:
+    """Return the mean of the heads after steps 1 to T; the start is not part of it.
+
+    Source: PDA-DPMD, Algorithm 1, last line.
+    """
+
+    def __init__(self, inner: Update) -> None:
+        self.inner = inner
+
+    def init(self, W: FloatArray) -> tuple[FloatArray, Any]:
+        W, inner = self.inner.init(W)
+        return W, (inner, np.zeros_like(W))
+
+    def step(self, ctx: StepContext, direction: FloatArray, state: Any) -> tuple[FloatArray, Any]:
+        inner, average = state
+        W, inner = self.inner.step(ctx, direction, inner)
+        return W, (inner, average + W / ctx.n_steps)
+
+    def result(self, W: FloatArray, state: Any) -> FloatArray:
+        average: FloatArray = state[1]
+        return average
 
 
 def project_on_ball(W: FloatArray, radius: float) -> FloatArray:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -110,6 +110,9 @@ def make_plan(budget: Budget, recipe: Recipe, scene: Scene, dtype: np.dtype[Any]
         )
     assert n_steps is not None and sigma is not None
     facts = ReleaseFacts(sigma, n_steps, sensitivity)
+    public_weight = recipe.weighting.bind(scene, facts)
+    private = [1 - public_weight(t, scene.view) for t in range(1, n_steps + 1)]
+    facts = replace(facts, private_weight=float(np.sqrt(np.mean(np.square(private)))))
     event = recipe.event(sigma, n_steps, rate, budget.noise)
     amplified = amplified_epsilon(event, budget.delta, budget.neighboring)
     unamplified = epsilon_of_event(event.unamplified, budget.delta, budget.neighboring)
@@ -119,6 +122,6 @@ def make_plan(budget: Budget, recipe: Recipe, scene: Scene, dtype: np.dtype[Any]
         event=event,
         epsilon=min(amplified, unamplified),
         step_size=recipe.steps.bind(scene, facts),
-        public_weight=recipe.weighting.bind(scene, facts),
+        public_weight=public_weight,
         epsilon_unamplified=None if event.unamplified is event else unamplified,
     )

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, log_expit, logsumexp
+from scipy.special import expit, log_expit, logsumexp, softmax
 
 FloatArray = NDArray[np.floating[Any]]
 Labels = NDArray[Any]
@@ -35,6 +35,8 @@ class Loss(Protocol):
     noise_per_output : float
         Standard deviation of noise in an output that costs about as much accuracy as it buys:
         what balanced steps aim at.
+    quadratic : bool
+        Whether the Hessian is the identity, whatever the outputs.
     """
 
     name: str
@@ -43,12 +45,19 @@ class Loss(Protocol):
     lipschitz: float
     sum_to_zero: bool
     noise_per_output: float
+    quadratic: bool
 
     def residuals(self, Z: FloatArray, y: Labels) -> FloatArray:
         """Derivative of each row's loss in its outputs, shape (n, k). May overwrite ``Z``."""
 
     def values(self, Z: FloatArray, y: Labels) -> FloatArray:
         """Loss of each row, shape (n,)."""
+
+    def hessian_product(self, Z: FloatArray, V: FloatArray) -> FloatArray:
+        """Each row's Hessian in its outputs, applied to that row of ``V``, shape (n, k)."""
+
+    def hessian_diagonal(self, Z: FloatArray) -> FloatArray:
+        """Diagonal of each row's Hessian in its outputs, shape (n, k)."""
 
 
 class SoftmaxLoss:
@@ -60,6 +69,7 @@ class SoftmaxLoss:
     lipschitz = float(np.sqrt(2.0))
     sum_to_zero = True
     noise_per_output = 0.75
+    quadratic = False
 
     def __init__(self, n_outputs: int) -> None:
         self.n_outputs = n_outputs
@@ -74,6 +84,15 @@ class SoftmaxLoss:
     def values(self, Z: FloatArray, y: Labels) -> FloatArray:
         return np.asarray(logsumexp(Z, axis=1) - Z[np.arange(len(Z)), y])
 
+    def hessian_product(self, Z: FloatArray, V: FloatArray) -> FloatArray:
+        P = softmax(Z, axis=1)
+        product = P * V
+        return np.asarray(product - P * product.sum(axis=1, keepdims=True))
+
+    def hessian_diagonal(self, Z: FloatArray) -> FloatArray:
+        P = softmax(Z, axis=1)
+        return np.asarray(P * (1 - P))
+
 
 class LogisticLoss:
     """Cross-entropy of two classes with one output: the logit of class 1."""
@@ -84,6 +103,7 @@ class LogisticLoss:
     lipschitz = 1.0
     sum_to_zero = False
     noise_per_output = 0.75
+    quadratic = False
 
     def residuals(self, Z: FloatArray, y: Labels) -> FloatArray:
         expit(Z, out=Z)
@@ -92,6 +112,12 @@ class LogisticLoss:
 
     def values(self, Z: FloatArray, y: Labels) -> FloatArray:
         return np.asarray(-log_expit(np.where(y == 1, Z[:, 0], -Z[:, 0])))
+
+    def hessian_product(self, Z: FloatArray, V: FloatArray) -> FloatArray:
+        return self.hessian_diagonal(Z) * V
+
+    def hessian_diagonal(self, Z: FloatArray) -> FloatArray:
+        return np.asarray(expit(Z) * expit(-Z))
 
 
 class SquaredLoss:
@@ -105,6 +131,7 @@ class SquaredLoss:
     lipschitz = float("inf")
     sum_to_zero = False
     noise_per_output = 0.4
+    quadratic = True
 
     def __init__(self, n_outputs: int) -> None:
         self.n_outputs = n_outputs
@@ -115,6 +142,12 @@ class SquaredLoss:
 
     def values(self, Z: FloatArray, y: Labels) -> FloatArray:
         return np.asarray(0.5 * np.sum((Z - y) ** 2, axis=1))
+
+    def hessian_product(self, Z: FloatArray, V: FloatArray) -> FloatArray:
+        return V
+
+    def hessian_diagonal(self, Z: FloatArray) -> FloatArray:
+        return np.ones_like(Z)
 
 
 def classification_loss(n_classes: int) -> SoftmaxLoss | LogisticLoss:

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from skmixdp.algorithms import BY_NAME, AdaMix, ModelMix, NoisyGD
+from skmixdp.algorithms import BY_NAME, PDADPMD, AdaMix, Coupling, ModelMix, NoisyGD
+from skmixdp.components import SampleWeight
 from skmixdp.components.contracts import ReleaseFacts, StepContext
 from skmixdp.engine import Run, train
 from skmixdp.privacy import NoiseSource
@@ -123,7 +124,9 @@ def test_updates_start_in_their_set_and_stay_there(name):
     result = update.result(W, state)
     if "ball" in name:
         assert max(np.linalg.norm(head) for head in [*heads, result]) <= 0.7 * (1 + 1e-12)
-    if "average" in name:
+    if name == "uniform":
+        np.testing.assert_allclose(result, np.mean(heads[1:], axis=0), atol=1e-12)
+    elif "average" in name:
         np.testing.assert_allclose(result, sum(2 * (t + 1) / 20 * head for t, head in enumerate(heads[:4])))
     else:
         np.testing.assert_array_equal(result, W)
@@ -156,6 +159,19 @@ def test_the_sample_weight_is_the_public_share_of_the_rows():
         (NoisyGD(center="mean"), r"^center='mean'"),
         (NoisyGD(schedule="cosine"), r"^schedule='cosine'"),
         (NoisyGD(schedule="decaying"), r"pass the radius"),
+        (NoisyGD(public_weight=1.5), r"^public_weight=1.5 of NoisyGD must be a number in"),
+        (AdaMix(public_weight="samples"), r"^public_weight='samples' of AdaMix .*'convex'"),
+        (AdaMix(public_weight=True), r"^public_weight=True"),
+        (Coupling(public_weight=SampleWeight), r"^public_weight=<class"),
+        (Coupling(public_weight=None), r"^public_weight=None"),
+        (Coupling(gamma=0), r"^gamma=0 of Coupling must be a number above 0"),
+        (Coupling(momentum=1), r"^momentum=1 of Coupling"),
+        (Coupling(center="start"), r"^center='start' of Coupling"),
+        (PDADPMD("dense"), r"^mirror='dense' of PDADPMD"),
+        (PDADPMD(clip=0), r"^clip=0 of PDADPMD"),
+        (PDADPMD("cosine", cosine_steps=0), r"^cosine_steps=0 of PDADPMD"),
+        (PDADPMD("cosine", second_clip=-1), r"^second_clip=-1 of PDADPMD"),
+        (PDADPMD(second_clip=1.0), r"^second_clip=1 of PDADPMD has no place beside mirror='exact'"),
         (AdaMix(quantile=1.0), r"^quantile=1.0 of AdaMix"),
         (AdaMix(quantile=True), r"^quantile=True"),
         (AdaMix(clip_floor=0.0), r"^clip_floor=0.0"),
@@ -204,4 +220,6 @@ def test_names_stand_for_defaults():
         "noisy-gd": NoisyGD,
         "adamix": AdaMix,
         "modelmix": ModelMix,
+        "coupling": Coupling,
+        "pda-dpmd": PDADPMD,
     }

@@ -1,0 +1,28 @@
+"""The quick path of the reproduction, and its data."""
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.reproduce.pda_regression import COLD, METHODS, MIRROR, WARM, Draw, main
+
+
+def test_the_quick_path_writes_and_prints(tmp_path, capsys):
+    main(["--quick", "--out", str(tmp_path)])
+    table = pd.read_csv(tmp_path / "pda_regression.csv")
+    assert set(table["method"]) == set(METHODS)
+    means = table.groupby(["p", "method"])["loss"].mean()
+    for p in (60, 120):
+        assert means[p, MIRROR] < means[p, WARM] < means[p, COLD]
+    assert (tmp_path / "pda_regression.png").stat().st_size > 0
+    assert "| 120 | PDA-DPMD |" in capsys.readouterr().out
+
+
+def test_the_data_are_the_papers():
+    draw = Draw.make(500, 400, 0)
+    for X in (draw.X, draw.public.X):
+        assert set(np.unique(X)) == {0.0, 0.05}
+        np.testing.assert_array_equal((X[:, :100] > 0).sum(axis=1), 40)
+        np.testing.assert_array_equal((X[:, 100:] > 0).sum(axis=1), 80)
+    assert draw.public.n_rows == 750
+    again = Draw.make(500, 400, 0)
+    np.testing.assert_array_equal(draw.X, again.X)

@@ -1,0 +1,113 @@
+"""The penalised loss and the inverse of its gradient map against dense references."""
+
+import numpy as np
+import pytest
+
+from skmixdp.linear import LogisticLoss, PenalizedLoss, SoftmaxLoss, SquaredLoss, objective
+
+D = 6
+LOSSES = {"squared": SquaredLoss(2), "logistic": LogisticLoss(), "softmax": SoftmaxLoss(4)}
+
+
+def make(name, n, l2=0.03, seed=0):
+    loss = LOSSES[name]
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, D)) * np.linspace(0.2, 2, D)
+    y = rng.normal(size=(n, 2)) if name == "squared" else rng.integers(max(loss.n_outputs, 2), size=n)
+    return PenalizedLoss(X, y, loss, l2), X, y, rng
+
+
+def dense_hessian(loss, X, W, l2):
+    k = loss.n_outputs
+    H = l2 * np.eye(k * D)
+    for x, z in zip(X, X @ W.T, strict=True):
+        inner = np.stack([loss.hessian_product(z[None], e[None])[0] for e in np.eye(k)])
+        H += np.kron(inner, np.outer(x, x)) / len(X)
+    return H
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_output_hessians_are_the_derivatives_of_the_residuals(name):
+    loss, rng = LOSSES[name], np.random.default_rng(1)
+    Z, V = rng.normal(size=(2, 7, loss.n_outputs))
+    y = rng.normal(size=(7, 2)) if name == "squared" else rng.integers(2, size=7)
+    step = 1e-5
+    numeric = (loss.residuals(Z + step * V, y) - loss.residuals(Z - step * V, y)) / (2 * step)
+    np.testing.assert_allclose(loss.hessian_product(Z, V), numeric, atol=1e-8)
+    units = [loss.hessian_product(Z, np.tile(e, (7, 1)))[:, i] for i, e in enumerate(np.eye(loss.n_outputs))]
+    np.testing.assert_allclose(loss.hessian_diagonal(Z), np.stack(units, axis=1), atol=1e-14)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("n", [3, 6, 40])
+def test_the_gradient_is_that_of_the_formula(name, n):
+    psi, X, y, rng = make(name, n)
+    W = rng.normal(size=(LOSSES[name].n_outputs, D))
+    expected = LOSSES[name].residuals(X @ W.T, y).T @ X / n + 0.03 * W
+    np.testing.assert_allclose(psi.gradient(W), expected, atol=1e-13)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("n", [0, 3, 6, 40])
+@pytest.mark.parametrize("size", [0.1, 3.0, 300.0])
+def test_heads_are_found_by_their_gradient(name, n, size):
+    psi, _, _, rng = make(name, n)
+    W = size * rng.normal(size=(LOSSES[name].n_outputs, D))
+    found = psi.with_gradient(psi.gradient(W), np.zeros_like(W))
+    np.testing.assert_allclose(found, W, atol=1e-9 * max(1, size))
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_any_gradient_is_reached_where_there_is_a_penalty(name):
+    psi, _, _, rng = make(name, 12, l2=1e-4)
+    G = rng.normal(size=(LOSSES[name].n_outputs, D))  # far outside the range of the bare loss's gradient
+    W = psi.with_gradient(G, 0 * G)
+    np.testing.assert_allclose(psi.gradient(W), G, atol=1e-12 * np.linalg.norm(G))
+
+
+def test_a_solver_that_does_not_arrive_says_so(monkeypatch):
+    psi, _, _, rng = make("softmax", 12)
+    monkeypatch.setattr(objective, "_NEWTON_STEPS", 1)
+    with pytest.raises(
+        RuntimeError, match=r"did not converge: after 1 Newton steps .* smaller learning_rate"
+    ):
+        psi.with_gradient(rng.normal(size=(4, D)), np.zeros((4, D)))
+
+
+@pytest.mark.parametrize("n", [3, 40])
+def test_the_smallest_curvature_bounds_the_hessian(n):
+    for name, loss in LOSSES.items():
+        psi, X, _, rng = make(name, n)
+        values = np.linalg.eigvalsh(dense_hessian(loss, X, rng.normal(size=(loss.n_outputs, D)), 0.03))
+        assert values[0] >= psi.smallest_curvature * (1 - 1e-9)
+        if loss.quadratic:
+            assert values[0] == pytest.approx(psi.smallest_curvature)
+
+
+def test_noise_gain_equals_leaving_each_row_out():
+    psi, X, _, _ = make("squared", 15)
+    W = np.zeros((2, D))
+    H = X.T @ X / 15 + 0.03 * np.eye(D)
+    moved = [np.linalg.norm(np.linalg.solve(H - np.outer(x, x) / 15, x)) for x in X]
+    expected = psi.smallest_curvature * np.sqrt(np.mean(np.square(moved)) / np.mean(np.sum(X**2, axis=1)))
+    assert psi.noise_gain(W) == pytest.approx(expected)
+
+
+def test_relative_curvature_estimates_that_of_the_rows_law():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(90, 30)) * np.linspace(0.1, 3, 30)
+    psi = PenalizedLoss(X, rng.normal(size=(90, 1)), SquaredLoss(1), 1e-3)
+    H = X.T @ X / 90 + 1e-3 * np.eye(30)
+    true = np.linalg.eigvals(np.linalg.solve(H, np.diag(np.linspace(0.1, 3, 30) ** 2))).real.max()
+    estimate = psi.relative_curvature(np.zeros((1, 30))) / psi.smallest_curvature
+    assert 0.5 < estimate / true < 2
+
+
+def test_without_rows_the_geometry_is_flat():
+    psi = PenalizedLoss(np.empty((0, D)), np.empty(0, int), SoftmaxLoss(3), 0.2)
+    W = np.ones((3, D))
+    assert psi.noise_gain(W) == 1.0
+    assert psi.relative_curvature(W) == np.inf
+    np.testing.assert_allclose(psi.gradient(W), 0.2 * W)
+    zero = PenalizedLoss(np.zeros((4, D)), np.zeros(4, int), SoftmaxLoss(3), 0.2)
+    assert zero.noise_gain(W) == 1.0
