@@ -1,16 +1,21 @@
 """Mathematics of a linear head. Knows nothing of privacy."""
 
+from .embedding import GradientEmbedding
 from .geometry import orthonormal_columns, remove_mean_output, row_norms, weighted_sum
 from .losses import LogisticLoss, Loss, SoftmaxLoss, SquaredLoss, classification_loss
 from .preparation import RowMap
+from .rounding import UNDERFLOW_PAD, dot_error
 
 __all__ = [
+    "UNDERFLOW_PAD",
+    "GradientEmbedding",
     "LogisticLoss",
     "Loss",
     "RowMap",
     "SoftmaxLoss",
     "SquaredLoss",
     "classification_loss",
+    "dot_error",
     "orthonormal_columns",
     "remove_mean_output",
     "row_norms",
