@@ -26,7 +26,7 @@ class MixedDPLogisticRegression(ClassifierMixin, LinearHead):  # type: ignore[mi
 
     Parameters
     ----------
-    algorithm : {"adamix", "noisy-gd"} or object, default="adamix"
+    algorithm : {"adamix", "noisy-gd", "dope-sgd", "gep"} or object, default="adamix"
         A name with its defaults, or an object from :mod:`skmixdp.algorithms`.
     epsilon : float or None, default=1.0
         Privacy budget of one fit. None spends what ``noise_multiplier`` and ``n_steps`` cost.

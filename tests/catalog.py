@@ -1,6 +1,6 @@
 """Every piece and algorithm, by name: a new one is tested everywhere by one line here."""
 
-from skmixdp.algorithms import AdaMix, NoisyGD
+from skmixdp.algorithms import DOPE, GEP, AdaMix, NoisyGD
 from skmixdp.components import (
     SGD,
     BallProjection,
@@ -11,11 +11,13 @@ from skmixdp.components import (
     PublicQuantileClip,
     PublicSubspace,
     SampleWeight,
+    deviation_norms,
 )
 
 CLIPPERS = {
     "l2": L2Clip(0.5),
     "public-quantile": PublicQuantileClip(0.9, floor=0.05),
+    "public-quantile of deviations": PublicQuantileClip(0.9, floor=0.05, measure=deviation_norms),
     "lipschitz": LipschitzClip(1.5),
 }
 
@@ -44,4 +46,9 @@ ALGORITHMS = {
     "adamix, projected": AdaMix(n_components=3, clip_floor=0.01, center="public"),
     "adamix, most dimensions": AdaMix(n_components=7),
     "adamix, theoretical": AdaMix(variant="theoretical", radius=5.0),
+    "dope-sgd": DOPE(),
+    "dope-sgd, fixed clip, public centre": DOPE(0.2, center="public", momentum=0.0),
+    "gep": GEP(),
+    "gep, few directions": GEP(3, quantile=0.5, clip_floor=0.01),
+    "gep, fixed clips, public centre": GEP(clip=0.2, residual_clip=0.3, center="public", momentum=0.0),
 }

@@ -58,6 +58,15 @@ def descent(scene: Scene, options: Options, query: Query, *, momentum: float, an
     )
 
 
+def refuse_exact_sums(owner: object, options: Options) -> None:
+    """Refuse hardened noise for an algorithm that subtracts something before the noise."""
+    if options.exact_sums:
+        raise ValueError(
+            f"noise='hardened' needs sums on a grid, which {type(owner).__name__} leaves before the noise; "
+            "pass noise='float' or another algorithm."
+        )
+
+
 def check_real(
     owner: object, name: str, low: float, high: float = math.inf, *, closed: bool = False
 ) -> float:

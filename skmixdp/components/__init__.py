@@ -1,6 +1,8 @@
 """Swappable pieces of an algorithm, one family a file; ``contracts`` is what they agree on."""
 
-from .clipping import L2Clip, LipschitzClip, PublicQuantileClip
+from .centred import CentredQuery
+from .clipping import L2Clip, LipschitzClip, PublicQuantileClip, deviation_norms
+from .embedded import EmbeddedQuery
 from .queries import GradientQuery
 from .sampling import FullBatch, PoissonBatch
 from .steps import BalancedSteps, DecayingSteps
@@ -12,7 +14,9 @@ __all__ = [
     "SGD",
     "BalancedSteps",
     "BallProjection",
+    "CentredQuery",
     "DecayingSteps",
+    "EmbeddedQuery",
     "FullBatch",
     "FullSpace",
     "GradientQuery",
@@ -23,5 +27,6 @@ __all__ = [
     "PublicQuantileClip",
     "PublicSubspace",
     "SampleWeight",
+    "deviation_norms",
     "project_on_ball",
 ]

@@ -4,6 +4,7 @@ A rule is fixed once per step from public values, then weighs the gradients by t
 Each states the sensitivity that it guarantees in the dtype in which the products run.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,12 +43,23 @@ class L2Clip:
         return self.threshold * (1 + 4 * float(np.finfo(dtype).eps) + 2**-33)
 
 
+def gradient_norms(view: PublicView) -> FloatArray:
+    """Lengths (n_pub,) of the public rows' gradients."""
+    return view.gradient_norms
+
+
+def deviation_norms(view: PublicView) -> FloatArray:
+    """Lengths (n_pub,) of the public rows' gradients minus their mean."""
+    return view.deviation_norms
+
+
 @dataclass(frozen=True)
 class PublicQuantileClip:
     """L2 clipping at a quantile of the public rows' gradient norms at the current head.
 
     ``floor`` keeps the threshold away from zero, to which a start that fits the public rows
-    drives their gradients; it is the threshold where there are no public rows.
+    drives their gradients; it is the threshold where there are no public rows. ``measure``
+    gives other lengths of the public rows (n_pub,), for queries that clip something else.
 
     *Guarantee*: that of :class:`L2Clip`; the threshold depends on public rows and released
     heads only.
@@ -57,11 +69,12 @@ class PublicQuantileClip:
 
     quantile: float
     floor: float
+    measure: Callable[[PublicView], FloatArray] = gradient_norms
 
     def at(self, view: PublicView) -> L2Clip:
         if view.n_rows == 0:
             return L2Clip(self.floor)
-        return L2Clip(max(self.floor, float(np.quantile(view.gradient_norms, self.quantile))))
+        return L2Clip(max(self.floor, float(np.quantile(self.measure(view), self.quantile))))
 
 
 @dataclass(frozen=True)
