@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from .linear import Loss, PenalizedLoss, orthonormal_columns, row_norms, weighted_sum
+from .linear import GradientEmbedding, Loss, PenalizedLoss, orthonormal_columns, row_norms, weighted_sum
 
 FloatArray = NDArray[np.floating[Any]]
 Labels = NDArray[Any]
@@ -147,6 +147,7 @@ class PublicView:
     def __init__(self, data: PublicData, W: FloatArray) -> None:
         self.data = data
         self.W = W
+        self._embeddings: dict[int | None, GradientEmbedding] = {}
 
     @property
     def n_rows(self) -> int:
@@ -167,6 +168,19 @@ class PublicView:
     def gradient_norms(self) -> FloatArray:
         """L2 norm of each row's gradient, shape (n_pub,)."""
         return row_norms(self.residuals) * self.data.norms
+
+    @cached_property
+    def deviation_norms(self) -> FloatArray:
+        """L2 norm of each row's gradient minus the mean gradient, shape (n_pub,)."""
+        aligned = np.einsum("ij,ij->i", self.residuals, self.data.X @ self.gradient.T)
+        squares = self.gradient_norms**2 - 2 * aligned + np.sum(self.gradient**2)
+        return np.asarray(np.sqrt(np.maximum(squares, 0)))
+
+    def embedding(self, n_components: int | None) -> GradientEmbedding:
+        """Orthonormal basis of the rows' gradients, the strongest directions first."""
+        if n_components not in self._embeddings:
+            self._embeddings[n_components] = GradientEmbedding(self.data.X, self.residuals, n_components)
+        return self._embeddings[n_components]
 
     def basis(self, n_components: int) -> FloatArray:
         """Orthonormal (d_in, P) basis that starts with the gradient's own directions.

@@ -1,6 +1,6 @@
 """Every piece and algorithm, by name: a new one is tested everywhere by one line here."""
 
-from skmixdp.algorithms import PDADPMD, AdaMix, Coupling, ModelMix, NoisyGD
+from skmixdp.algorithms import DOPE, GEP, PDADPMD, AdaMix, Coupling, ModelMix, NoisyGD
 from skmixdp.components import (
     SGD,
     AutomaticClip,
@@ -19,11 +19,13 @@ from skmixdp.components import (
     PublicSubspace,
     SampleWeight,
     UniformAverage,
+    deviation_norms,
 )
 
 CLIPPERS = {
     "l2": L2Clip(0.5),
     "public-quantile": PublicQuantileClip(0.9, floor=0.05),
+    "public-quantile of deviations": PublicQuantileClip(0.9, floor=0.05, measure=deviation_norms),
     "lipschitz": LipschitzClip(1.5),
     "l2 and linf": L2LinfClip(L2Clip(0.5), 4),
     "public-quantile and linf": L2LinfClip(PublicQuantileClip(0.9, floor=0.05), 3),
@@ -76,4 +78,9 @@ ALGORITHMS = {
     "pda-dpmd": PDADPMD(),
     "pda-dpmd, cosine": PDADPMD("cosine"),
     "pda-dpmd, second clip": PDADPMD("cosine", second_clip=0.5, cosine_steps=100),
+    "dope-sgd": DOPE(),
+    "dope-sgd, fixed clip, public centre": DOPE(0.2, center="public", momentum=0.0),
+    "gep": GEP(),
+    "gep, few directions": GEP(3, quantile=0.5, clip_floor=0.01),
+    "gep, fixed clips, public centre": GEP(clip=0.2, residual_clip=0.3, center="public", momentum=0.0),
 }

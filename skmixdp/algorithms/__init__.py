@@ -3,6 +3,8 @@
 from ._base import Algorithm
 from .adamix import AdaMix
 from .coupling import Coupling
+from .dope import DOPE
+from .gep import GEP
 from .modelmix import ModelMix
 from .noisy_gd import NoisyGD
 from .pda_dpmd import PDADPMD
@@ -14,10 +16,14 @@ BY_NAME: dict[str, type[Algorithm]] = {
     "modelmix": ModelMix,
     "coupling": Coupling,
     "pda-dpmd": PDADPMD,
+    "dope-sgd": DOPE,
+    "gep": GEP,
 }
 
 __all__ = [
     "BY_NAME",
+    "DOPE",
+    "GEP",
     "PDADPMD",
     "AdaMix",
     "Algorithm",

@@ -105,6 +105,15 @@ def refuse_loss(owner: object, loss: Loss, mend: str) -> NoReturn:
     raise ValueError(f"{type(owner).__name__} cannot train {loss.name}: {mend}.")
 
 
+def refuse_exact_sums(owner: object, options: Options) -> None:
+    """Refuse hardened noise for an algorithm that subtracts something before the noise."""
+    if options.exact_sums:
+        raise ValueError(
+            f"noise='hardened' needs sums on a grid, which {type(owner).__name__} leaves before the noise; "
+            "pass noise='float' or another algorithm."
+        )
+
+
 def check_real(
     owner: object, name: str, low: float, high: float = math.inf, *, closed: bool = False
 ) -> float:

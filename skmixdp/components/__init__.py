@@ -1,6 +1,15 @@
 """Swappable pieces of an algorithm, one family a file; ``contracts`` is what they agree on."""
 
-from .clipping import AutomaticClip, L2Clip, L2LinfClip, LipschitzClip, PublicQuantileClip
+from .centred import CentredQuery
+from .clipping import (
+    AutomaticClip,
+    L2Clip,
+    L2LinfClip,
+    LipschitzClip,
+    PublicQuantileClip,
+    deviation_norms,
+)
+from .embedded import EmbeddedQuery
 from .mirror import MirrorDescent
 from .mixing import mixable
 from .queries import GradientQuery
@@ -22,11 +31,13 @@ __all__ = [
     "AutomaticClip",
     "BalancedSteps",
     "BallProjection",
+    "CentredQuery",
     "ConstantWeight",
     "ConvexWeight",
     "CosineWeight",
     "CouplingWeight",
     "DecayingSteps",
+    "EmbeddedQuery",
     "FullBatch",
     "FullSpace",
     "GradientQuery",
@@ -41,6 +52,7 @@ __all__ = [
     "PublicSubspace",
     "SampleWeight",
     "UniformAverage",
+    "deviation_norms",
     "mixable",
     "project_on_ball",
 ]

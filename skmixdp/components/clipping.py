@@ -45,6 +45,16 @@ class L2Clip:
         return self.threshold * (1 + 4 * float(np.finfo(dtype).eps) + 2**-33)
 
 
+def gradient_norms(view: PublicView) -> FloatArray:
+    """Lengths (n_pub,) of the public rows' gradients."""
+    return view.gradient_norms
+
+
+def deviation_norms(view: PublicView) -> FloatArray:
+    """Lengths (n_pub,) of the public rows' gradients minus their mean."""
+    return view.deviation_norms
+
+
 @dataclass(frozen=True)
 class AutomaticClip:
     """Divide each gradient by its norm plus ``gamma``: no threshold to choose. Also its own clipper.
@@ -75,7 +85,8 @@ class PublicQuantileClip:
     """L2 clipping at a quantile of the public rows' gradient norms at the current head.
 
     ``floor`` keeps the threshold away from zero, to which a start that fits the public rows
-    drives their gradients; it is the threshold where there are no public rows.
+    drives their gradients; it is the threshold where there are no public rows. ``measure``
+    gives other lengths of the public rows (n_pub,), for queries that clip something else.
 
     *Guarantee*: that of :class:`L2Clip`; the threshold depends on public rows and released
     heads only.
@@ -85,11 +96,12 @@ class PublicQuantileClip:
 
     quantile: float
     floor: float
+    measure: Callable[[PublicView], FloatArray] = gradient_norms
 
     def at(self, view: PublicView) -> L2Clip:
         if view.n_rows == 0:
             return L2Clip(self.floor)
-        return L2Clip(max(self.floor, float(np.quantile(view.gradient_norms, self.quantile))))
+        return L2Clip(max(self.floor, float(np.quantile(self.measure(view), self.quantile))))
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..linear import Loss, remove_mean_output, row_norms
+from ..linear import Loss, remove_mean_output, row_norms, scale_rows
 from ..public import PublicView
 from ..rows import Block, Contribution
 from .contracts import Clip, Clipper, Part, Question, Rounds, StepContext, Subspace
@@ -87,11 +87,7 @@ def clipped_residuals(Z: FloatArray, block: Block, loss: Loss, clip: Clip) -> Co
     # One conversion of the block: the sum of squares would convert piece by piece, at twice the time.
     norms = row_norms(_in_float64(C))
     factors = clip.weights(norms * block.norms, lambda: _largest(C) * _in_float64(block.max_abs))
-    # Below the smallest normal number of the residuals' dtype a factor is rounded by more than
-    # the clip states; only residuals without bound are that long.
-    factors[factors < np.finfo(C.dtype).tiny] = 0
-    C *= factors[:, np.newaxis].astype(C.dtype)
-    C[factors == 0] = 0  # a factor of 0 does not remove a NaN by multiplication
+    scale_rows(C, factors)
     return C, None
 
 

@@ -1,11 +1,15 @@
 """Mathematics of a linear head. Knows nothing of privacy."""
 
-from .geometry import orthonormal_columns, remove_mean_output, row_norms, weighted_sum
+from .embedding import GradientEmbedding
+from .geometry import orthonormal_columns, remove_mean_output, row_norms, scale_rows, weighted_sum
 from .losses import LogisticLoss, Loss, SoftmaxLoss, SquaredLoss, classification_loss
 from .objective import PenalizedLoss
 from .preparation import RowMap, TargetMap
+from .rounding import UNDERFLOW_PAD, dot_error
 
 __all__ = [
+    "UNDERFLOW_PAD",
+    "GradientEmbedding",
     "LogisticLoss",
     "Loss",
     "PenalizedLoss",
@@ -14,8 +18,10 @@ __all__ = [
     "SquaredLoss",
     "TargetMap",
     "classification_loss",
+    "dot_error",
     "orthonormal_columns",
     "remove_mean_output",
     "row_norms",
+    "scale_rows",
     "weighted_sum",
 ]

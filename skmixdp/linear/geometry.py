@@ -24,6 +24,18 @@ def weighted_sum(C: FloatArray, X: FloatArray) -> FloatArray:
     return np.asarray(C.T @ X)
 
 
+def scale_rows(C: FloatArray, factors: FloatArray) -> FloatArray:
+    """Multiply each row of ``C`` (n, k) by its factor, in place; the factors (n,) that were used.
+
+    A factor of 0 makes a row 0 whatever stood there. So does a factor below the smallest normal
+    number of the dtype of ``C``, in which it would be rounded by more than a fixed fraction.
+    """
+    factors = np.where(factors < np.finfo(C.dtype).tiny, 0.0, factors)
+    C *= factors[:, np.newaxis].astype(C.dtype)
+    C[factors == 0] = 0  # multiplication would keep a NaN
+    return factors
+
+
 def remove_mean_output(G: FloatArray) -> FloatArray:
     """Orthogonal projection of a (k, d_in) gradient on those that sum to zero over outputs."""
     return np.asarray(G - G.mean(axis=0, keepdims=True))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from skmixdp.algorithms import BY_NAME, PDADPMD, AdaMix, Coupling, ModelMix, NoisyGD
+from skmixdp.algorithms import BY_NAME, DOPE, GEP, PDADPMD, AdaMix, Coupling, ModelMix, NoisyGD
 from skmixdp.components import SampleWeight
 from skmixdp.components.contracts import ReleaseFacts, StepContext
 from skmixdp.engine import Run, train
@@ -40,8 +40,11 @@ def trained(problem, algorithm, *, n_steps=12, l2=0.01, rate=0.7, noise=None, ep
         lambda **kw: NoisyGD(clip=NO_CLIP, **kw),
         lambda **kw: AdaMix(clip_floor=NO_CLIP, **kw),
         lambda **kw: AdaMix(clip_floor=NO_CLIP, n_components=9, **kw),
+        lambda **kw: DOPE(clip=NO_CLIP, **kw),
+        lambda **kw: GEP(clip=NO_CLIP, residual_clip=NO_CLIP, **kw),
+        lambda **kw: GEP(3, clip_floor=NO_CLIP, **kw),
     ],
-    ids=["noisy-gd", "adamix", "adamix, all dimensions"],
+    ids=["noisy-gd", "adamix", "adamix, all dimensions", "dope-sgd", "gep", "gep, few directions"],
 )
 def test_without_noise_and_clip_it_is_gradient_descent(problem, make, momentum, center):
     W = problem.scene.view.W
@@ -182,6 +185,21 @@ def test_the_sample_weight_is_the_public_share_of_the_rows():
         (AdaMix(variant="practise"), r"^variant='practise'"),
         (AdaMix(variant="theoretical"), r"pass its radius"),
         (AdaMix(variant="theoretical", radius=-1), r"^radius=-1 of AdaMix"),
+        (DOPE(clip=0), r"^clip=0 of DOPE"),
+        (DOPE(clip="lipschitz"), r"^clip='lipschitz' of DOPE"),
+        (DOPE(quantile=1.0), r"^quantile=1.0 of DOPE"),
+        (DOPE(clip_floor=0.0), r"^clip_floor=0.0 of DOPE"),
+        (DOPE(momentum=1.0), r"^momentum=1.0 of DOPE"),
+        (DOPE(center="mean"), r"^center='mean' of DOPE"),
+        (GEP(0), r"^n_components=0 of GEP"),
+        (GEP(2.5), r"^n_components=2.5 of GEP"),
+        (GEP(clip=-1.0), r"^clip=-1.0 of GEP"),
+        (GEP(clip="auto"), r"^clip='auto' of GEP"),
+        (GEP(residual_clip=0), r"^residual_clip=0 of GEP"),
+        (GEP(quantile=0), r"^quantile=0 of GEP"),
+        (GEP(clip_floor=True), r"^clip_floor=True of GEP"),
+        (GEP(momentum=-0.1), r"^momentum=-0.1 of GEP"),
+        (GEP(center=None), r"^center=None of GEP"),
     ],
 )
 def test_bad_parameters_are_named(algorithm, message):
@@ -222,4 +240,6 @@ def test_names_stand_for_defaults():
         "modelmix": ModelMix,
         "coupling": Coupling,
         "pda-dpmd": PDADPMD,
+        "dope-sgd": DOPE,
+        "gep": GEP,
     }

@@ -1,0 +1,76 @@
+"""DOPE-SGD."""
+
+from ..components import CentredQuery, L2Clip, PublicQuantileClip, deviation_norms
+from ..components.contracts import Clipper, Scene
+from ..engine import Options, Recipe
+from ._base import Algorithm, check_choice, check_real, descent, refuse_exact_sums
+
+
+class DOPE(Algorithm):
+    """Noisy gradient descent that clips each row's difference from the public gradient.
+
+    Where private gradients lie about the public mean gradient, their differences from it are
+    shorter than they are, so a smaller clip, with less noise, distorts as little.
+
+    Parameters
+    ----------
+    clip : float or "quantile", default="quantile"
+        L2 threshold on each row's gradient minus the public mean gradient. ``"quantile"`` is
+        a quantile of the public rows' own differences at the current head.
+    quantile : float, default=0.9
+        That quantile.
+    clip_floor : float, default=0.5
+        Smallest clip of the quantile rule, for rows of unit length; also the clip where there
+        are no public rows.
+    momentum : float, default=0.9
+        In [0, 1).
+    center : {"zero", "public"}, default="zero"
+        Centre of the L2 regulariser: the origin, or the start of the fit.
+
+    Notes
+    -----
+    *Guarantee*: one Gaussian release per step, of sensitivity ``clip``. The public gradient is
+    added back after the release, to the mean; it is never multiplied by the number of private
+    rows that took part. Differences are subtracted before the noise, which leaves the grid
+    that hardened noise needs, so ``noise="hardened"`` is refused.
+
+    Without public rows there is no centre and this is :class:`NoisyGD`.
+
+    References
+    ----------
+    Nasr et al. 2023, "Effectively Using Public Data in Privacy Preserving Machine Learning"
+    (DOPE-SGD); a baseline of Gong et al., "Private Zeroth-Order Optimization with Public Data"
+    (PAZO), section 5.
+    """
+
+    def __init__(
+        self,
+        clip: float | str = "quantile",
+        *,
+        quantile: float = 0.9,
+        clip_floor: float = 0.5,
+        momentum: float = 0.9,
+        center: str = "zero",
+    ) -> None:
+        self.clip = clip
+        self.quantile = quantile
+        self.clip_floor = clip_floor
+        self.momentum = momentum
+        self.center = center
+
+    def recipe(self, scene: Scene, options: Options) -> Recipe:
+        refuse_exact_sums(self, options)
+        momentum = check_real(self, "momentum", 0, 1, closed=True)
+        anchored = check_choice(self, "center", ("zero", "public")) == "public"
+        query = CentredQuery(self._clipper(), sum_to_zero=True)
+        return descent(scene, options, query, momentum=momentum, anchored=anchored)
+
+    def _clipper(self) -> Clipper:
+        if not isinstance(self.clip, str):
+            return L2Clip(check_real(self, "clip", 0))
+        check_choice(self, "clip", ("quantile",))
+        return PublicQuantileClip(
+            quantile=check_real(self, "quantile", 0, 1),
+            floor=check_real(self, "clip_floor", 0),
+            measure=deviation_norms,
+        )

@@ -1,0 +1,152 @@
+"""Gradients clipped about a public centre."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..linear import UNDERFLOW_PAD, Loss, dot_error, remove_mean_output, row_norms, scale_rows
+from ..public import PublicView
+from ..rows import Block, Contribution
+from .contracts import Clip, Clipper, Part, Question, Rounds, StepContext
+
+FloatArray = NDArray[np.floating[Any]]
+
+
+class CentredQuery:
+    """The sum of clipped differences between each row's gradient and the public mean gradient.
+
+    With ``M`` the public mean gradient at the current head and ``b`` the expected batch, the
+    private mean is ``M + (1/b) (sum_i clip(g_i - M) + noise)``: the centre comes back on the
+    mean scale and is never multiplied by the number of rows that took part, which is private.
+
+    Parameters
+    ----------
+    clipper : Clipper
+        Bounds each row's difference.
+    sum_to_zero : bool
+        Remove the released sum's component outside the subspace in which softmax gradients
+        lie.
+
+    *Guarantee*: one row's contribution ``c_i (g_i - M)`` is no longer than the clip's
+    sensitivity, rounding included: the length that is clipped is an upper bound of the true
+    one (see :func:`deviation_bounds`). A row that takes no part contributes zero, to the sum
+    of gradients and to the sum of weights alike, so that removing it takes away its own
+    difference and nothing else. Replacing a row exchanges one difference for another and
+    moves the sum by up to twice the sensitivity, for which the accountant doubles mu.
+
+    Source: DOPE-SGD (Nasr et al. 2023, "Effectively Using Public Data in Privacy Preserving
+    Machine Learning"), restated for means and an expected batch.
+    """
+
+    def __init__(self, clipper: Clipper, sum_to_zero: bool) -> None:
+        self.clipper = clipper
+        self.sum_to_zero = sum_to_zero
+
+    def sensitivity(self, view: PublicView, dtype: np.dtype[Any]) -> float:
+        return self.clipper.at(view).sensitivity(dtype)
+
+    def for_mixing(self, bound_entries: Callable[[Clipper], Clipper]) -> "CentredQuery":
+        """See :class:`~skmixdp.components.mixing.MixableQuery`."""
+        return CentredQuery(bound_entries(self.clipper), sum_to_zero=False)
+
+    def step(self, ctx: StepContext) -> Rounds:
+        if ctx.public_weight == 1:
+            return ctx.direction(np.zeros_like(ctx.W))
+        clip, centre = self.clipper.at(ctx.view), ctx.view.gradient
+        (total,) = yield Question(
+            points=np.concatenate([ctx.W, centre]),
+            contribute=lambda Z, block: clipped_deviations(Z, block, ctx.loss, clip, centre),
+            parts=(Part(clip.sensitivity(ctx.dtype)),),
+            assemble=lambda sums: (_minus_centres(sums, centre),),
+        )
+        if self.sum_to_zero and ctx.loss.sum_to_zero:
+            total = remove_mean_output(total)
+        return ctx.direction(centre + total / ctx.batch_size)
+
+
+def clipped_deviations(
+    Z: FloatArray, block: Block, loss: Loss, clip: Clip, centre: FloatArray
+) -> Contribution:
+    """Residuals weighted so that ``c_i (r_i x_i^T - centre)`` obeys the clip, and the weights.
+
+    Parameters
+    ----------
+    Z : array of shape (rows, 2 k)
+        Products of the rows with the head and with the centre.
+    block : Block
+        Labels and lengths of the rows.
+    loss : Loss
+        The loss of the head.
+    clip : Clip
+        Bounds the differences.
+    centre : array of shape (k, d_in)
+        What is subtracted from each gradient.
+
+    Returns
+    -------
+    C : array of shape (rows, k)
+        Weighted residuals, in the dtype of ``Z``.
+    weights : array of shape (rows, 1)
+        The factors; their sum says how often the centre must be subtracted.
+    """
+    k = loss.n_outputs
+    C = loss.residuals(Z[:, :k], block.y)
+    bounds = deviation_bounds(C, Z[:, k:], block.norms, centre)
+    factors = clip.weights(bounds, lambda: largest_deviations(C, block, centre))
+    return C, scale_rows(C, factors)[:, np.newaxis]
+
+
+def deviation_bounds(
+    R: FloatArray, products: FloatArray, norms: FloatArray, centre: FloatArray
+) -> FloatArray:
+    """Upper bounds (n,) on ``|r_i x_i^T - M|``, rounding included.
+
+    Parameters
+    ----------
+    R : array of shape (n, k)
+        Loss residuals, in the dtype of the products.
+    products : array of shape (n, k)
+        The rows' products ``M x_i`` with the centre, which was rounded to their dtype.
+    norms : array of shape (n,)
+        Lengths of the rows, float64.
+    centre : array of shape (k, d_in)
+        The centre ``M``, float64.
+
+    Notes
+    -----
+    The square is ``|r|^2 |x|^2 - 2 r^T M x + |M|^2``. Where it cancels, what is left can be
+    nothing but rounding, and a factor computed from it would let the row through unclipped.
+    So the largest error of the three terms is added: 16 eps, and what sums of ``d_in`` and of
+    ``k`` terms can lose in any order, of ``(|r| |x| + |M|)^2``. The bound also covers that the
+    residuals are weighted in their own precision, two roundings of their full length: with
+    ``|g - M|`` small beside ``|g|``, that is no small part of the difference. A row of which
+    nothing finite is known has an infinite bound.
+    """
+    dtype, (k, d_in) = R.dtype, centre.shape
+    eps = float(np.finfo(dtype).eps)
+    R = R.astype(np.float64, copy=False)
+    residual_norms = row_norms(R)
+    aligned = np.einsum("ij,ij->i", R, products.astype(np.float64, copy=False))
+    centre_square = float(np.sum(np.ravel(centre) ** 2))  # summed pairwise
+    square = (residual_norms * norms) ** 2 - 2 * aligned + centre_square
+    lengths = residual_norms * (norms + UNDERFLOW_PAD)
+    reach = lengths + np.sqrt(centre_square) + np.sqrt(k) * UNDERFLOW_PAD
+    slack = (16 * eps + dot_error(d_in + k + 1, dtype)) * reach**2
+    bounds = np.sqrt(np.maximum(square, 0) + slack) + 2 * eps * lengths
+    # Not finite first: the maximum would turn a product of minus infinity into 0.
+    return np.where(np.isfinite(square), bounds, np.inf)
+
+
+def largest_deviations(R: FloatArray, block: Block, centre: FloatArray) -> FloatArray:
+    """Upper bounds (n,) on the entries of ``r_i x_i^T - M``, float64, rounding included."""
+    eps = float(np.finfo(R.dtype).eps)
+    reach = np.abs(R).max(axis=1).astype(np.float64) * block.max_abs.astype(np.float64)
+    return np.asarray((reach + np.abs(centre).max(initial=0.0)) * (1 + 4 * eps))
+
+
+def _minus_centres(sums: tuple[FloatArray | None, FloatArray | None], centre: FloatArray) -> FloatArray:
+    matrix, weights = sums
+    assert matrix is not None and weights is not None
+    return np.asarray(matrix - weights[0] * centre)

@@ -1,0 +1,210 @@
+"""Norms that are made of differences, and what is clipped by them.
+
+``g - M`` and ``g - V V^T g`` are clipped by a length that is computed from products. Where they
+cancel, the products' rounding is all that is left. The rows that hypothesis looks for nearly
+equal what is subtracted, in both precisions, at every scale; the lengths of what they would
+contribute are computed in long double from the numbers that leave the clipper.
+"""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skmixdp.components import L2Clip
+from skmixdp.components.centred import clipped_deviations, deviation_bounds
+from skmixdp.components.embedded import clipped_parts
+from skmixdp.linear import GradientEmbedding, LogisticLoss, SoftmaxLoss, row_norms
+from skmixdp.rows import Block
+
+DTYPES = ["float32", "float64"]
+LOSSES = {"logistic": LogisticLoss(), "softmax": SoftmaxLoss(4)}
+
+wild = {
+    "seed": st.integers(0, 10**6),
+    "d": st.sampled_from([1, 3, 40, 700]),
+    "scale": st.sampled_from([1e-12, 1e-4, 1.0, 30.0, 1e4, 1e12]),
+    "nudge": st.sampled_from([0.0, 1e-16, 1e-12, 1e-9, 1e-7, 1e-6, 1e-4, 1e-2, 1.0]),
+    "threshold": st.sampled_from([1e-9, 1e-3, 0.5, 1e3]),
+    "same_sign": st.booleans(),
+}
+
+
+def block_products(X, y, points):
+    """A block and its products, as a row source computes them."""
+    return X @ points.astype(X.dtype).T, Block(X, y, row_norms(X))
+
+
+def exactly(array):
+    return np.asarray(array).astype(np.longdouble)
+
+
+def some_rows(rng, d, scale, dtype, same_sign, n=6):
+    X = scale * rng.normal(size=(n, d))
+    # Terms of one sign: roundings of a sum then go the same way more often than not.
+    return (np.abs(X) if same_sign else X).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", LOSSES)
+@settings(max_examples=300, deadline=None)
+@given(**wild)
+def test_no_difference_from_a_centre_exceeds_the_clip(
+    name, dtype, seed, d, scale, nudge, threshold, same_sign
+):
+    loss, rng = LOSSES[name], np.random.default_rng(seed)
+    k = loss.n_outputs
+    X, y = some_rows(rng, d, scale, dtype, same_sign), rng.integers(max(k, 2), size=6)
+    W = rng.normal(size=(k, d)) / scale
+    # The centre is the first row's own gradient as the arithmetic sees it, nearly.
+    Z, _ = block_products(X, y, W)
+    centre = loss.residuals(Z, y)[:1].T.astype(np.float64) * X[0].astype(np.float64)
+    centre = centre * (1 + nudge * rng.normal(size=centre.shape))
+    clip = L2Clip(threshold)
+    Z, block = block_products(X, y, np.concatenate([W, centre]))
+    C, weights = clipped_deviations(Z, block, loss, clip, centre)
+    assert C.dtype == dtype
+    for i in range(6):
+        difference = exactly(C[i])[:, None] * exactly(X[i]) - exactly(weights[i]) * exactly(centre)
+        assert np.sqrt(np.sum(difference**2)) <= clip.sensitivity(np.dtype(dtype))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", LOSSES)
+@settings(max_examples=300, deadline=None)
+@given(
+    n_components=st.sampled_from([None, 1, 3]),
+    twins=st.sampled_from([0.0, 1e-9, 1e-5, 1e-4, 1e-3, 1.0]),
+    **wild,
+)
+def test_neither_part_of_a_gradient_exceeds_its_clip(
+    name, dtype, seed, d, scale, nudge, threshold, same_sign, n_components, twins
+):
+    loss, rng = LOSSES[name], np.random.default_rng(seed)
+    k = loss.n_outputs
+    anchors = some_rows(rng, d, scale, "float64", same_sign)
+    # Nearly dependent anchors make directions of which the products know little.
+    anchors[3:] = anchors[:3] * (1 + twins * rng.normal(size=(3, d)))
+    labels = np.tile(rng.integers(max(k, 2), size=3), 2)
+    W = rng.normal(size=(k, d)) / scale
+    embedding = GradientEmbedding(anchors, loss.residuals(anchors @ W.T, labels), n_components)
+    # Private rows: anchors, nearly, and their differences.
+    X = anchors * (1 + nudge * rng.normal(size=anchors.shape))
+    X[4:] = anchors[:2] - anchors[3:5]
+    X = X.astype(dtype)
+    inside, outside = L2Clip(threshold), L2Clip(0.7 * threshold)
+    Z, block = block_products(X, labels, np.concatenate([W, embedding.X]))
+    C, S = clipped_parts(Z, block, loss, embedding, inside, outside)
+    q = embedding.n_components
+    assert C.dtype == dtype
+    assert S.shape == (6, 2 * q)
+    assert row_norms(S[:, :q]).max(initial=0) <= inside.sensitivity(np.dtype("float64"))
+    for i in range(6):
+        projection = exactly(embedding.gradient(S[i, q:]))
+        residual = exactly(C[i])[:, None] * exactly(X[i]) - projection
+        assert np.sqrt(np.sum(residual**2)) <= outside.sensitivity(np.dtype(dtype))
+
+
+def test_the_properties_above_would_catch_a_length_without_its_rounding():
+    """In float32, the plain formula lets a row through at many times its clip."""
+    rng = np.random.default_rng(0)
+    X = (100 * rng.normal(size=(200, 50))).astype(np.float32)
+    R = rng.normal(size=(200, 3)).astype(np.float32)
+    worst_plain, worst_bounded = 0.0, 0.0
+    for i in range(200):
+        centre = np.outer(R[i].astype(float), X[i].astype(float)) * (1 + 1e-6 * rng.normal(size=(3, 50)))
+        products = X[i : i + 1] @ centre.astype(np.float32).T
+        norms = row_norms(X[i : i + 1])
+        true = np.linalg.norm(np.outer(R[i].astype(float), X[i].astype(float)) - centre)
+        terms = row_norms(R[i : i + 1]) * norms, np.sum(R[i] * products), np.linalg.norm(centre)
+        plain = np.sqrt(max(float(terms[0][0] ** 2 - 2 * terms[1] + terms[2] ** 2), 0))
+        (bounded,) = deviation_bounds(R[i : i + 1], products, norms, centre)
+        worst_plain = max(worst_plain, true / max(plain, 1e-300))
+        worst_bounded = max(worst_bounded, true / bounded)
+    assert worst_plain > 10
+    assert worst_bounded <= 1
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("d", [100, 1000, 10_000])
+def test_roundings_that_all_go_the_same_way_are_covered(dtype, d):
+    """Each of d terms is lost upwards by nearly half a unit: more than any fixed count of eps."""
+    eps = np.finfo(dtype).eps
+    x = np.full(d + 2, np.sqrt(0.55 * eps))
+    x[0], x[-1] = 1.0, 0.0
+    X, R = x.astype(dtype)[None, :], np.array([[0.5]], dtype)
+    centre = 0.5 * exactly(X).astype(np.float64)
+    true = np.sqrt(0.4 * d * eps)  # along a feature that the row does not have
+    centre[0, -1] = true
+    # A sum in order, which is one of those that a library may take.
+    products = np.cumsum(X[0] * centre[0].astype(dtype), dtype=dtype)[-1:][None, :]
+    (bound,) = deviation_bounds(R, products, row_norms(X), centre)
+    assert bound >= true
+    reach = 0.5 * np.linalg.norm(x) + np.linalg.norm(centre)
+    plain = (0.5 * np.linalg.norm(x)) ** 2 - 2 * float(R[0, 0]) * float(products[0, 0]) + np.sum(centre**2)
+    if d > 100:
+        assert np.sqrt(max(plain, 0) + 16 * eps * reach**2) < true
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_bounds_are_tight_where_nothing_cancels(dtype):
+    """A bound that were far too long would be safe and useless."""
+    rng = np.random.default_rng(1)
+    loss = SoftmaxLoss(5)
+    X = rng.normal(size=(50, 64))
+    X = (X / row_norms(X)[:, None]).astype(dtype)
+    y, W = rng.integers(5, size=50), rng.normal(size=(5, 64))
+    embedding = GradientEmbedding(
+        X[:20].astype(float), loss.residuals(X[:20].astype(float) @ W.T, y[:20]), None
+    )
+    Z, _ = block_products(X, y, W)
+    R = loss.residuals(Z, y)
+    gradients = (R[:, :, None] * X[:, None, :]).reshape(50, -1).astype(np.float64)
+    centre = gradients.mean(axis=0).reshape(5, 64)
+    found = deviation_bounds(R, X @ centre.T.astype(dtype), row_norms(X), centre)
+    true = np.linalg.norm(gradients - centre.ravel(), axis=1)
+    np.testing.assert_allclose(found, true, rtol=2e-5 if dtype == "float32" else 1e-13)
+
+    z = embedding.coordinates(R.astype(float), X @ embedding.X.T.astype(dtype))
+    found = embedding.residual_bounds(row_norms(R), row_norms(X), z, np.dtype(dtype))[20:]
+    basis = np.array([embedding.gradient(e).ravel() for e in np.eye(embedding.n_components)])
+    true = np.linalg.norm(gradients - gradients @ basis.T @ basis, axis=1)[20:]
+    np.testing.assert_allclose(found, true, rtol=1e-3 if dtype == "float32" else 1e-11)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_rows_of_which_nothing_finite_is_known_contribute_nothing(dtype):
+    loss, rng = SoftmaxLoss(3), np.random.default_rng(2)
+    top = float(np.finfo(dtype).max)
+    X = rng.normal(size=(5, 4)).astype(dtype)
+    X[0], X[1, 0], X[2] = top / 4, np.nan, -top / 4
+    y, W = np.array([0, 1, 2, 0, 1]), np.zeros((3, 4))
+    centre = np.abs(rng.normal(size=(3, 4))) * 1e3
+    with np.errstate(all="ignore"):
+        Z, block = block_products(X, y, np.concatenate([W, centre]))
+        assert np.isinf(Z[[0, 2], 3:]).all()
+        C, weights = clipped_deviations(Z, block, loss, L2Clip(0.5), centre)
+    np.testing.assert_array_equal(C[:3], 0)
+    np.testing.assert_array_equal(weights[:3], 0)
+    assert (weights[3:] > 0).all()
+
+    # With one output the product alone is minus infinity, and so is the square.
+    X[0], X[1] = -top / 4, top / 4
+    with np.errstate(all="ignore"):
+        Z, block = block_products(X, np.ones(5, int), np.concatenate([W[:1], centre[:1]]))
+        C, weights = clipped_deviations(Z, block, LogisticLoss(), L2Clip(0.5), centre[:1])
+    np.testing.assert_array_equal(C[:3], 0)
+    np.testing.assert_array_equal(weights[:3], 0)
+
+    X[1, 0] = np.nan
+    anchors = 1e3 * rng.normal(size=(6, 4))
+    embedding = GradientEmbedding(anchors, loss.residuals(anchors @ W.T, y[[0, 1, 2, 0, 1, 2]]))
+    X[0], X[2] = top, -top
+    with np.errstate(all="ignore"):
+        Z, block = block_products(X, y, np.concatenate([W, embedding.X]))
+        C, S = clipped_parts(Z, block, loss, embedding, L2Clip(0.5), L2Clip(0.5))
+    np.testing.assert_array_equal(C[1], 0)
+    np.testing.assert_array_equal(S[1], 0)
+    assert np.isfinite(C).all()
+    assert np.isfinite(S).all()
+    assert (S[3:] != 0).any()
