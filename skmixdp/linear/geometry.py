@@ -28,10 +28,14 @@ def scale_rows(C: FloatArray, factors: FloatArray) -> FloatArray:
     """Multiply each row of ``C`` (n, k) by its factor, in place; the factors (n,) that were used.
 
     A factor of 0 makes a row 0 whatever stood there. So does a factor below the smallest normal
-    number of the dtype of ``C``, in which it would be rounded by more than a fixed fraction.
+    number of the dtype of ``C``, in which it would be rounded by more than a fixed fraction,
+    and one that makes the row overflow.
     """
     factors = np.where(factors < np.finfo(C.dtype).tiny, 0.0, factors)
     C *= factors[:, np.newaxis].astype(C.dtype)
+    if factors.max(initial=0.0) > 1:
+        # Only a factor above 1 can make a finite residual overflow.
+        factors[~np.isfinite(C).all(axis=1)] = 0
     C[factors == 0] = 0  # multiplication would keep a NaN
     return factors
 

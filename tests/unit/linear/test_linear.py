@@ -14,6 +14,7 @@ from skmixdp.linear import (
     orthonormal_columns,
     remove_mean_output,
     row_norms,
+    scale_rows,
     weighted_sum,
 )
 
@@ -203,3 +204,18 @@ class TestTargetMap:
     def test_far_targets_stay_within_float32(self):
         far = TargetMap(np.zeros(1), np.array([1e-300]))(np.array([[1e300], [-1e300]]), np.float32)
         np.testing.assert_array_equal(far, [[np.float32(1e15)], [np.float32(-1e15)]])
+
+
+class TestScaledRows:
+    def test_rows_are_multiplied_in_place(self):
+        C = rng.normal(size=(4, 3))
+        before, factors = C.copy(), np.array([0.0, 0.5, 1.0, 2.0])
+        np.testing.assert_array_equal(scale_rows(C, factors), factors)
+        np.testing.assert_array_equal(C, before * factors[:, None])
+
+    def test_what_a_dtype_cannot_hold_becomes_zero(self):
+        C = np.array([[np.nan, 1], [1e38, 1], [1, 1], [1, 1]], dtype=np.float32)
+        with np.errstate(over="ignore"):
+            used = scale_rows(C, np.array([0.0, 100.0, 1e-40, 0.5]))
+        np.testing.assert_array_equal(used, [0, 0, 0, 0.5])
+        np.testing.assert_array_equal(C[:3], 0)
