@@ -1,0 +1,1 @@
+"""Numbers and figures of the papers, made again."""
