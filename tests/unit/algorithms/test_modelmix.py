@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from skmixdp import MixedDPLogisticRegression
-from skmixdp.algorithms import AdaMix, ModelMix, NoisyGD
+from skmixdp.algorithms import GEP, PDADPMD, AdaMix, Coupling, ModelMix, NoisyGD
 from skmixdp.components import SGD, GradientQuery, L2Clip, MixingDescent, PublicSubspace
 from skmixdp.components.contracts import Part, StepContext
 from skmixdp.engine import Budget, Options, Run, make_plan, train
@@ -211,6 +211,10 @@ def test_what_the_theorem_does_not_cover_is_refused_with_a_mend():
     refused(AdaMix(n_components=3, momentum=0.0), r"public subspace.*n_components=None")
     refused(UndeclaredBase(momentum=0.0), r"cannot wrap Restless.*wrap plain descent")
     refused(ModelMix(), r"cannot wrap MixingDescent")
+    refused(Coupling(), r"momentum=0.9.*pass momentum=0 to its base")
+    refused(GEP(momentum=0.0), r"cannot wrap EmbeddedQuery.*wrap plain descent")
+    refused(PDADPMD(), r"cannot wrap UniformAverage.*wrap plain descent")
+    refused(PDADPMD("cosine", second_clip=0.5), r"second_clip=0.5.*second_clip=None")
 
 
 @pytest.mark.parametrize(
