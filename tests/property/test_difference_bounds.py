@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skmixdp.components import L2Clip
+from skmixdp.components import L2Clip, L2LinfClip
 from skmixdp.components.centred import clipped_deviations, deviation_bounds
 from skmixdp.components.embedded import clipped_parts
 from skmixdp.linear import GradientEmbedding, LogisticLoss, SoftmaxLoss, row_norms
@@ -60,13 +60,18 @@ def test_no_difference_from_a_centre_exceeds_the_clip(
     Z, _ = block_products(X, y, W)
     centre = loss.residuals(Z, y)[:1].T.astype(np.float64) * X[0].astype(np.float64)
     centre = centre * (1 + nudge * rng.normal(size=centre.shape))
-    clip = L2Clip(threshold)
-    Z, block = block_products(X, y, np.concatenate([W, centre]))
-    C, weights = clipped_deviations(Z, block, loss, clip, centre)
-    assert C.dtype == dtype
-    for i in range(6):
-        difference = exactly(C[i])[:, None] * exactly(X[i]) - exactly(weights[i]) * exactly(centre)
-        assert np.sqrt(np.sum(difference**2)) <= clip.sensitivity(np.dtype(dtype))
+    both = L2LinfClip(L2Clip(threshold), 5).at(None)
+    for clip, entry in (
+        (L2Clip(threshold), np.inf),
+        (both, both.largest_entry(np.dtype(dtype))),
+    ):
+        Z, block = block_products(X, y, np.concatenate([W, centre]))
+        C, weights = clipped_deviations(Z, block, loss, clip, centre)
+        assert C.dtype == dtype
+        for i in range(6):
+            difference = exactly(C[i])[:, None] * exactly(X[i]) - exactly(weights[i]) * exactly(centre)
+            assert np.sqrt(np.sum(difference**2)) <= clip.sensitivity(np.dtype(dtype))
+            assert np.abs(difference).max() <= entry
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
