@@ -31,6 +31,9 @@ _FINEST = 1e-4
 #: since the error falls with the interval's square, still finer ones would gain a 24th of that.
 _SETTLED = 1e-3
 
+#: Far more corrections than any calibration has needed.
+_MOST_SECANT_STEPS = 50
+
 #: A calibrated multiplier may leave this fraction of epsilon unspent.
 _UNSPENT = 1e-3
 
@@ -91,6 +94,11 @@ def noise_multiplier_for(
         As in :class:`GaussianEvent`.
     upper : float
         A multiplier that is large enough but for the discretisation.
+
+    Raises
+    ------
+    RuntimeError
+        If the search does not end within its limit.
     """
 
     @cache
@@ -105,11 +113,17 @@ def noise_multiplier_for(
 
     def secant(point: float, slope: float, interval: float | None, low: float, high: float) -> float:
         """A point at which the excess lies in [low, high]."""
-        while not low <= (value := excess(point, interval)) <= high:
+        for _ in range(_MOST_SECANT_STEPS):
+            value = excess(point, interval)
+            if low <= value <= high:
+                return point
             last, point = point, point + _bounded(((low + high) / 2 - value) / slope)
             if abs(point - last) > 0.01:  # a shorter step would measure the discretisation
                 slope = (excess(point, interval) - value) / (point - last)
-        return point
+        raise RuntimeError(
+            f"no noise multiplier was found for epsilon={epsilon:g}, delta={delta:g} at "
+            f"sampling_rate={sampling_rate:g}, n_steps={n_steps}; pass a noise_multiplier instead."
+        )
 
     # A small budget needs a smaller interval to be seen at all.
     coarse = min(_INTERVALS[0], epsilon / 50)

@@ -146,3 +146,15 @@ def test_mu_is_stated_only_where_it_is_exact():
     assert GaussianEvent(20, 100).mu("replace_one") == pytest.approx(1.0)
     assert GaussianEvent(20, 100, 0.1).mu("add_or_remove_one") is None
     assert GaussianEvent(20, 100, 1.0, "hardened").mu("add_or_remove_one") is None
+
+
+def test_a_start_that_the_coarse_discretisation_finds_too_small_is_raised():
+    sigma = noise_multiplier_for(0.1, 1e-5, n_steps=10_000, sampling_rate=0.9)
+    spent = epsilon_of(sigma, 10_000, delta=1e-5, sampling_rate=0.9)
+    assert 0.1 * 0.999 < spent <= 0.1
+
+
+def test_a_search_that_does_not_end_says_so(monkeypatch):
+    monkeypatch.setattr("skmixdp.privacy.sampled._MOST_SECANT_STEPS", 0)
+    with pytest.raises(RuntimeError, match="pass a noise_multiplier instead"):
+        noise_multiplier_for(2, 1e-5, n_steps=10, sampling_rate=0.5)

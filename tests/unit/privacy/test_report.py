@@ -70,3 +70,10 @@ def test_other_terms_are_put_in_words():
     assert "not exact" in text
     assert "0.1" in text
     assert "replaced" in text
+
+
+def test_both_epsilons_are_shown_where_they_differ():
+    assert "without amplification" not in str(REPORT)
+    both = dataclasses.replace(REPORT, epsilon_unamplified=1.25)
+    assert "(1.25, 1e-05)" in str(both)
+    assert both.to_dict()["epsilon_unamplified"] == 1.25
