@@ -47,12 +47,12 @@ PENALTY = 0.01
 #: Grids; learning rates are those of half the squared error, that of PDA-DPMD in its normalised
 #: geometry (Appendix E). Coarser and wider searches led here.
 RATES = {
-    COLD: (20.0, 40.0, 80.0),
+    COLD: (10.0, 20.0, 40.0),
     WARM: (20.0, 40.0, 80.0),
-    MIRROR: (8e3, 16e3, 32e3, 64e3, 128e3),
+    MIRROR: (8e3, 16e3, 32e3, 64e3),
 }
-CLIPS = {COLD: (0.2, 0.4), WARM: (0.05, 0.1), MIRROR: (0.025, 0.05, 0.1)}
-STEPS = {COLD: (100, 200, 400), WARM: (50, 100, 200, 400), MIRROR: (6, 12, 25, 50)}
+CLIPS = {COLD: (0.1, 0.2), WARM: (0.025, 0.05), MIRROR: (0.025, 0.05)}
+STEPS = {COLD: (200, 400), WARM: (100, 200, 400), MIRROR: (6, 12, 25, 50)}
 
 
 @dataclass(frozen=True)
