@@ -52,6 +52,12 @@ RATES = {
     MIRROR: (8e3, 16e3, 32e3, 64e3),
 }
 CLIPS = {COLD: (0.1, 0.2), WARM: (0.025, 0.05), MIRROR: (0.025, 0.05)}
+#: Okabe-Ito colours and different markers, the same in both panels.
+STYLES = {
+    COLD: {"color": "#009E73", "marker": "^", "linestyle": "-."},
+    WARM: {"color": "#D55E00", "marker": "s", "linestyle": "--"},
+    MIRROR: {"color": "#0072B2", "marker": "o", "linestyle": "-"},
+}
 STEPS = {COLD: (200, 400), WARM: (100, 200, 400), MIRROR: (6, 12, 25, 50)}
 
 
@@ -210,7 +216,7 @@ def picture(table: pd.DataFrame, path: Path) -> None:
         for method in pair:
             own = table[table["method"] == method].groupby("p")["loss"]
             means, halves = zip(*(interval(values) for _, values in own), strict=True)
-            axes.errorbar([p for p, _ in own], means, halves, label=method, marker="o", capsize=4)
+            axes.errorbar([p for p, _ in own], means, halves, label=method, capsize=4, **STYLES[method])
         optimum = table.groupby("p")["optimum"].mean()
         axes.plot(optimum.index, optimum, "k--", label="least squares on the private rows")
         axes.set(xlabel="dimension p", ylabel="mean squared error, private rows")
