@@ -265,7 +265,8 @@ def picture(accuracies: pd.DataFrame, errors: pd.DataFrame, path: Path) -> None:
     left, *others = figure.subplots(1, 1 + errors["shots"].nunique())
     fits = with_error_decrease(accuracies)
     names = [name for name in METHODS if name != "NGD"]
-    left.boxplot([fits.loc[fits["method"] == name, "decrease"] for name in names], tick_labels=names)
+    labels = [name.replace(" ", "\n") for name in names]
+    left.boxplot([fits.loc[fits["method"] == name, "decrease"] for name in names], tick_labels=labels)
     left.axhline(0, color="0.6", linewidth=0.8)
     left.set_ylabel("decrease of test error relative to NGD, %")
     left.set_title("Ablation", loc="left", fontsize=10)

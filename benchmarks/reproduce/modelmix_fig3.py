@@ -110,6 +110,15 @@ def markdown(found: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
+#: Okabe-Ito colours, each with a line of its own kind.
+STYLES = {
+    1: {"color": "#0072B2", "linestyle": "-"},
+    25: {"color": "#D55E00", "linestyle": "--"},
+    100: {"color": "#009E73", "linestyle": "-."},
+}
+TICKS = (2, 5, 10, 20, 50)
+
+
 def picture(path: Path, n_points: int) -> None:
     """Epsilon against steps, one panel a threshold, as in the paper's panels (a) to (c)."""
     figure = Figure(figsize=(11, 3.6), layout="constrained")
@@ -117,10 +126,12 @@ def picture(path: Path, n_points: int) -> None:
     for axes, threshold in zip(figure.subplots(1, 3, sharey=True), THRESHOLDS, strict=True):
         for split in SPLITS:
             curve = [mixed_epsilon(threshold, split, "classic", int(n)) for n in steps]
-            axes.plot(steps, curve, label=f"s = {split}")
+            axes.plot(steps, curve, label=f"s = {split}", **STYLES[split])
             axes.plot(N_STEPS, PRINTED[split, threshold], "k_", markersize=12)
         axes.set(yscale="log", xlabel="steps", title=f"tau_mix = {threshold:g} step sizes")
     figure.axes[0].set_ylabel("epsilon")
+    figure.axes[0].set_yticks(TICKS, map(str, TICKS))
+    figure.axes[0].minorticks_off()
     figure.axes[0].legend()
     figure.suptitle("ModelMix at q = 0.02, classic conversion; bars: the paper's values")
     figure.savefig(path, dpi=150)
