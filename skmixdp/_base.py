@@ -2,6 +2,8 @@
 
 import math
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import numpy as np
@@ -33,10 +35,6 @@ from .public import PublicData
 from .rows import InMemoryRows
 
 Array = NDArray[Any]
-
-#: Constant of the intercept column where no public rows tell (they give 0.3 to 0.5 on images,
-#: text and tables): uncentred rows of unit length have a common direction that serves as one.
-_INTERCEPT = 0.3
 
 _FLOAT_WARNING = "sums and noise are floating-point numbers; attacks on their low-order bits are not covered"
 _AMPLIFICATION_WARNING = "the amplification rests on numerical tests of its argument, not on a proof"
@@ -112,6 +110,17 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
 
     # -- fitting ---------------------------------------------------------------------------
 
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """A fit that fails leaves the estimator as it was, an earlier result included."""
+        before = dict(vars(self))
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
     def _check_parameters(self) -> Budget:
         """Check every parameter that needs no data."""
         budget = check_budget(
@@ -178,7 +187,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         """Train the head on validated rows with encoded labels or scaled targets, and report."""
         n_rows, n_features = X.shape
         X_pub, y_pub = public if public is not None else (X[:0], y[:0])
-        self._row_map = self._make_row_map(X_pub)
+        self._row_map = RowMap.of(X_pub, self.center, self.normalize, self.fit_intercept)
         l2 = None if self.public_l2 == "auto" else self.public_l2 * len(X_pub)
         data = PublicData(self._row_map(X_pub, np.float64), y_pub, loss, l2)
         sampling = self._sampling(n_rows)
@@ -187,7 +196,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
             mu=budget.mu,
             n_private=n_rows,
             batch_size=sampling.rate(n_rows) * n_rows,
-            row_norm_bound=self._row_norm_bound(),
+            row_norm_bound=self._row_map.norm_bound,
         )
         self._check_scale(scene)
         dtype = self._products_dtype()
@@ -217,48 +226,13 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
             )
         return PoissonBatch(self.batch_size)
 
-    def _make_row_map(self, X_pub: Array) -> RowMap:
-        """The row map, from parameters and public rows."""
-        mean = X_pub.mean(axis=0, dtype=np.float64) if self.center and len(X_pub) else None
-        value = None
-        if self.fit_intercept:
-            # The intercept column is as stiff as the strongest direction of the public rows:
-            # a larger constant would ask for more steps, a smaller one would learn too slowly.
-            bare = RowMap(mean, self.normalize, None)(X_pub, np.float64)
-            moment = np.linalg.norm(bare, ord=2) / math.sqrt(len(bare)) if len(bare) else 0.0
-            value = float(moment) or _INTERCEPT
-        return RowMap(mean, self.normalize, value)
-
-    def _row_norm_bound(self) -> float:
-        if not self.normalize:
-            return math.inf
-        # Rounding the unit rows to float32 may lengthen them a little.
-        return math.hypot(1.0, self._row_map.intercept_value or 0.0) * (1 + 1e-6)
-
     def _start(self, data: PublicData) -> Array:
         """The head before the first step, (k, d_in)."""
-        shape = (data.loss.n_outputs, data.X.shape[1])
         if not isinstance(self.init, str):
-            return self._start_from_array(shape)
+            return self._row_map.join(self._given_start(), data.loss.n_outputs, self.n_features_in_)
         if self.init == "zeros" or data.n_rows == 0:
-            return np.zeros(shape)
+            return np.zeros((data.loss.n_outputs, data.X.shape[1]))
         return data.solution
-
-    def _start_from_array(self, shape: tuple[int, int]) -> Array:
-        """A start from coefficients, with or without the intercepts in a last column."""
-        given = self._given_start()
-        value = self._row_map.intercept_value
-        bare = (shape[0], shape[1] - (value is not None))
-        if given.shape not in (shape, bare) or not np.all(np.isfinite(given)):
-            raise ValueError(
-                f"init of shape {given.shape} must be a finite array of shape {bare}, or of shape "
-                f"{(bare[0], bare[1] + 1)} with the intercepts in the last column."
-            )
-        start = np.zeros(shape)
-        start[:, : given.shape[1]] = given
-        if value is not None:
-            start[:, -1] /= value
-        return start
 
     def _given_start(self) -> Array:
         """The coefficients in ``init``, for the targets on which the head is trained."""

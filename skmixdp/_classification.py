@@ -190,22 +190,23 @@ class MixedDPLogisticRegression(ClassifierMixin, LinearHead):  # type: ignore[mi
         ValueError, TypeError
             For bad input, before any noise is drawn.
         """
-        budget = self._check_parameters()
-        X, y, public = self._check_rows(X, y, X_pub, y_pub, check_labels, unsupported)
-        check_class_labels(y, "y")
-        if public is not None:
-            check_class_labels(public[1], "y_pub")
-        self.classes_, origin = self._find_classes(y, None if public is None else public[1])
-        y = encode_labels(y, self.classes_, "y", private=True)
-        if public is not None:
-            public = public[0], encode_labels(public[1], self.classes_, "y_pub", private=False)
-            self._warn_of_empty_classes(public[1])
-        treated_as_public = (
-            "the numbers of private rows and of features, and the features' names",
-            "that their shapes, finiteness, repeats and labels passed validation",
-            f"the classes ({origin})",
-        )
-        self._fit_head(budget, classification_loss(len(self.classes_)), X, y, public, treated_as_public)
+        with self._all_or_nothing():
+            budget = self._check_parameters()
+            X, y, public = self._check_rows(X, y, X_pub, y_pub, check_labels, unsupported)
+            check_class_labels(y, "y")
+            if public is not None:
+                check_class_labels(public[1], "y_pub")
+            self.classes_, origin = self._find_classes(y, None if public is None else public[1])
+            y = encode_labels(y, self.classes_, "y", private=True)
+            if public is not None:
+                public = public[0], encode_labels(public[1], self.classes_, "y_pub", private=False)
+                self._warn_of_empty_classes(public[1])
+            treated_as_public = (
+                "the numbers of private rows and of features, and the features' names",
+                "that their shapes, finiteness, repeats and labels passed validation",
+                f"the classes ({origin})",
+            )
+            self._fit_head(budget, classification_loss(len(self.classes_)), X, y, public, treated_as_public)
         return self
 
     def _find_classes(self, y: Array, y_pub: Array | None) -> tuple[Array, str]:

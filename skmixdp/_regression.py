@@ -194,27 +194,29 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         ValueError, TypeError
             For bad input, before any noise is drawn.
         """
-        budget = self._check_parameters()
-        flat = np.asarray(y).ndim == 1
-        X, y, public = self._check_rows(X, y, X_pub, y_pub, check_targets, unsupported)
-        if public is not None and public[1].shape[1] != y.shape[1]:
-            raise ValueError(
-                f"y_pub has {public[1].shape[1]} targets a row and y has {y.shape[1]}; pass the same ones."
+        with self._all_or_nothing():
+            budget = self._check_parameters()
+            flat = np.asarray(y).ndim == 1
+            X, y, public = self._check_rows(X, y, X_pub, y_pub, check_targets, unsupported)
+            if public is not None and public[1].shape[1] != y.shape[1]:
+                raise ValueError(
+                    f"y_pub has {public[1].shape[1]} targets a row and y has {y.shape[1]}; pass the same "
+                    "ones."
+                )
+            origin = self._check_target_scale(y.shape[1], None if public is None else public[1])
+            dtype = self._products_dtype()
+            if public is not None:
+                public = public[0], self._target_map(public[1], np.float64)
+            treated_as_public = (
+                "the numbers of private rows, of features and of targets, and the features' names",
+                "that their shapes, finiteness and repeats passed validation",
+                f"centre and scale of the targets ({origin})",
             )
-        origin = self._check_target_scale(y.shape[1], None if public is None else public[1])
-        dtype = self._products_dtype()
-        if public is not None:
-            public = public[0], self._target_map(public[1], np.float64)
-        treated_as_public = (
-            "the numbers of private rows, of features and of targets, and the features' names",
-            "that their shapes, finiteness and repeats passed validation",
-            f"centre and scale of the targets ({origin})",
-        )
-        loss = SquaredLoss(y.shape[1])
-        self._fit_head(budget, loss, X, self._target_map(y, dtype), public, treated_as_public)
-        self.coef_, self.intercept_ = self._target_map.to_units(self.coef_, self.intercept_)
-        if flat:
-            self.coef_, self.intercept_ = self.coef_[0], self.intercept_[0]
+            loss = SquaredLoss(y.shape[1])
+            self._fit_head(budget, loss, X, self._target_map(y, dtype), public, treated_as_public)
+            self.coef_, self.intercept_ = self._target_map.to_units(self.coef_, self.intercept_)
+            if flat:
+                self.coef_, self.intercept_ = self.coef_[0], self.intercept_[0]
         return self
 
     def _check_target_scale(self, n_targets: int, y_pub: Array | None) -> str:

@@ -130,3 +130,22 @@ def test_a_fit_leaves_its_parameters_alone():
     clf.fit(X_PRIV, Y_PRIV, X_PUB, Y_PUB)
     after = {name: repr(value) for name, value in clf.get_params(deep=True).items()}
     assert before == after
+
+
+@pytest.mark.parametrize(
+    "late", [{"algorithm": AdaMix(quantile=2.0)}, {"epsilon": 0.1, "noise_multiplier": 20}]
+)
+def test_a_fit_that_fails_leaves_the_earlier_result(late):
+    clf = fit()
+    before = clf.decision_function(X_TEST)
+    with pytest.raises(ValueError, match=r"quantile|noise_multiplier"):
+        clf.set_params(**late).fit(X_PRIV[:, :60] + 5, (Y_PRIV + 1) % 10, X_PUB[:, :60], Y_PUB)
+    np.testing.assert_array_equal(clf.decision_function(X_TEST), before)
+
+
+def test_a_first_fit_that_fails_leaves_nothing():
+    clf = MixedDPLogisticRegression(AdaMix(quantile=2.0))
+    before = dict(vars(clf))
+    with pytest.raises(ValueError, match="quantile"):
+        clf.fit(X_PRIV, Y_PRIV, X_PUB, Y_PUB)
+    assert vars(clf) == before
