@@ -19,7 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .linear import row_norms, weighted_sum
+from .linear import largest_entries, row_norms, weighted_sum
 
 FloatArray = NDArray[np.floating[Any]]
 Labels = NDArray[Any]
@@ -43,8 +43,8 @@ class Block:
 
     @cached_property
     def max_abs(self) -> FloatArray:
-        """Largest absolute entry of each row, shape (rows,)."""
-        return np.asarray(np.abs(self._X).max(axis=1))
+        """Largest absolute entry of each row, shape (rows,), float64."""
+        return largest_entries(self._X)
 
 
 #: Longer rows would bring products so near the ends of float32's range that rounding no

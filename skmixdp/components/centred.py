@@ -6,7 +6,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..linear import UNDERFLOW_PAD, Loss, dot_error, remove_mean_output, row_norms, scale_rows
+from ..linear import (
+    UNDERFLOW_PAD,
+    Loss,
+    dot_error,
+    largest_entries,
+    remove_mean_output,
+    row_norms,
+    scale_rows,
+)
 from ..public import PublicView
 from ..rows import Block, Contribution
 from .contracts import Clip, Clipper, Part, Question, Rounds, StepContext
@@ -52,8 +60,6 @@ class CentredQuery:
         return CentredQuery(bound_entries(self.clipper), sum_to_zero=False)
 
     def step(self, ctx: StepContext) -> Rounds:
-        if ctx.public_weight == 1:
-            return ctx.direction(np.zeros_like(ctx.W))
         clip, centre = self.clipper.at(ctx.view), ctx.view.gradient
         (total,) = yield Question(
             points=np.concatenate([ctx.W, centre]),
@@ -142,7 +148,7 @@ def deviation_bounds(
 def largest_deviations(R: FloatArray, block: Block, centre: FloatArray) -> FloatArray:
     """Upper bounds (n,) on the entries of ``r_i x_i^T - M``, float64, rounding included."""
     eps = float(np.finfo(R.dtype).eps)
-    reach = np.abs(R).max(axis=1).astype(np.float64) * block.max_abs.astype(np.float64)
+    reach = largest_entries(R) * block.max_abs
     return np.asarray((reach + np.abs(centre).max(initial=0.0)) * (1 + 4 * eps))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..linear import Loss, remove_mean_output, row_norms, scale_rows
+from ..linear import Loss, largest_entries, remove_mean_output, row_norms, scale_rows
 from ..public import PublicView
 from ..rows import Block, Contribution
 from .contracts import Clip, Clipper, Part, Question, Rounds, StepContext, Subspace
@@ -85,19 +85,10 @@ def clipped_residuals(Z: FloatArray, block: Block, loss: Loss, clip: Clip) -> Co
     """Residuals of a block, weighted so that each row's gradient obeys the clip."""
     C = loss.residuals(Z, block.y)
     # One conversion of the block: the sum of squares would convert piece by piece, at twice the time.
-    norms = row_norms(_in_float64(C))
-    factors = clip.weights(norms * block.norms, lambda: _largest(C) * _in_float64(block.max_abs))
+    norms = row_norms(C.astype(np.float64, copy=False))
+    factors = clip.weights(norms * block.norms, lambda: largest_entries(C) * block.max_abs)
     scale_rows(C, factors)
     return C, None
-
-
-def _largest(C: FloatArray) -> FloatArray:
-    """Largest absolute entry of each row, (n,), float64: no product of two may overflow."""
-    return _in_float64(np.abs(C).max(axis=1))
-
-
-def _in_float64(values: FloatArray) -> FloatArray:
-    return values.astype(np.float64, copy=False)
 
 
 def _matrix(sums: tuple[FloatArray | None, FloatArray | None]) -> FloatArray:

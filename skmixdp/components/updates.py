@@ -129,7 +129,22 @@ class BallProjection:
         return BallProjection(mixable(self.inner).for_mixing(width), self.radius)
 
 
-class PolynomialAverage:
+class _Average:
+    """An update whose result is a running average of heads, kept beside the inner state."""
+
+    def __init__(self, inner: Update) -> None:
+        self.inner = inner
+
+    def init(self, W: FloatArray) -> tuple[FloatArray, Any]:
+        W, inner = self.inner.init(W)
+        return W, (inner, np.zeros_like(W))
+
+    def result(self, W: FloatArray, state: Any) -> FloatArray:
+        average: FloatArray = state[1]
+        return average
+
+
+class PolynomialAverage(_Average):
     """Return ``sum_t 2 t / (T (T + 1)) W_t`` over the heads at which gradients were taken.
 
     ``W_1`` is the start and the head after the last step is not part of it.
@@ -137,49 +152,27 @@ class PolynomialAverage:
     Source: AdaMix, Theorem 3 and Algorithm 3; Lacoste-Julien, Schmidt and Bach 2012.
     """
 
-    def __init__(self, inner: Update) -> None:
-        self.inner = inner
-
-    def init(self, W: FloatArray) -> tuple[FloatArray, Any]:
-        W, inner = self.inner.init(W)
-        return W, (inner, np.zeros_like(W))
-
     def step(self, ctx: StepContext, direction: FloatArray, state: Any) -> tuple[FloatArray, Any]:
         inner, average = state
         average = average + 2 * ctx.t / (ctx.n_steps * (ctx.n_steps + 1)) * ctx.W
         W, inner = self.inner.step(ctx, direction, inner)
         return W, (inner, average)
 
-    def result(self, W: FloatArray, state: Any) -> FloatArray:
-        average: FloatArray = state[1]
-        return average
-
     def for_mixing(self, width: Width) -> "PolynomialAverage":
         """See :class:`~skmixdp.components.mixing.MixableUpdate`."""
         return PolynomialAverage(mixable(self.inner).for_mixing(width))
 
 
-class UniformAverage:
+class UniformAverage(_Average):
     """Return the mean of the heads after steps 1 to T; the start is not part of it.
 
     Source: PDA-DPMD, Algorithm 1, last line.
     """
 
-    def __init__(self, inner: Update) -> None:
-        self.inner = inner
-
-    def init(self, W: FloatArray) -> tuple[FloatArray, Any]:
-        W, inner = self.inner.init(W)
-        return W, (inner, np.zeros_like(W))
-
     def step(self, ctx: StepContext, direction: FloatArray, state: Any) -> tuple[FloatArray, Any]:
         inner, average = state
         W, inner = self.inner.step(ctx, direction, inner)
         return W, (inner, average + W / ctx.n_steps)
-
-    def result(self, W: FloatArray, state: Any) -> FloatArray:
-        average: FloatArray = state[1]
-        return average
 
 
 def project_on_ball(W: FloatArray, radius: float) -> FloatArray:

@@ -1,7 +1,14 @@
 """Mathematics of a linear head. Knows nothing of privacy."""
 
 from .embedding import GradientEmbedding
-from .geometry import orthonormal_columns, remove_mean_output, row_norms, scale_rows, weighted_sum
+from .geometry import (
+    largest_entries,
+    orthonormal_columns,
+    remove_mean_output,
+    row_norms,
+    scale_rows,
+    weighted_sum,
+)
 from .losses import LogisticLoss, Loss, SoftmaxLoss, SquaredLoss, classification_loss
 from .objective import PenalizedLoss
 from .preparation import RowMap, TargetMap
@@ -19,6 +26,7 @@ __all__ = [
     "TargetMap",
     "classification_loss",
     "dot_error",
+    "largest_entries",
     "orthonormal_columns",
     "remove_mean_output",
     "row_norms",

@@ -19,6 +19,11 @@ def row_norms(X: FloatArray) -> FloatArray:
     return np.asarray(np.sqrt(squares))
 
 
+def largest_entries(X: FloatArray) -> FloatArray:
+    """Largest absolute entry of each row, shape (n,), in float64, where products do not overflow."""
+    return np.asarray(np.abs(X).max(axis=1), dtype=np.float64)
+
+
 def weighted_sum(C: FloatArray, X: FloatArray) -> FloatArray:
     """``sum_i c_i x_i^T`` for (n, k) weighted residuals, shape (k, d_in)."""
     return np.asarray(C.T @ X)

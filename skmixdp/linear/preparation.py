@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from .geometry import row_norms
+from .geometry import largest_entries, row_norms
 
 FloatArray = NDArray[np.floating[Any]]
 
@@ -74,7 +74,7 @@ class RowMap:
                 block -= self.mean
             if self.normalize:
                 # First by the largest entry: the square of a huge or tiny one is inf or 0.
-                for measure in (_largest_entries, row_norms):
+                for measure in (largest_entries, row_norms):
                     lengths = measure(block)
                     lengths[lengths == 0] = 1.0
                     block /= lengths[:, np.newaxis]
@@ -149,7 +149,3 @@ class TargetMap:
     def to_units(self, coef: FloatArray, intercept: FloatArray) -> tuple[FloatArray, FloatArray]:
         """A head (k, d), (k,) for targets of unit scale, for targets in the user's units."""
         return coef * self.scale[:, np.newaxis], intercept * self.scale + self.center
-
-
-def _largest_entries(X: FloatArray) -> FloatArray:
-    return np.asarray(np.abs(X).max(axis=1))

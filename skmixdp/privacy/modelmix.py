@@ -2,7 +2,7 @@
 
 from numbers import Integral
 
-from .accountants import amplified_epsilon, epsilon_of_event
+from .accountants import epsilon_of_event
 from .calibrate import check_positive, check_steps, check_terms
 from .events import ModelMixEvent, Neighboring
 from .mixing import CONVERSION, Conversion
@@ -79,5 +79,4 @@ def modelmix_epsilon(
     event = ModelMixEvent(
         noise_multiplier, n_steps, sampling_rate, width=width, linf_split=linf_split, conversion=conversion
     )
-    amplified = amplified_epsilon(event, delta, neighboring)
-    return min(amplified, epsilon_of_event(event.unamplified, delta, neighboring))
+    return epsilon_of_event(event, delta, neighboring)
