@@ -44,6 +44,9 @@ _SEED_WARNING = "random_state is set: anyone who knows it can remove the noise"
 class LinearHead(BaseEstimator):  # type: ignore[misc]
     """Base of the estimators that train a private linear head."""
 
+    #: What the names that ``algorithm`` accepts stand for.
+    _kinds: ClassVar[dict[str, type[Algorithm]]] = BY_NAME
+
     # `X_pub` and `y_pub` are routed to fit by default, without set_fit_request.
     __metadata_request__fit: ClassVar = {"X_pub": True, "y_pub": True}
 
@@ -100,7 +103,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         nested = [name for name in params if name.startswith("algorithm__")]
         algorithm = params.get("algorithm", self.algorithm)
         if nested and isinstance(algorithm, str):
-            kind = BY_NAME[algorithm].__name__ if algorithm in BY_NAME else "AdaMix"
+            kind = self._kinds.get(algorithm, next(iter(self._kinds.values()))).__name__
             raise ValueError(
                 f"{nested[0]} needs an algorithm object and algorithm={algorithm!r} is a name; "
                 f"pass algorithm=skmixdp.algorithms.{kind}()."

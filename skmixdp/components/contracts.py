@@ -201,7 +201,7 @@ class StepContext:
         return mixed + self.l2 * (self.W - self.anchor) if self.l2 else mixed
 
 
-Rounds = Generator[Question, tuple[FloatArray, ...], FloatArray]
+Rounds = Generator[Question, tuple[FloatArray, ...], Any]
 
 
 class Query(Protocol):
