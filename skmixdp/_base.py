@@ -1,7 +1,6 @@
 """What the linear estimators share: from validated arrays to a trained head and its report."""
 
 import math
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar
@@ -22,7 +21,9 @@ from ._validation import (
     check_table,
     check_verbose,
     collect_public,
+    refuse_unsupported,
     seed_of,
+    warn_of_delta,
     warn_of_repeats,
 )
 from .algorithms import BY_NAME, Algorithm
@@ -145,7 +146,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         check_batch_size(self.batch_size, self.noise)
         check_verbose(self.verbose)
         if isinstance(self.init, str):
-            check_choice("init", self.init, ("public", "zeros"))
+            check_choice("init", self.init, self._named_starts())
         if self.noise == "hardened" and self.random_state is not None:
             raise ValueError(
                 f"random_state={self.random_state!r} cannot seed noise='hardened'; leave it at None, "
@@ -158,24 +159,14 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         self, X: Any, y: Any, X_pub: Any, y_pub: Any, check_target: CheckTarget, unsupported: dict[str, Any]
     ) -> tuple[Array, Array, tuple[Array, Array] | None]:
         """Check private and public rows; labels are not encoded yet, nor targets scaled."""
-        if unsupported:
-            raise TypeError(
-                f"fit does not take {', '.join(sorted(unsupported))}; weighting private rows would "
-                "change the sensitivity, so repeat or drop public rows instead."
-            )
+        refuse_unsupported(unsupported)
         table = check_table(X, "X", minimum=2)
         validate_data(self, X, skip_check_array=True)  # names and number of features
         X, y = table, check_target(y, "y", len(table), "X")
         names = getattr(self, "feature_names_in_", None)
         public = collect_public(X_pub, y_pub, names, X.shape[1], check_target)
         warn_of_repeats(X)
-        if self.delta >= 1 / len(X):
-            warnings.warn(
-                f"delta={self.delta:g} is not below 1/n = {1 / len(X):g}, so the guarantee allows a "
-                "row to be published outright with that probability; use a smaller delta.",
-                UserWarning,
-                stacklevel=3,
-            )
+        warn_of_delta(self.delta, len(X))
         return X, y, public
 
     def _fit_head(
@@ -214,6 +205,10 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         self.coef_, self.intercept_ = self._row_map.split(W, n_features)
         self.n_iter_ = plan.n_steps
         self.privacy_ = self._report(budget, plan, noise, n_rows, data.n_rows, treated_as_public)
+
+    def _named_starts(self) -> tuple[str, ...]:
+        """The names that ``init`` accepts."""
+        return "public", "zeros"
 
     def _chosen_algorithm(self) -> Algorithm:
         """The algorithm object that ``algorithm`` names or is."""

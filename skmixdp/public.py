@@ -62,6 +62,12 @@ class PublicData:
         """L2 norm of each public row."""
         return row_norms(self.X)
 
+    def largest_second_moment(self, row_norm_bound: float) -> float:
+        """Largest eigenvalue of the rows' second moment; without rows, its bound."""
+        if self.n_rows:
+            return float(np.linalg.norm(self.X, ord=2) ** 2 / self.n_rows)
+        return row_norm_bound**2
+
     @cached_property
     def principal_directions(self) -> FloatArray:
         """Unit directions (r, d_in) of the rows' second moment, the strongest first."""
@@ -233,6 +239,10 @@ class PublicView:
         """Each direction at length 1; a direction of zeros stays as it is."""
         lengths = row_norms(directions.reshape(len(directions), -1))
         return directions / np.where(lengths == 0, 1, lengths)[:, np.newaxis, np.newaxis]
+
+    def moved(self, direction: FloatArray, step: float) -> FloatArray:
+        """The head plus ``step`` times a direction."""
+        return self.W + step * direction
 
     def probe(self, directions: FloatArray, moves: Sequence[tuple[int, float]]) -> "Probe":
         """How to ask rows for their losses at ``W + step * directions[j]``, ``(j, step)`` in moves."""

@@ -1,6 +1,6 @@
 """Sources of private rows, and what all of them promise."""
 
-from .contract import Block, Contribute, Contribution, PrivateRows, Request, Sums
+from .contract import Block, Contribute, Contribution, PrivateRows, Request, Sums, truncated
 from .memory import InMemoryRows, sum_resolution
 
 __all__ = [
@@ -12,4 +12,5 @@ __all__ = [
     "Request",
     "Sums",
     "sum_resolution",
+    "truncated",
 ]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..linear import row_norms, weighted_sum
-from .contract import Block, FloatArray, Labels, Request, Sums
+from .contract import Block, FloatArray, Labels, Request, Sums, truncated
 from .running import RunningProducts
 
 #: Longer rows would bring products so near the ends of float32's range that rounding no
@@ -87,7 +87,7 @@ class InMemoryRows:
                         if part is not None:
                             part[absent] = 0
                 if request.resolution is not None:
-                    C, S = (_truncate(part, request.resolution) for part in (C, S))
+                    C, S = (None if part is None else truncated(part, request.resolution) for part in (C, S))
                 if C is not None:
                     weighted.append((index, C))
                 if S is not None:
@@ -138,11 +138,6 @@ def sum_resolution(n_rows: int, row_grid: float, bound: float) -> float:
 def _grid_of_rows(n_rows: int) -> float:
     """Half of the bits that sums over the rows leave, the other half being the residuals'."""
     return 2.0 ** -((52 - math.ceil(math.log2(max(n_rows, 2)))) // 2)
-
-
-def _truncate(part: FloatArray | None, resolution: float) -> FloatArray | None:
-    """Round towards zero, which lengthens no row's contribution."""
-    return None if part is None else np.asarray(np.trunc(part / resolution) * resolution)
 
 
 def _add(total: list[FloatArray | None], part: int, term: FloatArray) -> None:
