@@ -17,7 +17,7 @@ from .forward import LabelledRows, ModuleParameters, cross_entropy, outputs_of
 from .inputs import as_array, as_labels, check_rows, collect_public
 from .public import ModuleData, ModuleLoss, ModuleView
 from .rows import LossesAt, ModuleRows
-from .warm_start import warm_start
+from .start import warm_start
 
 __all__ = [
     "Direction",

@@ -58,11 +58,11 @@ def select_parameters(module: nn.Module, trainable: Any) -> ModuleParameters:
     if not every:
         raise ValueError("module has no parameters, so there is nothing to train; pass one that has.")
     names = _selected([name for name, value in every.items() if value.requires_grad], list(every), trainable)
-    wrong = [name for name in names if not every[name].is_floating_point()]
-    if wrong:
+    short = [name for name in names if every[name].dtype not in (torch.float32, torch.float64)]
+    if short:
         raise ValueError(
-            f"the parameter {wrong[0]!r} of module is of dtype {every[wrong[0]].dtype}; leave it out by "
-            "trainable."
+            f"the parameter {short[0]!r} of module is of dtype {every[short[0]].dtype}, in which small "
+            "steps are lost to rounding; convert it to float32, or leave it out by trainable."
         )
     if len({value.device for value in every.values()}) > 1:
         raise ValueError("the parameters of module are on several devices; move them to one.")

@@ -13,6 +13,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+_PIECE = 2**16
+
 
 class Vector(Protocol):
     """One vector, handed out in blocks of the parameters' shapes."""
@@ -102,13 +104,18 @@ class Direction:
         """L2 norm, from one pass over the blocks."""
         if len(self.terms) == 1:
             ((factor, vector),) = self.terms
-            return abs(factor) * math.sqrt(sum(_square(block) for block in vector.blocks(parameters)))
-        return math.sqrt(sum(_square(tensor) for tensor in self.formed(parameters)))
+            return abs(factor) * math.sqrt(sum(dot([block], [block]) for block in vector.blocks(parameters)))
+        tensors = self.formed(parameters)
+        return math.sqrt(dot(tensors, tensors))
 
 
 def dot(one: Sequence[Tensor], other: Sequence[Tensor]) -> float:
     """Inner product of two formed directions, added up in float64."""
-    return sum(float(torch.sum(a * b, dtype=torch.float64)) for a, b in zip(one, other, strict=True))
+    return sum(
+        float(torch.dot(x.double(), y.double()))
+        for a, b in zip(one, other, strict=True)
+        for x, y in zip(_pieces(a), _pieces(b), strict=True)
+    )
 
 
 def orthonormal(directions: Sequence[Direction], parameters: Sequence[Tensor]) -> list[Direction]:
@@ -135,8 +142,9 @@ def orthonormal(directions: Sequence[Direction], parameters: Sequence[Tensor]) -
     return [Direction.dense(tensors) for tensors in basis]
 
 
-def _square(tensor: Tensor) -> float:
-    return float(torch.linalg.vector_norm(tensor, dtype=torch.float64)) ** 2
+def _pieces(tensor: Tensor) -> tuple[Tensor, ...]:
+    """A tensor's entries, so few at a time that float64 copies of them are small."""
+    return tensor.reshape(-1).split(_PIECE)
 
 
 def _scale(tensors: Sequence[Tensor], factor: float) -> None:

@@ -22,6 +22,24 @@ STACKED_SIZE = 2**16
 PerSampleLoss = Callable[[Tensor, Tensor], Tensor]
 
 
+def differentiable_outputs(parameters: "ModuleParameters", x: Tensor) -> Tensor:
+    """Outputs (n, k) of PUBLIC rows, with what backpropagation needs.
+
+    Raises
+    ------
+    ValueError
+        If no trained parameter reaches the outputs, or the module allows no backpropagation.
+    """
+    with torch.enable_grad():
+        outputs: Tensor = parameters.module(x)
+    if not outputs.requires_grad:
+        raise ValueError(
+            "module's outputs have no gradient in the trained parameters, which is what public rows are for; "
+            "train others, or fit 'dpzero' without public rows."
+        )
+    return outputs
+
+
 def cross_entropy(outputs: Tensor, y: Tensor) -> Tensor:
     """Cross-entropy (n,) of logits (n, k) and class indices (n,)."""
     return nn.functional.cross_entropy(outputs, y, reduction="none")
@@ -61,8 +79,8 @@ class ModuleParameters:
 
     @property
     def dtype(self) -> torch.dtype:
-        """In what precision they are, and rows of real numbers with them."""
-        return self.tensors[0].dtype
+        """In what precision the module takes rows of real numbers."""
+        return input_dtype(self.module)
 
     def move(self, direction: Direction, step: float) -> None:
         """Add ``step`` times a direction, in place."""
@@ -107,6 +125,11 @@ class LabelledRows:
             part: Any = slice(start, start + size) if index is None else index[start : start + size]
             y = torch.from_numpy(np.array(self.y[part], dtype=np.int64)).to(parameters.device)
             yield as_input(self._X[part], parameters.device, parameters.dtype), y
+
+
+def input_dtype(module: nn.Module) -> torch.dtype:
+    """That of the first parameter, which is the one that rows meet."""
+    return next(parameter.dtype for parameter in module.parameters() if parameter.is_floating_point())
 
 
 def as_input(rows: Array | Tensor, device: torch.device, dtype: torch.dtype) -> Tensor:
@@ -162,10 +185,10 @@ def losses_together(
 
 def outputs_of(module: nn.Module, X: Array | Tensor, chunk_size: int) -> NDArray[np.float64]:
     """Outputs (n, k) of a module in evaluation mode, float64."""
-    parameter = next(parameter for parameter in module.parameters() if parameter.is_floating_point())
+    device, dtype = next(module.parameters()).device, input_dtype(module)
     values = []
     with torch.no_grad():
         for start in range(0, len(X), chunk_size):
-            rows = as_input(X[start : start + chunk_size], parameter.device, parameter.dtype)
+            rows = as_input(X[start : start + chunk_size], device, dtype)
             values.append(module(rows).double().cpu().numpy())
     return np.concatenate(values)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from .directions import Direction, Seeded, dot
-from .forward import ModuleParameters
+from .forward import ModuleParameters, differentiable_outputs
 
 #: Products with random signs whose mean square length is measured.
 _DRAWS = 4
@@ -24,8 +24,7 @@ def mean_squared_length(parameters: ModuleParameters, x: Tensor, seed: int) -> f
     generator = torch.Generator(x.device).manual_seed(seed)
     total = 0.0
     for _ in range(_DRAWS):
-        with torch.enable_grad():
-            outputs = parameters.module(x)
+        outputs = differentiable_outputs(parameters, x)
         signs = torch.randint(0, 2, outputs.shape, generator=generator, device=x.device) * 2 - 1
         product = _pull(parameters, outputs, signs.to(outputs.dtype))
         total += dot(product, product) / outputs.numel()
@@ -51,8 +50,7 @@ def largest_second_moment(parameters: ModuleParameters, x: Tensor, seed: int) ->
         with torch.no_grad():
             below = parameters.module(x)
         parameters.move(step, _STEP)
-        with torch.enable_grad():
-            outputs = parameters.module(x)
+        outputs = differentiable_outputs(parameters, x)
         vector = _pull(parameters, outputs, (above - below) / (2 * _STEP * len(x)))
         value = math.sqrt(dot(vector, vector))
     return value

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ..public import Probe, RandomSource
 from .directions import Direction, Seeded, orthonormal
-from .forward import LabelledRows, ModuleParameters, PerSampleLoss
+from .forward import LabelledRows, ModuleParameters, PerSampleLoss, differentiable_outputs
 from .jacobian import largest_second_moment, mean_squared_length
 from .rows import LossesAt
 
@@ -68,6 +68,11 @@ class ModuleData:
     def n_rows(self) -> int:
         """Number of public rows."""
         return len(self.rows)
+
+    @property
+    def y(self) -> NDArray[Any]:
+        """Class indices of the public rows."""
+        return self.rows.y
 
     def view(self, W: ModuleParameters) -> "ModuleView":
         """The rows as they look at the parameters, for as long as these stay where they are."""
@@ -179,8 +184,9 @@ class ModuleView:
         W = self.W
         total = [torch.zeros_like(tensor) for tensor in W.tensors]
         for x, y in self.data.rows.pieces(batch, W):
+            outputs = differentiable_outputs(W, x)
             with torch.enable_grad():
-                loss = self.data.function(W.module(x), y).sum() / len(batch)
+                loss = self.data.function(outputs, y).sum() / len(batch)
             for part, gradient in zip(
                 total, torch.autograd.grad(loss, W.leaves, allow_unused=True), strict=True
             ):

@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 
 from ..public import RandomSource
-from .forward import LabelledRows, ModuleParameters, PerSampleLoss, losses_of
+from .forward import LabelledRows, ModuleParameters, PerSampleLoss, differentiable_outputs, losses_of
 
 _RATES = (1e-2, 1e-3, 1e-4)
 _BATCH = 32
@@ -80,10 +80,10 @@ def _train(
     for _ in range(epochs):
         order = index[np.argsort(source.uniform((len(index),)))]
         for x, y in rows.pieces(order, parameters, _BATCH):
+            outputs = differentiable_outputs(parameters, x)
             with torch.enable_grad():
-                gradients = torch.autograd.grad(
-                    loss(parameters.module(x), y).mean(), parameters.leaves, allow_unused=True
-                )
+                mean = loss(outputs, y).mean()
+            gradients = torch.autograd.grad(mean, parameters.leaves, allow_unused=True)
             for parameter, gradient in zip(parameters.leaves, gradients, strict=True):
                 parameter.grad = gradient
             optimizer.step()
