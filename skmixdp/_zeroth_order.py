@@ -237,12 +237,18 @@ class ZerothOrderDPClassifier(MixedDPLogisticRegression):
         """
         if self.module is None:
             super().fit(X, y, X_pub, y_pub, **unsupported)
-            self.__dict__.pop("module_", None)
+            self._forget("module_")
             return self
         with self._all_or_nothing():
             budget = self._check_parameters()
             fit_module(self, budget, X, y, X_pub, y_pub, unsupported)
+            self._forget("coef_", "intercept_", "_row_map", "n_features_in_", "feature_names_in_")
         return self
+
+    def _forget(self, *names: str) -> None:
+        """Drop what an earlier fit of the other kind left."""
+        for name in names:
+            self.__dict__.pop(name, None)
 
     def _check_parameters(self) -> Budget:
         budget = super()._check_parameters()
