@@ -75,9 +75,7 @@ def test_every_number_carries_the_stated_noise(name):
 @pytest.mark.parametrize("name", CASES)
 @settings(max_examples=40, deadline=None)
 @given(
-    row=hnp.arrays(
-        np.float64, 9, elements=st.one_of(st.floats(-3, 3), st.sampled_from([1e6, -1e12, 1e18]))
-    ),
+    row=hnp.arrays(np.float64, 9, elements=st.one_of(st.floats(-3, 3), st.sampled_from([1e6, -1e12, 1e18]))),
     label=st.integers(0, 3),
 )
 def test_adding_a_row_moves_every_number_by_at_most_its_bound(name, row, label):
