@@ -1,5 +1,12 @@
-"""Preprocessing that costs no privacy: fitted on public rows alone."""
+"""Preprocessing that does not leak: fitted on public rows, row by row, or paid for."""
 
+from ._public_moments import PublicCenterer, PublicWhitener
 from ._public_only import PublicOnly
+from ._row_normalizer import RowNormalizer
 
-__all__ = ["PublicOnly"]
+__all__ = [
+    "PublicCenterer",
+    "PublicOnly",
+    "PublicWhitener",
+    "RowNormalizer",
+]
