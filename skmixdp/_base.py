@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 from tqdm.auto import tqdm
 
+from ._enclosing_pipeline import warn_of_leaks
 from ._validation import (
     CheckTarget,
     check_algorithm,
@@ -160,6 +161,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
                 f"fit does not take {', '.join(sorted(unsupported))}; weighting private rows would "
                 "change the sensitivity, so repeat or drop public rows instead."
             )
+        warn_of_leaks(public_rows=X_pub is not None)
         table = check_table(X, "X", minimum=2)
         validate_data(self, X, skip_check_array=True)  # names and number of features
         X, y = table, check_target(y, "y", len(table), "X")

@@ -210,8 +210,8 @@ class PublicWhitener(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         values, vectors = values[::-1][:n_components], vectors[:, ::-1][:, :n_components]
         if not values[-1] > _FLAT * values[0]:
             raise ValueError(
-                f"shrinkage={self.shrinkage!r} leaves directions in which the {len(rows)} public rows have no "
-                "variance; pass a positive shrinkage, fewer n_components, or more public rows that differ."
+                f"shrinkage={self.shrinkage!r} leaves directions in which the {len(rows)} public rows have "
+                "no variance; pass a positive shrinkage, fewer n_components, or more public rows that differ."
             )
         # An eigenvector's sign is arbitrary: make its largest entry positive.
         vectors *= np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(n_components)])

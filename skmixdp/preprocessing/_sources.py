@@ -43,7 +43,7 @@ def public_table(X: Any, X_pub: Any, minimum: int) -> NDArray[np.floating[Any]]:
     )
     if len(rows) < minimum:
         raise ValueError(
-            f"X_pub has {len(rows)} sample(s) while a minimum of {minimum} is required; pass more public rows."
+            f"X_pub has {len(rows)} sample(s) while a minimum of {minimum} is required; pass more."
         )
     return np.asarray(rows)
 
