@@ -10,7 +10,7 @@ from sklearn.utils.estimator_checks import check_estimator, parametrize_with_che
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge
 from skmixdp.algorithms import BY_NAME, AdaMix, NoisyGD
-from skmixdp.preprocessing import PublicCenterer, PublicOnly, PublicWhitener, RowNormalizer
+from skmixdp.preprocessing import NoisyScaler, PublicCenterer, PublicOnly, PublicWhitener, RowNormalizer
 
 # The checks fit on private rows alone and cannot declare classes or the targets' scale.
 pytestmark = [
@@ -59,6 +59,8 @@ ESTIMATORS = [
     SelfWhitened(),
     SelfWhitened(shrinkage=0.5, n_components=1),
     RowNormalizer(),
+    NoisyScaler(bounds=(-10, 10)),
+    NoisyScaler(bounds=(-10, 10), with_std=False, random_state=0),
 ]
 
 
