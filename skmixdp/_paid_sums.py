@@ -17,6 +17,7 @@ from .privacy import (
     Neighboring,
     Noise,
     NoiseSource,
+    PrivacyLedger,
     PrivacyReport,
     accountant_name,
     epsilon_of_event,
@@ -41,6 +42,10 @@ class SumBudget:
         Continuous or discrete Gaussian noise.
     random_state : None, int or RandomState
         None for private noise.
+    ledger : PrivacyLedger or None, default=None
+        Charged before the release.
+    dataset : str or None, default=None
+        Name of the rows in the ledger.
     """
 
     epsilon: float
@@ -48,6 +53,8 @@ class SumBudget:
     neighboring: Neighboring
     noise: Noise
     random_state: Any
+    ledger: Any = None
+    dataset: Any = None
 
     def __post_init__(self) -> None:
         if self.epsilon is None:
@@ -65,6 +72,12 @@ class SumBudget:
                 f"random_state={self.random_state!r} cannot seed noise='hardened'; leave it at None, or use "
                 "noise='float' for a reproducible run that is NOT private."
             )
+        if self.ledger is not None and not isinstance(self.ledger, PrivacyLedger):
+            raise TypeError(f"ledger={self.ledger!r} must be a skmixdp.privacy.PrivacyLedger, or None.")
+        if (self.ledger is None) != (self.dataset is None):
+            raise ValueError(
+                f"ledger={self.ledger!r} and dataset={self.dataset!r} go together; give both or neither."
+            )
         if not isinstance(self.random_state, np.random.RandomState):  # which would move on
             seed_of(self.random_state)
 
@@ -78,7 +91,11 @@ class SumBudget:
 
 
 def paid_sum(
-    contributions: FloatArray, bound: float, budget: SumBudget, treated_as_public: tuple[str, ...]
+    contributions: FloatArray,
+    bound: float,
+    budget: SumBudget,
+    treated_as_public: tuple[str, ...],
+    description: str,
 ) -> tuple[FloatArray, PrivacyReport]:
     """The sum of the rows of ``contributions``, with the noise that its budget asks for.
 
@@ -93,6 +110,8 @@ def paid_sum(
         What it may cost.
     treated_as_public : tuple of str
         For the report: what was not protected on the way to the contributions.
+    description : str
+        For the ledger: who asks.
 
     Returns
     -------
@@ -100,6 +119,11 @@ def paid_sum(
         The sum with Gaussian noise.
     report : PrivacyReport
         What was spent; ``noise_multiplier`` is in units of ``bound``, but for rounding.
+
+    Raises
+    ------
+    BudgetExceededError
+        If the ledger does not admit the release; nothing is charged or released.
 
     Notes
     -----
@@ -117,6 +141,8 @@ def paid_sum(
         contribute=lambda Z, block: (clip.weights(block.norms, lambda: block.max_abs)[:, np.newaxis], None),
         parts=(Part(clip.sensitivity(np.dtype("float64"))),),
     )
+    if budget.ledger is not None:
+        budget.ledger.charge(budget.dataset, event, neighboring=budget.neighboring, description=description)
     door = Door(event.noise_multiplier, event.n_steps, noise)
     door.begin_step(None)
     ((total,),) = release(rows, [(door, question)])

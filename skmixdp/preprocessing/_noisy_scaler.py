@@ -43,6 +43,10 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
     noise : {"float", "hardened"}, default="float"
         ``"hardened"`` computes sums without rounding and adds discrete Gaussian noise on their
         grid; it needs ``skmixdp[hardened]``.
+    ledger : PrivacyLedger or None, default=None
+        Charged with each fit, before anything is released.
+    dataset : str or None, default=None
+        Name of the private rows in the ledger.
     random_state : None, int or RandomState, default=None
         None draws noise from a cryptographic generator. A seed makes the fit reproducible and
         NOT private, and the report says so.
@@ -100,6 +104,8 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         with_std: bool = True,
         neighboring: Any = "add_or_remove_one",
         noise: Any = "float",
+        ledger: Any = None,
+        dataset: str | None = None,
         random_state: Any = None,
     ) -> None:
         self.epsilon = epsilon
@@ -109,6 +115,8 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         self.with_std = with_std
         self.neighboring = neighboring
         self.noise = noise
+        self.ledger = ledger
+        self.dataset = dataset
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> "NoisyScaler":
@@ -131,6 +139,8 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         ValueError, TypeError
             For a parameter outside its range, bounds that are missing or do not fit the columns,
             and rows that are no finite table. Nothing has been drawn or spent by then.
+        BudgetExceededError
+            If the ledger does not admit the fit; nothing is charged or released.
         """
         from .._paid_sums import SumBudget, paid_sum
         from .._validation import check_table, warn_of_repeats
@@ -140,7 +150,15 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
                 raise ValueError(f"{name}={getattr(self, name)!r} must be True or False.")
         if not (self.with_mean or self.with_std):
             raise ValueError("with_mean=False and with_std=False leave nothing to scale by; set one of them.")
-        budget = SumBudget(self.epsilon, self.delta, self.neighboring, self.noise, self.random_state)
+        budget = SumBudget(
+            self.epsilon,
+            self.delta,
+            self.neighboring,
+            self.noise,
+            self.random_state,
+            self.ledger,
+            self.dataset,
+        )
         table = check_table(X, "X", minimum=2)
         n_rows, n_features = table.shape
         center, half = _check_bounds(self.bounds, n_features)
@@ -166,6 +184,7 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
                 "that their shape, finiteness and repeats passed validation",
                 "the bounds (declared)",
             ),
+            type(self).__name__,
         )
         noise_std = report.noise_multiplier * math.sqrt(n_features) / n_rows
         mean = np.clip(noisy[:n_features] / (weight * n_rows), -1, 1)
