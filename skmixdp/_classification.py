@@ -9,7 +9,7 @@ from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
 
 from ._base import LinearHead
-from ._validation import check_class_labels, check_classes, check_labels, encode_labels
+from ._validation import check_class_labels, check_classes, check_labels, check_same_numbering, encode_labels
 from .exceptions import PrivacyLeakWarning
 from .linear import classification_loss
 from .privacy import PrivacyLedger
@@ -208,6 +208,8 @@ class MixedDPLogisticRegression(ClassifierMixin, LinearHead):  # type: ignore[mi
             if public is not None:
                 check_class_labels(public[1], "y_pub")
             self.classes_, origin = self._find_classes(y, None if public is None else public[1])
+            if self.classes is None and public is not None:
+                check_same_numbering(y, self.classes_)
             y = encode_labels(y, self.classes_, "y", private=True)
             if public is not None:
                 public = public[0], encode_labels(public[1], self.classes_, "y_pub", private=False)
