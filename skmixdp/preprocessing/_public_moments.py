@@ -148,6 +148,9 @@ class PublicWhitener(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     -----
     *Guarantee*: as for :class:`PublicCenterer`.
 
+    Directions of little variance are lifted to that of the others, and what noise there is in them
+    with them. A private head may lose by it; keep fewer components, or only centre, where it does.
+
     References
     ----------
     Ledoit and Wolf 2004, "A well-conditioned estimator for large-dimensional covariance
