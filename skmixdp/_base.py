@@ -11,6 +11,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 from tqdm.auto import tqdm
 
+from ._charging import check_ledger, paid, pay
+from ._enclosing_pipeline import warn_of_leaks
 from ._validation import (
     CheckTarget,
     check_algorithm,
@@ -31,7 +33,7 @@ from .components import FullBatch, PoissonBatch
 from .components.contracts import Sampling, Scene
 from .engine import Budget, Options, Plan, Run, make_plan, train
 from .linear import Loss, RowMap
-from .privacy import HardenedNoise, NoiseSource, PrivacyReport, accountant_name
+from .privacy import Charge, HardenedNoise, NoiseSource, PrivacyReport, accountant_name
 from .public import PublicData
 from .rows import InMemoryRows
 
@@ -69,6 +71,8 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         init: Any,
         neighboring: Any,
         noise: Any,
+        ledger: Any,
+        dataset: Any,
         dtype: Any,
         random_state: Any,
         verbose: Any,
@@ -88,6 +92,8 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         self.init = init
         self.neighboring = neighboring
         self.noise = noise
+        self.ledger = ledger
+        self.dataset = dataset
         self.dtype = dtype
         self.random_state = random_state
         self.verbose = verbose
@@ -145,6 +151,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
                 raise ValueError(f"{name}={getattr(self, name)!r} must be True or False.")
         check_batch_size(self.batch_size, self.noise)
         check_verbose(self.verbose)
+        check_ledger(self.ledger, self.dataset)
         if isinstance(self.init, str):
             check_choice("init", self.init, self._named_starts())
         if self.noise == "hardened" and self.random_state is not None:
@@ -160,6 +167,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
     ) -> tuple[Array, Array, tuple[Array, Array] | None]:
         """Check private and public rows; labels are not encoded yet, nor targets scaled."""
         refuse_unsupported(unsupported)
+        warn_of_leaks(public_rows=X_pub is not None)
         table = check_table(X, "X", minimum=2)
         validate_data(self, X, skip_check_array=True)  # names and number of features
         X, y = table, check_target(y, "y", len(table), "X")
@@ -199,12 +207,13 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         recipe = self._chosen_algorithm().recipe(scene, options)
         plan = make_plan(budget, recipe, scene, dtype)
         rows = InMemoryRows(self._row_map(X, dtype), y, exact=noise.needs_grid)
+        charge = pay(self, plan.event, n_rows=n_rows, private=noise.kind != "seeded")
         with tqdm(total=plan.n_steps, desc=type(self).__name__, disable=not self.verbose) as bar:
             run = Run(recipe, plan, scene, noise, dtype, callback=lambda t, W: bar.update())
             (W,) = train([run], rows)
         self.coef_, self.intercept_ = self._row_map.split(W, n_features)
         self.n_iter_ = plan.n_steps
-        self.privacy_ = self._report(budget, plan, noise, n_rows, data.n_rows, treated_as_public)
+        self.privacy_ = self._report(budget, plan, noise, n_rows, data.n_rows, treated_as_public, charge)
 
     def _named_starts(self) -> tuple[str, ...]:
         """The names that ``init`` accepts."""
@@ -261,6 +270,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         n_private: int,
         n_public: int,
         treated_as_public: tuple[str, ...],
+        charge: Charge | None,
     ) -> PrivacyReport:
         caveats = []
         if noise.kind == "seeded":
@@ -286,6 +296,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
             noise=noise.kind,
             warnings=tuple(caveats),
             epsilon_unamplified=plan.epsilon_unamplified,
+            **paid(charge),
         )
 
     # -- predicting ------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """From rows of any shape and a torch module to a trained module and its report."""
 
 import inspect
+import math
 import warnings
 from typing import Any
 
@@ -8,9 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm.auto import tqdm
 
+from ._charging import pay
+from ._enclosing_pipeline import warn_of_leaks
 from ._validation import (
     check_class_labels,
     check_labels,
+    check_same_numbering,
     encode_labels,
     refuse_unsupported,
     warn_of_delta,
@@ -77,59 +81,71 @@ def fit_module(
     """Train a copy of the classifier's module, ``module_``, and report; checks come before noise."""
     torch_side = load_modules()
     refuse_unsupported(unsupported)
-    X = torch_side.check_rows(X, "X", 2)
-    y = check_labels(torch_side.as_labels(y), "y", len(X), "X")
-    check_class_labels(y, "y")
-    public = torch_side.collect_public(X_pub, y_pub, X, check_labels)
-    if public is not None:
-        check_class_labels(public[1], "y_pub")
-    warn_of_repeats(torch_side.as_array(X))
-    warn_of_delta(classifier.delta, len(X))
-    classifier.classes_, origin = classifier._find_classes(y, None if public is None else public[1])
+    warn_of_leaks(public_rows=X_pub is not None)
+    X, y, X_pub, y_pub, origin = _check_rows(classifier, torch_side, X, y, X_pub, y_pub)
     n_classes = len(classifier.classes_)
-    y = encode_labels(y, classifier.classes_, "y", private=True)
-    if public is not None:
-        public = public[0], encode_labels(public[1], classifier.classes_, "y_pub", private=False)
-        classifier._warn_of_empty_classes(public[1])
-    elif classifier.learning_rate == "auto":
-        raise ValueError(
-            "learning_rate='auto' needs public rows to see the scale of a module's outputs; pass X_pub and "
-            "y_pub, or a number."
-        )
     _warn_of_batch_norms(torch_side.trained_batch_norms(classifier.module))
     worker = torch_side.working_copy(classifier.module, classifier.device)
     W = torch_side.select_parameters(worker, classifier.trainable)
-    function = torch_side.cross_entropy if classifier.loss is None else classifier.loss
-    X_public, y_public = public if public is not None else (X[:0], y[:0])
-    public_rows = torch_side.LabelledRows(X_public, y_public, classifier.chunk_size)
-    torch_side.check_forward(W, function, public_rows, n_classes, X)
+    loss = torch_side.cross_entropy if classifier.loss is None else classifier.loss
+    public = torch_side.LabelledRows(X_pub, y_pub, classifier.chunk_size)
+    torch_side.check_forward(W, loss, public, n_classes, X)
 
     noise = classifier._noise_source()
-    if classifier.init == "public" and len(public_rows):
-        torch_side.warm_start(W, public_rows, function, noise)
+    if classifier.init == "public" and len(public):
+        torch_side.warm_start(W, public, loss, noise)
     seed = int(noise.uniform((1,))[0] * 2**53)
-    data = torch_side.ModuleData(public_rows, torch_side.ModuleLoss(function, n_classes), seed)
+    data = torch_side.ModuleData(public, torch_side.ModuleLoss(loss, n_classes), seed)
     sampling = classifier._sampling(len(X))
-    scene = Scene(data.view(W), budget.mu, len(X), sampling.rate(len(X)) * len(X), np.inf)
+    scene = Scene(data.view(W), budget.mu, len(X), sampling.rate(len(X)) * len(X), math.inf)
     options = Options(classifier.learning_rate, classifier.l2, sampling, exact_sums=noise.needs_grid)
     recipe = classifier._chosen_algorithm().recipe(scene, options)
-    plan = make_plan(budget, recipe, scene, np.dtype("float64"))
-    rows = torch_side.ModuleRows(
-        torch_side.LabelledRows(X, y, classifier.chunk_size), function, exact=noise.needs_grid
-    )
+    dtype = np.dtype("float64")
+    plan = make_plan(budget, recipe, scene, dtype)
+    private = torch_side.LabelledRows(X, y, classifier.chunk_size)
+    rows = torch_side.ModuleRows(private, loss, exact=noise.needs_grid)
+    charge = pay(classifier, plan.event, n_rows=len(X), private=noise.kind != "seeded")
     with tqdm(total=plan.n_steps, desc=type(classifier).__name__, disable=not classifier.verbose) as bar:
-        run = Run(recipe, plan, scene, noise, np.dtype("float64"), callback=lambda t, W: bar.update())
-        (W,) = train([run], rows)
+        (W,) = train([Run(recipe, plan, scene, noise, dtype, callback=lambda t, W: bar.update())], rows)
     # A module may keep what passes through it: only the trained parameters leave the copy that saw rows.
     classifier.module_ = torch_side.trained_module(classifier.module, classifier.device, W)
     classifier.n_iter_ = plan.n_steps
-    treated_as_public = (
+    facts = (
         "the module: architecture, initial parameters and buffers, and which parameters are trained",
         "the number of private rows and their shape",
         "that their shapes, finiteness, repeats and labels passed validation",
         f"the classes ({origin})",
     )
-    classifier.privacy_ = classifier._report(budget, plan, noise, len(X), len(public_rows), treated_as_public)
+    classifier.privacy_ = classifier._report(budget, plan, noise, len(X), len(public), facts, charge)
+
+
+def _check_rows(
+    classifier: Any, torch_side: Any, X: Any, y: Any, X_pub: Any, y_pub: Any
+) -> tuple[Any, Array, Any, Array, str]:
+    """Checked rows with encoded labels, none of them public where none were given, and whence the classes."""
+    X = torch_side.check_rows(X, "X", 2)
+    y = check_labels(torch_side.as_labels(y), "y", len(X), "X")
+    check_class_labels(y, "y")
+    public = torch_side.collect_public(X_pub, y_pub, X, check_labels)
+    if public is None and classifier.learning_rate == "auto":
+        raise ValueError(
+            "learning_rate='auto' needs public rows to see the scale of a module's outputs; pass X_pub and "
+            "y_pub, or a number."
+        )
+    X_pub, y_pub = public if public is not None else (X[:0], None)
+    if y_pub is not None:
+        check_class_labels(y_pub, "y_pub")
+    warn_of_repeats(torch_side.as_array(X))
+    warn_of_delta(classifier.delta, len(X))
+    classifier.classes_, origin = classifier._find_classes(y, y_pub)
+    if classifier.classes is None and y_pub is not None:
+        check_same_numbering(y, classifier.classes_)
+    y = encode_labels(y, classifier.classes_, "y", private=True)
+    if y_pub is None:
+        return X, y, X_pub, y[:0], origin
+    y_pub = encode_labels(y_pub, classifier.classes_, "y_pub", private=False)
+    classifier._warn_of_empty_classes(y_pub)
+    return X, y, X_pub, y_pub, origin
 
 
 def module_outputs(classifier: Any, X: Any) -> Array:

@@ -78,7 +78,7 @@ class ZerothOrderDPClassifier(MixedDPLogisticRegression):
         Rows that pass through the module at a time; it bounds the memory of a pass.
     device : "auto" or what torch takes for a device, default="auto"
         Where the module runs; ``"auto"`` leaves it where it is. Rows move there piece by piece.
-    learning_rate, classes, batch_size, neighboring, noise, random_state, verbose
+    learning_rate, classes, batch_size, neighboring, noise, ledger, dataset, random_state, verbose
         As in :class:`MixedDPLogisticRegression`. A module needs public rows for a learning rate of
         ``"auto"``.
     init : {"public", "zeros", "module"} or array, default="public"
@@ -165,6 +165,8 @@ class ZerothOrderDPClassifier(MixedDPLogisticRegression):
         init: Any = "public",
         neighboring: str = "add_or_remove_one",
         noise: str = "float",
+        ledger: Any = None,
+        dataset: str | None = None,
         dtype: str = "float32",
         random_state: Any = None,
         verbose: int = 0,
@@ -186,6 +188,8 @@ class ZerothOrderDPClassifier(MixedDPLogisticRegression):
             init=init,
             neighboring=neighboring,
             noise=noise,
+            ledger=ledger,
+            dataset=dataset,
             dtype=dtype,
             random_state=random_state,
             verbose=verbose,
@@ -232,6 +236,8 @@ class ZerothOrderDPClassifier(MixedDPLogisticRegression):
         ------
         ValueError, TypeError
             For bad input, before any noise is drawn.
+        BudgetExceededError
+            If the ledger does not pay for the fit; nothing is released or charged.
         ImportError
             If a module is given and torch is not installed.
         """

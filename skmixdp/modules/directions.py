@@ -144,7 +144,7 @@ def orthonormal(directions: Sequence[Direction], parameters: Sequence[Tensor]) -
 
 def _pieces(tensor: Tensor) -> tuple[Tensor, ...]:
     """A tensor's entries, so few at a time that float64 copies of them are small."""
-    return tensor.reshape(-1).split(_PIECE)
+    return torch.split(tensor.reshape(-1), _PIECE)
 
 
 def _scale(tensors: Sequence[Tensor], factor: float) -> None:
