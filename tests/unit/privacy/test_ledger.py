@@ -150,9 +150,7 @@ def test_one_relation_per_data_set(ledger, added):
         ledger.add_dataset("a", epsilon=1.0, delta=1e-5, neighboring=ADD)
     else:
         charge(ledger)
-    with pytest.raises(
-        ValueError, match=r"'replace_one' is not the relation of .*'a', whose .*'add_or"
-    ):
+    with pytest.raises(ValueError, match=r"'replace_one' is not the relation of .*'a', whose .*'add_or"):
         charge(ledger, neighboring=REPLACE)
 
 
