@@ -6,15 +6,29 @@ import math
 import pickle
 import sqlite3
 import threading
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import reduce
 
+import numpy as np
 import pytest
 from sklearn.base import clone
 
 from skmixdp.exceptions import BudgetExceededError
-from skmixdp.privacy import GaussianEvent, ModelMixEvent, PrivacyLedger, account, epsilon_of, store
+from skmixdp.privacy import (
+    GaussianEvent,
+    ModelMixEvent,
+    PrivacyLedger,
+    account,
+    epsilon_of,
+    epsilon_of_event,
+    rdp_of_event,
+    records,
+    register_event,
+    store,
+)
 from skmixdp.privacy.account import Account
+from skmixdp.privacy.composition import ORDERS, epsilon_of_rdp
 
 ADD, REPLACE = "add_or_remove_one", "replace_one"
 FULL, SAMPLED = GaussianEvent(30.0, 5), GaussianEvent(3.0, 5, 0.05)
@@ -403,3 +417,48 @@ def test_an_empty_file_becomes_a_ledger(path):
     path.touch()
     charge(PrivacyLedger(path, epsilon=3.0, delta=1e-5))
     assert path.stat().st_size > 0
+
+
+def test_any_characters_may_stand_in_the_path(tmp_path):
+    path = tmp_path / "a b?c#d%20é.sqlite"
+    charge(PrivacyLedger(str(path), epsilon=3.0, delta=1e-5))
+    assert len(PrivacyLedger(path).charges()) == 1 and path.exists()
+
+
+# -- other kinds of events -----------------------------------------------------------------
+
+
+@pytest.fixture
+def pure(monkeypatch):
+    """A kind of event that is epsilon-DP, from another module."""
+    monkeypatch.setattr(records, "_KINDS", dict(records._KINDS))
+
+    @register_event("pure")
+    @dataclass(frozen=True)
+    class Pure:
+        epsilon: float
+
+    @rdp_of_event.register
+    def _(event: Pure, orders, neighboring):
+        return np.minimum(event.epsilon, orders * event.epsilon**2 / 2)
+
+    @epsilon_of_event.register
+    def _(event: Pure, delta, neighboring):
+        return event.epsilon
+
+    return Pure
+
+
+def test_an_event_of_another_module_composes_with_the_others(ledger, pure):
+    charge(ledger, pure(0.1))
+    assert ledger.spent("a") == 0.1
+    charge(ledger, FULL)
+    assert ledger.charges()[0].event == pure(0.1)
+    divergences = rdp_of_event(pure(0.1), ORDERS, ADD) + rdp_of_event(FULL, ORDERS, ADD)
+    assert ledger.spent("a") == pytest.approx(epsilon_of_rdp(divergences, 1e-5, ORDERS))
+
+
+def test_an_event_without_gaussian_dp_does_not_follow_full_batches(ledger, pure):
+    charge(ledger, FULL)
+    with pytest.raises(BudgetExceededError, match="composition='renyi' before their first charge"):
+        charge(ledger, pure(0.1))
