@@ -20,7 +20,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
 from skmixdp.algorithms import AdaMix
 from skmixdp.exceptions import BudgetExceededError
 from skmixdp.model_selection import public_params
@@ -236,6 +236,14 @@ def test_a_regression_is_charged(rows, ledger):
     reg = MixedDPRidge(delta=DELTA, n_steps=STEPS, ledger=ledger, dataset="people")
     reg.fit(rows.X, rows.X[:, 0], X_pub=rows.X_pub, y_pub=rows.X_pub[:, 0])
     check_charges(ledger, {60: 1})
+
+
+def test_a_zeroth_order_fit_is_charged(rows, ledger):
+    clf = ZerothOrderDPClassifier(delta=DELTA, n_steps=STEPS, ledger=ledger, dataset="people")
+    report = clf.fit(rows.X, rows.y, X_pub=rows.X_pub, y_pub=rows.y_pub).privacy_
+    (charge,) = ledger.charges("people")
+    assert (charge.event.noise_multiplier, charge.event.n_steps) == (report.noise_multiplier, report.n_steps)
+    assert report.dataset_spent == charge.spent == pytest.approx(report.epsilon)
 
 
 def test_a_seeded_fit_is_charged_and_voids_the_guarantee(rows, head, ledger):
