@@ -6,11 +6,14 @@ This package knows no trainer and imports nothing else of ``skmixdp``.
 from .accountants import accountant_name, amplified_epsilon, epsilon_of_event
 from .calibrate import epsilon_of, mu_of_budget, noise_multiplier_for, steps_for
 from .composition import PrivacyFilter, mu_of_event, rdp_of_event
-from .events import Event, EventFamily, GaussianEvent, ModelMixEvent, Neighboring, Noise
+from .events import Event, EventFamily, GaussianEvent, ModelMixEvent, Neighboring, Noise, SelectionEvent
 from .modelmix import modelmix_epsilon
 from .noise import HardenedNoise, NoiseSource
 from .records import event_from_json, event_to_json, register_event
 from .report import PrivacyReport
+from .search_report import SearchReport
+from .selection import SearchTerms
+from .trials import TrialLaw, shape_of
 
 __all__ = [
     "Event",
@@ -23,6 +26,10 @@ __all__ = [
     "NoiseSource",
     "PrivacyFilter",
     "PrivacyReport",
+    "SearchReport",
+    "SearchTerms",
+    "SelectionEvent",
+    "TrialLaw",
     "accountant_name",
     "amplified_epsilon",
     "epsilon_of",
@@ -35,5 +42,6 @@ __all__ = [
     "noise_multiplier_for",
     "rdp_of_event",
     "register_event",
+    "shape_of",
     "steps_for",
 ]
