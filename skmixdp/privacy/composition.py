@@ -20,7 +20,7 @@ Orders are floats above 1; budgets are pairs (epsilon, delta).
 
 import math
 from dataclasses import dataclass
-from functools import singledispatch
+from functools import lru_cache, singledispatch
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -109,6 +109,14 @@ def _(event: ModelMixEvent, neighboring: Neighboring) -> float:
     return mu_of_event(event.unamplified, neighboring)  # mixing is post-processing
 
 
+@lru_cache(maxsize=256)
+def divergences_of(event: object, neighboring: Neighboring) -> FloatArray:
+    """Renyi divergences of an event at ``ORDERS``; kept, since fits are alike and sampling takes time."""
+    divergences = rdp_of_event(event, ORDERS, neighboring)
+    divergences.flags.writeable = False
+    return divergences
+
+
 @dataclass(frozen=True)
 class PrivacyFilter:
     """A sum that must stay within a limit, both fixed before the first release.
@@ -160,7 +168,7 @@ class PrivacyFilter:
             composition = "gaussian" if exact else "renyi"
         if composition == "gaussian":
             return cls(epsilon, delta, neighboring, composition)
-        divergences = np.maximum(rdp_of_event(event, ORDERS, neighboring), np.finfo(float).tiny)
+        divergences = np.maximum(divergences_of(event, neighboring), np.finfo(float).tiny)
         often = rdp_limits(epsilon, delta, ORDERS) / divergences
         return cls(epsilon, delta, neighboring, composition, float(ORDERS[np.argmax(often)]))
 
@@ -183,7 +191,7 @@ class PrivacyFilter:
         if self.order is None:
             cost = mu_of_event(event, self.neighboring) ** 2
         else:
-            cost = float(rdp_of_event(event, np.array([self.order]), self.neighboring)[0])
+            cost = float(divergences_of(event, self.neighboring)[self.order == ORDERS][0])
         if not cost >= 0:
             raise ValueError(f"{event!r} has a cost of {cost:g}; check its noise multiplier and steps.")
         return cost
