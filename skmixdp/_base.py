@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 from tqdm.auto import tqdm
 
+from ._enclosing_pipeline import warn_of_leaks
 from ._validation import (
     CheckTarget,
     check_algorithm,
@@ -25,7 +26,7 @@ from ._validation import (
     seed_of,
     warn_of_repeats,
 )
-from .algorithms import BY_NAME
+from .algorithms import BY_NAME, Algorithm
 from .components import FullBatch, PoissonBatch
 from .components.contracts import Sampling, Scene
 from .engine import Budget, Options, Plan, Run, make_plan, train
@@ -43,6 +44,9 @@ _SEED_WARNING = "random_state is set: anyone who knows it can remove the noise"
 
 class LinearHead(BaseEstimator):  # type: ignore[misc]
     """Base of the estimators that train a private linear head."""
+
+    #: What the names that ``algorithm`` accepts stand for.
+    _kinds: ClassVar[dict[str, type[Algorithm]]] = BY_NAME
 
     # `X_pub` and `y_pub` are routed to fit by default, without set_fit_request.
     __metadata_request__fit: ClassVar = {"X_pub": True, "y_pub": True}
@@ -100,7 +104,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         nested = [name for name in params if name.startswith("algorithm__")]
         algorithm = params.get("algorithm", self.algorithm)
         if nested and isinstance(algorithm, str):
-            kind = BY_NAME[algorithm].__name__ if algorithm in BY_NAME else "AdaMix"
+            kind = self._kinds.get(algorithm, next(iter(self._kinds.values()))).__name__
             raise ValueError(
                 f"{nested[0]} needs an algorithm object and algorithm={algorithm!r} is a name; "
                 f"pass algorithm=skmixdp.algorithms.{kind}()."
@@ -131,7 +135,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
             neighboring=self.neighboring,
             noise=self.noise,
         )
-        check_algorithm(self.algorithm)
+        self._chosen_algorithm()
         check_auto("learning_rate", self.learning_rate, zero=False)
         check_auto("l2", self.l2, zero=True)
         check_auto("public_l2", self.public_l2, zero=False)
@@ -160,6 +164,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
                 f"fit does not take {', '.join(sorted(unsupported))}; weighting private rows would "
                 "change the sensitivity, so repeat or drop public rows instead."
             )
+        warn_of_leaks(public_rows=X_pub is not None)
         table = check_table(X, "X", minimum=2)
         validate_data(self, X, skip_check_array=True)  # names and number of features
         X, y = table, check_target(y, "y", len(table), "X")
@@ -202,7 +207,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         dtype = self._products_dtype()
         noise = self._noise_source()
         options = Options(self.learning_rate, self.l2, sampling, exact_sums=noise.needs_grid)
-        recipe = check_algorithm(self.algorithm).recipe(scene, options)
+        recipe = self._chosen_algorithm().recipe(scene, options)
         plan = make_plan(budget, recipe, scene, dtype)
         rows = InMemoryRows(self._row_map(X, dtype), y, exact=noise.needs_grid)
         with tqdm(total=plan.n_steps, desc=type(self).__name__, disable=not self.verbose) as bar:
@@ -211,6 +216,10 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         self.coef_, self.intercept_ = self._row_map.split(W, n_features)
         self.n_iter_ = plan.n_steps
         self.privacy_ = self._report(budget, plan, noise, n_rows, data.n_rows, treated_as_public)
+
+    def _chosen_algorithm(self) -> Algorithm:
+        """The algorithm object that ``algorithm`` names or is."""
+        return check_algorithm(self.algorithm)
 
     def _products_dtype(self) -> np.dtype[Any]:
         """Exact sums are computed in float64 whatever the rows' precision."""
