@@ -20,6 +20,7 @@ from ._validation import (
     check_batch_size,
     check_budget,
     check_choice,
+    check_ledger,
     check_table,
     check_verbose,
     collect_public,
@@ -31,7 +32,7 @@ from .components import FullBatch, PoissonBatch
 from .components.contracts import Sampling, Scene
 from .engine import Budget, Options, Plan, Run, make_plan, train
 from .linear import Loss, RowMap
-from .privacy import HardenedNoise, NoiseSource, PrivacyReport, accountant_name
+from .privacy import Charge, Event, HardenedNoise, NoiseSource, PrivacyReport, accountant_name
 from .public import PublicData
 from .rows import InMemoryRows
 
@@ -69,6 +70,8 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         init: Any,
         neighboring: Any,
         noise: Any,
+        ledger: Any,
+        dataset: Any,
         dtype: Any,
         random_state: Any,
         verbose: Any,
@@ -88,6 +91,8 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         self.init = init
         self.neighboring = neighboring
         self.noise = noise
+        self.ledger = ledger
+        self.dataset = dataset
         self.dtype = dtype
         self.random_state = random_state
         self.verbose = verbose
@@ -145,6 +150,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
                 raise ValueError(f"{name}={getattr(self, name)!r} must be True or False.")
         check_batch_size(self.batch_size, self.noise)
         check_verbose(self.verbose)
+        check_ledger(self.ledger, self.dataset)
         if isinstance(self.init, str):
             check_choice("init", self.init, ("public", "zeros"))
         if self.noise == "hardened" and self.random_state is not None:
@@ -210,12 +216,26 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         recipe = self._chosen_algorithm().recipe(scene, options)
         plan = make_plan(budget, recipe, scene, dtype)
         rows = InMemoryRows(self._row_map(X, dtype), y, exact=noise.needs_grid)
+        charge = self._charge(plan.event, noise, n_rows)
         with tqdm(total=plan.n_steps, desc=type(self).__name__, disable=not self.verbose) as bar:
             run = Run(recipe, plan, scene, noise, dtype, callback=lambda t, W: bar.update())
             (W,) = train([run], rows)
         self.coef_, self.intercept_ = self._row_map.split(W, n_features)
         self.n_iter_ = plan.n_steps
-        self.privacy_ = self._report(budget, plan, noise, n_rows, data.n_rows, treated_as_public)
+        self.privacy_ = self._report(budget, plan, noise, n_rows, data.n_rows, treated_as_public, charge)
+
+    def _charge(self, event: Event, noise: NoiseSource, n_rows: int) -> Charge | None:
+        """Pay the ledger, if there is one: after all checks and before the first release."""
+        if self.ledger is None:
+            return None
+        charge: Charge = self.ledger.charge(
+            self.dataset,
+            event,
+            neighboring=self.neighboring,
+            description=f"{type(self).__name__}, {n_rows} rows",
+            private=noise.kind != "seeded",
+        )
+        return charge
 
     def _chosen_algorithm(self) -> Algorithm:
         """The algorithm object that ``algorithm`` names or is."""
@@ -268,6 +288,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         n_private: int,
         n_public: int,
         treated_as_public: tuple[str, ...],
+        charge: Charge | None,
     ) -> PrivacyReport:
         caveats = []
         if noise.kind == "seeded":
@@ -293,6 +314,10 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
             noise=noise.kind,
             warnings=tuple(caveats),
             epsilon_unamplified=plan.epsilon_unamplified,
+            dataset=None if charge is None else charge.dataset,
+            dataset_epsilon=None if charge is None else charge.budget,
+            dataset_delta=None if charge is None else charge.delta,
+            dataset_spent=None if charge is None else charge.spent,
         )
 
     # -- predicting ------------------------------------------------------------------------

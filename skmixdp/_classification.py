@@ -12,6 +12,7 @@ from ._base import LinearHead
 from ._validation import check_class_labels, check_classes, check_labels, encode_labels
 from .exceptions import PrivacyLeakWarning
 from .linear import classification_loss
+from .privacy import PrivacyLedger
 
 Array = NDArray[Any]
 
@@ -69,6 +70,10 @@ class MixedDPLogisticRegression(ClassifierMixin, LinearHead):  # type: ignore[mi
         their grid, so that no low-order bits can be attacked. It needs
         ``skmixdp[hardened]``, takes some ten microseconds a coefficient and step, and 5 to
         20% more noise for the same epsilon.
+    ledger : PrivacyLedger or None, default=None
+        Where the fit is paid for, after all checks and before the first release.
+    dataset : str or None, default=None
+        Name of the ledger's data set to which the rows of ``X`` belong; given with ``ledger``.
     dtype : {"float32", "float64"}, default="float32"
         Precision of the products with private rows; hardened noise uses float64.
     random_state : None, int or RandomState, default=None
@@ -138,6 +143,8 @@ class MixedDPLogisticRegression(ClassifierMixin, LinearHead):  # type: ignore[mi
         init: Any = "public",
         neighboring: str = "add_or_remove_one",
         noise: str = "float",
+        ledger: PrivacyLedger | None = None,
+        dataset: str | None = None,
         dtype: str = "float32",
         random_state: Any = None,
         verbose: int = 0,
@@ -158,6 +165,8 @@ class MixedDPLogisticRegression(ClassifierMixin, LinearHead):  # type: ignore[mi
             init=init,
             neighboring=neighboring,
             noise=noise,
+            ledger=ledger,
+            dataset=dataset,
             dtype=dtype,
             random_state=random_state,
             verbose=verbose,
@@ -189,6 +198,8 @@ class MixedDPLogisticRegression(ClassifierMixin, LinearHead):  # type: ignore[mi
         ------
         ValueError, TypeError
             For bad input, before any noise is drawn.
+        BudgetExceededError
+            If the ledger does not pay for the fit; nothing is released or charged.
         """
         with self._all_or_nothing():
             budget = self._check_parameters()

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_array, column_or_1d
 
 from .algorithms import BY_NAME, Algorithm
 from .engine import Budget
-from .privacy import Neighboring, Noise
+from .privacy import Neighboring, Noise, PrivacyLedger
 
 Array = NDArray[Any]
 #: ``(y, name, n_rows, rows_name)`` to an array of ``n_rows`` checked labels or targets.
@@ -92,6 +92,26 @@ def check_verbose(verbose: Any) -> None:
     """A bool or a whole number of at least 0."""
     if not (isinstance(verbose, (bool, np.bool_)) or (_is_whole(verbose) and verbose >= 0)):
         raise ValueError(f"verbose={verbose!r} must be True, False or a whole number of at least 0.")
+
+
+def check_ledger(ledger: Any, dataset: Any) -> None:
+    """A ledger and the name of a data set in it, or neither."""
+    if ledger is None and dataset is None:
+        return
+    if ledger is None or dataset is None:
+        given, missing = (
+            (f"dataset={dataset!r}", "ledger") if ledger is None else (f"ledger={ledger!r}", "dataset")
+        )
+        raise ValueError(
+            f"{given} was given without {missing}; pass both, the ledger and the name of the data set whose "
+            "rows are X, or neither."
+        )
+    if not isinstance(ledger, PrivacyLedger):
+        raise ValueError(
+            f"ledger={ledger!r} must be a ledger; open it with skmixdp.privacy.PrivacyLedger(path)."
+        )
+    if not isinstance(dataset, str) or not dataset:
+        raise ValueError(f"dataset={dataset!r} must be the name of a data set, a string that is not empty.")
 
 
 def check_auto(name: str, value: Any, *, zero: bool) -> None:

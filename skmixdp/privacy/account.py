@@ -39,6 +39,8 @@ class Account:
         Smallest epsilon of a budget that would have admitted the charges so far.
     n_charges : int
         Number of charges.
+    private : bool
+        Whether the noise of all charges is secret; otherwise nothing is guaranteed.
     """
 
     dataset: str
@@ -52,8 +54,9 @@ class Account:
     divergences: tuple[float, ...] = ()
     spent: float = 0.0
     n_charges: int = 0
+    private: bool = True
 
-    def after(self, event: object, neighboring: Neighboring) -> "Account":
+    def after(self, event: object, neighboring: Neighboring, private: bool = True) -> "Account":
         """The account once ``event`` is charged.
 
         Raises
@@ -98,6 +101,7 @@ class Account:
             divergences=divergences,
             spent=spent,
             n_charges=self.n_charges + 1,
+            private=self.private and private,
         )
 
     @property

@@ -1,8 +1,6 @@
 """A lasting record of what was spent on which private rows."""
 
-import json
 from collections.abc import Sequence
-from dataclasses import astuple, fields
 from datetime import UTC, datetime
 from os import PathLike, fspath
 from pathlib import Path
@@ -14,8 +12,9 @@ from .calibrate import check_positive, check_terms
 from .composition import COMPOSITION, Composition
 from .events import NEIGHBORING, Neighboring
 from .ledger_report import Charge, LedgerReport
-from .records import event_from_json, event_to_json
+from .records import event_to_json
 from .store import FileStore, MemoryStore
+from .tables import add_charge, read_account, read_accounts, read_charges, write_account
 
 _MEMORY = ":memory:"
 
@@ -120,9 +119,9 @@ class PrivacyLedger:
         _check_choice("composition", composition, COMPOSITION)
         new = Account(name, float(epsilon), float(delta), neighboring=neighboring, composition=composition)
         with self._store.transaction(write=True) as connection:
-            old = _read_account(connection, name)
+            old = read_account(connection, name)
             if old is None:
-                _write_account(connection, new)
+                write_account(connection, new)
                 return
         asked = {"epsilon": epsilon, "delta": delta, "neighboring": neighboring, "composition": composition}
         for parameter, value in asked.items():
@@ -136,7 +135,13 @@ class PrivacyLedger:
     # -- charging --------------------------------------------------------------------------
 
     def charge(
-        self, dataset: str, event: object, *, neighboring: Neighboring, description: str = ""
+        self,
+        dataset: str,
+        event: object,
+        *,
+        neighboring: Neighboring,
+        description: str = "",
+        private: bool = True,
     ) -> Charge:
         """Pay for an event before it happens, or refuse.
 
@@ -150,6 +155,9 @@ class PrivacyLedger:
             Which data sets count as neighbours; one relation per data set.
         description : str, default=""
             Words for the report.
+        private : bool, default=True
+            False if a seed makes the noise again. It is charged all the same, and from then on the
+            ledger says that nothing is guaranteed for the data set.
 
         Returns
         -------
@@ -163,34 +171,28 @@ class PrivacyLedger:
         ValueError, TypeError
             For an unknown data set, another relation, or an event that nobody can account for.
         """
+        _check_name(dataset)
         check_terms(0.5, 1.0, neighboring)
-        record = event_to_json(event)
+        if not isinstance(description, str):
+            raise TypeError(f"description={description!r} must be a string.")
+        event_to_json(event)  # an event that cannot be kept cannot be charged
         # What takes time is computed once without holding the lock, and kept for when it is held.
         with self._store.transaction(write=False) as connection:
             account = self._account_to_charge(connection, dataset)
         account.after(event, neighboring)
         with self._store.transaction(write=True) as connection:
-            account = self._account_to_charge(connection, dataset).after(event, neighboring)
-            _write_account(connection, account)
-            now = datetime.now(UTC)
-            values = (dataset, now.isoformat(), record, description, account.spent)
-            found = connection.execute(
-                "INSERT INTO charges (dataset, time, event, description, spent) VALUES (?, ?, ?, ?, ?)",
-                values,
-            )
-            number = found.lastrowid
-        assert number is not None
-        return Charge(number, dataset, now, event, description, account.spent)
+            account = self._account_to_charge(connection, dataset).after(event, neighboring, private)
+            write_account(connection, account)
+            return add_charge(connection, account, event, datetime.now(UTC), description, private)
 
     def _account_to_charge(self, connection: Connection, dataset: str) -> Account:
         """The account of a data set; a new one with the default budget, if there is one."""
-        account = _read_account(connection, dataset)
+        account = read_account(connection, dataset)
         if account is None:
             if self.epsilon is None or self.delta is None:
                 raise ValueError(
                     _unknown(connection, dataset, f"add_dataset({dataset!r}, epsilon=..., delta=...)")
                 )
-            _check_name(dataset)
             return Account(dataset, float(self.epsilon), float(self.delta), by_default=True)
         default = (self.epsilon, self.delta)
         if account.by_default and self.epsilon is not None and default != (account.epsilon, account.delta):
@@ -212,7 +214,7 @@ class PrivacyLedger:
             If it is not in the ledger.
         """
         with self._store.transaction(write=False) as connection:
-            account = _read_account(connection, dataset)
+            account = read_account(connection, dataset)
             if account is None:
                 raise ValueError(_unknown(connection, dataset, "one of these"))
         return account
@@ -234,14 +236,12 @@ class PrivacyLedger:
         if dataset is not None:
             self.account(dataset)
         with self._store.transaction(write=False) as connection:
-            return _read_charges(connection, dataset)
+            return list(read_charges(connection, dataset))
 
     def report(self) -> LedgerReport:
         """Everything in the ledger; it prints as a table, and has HTML and JSON forms."""
         with self._store.transaction(write=False) as connection:
-            rows = connection.execute("SELECT * FROM accounts ORDER BY rowid").fetchall()
-            charges = _read_charges(connection, None)
-        return LedgerReport(tuple(_account_of(row) for row in rows), tuple(charges))
+            return LedgerReport(read_accounts(connection), read_charges(connection))
 
     # -- copies ----------------------------------------------------------------------------
 
@@ -271,48 +271,8 @@ class PrivacyLedger:
         self._store = FileStore(state["path"], create=False)
 
 
-def _read_account(connection: Connection, dataset: str) -> Account | None:
-    row = connection.execute("SELECT * FROM accounts WHERE dataset = ?", (dataset,)).fetchone()
-    return None if row is None else _account_of(row)
-
-
-def _account_of(row: Any) -> Account:
-    values = dict(row)
-    values["by_default"] = bool(values["by_default"])
-    values["divergences"] = tuple(json.loads(values["divergences"]))
-    return Account(**values)
-
-
-def _write_account(connection: Connection, account: Account) -> None:
-    values = [json.dumps(value) if isinstance(value, tuple) else value for value in astuple(account)]
-    columns = [f'"{field.name}"' for field in fields(account)]
-    names, changes = ", ".join(columns), ", ".join(f"{name} = excluded.{name}" for name in columns)
-    marks = ", ".join("?" * len(values))
-    connection.execute(
-        f"INSERT INTO accounts ({names}) VALUES ({marks}) ON CONFLICT (dataset) DO UPDATE SET {changes}",
-        values,
-    )
-
-
-def _read_charges(connection: Connection, dataset: str | None) -> list[Charge]:
-    rows = connection.execute(
-        "SELECT * FROM charges WHERE dataset = coalesce(?, dataset) ORDER BY id", (dataset,)
-    )
-    return [
-        Charge(
-            row["id"],
-            row["dataset"],
-            datetime.fromisoformat(row["time"]),
-            event_from_json(row["event"]),
-            row["description"],
-            row["spent"],
-        )
-        for row in rows
-    ]
-
-
 def _unknown(connection: Connection, dataset: Any, mend: str) -> str:
-    names = [row[0] for row in connection.execute("SELECT dataset FROM accounts ORDER BY rowid")]
+    names = [account.dataset for account in read_accounts(connection)]
     return f"dataset={dataset!r} is not in the ledger, which has {names}; use {mend}."
 
 

@@ -30,8 +30,12 @@ class Charge:
         What was paid for.
     description : str
         Words of whoever charged.
+    private : bool
+        Whether the noise is secret; False if a seed makes it again.
     spent : float
         Epsilon spent on the data set, this charge included, as :meth:`PrivacyLedger.spent`.
+    budget, delta : float
+        Budget of the data set: epsilon and delta.
     """
 
     id: int
@@ -39,7 +43,10 @@ class Charge:
     time: datetime
     event: Any
     description: str
+    private: bool
     spent: float
+    budget: float
+    delta: float
 
 
 @dataclass(frozen=True)
@@ -67,6 +74,7 @@ class LedgerReport:
                 "spent": account.spent,
                 "remaining": account.remaining,
                 "n_charges": account.n_charges,
+                "private": account.private,
                 "neighboring": account.neighboring,
                 "composition": account.composition,
                 "order": account.order,
@@ -80,6 +88,7 @@ class LedgerReport:
                 "time": charge.time.isoformat(),
                 "event": json.loads(event_to_json(charge.event)),
                 "description": charge.description,
+                "private": charge.private,
                 "spent": charge.spent,
             }
             for charge in self.charges
@@ -94,7 +103,7 @@ class LedgerReport:
         return [
             (
                 account.dataset,
-                f"{account.spent:.4g}",
+                f"{account.spent:.4g}" if account.private else "NOT PRIVATE (seeded)",
                 f"{account.epsilon:.4g}",
                 f"{account.remaining:.4g}",
                 f"{account.delta:.3g}",

@@ -97,6 +97,10 @@ class PrivacyReport(Statement):
     epsilon_unamplified : float or None
         Epsilon of the same releases if nothing but their noise is counted; None where epsilon
         counts nothing else.
+    dataset : str or None
+        Data set of the ledger that the fit was charged to; None without a ledger.
+    dataset_epsilon, dataset_delta, dataset_spent : float or None
+        Budget of that data set, and the epsilon spent of it, this fit included.
     """
 
     title: ClassVar = "Privacy report"
@@ -115,6 +119,10 @@ class PrivacyReport(Statement):
     noise: str
     warnings: tuple[str, ...]
     epsilon_unamplified: float | None = None
+    dataset: str | None = None
+    dataset_epsilon: float | None = None
+    dataset_delta: float | None = None
+    dataset_spent: float | None = None
 
     def _rows(self) -> list[tuple[str, str]]:
         rows = [
@@ -131,4 +139,7 @@ class PrivacyReport(Statement):
         ]
         if self.epsilon_unamplified is not None:
             rows.insert(1, ("without amplification", f"({self.epsilon_unamplified:.6g}, {self.delta:.3g})"))
+        if self.dataset is not None:
+            budget = f"({self.dataset_epsilon:.6g}, {self.dataset_delta:.3g})"
+            rows.append(("ledger", f"{self.dataset}: epsilon {self.dataset_spent:.6g} of {budget} is spent"))
         return rows + [("warning", warning) for warning in self.warnings]

@@ -12,36 +12,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from .tables import TABLES
+
 #: Marks a file as a ledger, and the version of its tables and of what their numbers mean.
 _APPLICATION, _VERSION = 0x736B6D78, 1
 
 #: Seconds to wait for other writers; a charge holds the lock for milliseconds.
 _PATIENCE = 120.0
-
-_TABLES = """
-CREATE TABLE accounts (
-    dataset TEXT PRIMARY KEY,
-    epsilon REAL NOT NULL,
-    delta REAL NOT NULL,
-    by_default INTEGER NOT NULL,
-    neighboring TEXT,
-    composition TEXT,
-    "order" REAL,
-    total REAL NOT NULL,
-    divergences TEXT NOT NULL,
-    spent REAL NOT NULL,
-    n_charges INTEGER NOT NULL
-);
-CREATE TABLE charges (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    dataset TEXT NOT NULL REFERENCES accounts (dataset),
-    time TEXT NOT NULL,
-    event TEXT NOT NULL,
-    description TEXT NOT NULL,
-    spent REAL NOT NULL
-);
-CREATE INDEX charges_of_dataset ON charges (dataset, id);
-"""
 
 #: Connections that a fork brought along: SQLite forbids both using and closing them.
 _inherited: list[sqlite3.Connection] = []
@@ -96,15 +73,19 @@ class FileStore:
 
     def _connection(self) -> sqlite3.Connection:
         held: _Held | None = getattr(self._local, "held", None)
-        if held is None or held.process != os.getpid():
-            if not self.path.exists():
-                raise FileNotFoundError(
-                    f"the ledger {self.path} is not there; restore the file, or set ledger= to the one that "
-                    "keeps these private rows."
-                )
+        try:
+            found = self.path.stat()
+        except FileNotFoundError:
+            raise FileNotFoundError(
+                f"the ledger {self.path} is not there; restore the file, or pass the ledger that keeps these "
+                "private rows."
+            ) from None
+        # A file that was moved away and replaced must not be charged through an old connection.
+        owner = os.getpid(), found.st_dev, found.st_ino
+        if held is None or self._local.owner != owner:
             held = _Held(_connect(self.path.as_uri() + "?mode=rw"))
             _check_version(held.connection, self.path)
-            self._local.held = held
+            self._local.held, self._local.owner = held, owner
         return held.connection
 
 
@@ -149,17 +130,17 @@ def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
     connection.execute(begin)
     try:
         yield
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
-    connection.execute("COMMIT")
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
 
 
 def _set_up(connection: sqlite3.Connection, path: Path) -> None:
     """Make the tables where there are none yet; several processes may try at once."""
     with _transaction(connection, "BEGIN IMMEDIATE"):
         if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
-            for statement in _TABLES.split(";"):
+            for statement in TABLES.split(";"):
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {_APPLICATION}")
             connection.execute(f"PRAGMA user_version = {_VERSION}")
