@@ -275,10 +275,12 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
                 "rows, or a learning_rate."
             )
 
-    def _noise_source(self) -> NoiseSource:
+    def _noise_source(self, offset: int = 0) -> NoiseSource:
+        """The source of a fit's noise; ``offset`` parts seeds of different uses."""
         if self.noise == "hardened":
             return HardenedNoise()
-        return NoiseSource(seed_of(self.random_state))
+        seed = seed_of(self.random_state)
+        return NoiseSource(None if seed is None else seed + offset)
 
     def _report(
         self,

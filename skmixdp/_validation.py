@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_array, column_or_1d
 
 from .algorithms import BY_NAME, Algorithm
 from .engine import Budget
-from .privacy import Neighboring, Noise, PrivacyLedger
+from .privacy import Neighboring, Noise
 
 Array = NDArray[Any]
 #: ``(y, name, n_rows, rows_name)`` to an array of ``n_rows`` checked labels or targets.
@@ -106,7 +106,8 @@ def check_ledger(ledger: Any, dataset: Any) -> None:
             f"{given} was given without {missing}; pass both, the ledger and the name of the data set whose "
             "rows are X, or neither."
         )
-    if not isinstance(ledger, PrivacyLedger):
+    # By duck typing: a search hands its fits something that stands in a ledger's place.
+    if isinstance(ledger, type) or not callable(getattr(ledger, "charge", None)):
         raise ValueError(
             f"ledger={ledger!r} must be a ledger; open it with skmixdp.privacy.PrivacyLedger(path)."
         )

@@ -24,6 +24,11 @@ class Statement(ABC):
     delta: float
     neighboring: Neighboring
     noise: str
+    warnings: tuple[str, ...]
+    dataset: str | None
+    dataset_epsilon: float | None
+    dataset_delta: float | None
+    dataset_spent: float | None
 
     @property
     def private(self) -> bool:
@@ -46,6 +51,16 @@ class Statement(ABC):
     @property
     def _neighbours(self) -> str:
         return _RELATION_WORDS[self.neighboring]
+
+    @property
+    def _last_rows(self) -> list[tuple[str, str]]:
+        rows = [("warning", warning) for warning in self.warnings]
+        if self.dataset is not None:
+            budget = f"({self.dataset_epsilon:.6g}, {self.dataset_delta:.3g})"
+            rows.insert(
+                0, ("ledger", f"{self.dataset}: epsilon {self.dataset_spent:.6g} of {budget} is spent")
+            )
+        return rows
 
     @abstractmethod
     def _rows(self) -> list[tuple[str, str]]:
@@ -139,7 +154,4 @@ class PrivacyReport(Statement):
         ]
         if self.epsilon_unamplified is not None:
             rows.insert(1, ("without amplification", f"({self.epsilon_unamplified:.6g}, {self.delta:.3g})"))
-        if self.dataset is not None:
-            budget = f"({self.dataset_epsilon:.6g}, {self.dataset_delta:.3g})"
-            rows.append(("ledger", f"{self.dataset}: epsilon {self.dataset_spent:.6g} of {budget} is spent"))
-        return rows + [("warning", warning) for warning in self.warnings]
+        return rows + self._last_rows

@@ -47,6 +47,10 @@ class SearchReport(Statement):
         Where the noise came from.
     warnings : tuple of str
         What a reader must know before quoting epsilon.
+    dataset : str or None
+        Data set of the ledger that the search was charged to; None without a ledger.
+    dataset_epsilon, dataset_delta, dataset_spent : float or None
+        Budget of that data set, and the epsilon spent of it, this search included.
     """
 
     title: ClassVar = "Privacy report of a search"
@@ -70,6 +74,10 @@ class SearchReport(Statement):
     treated_as_public: tuple[str, ...]
     noise: str
     warnings: tuple[str, ...]
+    dataset: str | None = None
+    dataset_epsilon: float | None = None
+    dataset_delta: float | None = None
+    dataset_spent: float | None = None
 
     def _rows(self) -> list[tuple[str, str]]:
         if self.strategy == "grid":
@@ -81,7 +89,7 @@ class SearchReport(Statement):
             scored = f"{self.n_held_out} public rows kept out of the fits; free"
         else:
             scored = f"private rows, by a noisy count (standard deviation {self.score_noise:.2g} of the rows)"
-        rows = [
+        return [
             ("guarantee", self._verdict + " of the whole search"),
             ("neighbours", self._neighbours),
             (
@@ -96,8 +104,8 @@ class SearchReport(Statement):
             ("rows", f"{self.n_private} private, {self.n_public} public"),
             ("noise source", self.noise),
             ("treated as public", "; ".join(self.treated_as_public)),
+            *self._last_rows,
         ]
-        return rows + [("warning", warning) for warning in self.warnings]
 
 
 def _each(epsilons: dict[str, float]) -> str:

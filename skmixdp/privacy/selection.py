@@ -79,11 +79,15 @@ class SearchTerms:
         """Full-batch Gaussian-DP parameter, per zeroed-out row, of a fit of this epsilon."""
         return mu_of_budget(fit_epsilon, self.delta, neighboring=self.neighboring, noise=self.noise)
 
+    def trial_multiplier(self, fit_epsilon: float) -> float:
+        """Noise multiplier of one Gaussian release that stands for all of a trial's."""
+        return math.sqrt(1 - self.score_share) / self.fit_mu(fit_epsilon)
+
     def score_multiplier(self, fit_epsilon: float) -> float | None:
         """Noise multiplier of the counts beside fits of this epsilon; None where scores are free."""
         if self.score_share == 0:
             return None
-        return math.sqrt((1 - self.score_share) / self.score_share) / self.fit_mu(fit_epsilon)
+        return self.trial_multiplier(fit_epsilon) / math.sqrt(self.score_share)
 
     def event(self, trials: int | TrialLaw, fit_epsilon: float) -> GaussianEvent | SelectionEvent:
         """A whole search whose fits have this epsilon.
@@ -95,14 +99,12 @@ class SearchTerms:
         fit_epsilon : float
             Epsilon of one fit.
         """
-        fit = self.fit_mu(fit_epsilon)
-        trial = fit / math.sqrt(1 - self.score_share)
+        trial, fit = self.trial_multiplier(fit_epsilon), 1 / self.fit_mu(fit_epsilon)
         if isinstance(trials, TrialLaw):
-            refit = 1 / fit if self.refit else None
-            return SelectionEvent(1 / trial, trials.mean, trials.name, self.noise, refit)
+            return SelectionEvent(trial, trials.mean, trials.name, self.noise, fit if self.refit else None)
         check_steps(trials)
-        total = math.sqrt(trials * trial**2 + self.refit * fit**2)
-        return GaussianEvent(1 / total, 1, noise=self.noise)
+        squares = trials / trial**2 + self.refit / fit**2
+        return GaussianEvent(1 / math.sqrt(squares), 1, noise=self.noise)
 
     def epsilon(self, trials: int | TrialLaw, fit_epsilon: float) -> float:
         """What the whole search costs; parameters are those of :meth:`event`."""

@@ -112,12 +112,13 @@ def shape_of(distribution: object) -> float:
 def _mean(gamma: float, shape: float) -> float:
     """Mean of the truncated negative binomial law."""
     # scale * gamma**shape is the (1 - gamma**shape) / shape of Definition 1.
-    return (1 - gamma) / (gamma ** (1 + shape) * _scale(gamma, shape))
+    return (1 - gamma) / (math.exp((1 + shape) * math.log(gamma)) * _scale(gamma, shape))
 
 
 def _scale(gamma: float, shape: float) -> float:
     """``(gamma**-shape - 1) / shape``; its limit at 0 belongs to the logarithmic law."""
-    return -math.log(gamma) if shape == 0 else math.expm1(-shape * math.log(gamma)) / shape
+    log_gamma = math.log(gamma)
+    return -log_gamma if shape == 0 else math.expm1(-shape * log_gamma) / shape
 
 
 def _is_number(value: object) -> bool:
