@@ -275,12 +275,10 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
                 "rows, or a learning_rate."
             )
 
-    def _noise_source(self, offset: int = 0) -> NoiseSource:
-        """The source of a fit's noise; ``offset`` parts seeds of different uses."""
+    def _noise_source(self) -> NoiseSource:
         if self.noise == "hardened":
             return HardenedNoise()
-        seed = seed_of(self.random_state)
-        return NoiseSource(None if seed is None else seed + offset)
+        return NoiseSource(seed_of(self.random_state))
 
     def _report(
         self,

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._validation import check_labels, check_table, encode_labels
+from ._validation import check_labels, check_table, encode_labels, seed_of
 from .engine import noisy_count
-from .privacy import GaussianEvent
+from .privacy import GaussianEvent, NoiseSource
 from .rows import Block, InMemoryRows
 
 Array = NDArray[Any]
@@ -63,7 +63,9 @@ class PrivateScoreMixin:
         head = self.coef_
         if self._row_map.intercept_value is not None:
             head = np.column_stack([self.coef_, self.intercept_ / self._row_map.intercept_value])
-        noise = self._noise_source(_SEEDS_OF_COUNTS)
+        noise = self._noise_source()
+        if noise.kind == "seeded":
+            noise = NoiseSource(_SEEDS_OF_COUNTS + (seed_of(self.random_state) or 0))
         self._charge(GaussianEvent(float(noise_multiplier), 1, noise=self.noise), noise, len(table))
 
         def right(Z: Array, block: Block) -> NDArray[np.bool_]:
