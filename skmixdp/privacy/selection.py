@@ -13,6 +13,7 @@ of it is full-batch Gaussian noise, so a trial is ``mu``-Gaussian-DP. Two ways t
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 from .accountants import epsilon_of_event
 from .calibrate import check_positive, check_steps, check_terms, mu_of_budget
@@ -106,10 +107,12 @@ class SearchTerms:
         squares = trials / trial**2 + self.refit / fit**2
         return GaussianEvent(1 / math.sqrt(squares), 1, noise=self.noise)
 
+    @lru_cache  # noqa: B019 (terms are few and small)
     def epsilon(self, trials: int | TrialLaw, fit_epsilon: float) -> float:
         """What the whole search costs; parameters are those of :meth:`event`."""
         return epsilon_of_event(self.event(trials, fit_epsilon), self.delta, self.neighboring)
 
+    @lru_cache  # noqa: B019 (terms are few and small)
     def fit_epsilon(self, trials: int | TrialLaw, epsilon: float) -> float:
         """Largest epsilon of one fit with which the whole search costs at most ``epsilon``.
 
