@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 from tqdm.auto import tqdm
 
+from ._charging import check_ledger, paid, pay
 from ._enclosing_pipeline import warn_of_leaks
 from ._validation import (
     CheckTarget,
@@ -20,7 +21,6 @@ from ._validation import (
     check_batch_size,
     check_budget,
     check_choice,
-    check_ledger,
     check_table,
     check_verbose,
     collect_public,
@@ -32,7 +32,7 @@ from .components import FullBatch, PoissonBatch
 from .components.contracts import Sampling, Scene
 from .engine import Budget, Options, Plan, Run, make_plan, train
 from .linear import Loss, RowMap
-from .privacy import Charge, Event, HardenedNoise, NoiseSource, PrivacyReport, accountant_name
+from .privacy import Charge, HardenedNoise, NoiseSource, PrivacyReport, accountant_name
 from .public import PublicData
 from .rows import InMemoryRows
 
@@ -216,26 +216,13 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         recipe = self._chosen_algorithm().recipe(scene, options)
         plan = make_plan(budget, recipe, scene, dtype)
         rows = InMemoryRows(self._row_map(X, dtype), y, exact=noise.needs_grid)
-        charge = self._charge(plan.event, noise, n_rows)
+        charge = pay(self, plan.event, n_rows=n_rows, private=noise.kind != "seeded")
         with tqdm(total=plan.n_steps, desc=type(self).__name__, disable=not self.verbose) as bar:
             run = Run(recipe, plan, scene, noise, dtype, callback=lambda t, W: bar.update())
             (W,) = train([run], rows)
         self.coef_, self.intercept_ = self._row_map.split(W, n_features)
         self.n_iter_ = plan.n_steps
         self.privacy_ = self._report(budget, plan, noise, n_rows, data.n_rows, treated_as_public, charge)
-
-    def _charge(self, event: Event, noise: NoiseSource, n_rows: int) -> Charge | None:
-        """Pay the ledger, if there is one: after all checks and before the first release."""
-        if self.ledger is None:
-            return None
-        charge: Charge = self.ledger.charge(
-            self.dataset,
-            event,
-            neighboring=self.neighboring,
-            description=f"{type(self).__name__}, {n_rows} rows",
-            private=noise.kind != "seeded",
-        )
-        return charge
 
     def _chosen_algorithm(self) -> Algorithm:
         """The algorithm object that ``algorithm`` names or is."""
@@ -314,10 +301,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
             noise=noise.kind,
             warnings=tuple(caveats),
             epsilon_unamplified=plan.epsilon_unamplified,
-            dataset=None if charge is None else charge.dataset,
-            dataset_epsilon=None if charge is None else charge.budget,
-            dataset_delta=None if charge is None else charge.delta,
-            dataset_spent=None if charge is None else charge.spent,
+            **paid(charge),
         )
 
     # -- predicting ------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from sklearn.base import ClassifierMixin
 
 from ._base import LinearHead
 from ._private_score import PrivateScoreMixin
-from ._validation import check_class_labels, check_classes, check_labels, encode_labels
+from ._validation import check_class_labels, check_classes, check_labels, check_same_numbering, encode_labels
 from .exceptions import PrivacyLeakWarning
 from .linear import classification_loss
 from .privacy import PrivacyLedger
@@ -209,6 +209,8 @@ class MixedDPLogisticRegression(ClassifierMixin, PrivateScoreMixin, LinearHead):
             if public is not None:
                 check_class_labels(public[1], "y_pub")
             self.classes_, origin = self._find_classes(y, None if public is None else public[1])
+            if self.classes is None and public is not None:
+                check_same_numbering(y, self.classes_)
             y = encode_labels(y, self.classes_, "y", private=True)
             if public is not None:
                 public = public[0], encode_labels(public[1], self.classes_, "y_pub", private=False)

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._base import _FLOAT_WARNING, _SEED_WARNING
+from ._charging import check_ledger, paid
 from ._validation import check_budget, seed_of
 from .components import L2Clip
 from .components.contracts import Part, Question
@@ -17,7 +18,6 @@ from .privacy import (
     Neighboring,
     Noise,
     NoiseSource,
-    PrivacyLedger,
     PrivacyReport,
     accountant_name,
     epsilon_of_event,
@@ -72,12 +72,7 @@ class SumBudget:
                 f"random_state={self.random_state!r} cannot seed noise='hardened'; leave it at None, or use "
                 "noise='float' for a reproducible run that is NOT private."
             )
-        if self.ledger is not None and not isinstance(self.ledger, PrivacyLedger):
-            raise TypeError(f"ledger={self.ledger!r} must be a skmixdp.privacy.PrivacyLedger, or None.")
-        if (self.ledger is None) != (self.dataset is None):
-            raise ValueError(
-                f"ledger={self.ledger!r} and dataset={self.dataset!r} go together; give both or neither."
-            )
+        check_ledger(self.ledger, self.dataset)
         if not isinstance(self.random_state, np.random.RandomState):  # which would move on
             seed_of(self.random_state)
 
@@ -141,8 +136,15 @@ def paid_sum(
         contribute=lambda Z, block: (clip.weights(block.norms, lambda: block.max_abs)[:, np.newaxis], None),
         parts=(Part(clip.sensitivity(np.dtype("float64"))),),
     )
+    charge = None
     if budget.ledger is not None:
-        budget.ledger.charge(budget.dataset, event, neighboring=budget.neighboring, description=description)
+        charge = budget.ledger.charge(
+            budget.dataset,
+            event,
+            neighboring=budget.neighboring,
+            description=f"{description}, {len(values)} rows",
+            private=noise.kind != "seeded",
+        )
     door = Door(event.noise_multiplier, event.n_steps, noise)
     door.begin_step(None)
     ((total,),) = release(rows, [(door, question)])
@@ -163,5 +165,6 @@ def paid_sum(
         treated_as_public=treated_as_public,
         noise=noise.kind,
         warnings=caveats,
+        **paid(charge),
     )
     return total[0], report

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ._charging import pay
 from ._validation import check_labels, check_table, encode_labels, seed_of
 from .engine import noisy_count
 from .privacy import GaussianEvent, NoiseSource
@@ -66,7 +67,8 @@ class PrivateScoreMixin:
         noise = self._noise_source()
         if noise.kind == "seeded":
             noise = NoiseSource(_SEEDS_OF_COUNTS + (seed_of(self.random_state) or 0))
-        self._charge(GaussianEvent(float(noise_multiplier), 1, noise=self.noise), noise, len(table))
+        event = GaussianEvent(float(noise_multiplier), 1, noise=self.noise)
+        pay(self, event, n_rows=len(table), private=noise.kind != "seeded")
 
         def right(Z: Array, block: Block) -> NDArray[np.bool_]:
             best = (Z[:, 0] > 0).astype(np.intp) if len(head) == 1 else Z.argmax(axis=1)

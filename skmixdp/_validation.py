@@ -94,27 +94,6 @@ def check_verbose(verbose: Any) -> None:
         raise ValueError(f"verbose={verbose!r} must be True, False or a whole number of at least 0.")
 
 
-def check_ledger(ledger: Any, dataset: Any) -> None:
-    """A ledger and the name of a data set in it, or neither."""
-    if ledger is None and dataset is None:
-        return
-    if ledger is None or dataset is None:
-        given, missing = (
-            (f"dataset={dataset!r}", "ledger") if ledger is None else (f"ledger={ledger!r}", "dataset")
-        )
-        raise ValueError(
-            f"{given} was given without {missing}; pass both, the ledger and the name of the data set whose "
-            "rows are X, or neither."
-        )
-    # By duck typing: a search hands its fits something that stands in a ledger's place.
-    if isinstance(ledger, type) or not callable(getattr(ledger, "charge", None)):
-        raise ValueError(
-            f"ledger={ledger!r} must be a ledger; open it with skmixdp.privacy.PrivacyLedger(path)."
-        )
-    if not isinstance(dataset, str) or not dataset:
-        raise ValueError(f"dataset={dataset!r} must be the name of a data set, a string that is not empty.")
-
-
 def check_auto(name: str, value: Any, *, zero: bool) -> None:
     """A parameter that is ``"auto"`` or a positive number; ``zero`` admits 0."""
     if isinstance(value, str) and value == "auto":
@@ -279,6 +258,17 @@ def encode_labels(y: Array, classes: Array, name: str, *, private: bool) -> NDAr
             f"{name}[{row}]{value} is not one of the classes {_short(classes)}; name every class in classes."
         )
     return index
+
+
+def check_same_numbering(y: Array, classes: Array) -> None:
+    """Refuse labels that an ensemble numbered anew, beside public labels that it left as they were."""
+    numbers = set(y.tolist()) if y.dtype.kind in "iu" else set()
+    if numbers and numbers == set(range(len(numbers))) and not numbers <= set(classes.tolist()):
+        raise ValueError(
+            f"y is numbered from 0 and y_pub holds {_short(classes)}; ensembles such as BaggingClassifier, "
+            "VotingClassifier and StackingClassifier number the labels y anew and leave y_pub as it is, so "
+            "number both from 0 beforehand."
+        )
 
 
 def warn_of_repeats(X: Array) -> None:

@@ -62,7 +62,7 @@ class ZerothOrderDPClassifier(MixedDPLogisticRegression):
         How directions are drawn (all but "pazo-s").
     learning_rate, l2, public_l2, classes, fit_intercept, center, normalize, batch_size, init
         As in :class:`MixedDPLogisticRegression`.
-    neighboring, noise, dtype, random_state, verbose
+    neighboring, noise, ledger, dataset, dtype, random_state, verbose
         As in :class:`MixedDPLogisticRegression`.
 
     Attributes
@@ -124,6 +124,8 @@ class ZerothOrderDPClassifier(MixedDPLogisticRegression):
         init: Any = "public",
         neighboring: str = "add_or_remove_one",
         noise: str = "float",
+        ledger: Any = None,
+        dataset: str | None = None,
         dtype: str = "float32",
         random_state: Any = None,
         verbose: int = 0,
@@ -145,6 +147,8 @@ class ZerothOrderDPClassifier(MixedDPLogisticRegression):
             init=init,
             neighboring=neighboring,
             noise=noise,
+            ledger=ledger,
+            dataset=dataset,
             dtype=dtype,
             random_state=random_state,
             verbose=verbose,

@@ -148,6 +148,9 @@ class PublicWhitener(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     -----
     *Guarantee*: as for :class:`PublicCenterer`.
 
+    Directions of little variance are lifted to that of the others, and what noise there is in them
+    with them. A private head may lose by it; keep fewer components, or only centre, where it does.
+
     References
     ----------
     Ledoit and Wolf 2004, "A well-conditioned estimator for large-dimensional covariance
@@ -157,11 +160,12 @@ class PublicWhitener(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     --------
     >>> import numpy as np
     >>> from skmixdp.preprocessing import PublicWhitener
-    >>> X_pub = np.random.default_rng(0).normal(size=(500, 2)) @ [[1.0, 0.9], [0.0, 0.1]]
-    >>> whitener = PublicWhitener(shrinkage=0.0).fit(X_pub[:3], X_pub=X_pub)
-    >>> np.cov(whitener.transform(X_pub).T, bias=True).round(6) + 0.0
-    array([[1., 0.],
-           [0., 1.]])
+    >>> X_pub = np.array([[9.0, 1.0], [1.0, 1.0], [9.0, 3.0], [1.0, 3.0]])
+    >>> PublicWhitener(shrinkage=0.0).fit(X_pub, X_pub=X_pub).transform(X_pub)
+    array([[ 1., -1.],
+           [-1., -1.],
+           [ 1.,  1.],
+           [-1.,  1.]])
     """
 
     __metadata_request__fit: ClassVar = {"X_pub": True, "y_pub": True}

@@ -498,11 +498,8 @@ def test_candidates_of_another_relation_are_refused(rows, routing):
         search.fit(rows.X, rows.y, **public_params(rows.X_pub, rows.y_pub))
 
 
-def test_a_fit_that_asks_no_ledger_is_refused(rows, trials):
-    class Careless(MixedDPLogisticRegression):
-        def _charge(self, *args):
-            return None
-
+def test_a_fit_that_asks_no_ledger_is_refused(search, trials, monkeypatch):
+    monkeypatch.setattr("skmixdp._base.pay", lambda *args, **kwargs: None)
     with pytest.raises(RuntimeError, match="without asking its ledger"):
-        make({"n_steps": [2]}, Careless()).fit(rows.X, rows.y, rows.X_pub, rows.y_pub)
+        search({"n_steps": [2]})
     assert trials == []
