@@ -130,10 +130,9 @@ def table(found: pd.DataFrame) -> str:
                 f"{own['naive'].mean():.2f}",
                 f"{own['true'].mean():.2f}{unpaid}",
                 ", ".join(own["chosen"]),
-                f"{own['seconds'].mean():.0f}",
             ]
         )
-    header = ["method", "test accuracy, %", "epsilon of one fit", "true epsilon", "chosen", "seconds"]
+    header = ["method", "test accuracy, %", "epsilon of one fit", "true epsilon", "chosen"]
     return markdown(header, lines)
 
 

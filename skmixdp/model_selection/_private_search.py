@@ -68,9 +68,9 @@ class PrivateSearchCV(BestEstimatorMixin, MetaEstimatorMixin, BaseEstimator):  #
     n_jobs : int or None, default=None
         Number of trials at a time.
     memory : str, Path, joblib.Memory or None, default=None
-        Folder in which an interrupted search is kept until it is called again with the same
-        input: it then goes on without a second charge. It holds unreleased results; guard it as the
-        private rows.
+        Folder on a local disk in which an interrupted search is kept until it is called again with
+        the same input: it then goes on without a second charge. It holds unreleased results; guard
+        it as the private rows.
     ledger : PrivacyLedger or None, default=None
         Charged once for the whole search, before the first trial.
     dataset : str or None, default=None
