@@ -9,6 +9,7 @@ from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
 
 from ._base import LinearHead
+from ._private_score import PrivateScoreMixin
 from ._validation import check_class_labels, check_classes, check_labels, check_same_numbering, encode_labels
 from .exceptions import PrivacyLeakWarning
 from .linear import classification_loss
@@ -17,7 +18,7 @@ from .privacy import PrivacyLedger
 Array = NDArray[Any]
 
 
-class MixedDPLogisticRegression(ClassifierMixin, LinearHead):  # type: ignore[misc]
+class MixedDPLogisticRegression(ClassifierMixin, PrivateScoreMixin, LinearHead):  # type: ignore[misc]
     """Logistic regression, differentially private in its private rows.
 
     ``X, y`` are the private rows; a few labelled public rows ``X_pub, y_pub`` make it a great

@@ -138,9 +138,7 @@ def _check_ledger(args: argparse.Namespace) -> None:
         if args.ledger_delta is not None:
             raise InputError(f"--ledger-delta {args.ledger_delta:g} needs --ledger-epsilon; give both.")
         if not args.ledger.exists():
-            raise InputError(
-                f"--ledger {args.ledger} is new; give its data set a budget by --ledger-epsilon."
-            )
+            raise InputError(f"--ledger {args.ledger} is new; give its data set a --ledger-epsilon.")
 
 
 def _open_ledger(args: argparse.Namespace) -> PrivacyLedger | None:
