@@ -2,15 +2,17 @@
 
 import copy
 import pickle
+import sys
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 
+import skmixdp
 from skmixdp import MixedDPLogisticRegression, ZerothOrderDPClassifier
 from skmixdp.algorithms import PAZO, DPZero, NoisyGD
-from skmixdp.exceptions import PrivacyLeakWarning
-from skmixdp.privacy import NoiseSource
+from skmixdp.exceptions import BudgetExceededError, PrivacyLeakWarning
+from skmixdp.privacy import NoiseSource, PrivacyLedger
 from tests.module_problems import torch
 
 NAMES = ("pazo-m", "pazo-p", "pazo-s", "dpzero")
@@ -461,6 +463,27 @@ def test_rows_to_predict_are_checked():
     clf = fitted()
     with pytest.raises(ValueError, match="NaN"):
         clf.predict(np.full((2, 6), np.nan))
+
+
+def test_a_fit_is_paid_for_once_and_before_private_rows_are_seen(tmp_path):
+    ledger = PrivacyLedger(tmp_path / "ledger.sqlite", epsilon=1.0, delta=1e-4)
+    passes = []
+    module = network()
+    module[0].register_forward_pre_hook(lambda part, given: passes.append(len(given[0])))
+    clf = fitted(module=module, epsilon=0.8, ledger=ledger, dataset="pixels", random_state=None)
+    assert 0.7 < clf.privacy_.dataset_spent <= 0.8 + 1e-6
+    before = passes.count(300)
+    assert before > 0
+    with pytest.raises(BudgetExceededError):
+        fitted(module=module, epsilon=0.8, ledger=ledger, dataset="pixels", random_state=None)
+    assert passes.count(300) == before
+
+
+def test_without_torch_one_sentence_names_the_extra(monkeypatch):
+    monkeypatch.delattr(skmixdp, "modules")
+    monkeypatch.setitem(sys.modules, "skmixdp.modules", None)
+    with pytest.raises(ImportError, match=r"install skmixdp\[features\]"):
+        fitted()
 
 
 def test_algorithm_objects_train_modules():
