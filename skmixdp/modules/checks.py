@@ -33,17 +33,22 @@ def is_module(value: Any) -> bool:
 
 def working_copy(module: nn.Module, device: Any) -> nn.Module:
     """A copy in evaluation mode, on a device; the user's module is never moved or trained."""
-    twin = copy.deepcopy(module).eval()
-    return twin if isinstance(device, str) and device == "auto" else twin.to(device)
+    return _placed(copy.deepcopy(module), device)
 
 
 def trained_module(module: nn.Module, device: Any, parameters: ModuleParameters) -> nn.Module:
-    """A new copy of a module with the parameters that were trained in another one."""
-    twin = working_copy(module, device)
-    values = dict(twin.named_parameters())
-    for name, tensor in zip(parameters.names, parameters.tensors, strict=True):
-        values[name].data = tensor
-    return twin
+    """A new copy of a module with the parameters of the one that was trained, and nothing else of it."""
+    trained = dict(parameters.module.named_parameters())
+    taken = {
+        id(given): nn.Parameter(trained[name].detach(), given.requires_grad)
+        for name, given in module.named_parameters()
+    }
+    return _placed(copy.deepcopy(module, taken), device)
+
+
+def _placed(module: nn.Module, device: Any) -> nn.Module:
+    module.eval()
+    return module if isinstance(device, str) and device == "auto" else module.to(device)
 
 
 def trained_batch_norms(module: nn.Module) -> list[str]:
