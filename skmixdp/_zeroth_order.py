@@ -110,8 +110,8 @@ class ZerothOrderDPClassifier(MixedDPLogisticRegression):
     module and the forward pass, "dpzero" takes the memory of the largest parameter tensor, the others
     that of the public gradients which they hold. Moving there and back leaves rounding
     errors in the parameters, of part 1e-6 or so after hundreds of steps in float32; they depend on
-    nothing but seeds and released numbers. Small modules pass through ``torch.func`` instead, with
-    all directions at once.
+    nothing but seeds and released numbers. Small modules pass
+    through ``torch.func`` instead where eight directions or more are asked for, with all at once.
 
     References
     ----------

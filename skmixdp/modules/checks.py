@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from .directions import Direction, Seeded
-from .forward import STACKED_SIZE, LabelledRows, ModuleParameters, PerSampleLoss, losses_together
+from .forward import (
+    FEWEST_STACKED,
+    STACKED_SIZE,
+    LabelledRows,
+    ModuleParameters,
+    PerSampleLoss,
+    losses_together,
+)
 
 Array = NDArray[Any]
 
@@ -192,7 +199,7 @@ def _losses(loss: PerSampleLoss, outputs: Tensor, y: Tensor) -> Tensor:
 
 def _is_stackable(parameters: ModuleParameters, loss: PerSampleLoss, rows: LabelledRows) -> bool:
     """Whether torch.func gives the losses that forward passes give; some operations it does not know."""
-    if 2 * parameters.size > STACKED_SIZE:
+    if FEWEST_STACKED * parameters.size > STACKED_SIZE:
         return False
     moves: list[tuple[Direction, float]] = [(Direction(((1.0, Seeded(0)),)), 0.0)] * 2
     try:

@@ -9,7 +9,15 @@ from numpy.typing import NDArray
 
 from ..rows import Block, Request, Sums, truncated
 from .directions import Direction
-from .forward import STACKED_SIZE, LabelledRows, ModuleParameters, PerSampleLoss, losses_of, losses_together
+from .forward import (
+    FEWEST_STACKED,
+    STACKED_SIZE,
+    LabelledRows,
+    ModuleParameters,
+    PerSampleLoss,
+    losses_of,
+    losses_together,
+)
 
 #: Rows in a pass through several copies of the parameters.
 _STACKED_ROWS = 256
@@ -76,7 +84,8 @@ class ModuleRows:
 
     def _losses(self, points: LossesAt, index: NDArray[np.intp] | None) -> NDArray[np.float64]:
         parameters, moves = points.parameters, points.moves
-        if parameters.stackable and len(moves) > 2 and len(moves) * parameters.size <= STACKED_SIZE:
+        few = len(moves) * parameters.size <= STACKED_SIZE
+        if parameters.stackable and len(moves) >= FEWEST_STACKED and few:
             along = [(points.directions[j], step) for j, step in moves]
             size = min(_STACKED_ROWS, self._rows.chunk_size)
             return losses_together(parameters, along, self._loss, self._rows, index, size)

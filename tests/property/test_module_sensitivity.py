@@ -29,6 +29,14 @@ N_STEPS = 3
 EXTREME = st.one_of(st.floats(-3, 3), st.sampled_from([0.0, 1e-30, 1e6, -1e18, 1e300, np.inf, np.nan]))
 
 
+@pytest.fixture(autouse=True, scope="module")
+def few_moves_are_stacked():
+    """So that ``stackable`` alone decides how rows pass."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("skmixdp.modules.rows.FEWEST_STACKED", 2)
+        yield
+
+
 def loss_of_those_present(outputs, y):
     """Cross-entropy; a row with the label -1 is zeroed out: the number of rows is public."""
     return torch.where(y >= 0, cross_entropy(outputs, y.clamp(min=0)), torch.nan)

@@ -20,6 +20,14 @@ from tests.conftest import Silent, Watched, make_problem
 from tests.module_problems import Direction, linear_module, module_rows, module_scene, torch
 
 
+@pytest.fixture(autouse=True, scope="module")
+def few_moves_are_stacked():
+    """So that ``stackable`` alone decides how rows pass."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("skmixdp.modules.rows.FEWEST_STACKED", 2)
+        yield
+
+
 class Given:
     """The same directions for a head and for the module that it is."""
 

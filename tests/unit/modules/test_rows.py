@@ -15,6 +15,14 @@ from tests.conftest import Silent
 from tests.module_problems import module_problem, module_rows, torch, two_layers
 
 
+@pytest.fixture(autouse=True, scope="module")
+def few_moves_are_stacked():
+    """So that ``stackable`` alone decides how rows pass."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("skmixdp.modules.rows.FEWEST_STACKED", 2)
+        yield
+
+
 class WatchExact(HardenedNoise):
     """Records whether what is about to be perturbed is made of whole multiples of its grid."""
 
@@ -172,10 +180,10 @@ def test_steps_take_the_memory_of_one_tensor_beside_the_parameters():
 
 
 def test_memory_of_all_copies_is_for_small_modules_alone():
-    problem = module_problem(two_layers(d=9, hidden=2000))
+    problem = module_problem(two_layers(d=9, hidden=8000))
     W = problem.scene.view.W
     W.stackable = True
-    assert 6 * W.size > 2**16
+    assert 6 * W.size > 2**19
     passes = []
     W.module[0].register_forward_pre_hook(lambda part, inputs: passes.append(len(inputs[0])))
     directions = problem.scene.view.random_directions(Silent(0), 3, 1.0, sphere=True)
