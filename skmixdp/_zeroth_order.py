@@ -65,7 +65,7 @@ class ZerothOrderDPClassifier(MixedDPLogisticRegression):
         How directions are drawn (all but "pazo-s").
     module : torch.nn.Module or None, default=None
         What is trained in the place of a linear head: it turns rows (n, ...) into one output for
-        each class, (n, n_classes), each row by itself. It stays as it is; fit trains a copy, in
+        each class, (n, n_classes), in the order of ``classes_``, each row by itself. It stays as it is; fit trains a copy, in
         evaluation mode (no dropout; batch normalisation by the running statistics that it has).
         None is a linear head.
     trainable : list of str, callable or None, default=None
