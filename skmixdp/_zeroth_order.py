@@ -65,9 +65,9 @@ class ZerothOrderDPClassifier(MixedDPLogisticRegression):
         How directions are drawn (all but "pazo-s").
     module : torch.nn.Module or None, default=None
         What is trained in the place of a linear head: it turns rows (n, ...) into one output for
-        each class, (n, n_classes), in the order of ``classes_``, each row by itself. It stays as it is; fit trains a copy, in
-        evaluation mode (no dropout; batch normalisation by the running statistics that it has).
-        None is a linear head.
+        each class, (n, n_classes), in the order of ``classes_``, each row by itself. It stays as it
+        is; fit trains a copy, in evaluation mode (no dropout; batch normalisation by the running
+        statistics that it has). None is a linear head.
     trainable : list of str, callable or None, default=None
         Parameters of the module to train: names, or the names of submodules, or a function of a
         name. None takes all that require gradients.
@@ -108,10 +108,10 @@ class ZerothOrderDPClassifier(MixedDPLogisticRegression):
     Private rows pass through a module under ``torch.no_grad``. A direction is a seed from which
     its entries are drawn whenever the parameters move along it, in place, as in MeZO: beside the
     module and the forward pass, "dpzero" takes the memory of the largest parameter tensor, the others
-    that of the public gradients which they hold. Moving there and back leaves rounding
-    errors in the parameters, of part 1e-6 or so after hundreds of steps in float32; they depend on
-    nothing but seeds and released numbers. Small modules pass
-    through ``torch.func`` instead where eight directions or more are asked for, with all at once.
+    that of the public gradients which they hold. Moving there and back leaves rounding errors, a
+    relative 1e-6 of float32 parameters after hundreds of steps; they depend on nothing but seeds and
+    released numbers. Small modules pass through ``torch.func`` instead where eight directions or
+    more are asked for, with all at once.
 
     References
     ----------
