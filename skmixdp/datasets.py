@@ -43,8 +43,8 @@ def from_folder(path: str | os.PathLike[str]) -> ImageFolder:
     FileNotFoundError, NotADirectoryError
         If there is no such folder.
     ValueError
-        If it has no subfolders, if one of them has no images, or if it holds files that are
-        not images.
+        If it has no subfolders, or files beside them, or if a subfolder has no images, or files
+        that are not images.
 
     Notes
     -----
@@ -61,6 +61,12 @@ def from_folder(path: str | os.PathLike[str]) -> ImageFolder:
     if not classes:
         raise ValueError(
             f"path={str(path)!r} has no subfolders; put the images of each class into a folder of its own."
+        )
+    beside = sorted(str(entry) for entry in folder.iterdir() if entry.is_file() and _seen(entry))
+    if beside:
+        raise ValueError(
+            f"path={str(path)!r} holds {len(beside)} files beside its subfolders, such as {beside[0]!r}; "
+            "move images into the folder of their class, and other files away."
         )
     paths: list[str] = []
     labels: list[str] = []
