@@ -60,9 +60,10 @@ class _Fetch:
     def __init__(self, rows: Tensor) -> None:
         self._event: Any = None
         if rows.is_cuda:
+            stream = torch.cuda.current_stream(rows.device)
             rows = rows.to("cpu", non_blocking=True)
             self._event = torch.cuda.Event()
-            self._event.record()
+            self._event.record(stream)
         self._rows = rows
 
     def rows(self) -> NDArray[np.float32]:
