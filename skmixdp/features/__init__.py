@@ -14,5 +14,6 @@ from ._base import FrozenFeatures
 from ._extraction import Extraction
 from ._open_clip import OpenClipFeatures
 from ._timm import TimmFeatures
+from ._zero_shot import ZeroShotHead
 
-__all__ = ["Extraction", "FrozenFeatures", "OpenClipFeatures", "TimmFeatures"]
+__all__ = ["Extraction", "FrozenFeatures", "OpenClipFeatures", "TimmFeatures", "ZeroShotHead"]
