@@ -163,8 +163,8 @@ def _check_same_network(private: Rows, public: Rows) -> None:
     different = sorted(key for key in one.keys() | other.keys() if one.get(key) != other.get(key))
     if different:
         raise InputError(
-            f"{public.where} and {private.where} were extracted with different settings ({', '.join(different)}); "
-            "extract both in the same way."
+            f"{public.where} and {private.where} were extracted with different "
+            f"settings ({', '.join(different)}); extract both in the same way."
         )
 
 

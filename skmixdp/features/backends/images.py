@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
 from torchvision import transforms
+from torchvision.transforms.v2 import functional
 
 
 class ImagePreparation:
@@ -44,7 +46,7 @@ class ImagePreparation:
         batch = pixels.permute(0, 3, 1, 2)
         before, after = self._steps
         for step in before:
-            batch = step(batch)
+            batch = _resized(step, batch) if isinstance(step, transforms.Resize) else step(batch)
         batch = batch.to(torch.float32) / 255
         if given != self._n_channels:
             batch = batch.expand(-1, self._n_channels, -1, -1)
@@ -54,6 +56,18 @@ class ImagePreparation:
 
     def __repr__(self) -> str:
         return " ".join(repr(self._transform).split())
+
+
+def _resized(step: transforms.Resize, pixels: Tensor) -> Tensor:
+    """Width first, then height, with 8 bits in between, as PIL does it.
+
+    In one pass, what bicubic weights overshoot would be cut off once and not twice, and pixels
+    at sharp edges would differ by up to 16 grey levels.
+    """
+    height, width = step(torch.empty((1, 1, *pixels.shape[2:]), device="meta")).shape[2:]
+    for size in ([pixels.shape[2], width], [height, width]):
+        pixels = functional.resize(pixels, size, step.interpolation, antialias=step.antialias)
+    return pixels
 
 
 def _steps_for_tensors(transform: Any) -> tuple[list[Any], list[Any]] | None:
