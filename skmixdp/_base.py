@@ -240,7 +240,8 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
             return np.asarray(self.init, dtype=np.float64)
         except (TypeError, ValueError):
             raise ValueError(
-                f"init={self.init!r} is no start of {type(self).__name__}; pass 'public', 'zeros' or an array."
+                f"init={self.init!r} is no start of {type(self).__name__}; pass 'public', 'zeros' or an "
+                "array."
             ) from None
 
     def _check_scale(self, scene: Scene) -> None:

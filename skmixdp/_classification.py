@@ -237,6 +237,11 @@ class MixedDPLogisticRegression(ClassifierMixin, LinearHead):  # type: ignore[mi
             return super()._start(data)
 
         def widen(coef: Array) -> Array:
+            if coef.shape[1] != self.n_features_in_:
+                raise ValueError(
+                    f"init has encodings of {coef.shape[1]} features and X has {self.n_features_in_}; encode "
+                    "the names by the network that the rows came from."
+                )
             return self._row_map.join(coef, len(coef), self.n_features_in_)
 
         return np.asarray(self.init.start(self.classes_, data, widen))
