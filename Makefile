@@ -29,6 +29,10 @@ help:
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[docs]"
 	@touch $@
 
+.venv/.bench: .venv/.test
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[bench]"
+	@touch $@
+
 setup: .venv/.test
 
 demo: .venv/.demo
@@ -55,7 +59,7 @@ lint: .venv/.test
 docs: .venv/.docs
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 
-benchmark: .venv/.test
+benchmark: .venv/.bench
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.run
 
 clean:

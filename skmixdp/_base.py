@@ -12,6 +12,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 from tqdm.auto import tqdm
 
+from ._charging import check_ledger, paid, pay
+from ._enclosing_pipeline import warn_of_leaks
 from ._validation import (
     CheckTarget,
     check_algorithm,
@@ -25,12 +27,12 @@ from ._validation import (
     seed_of,
     warn_of_repeats,
 )
-from .algorithms import BY_NAME
+from .algorithms import BY_NAME, Algorithm
 from .components import FullBatch, PoissonBatch
 from .components.contracts import Sampling, Scene
 from .engine import Budget, Options, Plan, Run, make_plan, train
 from .linear import Loss, RowMap
-from .privacy import HardenedNoise, NoiseSource, PrivacyReport, accountant_name
+from .privacy import Charge, HardenedNoise, NoiseSource, PrivacyReport, accountant_name
 from .public import PublicData
 from .rows import InMemoryRows
 
@@ -43,6 +45,9 @@ _SEED_WARNING = "random_state is set: anyone who knows it can remove the noise"
 
 class LinearHead(BaseEstimator):  # type: ignore[misc]
     """Base of the estimators that train a private linear head."""
+
+    #: What the names that ``algorithm`` accepts stand for.
+    _kinds: ClassVar[dict[str, type[Algorithm]]] = BY_NAME
 
     # `X_pub` and `y_pub` are routed to fit by default, without set_fit_request.
     __metadata_request__fit: ClassVar = {"X_pub": True, "y_pub": True}
@@ -65,6 +70,8 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         init: Any,
         neighboring: Any,
         noise: Any,
+        ledger: Any,
+        dataset: Any,
         dtype: Any,
         random_state: Any,
         verbose: Any,
@@ -84,6 +91,8 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         self.init = init
         self.neighboring = neighboring
         self.noise = noise
+        self.ledger = ledger
+        self.dataset = dataset
         self.dtype = dtype
         self.random_state = random_state
         self.verbose = verbose
@@ -100,7 +109,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         nested = [name for name in params if name.startswith("algorithm__")]
         algorithm = params.get("algorithm", self.algorithm)
         if nested and isinstance(algorithm, str):
-            kind = BY_NAME[algorithm].__name__ if algorithm in BY_NAME else "AdaMix"
+            kind = self._kinds.get(algorithm, next(iter(self._kinds.values()))).__name__
             raise ValueError(
                 f"{nested[0]} needs an algorithm object and algorithm={algorithm!r} is a name; "
                 f"pass algorithm=skmixdp.algorithms.{kind}()."
@@ -131,7 +140,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
             neighboring=self.neighboring,
             noise=self.noise,
         )
-        check_algorithm(self.algorithm)
+        self._chosen_algorithm()
         check_auto("learning_rate", self.learning_rate, zero=False)
         check_auto("l2", self.l2, zero=True)
         check_auto("public_l2", self.public_l2, zero=False)
@@ -141,6 +150,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
                 raise ValueError(f"{name}={getattr(self, name)!r} must be True or False.")
         check_batch_size(self.batch_size, self.noise)
         check_verbose(self.verbose)
+        check_ledger(self.ledger, self.dataset)
         if isinstance(self.init, str):
             check_choice("init", self.init, ("public", "zeros"))
         if self.noise == "hardened" and self.random_state is not None:
@@ -160,6 +170,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
                 f"fit does not take {', '.join(sorted(unsupported))}; weighting private rows would "
                 "change the sensitivity, so repeat or drop public rows instead."
             )
+        warn_of_leaks(public_rows=X_pub is not None)
         table = check_table(X, "X", minimum=2)
         validate_data(self, X, skip_check_array=True)  # names and number of features
         X, y = table, check_target(y, "y", len(table), "X")
@@ -202,15 +213,20 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         dtype = self._products_dtype()
         noise = self._noise_source()
         options = Options(self.learning_rate, self.l2, sampling, exact_sums=noise.needs_grid)
-        recipe = check_algorithm(self.algorithm).recipe(scene, options)
+        recipe = self._chosen_algorithm().recipe(scene, options)
         plan = make_plan(budget, recipe, scene, dtype)
         rows = InMemoryRows(self._row_map(X, dtype), y, exact=noise.needs_grid)
+        charge = pay(self, plan.event, n_rows=n_rows, private=noise.kind != "seeded")
         with tqdm(total=plan.n_steps, desc=type(self).__name__, disable=not self.verbose) as bar:
             run = Run(recipe, plan, scene, noise, dtype, callback=lambda t, W: bar.update())
             (W,) = train([run], rows)
         self.coef_, self.intercept_ = self._row_map.split(W, n_features)
         self.n_iter_ = plan.n_steps
-        self.privacy_ = self._report(budget, plan, noise, n_rows, data.n_rows, treated_as_public)
+        self.privacy_ = self._report(budget, plan, noise, n_rows, data.n_rows, treated_as_public, charge)
+
+    def _chosen_algorithm(self) -> Algorithm:
+        """The algorithm object that ``algorithm`` names or is."""
+        return check_algorithm(self.algorithm)
 
     def _products_dtype(self) -> np.dtype[Any]:
         """Exact sums are computed in float64 whatever the rows' precision."""
@@ -265,6 +281,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         n_private: int,
         n_public: int,
         treated_as_public: tuple[str, ...],
+        charge: Charge | None,
     ) -> PrivacyReport:
         caveats = []
         if noise.kind == "seeded":
@@ -290,6 +307,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
             noise=noise.kind,
             warnings=tuple(caveats),
             epsilon_unamplified=plan.epsilon_unamplified,
+            **paid(charge),
         )
 
     # -- predicting ------------------------------------------------------------------------

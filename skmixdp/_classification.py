@@ -9,15 +9,17 @@ from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
 
 from ._base import LinearHead
-from ._validation import check_class_labels, check_classes, check_labels, encode_labels
+from ._private_score import PrivateScoreMixin
+from ._validation import check_class_labels, check_classes, check_labels, check_same_numbering, encode_labels
 from .exceptions import PrivacyLeakWarning
 from .linear import classification_loss
+from .privacy import PrivacyLedger
 from .public import PublicData
 
 Array = NDArray[Any]
 
 
-class MixedDPLogisticRegression(ClassifierMixin, LinearHead):  # type: ignore[misc]
+class MixedDPLogisticRegression(ClassifierMixin, PrivateScoreMixin, LinearHead):  # type: ignore[misc]
     """Logistic regression, differentially private in its private rows.
 
     ``X, y`` are the private rows; a few labelled public rows ``X_pub, y_pub`` make it a great
@@ -71,6 +73,10 @@ class MixedDPLogisticRegression(ClassifierMixin, LinearHead):  # type: ignore[mi
         their grid, so that no low-order bits can be attacked. It needs
         ``skmixdp[hardened]``, takes some ten microseconds a coefficient and step, and 5 to
         20% more noise for the same epsilon.
+    ledger : PrivacyLedger or None, default=None
+        Where the fit is paid for, after all checks and before the first release.
+    dataset : str or None, default=None
+        Name of the ledger's data set to which the rows of ``X`` belong; given with ``ledger``.
     dtype : {"float32", "float64"}, default="float32"
         Precision of the products with private rows; hardened noise uses float64.
     random_state : None, int or RandomState, default=None
@@ -140,6 +146,8 @@ class MixedDPLogisticRegression(ClassifierMixin, LinearHead):  # type: ignore[mi
         init: Any = "public",
         neighboring: str = "add_or_remove_one",
         noise: str = "float",
+        ledger: PrivacyLedger | None = None,
+        dataset: str | None = None,
         dtype: str = "float32",
         random_state: Any = None,
         verbose: int = 0,
@@ -160,6 +168,8 @@ class MixedDPLogisticRegression(ClassifierMixin, LinearHead):  # type: ignore[mi
             init=init,
             neighboring=neighboring,
             noise=noise,
+            ledger=ledger,
+            dataset=dataset,
             dtype=dtype,
             random_state=random_state,
             verbose=verbose,
@@ -191,6 +201,8 @@ class MixedDPLogisticRegression(ClassifierMixin, LinearHead):  # type: ignore[mi
         ------
         ValueError, TypeError
             For bad input, before any noise is drawn.
+        BudgetExceededError
+            If the ledger does not pay for the fit; nothing is released or charged.
         """
         with self._all_or_nothing():
             budget = self._check_parameters()
@@ -199,6 +211,8 @@ class MixedDPLogisticRegression(ClassifierMixin, LinearHead):  # type: ignore[mi
             if public is not None:
                 check_class_labels(public[1], "y_pub")
             self.classes_, origin = self._find_classes(y, None if public is None else public[1])
+            if self.classes is None and public is not None:
+                check_same_numbering(y, self.classes_)
             y = encode_labels(y, self.classes_, "y", private=True)
             if public is not None:
                 public = public[0], encode_labels(public[1], self.classes_, "y_pub", private=False)

@@ -10,6 +10,7 @@ from sklearn.base import RegressorMixin
 from ._base import LinearHead
 from ._target_validation import check_target_map, check_targets
 from .linear import SquaredLoss
+from .privacy import PrivacyLedger
 
 Array = NDArray[Any]
 
@@ -70,6 +71,10 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         ``"hardened"`` computes sums without rounding and adds discrete Gaussian noise on
         their grid, so that no low-order bits can be attacked; see
         :class:`MixedDPLogisticRegression`.
+    ledger : PrivacyLedger or None, default=None
+        Where the fit is paid for, after all checks and before the first release.
+    dataset : str or None, default=None
+        Name of the ledger's data set to which the rows of ``X`` belong; given with ``ledger``.
     dtype : {"float32", "float64"}, default="float32"
         Precision of the products with private rows; hardened noise uses float64.
     random_state : None, int or RandomState, default=None
@@ -138,6 +143,8 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         init: Any = "public",
         neighboring: str = "add_or_remove_one",
         noise: str = "float",
+        ledger: PrivacyLedger | None = None,
+        dataset: str | None = None,
         dtype: str = "float32",
         random_state: Any = None,
         verbose: int = 0,
@@ -158,6 +165,8 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
             init=init,
             neighboring=neighboring,
             noise=noise,
+            ledger=ledger,
+            dataset=dataset,
             dtype=dtype,
             random_state=random_state,
             verbose=verbose,
@@ -193,6 +202,8 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         ------
         ValueError, TypeError
             For bad input, before any noise is drawn.
+        BudgetExceededError
+            If the ledger does not pay for the fit; nothing is released or charged.
         """
         with self._all_or_nothing():
             budget = self._check_parameters()

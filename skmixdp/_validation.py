@@ -260,6 +260,17 @@ def encode_labels(y: Array, classes: Array, name: str, *, private: bool) -> NDAr
     return index
 
 
+def check_same_numbering(y: Array, classes: Array) -> None:
+    """Refuse labels that an ensemble numbered anew, beside public labels that it left as they were."""
+    numbers = set(y.tolist()) if y.dtype.kind in "iu" else set()
+    if numbers and numbers == set(range(len(numbers))) and not numbers <= set(classes.tolist()):
+        raise ValueError(
+            f"y is numbered from 0 and y_pub holds {_short(classes)}; ensembles such as BaggingClassifier, "
+            "VotingClassifier and StackingClassifier number the labels y anew and leave y_pub as it is, so "
+            "number both from 0 beforehand."
+        )
+
+
 def warn_of_repeats(X: Array) -> None:
     """Warn where private rows repeat as bootstrap makes them repeat."""
     distinct = len({hash(row.tobytes()) for row in np.ascontiguousarray(X)})

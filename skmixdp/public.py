@@ -5,8 +5,10 @@
 asked for. All of it is float64: public rows are few.
 """
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -197,3 +199,80 @@ class PublicView:
         leading = directions[values > _RANK_TOLERANCE * values[:1]]
         candidates = np.concatenate([leading, self.data.principal_directions])
         return orthonormal_columns(candidates, min(n_components, candidates.shape[1]))
+
+    # -- what a zeroth-order step asks of a parametrised model: see ParameterView ------------
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of coefficients of the head."""
+        return self.W.size
+
+    def random_directions(
+        self, source: "RandomSource", count: int, radius: float, *, sphere: bool
+    ) -> FloatArray:
+        """Directions (count, k, d_in), uniform on the sphere of a radius, or Gaussian of that length.
+
+        The Gaussian's length is ``radius`` in root mean square.
+        """
+        draws = source.normal((count, self.n_parameters))
+        lengths = row_norms(draws) if sphere else np.full(count, np.sqrt(self.n_parameters))
+        return (draws * (radius / lengths)[:, np.newaxis]).reshape(count, *self.W.shape)
+
+    def combine(self, weights: FloatArray, directions: FloatArray) -> FloatArray:
+        """``sum_j weights_j directions_j``, (k, d_in)."""
+        return np.tensordot(weights, directions, axes=1)
+
+    def batch_gradients(self, batches: Sequence[NDArray[np.intp]]) -> FloatArray:
+        """Mean gradient over each batch of public rows, (m, k, d_in)."""
+        R, X = self.residuals, self.data.X
+        return np.stack([weighted_sum(R[batch], X[batch]) / len(batch) for batch in batches])
+
+    def orthonormal(self, directions: FloatArray) -> FloatArray:
+        """Orthonormal directions of the same span, fewer where they depend on each other."""
+        flat = self.unit(directions).reshape(len(directions), -1)
+        basis = orthonormal_columns(flat, len(flat))
+        return basis.T.reshape(basis.shape[1], *self.W.shape)
+
+    def unit(self, directions: FloatArray) -> FloatArray:
+        """Each direction at length 1; a direction of zeros stays as it is."""
+        lengths = row_norms(directions.reshape(len(directions), -1))
+        return directions / np.where(lengths == 0, 1, lengths)[:, np.newaxis, np.newaxis]
+
+    def probe(self, directions: FloatArray, moves: Sequence[tuple[int, float]]) -> "Probe":
+        """How to ask rows for their losses at ``W + step * directions[j]``, ``(j, step)`` in moves."""
+        k = len(self.W)
+
+        def losses(Z: FloatArray, y: Labels) -> FloatArray:
+            heads = (Z[:, :k] + step * Z[:, (j + 1) * k : (j + 2) * k] for j, step in moves)
+            return np.stack([self.data.loss.values(head, y) for head in heads], axis=1)
+
+        return Probe(np.concatenate([self.W, *directions]), losses, n_head=k)
+
+
+class RandomSource(Protocol):
+    """Where random directions come from."""
+
+    def normal(self, shape: tuple[int, ...]) -> FloatArray:
+        """Independent standard normal draws."""
+
+    def uniform(self, shape: tuple[int, ...]) -> FloatArray:
+        """Independent draws from [0, 1)."""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """How per-row losses at several heads are asked of a row source.
+
+    Attributes
+    ----------
+    points
+        What the source is asked for.
+    losses : callable
+        ``(Z, y) -> (rows, m)`` losses, from what the source answers for a block of rows.
+    n_head : int
+        Number of leading points that are the head itself; 0 where the source keeps it.
+    """
+
+    points: Any
+    losses: Callable[[FloatArray, Labels], FloatArray]
+    n_head: int = 0

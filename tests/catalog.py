@@ -1,6 +1,6 @@
 """Every piece and algorithm, by name: a new one is tested everywhere by one line here."""
 
-from skmixdp.algorithms import DOPE, GEP, PDADPMD, AdaMix, Coupling, ModelMix, NoisyGD
+from skmixdp.algorithms import DOPE, GEP, PAZO, PDADPMD, AdaMix, Coupling, DPZero, ModelMix, NoisyGD
 from skmixdp.components import (
     SGD,
     AutomaticClip,
@@ -86,4 +86,12 @@ ALGORITHMS = {
     "gep": GEP(),
     "gep, few directions": GEP(3, quantile=0.5, clip_floor=0.01),
     "gep, fixed clips, public centre": GEP(clip=0.2, residual_clip=0.3, center="public", momentum=0.0),
+    "dpzero": DPZero(),
+    "dpzero, gaussian, three directions": DPZero(3, directions="gaussian", loss_clip=0.1),
+    "pazo-m": PAZO("m"),
+    "pazo-m, public batch, two directions": PAZO("m", n_directions=2, public_batch_size=8, loss_clip=0.05),
+    "pazo-p": PAZO("p"),
+    "pazo-p, normalised, gaussian": PAZO("p", orthonormal=False, directions="gaussian", loss_clip=0.1),
+    "pazo-s": PAZO("s"),
+    "pazo-s, no further candidate": PAZO("s", candidate_noise=None, public_batch_size=4, loss_clip=0.2),
 }

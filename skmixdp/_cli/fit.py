@@ -8,6 +8,8 @@ from typing import Any
 
 from .._classification import MixedDPLogisticRegression
 from ..algorithms import BY_NAME
+from ..exceptions import BudgetExceededError
+from ..privacy import PrivacyLedger
 from .files import is_table
 from .messages import InputError, count, count_or_zero
 from .outputs import Writer, check_outputs, write_together
@@ -84,6 +86,15 @@ def add_to(commands: Any) -> None:
         type=count_or_zero,
         help="make the run reproducible and NOT private: only for tests and demos",
     )
+    ledger = parser.add_argument_group("ledger")
+    ledger.add_argument(
+        "--ledger", type=Path, metavar="FILE", help="ledger that pays for the fit; made if missing (.sqlite)"
+    )
+    ledger.add_argument("--dataset", metavar="NAME", help="the ledger's name of the private rows' data set")
+    ledger.add_argument(
+        "--ledger-epsilon", type=_positive, help="budget of the data set, if the ledger does not know it yet"
+    )
+    ledger.add_argument("--ledger-delta", type=_fraction, help="delta of that budget (default: --delta)")
     model = parser.add_argument_group("model")
     model.add_argument("--algorithm", choices=tuple(BY_NAME), default="adamix", help="default: %(default)s")
     model.add_argument("--no-center", action="store_true", help="do not subtract the mean of the public rows")
@@ -105,6 +116,7 @@ def run(args: argparse.Namespace) -> None:
         )
     if args.seed is not None and args.noise == "hardened":
         raise InputError(f"--seed {args.seed} cannot seed --noise hardened; leave one of them out.")
+    _check_ledger(args)
     outputs = {"--out": args.out} | ({} if args.report is None else {"--report": args.report})
     inputs = [args.private, args.public, args.labels, args.public_labels]
     check_outputs(outputs, [path for path in inputs if path is not None], force=args.force)
@@ -116,6 +128,30 @@ def run(args: argparse.Namespace) -> None:
     write_together(writers)
     if not args.quiet:
         sys.stdout.write(f"{model.privacy_}\n")
+
+
+def _check_ledger(args: argparse.Namespace) -> None:
+    if (args.ledger is None) != (args.dataset is None):
+        given, missing = ("--dataset", "--ledger") if args.ledger is None else ("--ledger", "--dataset")
+        raise InputError(f"{given} was given without {missing}; give both, or neither.")
+    if args.ledger is None and (args.ledger_epsilon is not None or args.ledger_delta is not None):
+        raise InputError("--ledger-epsilon and --ledger-delta are the budget in a --ledger; name one.")
+    if args.ledger is not None and args.ledger_epsilon is None:
+        if args.ledger_delta is not None:
+            raise InputError(f"--ledger-delta {args.ledger_delta:g} needs --ledger-epsilon; give both.")
+        if not args.ledger.exists():
+            raise InputError(f"--ledger {args.ledger} is new; give its data set a --ledger-epsilon.")
+
+
+def _open_ledger(args: argparse.Namespace) -> PrivacyLedger | None:
+    """The ledger, with the data set in it if a budget was given."""
+    if args.ledger is None:
+        return None
+    ledger = PrivacyLedger(args.ledger)
+    if args.ledger_epsilon is not None:
+        delta = args.delta if args.ledger_delta is None else args.ledger_delta
+        ledger.add_dataset(args.dataset, epsilon=args.ledger_epsilon, delta=delta)
+    return ledger
 
 
 def _read(args: argparse.Namespace) -> tuple[Rows, Rows | None]:
@@ -158,6 +194,7 @@ def _train(args: argparse.Namespace, private: Rows, public: Rows | None) -> Mixe
     classes = None if args.classes is None else read_classes(args.classes, private.y)
     check_together(private, public, classes)
     both = args.n_steps is not None and args.noise_multiplier is not None
+    public_rows = {} if public is None else {"X_pub": public.X, "y_pub": public.y}
     model = MixedDPLogisticRegression(
         args.algorithm,
         epsilon=1.0 if args.epsilon is None and not both else args.epsilon,
@@ -173,11 +210,11 @@ def _train(args: argparse.Namespace, private: Rows, public: Rows | None) -> Mixe
         random_state=args.seed,
         verbose=int(sys.stderr.isatty() and not args.quiet),
     )
-    public_rows = {} if public is None else {"X_pub": public.X, "y_pub": public.y}
     try:
+        model.set_params(ledger=_open_ledger(args), dataset=args.dataset)
         return model.fit(private.X, private.y, **public_rows)
-    # ImportError: hardened noise needs a package of its own.
-    except (ValueError, TypeError, ImportError) as error:
+    # ImportError: hardened noise needs a package of its own. OSError: the ledger's file.
+    except (ValueError, TypeError, ImportError, OSError, BudgetExceededError) as error:
         raise InputError(str(error)) from error
 
 

@@ -1,10 +1,11 @@
-"""``report``: print what a saved model guarantees."""
+"""``report``: print what a saved model guarantees, or what a ledger holds."""
 
 import argparse
 import sys
 from pathlib import Path
 from typing import Any
 
+from ..privacy import PrivacyLedger
 from .files import load_model
 from .messages import TRUST, InputError
 
@@ -13,11 +14,13 @@ def add_to(commands: Any) -> None:
     """Declare the command."""
     parser = commands.add_parser(
         "report",
-        help="print a saved model's privacy report (load only models you trust)",
-        description=f"Print the privacy report of a saved model. {TRUST}",
+        help="print the privacy report of a saved model (load only models you trust) or of a ledger",
+        description=f"Print the privacy report of a saved model, or of a ledger (.sqlite). {TRUST}",
     )
     parser.set_defaults(run=run)
-    parser.add_argument("model", type=Path, metavar="MODEL", help="file that `fit --out` wrote")
+    parser.add_argument(
+        "model", type=Path, metavar="MODEL", help="file that `fit --out` wrote, or a ledger (.sqlite)"
+    )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="as JSON")
     form.add_argument("--html", action="store_true", help="as an HTML table")
@@ -25,13 +28,7 @@ def add_to(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Load and print."""
-    model = load_model(args.model)
-    privacy = getattr(model, "privacy_", None)
-    if privacy is None:
-        raise InputError(
-            f"MODEL {args.model} holds a {type(model).__name__} without a privacy report; give a model "
-            "that `fit --out` wrote."
-        )
+    privacy = _ledger_report(args.model) if args.model.suffix == ".sqlite" else _model_report(args.model)
     if args.json:
         text = privacy.to_json()
     elif args.html:
@@ -39,3 +36,23 @@ def run(args: argparse.Namespace) -> None:
     else:
         text = str(privacy)
     sys.stdout.write(f"{text}\n")
+
+
+def _model_report(path: Path) -> Any:
+    model = load_model(path)
+    privacy = getattr(model, "privacy_", None)
+    if privacy is None:
+        raise InputError(
+            f"MODEL {path} holds a {type(model).__name__} without a privacy report; give a model "
+            "that `fit --out` wrote."
+        )
+    return privacy
+
+
+def _ledger_report(path: Path) -> Any:
+    if not path.exists():  # opening a ledger would make it
+        raise InputError(f"the ledger {path} is not there; check the path.")
+    try:
+        return PrivacyLedger(path).report()
+    except (ValueError, OSError) as error:
+        raise InputError(str(error)) from error

@@ -4,9 +4,11 @@ from ._base import Algorithm
 from .adamix import AdaMix
 from .coupling import Coupling
 from .dope import DOPE
+from .dpzero import DPZero
 from .gep import GEP
 from .modelmix import ModelMix
 from .noisy_gd import NoisyGD
+from .pazo import PAZO
 from .pda_dpmd import PDADPMD
 
 #: Names that estimators accept in place of an object.
@@ -24,10 +26,12 @@ __all__ = [
     "BY_NAME",
     "DOPE",
     "GEP",
+    "PAZO",
     "PDADPMD",
     "AdaMix",
     "Algorithm",
     "Coupling",
+    "DPZero",
     "ModelMix",
     "NoisyGD",
 ]

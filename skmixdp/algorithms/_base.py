@@ -162,3 +162,11 @@ def check_choice(owner: object, name: str, choices: tuple[str, ...]) -> str:
             f"{name}={value!r} of {type(owner).__name__} must be one of {', '.join(map(repr, choices))}."
         )
     return str(value)
+
+
+def check_flag(owner: object, name: str) -> bool:
+    """A parameter of ``owner`` that is True or False."""
+    value = getattr(owner, name)
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"{name}={value!r} of {type(owner).__name__} must be True or False.")
+    return bool(value)

@@ -25,12 +25,14 @@ from .updates import (
     project_on_ball,
 )
 from .weighting import ConstantWeight, ConvexWeight, CosineWeight, CouplingWeight, SampleWeight
+from .zeroth_order import CandidateQuery, PublicDirections, RandomDirections, TwoPointQuery
 
 __all__ = [
     "SGD",
     "AutomaticClip",
     "BalancedSteps",
     "BallProjection",
+    "CandidateQuery",
     "CentredQuery",
     "ConstantWeight",
     "ConvexWeight",
@@ -48,9 +50,12 @@ __all__ = [
     "MixingDescent",
     "PoissonBatch",
     "PolynomialAverage",
+    "PublicDirections",
     "PublicQuantileClip",
     "PublicSubspace",
+    "RandomDirections",
     "SampleWeight",
+    "TwoPointQuery",
     "UniformAverage",
     "deviation_norms",
     "mixable",

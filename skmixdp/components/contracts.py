@@ -52,7 +52,7 @@ class Question:
 
     Attributes
     ----------
-    points : array of shape (m, d_in)
+    points : array of shape (m, d_in), or what else the row source understands
         Directions whose products with the rows are needed.
     contribute : callable
         ``(Z, block) -> (C, S)``: weighted residuals and statistics of each row.
@@ -61,12 +61,16 @@ class Question:
     assemble : callable
         LINEAR map from the sums to the arrays to be released; it runs before the noise is
         added, so it must not depend on private rows in any other way.
+    n_head : int
+        Number of leading points that are a head which moves along the other points from step to
+        step, so that a source may keep its products; 0 promises nothing.
     """
 
-    points: FloatArray
+    points: Any
     contribute: Contribute
     parts: tuple[Part, ...]
     assemble: Callable[[Sums], tuple[FloatArray, ...]] = present_sums
+    n_head: int = 0
 
 
 @dataclass(frozen=True)
@@ -185,14 +189,19 @@ class StepContext:
         """The loss of the head."""
         return self.view.data.loss
 
-    def direction(self, private_mean: FloatArray) -> FloatArray:
-        """Mix a private mean gradient with the public one, and add the regulariser's."""
+    def direction(self, private_mean: FloatArray, public_mean: FloatArray | None = None) -> FloatArray:
+        """Mix a private mean gradient with the public one, and add the regulariser's.
+
+        ``public_mean`` takes the place of the mean gradient over all public rows.
+        """
         a = self.public_weight
-        private = (1 - a) * private_mean + self.l2 * (self.W - self.anchor)
-        return a * self.view.gradient + private if a else private
+        mixed = (1 - a) * private_mean
+        if a:
+            mixed = mixed + a * (self.view.gradient if public_mean is None else public_mean)
+        return mixed + self.l2 * (self.W - self.anchor) if self.l2 else mixed
 
 
-Rounds = Generator[Question, tuple[FloatArray, ...], FloatArray]
+Rounds = Generator[Question, tuple[FloatArray, ...], Any]
 
 
 class Query(Protocol):

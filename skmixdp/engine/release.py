@@ -70,7 +70,9 @@ class Door:
                 raise RuntimeError("hardened noise needs rows on a grid.")
             bound = max(part.sensitivity for part in question.parts)
             resolution = sum_resolution(rows.n_rows, rows.grid, bound)
-        return Request(question.points, question.contribute, self._batch, resolution)
+        return Request(
+            question.points, question.contribute, self._batch, resolution, n_head=question.n_head, run=self
+        )
 
     def perturb(
         self, question: Question, arrays: Sequence[FloatArray], grid: float | None

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, log_expit, logsumexp, softmax
+from scipy.special import expit, log_expit, softmax
 
 FloatArray = NDArray[np.floating[Any]]
 Labels = NDArray[Any]
@@ -82,7 +82,9 @@ class SoftmaxLoss:
         return Z
 
     def values(self, Z: FloatArray, y: Labels) -> FloatArray:
-        return np.asarray(logsumexp(Z, axis=1) - Z[np.arange(len(Z)), y])
+        largest = Z.max(axis=1)
+        total = np.log(np.exp(Z - largest[:, np.newaxis]).sum(axis=1))
+        return np.asarray(total + largest - Z[np.arange(len(Z)), y])
 
     def hessian_product(self, Z: FloatArray, V: FloatArray) -> FloatArray:
         P = softmax(Z, axis=1)

@@ -1,5 +1,19 @@
-"""Preprocessing that costs no privacy: fitted on public rows alone."""
+"""Preprocessing that does not leak: fitted on public rows, row by row, or paid for."""
 
+from ._check_pipeline import check_pipeline
+from ._noisy_scaler import NoisyScaler
+from ._pipeline_report import Finding, PipelineReport
+from ._public_moments import PublicCenterer, PublicWhitener
 from ._public_only import PublicOnly
+from ._row_normalizer import RowNormalizer
 
-__all__ = ["PublicOnly"]
+__all__ = [
+    "Finding",
+    "NoisyScaler",
+    "PipelineReport",
+    "PublicCenterer",
+    "PublicOnly",
+    "PublicWhitener",
+    "RowNormalizer",
+    "check_pipeline",
+]

@@ -4,11 +4,12 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
+
+from ._sources import join_rows
 
 
 def _inner_has(name: str) -> Callable[[Any], Any]:
@@ -105,7 +106,7 @@ class PublicOnly(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
                 "X_pub=None leaves nothing to fit on; pass public rows to fit, which in a Pipeline takes "
                 "sklearn.set_config(enable_metadata_routing=True)."
             )
-        rows = _join_rows(X, X_pub if isinstance(X_pub, tuple) else (X_pub,))
+        rows = join_rows(X, X_pub if isinstance(X_pub, tuple) else (X_pub,))
         transformer = clone(self.transformer)
         if y_pub is not None and has_fit_parameter(transformer, "y"):
             labels = y_pub if isinstance(y_pub, tuple) else (y_pub,)
@@ -177,45 +178,3 @@ class PublicOnly(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
             if inner.transformer_tags is not None:
                 tags.transformer_tags = inner.transformer_tags
         return tags
-
-
-def _join_rows(X: Any, sources: tuple[Any, ...]) -> Any:
-    """The rows of all sources in one container, once their columns are seen to be those of X."""
-    if not sources:
-        raise ValueError("X_pub=() holds no source; pass at least one array of public rows.")
-    width, names = _columns(X)
-    for source in sources:
-        public_width, public_names = _columns(source)
-        if public_width != width:
-            raise ValueError(
-                f"X_pub has {public_width} features and X has {width}; pass public rows with the columns "
-                "of the private ones."
-            )
-        if public_names != names:
-            raise ValueError(
-                f"X_pub has {_words(public_names)} and X has {_words(names)}; pass the same columns in the "
-                "same order, both as data frames or both as arrays."
-            )
-    if len(sources) == 1:
-        return sources[0]
-    if any(sparse.issparse(source) for source in sources):
-        return sparse.vstack(sources, format="csr")
-    if all(hasattr(source, "iloc") for source in sources):
-        import pandas as pd  # late, since it is slow to import and arrays do without
-
-        return pd.concat(sources, ignore_index=True)
-    return np.concatenate([np.asarray(source) for source in sources])
-
-
-def _columns(X: Any) -> tuple[int | None, list[str] | None]:
-    """Number and names of the columns as scikit-learn sees them; its values stay unread."""
-    probe = BaseEstimator()
-    validate_data(probe, X, skip_check_array=True)
-    names = getattr(probe, "feature_names_in_", None)
-    return getattr(probe, "n_features_in_", None), None if names is None else names.tolist()
-
-
-def _words(names: list[str] | None, limit: int = 8) -> str:
-    if names is None:
-        return "no column names"
-    return f"the columns [{', '.join(map(repr, names[:limit]))}{', ...' if len(names) > limit else ''}]"

@@ -6,6 +6,7 @@ is refused, never guessed at.
 
 import math
 from functools import singledispatch
+from typing import TypedDict
 
 from . import concentrated, gaussian, mixing
 from .events import Event, GaussianEvent, ModelMixEvent, Neighboring
@@ -57,6 +58,31 @@ def amplified_epsilon(event: object, delta: float, neighboring: Neighboring) -> 
 
 @amplified_epsilon.register
 def _(event: ModelMixEvent, delta: float, neighboring: Neighboring) -> float:
+    return mixing.epsilon_for(
+        n_steps=event.n_steps,
+        delta=delta,
+        conversion=event.conversion,
+        **amplification_of(event, neighboring),
+    )
+
+
+class Amplification(TypedDict):
+    """What mixing is accounted for by, as in :func:`mixing.epsilon_for`."""
+
+    shift: float
+    width: float
+    sampling_rate: float
+    linf_split: int
+
+
+def amplification_of(event: ModelMixEvent, neighboring: Neighboring) -> Amplification:
+    """The terms of a mixed event in units of its noise.
+
+    Raises
+    ------
+    ValueError
+        If the amplification is not known under these terms.
+    """
     if event.noise == "hardened":
         raise ValueError("noise='hardened' cannot be accounted for with ModelMix; use noise='float'.")
     if neighboring == "replace_one" and event.sampling_rate < 1:
@@ -66,14 +92,11 @@ def _(event: ModelMixEvent, delta: float, neighboring: Neighboring) -> float:
         )
     # Replacing a row moves the sum by at most twice what zeroing it out does.
     factor = 2.0 if neighboring == "replace_one" else 1.0
-    return mixing.epsilon_for(
+    return Amplification(
         shift=factor / (event.noise_multiplier * math.sqrt(event.linf_split)),
         width=event.width / event.noise_multiplier,
         sampling_rate=event.sampling_rate,
         linf_split=event.linf_split,
-        n_steps=event.n_steps,
-        delta=delta,
-        conversion=event.conversion,
     )
 
 

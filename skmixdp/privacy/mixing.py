@@ -83,17 +83,34 @@ def epsilon_for(
     float
         Infinite outside the region in which the argument was tested.
     """
-    if shift > MAX_SHIFT or width < MIN_WIDTH:
-        return math.inf
-    candidates = np.append(_FRACTIONAL, _INTEGER) if linf_split == 1 else _INTEGER
-    orders = candidates[candidates * shift <= MAX_PRODUCT]
-    moments = log_moments(orders, shift, width, sampling_rate, linf_split)
-    renyi = n_steps * (moments * (1 + _RELATIVE) + _ABSOLUTE) / (orders - 1)
+    orders = np.append(_FRACTIONAL, _INTEGER)
+    divergences = renyi(
+        orders, n_steps, shift=shift, width=width, sampling_rate=sampling_rate, linf_split=linf_split
+    )
     if conversion == "tight":
         cost = np.log1p(-1 / orders) - np.log(delta * orders) / (orders - 1)
     else:
         cost = -math.log(delta) / (orders - 1)
-    return max(float(np.min(renyi + cost)), 0.0)
+    return max(float(np.min(divergences + cost)), 0.0)
+
+
+def renyi(
+    orders: FloatArray, n_steps: int, *, shift: float, width: float, sampling_rate: float, linf_split: int
+) -> FloatArray:
+    """Renyi divergences of ``n_steps`` mixed releases, shape (n_orders,).
+
+    Parameters are those of :func:`epsilon_for`. Infinite at orders, shifts and widths at which the
+    argument was not tested, and at fractional orders of several coordinates.
+    """
+    known = (orders <= MAX_ORDER) & (orders * shift <= MAX_PRODUCT)
+    known &= shift <= MAX_SHIFT and width >= MIN_WIDTH
+    if linf_split > 1:
+        known &= orders == np.floor(orders)
+    divergences = np.full(orders.shape, np.inf)
+    if known.any():
+        moments = log_moments(orders[known], shift, width, sampling_rate, linf_split)
+        divergences[known] = n_steps * (moments * (1 + _RELATIVE) + _ABSOLUTE) / (orders[known] - 1)
+    return divergences
 
 
 def log_moments(

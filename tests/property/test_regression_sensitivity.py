@@ -88,5 +88,7 @@ def test_removing_a_row_moves_every_sum_by_at_most_its_sensitivity(name, kind, k
         # The sums themselves are rounded: a part in 1e12 of their length.
         assert np.linalg.norm(one - other) <= stated * (1 + 1e-9) + 1e-12 * np.linalg.norm(one)
         moves.append(np.linalg.norm(one - other) / stated)
-    if kind == "far out" and "projected" not in name:
+    # Differences of losses are lost in rounding where a target is that far out.
+    worst = "against the head" if name.startswith(("dpzero", "pazo")) else "far out"
+    if kind == worst and "projected" not in name:
         assert max(moves) > 0.3  # the bound is met, not merely respected

@@ -1,6 +1,6 @@
 """scikit-learn's own checks of the estimators, none of them expected to fail.
 
-One check skips: ``check_array_api_input`` runs only where SCIPY_ARRAY_API was set before scipy
+The checks of other array libraries skip: they run only where SCIPY_ARRAY_API was set before scipy
 was imported.
 """
 
@@ -10,7 +10,8 @@ from sklearn.utils.estimator_checks import check_estimator, parametrize_with_che
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge
 from skmixdp.algorithms import BY_NAME, AdaMix, NoisyGD
-from skmixdp.preprocessing import PublicOnly
+from skmixdp.model_selection import PrivateSearchCV
+from skmixdp.preprocessing import NoisyScaler, PublicCenterer, PublicOnly, PublicWhitener, RowNormalizer
 
 # The checks fit on private rows alone and cannot declare classes or the targets' scale.
 pytestmark = [
@@ -24,6 +25,20 @@ class SelfFitted(PublicOnly):
 
     def fit(self, X, y=None, X_pub=None, y_pub=None):
         return super().fit(X, y, X_pub=X, y_pub=y)
+
+
+class SelfCentred(PublicCenterer):
+    """The same for PublicCenterer."""
+
+    def fit(self, X, y=None, X_pub=None, y_pub=None):
+        return super().fit(X, y, X_pub=X)
+
+
+class SelfWhitened(PublicWhitener):
+    """The same for PublicWhitener."""
+
+    def fit(self, X, y=None, X_pub=None, y_pub=None):
+        return super().fit(X, y, X_pub=X)
 
 
 ESTIMATORS = [
@@ -41,6 +56,13 @@ ESTIMATORS = [
     MixedDPRidge(epsilon=2.0, neighboring="replace_one"),
     MixedDPRidge("coupling", epsilon=3.0),
     SelfFitted(StandardScaler()),
+    SelfCentred(),
+    SelfWhitened(),
+    SelfWhitened(shrinkage=0.5, n_components=1),
+    RowNormalizer(),
+    PrivateSearchCV(MixedDPLogisticRegression(), {"n_steps": [20, 40]}, epsilon=3.0, strategy="grid"),
+    NoisyScaler(bounds=(-10, 10)),
+    NoisyScaler(bounds=(-10, 10), with_std=False, random_state=0),
 ]
 
 
@@ -51,8 +73,8 @@ def test_estimator_passes(estimator, check):
 
 @pytest.mark.parametrize(
     "estimator",
-    [MixedDPLogisticRegression(), MixedDPRidge(), ESTIMATORS[-1]],
-    ids=["classifier", "regressor", "transformer"],
+    [MixedDPLogisticRegression(), MixedDPRidge(), SelfFitted(StandardScaler()), SelfCentred()],
+    ids=["classifier", "regressor", "transformer", "centerer"],
 )
 def test_only_the_array_api_check_skips(estimator):
     results = check_estimator(estimator, on_skip=None)

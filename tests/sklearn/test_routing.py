@@ -9,6 +9,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from skmixdp import MixedDPLogisticRegression
 from skmixdp.algorithms import AdaMix, NoisyGD
+from skmixdp.exceptions import PrivacyLeakWarning
 from skmixdp.model_selection import public_params
 from skmixdp.preprocessing import PublicOnly
 
@@ -74,8 +75,9 @@ def test_every_step_sees_public_rows_as_the_steps_before_it_left_them(routing, r
 
 
 def test_without_transform_input_the_head_gets_untransformed_public_rows(routing, rows, spy):
-    """The trap that the documentation warns of: nothing fails."""
-    scaled(spy()).fit(rows.X, rows.y, X_pub=rows.X_pub, y_pub=rows.y_pub)
+    """The trap that the documentation warns of: nothing fails, so fit warns of it too."""
+    with pytest.warns(UserWarning, match=r"clf gets .* public rows from before; mend: transform_input"):
+        scaled(spy()).fit(rows.X, rows.y, X_pub=rows.X_pub, y_pub=rows.y_pub)
     np.testing.assert_array_equal(spy.calls[0]["X_pub"], rows.X_pub)
 
 
@@ -130,9 +132,9 @@ def test_grid_search_over_algorithm_objects(routing, rows):
 
 def test_grid_search_as_the_last_step_of_a_pipeline(routing, rows, spy):
     search = GridSearchCV(spy(), {"epsilon": [1.0, 2.0]}, cv=2)
-    pipe = Pipeline(
-        [("scale", PublicOnly(StandardScaler())), ("search", search)], transform_input=["X_pub"]
-    ).fit(rows.X, rows.y, **public_params(rows.X_pub, rows.y_pub))
+    pipe = Pipeline([("scale", PublicOnly(StandardScaler())), ("search", search)], transform_input=["X_pub"])
+    with pytest.warns(PrivacyLeakWarning, match=r"search \(GridSearchCV\): the scores"):
+        pipe.fit(rows.X, rows.y, **public_params(rows.X_pub, rows.y_pub))
     assert n_rows_seen(spy) == [60] * 5
     np.testing.assert_array_equal(spy.calls[0]["X_pub"][0], StandardScaler().fit_transform(rows.X_pub))
     assert pipe.predict(rows.X).shape == (60,)

@@ -1,94 +1,23 @@
-"""Private rows, kept behind one method that answers questions about them in sums.
-
-A *question* is a matrix ``points`` (m, d_in) and a function ``contribute``: for each block of
-rows the source computes ``Z = X points^T`` (rows, m), the function turns it into weighted
-residuals ``C`` (rows, k) and per-row statistics ``S`` (rows, s), and the answer is the pair
-``(C^T X, sum S)``. A head's gradient has ``points = W``; several heads, public centres or
-random directions are more rows of ``points``. Whoever writes another source (sparse,
-memory-mapped, distributed) implements these two products.
-
-The sums that come out are NOT private. Only ``engine/release.py`` may ask.
-"""
+"""Private rows in one array."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Protocol
+from collections.abc import Iterator, Sequence
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .linear import largest_entries, row_norms, weighted_sum
-
-FloatArray = NDArray[np.floating[Any]]
-Labels = NDArray[Any]
-
-
-class Block:
-    """What a question may know of a block of rows besides its products.
-
-    Attributes
-    ----------
-    y : array of shape (rows,)
-        Labels.
-    norms : array of shape (rows,)
-        L2 norm of each row, float64.
-    """
-
-    def __init__(self, X: FloatArray, y: Labels, norms: FloatArray) -> None:
-        self._X = X
-        self.y = y
-        self.norms = norms
-
-    @cached_property
-    def max_abs(self) -> FloatArray:
-        """Largest absolute entry of each row, shape (rows,), float64."""
-        return largest_entries(self._X)
-
+from ..linear import row_norms, weighted_sum
+from .contract import Block, FloatArray, Labels, Request, Sums
+from .running import RunningProducts
 
 #: Longer rows would bring products so near the ends of float32's range that rounding no
 #: longer is a fixed fraction of them.
 _LONGEST_ROW = 1e30
 
-Contribution = tuple[FloatArray | None, FloatArray | None]
-Contribute = Callable[[FloatArray, Block], Contribution]
-#: The sums of one question: ``C^T X`` (k, d_in) and ``sum S`` (s,), float64.
-Sums = tuple[FloatArray | None, FloatArray | None]
 
-
-@dataclass(frozen=True)
-class Request:
-    """The part of a question that a row source answers.
-
-    Attributes
-    ----------
-    points : array of shape (m, d_in)
-        Directions whose products with the rows are needed.
-    contribute : callable
-        ``(Z, block) -> (C, S)``; either may be None. ``Z`` is its own to overwrite.
-    mask : boolean array of shape (n_rows,) or None
-        Rows that take part; None is all of them.
-    resolution : float or None
-        Power of two; contributions are rounded towards zero to multiples of it, so that
-        their sums are exact. None rounds nothing.
-    """
-
-    points: FloatArray
-    contribute: Contribute
-    mask: NDArray[np.bool_] | None = None
-    resolution: float | None = None
-
-
-class PrivateRows(Protocol):
-    """A source of private rows."""
-
-    n_rows: int
-    #: Power of two of which every entry of the rows is a multiple; None where none is known.
-    grid: float | None
-
-    def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
-        """Exact, unprotected sums of all requests, from one pass over the rows."""
+#: Products of more bytes than this are not kept from one step to the next.
+_KEPT_BYTES = 2**28
 
 
 class InMemoryRows:
@@ -128,11 +57,14 @@ class InMemoryRows:
                 "pass normalize=True or scale the features."
             )
         self.n_rows = len(X)
+        # A run's products go when the run does.
+        self._running: WeakKeyDictionary[object, RunningProducts] = WeakKeyDictionary()
         self._block_rows = max(512, block_bytes // max(X.shape[1] * X.itemsize, 1))
 
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
-        points = np.concatenate([request.points for request in requests]).astype(self._X.dtype)
-        ends = np.cumsum([len(request.points) for request in requests])
+        products = [self._products(request) for request in requests]
+        points = np.concatenate([computed for computed, _ in products]).astype(self._X.dtype)
+        ends = np.cumsum([len(computed) for computed, _ in products])
         totals: list[list[FloatArray | None]] = [[None, None] for _ in requests]
         for rows in self._blocks(requests):
             X = self._X[rows]
@@ -141,8 +73,14 @@ class InMemoryRows:
             Z = np.asfortranarray(X @ points.T)
             block = Block(X, self._y[rows], self._norms[rows])
             weighted: list[tuple[int, FloatArray]] = []
-            for index, (request, end) in enumerate(zip(requests, ends, strict=True)):
-                C, S = request.contribute(Z[:, end - len(request.points) : end], block)
+            for index, (request, (computed, running), end) in enumerate(
+                zip(requests, products, ends, strict=True)
+            ):
+                own: FloatArray = Z[:, end - len(computed) : end]
+                if running is not None:
+                    assert isinstance(rows, slice)  # no mask: blocks are slices
+                    own = running.complete(rows, own)
+                C, S = request.contribute(own, block)
                 if request.mask is not None:
                     absent = ~request.mask[rows]
                     for part in (C, S):
@@ -163,6 +101,16 @@ class InMemoryRows:
                     _add(totals[index], 0, product[row : row + C.shape[1]])
                     row += C.shape[1]
         return [(matrix, vector) for matrix, vector in totals]
+
+    def _products(self, request: Request) -> tuple[FloatArray, RunningProducts | None]:
+        """The points to be multiplied for a request, and what keeps the products of others."""
+        size = len(request.points) * self.n_rows * self._X.itemsize
+        if request.n_head == 0 or request.mask is not None or size > _KEPT_BYTES:
+            return request.points, None
+        running = self._running.get(request.run)
+        if running is None:
+            running = self._running[request.run] = RunningProducts(self.n_rows, self._X.dtype)
+        return running.begin(request.points, request.n_head), running
 
     def _blocks(self, requests: Sequence[Request]) -> Iterator[slice | NDArray[np.intp]]:
         """The rows that any request needs, block by block; at least one block, if an empty one."""

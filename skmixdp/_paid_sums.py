@@ -1,0 +1,170 @@
+"""One paid-for sum over private rows, for what is no training: counts, moments."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._base import _FLOAT_WARNING, _SEED_WARNING
+from ._charging import check_ledger, paid
+from ._validation import check_budget, seed_of
+from .components import L2Clip
+from .components.contracts import Part, Question
+from .engine import Door, release
+from .privacy import (
+    GaussianEvent,
+    HardenedNoise,
+    Neighboring,
+    Noise,
+    NoiseSource,
+    PrivacyReport,
+    accountant_name,
+    epsilon_of_event,
+    noise_multiplier_for,
+)
+from .rows import InMemoryRows
+
+FloatArray = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True)
+class SumBudget:
+    """What one sum may cost; checked when made.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        Budget of the release.
+    neighboring : {"add_or_remove_one", "replace_one"}
+        Which data sets count as neighbours.
+    noise : {"float", "hardened"}
+        Continuous or discrete Gaussian noise.
+    random_state : None, int or RandomState
+        None for private noise.
+    ledger : PrivacyLedger or None, default=None
+        Charged before the release.
+    dataset : str or None, default=None
+        Name of the rows in the ledger.
+    """
+
+    epsilon: float
+    delta: float
+    neighboring: Neighboring
+    noise: Noise
+    random_state: Any
+    ledger: Any = None
+    dataset: Any = None
+
+    def __post_init__(self) -> None:
+        if self.epsilon is None:
+            raise ValueError("epsilon=None leaves the noise open; pass a positive number.")
+        check_budget(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            n_steps=1,
+            noise_multiplier=None,
+            neighboring=self.neighboring,
+            noise=self.noise,
+        )
+        if self.noise == "hardened" and self.random_state is not None:
+            raise ValueError(
+                f"random_state={self.random_state!r} cannot seed noise='hardened'; leave it at None, or use "
+                "noise='float' for a reproducible run that is NOT private."
+            )
+        check_ledger(self.ledger, self.dataset)
+        if not isinstance(self.random_state, np.random.RandomState):  # which would move on
+            seed_of(self.random_state)
+
+    @property
+    def event(self) -> GaussianEvent:
+        """The release as accounting knows it."""
+        multiplier = noise_multiplier_for(
+            self.epsilon, self.delta, n_steps=1, neighboring=self.neighboring, noise=self.noise
+        )
+        return GaussianEvent(multiplier, 1, noise=self.noise)
+
+
+def paid_sum(
+    contributions: FloatArray,
+    bound: float,
+    budget: SumBudget,
+    treated_as_public: tuple[str, ...],
+    description: str,
+) -> tuple[FloatArray, PrivacyReport]:
+    """The sum of the rows of ``contributions``, with the noise that its budget asks for.
+
+    Parameters
+    ----------
+    contributions : array of shape (n_samples, m)
+        What each PRIVATE row adds, a row of zeros being what an absent one adds.
+    bound : float
+        Length of the longest row, known without looking at them. Longer rows are scaled down
+        to it.
+    budget : SumBudget
+        What it may cost.
+    treated_as_public : tuple of str
+        For the report: what was not protected on the way to the contributions.
+    description : str
+        For the ledger: who asks.
+
+    Returns
+    -------
+    noisy : array of shape (m,)
+        The sum with Gaussian noise.
+    report : PrivacyReport
+        What was spent; ``noise_multiplier`` is in units of ``bound``, but for rounding.
+
+    Raises
+    ------
+    BudgetExceededError
+        If the ledger does not admit the release; nothing is charged or released.
+
+    Notes
+    -----
+    *Guarantee*: (epsilon, delta)-differentially private in the rows, as one Gaussian release of
+    L2 sensitivity ``bound`` through ``engine/release.py``. The clip enforces the bound and allows for
+    its rounding.
+    """
+    event = budget.event
+    clip = L2Clip(bound)
+    noise = HardenedNoise() if budget.noise == "hardened" else NoiseSource(seed_of(budget.random_state))
+    values = np.asarray(contributions, dtype=np.float64)
+    rows = InMemoryRows(values, np.zeros(len(values)), exact=noise.needs_grid)
+    question = Question(
+        points=np.zeros((0, values.shape[1])),
+        contribute=lambda Z, block: (clip.weights(block.norms, lambda: block.max_abs)[:, np.newaxis], None),
+        parts=(Part(clip.sensitivity(np.dtype("float64"))),),
+    )
+    charge = None
+    if budget.ledger is not None:
+        charge = budget.ledger.charge(
+            budget.dataset,
+            event,
+            neighboring=budget.neighboring,
+            description=f"{description}, {len(values)} rows",
+            private=noise.kind != "seeded",
+        )
+    door = Door(event.noise_multiplier, event.n_steps, noise)
+    door.begin_step(None)
+    ((total,),) = release(rows, [(door, question)])
+    caveats = {"seeded": (_SEED_WARNING, _FLOAT_WARNING), "hardened": ()}.get(noise.kind, (_FLOAT_WARNING,))
+    if budget.delta >= 1 / len(values):
+        caveats = (*caveats, "delta is not below 1/n")
+    report = PrivacyReport(
+        epsilon=epsilon_of_event(event, budget.delta, budget.neighboring),
+        delta=float(budget.delta),
+        mu=event.mu(budget.neighboring),
+        noise_multiplier=event.noise_multiplier,
+        n_steps=1,
+        sampling_rate=1.0,
+        neighboring=budget.neighboring,
+        accountant=accountant_name(event),
+        n_private=len(values),
+        n_public=0,
+        treated_as_public=treated_as_public,
+        noise=noise.kind,
+        warnings=caveats,
+        **paid(charge),
+    )
+    return total[0], report

@@ -1,0 +1,188 @@
+"""The classifier that asks private rows for losses alone."""
+
+from typing import Any, ClassVar
+
+from ._classification import MixedDPLogisticRegression
+from ._validation import check_algorithm, check_choice
+from .algorithms import PAZO, Algorithm, DPZero
+
+#: Names that ``algorithm`` accepts in place of an object, and what each takes of the estimator.
+_TWO_POINT = ("n_directions", "smoothing", "loss_clip", "directions")
+_NAMES: dict[str, tuple[type[Algorithm], dict[str, str], tuple[str, ...]]] = {
+    "pazo-m": (PAZO, {"variant": "m"}, (*_TWO_POINT, "public_weight", "public_batch_size")),
+    "pazo-p": (
+        PAZO,
+        {"variant": "p"},
+        (*_TWO_POINT, "public_batch_size", "n_public_batches", "orthonormal"),
+    ),
+    "pazo-s": (
+        PAZO,
+        {"variant": "s"},
+        ("loss_clip", "public_batch_size", "n_candidates", "candidate_noise"),
+    ),
+    "dpzero": (DPZero, {}, _TWO_POINT),
+}
+
+
+class ZerothOrderDPClassifier(MixedDPLogisticRegression):
+    """Classifier trained from losses of its private rows alone, never from their gradients.
+
+    On a linear head it is :class:`MixedDPLogisticRegression` with a zeroth-order algorithm:
+    the same objective, rows, start and attributes.
+
+    Parameters
+    ----------
+    algorithm : {"pazo-m", "pazo-p", "pazo-s", "dpzero"} or object, default="pazo-m"
+        A name takes the parameters from ``n_directions`` to ``directions`` below; an object
+        (:class:`~skmixdp.algorithms.PAZO`, :class:`~skmixdp.algorithms.DPZero`) holds its own.
+    epsilon, delta, n_steps, noise_multiplier
+        As in :class:`MixedDPLogisticRegression`.
+    n_directions : int, default=1
+        Directions in each step (all but "pazo-s").
+    smoothing : float, default=1e-2
+        Distance to either side at which losses are compared, in units of the direction (all but
+        "pazo-s").
+    loss_clip : float, default=1.0
+        Bound on each row's difference of losses, on the scale of a row's gradient; on each row's
+        loss for "pazo-s".
+    public_weight : {"sample", "coupling", "convex", "cosine"}, float or object, default=0.5
+        Weight of the public mean gradient ("pazo-m").
+    public_batch_size : int or None, default=None
+        Public rows in a batch; None takes all public rows ("pazo-m"), or shares them out.
+    n_public_batches : int, default=3
+        Public gradients that span the directions ("pazo-p").
+    n_candidates : int, default=3
+        Public gradients to select from ("pazo-s").
+    candidate_noise : float or None, default=1e-3
+        Standard deviation of what makes a further candidate of the best one; None for no further
+        one ("pazo-s").
+    orthonormal : bool, default=True
+        Orthonormalise public gradients, or only scale them to unit length ("pazo-p").
+    directions : {"sphere", "gaussian"}, default="sphere"
+        How directions are drawn (all but "pazo-s").
+    learning_rate, l2, public_l2, classes, fit_intercept, center, normalize, batch_size, init
+        As in :class:`MixedDPLogisticRegression`.
+    neighboring, noise, ledger, dataset, dtype, random_state, verbose
+        As in :class:`MixedDPLogisticRegression`.
+
+    Attributes
+    ----------
+    classes_, coef_, intercept_, privacy_, n_iter_, n_features_in_, feature_names_in_
+        As in :class:`MixedDPLogisticRegression`.
+
+    Notes
+    -----
+    *Guarantee*: the fitted model is (epsilon, delta)-differentially private in the rows of
+    ``X, y``: in each step one Gaussian release of a few numbers, each row's part of which is
+    clipped. Public rows, the number of private rows, that validation passed, and what
+    ``privacy_`` lists besides are not protected.
+
+    References
+    ----------
+    Gong and Li 2025, "Private Zeroth-Order Optimization with Public Data" (PAZO); Zhang et al.
+    2024 (DPZero).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from skmixdp import ZerothOrderDPClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> clf = ZerothOrderDPClassifier("pazo-m", epsilon=1.0)
+    >>> clf = clf.fit(X[100:1400], y[100:1400], X_pub=X[:100], y_pub=y[:100])
+    >>> bool(clf.score(X[1400:], y[1400:]) > 0.8)
+    True
+    """
+
+    _kinds: ClassVar[dict[str, type[Algorithm]]] = {name: kind for name, (kind, _, _) in _NAMES.items()}
+
+    def __init__(
+        self,
+        algorithm: Any = "pazo-m",
+        *,
+        epsilon: float | None = 1.0,
+        delta: float = 1e-5,
+        n_steps: int | None = None,
+        noise_multiplier: float | None = None,
+        n_directions: int = 1,
+        smoothing: float = 1e-2,
+        loss_clip: float = 1.0,
+        public_weight: Any = 0.5,
+        public_batch_size: int | None = None,
+        n_public_batches: int = 3,
+        n_candidates: int = 3,
+        candidate_noise: float | None = 1e-3,
+        orthonormal: bool = True,
+        directions: str = "sphere",
+        learning_rate: Any = "auto",
+        l2: Any = "auto",
+        public_l2: Any = "auto",
+        classes: Any = None,
+        fit_intercept: bool = True,
+        center: bool = True,
+        normalize: bool = True,
+        batch_size: int | None = None,
+        init: Any = "public",
+        neighboring: str = "add_or_remove_one",
+        noise: str = "float",
+        ledger: Any = None,
+        dataset: str | None = None,
+        dtype: str = "float32",
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            algorithm,
+            epsilon=epsilon,
+            delta=delta,
+            n_steps=n_steps,
+            noise_multiplier=noise_multiplier,
+            learning_rate=learning_rate,
+            l2=l2,
+            public_l2=public_l2,
+            classes=classes,
+            fit_intercept=fit_intercept,
+            center=center,
+            normalize=normalize,
+            batch_size=batch_size,
+            init=init,
+            neighboring=neighboring,
+            noise=noise,
+            ledger=ledger,
+            dataset=dataset,
+            dtype=dtype,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.n_directions = n_directions
+        self.smoothing = smoothing
+        self.loss_clip = loss_clip
+        self.public_weight = public_weight
+        self.public_batch_size = public_batch_size
+        self.n_public_batches = n_public_batches
+        self.n_candidates = n_candidates
+        self.candidate_noise = candidate_noise
+        self.orthonormal = orthonormal
+        self.directions = directions
+
+    def _chosen_algorithm(self) -> Algorithm:
+        if isinstance(self.algorithm, (PAZO, DPZero)):
+            self._refuse_parameters_beside(self.algorithm)
+            return check_algorithm(self.algorithm)
+        if isinstance(self.algorithm, Algorithm):
+            raise ValueError(
+                f"algorithm={self.algorithm!r} asks private rows for gradients; pass PAZO or DPZero, or give "
+                "it to MixedDPLogisticRegression."
+            )
+        check_choice("algorithm", self.algorithm, tuple(_NAMES))
+        kind, fixed, names = _NAMES[self.algorithm]
+        return kind(**fixed, **{name: getattr(self, name) for name in names})
+
+    def _refuse_parameters_beside(self, algorithm: Algorithm) -> None:
+        """A parameter that is set twice would be followed in one place only."""
+        defaults = {**PAZO().get_params(deep=False), **DPZero().get_params(deep=False)}
+        for name in defaults:
+            if name != "variant" and getattr(self, name) != defaults[name]:
+                raise ValueError(
+                    f"{name}={getattr(self, name)!r} has no effect beside an algorithm object; pass it to "
+                    f"{type(algorithm).__name__}."
+                )

@@ -1,0 +1,135 @@
+"""PAZO-M, PAZO-P and PAZO-S."""
+
+from typing import Any
+
+from ..components import CandidateQuery, PublicDirections, RandomDirections, TwoPointQuery
+from ..components.contracts import Query, Scene, Weighting
+from ..engine import Options, Recipe
+from ._base import Algorithm, check_choice, check_flag, check_real, check_weighting, check_whole
+from ._zeroth_order import DIRECTIONS, STILL, zeroth_order_descent
+
+
+class PAZO(Algorithm):
+    """Zeroth-order descent guided by gradients of public rows; private rows give losses alone.
+
+    Parameters
+    ----------
+    variant : {"m", "p", "s"}, default="m"
+        ``"m"`` mixes the public gradient with a two-point estimate along random directions,
+        ``"p"`` takes directions from the span of public gradients, ``"s"`` selects among public
+        gradients by the private rows' losses.
+    n_directions : int, default=1
+        Directions in each step ("m" and "p").
+    smoothing : float, default=1e-2
+        Distance to either side, in units of the direction ("m" and "p").
+    loss_clip : float, default=1.0
+        Bound on each row's difference of losses, on the scale of a row's gradient ("m" and
+        "p"), or on each row's loss ("s").
+    public_weight : {"sample", "coupling", "convex", "cosine"}, float or object, default=0.5
+        Weight of the public mean gradient ("m").
+    public_batch_size : int or None, default=None
+        Public rows in a batch; None takes all public rows ("m"), or shares them out ("p", "s").
+    n_public_batches : int, default=3
+        Public gradients that span the directions ("p").
+    n_candidates : int, default=3
+        Public gradients to select from ("s").
+    candidate_noise : float or None, default=1e-3
+        Standard deviation, in each coordinate, of what is added to the best candidate to make a
+        further one; None asks for no further one ("s").
+    orthonormal : bool, default=True
+        Orthonormalise public gradients, or only scale them to unit length ("p").
+    directions : {"sphere", "gaussian"}, default="sphere"
+        How directions are drawn.
+
+    Notes
+    -----
+    *Guarantee*: one Gaussian release per step, of as many numbers as there are directions or
+    candidates, whatever the number of parameters. Directions and candidates depend on public
+    rows and released heads only.
+
+    Parameters that a variant does not use have no effect on it, and are not checked.
+
+    References
+    ----------
+    Gong and Li 2025, "Private Zeroth-Order Optimization with Public Data" (PAZO), Algorithms 1
+    to 3. Its one clipping threshold for all is here scaled by the length of the directions, so
+    that ``loss_clip`` is on the scale of a gradient: unscaled, PAZO-M's noise would be
+    ``p ** (1/4)`` times as large.
+    """
+
+    def __init__(
+        self,
+        variant: str = "m",
+        *,
+        n_directions: int = 1,
+        smoothing: float = 1e-2,
+        loss_clip: float = 1.0,
+        public_weight: Any = 0.5,
+        public_batch_size: int | None = None,
+        n_public_batches: int = 3,
+        n_candidates: int = 3,
+        candidate_noise: float | None = 1e-3,
+        orthonormal: bool = True,
+        directions: str = "sphere",
+    ) -> None:
+        self.variant = variant
+        self.n_directions = n_directions
+        self.smoothing = smoothing
+        self.loss_clip = loss_clip
+        self.public_weight = public_weight
+        self.public_batch_size = public_batch_size
+        self.n_public_batches = n_public_batches
+        self.n_candidates = n_candidates
+        self.candidate_noise = candidate_noise
+        self.orthonormal = orthonormal
+        self.directions = directions
+
+    def recipe(self, scene: Scene, options: Options) -> Recipe:
+        build = {"m": self._mixing, "p": self._public_subspace, "s": self._selection}
+        variant = check_choice(self, "variant", tuple(build))
+        if scene.view.n_rows == 0:
+            raise ValueError(
+                f"PAZO(variant={variant!r}) needs public rows for its gradients and there are none; pass "
+                "X_pub and y_pub, or use DPZero ('dpzero'), which needs none."
+            )
+        query, weighting, spread = build[variant](scene)
+        return zeroth_order_descent(scene, options, query, weighting, spread)
+
+    def _mixing(self, scene: Scene) -> tuple[Query, Weighting, float]:
+        batch_size = self._batch_size(scene, 1, "public_batch_size")
+        directions = RandomDirections(0.25, self._on_sphere())
+        # The estimate is as long as the gradient, whatever the dimension.
+        return self._two_point(directions, batch_size), check_weighting(self), 1.0
+
+    def _public_subspace(self, scene: Scene) -> tuple[Query, Weighting, float]:
+        n_batches = check_whole(self, "n_public_batches", 1)
+        batch_size = self._batch_size(scene, n_batches, "n_public_batches")
+        orthonormal = check_flag(self, "orthonormal")
+        directions = PublicDirections(n_batches, batch_size, orthonormal, self._on_sphere())
+        query = self._two_point(directions, None)
+        return query, STILL, 1 + n_batches / query.n_directions
+
+    def _selection(self, scene: Scene) -> tuple[Query, Weighting, float]:
+        n_candidates = check_whole(self, "n_candidates", 1)
+        batch_size = self._batch_size(scene, n_candidates, "n_candidates")
+        noise = None if self.candidate_noise is None else check_real(self, "candidate_noise", 0)
+        return CandidateQuery(n_candidates, batch_size, check_real(self, "loss_clip", 0), noise), STILL, 1.0
+
+    def _two_point(self, directions: Any, public_batch_size: int | None) -> TwoPointQuery:
+        n_directions = check_whole(self, "n_directions", 1)
+        smoothing = check_real(self, "smoothing", 0)
+        loss_clip = check_real(self, "loss_clip", 0)
+        return TwoPointQuery(directions, n_directions, smoothing, loss_clip, public_batch_size)
+
+    def _on_sphere(self) -> bool:
+        return check_choice(self, "directions", DIRECTIONS) == "sphere"
+
+    def _batch_size(self, scene: Scene, n_batches: int, name: str) -> int | None:
+        """The size of public batches, if there are rows for as many."""
+        size = 1 if self.public_batch_size is None else check_whole(self, "public_batch_size", 1)
+        if n_batches * size > scene.view.n_rows:
+            raise ValueError(
+                f"{name}={getattr(self, name)} of PAZO asks for {n_batches} disjoint public batches of "
+                f"{size} row(s) and there are {scene.view.n_rows} public rows; pass fewer, or smaller ones."
+            )
+        return None if self.public_batch_size is None else size

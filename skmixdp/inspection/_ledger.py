@@ -1,0 +1,127 @@
+"""What was spent of each data set's budget, over time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ._style import curve_style, short
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
+
+
+class LedgerDisplay:
+    """Share of each data set's budget that was spent, after each charge.
+
+    Use :meth:`from_ledger` rather than the constructor.
+
+    Parameters
+    ----------
+    report : LedgerReport
+        Budgets and charges, as ``ledger.report()`` gives them.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where it was drawn.
+    figure_ : matplotlib Figure
+        The figure of ``ax_``.
+    lines_ : dict of str to Line2D
+        Steps of each data set that was charged.
+
+    Examples
+    --------
+    >>> from skmixdp.inspection import LedgerDisplay
+    >>> from skmixdp.privacy import GaussianEvent, PrivacyLedger
+    >>> ledger = PrivacyLedger(":memory:", epsilon=3.0, delta=1e-5)
+    >>> charge = ledger.charge("patients", GaussianEvent(20, 100), neighboring="add_or_remove_one")
+    >>> list(LedgerDisplay.from_ledger(ledger).lines_)
+    ['patients']
+    """
+
+    def __init__(self, report: Any) -> None:
+        self.report = report
+
+    @classmethod
+    def from_ledger(cls, ledger: Any, *, over: str = "time", ax: Axes | None = None) -> LedgerDisplay:
+        """Draw what a ledger holds now.
+
+        Parameters
+        ----------
+        ledger : PrivacyLedger
+            Anything with a ``report()``.
+        over : {"time", "charges"}, default="time"
+            The horizontal axis: when charges were made, in UTC, or how many there were.
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a new figure.
+
+        Returns
+        -------
+        LedgerDisplay
+            The drawn display.
+
+        Raises
+        ------
+        ValueError
+            If ``over`` is neither, or nothing was charged yet.
+        """
+        return cls(ledger.report()).plot(over=over, ax=ax)
+
+    def plot(self, *, over: str = "time", ax: Axes | None = None) -> LedgerDisplay:
+        """Draw; parameters and errors are those of :meth:`from_ledger`."""
+        if over not in ("time", "charges"):
+            raise ValueError(f"over={over!r} must be 'time' or 'charges'.")
+        if not self.report.charges:
+            raise ValueError(
+                "the ledger holds no charge yet, so there is nothing to draw; fit with it first."
+            )
+        if ax is None:
+            import matplotlib.pyplot as plt
+
+            _, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
+        self.ax_ = ax
+        self.figure_ = ax.figure
+        self.lines_: dict[str, Line2D] = {}
+        for account in self.report.accounts:
+            charges = [charge for charge in self.report.charges if charge.dataset == account.dataset]
+            if charges:
+                self._draw_steps(account, charges, over)
+        self._draw_axes(over)
+        return self
+
+    def _draw_steps(self, account: Any, charges: list[Any], over: str) -> None:
+        style = curve_style(len(self.lines_))
+        if len(charges) > 30:  # markers would be a band
+            style["marker"] = "None"
+        times = [charge.time for charge in charges]
+        x: list[Any] = times if over == "time" else [*range(1, len(charges) + 1)]
+        share = [100 * charge.spent / account.epsilon for charge in charges]
+        words = f"ε {charges[-1].spent:.3g} of {account.epsilon:g} (δ = {short(account.delta)})"
+        if not account.private:
+            words = "NOT PRIVATE (seeded)"
+        label = f"{account.dataset}: {words}"
+        # What was spent stays spent until the next charge.
+        (self.lines_[account.dataset],) = self.ax_.step(x, share, where="post", label=label, **style)
+
+    def _draw_axes(self, over: str) -> None:
+        ax = self.ax_
+        ax.axhline(100, color="0.3", linewidth=1, zorder=2)
+        ax.set_ylim(0, 105)
+        ax.set_ylabel("Spent ε (% of the data set's budget)")
+        if over == "time":
+            from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+            locator = AutoDateLocator(maxticks=7)  # type: ignore[no-untyped-call]
+            ax.xaxis.set_major_locator(locator)
+            ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
+            ax.set_xlabel("Time of the charge (UTC)")
+        else:
+            from matplotlib.ticker import MaxNLocator
+
+            ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+            ax.set_xlabel("Number of charges")
+        ax.grid(axis="y", color="0.9", linewidth=0.8)
+        ax.set_axisbelow(True)
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False, ncols=2)

@@ -1,0 +1,251 @@
+"""A scaler that pays for what it learns."""
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+Array = NDArray[np.floating[Any]]
+
+#: What is subtracted from squares in [0, 1], and how the pair of a number and its square is weighed:
+#: with t the square, A t + B (t - C)^2 is convex and 1 at both ends, so at most 1.
+_C = math.sqrt(0.5)
+_B = 1 / _C**2
+_A = 1 - _B * (1 - _C) ** 2
+
+
+class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Standardise columns by means and deviations that are released with noise, for a budget.
+
+    For those who have no public rows. Between which values each column lies has to be declared,
+    from what is known beforehand and never from the private rows; entries beyond are clipped for
+    the purpose of the statistics.
+
+    Parameters
+    ----------
+    epsilon : float, default=0.1
+        Privacy budget of the statistics. It is spent on top of what a later estimator spends.
+    delta : float, default=1e-5
+        The guarantee's delta, well below 1/n.
+    bounds : (low, high)
+        Two numbers, or two arrays of shape (n_features,). The noise grows with
+        ``high - low``. There is no default.
+    with_mean : bool, default=True
+        Subtract the noisy mean of each column.
+    with_std : bool, default=True
+        Divide by the noisy standard deviation of each column.
+    neighboring : {"add_or_remove_one", "replace_one"}, default="add_or_remove_one"
+        Which data sets count as neighbours. The number of private rows is public in both.
+    noise : {"float", "hardened"}, default="float"
+        ``"hardened"`` computes sums without rounding and adds discrete Gaussian noise on their
+        grid; it needs ``skmixdp[hardened]``.
+    ledger : PrivacyLedger or None, default=None
+        Charged with each fit, before anything is released.
+    dataset : str or None, default=None
+        Name of the private rows in the ledger.
+    random_state : None, int or RandomState, default=None
+        None draws noise from a cryptographic generator. A seed makes the fit reproducible and
+        NOT private, and the report says so.
+
+    Attributes
+    ----------
+    mean_ : array of shape (n_features,) or None
+        Noisy means of the clipped columns; None without ``with_mean``.
+    scale_ : array of shape (n_features,) or None
+        Noisy standard deviations, no smaller than the noise lets one tell from 0, which is to say
+        that a column of too little variance is scaled too little; None without ``with_std``.
+    mean_noise_ : array of shape (n_features,)
+        Standard deviation of the noise in the means. Where it is not well below ``scale_``, the
+        budget is too small or the bounds are too wide.
+    privacy_ : PrivacyReport
+        What the fit guarantees, and under which assumptions.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : array of str
+        Names of the columns, where the rows are a data frame with string columns.
+
+    See Also
+    --------
+    PublicOnly : Around ``StandardScaler``, it costs nothing where there are public rows.
+
+    Notes
+    -----
+    *Guarantee*: what is kept is (epsilon, delta)-differentially private in the rows of ``X``, and
+    :meth:`transform` maps each row by itself. Each fit spends the budget anew. The budgets of this
+    class and of an estimator behind it add up: their ``mu`` add up as squares, at full batch.
+
+    With u the clipped entry of a column, moved and scaled to [-1, 1], and ``c = sqrt(1/2)``, one
+    Gaussian release gives the sums of ``a u`` and of ``b (u^2 - c)`` over the rows, with
+    ``b^2 = 2`` and ``a^2 = 2 sqrt(2) - 2``. Since ``a^2 t + b^2 (t - c)^2`` is at most 1 for t in
+    [0, 1], a row of d columns adds a vector of length at most ``sqrt(d)``, which is the sensitivity.
+    Its noise is 10% more in the means than if they were released alone.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skmixdp.preprocessing import NoisyScaler
+    >>> ages = np.linspace(20, 60, 5000)[:, np.newaxis]
+    >>> scaler = NoisyScaler(epsilon=1.0, bounds=(0, 100)).fit(ages)
+    >>> bool(abs(scaler.mean_[0] - 40) < 1 and abs(scaler.scale_[0] - 11.5) < 1)
+    True
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 0.1,
+        delta: float = 1e-5,
+        *,
+        bounds: Any = None,
+        with_mean: bool = True,
+        with_std: bool = True,
+        neighboring: Any = "add_or_remove_one",
+        noise: Any = "float",
+        ledger: Any = None,
+        dataset: str | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.with_mean = with_mean
+        self.with_std = with_std
+        self.neighboring = neighboring
+        self.noise = noise
+        self.ledger = ledger
+        self.dataset = dataset
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> "NoisyScaler":
+        """Release noisy means and variances of the clipped columns.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            PRIVATE rows.
+        y : array-like, default=None
+            Ignored.
+
+        Returns
+        -------
+        self : NoisyScaler
+            Fitted transformer.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For a parameter outside its range, bounds that are missing or do not fit the columns,
+            and rows that are no finite table. Nothing has been drawn or spent by then.
+        BudgetExceededError
+            If the ledger does not admit the fit; nothing is charged or released.
+        """
+        from .._paid_sums import SumBudget, paid_sum
+        from .._validation import check_table, warn_of_repeats
+
+        for name in ("with_mean", "with_std"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise ValueError(f"{name}={getattr(self, name)!r} must be True or False.")
+        if not (self.with_mean or self.with_std):
+            raise ValueError("with_mean=False and with_std=False leave nothing to scale by; set one of them.")
+        budget = SumBudget(
+            self.epsilon,
+            self.delta,
+            self.neighboring,
+            self.noise,
+            self.random_state,
+            self.ledger,
+            self.dataset,
+        )
+        table = check_table(X, "X", minimum=2)
+        n_rows, n_features = table.shape
+        center, half = _check_bounds(self.bounds, n_features)
+        if self.delta >= 1 / n_rows:
+            warnings.warn(
+                f"delta={self.delta:g} is not below 1/n = {1 / n_rows:g}, so the guarantee allows a row to "
+                "be published outright with that probability; use a smaller delta.",
+                UserWarning,
+                stacklevel=2,
+            )
+        warn_of_repeats(table)
+        unit = np.clip((np.clip(table, center - half, center + half) - center) / half, -1, 1)
+        weight = math.sqrt(_A) if self.with_std else 1.0
+        contributions = weight * unit
+        if self.with_std:
+            contributions = np.hstack([contributions, math.sqrt(_B) * (unit**2 - _C)])
+        noisy, report = paid_sum(
+            contributions,
+            math.sqrt(n_features),
+            budget,
+            (
+                "the numbers of private rows and of features, and the features' names",
+                "that their shape, finiteness and repeats passed validation",
+                "the bounds (declared)",
+            ),
+            type(self).__name__,
+        )
+        noise_std = report.noise_multiplier * math.sqrt(n_features) / n_rows
+        mean = np.clip(noisy[:n_features] / (weight * n_rows), -1, 1)
+        validate_data(self, X, skip_check_array=True)
+        self.mean_ = center + half * mean if self.with_mean else None
+        self.mean_noise_ = half * noise_std / weight
+        self.scale_ = None
+        if self.with_std:
+            square = _C + noisy[n_features:] / (math.sqrt(_B) * n_rows)
+            # A variance of no more than its noise says nothing: the noise is then all that is known.
+            floor = min(noise_std / math.sqrt(_B), 1.0)
+            self.scale_ = half * np.sqrt(np.clip(square - mean**2, floor, 1.0))
+        self.privacy_ = report
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Rows (n_samples, n_features), standardised; float32 stays float32."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        shift, scale = self._shift_and_scale(X.dtype)
+        return np.asarray((X - shift) / scale)
+
+    def inverse_transform(self, X: Any) -> Array:
+        """Undo :meth:`transform` on rows (n_samples, n_features)."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        shift, scale = self._shift_and_scale(X.dtype)
+        return np.asarray(X * scale + shift)
+
+    def _shift_and_scale(self, dtype: np.dtype[Any]) -> tuple[Array, Array]:
+        shift = np.zeros(1) if self.mean_ is None else self.mean_
+        scale = np.ones(1) if self.scale_ is None else self.scale_
+        return shift.astype(dtype), scale.astype(dtype)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.non_deterministic = self.random_state is None
+        return tags
+
+
+def _check_bounds(bounds: Any, n_features: int) -> tuple[Array, Array]:
+    """Centre and half width of each column's range, both (n_features,)."""
+    if bounds is None:
+        raise ValueError(
+            "bounds=None must say between which values the columns lie; pass bounds=(low, high), known from "
+            "elsewhere and not from the private rows."
+        )
+    try:
+        low, high = (np.broadcast_to(np.asarray(end, dtype=np.float64), (n_features,)) for end in bounds)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"bounds={bounds!r} must be a pair (low, high) of numbers or of arrays with one number for each "
+            f"of the {n_features} features."
+        ) from None
+    # Halved first, since the difference of finite bounds may be infinite.
+    center, half = low / 2 + high / 2, high / 2 - low / 2
+    if not (np.all(np.isfinite(half)) and np.all(half > 0)):
+        column = int(np.argmin(np.isfinite(half) & (half > 0)))
+        raise ValueError(
+            f"bounds of feature {column} are ({low[column]:g}, {high[column]:g}); pass finite ones with "
+            "low < high."
+        )
+    return center, half

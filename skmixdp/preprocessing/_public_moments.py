@@ -1,0 +1,270 @@
+"""Centring and whitening by what public rows say."""
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    OneToOneFeatureMixin,
+    TransformerMixin,
+)
+from sklearn.covariance import ledoit_wolf, shrunk_covariance
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ._sources import public_table
+
+Array = NDArray[np.floating[Any]]
+
+_KINDS = [np.float64, np.float32]
+
+#: Share of the largest eigenvalue below which a direction counts as one without variance.
+_FLAT = 1e-12
+
+
+class PublicCenterer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Subtract the mean of the public rows.
+
+    Rows of image or text features share a large common part. Scaled to unit length with it,
+    they differ little, and noise drowns what they differ in.
+
+    Attributes
+    ----------
+    mean_ : array of shape (n_features,)
+        Mean of the public rows, float64.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : array of str
+        Names of the columns, where the rows are a data frame with string columns.
+
+    See Also
+    --------
+    PublicWhitener : Also makes the directions alike in variance.
+    NoisyScaler : For those without public rows.
+
+    Notes
+    -----
+    *Guarantee*: :meth:`fit` reads nothing of its private rows but the number of columns and
+    their names, which count as public, and :meth:`transform` maps each row by itself.
+
+    The estimators centre by the public mean on their own (``center=True``) as long as they get
+    the public rows. This class serves heads that do not, and steps between.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skmixdp.preprocessing import PublicCenterer
+    >>> X, X_pub = np.array([[100.0], [200.0]]), np.array([[1.0], [3.0]])
+    >>> PublicCenterer().fit(X, X_pub=X_pub).transform(X).ravel()
+    array([ 98., 198.])
+    """
+
+    # Routed to fit by default, without set_fit_request, as for the estimators.
+    __metadata_request__fit: ClassVar = {"X_pub": True, "y_pub": True}
+
+    def fit(self, X: Any, y: Any = None, X_pub: Any = None, y_pub: Any = None) -> "PublicCenterer":
+        """Take the mean of the public rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            PRIVATE rows. Only the number and names of their columns are read.
+        y : array-like, default=None
+            Ignored.
+        X_pub : array-like of shape (n_pub, n_features), or tuple of such
+            Public rows: one array, or a tuple of several sources.
+        y_pub : array-like, default=None
+            Ignored.
+
+        Returns
+        -------
+        self : PublicCenterer
+            Fitted transformer.
+
+        Raises
+        ------
+        ValueError, TypeError
+            Without public rows, or if they are sparse, not finite or of other columns than ``X``.
+        """
+        rows = public_table(X, X_pub, minimum=1)
+        validate_data(self, X, skip_check_array=True)
+        self.mean_ = rows.mean(axis=0, dtype=np.float64)
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Rows (n_samples, n_features) less the public mean; float32 stays float32."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=_KINDS)
+        return np.asarray(X - self.mean_.astype(X.dtype))
+
+    def inverse_transform(self, X: Any) -> Array:
+        """Add the public mean to rows (n_samples, n_features)."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=_KINDS)
+        return np.asarray(X + self.mean_.astype(X.dtype))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class PublicWhitener(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Centre by the public mean and scale each principal direction of the public rows to variance 1.
+
+    With fewer public rows than a few per column their covariance says little, so it is shrunk
+    towards a multiple of the identity, ``(1 - s) C + s trace(C) / d I``.
+
+    Parameters
+    ----------
+    shrinkage : "auto" or float in [0, 1], default="auto"
+        ``s``; 1 only centres and scales all columns by one number. ``"auto"`` is the Ledoit-Wolf
+        estimate of the best one.
+    n_components : int or None, default=None
+        How many directions to keep, those of largest public variance; None keeps all.
+
+    Attributes
+    ----------
+    mean_ : array of shape (n_features,)
+        Mean of the public rows, float64.
+    components_ : array of shape (n_components, n_features)
+        Transformed rows are ``(x - mean_) @ components_.T``.
+    explained_variance_ : array of shape (n_components,)
+        Eigenvalues of the shrunk covariance.
+    shrinkage_ : float
+        Shrinkage that was used.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : array of str
+        Names of the columns, where the rows are a data frame with string columns.
+
+    See Also
+    --------
+    PublicCenterer : Only subtracts the mean.
+
+    Notes
+    -----
+    *Guarantee*: as for :class:`PublicCenterer`.
+
+    Directions of little variance are lifted to that of the others, and what noise there is in them
+    with them. A private head may lose by it; keep fewer components, or only centre, where it does.
+
+    References
+    ----------
+    Ledoit and Wolf 2004, "A well-conditioned estimator for large-dimensional covariance
+    matrices" (the automatic shrinkage, as scikit-learn computes it).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skmixdp.preprocessing import PublicWhitener
+    >>> X_pub = np.array([[9.0, 1.0], [1.0, 1.0], [9.0, 3.0], [1.0, 3.0]])
+    >>> PublicWhitener(shrinkage=0.0).fit(X_pub, X_pub=X_pub).transform(X_pub)
+    array([[ 1., -1.],
+           [-1., -1.],
+           [ 1.,  1.],
+           [-1.,  1.]])
+    """
+
+    __metadata_request__fit: ClassVar = {"X_pub": True, "y_pub": True}
+
+    def __init__(self, shrinkage: Any = "auto", n_components: int | None = None) -> None:
+        self.shrinkage = shrinkage
+        self.n_components = n_components
+
+    def fit(self, X: Any, y: Any = None, X_pub: Any = None, y_pub: Any = None) -> "PublicWhitener":
+        """Take mean and shrunk covariance of the public rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            PRIVATE rows. Only the number and names of their columns are read.
+        y : array-like, default=None
+            Ignored.
+        X_pub : array-like of shape (n_pub, n_features), or tuple of such
+            Public rows, two at the least: one array, or a tuple of several sources.
+        y_pub : array-like, default=None
+            Ignored.
+
+        Returns
+        -------
+        self : PublicWhitener
+            Fitted transformer.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For a parameter outside its range; without public rows, or if they are sparse, not
+            finite or of other columns than ``X``; and if they have no variance in a direction
+            that is to be kept.
+        """
+        self._check_parameters()
+        rows = np.asarray(public_table(X, X_pub, minimum=2), dtype=np.float64)
+        n_components = rows.shape[1] if self.n_components is None else int(self.n_components)
+        if n_components > rows.shape[1]:
+            raise ValueError(
+                f"n_components={n_components} exceeds the {rows.shape[1]} features; pass a smaller one, or "
+                "None for all."
+            )
+        mean = rows.mean(axis=0)
+        covariance, shrinkage = self._shrunk_covariance(rows - mean)
+        values, vectors = np.linalg.eigh(covariance)
+        values, vectors = values[::-1][:n_components], vectors[:, ::-1][:, :n_components]
+        if not values[-1] > _FLAT * values[0]:
+            raise ValueError(
+                f"shrinkage={self.shrinkage!r} leaves directions in which the {len(rows)} public rows have "
+                "no variance; pass a positive shrinkage, fewer n_components, or more public rows that differ."
+            )
+        # An eigenvector's sign is arbitrary: make its largest entry positive.
+        vectors *= np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(n_components)])
+        validate_data(self, X, skip_check_array=True)
+        self.mean_ = mean
+        self.components_ = (vectors / np.sqrt(values)).T
+        self.explained_variance_ = values
+        self.shrinkage_ = shrinkage
+        return self
+
+    def _check_parameters(self) -> None:
+        shrinkage, n_components = self.shrinkage, self.n_components
+        automatic = isinstance(shrinkage, str) and shrinkage == "auto"
+        if not automatic and (
+            not isinstance(shrinkage, Real) or isinstance(shrinkage, bool) or not 0 <= float(shrinkage) <= 1
+        ):
+            raise ValueError(f"shrinkage={shrinkage!r} must be 'auto' or a number from 0 to 1.")
+        whole = isinstance(n_components, Integral) and not isinstance(n_components, bool)
+        if n_components is not None and not (whole and n_components >= 1):
+            raise ValueError(f"n_components={n_components!r} must be a whole number of at least 1, or None.")
+
+    def _shrunk_covariance(self, centred: Array) -> tuple[Array, float]:
+        if isinstance(self.shrinkage, str):
+            covariance, shrinkage = ledoit_wolf(centred, assume_centered=True)
+            return covariance, float(shrinkage)
+        shrinkage = float(self.shrinkage)
+        return shrunk_covariance(centred.T @ centred / len(centred), shrinkage), shrinkage
+
+    def transform(self, X: Any) -> Array:
+        """Whitened rows (n_samples, n_components); float32 stays float32."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=_KINDS)
+        return np.asarray((X - self.mean_.astype(X.dtype)) @ self.components_.T.astype(X.dtype))
+
+    def inverse_transform(self, X: Any) -> Array:
+        """Rows (n_samples, n_features) of which :meth:`transform` makes the given (n_samples, n_components).
+
+        With fewer components than columns, those that lie in the kept directions.
+        """
+        check_is_fitted(self)
+        rows = np.asarray(X)
+        back = (self.components_ * self.explained_variance_[:, np.newaxis]).astype(rows.dtype)
+        return np.asarray(rows @ back + self.mean_.astype(rows.dtype))
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

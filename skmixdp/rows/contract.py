@@ -1,0 +1,94 @@
+"""Private rows, kept behind one method that answers questions about them in sums.
+
+A *question* is a set of ``points`` and a function ``contribute``. For a linear head, points are a
+matrix (m, d_in): for each block of rows the source computes ``Z = X points^T`` (rows, m), the
+function turns it into weighted residuals ``C`` (rows, k) and per-row statistics ``S`` (rows, s),
+and the answer is the pair ``(C^T X, sum S)``. A head's gradient has ``points = W``; several heads,
+public centres or random directions are more rows of ``points``. Whoever writes another source
+(sparse, memory-mapped, distributed) implements these two products. A source whose model is no
+linear head says what its points are, and what ``contribute`` gets in the place of ``Z``.
+
+The sums that come out are NOT private. Only ``engine/release.py`` may ask.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..linear import largest_entries
+
+FloatArray = NDArray[np.floating[Any]]
+Labels = NDArray[Any]
+
+
+class Block:
+    """What a question may know of a block of rows besides its products.
+
+    Attributes
+    ----------
+    y : array of shape (rows,)
+        Labels.
+    norms : array of shape (rows,)
+        L2 norm of each row, float64.
+    """
+
+    def __init__(self, X: FloatArray, y: Labels, norms: FloatArray) -> None:
+        self._X = X
+        self.y = y
+        self.norms = norms
+
+    @cached_property
+    def max_abs(self) -> FloatArray:
+        """Largest absolute entry of each row, shape (rows,), float64."""
+        return largest_entries(self._X)
+
+
+Contribution = tuple[FloatArray | None, FloatArray | None]
+Contribute = Callable[[FloatArray, Block], Contribution]
+#: The sums of one question: ``C^T X`` (k, d_in) and ``sum S`` (s,), float64.
+Sums = tuple[FloatArray | None, FloatArray | None]
+
+
+@dataclass(frozen=True)
+class Request:
+    """The part of a question that a row source answers.
+
+    Attributes
+    ----------
+    points : array of shape (m, d_in), or what else the source understands
+        Directions whose products with the rows are needed.
+    contribute : callable
+        ``(Z, block) -> (C, S)``; either may be None. ``Z`` is its own to overwrite.
+    mask : boolean array of shape (n_rows,) or None
+        Rows that take part; None is all of them.
+    resolution : float or None
+        Power of two; contributions are rounded towards zero to multiples of it, so that
+        their sums are exact. None rounds nothing.
+    n_head : int
+        Number of leading points that are a head which its run moves along the other points; 0
+        promises nothing.
+    run : object
+        Whose head that is: the source may keep its products until the next request.
+    """
+
+    points: Any
+    contribute: Contribute
+    mask: NDArray[np.bool_] | None = None
+    resolution: float | None = None
+    n_head: int = 0
+    run: object = None
+
+
+class PrivateRows(Protocol):
+    """A source of private rows."""
+
+    n_rows: int
+    #: Power of two of which every entry of the rows is a multiple; None where none is known.
+    grid: float | None
+
+    def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
+        """Exact, unprotected sums of all requests, from one pass over the rows."""

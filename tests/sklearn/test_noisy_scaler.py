@@ -1,0 +1,218 @@
+"""NoisyScaler pays for its means and deviations, and says what it paid."""
+
+import math
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skmixdp import MixedDPLogisticRegression
+from skmixdp.exceptions import BudgetExceededError
+from skmixdp.preprocessing import NoisyScaler
+from skmixdp.privacy import NoiseSource, PrivacyLedger, epsilon_of, noise_multiplier_for
+from tests.conftest import Silent, Watched
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(4000, 3)) * [1.0, 2.0, 30.0] + [0.0, 5.0, -100.0]
+BOUNDS = [-10, -10, -300], [10, 20, 100]
+
+
+def fitted(**parameters):
+    return NoisyScaler(**({"epsilon": 1.0, "bounds": BOUNDS, "random_state": 0} | parameters)).fit(X)
+
+
+@pytest.fixture
+def silent(monkeypatch):
+    monkeypatch.setattr("skmixdp._paid_sums.NoiseSource", Silent)
+
+
+@pytest.mark.parametrize(("with_mean", "with_std"), [(True, True), (True, False), (False, True)])
+def test_without_noise_it_is_a_standard_scaler(silent, with_mean, with_std):
+    # So large a budget that the floor under the variances is none.
+    scaler = fitted(with_mean=with_mean, with_std=with_std, epsilon=1e6)
+    expected = StandardScaler(with_mean=with_mean, with_std=with_std).fit(X)
+    np.testing.assert_allclose(scaler.transform(X), expected.transform(X), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(scaler.inverse_transform(scaler.transform(X)), X)
+    assert (scaler.mean_ is None) == (not with_mean) and (scaler.scale_ is None) == (not with_std)
+
+
+def test_the_noisy_statistics_are_near_the_true_ones():
+    scaler = fitted()
+    assert np.all(np.abs(scaler.mean_ - X.mean(axis=0)) < 5 * scaler.mean_noise_)
+    np.testing.assert_allclose(scaler.scale_, X.std(axis=0), rtol=0.3)
+    assert np.all(scaler.mean_ != X.mean(axis=0))
+
+
+def test_entries_beyond_the_bounds_count_as_the_bounds(silent):
+    out = np.vstack([X, np.full((1, 3), 1e300), np.full((1, 3), -1e300)])
+    clipped = np.clip(out, *map(np.array, BOUNDS))
+    scaler = NoisyScaler(1e6, bounds=BOUNDS).fit(out)
+    np.testing.assert_allclose(scaler.mean_, clipped.mean(axis=0))
+    np.testing.assert_allclose(scaler.scale_, clipped.std(axis=0))
+
+
+def test_scalar_bounds_hold_for_all_columns(silent):
+    scaler, wide = (NoisyScaler(1e6, bounds=b).fit(X) for b in ((-300, 100), ([-300] * 3, [100] * 3)))
+    np.testing.assert_array_equal(scaler.mean_, wide.mean_)
+
+
+def test_a_column_without_variance_is_not_blown_up():
+    flat = np.column_stack([X, np.full(len(X), 0.5)])
+    scaler = NoisyScaler(1.0, bounds=([*BOUNDS[0], 0], [*BOUNDS[1], 1]), random_state=0).fit(flat)
+    multiplier = scaler.privacy_.noise_multiplier * math.sqrt(4) / len(X)
+    assert scaler.scale_[3] >= 0.5 * math.sqrt(multiplier * math.sqrt(0.5))
+    assert np.abs(scaler.transform(flat)[:, 3]).max() < 10
+
+
+def test_a_hopeless_budget_still_gives_finite_numbers():
+    scaler = fitted(epsilon=1e-4)
+    assert np.isfinite(scaler.transform(X)).all()
+    assert np.all(scaler.scale_ <= (np.array(BOUNDS[1]) - BOUNDS[0]) / 2)
+    assert np.all((np.array(BOUNDS[0]) <= scaler.mean_) & (scaler.mean_ <= BOUNDS[1]))
+
+
+def test_the_report():
+    report = fitted(random_state=None).privacy_
+    assert report.private and report.noise == "cryptographic"
+    assert 0.999 < report.epsilon <= 1.0 and report.n_steps == 1 and report.n_private == 4000
+    assert report.noise_multiplier == noise_multiplier_for(1.0, 1e-5, n_steps=1)
+    assert "the bounds (declared)" in report.treated_as_public
+    assert any("low-order bits" in warning for warning in report.warnings)
+    twice = fitted(neighboring="replace_one").privacy_
+    assert twice.noise_multiplier == pytest.approx(2 * report.noise_multiplier)
+
+
+def test_a_seed_is_reproducible_and_said_to_be_not_private():
+    np.testing.assert_array_equal(fitted().mean_, fitted().mean_)
+    report = fitted().privacy_
+    assert not report.private and "NOT PRIVATE" in str(report)
+    assert any("random_state is set" in warning for warning in report.warnings)
+    assert np.all(fitted(random_state=None).mean_ != fitted(random_state=None).mean_)
+
+
+def test_hardened_noise():
+    scaler = fitted(noise="hardened", random_state=None)
+    assert scaler.privacy_.noise == "hardened" and scaler.privacy_.warnings == ()
+    assert np.all(np.abs(scaler.mean_ - X.mean(axis=0)) < 6 * scaler.mean_noise_)
+    np.testing.assert_allclose(scaler.scale_, X.std(axis=0), rtol=0.3)
+
+
+def test_frames_float32_clone_and_pickle():
+    frame = pd.DataFrame(X.astype("float32"), columns=["a", "b", "c"])
+    scaler = NoisyScaler(bounds=BOUNDS).set_output(transform="pandas").fit(frame)
+    out = scaler.transform(frame)
+    assert out.columns.tolist() == ["a", "b", "c"] and set(out.dtypes) == {np.dtype("float32")}
+    again = pickle.loads(pickle.dumps(scaler))
+    np.testing.assert_array_equal(again.transform(frame), out)
+    assert not hasattr(clone(scaler), "mean_")
+
+
+def test_in_a_pipeline_it_is_no_leak_and_the_two_budgets_add_up():
+    y = (X[:, 0] > 0).astype(int)
+    head = MixedDPLogisticRegression(epsilon=1.0, classes=[0, 1])
+    pipe = make_pipeline(NoisyScaler(0.5, bounds=BOUNDS), head).fit(X, y)  # a warning would be an error
+    assert pipe.score(X, y) > 0.8
+    total = math.hypot(pipe[0].privacy_.mu, pipe[1].privacy_.mu)
+    assert 1.0 < epsilon_of(1 / total, 1, delta=1e-5) < 1.5
+
+
+class TestLedger:
+    def test_each_fit_is_charged(self):
+        ledger = PrivacyLedger(":memory:", epsilon=2.0, delta=1e-5)
+        scaler = fitted(ledger=ledger, dataset="rows")
+        clone(scaler).fit(X)
+        charges = ledger.charges("rows")
+        assert [charge.description for charge in charges] == ["NoisyScaler, 4000 rows"] * 2
+        assert charges[0].event.noise_multiplier == scaler.privacy_.noise_multiplier
+        assert scaler.privacy_.dataset == "rows"
+        assert ledger.spent("rows") == pytest.approx(1.43, abs=0.1)
+
+    def test_over_budget_nothing_is_drawn_and_nothing_kept(self, monkeypatch):
+        def never(*args, **kwargs):
+            raise AssertionError("noise was drawn")
+
+        monkeypatch.setattr(NoiseSource, "perturb", never)
+        ledger = PrivacyLedger(":memory:", epsilon=0.5, delta=1e-5)
+        scaler = NoisyScaler(1.0, bounds=BOUNDS, ledger=ledger, dataset="rows")
+        with pytest.raises(BudgetExceededError):
+            scaler.fit(X)
+        assert not hasattr(scaler, "privacy_") and not hasattr(scaler, "n_features_in_")
+
+    def test_the_charge_comes_before_the_release(self, monkeypatch):
+        ledger = PrivacyLedger(":memory:", epsilon=2.0, delta=1e-5)
+
+        def crash(*args, **kwargs):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(NoiseSource, "perturb", crash)
+        with pytest.raises(KeyboardInterrupt):
+            fitted(ledger=ledger, dataset="rows")
+        assert len(ledger.charges("rows")) == 1
+
+
+class TestRefusals:
+    @pytest.fixture(autouse=True)
+    def _no_noise(self, monkeypatch):
+        def never(*args, **kwargs):
+            raise AssertionError("noise was drawn")
+
+        monkeypatch.setattr(NoiseSource, "perturb", never)
+
+    @pytest.mark.parametrize(
+        ("match", "parameters"),
+        [
+            ("bounds=None must say", {"bounds": None}),
+            ("bounds=3 must be a pair", {"bounds": 3}),
+            ("bounds=.* for each of the 3 features", {"bounds": ([0, 1], [2, 3])}),
+            ("bounds of feature 1 are", {"bounds": ([0, 5, 0], [1, 5, 1])}),
+            ("bounds of feature 0 are", {"bounds": (1, 0)}),
+            ("bounds of feature 0 are", {"bounds": (0, math.inf)}),
+            ("bounds of feature 0 are", {"bounds": (math.nan, 1)}),
+            ("bounds of feature 0 are", {"bounds": (0, 5e-324)}),
+            ("with_mean=False and with_std=False", {"with_mean": False, "with_std": False}),
+            ("with_std='yes' must be", {"with_std": "yes"}),
+            ("epsilon=-1 must be", {"epsilon": -1}),
+            ("epsilon=None leaves", {"epsilon": None}),
+            ("delta=2 must lie", {"delta": 2}),
+            ("neighboring='all' must be", {"neighboring": "all"}),
+            ("noise='loud' must be", {"noise": "loud"}),
+            ("random_state=0 cannot seed", {"noise": "hardened"}),
+            ("random_state=-1 must be", {"random_state": -1}),
+            ("dataset='rows' was given without ledger", {"dataset": "rows"}),
+            ("ledger='file' must be None or", {"ledger": "file", "dataset": "rows"}),
+        ],
+    )
+    def test_parameters(self, match, parameters):
+        with pytest.raises(ValueError, match=match) as caught:
+            fitted(**parameters)
+        message = str(caught.value)
+        assert "\n" not in message and ". " not in message.replace("= ", "") and message.endswith(".")
+
+    @pytest.mark.parametrize("bad", [np.full((9, 3), np.nan), np.ones((1, 3)), np.ones(3), [["a"] * 3] * 4])
+    def test_rows(self, bad):
+        with pytest.raises(ValueError, match=r"^X "):
+            NoisyScaler(bounds=BOUNDS).fit(bad)
+
+    def test_sparse_rows(self):
+        with pytest.raises((TypeError, ValueError), match=r"(?i)sparse|real numbers"):
+            NoisyScaler(bounds=BOUNDS).fit(sparse.csr_array(X))
+
+
+def test_doubtful_input_is_warned_of():
+    with pytest.warns(UserWarning, match="not below 1/n"):
+        NoisyScaler(bounds=(0, 1), delta=0.1).fit(RNG.uniform(size=(20, 2)))
+    with pytest.warns(UserWarning, match="do not bootstrap"):
+        NoisyScaler(bounds=BOUNDS).fit(np.repeat(X[:50], 2, axis=0))
+
+
+def test_the_noise_is_announced_to_the_door(monkeypatch):
+    noise = Watched()
+    monkeypatch.setattr("skmixdp._paid_sums.NoiseSource", lambda seed: noise)
+    scaler = fitted()
+    (scale,) = noise.scales
+    assert scale == pytest.approx(scaler.privacy_.noise_multiplier * math.sqrt(3), rel=1e-9)

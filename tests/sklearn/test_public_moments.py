@@ -1,0 +1,204 @@
+"""PublicCenterer and PublicWhitener learn from public rows and from nothing else; RowNormalizer from none."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.covariance import LedoitWolf
+from sklearn.decomposition import PCA
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import Normalizer
+from sklearn.utils import get_tags
+from sklearn.utils.metadata_routing import get_routing_for_object
+
+from skmixdp import MixedDPLogisticRegression
+from skmixdp.model_selection import public_params
+from skmixdp.preprocessing import PublicCenterer, PublicWhitener, RowNormalizer
+from tests.sklearn.test_public_only import Untouchable
+
+BOTH = pytest.mark.parametrize("transformer", [PublicCenterer(), PublicWhitener()], ids=["centre", "whiten"])
+
+
+@BOTH
+def test_fit_reads_no_private_row(transformer, rows):
+    fitted = clone(transformer).fit(Untouchable((60, 5)), Untouchable((60,)), X_pub=rows.X_pub)
+    np.testing.assert_allclose(fitted.mean_, rows.X_pub.mean(axis=0))
+    assert fitted.n_features_in_ == 5 and not hasattr(fitted, "feature_names_in_")
+
+
+@BOTH
+def test_sources_are_joined(transformer, rows):
+    together = clone(transformer).fit(rows.X, X_pub=rows.X_pub).transform(rows.X)
+    apart = clone(transformer).fit(rows.X, X_pub=(rows.X_pub[:7], rows.X_pub[7:])).transform(rows.X)
+    np.testing.assert_allclose(apart, together)
+
+
+@BOTH
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_precision_is_kept_there_and_back(transformer, dtype, rows):
+    X, X_pub = rows.X.astype(dtype), rows.X_pub.astype(dtype)
+    fitted = clone(transformer).fit(X, X_pub=X_pub)
+    out = fitted.transform(X)
+    assert out.dtype == dtype and fitted.inverse_transform(out).dtype == dtype
+    np.testing.assert_allclose(fitted.inverse_transform(out), X, rtol=1e-3 if dtype == "float32" else 1e-9)
+    exact = clone(transformer).fit(rows.X, X_pub=rows.X_pub).transform(rows.X)
+    np.testing.assert_allclose(out, exact, rtol=1e-3, atol=1e-3)
+
+
+@BOTH
+def test_the_mean_is_taken_in_float64(transformer, rows):
+    X_pub = (1e4 + np.random.default_rng(0).normal(size=(20_000, 5))).astype("float32")
+    fitted = clone(transformer).fit(rows.X, X_pub=X_pub)
+    np.testing.assert_allclose(fitted.mean_, X_pub.astype("float64").mean(axis=0), rtol=1e-12)
+
+
+@BOTH
+def test_frames_names_and_set_output(transformer, frames):
+    fitted = clone(transformer).set_output(transform="pandas").fit(frames.X, X_pub=frames.X_pub)
+    out = fitted.transform(frames.X)
+    assert isinstance(out, pd.DataFrame)
+    assert out.columns.tolist() == fitted.get_feature_names_out().tolist()
+    assert fitted.feature_names_in_.tolist() == list("abcde")
+    if isinstance(transformer, PublicCenterer):
+        assert out.columns.tolist() == list("abcde")
+
+
+@BOTH
+def test_public_rows_are_routed_to_it_and_on(transformer, routing, rows):
+    assert get_routing_for_object(transformer).fit.requests == {"X_pub": True, "y_pub": True}
+    head = MixedDPLogisticRegression(delta=1e-3, center=False)
+    pipe = Pipeline([("t", clone(transformer)), ("clf", head)], transform_input=["X_pub"])
+    pipe.fit(rows.X, rows.y, **public_params(rows.X_pub, rows.y_pub))
+    np.testing.assert_allclose(pipe["t"].mean_, rows.X_pub.mean(axis=0))
+    assert pipe.score(rows.X, rows.y) > 0.5
+
+
+@BOTH
+def test_clone_pickle_and_repr(transformer, rows):
+    fitted = pickle.loads(pickle.dumps(clone(transformer).fit(rows.X, X_pub=rows.X_pub)))
+    fresh = clone(transformer).fit(rows.X, X_pub=rows.X_pub)
+    np.testing.assert_array_equal(fitted.transform(rows.X), fresh.transform(rows.X))
+    assert not hasattr(clone(fitted), "mean_")
+
+
+class TestWhitener:
+    def test_public_rows_come_out_white(self, rows):
+        out = PublicWhitener(shrinkage=0.0).fit(rows.X, X_pub=rows.X_pub).transform(rows.X_pub)
+        np.testing.assert_allclose(out.mean(axis=0), 0, atol=1e-12)
+        np.testing.assert_allclose(out.T @ out / len(out), np.eye(5), atol=1e-10)
+
+    def test_shrinkage_is_that_of_ledoit_and_wolf(self, rows):
+        fitted = PublicWhitener().fit(rows.X, X_pub=rows.X_pub)
+        expected = LedoitWolf().fit(rows.X_pub)
+        assert fitted.shrinkage_ == pytest.approx(expected.shrinkage_)
+        assert 0 < fitted.shrinkage_ < 1
+        inverse = fitted.components_.T @ fitted.components_
+        np.testing.assert_allclose(inverse, expected.precision_, rtol=1e-8)
+
+    def test_a_number_shrinks_towards_a_multiple_of_the_identity(self, rows):
+        covariance = np.cov(rows.X_pub.T, bias=True)
+        fitted = PublicWhitener(shrinkage=0.3).fit(rows.X, X_pub=rows.X_pub)
+        target = 0.7 * covariance + 0.3 * np.trace(covariance) / 5 * np.eye(5)
+        np.testing.assert_allclose(fitted.components_.T @ fitted.components_, np.linalg.inv(target))
+        assert fitted.shrinkage_ == 0.3
+
+    def test_full_shrinkage_only_centres_and_scales(self, rows):
+        fitted = PublicWhitener(shrinkage=1).fit(rows.X, X_pub=rows.X_pub)
+        scale = np.sqrt(rows.X_pub.var(axis=0).mean())
+        lengths = np.linalg.norm(fitted.transform(rows.X), axis=1)
+        expected = np.linalg.norm(rows.X - rows.X_pub.mean(axis=0), axis=1) / scale
+        np.testing.assert_allclose(lengths, expected)
+
+    def test_components_are_the_strongest_directions(self, rows):
+        fitted = PublicWhitener(shrinkage=0.0, n_components=2).fit(rows.X, X_pub=rows.X_pub)
+        expected = PCA(2, whiten=True).fit(rows.X_pub).transform(rows.X) * np.sqrt(60 / 59)
+        np.testing.assert_allclose(np.abs(fitted.transform(rows.X)), np.abs(expected))
+        assert fitted.get_feature_names_out().tolist() == ["publicwhitener0", "publicwhitener1"]
+        back = fitted.inverse_transform(fitted.transform(rows.X))
+        np.testing.assert_allclose(fitted.transform(back), fitted.transform(rows.X))
+
+    def test_fewer_rows_than_columns(self, rows):
+        fitted = PublicWhitener().fit(rows.X, X_pub=rows.X_pub[:3])
+        assert np.isfinite(fitted.transform(rows.X)).all()
+
+
+class TestRefusals:
+    @pytest.fixture(autouse=True)
+    def _keep(self, rows, frames):
+        self.rows, self.frames = rows, frames
+
+    def refuse(self, error, match, transformer=None, X=None, **public):
+        transformer = transformer or PublicWhitener()
+        with pytest.raises(error, match=match) as caught:
+            transformer.fit(self.rows.X if X is None else X, self.rows.y, **public)
+        message = str(caught.value)
+        assert "\n" not in message and ". " not in message and message.endswith(".")
+        assert not hasattr(transformer, "mean_") and not hasattr(transformer, "n_features_in_")
+
+    @BOTH
+    def test_no_public_rows(self, transformer):
+        offer = r"X_pub=None .*set_config.*NoisyScaler or RowNormalizer"
+        self.refuse(ValueError, offer, clone(transformer))
+
+    @BOTH
+    def test_sparse(self, transformer):
+        self.refuse(TypeError, "X_pub is sparse", clone(transformer), X_pub=sparse.csr_array(self.rows.X_pub))
+
+    @BOTH
+    def test_width_and_names(self, transformer):
+        narrow = self.rows.X_pub[:, :4]
+        self.refuse(ValueError, "X_pub has 4 features and X has 5", clone(transformer), X_pub=narrow)
+        swapped = self.frames.X_pub[["b", "a", "c", "d", "e"]]
+        self.refuse(ValueError, "same order", clone(transformer), X=self.frames.X, X_pub=swapped)
+        self.refuse(ValueError, r"X_pub=\(\) holds no source", clone(transformer), X_pub=())
+
+    def test_too_few(self):
+        X_pub = self.rows.X_pub
+        self.refuse(ValueError, "minimum of 1", PublicCenterer(), X_pub=X_pub[:0])
+        self.refuse(ValueError, "minimum of 2", X_pub=X_pub[:1])
+
+    @pytest.mark.parametrize("value", [-0.1, 1.5, "oas", None, True, np.nan])
+    def test_shrinkage(self, value):
+        self.refuse(ValueError, "shrinkage=.* from 0 to 1", PublicWhitener(value), X_pub=self.rows.X_pub)
+
+    @pytest.mark.parametrize("value", [0, 1.5, "all", True])
+    def test_n_components(self, value):
+        transformer = PublicWhitener(n_components=value)
+        self.refuse(ValueError, "n_components=.* whole number", transformer, X_pub=self.rows.X_pub)
+
+    def test_more_components_than_columns(self):
+        transformer = PublicWhitener(n_components=6)
+        self.refuse(ValueError, "n_components=6 exceeds the 5", transformer, X_pub=self.rows.X_pub)
+
+    def test_flat_directions(self):
+        few = self.rows.X_pub[:3]
+        self.refuse(ValueError, "shrinkage=0.0 leaves directions", PublicWhitener(0.0), X_pub=few)
+        same = np.ones((4, 5))
+        self.refuse(ValueError, "have no variance", PublicWhitener(), X_pub=same)
+
+    @BOTH
+    def test_sparse_rows_are_refused_by_transform(self, transformer):
+        fitted = clone(transformer).fit(self.rows.X, X_pub=self.rows.X_pub)
+        with pytest.raises(TypeError, match="Sparse data was passed"):
+            fitted.transform(sparse.csr_array(self.rows.X))
+
+
+class TestRowNormalizer:
+    @pytest.mark.parametrize("norm", ["l1", "l2", "max"])
+    def test_each_row_by_itself(self, rows, norm):
+        X = np.vstack([rows.X, np.zeros(5)])
+        out = RowNormalizer(norm).transform(X)
+        order = {"l1": 1, "l2": 2, "max": np.inf}[norm]
+        np.testing.assert_allclose(np.linalg.norm(out, ord=order, axis=1), [1.0] * 60 + [0.0])
+        np.testing.assert_array_equal(out[:3], RowNormalizer(norm).transform(X[:3]))
+
+    def test_sparse_stays_sparse(self, rows):
+        out = RowNormalizer().transform(sparse.csr_array(rows.X))
+        assert sparse.issparse(out)
+        np.testing.assert_allclose(out.toarray(), Normalizer().transform(rows.X))
+
+    def test_it_says_that_it_needs_no_fit(self):
+        assert not get_tags(RowNormalizer()).requires_fit

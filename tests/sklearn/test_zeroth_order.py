@@ -1,0 +1,165 @@
+"""The zeroth-order classifier as scikit-learn and its users see it (linear heads)."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from skmixdp import MixedDPLogisticRegression, ZerothOrderDPClassifier
+from skmixdp.algorithms import PAZO, AdaMix, DPZero
+from skmixdp.model_selection import public_params
+from skmixdp.privacy import NoiseSource
+
+NAMES = ["pazo-m", "pazo-p", "pazo-s", "dpzero"]
+
+
+class OwnPublicRows(ZerothOrderDPClassifier):
+    """With its private rows for public ones, since the checks pass no others."""
+
+    def fit(self, X, y=None, X_pub=None, y_pub=None, **unsupported):
+        return super().fit(X, y, X_pub=X, y_pub=y, **unsupported)
+
+
+@pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning")
+@parametrize_with_checks(
+    [
+        *(OwnPublicRows(name, n_steps=20) for name in NAMES[:3]),
+        # Without public rows it learns from zeros along random directions: more budget and steps
+        # than the checks' accuracy leaves by default.
+        ZerothOrderDPClassifier("dpzero", epsilon=8.0, n_directions=4),
+    ]
+)
+def test_estimator_passes(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture
+def blobs():
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(3, 6))
+    y = np.arange(460) % 3
+    X = centres[y] + 0.7 * rng.normal(size=(460, 6))
+    return X, y
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_stand_for_objects_with_the_estimators_parameters(blobs, name):
+    X, y = blobs
+    parameters = {
+        "dpzero": {"n_directions": 2, "smoothing": 0.05, "loss_clip": 0.4},
+        "pazo-m": {"n_directions": 2, "public_weight": 0.3, "public_batch_size": 5, "directions": "gaussian"},
+        "pazo-p": {"n_public_batches": 4, "orthonormal": False, "loss_clip": 0.4},
+        "pazo-s": {"n_candidates": 4, "candidate_noise": None, "loss_clip": 2.0},
+    }[name]
+    kind = DPZero() if name == "dpzero" else PAZO(name[-1])
+    data = {"X": X[60:], "y": y[60:], "X_pub": X[:60], "y_pub": y[:60]}
+    named = ZerothOrderDPClassifier(name, random_state=3, n_steps=8, **parameters).fit(**data)
+    given = ZerothOrderDPClassifier(kind.set_params(**parameters), random_state=3, n_steps=8).fit(**data)
+    by_gradients = MixedDPLogisticRegression(given.algorithm, random_state=3, n_steps=8).fit(**data)
+    np.testing.assert_array_equal(named.coef_, given.coef_)
+    np.testing.assert_array_equal(named.coef_, by_gradients.coef_)
+    assert named.privacy_ == given.privacy_
+    assert named.privacy_.epsilon <= 1.0 and named.privacy_.sampling_rate == 1
+    plain = ZerothOrderDPClassifier(name, random_state=3, n_steps=8).fit(**data)
+    assert np.abs(plain.coef_ - named.coef_).max() > 1e-6
+
+
+def test_the_start_is_the_public_solution_unless_told_otherwise(blobs):
+    X, y = blobs
+    still = {"n_steps": 1, "learning_rate": 1e-12, "epsilon": 1.0}
+    warm = ZerothOrderDPClassifier("dpzero", **still).fit(X[60:], y[60:], X[:60], y[:60])
+    cold = ZerothOrderDPClassifier("dpzero", init="zeros", **still).fit(X[60:], y[60:], X[:60], y[:60])
+    public = MixedDPLogisticRegression("noisy-gd", **still).fit(X[60:], y[60:], X[:60], y[:60])
+    np.testing.assert_allclose(warm.coef_, public.coef_, atol=1e-6)
+    np.testing.assert_allclose(cold.coef_, 0, atol=1e-6)
+
+
+@pytest.mark.parametrize("algorithm", [DPZero(5), PAZO("m", n_directions=5, public_weight=0.0)])
+@pytest.mark.filterwarnings("ignore:no public row has a label in:UserWarning")
+def test_private_losses_teach_what_public_rows_lack(blobs, algorithm):
+    """Public rows of two classes only: what the third looks like, private rows alone can say."""
+    X, y = blobs
+    kept = y[:60] != 2
+    clf = ZerothOrderDPClassifier(algorithm, epsilon=50.0, n_steps=300, classes=[0, 1, 2], random_state=0)
+    clf.fit(X[60:], y[60:], X[:60][kept], y[:60][kept])
+    before = clone(clf).set_params(n_steps=1, learning_rate=1e-12)
+    before.fit(X[60:], y[60:], X[:60][kept], y[:60][kept])
+    assert before.score(X, y) < 0.7
+    assert clf.score(X, y) > before.score(X, y) + 0.1
+
+
+def test_it_composes_with_search_and_routing(blobs):
+    import sklearn
+
+    X, y = blobs
+    public = public_params(X[:60], y[:60])
+    clf = ZerothOrderDPClassifier(PAZO("p"), n_steps=5, random_state=0)
+    with sklearn.config_context(enable_metadata_routing=True):
+        search = GridSearchCV(clf, {"algorithm__n_public_batches": [2, 5]}, cv=2).fit(
+            X[60:], y[60:], **public
+        )
+        scores = cross_val_score(clf, X[60:], y[60:], params=public, cv=3)
+    assert search.best_params_["algorithm__n_public_batches"] in (2, 5)
+    assert scores.min() > 0.7
+    with pytest.raises(ValueError, match=r"pass algorithm=skmixdp.algorithms.DPZero\(\)"):
+        ZerothOrderDPClassifier("dpzero").set_params(algorithm__smoothing=1.0)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "match"),
+    [
+        ({"algorithm": "pazo-x"}, "algorithm='pazo-x' must be one of 'pazo-m'"),
+        ({"algorithm": "adamix"}, "algorithm='adamix' must be one of 'pazo-m'"),
+        ({"algorithm": AdaMix()}, "asks private rows for gradients; pass PAZO or DPZero"),
+        ({"algorithm": PAZO("q")}, "variant='q' of PAZO must be one of"),
+        (
+            {"algorithm": DPZero(), "loss_clip": 3.0},
+            "loss_clip=3.0 has no effect beside .* pass it to DPZero",
+        ),
+        ({"loss_clip": 0.0}, "loss_clip=0.0 of PAZO must be a number above 0"),
+        ({"loss_clip": -1.0, "algorithm": "dpzero"}, "loss_clip=-1.0 of DPZero must be"),
+        ({"loss_clip": np.nan, "algorithm": "pazo-s"}, "loss_clip=nan of PAZO must be"),
+        ({"smoothing": 0.0}, "smoothing=0.0 of PAZO must be a number above 0"),
+        ({"n_directions": 0}, "n_directions=0 of PAZO must be a whole number of at least 1"),
+        ({"n_directions": 1.5, "algorithm": "dpzero"}, "n_directions=1.5 of DPZero must be a whole number"),
+        ({"directions": "cube"}, "directions='cube' of PAZO must be one of 'sphere', 'gaussian'"),
+        ({"public_weight": 1.5}, "public_weight=1.5 of PAZO must be a number in"),
+        ({"public_batch_size": 0}, "public_batch_size=0 of PAZO must be a whole number"),
+        ({"public_batch_size": 61}, "public_batch_size=61 of PAZO asks for 1 disjoint public batches of 61"),
+        (
+            {"algorithm": "pazo-s", "n_candidates": 61},
+            r"n_candidates=61 of PAZO asks for 61 disjoint public batches of 1 row\(s\) and there are 60",
+        ),
+        (
+            {"algorithm": "pazo-p", "n_public_batches": 7, "public_batch_size": 9},
+            "n_public_batches=7 of PAZO asks for 7 disjoint public batches of 9",
+        ),
+        ({"algorithm": "pazo-p", "orthonormal": 1}, "orthonormal=1 of PAZO must be True or False"),
+        (
+            {"algorithm": "pazo-s", "candidate_noise": 0.0},
+            "candidate_noise=0.0 of PAZO must be a number above 0",
+        ),
+        ({"epsilon": -1.0}, "epsilon=-1.0 must be a positive finite number"),
+    ],
+)
+def test_bad_parameters_are_refused_before_any_noise_is_drawn(monkeypatch, blobs, parameters, match):
+    X, y = blobs
+    for method in ("normal", "uniform", "perturb"):
+        monkeypatch.setattr(NoiseSource, method, lambda *args: pytest.fail("noise was drawn"))
+    clf = ZerothOrderDPClassifier(**parameters)
+    with pytest.raises(ValueError, match=match) as caught:
+        clf.fit(X[60:], y[60:], X[:60], y[:60])
+    message = str(caught.value)
+    assert ". " not in message and "\n" not in message and message.endswith(".")
+    assert not hasattr(clf, "coef_")
+
+
+@pytest.mark.parametrize("name", NAMES[:3])
+def test_pazo_without_public_rows_offers_dpzero(blobs, name):
+    X, y = blobs
+    with pytest.raises(
+        ValueError, match=r"needs public rows .* or use DPZero \('dpzero'\), which needs none\.$"
+    ):
+        ZerothOrderDPClassifier(name, classes=[0, 1, 2]).fit(X, y)
+    assert ZerothOrderDPClassifier("dpzero", classes=[0, 1, 2], n_steps=2).fit(X, y).n_iter_ == 2

@@ -1,0 +1,106 @@
+"""What zeroth-order steps release: noise of the stated scale, and no row moves it by more."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from skmixdp.algorithms import PAZO, DPZero
+from skmixdp.engine import Run, train
+from skmixdp.privacy import NoiseSource
+from skmixdp.rows import InMemoryRows
+from tests.conftest import make_problem
+from tests.statistical.test_noise_scale import assert_standard_normal
+
+FLOAT = np.dtype("float64")
+LOSS_CLIP = 0.2
+#: An algorithm, the numbers that its questions ask for, and the standard deviation of each
+#: number's noise in units of ``loss_clip * noise_multiplier`` for a head of p coefficients.
+CASES = {
+    "dpzero": (DPZero(loss_clip=LOSS_CLIP), [1], lambda p: 1.0),
+    "dpzero, four directions": (DPZero(4, loss_clip=LOSS_CLIP), [4], lambda p: 2.0),
+    "pazo-m": (PAZO("m", loss_clip=LOSS_CLIP), [1], lambda p: p**-0.25),
+    "pazo-m, three directions": (
+        PAZO("m", n_directions=3, loss_clip=LOSS_CLIP),
+        [3],
+        lambda p: np.sqrt(3) * p**-0.25,
+    ),
+    "pazo-p": (PAZO("p", loss_clip=LOSS_CLIP), [1], lambda p: 1.0),
+    "pazo-p, two directions": (
+        PAZO("p", n_directions=2, loss_clip=LOSS_CLIP),
+        [2],
+        lambda p: np.sqrt(2),
+    ),
+    "pazo-s": (PAZO("s", loss_clip=LOSS_CLIP), [3, 1], lambda p: 2.0),
+    "pazo-s, no further candidate": (
+        PAZO("s", loss_clip=LOSS_CLIP, candidate_noise=None),
+        [3],
+        lambda p: np.sqrt(3),
+    ),
+}
+
+
+class Kept(NoiseSource):
+    """Keeps what went into the release and what came out."""
+
+    def __init__(self, seed):
+        super().__init__(seed)
+        self.pairs = []
+
+    def perturb(self, array, scale, grid):
+        noisy = super().perturb(array, scale, grid)
+        self.pairs.append((np.array(array), noisy))
+        return noisy
+
+
+def released(name, X, y, problem, n_steps, seed=0):
+    recipe = problem.recipe(CASES[name][0], learning_rate=0.1)
+    plan = problem.plan(recipe, n_steps=n_steps)
+    noise = Kept(seed)
+    train([Run(recipe, plan, problem.scene, noise, FLOAT)], InMemoryRows(X, y))
+    return noise.pairs, plan.noise_multiplier
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_number_carries_the_stated_noise(name):
+    problem = make_problem()
+    _, counts, scale = CASES[name]
+    pairs, sigma = released(name, problem.X, problem.y, problem, n_steps=1500 // sum(counts))
+    assert [array.size for array, _ in pairs[: len(counts)]] == counts
+    stated = LOSS_CLIP * sigma * scale(problem.scene.view.W.size)
+    assert_standard_normal(np.concatenate([noisy - array for array, noisy in pairs]) / stated)
+
+
+@pytest.mark.parametrize("name", CASES)
+@settings(max_examples=40, deadline=None)
+@given(
+    row=hnp.arrays(np.float64, 9, elements=st.one_of(st.floats(-3, 3), st.sampled_from([1e6, -1e12, 1e18]))),
+    label=st.integers(0, 3),
+)
+def test_adding_a_row_moves_every_number_by_at_most_its_bound(name, row, label):
+    problem = make_problem(n_rows=40)
+    p = problem.scene.view.W.size
+    bound = LOSS_CLIP * (p**-0.25 if name.startswith("pazo-m") else 1.0)
+    X, y = np.vstack([problem.X, row]), np.append(problem.y, label)
+    with np.errstate(all="ignore"):
+        (more, _), (less, _) = released(name, X, y, problem, 1), released(name, *rows_of(problem), problem, 1)
+    # Later rounds ask what released numbers decided, so the first is the one to compare.
+    moved = np.abs(more[0][0] - less[0][0])
+    assert moved.max() <= bound * (1 + 1e-12) + 1e-12 * np.abs(less[0][0]).max()
+
+
+def rows_of(problem):
+    return problem.X, problem.y
+
+
+def test_the_bound_is_met_by_a_row_that_is_long_and_mislabelled():
+    problem = make_problem(n_rows=40)
+    for name in CASES:
+        p = problem.scene.view.W.size
+        bound = LOSS_CLIP * (p**-0.25 if name.startswith("pazo-m") else 1.0)
+        row = 1e3 * problem.X[0]
+        wrong = int(np.argmin(problem.scene.view.W @ row))
+        X, y = np.vstack([problem.X, row]), np.append(problem.y, wrong)
+        more, less = released(name, X, y, problem, 1)[0], released(name, *rows_of(problem), problem, 1)[0]
+        assert np.abs(more[0][0] - less[0][0]).max() > 0.9 * bound

@@ -1,0 +1,281 @@
+"""Zeroth-order estimates against what they estimate, and against dense formulas."""
+
+import numpy as np
+import pytest
+
+from skmixdp import ZerothOrderDPClassifier
+from skmixdp.algorithms import PAZO, DPZero
+from skmixdp.components import PoissonBatch, PublicDirections, RandomDirections, TwoPointQuery
+from skmixdp.components.contracts import StepContext
+from skmixdp.components.zeroth_order import clipped, public_gradients
+from skmixdp.engine import Run, train
+from skmixdp.privacy import NoiseSource
+from skmixdp.rows import Block, InMemoryRows
+from skmixdp.rows.running import RunningProducts
+from tests.conftest import Silent, make_problem
+
+FLOAT = np.dtype("float64")
+NO_CLIP = 1e9
+
+
+def context(problem, *, seed=0, a=0.0, rate=0.3, l2=0.0, batch_size=300.0):
+    W = problem.scene.view.W
+    view = problem.scene.view.data.view(W + 0.1)  # away from the public optimum
+    return StepContext(1, 1, view, batch_size, a, rate, l2, 0 * W, FLOAT, NoiseSource(seed))
+
+
+def answer(problem, question):
+    """The exact sums of a question over all private rows."""
+    norms = np.linalg.norm(problem.X, axis=1)
+    _, S = question.contribute(problem.X @ question.points.T, Block(problem.X, problem.y, norms))
+    return (S.sum(axis=0),)
+
+
+def direction(problem, query, ctx):
+    rounds = query.step(ctx)
+    question = next(rounds)
+    while True:
+        try:
+            question = rounds.send(answer(problem, question))
+        except StopIteration as end:
+            return end.value
+
+
+def private_gradient(problem, W):
+    R = problem.scene.loss.residuals(problem.X @ W.T, problem.y)
+    return R.T @ problem.X / len(problem.X)
+
+
+@pytest.mark.parametrize("exponent", [0.25, 0.5])
+def test_directions_lie_on_the_stated_sphere_and_point_everywhere_alike(problem, exponent):
+    ctx = context(problem)
+    p = ctx.W.size
+    U = RandomDirections(exponent, sphere=True).draw(ctx, 4000).reshape(4000, -1)
+    np.testing.assert_allclose(np.linalg.norm(U, axis=1), p**exponent)
+    second_moment = U.T @ U / len(U) * p / p ** (2 * exponent)
+    np.testing.assert_allclose(second_moment, np.eye(p), atol=6 / np.sqrt(4000))
+    assert np.abs(U.mean(axis=0)).max() < 6 * p ** (exponent - 0.5) / np.sqrt(4000)
+    gaussian = RandomDirections(exponent, sphere=False).draw(ctx, 4000).reshape(4000, -1)
+    lengths = np.linalg.norm(gaussian, axis=1)
+    assert np.sqrt(np.mean(lengths**2)) == pytest.approx(p**exponent, rel=0.05)
+    assert lengths.std() > 0.01 * p**exponent
+
+
+@pytest.mark.parametrize("orthonormal", [True, False])
+def test_public_directions_combine_public_gradients(problem, orthonormal):
+    rule = PublicDirections(3, 6, orthonormal, sphere=True)
+    ctx, twin = context(problem), context(problem)
+    U = rule.draw(ctx, 50)
+    gradients = public_gradients(twin, 3, 6).reshape(3, -1)
+    coefficients, residual, rank, _ = np.linalg.lstsq(gradients.T, np.reshape(U, (50, -1)).T)
+    assert rank == 3 and np.all(residual < 1e-20)
+    lengths = np.linalg.norm(np.reshape(U, (50, -1)), axis=1)
+    if orthonormal:
+        np.testing.assert_allclose(lengths, np.sqrt(3))
+    else:
+        scaled = coefficients * np.linalg.norm(gradients, axis=1)[:, np.newaxis]
+        np.testing.assert_allclose(np.linalg.norm(scaled, axis=0), np.sqrt(3))
+        assert lengths.std() > 0.01
+
+
+def test_public_batches_are_disjoint_and_of_the_stated_size():
+    problem = make_problem(n_pub=24)
+    view = problem.scene.view
+    asked = []
+    ctx = context(problem)
+    ctx.view = type("Spy", (), {"n_rows": 24, "batch_gradients": lambda self, b: asked.extend(b)})()
+    public_gradients(ctx, 3, 5)
+    public_gradients(ctx, 3, None)
+    assert [len(batch) for batch in asked] == [5, 5, 5, 8, 8, 8]
+    assert len(np.unique(np.concatenate(asked[:3]))) == 15
+    np.testing.assert_array_equal(np.sort(np.concatenate(asked[3:])), np.arange(24))
+    (whole,) = view.batch_gradients([np.arange(24)])
+    np.testing.assert_allclose(whole, view.gradient)
+
+
+def estimates(problem, query, count):
+    return np.array([direction(problem, query, context(problem, seed=seed)) for seed in range(count)])
+
+
+def test_dpzero_estimates_average_to_the_gradient():
+    problem = make_problem()
+    query = TwoPointQuery(RandomDirections(0.5, True), 20, 1e-4, NO_CLIP)
+    gradient = private_gradient(problem, problem.scene.view.W + 0.1)
+    found = estimates(problem, query, 1500)
+    error = found.mean(axis=0) - gradient
+    spread = found.std(axis=0) / np.sqrt(len(found))
+    assert np.abs(error / spread).max() < 5
+    assert np.linalg.norm(error) < 0.1 * np.linalg.norm(gradient)
+
+
+def test_the_estimate_of_pazo_m_is_as_long_as_the_gradient():
+    """Appendix A.1: the mean squared length is the gradient's, within 5%."""
+    problem = make_problem()
+    query = TwoPointQuery(RandomDirections(0.25, True), 1, 1e-4, NO_CLIP)
+    gradient = private_gradient(problem, problem.scene.view.W + 0.1)
+    found = estimates(problem, query, 20_000).reshape(20_000, -1)
+    ratio = np.mean(np.sum(found**2, axis=1)) / np.sum(gradient**2)
+    assert ratio == pytest.approx(1, abs=0.05)
+    # Its mean is the gradient over sqrt(p), as it must be for that length.
+    cosine = found.mean(axis=0) @ gradient.ravel() / np.sum(gradient**2)
+    assert cosine == pytest.approx(gradient.size**-0.5, rel=0.1)
+
+
+@pytest.mark.parametrize("orthonormal", [True, False])
+def test_pazo_p_estimates_average_to_the_projection(orthonormal):
+    """Orthonormal public gradients project; unit ones give ``G G^T g``, which is longer."""
+    problem = make_problem()
+    query = TwoPointQuery(PublicDirections(3, 8, orthonormal, True), 40, 1e-4, NO_CLIP)
+    gradient = private_gradient(problem, problem.scene.view.W + 0.1).ravel()
+    errors, expected = [], []
+    for seed in range(400):
+        found = direction(problem, query, context(problem, seed=seed)).ravel()
+        G = public_gradients(context(problem, seed=seed), 3, 8).reshape(3, -1).T
+        G /= np.linalg.norm(G, axis=0)
+        if orthonormal:
+            G = np.linalg.qr(G)[0]
+        expected.append(G @ (G.T @ gradient))
+        errors.append(found - expected[-1])
+    bias = np.linalg.norm(np.mean(errors, axis=0)) / np.linalg.norm(np.mean(expected, axis=0))
+    assert bias < 0.05
+    if orthonormal:
+        assert max(np.linalg.norm(e) for e in expected) <= np.linalg.norm(gradient)
+
+
+def test_a_step_equals_the_dense_formula(problem):
+    q, smoothing, loss_clip, a, l2 = 3, 1e-2, 0.05, 0.3, 0.02
+    query = TwoPointQuery(RandomDirections(0.25, True), q, smoothing, loss_clip)
+    found = direction(problem, query, context(problem, a=a, l2=l2))
+    ctx = context(problem, a=a, l2=l2)
+    U = RandomDirections(0.25, True).draw(ctx, q)
+    p, W, loss = ctx.W.size, ctx.W, problem.scene.loss
+    bound = loss_clip * p**0.25 / np.sqrt(p)
+    assert query.bound(ctx.view) == pytest.approx(bound)
+    estimate = 0
+    for u in U:
+        up, down = (loss.values(problem.X @ (W + sign * smoothing * u).T, problem.y) for sign in (1, -1))
+        s = np.clip((up - down) / (2 * smoothing), -bound, bound)
+        assert 0.05 < np.mean(np.abs(s) == bound) < 0.95
+        estimate = estimate + s.mean() * u / q
+    expected = a * ctx.view.gradient + (1 - a) * estimate + l2 * W
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_pazo_s_takes_the_candidate_after_which_private_losses_are_smallest(problem):
+    rate, l2, C = 0.7, 0.01, 1.5
+    loss, further_won = problem.scene.loss, []
+    for seed in range(30):
+        algorithm = PAZO("s", loss_clip=C, candidate_noise=0.05)
+        query = problem.recipe(algorithm, l2=l2).query
+        found = direction(problem, query, context(problem, seed=seed, rate=rate, l2=l2))
+        ctx = context(problem, seed=seed, rate=rate, l2=l2)
+        G = public_gradients(ctx, 3, None) + l2 * ctx.W
+        step = ctx.noise.normal((1, ctx.W.size)).reshape(ctx.W.shape) * 0.05
+
+        def mean_loss(g, ctx=ctx):
+            values = loss.values(problem.X @ (ctx.W - rate * g).T, problem.y)
+            return np.clip(values, -C, C).mean()
+
+        best = min(G, key=mean_loss)
+        candidates = [best, best + step]
+        expected = min(candidates, key=mean_loss)
+        further_won.append(expected is candidates[1])
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+    assert 2 < sum(further_won) < 28  # both ends of the choice were seen
+
+
+def test_values_that_are_not_numbers_count_as_nothing():
+    values = np.array([[np.nan, np.inf, -np.inf, 0.3, -7.0]], dtype=np.float32)
+    np.testing.assert_allclose(clipped(values, 0.5), [[0.0, 0.5, -0.5, 0.3, -0.5]], rtol=1e-7)
+
+
+class Counting(InMemoryRows):
+    """Counts the points whose products a pass computes."""
+
+    def private_sums(self, requests):
+        self.asked = [*getattr(self, "asked", []), sum(len(request.points) for request in requests)]
+        return super().private_sums(requests)
+
+    def _products(self, request):
+        points, running = super()._products(request)
+        self.computed = [*getattr(self, "computed", []), len(points)]
+        return points, running
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "follows"),
+    [
+        (DPZero(), True),
+        (DPZero(3), True),
+        (PAZO("p"), True),
+        (PAZO("s"), True),
+        (PAZO("m"), False),  # it also moves along the public gradient
+    ],
+    ids=["dpzero", "three directions", "pazo-p", "pazo-s", "pazo-m"],
+)
+def test_the_heads_products_follow_its_moves(monkeypatch, algorithm, follows):
+    problem = make_problem()
+    recipe = problem.recipe(algorithm, learning_rate=0.05)
+    plan = problem.plan(recipe, n_steps=150)
+
+    def train_on(rows):
+        return train([Run(recipe, plan, problem.scene, Silent(3), FLOAT)], rows)[0]
+
+    rows = Counting(problem.X, problem.y, block_bytes=1)
+    W = train_on(rows)
+    monkeypatch.setattr("skmixdp.rows.memory._KEPT_BYTES", 0)
+    plain = Counting(problem.X, problem.y, block_bytes=1)
+    np.testing.assert_allclose(W, train_on(plain), rtol=1e-7, atol=1e-9)
+    assert sum(plain.computed) == sum(plain.asked)
+    k = len(W)
+    saved = (sum(rows.asked) - sum(rows.computed)) / k
+    # Computed anew at the start and after every 64 moves.
+    rounds = len(rows.asked)
+    assert saved == (rounds - 3 if follows else 0)
+
+
+def test_products_are_computed_anew_where_a_head_has_left_the_directions():
+    rng = np.random.default_rng(0)
+    X, W, U = rng.normal(size=(50, 6)), rng.normal(size=(2, 6)), rng.normal(size=(2, 6))
+    running = RunningProducts(50, FLOAT)
+    everything, half = slice(None), slice(0, 25)
+    points = running.begin(np.vstack([W, U]), 2)
+    assert len(points) == 4
+    Z = running.complete(everything, X @ points.T)
+    np.testing.assert_allclose(Z, X @ np.vstack([W, U]).T)
+    moved, V = W + 0.3 * U, rng.normal(size=(2, 6))
+    points = running.begin(np.vstack([moved, V]), 2)
+    np.testing.assert_array_equal(points, V)
+    for rows in (half, slice(25, 50)):
+        Z = running.complete(rows, X[rows] @ points.T)
+        np.testing.assert_allclose(Z, X[rows] @ np.vstack([moved, V]).T)
+        Z[:] = 0  # a block is its owner's to overwrite
+    # The head stays for a second round, then goes along directions of either round.
+    points = running.begin(np.vstack([moved, U]), 2)
+    np.testing.assert_array_equal(points, U)
+    running.complete(everything, X @ points.T)
+    both = moved + 0.1 * U - 0.2 * V
+    points = running.begin(np.vstack([both, V]), 2)
+    np.testing.assert_array_equal(points, V)
+    Z = running.complete(everything, X @ points.T)
+    np.testing.assert_allclose(Z[:, :2], X @ both.T)
+    elsewhere = both + rng.normal(size=W.shape)
+    assert len(running.begin(np.vstack([elsewhere, V]), 2)) == 4
+    running.complete(everything, X @ np.vstack([elsewhere, V]).T)
+    assert len(running.begin(np.vstack([elsewhere[:1], V[:1]]), 1)) == 2  # another head
+
+
+@pytest.mark.parametrize("name", ["pazo-m", "pazo-p", "pazo-s", "dpzero"])
+def test_sampled_batches_and_exact_sums_are_possible(name):
+    problem = make_problem()
+    algorithm = DPZero() if name == "dpzero" else PAZO(name[-1])
+    recipe = problem.recipe(algorithm, sampling=PoissonBatch(50))
+    run = Run(recipe, problem.plan(recipe, n_steps=5), problem.scene, NoiseSource(0), FLOAT)
+    (W,) = train([run], InMemoryRows(problem.X, problem.y))
+    assert np.isfinite(W).all()
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 6))
+    y = (X[:, 0] > 0).astype(int)
+    clf = ZerothOrderDPClassifier(name, noise="hardened", n_steps=3)
+    clf.fit(X[50:], y[50:], X_pub=X[:50], y_pub=y[:50])
+    assert clf.privacy_.noise == "hardened"
