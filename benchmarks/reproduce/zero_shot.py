@@ -2,8 +2,9 @@
 
 BANKING77 with MiniLM embeddings and embeddings of its 77 class names; 2 or 5 public rows per class, all
 other training rows private. The same private training starts at zero, at the class names'
-head, at the fit of the public rows, and at that fit anchored at the class names. A second part has
-no public rows at all: text is the only public source.
+head, at the fit of the public rows, and at that fit anchored at the class names, by AdaMix (as in the
+paper) and by noisy gradient descent with a fixed clip. A second part has no public rows at all:
+text is the only public source.
 
 Run ``python -m benchmarks.reproduce.zero_shot``. The fits of each seed are kept in the output
 folder, and a second run goes on from there.
@@ -14,6 +15,7 @@ import json
 import lzma
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -42,12 +44,13 @@ class Size:
     seeds: tuple[int, ...] = (0, 1, 2)
     shots: tuple[int, ...] = (2, 5)
     epsilons: tuple[float, ...] = (1.0, 3.0)
+    algorithms: tuple[str, ...] = ("adamix", "noisy-gd")
     n_steps: int | None = None
     n_private: int | None = None
 
 
 FULL = Size()
-QUICK = Size(seeds=(0,), shots=(2,), epsilons=(3.0,), n_steps=10, n_private=3000)
+QUICK = Size(seeds=(0,), shots=(2,), epsilons=(3.0,), algorithms=("adamix",), n_steps=10, n_private=3000)
 
 
 def class_names() -> tuple[list[str], Array]:
@@ -59,8 +62,8 @@ def class_names() -> tuple[list[str], Array]:
         return names, file["class_name_embeddings"]
 
 
-def fits(seed: int, size: Size) -> Iterator[dict[str, Any]]:
-    """One row for each fit of a seed."""
+def fits(algorithm: str, seed: int, size: Size) -> Iterator[dict[str, Any]]:
+    """One row for each fit of an algorithm and a seed."""
     names, embeddings = class_names()
 
     def head(**parameters: Any) -> ZeroShotHead:
@@ -76,21 +79,23 @@ def fits(seed: int, size: Size) -> Iterator[dict[str, Any]]:
         split = make_split(seed, shots, size.n_private)
         for epsilon in size.epsilons:
             for method, init in starts.items():
-                clf = _classifier(epsilon, init, size, seed)
+                clf = _classifier(algorithm, epsilon, init, size, seed)
                 clf.fit(split.X_priv, split.y_priv, X_pub=split.X_pub, y_pub=split.y_pub)
                 yield {"shots": shots, "epsilon": epsilon, "method": method, **_outcome(clf, split)}
     split = make_split(seed, 0, size.n_private)
     for epsilon in size.epsilons:
         alone = {ZERO: "zeros", **{TEXT_ALONE.format(beta): head(beta=beta) for beta in BETAS}}
         for method, init in alone.items():
-            clf = _classifier(epsilon, init, size, seed).set_params(classes=np.arange(len(names)))
+            clf = _classifier(algorithm, epsilon, init, size, seed).set_params(classes=np.arange(len(names)))
             clf.fit(split.X_priv, split.y_priv)
             yield {"shots": 0, "epsilon": epsilon, "method": method, **_outcome(clf, split)}
 
 
-def _classifier(epsilon: float, init: Any, size: Size, seed: int) -> MixedDPLogisticRegression:
+def _classifier(
+    algorithm: str, epsilon: float, init: Any, size: Size, seed: int
+) -> MixedDPLogisticRegression:
     return MixedDPLogisticRegression(
-        epsilon=epsilon, delta=DELTA, init=init, n_steps=size.n_steps, random_state=seed
+        algorithm, epsilon=epsilon, delta=DELTA, init=init, n_steps=size.n_steps, random_state=seed
     )
 
 
@@ -102,24 +107,29 @@ def run(size: Size, folder: Path) -> pd.DataFrame:
     """All fits; those of a seed that are in the folder already are read."""
     tables = []
     n_fits = len(size.epsilons) * (len(size.shots) * len(STARTS) + 1 + len(BETAS))
-    for seed in size.seeds:
-        path = folder / f"zero_shot_{seed}.csv"
+    for algorithm, seed in product(size.algorithms, size.seeds):
+        path = folder / f"zero_shot_{algorithm}_{seed}.csv"
         if not path.exists():
-            found = list(tqdm(fits(seed, size), total=n_fits, desc=f"zero_shot, seed {seed}", unit="fit"))
-            pd.DataFrame(found).assign(seed=seed).to_csv(path, index=False)
+            bar = tqdm(
+                fits(algorithm, seed, size), total=n_fits, desc=f"{algorithm}, seed {seed}", unit="fit"
+            )
+            pd.DataFrame(list(bar)).assign(algorithm=algorithm, seed=seed).to_csv(path, index=False)
         tables.append(pd.read_csv(path))
     return pd.concat(tables, ignore_index=True)
 
 
 def accuracy_table(table: pd.DataFrame) -> str:
     """Mean and standard deviation over the seeds, in percent."""
-    epsilons = sorted(table["epsilon"].unique())
+    columns = list(product(table["algorithm"].unique(), sorted(table["epsilon"].unique())))
     lines = []
     for (shots, method), own in table.groupby(["shots", "method"], sort=False):
-        cells = [_spread(100 * own.loc[own["epsilon"] == epsilon, "accuracy"]) for epsilon in epsilons]
+        cells = [
+            _spread(100 * own.loc[own["algorithm"].eq(algorithm) & own["epsilon"].eq(epsilon), "accuracy"])
+            for algorithm, epsilon in columns
+        ]
         lines.append([str(shots), str(method), *cells])
-    header = ["public rows per class", "start", *(f"epsilon = {epsilon:g}" for epsilon in epsilons)]
-    return markdown(header, lines)
+    header = [f"{algorithm}, epsilon = {epsilon:g}" for algorithm, epsilon in columns]
+    return markdown(["public rows per class", "start", *header], lines)
 
 
 def _spread(values: "pd.Series[float]") -> str:
@@ -128,7 +138,8 @@ def _spread(values: "pd.Series[float]") -> str:
 
 
 def picture(table: pd.DataFrame, path: Path) -> None:
-    """Accuracy against epsilon, one panel for each number of public rows."""
+    """AdaMix's accuracy against epsilon, one panel for each number of public rows."""
+    table = table[table["algorithm"] == "adamix"]
     shots = sorted(table["shots"].unique())
     figure = Figure(figsize=(4 * len(shots), 4), layout="constrained")
     panels = figure.subplots(1, len(shots), sharey=True, squeeze=False)[0]

@@ -62,12 +62,11 @@ class ZeroShotHead(BaseEstimator):  # type: ignore[misc]
     Examples
     --------
     >>> import numpy as np
+    >>> from sklearn.datasets import make_blobs
     >>> from skmixdp import MixedDPLogisticRegression
     >>> from skmixdp.features import ZeroShotHead
-    >>> rng = np.random.default_rng(0)
     >>> names = np.eye(3, 8)  # in earnest: encoder=OpenClipFeatures()
-    >>> y = rng.integers(3, size=300)
-    >>> X = names[y] + 0.3 * rng.normal(size=(300, 8))
+    >>> X, y = make_blobs(300, centers=names, cluster_std=0.3, random_state=0)
     >>> head = ZeroShotHead(["cat", "dog", "owl"], embeddings=names, beta=5)
     >>> clf = MixedDPLogisticRegression("noisy-gd", classes=[0, 1, 2], init=head).fit(X, y)
     >>> bool(clf.score(X, y) > 0.9)
