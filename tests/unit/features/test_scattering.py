@@ -5,8 +5,10 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
+from sklearn.utils import estimator_checks
 
 from skmixdp.features import ScatteringFeatures
+from tests.unit.features.test_transformer import CHECKS
 
 pytest.importorskip("kymatio", reason="needs kymatio; install skmixdp[features]")
 
@@ -131,3 +133,8 @@ def test_the_default_is_that_of_tramer_and_boneh(images):
 def test_parameters_that_cannot_be_used(images, changed, message):
     with pytest.raises(ValueError, match=message.replace("(", r"\(")):
         small(**changed).transform(images)
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_scikit_learns_checks_that_apply(check):
+    getattr(estimator_checks, check)("ScatteringFeatures", small())

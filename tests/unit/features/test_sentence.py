@@ -5,9 +5,11 @@ from importlib.util import find_spec
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.utils import estimator_checks
 
 from skmixdp import MixedDPLogisticRegression
 from skmixdp.features import SentenceFeatures, ZeroShotHead
+from tests.unit.features.test_transformer import CHECKS
 
 if find_spec("sentence_transformers") is None:
     pytest.skip("needs sentence-transformers; install skmixdp[text]", allow_module_level=True)
@@ -132,3 +134,8 @@ def test_a_folder_without_a_model_is_named(tmp_path):
 def test_items_must_be_texts(model):
     with pytest.raises(TypeError, match="pass texts"):
         features_of(model).transform(["my card", 3])
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_scikit_learns_checks_that_apply(check, model):
+    getattr(estimator_checks, check)("SentenceFeatures", features_of(str(model)))
