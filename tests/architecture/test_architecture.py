@@ -53,6 +53,8 @@ def test_no_random_numbers_but_from_the_noise_source():
         "skmixdp.preprocessing",
         "skmixdp.privacy",
         "skmixdp.algorithms",
+        "skmixdp.features",
+        "skmixdp.datasets",
     ],
 )
 def test_imports_are_light(module):
@@ -69,6 +71,19 @@ def test_imports_are_light(module):
     code = f"import sys, {module}; print([m for m in {heavy!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_deep_learning_libraries_are_imported_in_one_folder_alone():
+    """Statements anywhere in a module count, also those inside functions."""
+    heavy = {"torch", "torchvision", "timm", "open_clip"}
+    importing = set()
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
+            if {name.partition(".")[0] for name in names} & heavy:
+                importing.add(path.parent.relative_to(PACKAGE).as_posix())
+    assert importing == {"features/backends"}
 
 
 def test_files_stay_short():

@@ -38,8 +38,6 @@ def run(encoder: Encoder, items: Items, places: Sequence[int], settings: Setting
             f"the layer {training[0]} of the encoder stays in training mode, in which rows of a batch "
             "influence each other; use an encoder whose eval() reaches all layers."
         )
-    if cuda:
-        module.to(memory_format=torch.channels_last)
     forward = _Forward(encoder, settings)
     waiting: deque[tuple[list[int], _Fetch, list[Skipped]]] = deque()
     for numbers, batch, failures in _load(encoder.preparation, items, places, settings):
@@ -62,9 +60,10 @@ class _Fetch:
     def __init__(self, rows: Tensor) -> None:
         self._event: Any = None
         if rows.is_cuda:
+            stream = torch.cuda.current_stream(rows.device)
             rows = rows.to("cpu", non_blocking=True)
             self._event = torch.cuda.Event()
-            self._event.record()
+            self._event.record(stream)
         self._rows = rows
 
     def rows(self) -> NDArray[np.float32]:
@@ -114,12 +113,8 @@ class _Forward:
         mixed = torch.autocast(kind, dtype) if dtype is not torch.float32 else nullcontext()
         with torch.inference_mode(), mixed:
             batch = _to_device(batch, device)
-            if isinstance(batch, Tensor):
-                if batch.dtype is torch.uint8:
-                    batch = self._encoder.preparation.many(batch)
-                if batch.is_cuda and batch.ndim == 4:
-                    # The layout in which convolutions in half precision run fastest.
-                    batch = batch.contiguous(memory_format=torch.channels_last)
+            if isinstance(batch, Tensor) and batch.dtype is torch.uint8:
+                batch = self._encoder.preparation.many(batch)
             rows: Tensor = self._encoder.forward(batch)
             return rows.to(torch.float32)
 

@@ -53,7 +53,7 @@ def _model(model_name: str, pretrained: str | None, stamp: int | None) -> tuple[
     origin: dict[str, Any] = {"origin": model_name if folder_or_hub else pretrained or "random weights"}
     if stamp is not None and not folder_or_hub:
         origin["file_sha256"] = file_hash(str(pretrained))
-    return module.eval(), {**origin, "sha256": weights_hash(module)}
+    return module.to(memory_format=torch.channels_last).eval(), {**origin, "sha256": weights_hash(module)}
 
 
 class OpenClipEncoder:

@@ -75,7 +75,7 @@ class TimmEncoder:
 
     def __init__(
         self,
-        module: nn.Module,
+        module: Any,
         preparation: ImagePreparation,
         model_name: str,
         origin: dict[str, Any],
@@ -83,7 +83,7 @@ class TimmEncoder:
         layers: list[Any] | None,
         poolings: list[str] | None,
     ) -> None:
-        self.module: Any = module.eval()
+        self.module: Any = module.to(memory_format=torch.channels_last).eval()
         self.preparation = preparation
         self._layers = layers
         self._poolings = poolings

@@ -117,6 +117,14 @@ def test_pixels_and_files_are_prepared_alike_up_to_one_grey_level(interpolation,
     assert (one_by_one - together).abs().max() * 255 < 1.01
 
 
+def test_preparations_travel_to_workers():
+    import pickle
+
+    preparation = resnet()._encoder().preparation
+    image, copy = Image.fromarray(make_pixels(1)[0]), pickle.loads(pickle.dumps(preparation))
+    torch.testing.assert_close(copy.one(image), preparation.one(image))
+
+
 def test_preparations_that_only_pil_can_do_are_done_one_by_one():
     features = resnet(preprocessing={"crop_mode": "border"})
     pixels = make_pixels(3, size=40)
