@@ -14,6 +14,7 @@ from ._validation import check_class_labels, check_classes, check_labels, check_
 from .exceptions import PrivacyLeakWarning
 from .linear import classification_loss
 from .privacy import PrivacyLedger
+from .public import PublicData
 
 Array = NDArray[Any]
 
@@ -61,9 +62,10 @@ class MixedDPLogisticRegression(ClassifierMixin, PrivateScoreMixin, LinearHead):
         Expected number of private rows in a step, each drawn independently (Poisson
         sampling); None takes all rows in every step, which is accounted for exactly and is
         better for most heads.
-    init : {"public", "zeros"} or array of shape (k, n_features) or (k, n_features + 1)
-        Start: the public fit (zeros without public rows), zeros, or given coefficients with
-        or without intercepts. k is the number of classes, or 1 for two.
+    init : {"public", "zeros"}, array of shape (k, n_features) or (k, n_features + 1), or object
+        Start: the public fit (zeros without public rows), zeros, given coefficients with
+        or without intercepts (k is the number of classes, or 1 for two), or a
+        :class:`~skmixdp.features.ZeroShotHead`.
     neighboring : {"add_or_remove_one", "replace_one"}, default="add_or_remove_one"
         Which data sets count as neighbours. The number of private rows is public in both.
     noise : {"float", "hardened"}, default="float"
@@ -243,6 +245,20 @@ class MixedDPLogisticRegression(ClassifierMixin, PrivateScoreMixin, LinearHead):
                 f"class: {classes.tolist()}; name all of them in classes."
             )
         return classes, origin
+
+    def _start(self, data: PublicData) -> Array:
+        if not callable(getattr(self.init, "start", None)):
+            return super()._start(data)
+
+        def widen(coef: Array) -> Array:
+            if coef.shape[1] != self.n_features_in_:
+                raise ValueError(
+                    f"init has encodings of {coef.shape[1]} features and X has {self.n_features_in_}; encode "
+                    "the names by the network that the rows came from."
+                )
+            return self._row_map.join(coef, len(coef), self.n_features_in_)
+
+        return np.asarray(self.init.start(self.classes_, data, widen))
 
     def _warn_of_empty_classes(self, y_pub: Array) -> None:
         counts = np.bincount(y_pub, minlength=len(self.classes_))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..features import OpenClipFeatures, TimmFeatures
+from ..features import OpenClipFeatures, ScatteringFeatures, TimmFeatures
 from .messages import InputError, listed
 
 
@@ -27,6 +27,7 @@ class Family:
 FAMILIES: Mapping[str, Family] = {
     "timm": Family(TimmFeatures, "model_name", "pretrained", "timm:resnet50"),
     "open-clip": Family(OpenClipFeatures, "model_name", "pretrained", "open-clip:ViT-B-32"),
+    "scattering": Family(ScatteringFeatures, None, None, "scattering"),
 }
 
 

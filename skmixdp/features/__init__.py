@@ -13,6 +13,17 @@ rows, so that a guarantee on rows is one on items. Rows kept in a cache are priv
 from ._base import FrozenFeatures
 from ._extraction import Extraction
 from ._open_clip import OpenClipFeatures
+from ._scattering import ScatteringFeatures
+from ._sentence import SentenceFeatures
 from ._timm import TimmFeatures
+from ._zero_shot import ZeroShotHead
 
-__all__ = ["Extraction", "FrozenFeatures", "OpenClipFeatures", "TimmFeatures"]
+__all__ = [
+    "Extraction",
+    "FrozenFeatures",
+    "OpenClipFeatures",
+    "ScatteringFeatures",
+    "SentenceFeatures",
+    "TimmFeatures",
+    "ZeroShotHead",
+]
