@@ -88,14 +88,19 @@ def answer(
     return [(matrix, vector) for matrix, vector in totals]
 
 
-def selections(requests: Sequence[Request], n_rows: int, block_rows: int) -> Iterator[Selection]:
-    """The rows that any request needs, block by block; at least one block, if an empty one."""
-    masks = [request.mask for request in requests if request.mask is not None]
-    if len(masks) < len(requests):
+def selections(
+    masks: Sequence[NDArray[np.bool_] | None], n_rows: int, block_rows: int
+) -> Iterator[Selection]:
+    """The rows that any mask needs, block by block; None needs all.
+
+    Where every mask is given, there is at least one block, if an empty one.
+    """
+    given = [mask for mask in masks if mask is not None]
+    if len(given) < len(masks):
         for start in range(0, n_rows, block_rows):
             yield slice(start, min(start + block_rows, n_rows))
         return
-    taking_part = np.flatnonzero(np.logical_or.reduce(masks))
+    taking_part = np.flatnonzero(np.logical_or.reduce(given))
     for start in range(0, max(len(taking_part), 1), block_rows):
         yield taking_part[start : start + block_rows]
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -60,12 +61,7 @@ class InMemoryRows:
         self._X = X
         self._y = y
         self._norms = row_norms(X) if norms is None else norms
-        if not np.all(self._norms <= _LONGEST_ROW):
-            row = int(np.argmin(self._norms <= _LONGEST_ROW))
-            raise ValueError(
-                f"row {row} of X is of length {self._norms[row]:.3g}, too large for {X.dtype} products; "
-                "pass normalize=True or scale the features."
-            )
+        check_lengths(self._norms, X.dtype)
         self.n_rows = len(X)
         # A run's products go when the run does.
         self._running: WeakKeyDictionary[object, RunningProducts] = WeakKeyDictionary()
@@ -73,7 +69,7 @@ class InMemoryRows:
 
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
         products = [self._products(request) for request in requests]
-        blocks = selections(requests, self.n_rows, self._block_rows)
+        blocks = selections([request.mask for request in requests], self.n_rows, self._block_rows)
         return answer(requests, map(self._visit, blocks), self._X.dtype, products)
 
     def _visit(self, rows: Selection) -> Visit:
@@ -95,6 +91,16 @@ class InMemoryRows:
         if running is None:
             running = self._running[request.run] = RunningProducts(self.n_rows, self._X.dtype)
         return running.begin(request.points, request.n_head), running
+
+
+def check_lengths(norms: FloatArray, dtype: np.dtype[Any]) -> None:
+    """Refuse rows so long, or of a length so unknown, that products could overflow."""
+    if not np.all(norms <= _LONGEST_ROW):
+        row = int(np.argmin(norms <= _LONGEST_ROW))
+        raise ValueError(
+            f"row {row} of X is of length {norms[row]:.3g}, too large for {dtype} products; "
+            "pass normalize=True or scale the features."
+        )
 
 
 def sum_resolution(n_rows: int, row_grid: float, bound: float) -> float:
