@@ -42,10 +42,9 @@ class BlockMap:
         self._dtype = np.dtype(dtype)
         #: Whether blocks are mapped in float32 with given factors, or by the row map itself.
         self.single = dtype == np.float32 and source in (np.float16, np.float32)
-        mean = row_map.mean
-        self._mean = None if mean is None else mean.astype(np.float32)
-        if self._mean is not None and not np.all(np.isfinite(self._mean)):
-            self.single = False
+        mean = np.zeros(0) if row_map.mean is None else row_map.mean
+        self.single = self.single and float(np.abs(mean).max(initial=0.0)) <= _LONGEST
+        self._mean = mean.astype(np.float32) if row_map.mean is not None and self.single else None
 
     def lengths(self, X: FloatArray) -> FloatArray:
         """Lengths (n,) of centred rows, float64; nan where they are out of float32's reach."""
