@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from ..linear import row_norms, weighted_sum
+from ..linear import row_norms, row_products, weighted_sum
 from .contract import Block, FloatArray, Labels, Request, Sums
 from .running import RunningProducts
 
@@ -15,6 +15,12 @@ from .running import RunningProducts
 #: longer is a fixed fraction of them.
 _LONGEST_ROW = 1e30
 
+
+#: Fewer outputs than this are laid out column by column.
+_NARROW = 32
+
+#: Blocks whose sums are added in the rows' own precision before they go to float64.
+_ADDED_TOGETHER = 8
 
 #: Products of more bytes than this are not kept from one step to the next.
 _KEPT_BYTES = 2**28
@@ -63,14 +69,15 @@ class InMemoryRows:
 
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
         products = [self._products(request) for request in requests]
-        points = np.concatenate([computed for computed, _ in products]).astype(self._X.dtype)
+        points = np.concatenate([computed for computed, _ in products])
+        points = points.astype(self._X.dtype, order="F")
         ends = np.cumsum([len(computed) for computed, _ in products])
-        totals: list[list[FloatArray | None]] = [[None, None] for _ in requests]
+        totals = [(BlockTotal(), BlockTotal()) for _ in requests]
+        narrowest = min(len(computed) for computed, _ in products)
+        buffer = np.empty((min(self._block_rows, self.n_rows), len(points)), points.dtype)
         for rows in self._blocks(requests):
             X = self._X[rows]
-            # Column by column: maxima and sums over a row's few outputs are then vectorised
-            # over rows. (points @ X.T comes out that way, but is a slower product.)
-            Z = np.asfortranarray(X @ points.T)
+            Z = _by_run(row_products(X, points, buffer[: len(X)]), narrowest)
             block = Block(X, self._y[rows], self._norms[rows])
             weighted: list[tuple[int, FloatArray]] = []
             for index, (request, (computed, running), end) in enumerate(
@@ -91,16 +98,16 @@ class InMemoryRows:
                 if C is not None:
                     weighted.append((index, C))
                 if S is not None:
-                    _add(totals[index], 1, S.sum(axis=0, dtype=np.float64))
-            # One product for all requests; blocks are added up in float64.
+                    totals[index][1].add(S.sum(axis=0, dtype=np.float64))
+            # One product for all requests.
             if weighted:
                 parts = [C for _, C in weighted]
                 product = weighted_sum(parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1), X)
                 row = 0
                 for index, C in weighted:
-                    _add(totals[index], 0, product[row : row + C.shape[1]])
+                    totals[index][0].add(product[row : row + C.shape[1]])
                     row += C.shape[1]
-        return [(matrix, vector) for matrix, vector in totals]
+        return [(matrix.value, vector.value) for matrix, vector in totals]
 
     def _products(self, request: Request) -> tuple[FloatArray, RunningProducts | None]:
         """The points to be multiplied for a request, and what keeps the products of others."""
@@ -145,9 +152,39 @@ def _truncate(part: FloatArray | None, resolution: float) -> FloatArray | None:
     return None if part is None else np.asarray(np.trunc(part / resolution) * resolution)
 
 
-def _add(total: list[FloatArray | None], part: int, term: FloatArray) -> None:
-    current = total[part]
-    if current is None:
-        total[part] = term.astype(np.float64)
-    else:
-        current += term
+class BlockTotal:
+    """Sum of arrays, one for each block, in float64: a few in their own precision first."""
+
+    def __init__(self) -> None:
+        self._total: FloatArray | None = None
+        self._recent: FloatArray | None = None
+        self._n_recent = 0
+
+    def add(self, term: FloatArray) -> None:
+        """Add the array of a block; it may be kept."""
+        if self._recent is None:
+            self._recent = term
+        else:
+            self._recent += term
+        self._n_recent += 1
+        if self._n_recent == _ADDED_TOGETHER:
+            self._flush()
+
+    @property
+    def value(self) -> FloatArray | None:
+        """The sum, or None where nothing was added."""
+        self._flush()
+        return self._total
+
+    def _flush(self) -> None:
+        if self._recent is not None:
+            if self._total is None:
+                self._total = self._recent.astype(np.float64)
+            else:
+                self._total += self._recent
+        self._recent, self._n_recent = None, 0
+
+
+def _by_run(Z: FloatArray, narrowest: int) -> FloatArray:
+    """Products laid out so that what works on one run's few outputs is vectorised over rows."""
+    return np.asfortranarray(Z) if narrowest < _NARROW else Z
