@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted
 
 from ._base import LinearHead
+from ._tables import given_labels, is_dask, lazy_result, passed
 from ._target_validation import check_target_map, check_targets
 from .linear import SquaredLoss
 from .privacy import PrivacyLedger
@@ -179,15 +181,18 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         tags.target_tags.multi_output = True
         return tags
 
-    def fit(self, X: Any, y: Any, X_pub: Any = None, y_pub: Any = None, **unsupported: Any) -> "MixedDPRidge":
+    def fit(
+        self, X: Any, y: Any = None, X_pub: Any = None, y_pub: Any = None, **unsupported: Any
+    ) -> "MixedDPRidge":
         """Train the head.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            PRIVATE rows.
-        y : array-like of shape (n_samples,) or (n_samples, k)
-            Targets of the private rows.
+        X : array-like, sparse matrix, memory map, Dask array or RowFiles, (n_samples, n_features)
+            PRIVATE rows; those that are not in memory are read in parts, see
+            :func:`~skmixdp.rows.open_rows`.
+        y : array-like of shape (n_samples,) or (n_samples, k), or None
+            Targets of the private rows; None takes those in the files.
         X_pub : array-like of shape (n_pub, n_features), tuple of such, or None
             Public rows: one array, or a tuple of several sources.
         y_pub : array-like of shape (n_pub,) or (n_pub, k), tuple of such, or None
@@ -207,8 +212,9 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         """
         with self._all_or_nothing():
             budget = self._check_parameters()
+            y = given_labels(X, y)
             flat = np.asarray(y).ndim == 1
-            X, y, public = self._check_rows(X, y, X_pub, y_pub, check_targets, unsupported)
+            table, y, public = self._check_rows(X, y, X_pub, y_pub, check_targets, unsupported)
             if public is not None and public[1].shape[1] != y.shape[1]:
                 raise ValueError(
                     f"y_pub has {public[1].shape[1]} targets a row and y has {y.shape[1]}; pass the same "
@@ -220,11 +226,11 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
                 public = public[0], self._target_map(public[1], np.float64)
             treated_as_public = (
                 "the numbers of private rows, of features and of targets, and the features' names",
-                "that their shapes, finiteness and repeats passed validation",
+                passed(table, labels=False),
                 f"centre and scale of the targets ({origin})",
             )
             loss = SquaredLoss(y.shape[1])
-            self._fit_head(budget, loss, X, self._target_map(y, dtype), public, treated_as_public)
+            self._fit_head(budget, loss, table, self._target_map(y, dtype), public, treated_as_public)
             self.coef_, self.intercept_ = self._target_map.to_units(self.coef_, self.intercept_)
             if flat:
                 self.coef_, self.intercept_ = self.coef_[0], self.intercept_[0]
@@ -267,17 +273,20 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
             start[:, -1] -= self._target_map.center / self._target_map.scale
         return start
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any) -> Any:
         """Predicted targets.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
+        X : array-like, sparse matrix, memory map, Dask array or RowFiles, (n_samples, n_features)
+            Rows; the result for a Dask array is one too, computed when asked for.
 
         Returns
         -------
         array of shape (n_samples,) or (n_samples, k)
             In the units of the targets; flat if ``y`` was.
         """
+        check_is_fitted(self)
+        if is_dask(X):
+            return lazy_result(self, "predict", X, None if self.coef_.ndim == 1 else len(self.coef_), float)
         return self._outputs(X)

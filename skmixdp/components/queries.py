@@ -64,11 +64,12 @@ class GradientQuery:
     def step(self, ctx: StepContext) -> Rounds:
         if ctx.public_weight == 1:
             return ctx.direction(np.zeros_like(ctx.W))
-        clip = self.clipper.at(ctx.view)
+        # What goes to the rows holds neither the noise source nor the view.
+        clip, loss = self.clipper.at(ctx.view), ctx.loss
         space = self.subspace.at(ctx.view)
         (released,) = yield Question(
             points=ctx.W,
-            contribute=lambda Z, block: clipped_residuals(Z, block, ctx.loss, clip),
+            contribute=lambda Z, block: clipped_residuals(Z, block, loss, clip),
             parts=(Part(clip.sensitivity(ctx.dtype) * space.gain),),
             assemble=lambda sums: (space.encode(_matrix(sums)),),
         )

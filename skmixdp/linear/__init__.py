@@ -1,5 +1,6 @@
 """Mathematics of a linear head. Knows nothing of privacy."""
 
+from .blockmap import BlockMap, finite_rows, widen
 from .embedding import GradientEmbedding
 from .geometry import (
     largest_entries,
@@ -10,6 +11,13 @@ from .geometry import (
     scale_rows,
     weighted_sum,
 )
+from .implicit import (
+    ImplicitRows,
+    canonical,
+    implicit_products,
+    implicit_rows,
+    implicit_weighted_sum,
+)
 from .losses import LogisticLoss, Loss, SoftmaxLoss, SquaredLoss, classification_loss
 from .objective import PenalizedLoss
 from .preparation import RowMap, TargetMap
@@ -18,7 +26,9 @@ from .rounding import UNDERFLOW_PAD, dot_error
 
 __all__ = [
     "UNDERFLOW_PAD",
+    "BlockMap",
     "GradientEmbedding",
+    "ImplicitRows",
     "LogisticLoss",
     "Loss",
     "PenalizedLoss",
@@ -26,8 +36,13 @@ __all__ = [
     "SoftmaxLoss",
     "SquaredLoss",
     "TargetMap",
+    "canonical",
     "classification_loss",
     "dot_error",
+    "finite_rows",
+    "implicit_products",
+    "implicit_rows",
+    "implicit_weighted_sum",
     "largest_entries",
     "orthonormal_columns",
     "remove_mean_output",
@@ -36,4 +51,5 @@ __all__ = [
     "row_products",
     "scale_rows",
     "weighted_sum",
+    "widen",
 ]

@@ -32,10 +32,8 @@ def row_norm_bounds(C: FloatArray) -> FloatArray:
     added. The bound exceeds the norm by some ``k eps / 2`` of it.
     """
     k, info = C.shape[1], np.finfo(C.dtype)
-    if k >= _LONG and C.strides[1] == C.itemsize:
-        squares = np.vecdot(C, C)
-    else:
-        squares = np.einsum("ij,ij->i", C, C)
+    one_by_one = k >= _LONG and C.strides[1] == C.itemsize
+    squares = np.vecdot(C, C) if one_by_one else np.einsum("ij,ij->i", C, C)
     if not np.isfinite(squares).all():
         return row_norms(C.astype(np.float64, copy=False))
     wide = squares.astype(np.float64, copy=False)

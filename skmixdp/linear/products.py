@@ -52,7 +52,7 @@ def row_products(X: FloatArray, points: FloatArray, out: FloatArray) -> FloatArr
 
 def _panel(d_in: int, m: int) -> tuple[int, int]:
     """Rows and columns of a panel; no rows where panels are of no use."""
-    if d_in == 0 or not 2 <= m or not _small_kernels():
+    if d_in == 0 or m < 2 or not _small_kernels():
         return 0, 0
     for most in (_COLUMNS, _COLUMNS // 2):
         columns = -(-d_in // -(-d_in // most))

@@ -1,0 +1,104 @@
+"""A row map on one block after another, at the speed of memory.
+
+:class:`RowMap` computes in float64, which is right for rows that are mapped once. Rows larger than
+memory are mapped anew in every pass; those in half or single precision are then mapped in float32,
+with factors that one pass in advance has found in float64.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .geometry import row_norms
+from .preparation import RowMap
+
+FloatArray = NDArray[np.floating[Any]]
+
+#: Rows of other lengths are left to RowMap: their float32 entries could over- or underflow.
+_SHORTEST, _LONGEST = 1e-20, 1e18
+
+#: The bits of a float16, moved to where a float32 has them, are read as 2**-112 of its value.
+_HALF_BITS = np.int32(-(2**31) + 0x0FFFE000)
+_HALF_SCALE = np.float32(2.0**112)
+_HALF_EXPONENT = np.uint16(0x7C00)
+
+
+class BlockMap:
+    """A :class:`RowMap` for blocks of rows of one dtype.
+
+    Parameters
+    ----------
+    row_map : RowMap
+        The map.
+    source : dtype
+        Of the features.
+    dtype : dtype
+        Of the mapped rows.
+    """
+
+    def __init__(self, row_map: RowMap, source: np.dtype[Any], dtype: np.dtype[Any]) -> None:
+        self._map = row_map
+        self._dtype = np.dtype(dtype)
+        #: Whether blocks are mapped in float32 with given factors, or by the row map itself.
+        self.single = dtype == np.float32 and source in (np.float16, np.float32)
+        mean = row_map.mean
+        self._mean = None if mean is None else mean.astype(np.float32)
+        if self._mean is not None and not np.all(np.isfinite(self._mean)):
+            self.single = False
+
+    def lengths(self, X: FloatArray) -> FloatArray:
+        """Lengths (n,) of centred rows, float64; nan where they are out of float32's reach."""
+        if not self.single:
+            return np.full(len(X), np.nan)
+        with np.errstate(over="ignore", invalid="ignore"):
+            lengths = row_norms(self._centred(X, np.empty(X.shape, np.float32)))
+        known = (lengths == 0) | ((lengths >= _SHORTEST) & (lengths <= _LONGEST))
+        return np.where(known, lengths, np.nan)
+
+    def factors(self, lengths: FloatArray) -> FloatArray:
+        """What multiplies each centred row, (n,) float32."""
+        if not self._map.normalize:
+            return np.ones(len(lengths), np.float32)
+        return (1 / np.where(lengths > 0, lengths, 1.0)).astype(np.float32)
+
+    def __call__(self, X: FloatArray, factors: FloatArray, out: FloatArray) -> FloatArray:
+        """Mapped rows (n, d_in), in the first rows of ``out`` where they are made in float32."""
+        if not self.single:
+            return self._map(X, self._dtype)
+        rows = out[: len(X)]
+        features = self._centred(X, rows[:, : X.shape[1]])
+        if self._map.normalize:
+            features *= factors[:, np.newaxis]
+        if self._map.intercept_value is not None:
+            rows[:, -1] = self._map.intercept_value
+        return rows
+
+    def _centred(self, X: FloatArray, out: FloatArray) -> FloatArray:
+        widen(X, out)
+        if self._mean is not None:
+            out -= self._mean
+        return out
+
+
+def widen(X: FloatArray, out: FloatArray) -> None:
+    """Write finite half or single precision rows to a float32 array, exactly.
+
+    NumPy converts half precision number by number; here whole rows have their bits moved and
+    their exponents corrected by one multiplication, six times as fast.
+    """
+    if X.dtype != np.float16:
+        np.copyto(out, X)
+        return
+    bits = out.view(np.int32)
+    np.copyto(bits, X.view(np.int16))  # the sign is repeated in the upper half
+    np.left_shift(bits, 13, out=bits)
+    np.bitwise_and(bits, _HALF_BITS, out=bits)
+    out *= _HALF_SCALE
+
+
+def finite_rows(X: FloatArray) -> NDArray[np.bool_]:
+    """Whether all entries of each row are finite, shape (n,)."""
+    half = X.dtype == np.float16
+    finite = (X.view(np.uint16) & _HALF_EXPONENT) != _HALF_EXPONENT if half else np.isfinite(X)
+    return np.asarray(finite.all(axis=1))
