@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..linear import Loss, largest_entries, remove_mean_output, row_norms, scale_rows
+from ..linear import Loss, largest_entries, remove_mean_output, row_norm_bounds, scale_rows
 from ..public import PublicView
 from ..rows import Block, Contribution
 from .contracts import Clip, Clipper, Part, Question, Rounds, StepContext, Subspace
@@ -85,9 +85,7 @@ class GradientQuery:
 def clipped_residuals(Z: FloatArray, block: Block, loss: Loss, clip: Clip) -> Contribution:
     """Residuals of a block, weighted so that each row's gradient obeys the clip."""
     C = loss.residuals(Z, block.y)
-    # One conversion of the block: the sum of squares would convert piece by piece, at twice the time.
-    norms = row_norms(C.astype(np.float64, copy=False))
-    factors = clip.weights(norms * block.norms, lambda: largest_entries(C) * block.max_abs)
+    factors = clip.weights(row_norm_bounds(C) * block.norms, lambda: largest_entries(C) * block.max_abs)
     scale_rows(C, factors)
     return C, None
 

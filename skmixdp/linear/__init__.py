@@ -6,6 +6,7 @@ from .geometry import (
     largest_entries,
     orthonormal_columns,
     remove_mean_output,
+    row_norm_bounds,
     row_norms,
     scale_rows,
     weighted_sum,
@@ -20,6 +21,7 @@ from .implicit import (
 from .losses import LogisticLoss, Loss, SoftmaxLoss, SquaredLoss, classification_loss
 from .objective import PenalizedLoss
 from .preparation import RowMap, TargetMap
+from .products import row_products
 from .rounding import UNDERFLOW_PAD, dot_error
 
 __all__ = [
@@ -44,7 +46,9 @@ __all__ = [
     "largest_entries",
     "orthonormal_columns",
     "remove_mean_output",
+    "row_norm_bounds",
     "row_norms",
+    "row_products",
     "scale_rows",
     "weighted_sum",
     "widen",

@@ -9,6 +9,12 @@ from numpy.typing import DTypeLike, NDArray
 from .contract import Block, FloatArray, Request, Sums
 from .running import RunningProducts
 
+#: Fewer outputs than this are laid out column by column.
+_NARROW = 32
+
+#: Blocks whose sums are added in the rows' own precision before they go to float64.
+_ADDED_TOGETHER = 8
+
 #: Rows of a source, by number.
 Selection = slice | NDArray[np.intp]
 #: The points to be multiplied for a request, and what keeps the products of its others.
@@ -26,9 +32,8 @@ class Visit:
     block : Block
         What questions may know of them besides products.
     times : callable
-        ``points`` (m, d_in) to ``X points^T``, shape (rows, m), in the dtype of the products;
-        column by column in memory, so that what runs over a row's few outputs is vectorised
-        over rows.
+        ``points`` (m, d_in), in Fortran order, to ``X points^T``, shape (rows, m), in the dtype
+        of the products.
     weighted_sum : callable
         ``C`` (rows, k) to ``C^T X``, shape (k, d_in).
     """
@@ -37,6 +42,39 @@ class Visit:
     block: Block
     times: Callable[[FloatArray], FloatArray]
     weighted_sum: Callable[[FloatArray], FloatArray]
+
+
+class BlockTotal:
+    """Sum of arrays, one for each block, in float64: a few in their own precision first."""
+
+    def __init__(self) -> None:
+        self._total: FloatArray | None = None
+        self._recent: FloatArray | None = None
+        self._n_recent = 0
+
+    def add(self, term: FloatArray) -> None:
+        """Add the array of a block; it may be kept."""
+        if self._recent is None:
+            self._recent = term
+        else:
+            self._recent += term
+        self._n_recent += 1
+        if self._n_recent == _ADDED_TOGETHER:
+            self._flush()
+
+    @property
+    def value(self) -> FloatArray | None:
+        """The sum, or None where nothing was added."""
+        self._flush()
+        return self._total
+
+    def _flush(self) -> None:
+        if self._recent is not None:
+            if self._total is None:
+                self._total = self._recent.astype(np.float64)
+            else:
+                self._total += self._recent
+        self._recent, self._n_recent = None, 0
 
 
 def answer(
@@ -52,11 +90,15 @@ def answer(
     """
     if products is None:
         products = [(request.points, None) for request in requests]
-    points = np.concatenate([computed for computed, _ in products]).astype(dtype)
+    points = np.concatenate([computed for computed, _ in products]).astype(dtype, order="F")
+    narrow = min(len(computed) for computed, _ in products) < _NARROW
     ends = np.cumsum([len(computed) for computed, _ in products])
-    totals: list[list[FloatArray | None]] = [[None, None] for _ in requests]
+    totals = [(BlockTotal(), BlockTotal()) for _ in requests]
     for visit in visits:
         Z = visit.times(points)
+        if narrow:
+            # Column by column: what runs over a row's few outputs is then vectorised over rows.
+            Z = np.asfortranarray(Z)
         weighted: list[tuple[int, FloatArray]] = []
         for index, (request, (computed, running), end) in enumerate(
             zip(requests, products, ends, strict=True)
@@ -76,16 +118,16 @@ def answer(
             if C is not None:
                 weighted.append((index, C))
             if S is not None:
-                _add(totals[index], 1, S.sum(axis=0, dtype=np.float64))
-        # One product for all requests; blocks are added up in float64.
+                totals[index][1].add(S.sum(axis=0, dtype=np.float64))
+        # One product for all requests.
         if weighted:
             parts = [C for _, C in weighted]
             product = visit.weighted_sum(parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1))
             row = 0
             for index, C in weighted:
-                _add(totals[index], 0, product[row : row + C.shape[1]])
+                totals[index][0].add(product[row : row + C.shape[1]])
                 row += C.shape[1]
-    return [(matrix, vector) for matrix, vector in totals]
+    return [(matrix.value, vector.value) for matrix, vector in totals]
 
 
 def selections(
@@ -108,11 +150,3 @@ def selections(
 def _truncate(part: FloatArray | None, resolution: float) -> FloatArray | None:
     """Round towards zero, which lengthens no row's contribution."""
     return None if part is None else np.asarray(np.trunc(part / resolution) * resolution)
-
-
-def _add(total: list[FloatArray | None], part: int, term: FloatArray) -> None:
-    current = total[part]
-    if current is None:
-        total[part] = term.astype(np.float64)
-    else:
-        current += term

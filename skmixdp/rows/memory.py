@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from ..linear import row_norms, weighted_sum
+from ..linear import row_norms, row_products, weighted_sum
 from .answering import Products, Selection, Visit, answer, selections
 from .contract import Block, FloatArray, Labels, Request, Sums
 from .running import RunningProducts
@@ -70,15 +70,17 @@ class InMemoryRows:
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
         products = [self._products(request) for request in requests]
         blocks = selections([request.mask for request in requests], self.n_rows, self._block_rows)
-        return answer(requests, map(self._visit, blocks), self._X.dtype, products)
+        m = sum(len(computed) for computed, _ in products)
+        buffer = np.empty((min(self._block_rows, self.n_rows), m), self._X.dtype)
+        return answer(requests, (self._visit(rows, buffer) for rows in blocks), self._X.dtype, products)
 
-    def _visit(self, rows: Selection) -> Visit:
+    def _visit(self, rows: Selection, buffer: FloatArray) -> Visit:
+        """A block of rows; its products are in the buffer, until the next one's are."""
         X = self._X[rows]
         return Visit(
             rows,
             Block(X, self._y[rows], self._norms[rows]),
-            # (points @ X.T comes out column by column of itself, but is a slower product.)
-            times=lambda points: np.asfortranarray(X @ points.T),
+            times=lambda points: row_products(X, points, buffer[: len(X)]),
             weighted_sum=lambda C: weighted_sum(C, X),
         )
 
