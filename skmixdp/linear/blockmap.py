@@ -42,17 +42,17 @@ class BlockMap:
         self._dtype = np.dtype(dtype)
         #: Whether blocks are mapped in float32 with given factors, or by the row map itself.
         self.single = dtype == np.float32 and source in (np.float16, np.float32)
-        mean = row_map.mean
-        self._mean = None if mean is None else mean.astype(np.float32)
-        if self._mean is not None and not np.all(np.isfinite(self._mean)):
-            self.single = False
+        mean = np.zeros(0) if row_map.mean is None else row_map.mean
+        self.single = self.single and float(np.abs(mean).max(initial=0.0)) <= _LONGEST
+        self._mean = mean.astype(np.float32) if row_map.mean is not None and self.single else None
+        self._scratch = np.empty((0, 0), np.float32)
 
     def lengths(self, X: FloatArray) -> FloatArray:
         """Lengths (n,) of centred rows, float64; nan where they are out of float32's reach."""
         if not self.single:
             return np.full(len(X), np.nan)
         with np.errstate(over="ignore", invalid="ignore"):
-            lengths = row_norms(self._centred(X, np.empty(X.shape, np.float32)))
+            lengths = row_norms(self._centred(X))
         known = (lengths == 0) | ((lengths >= _SHORTEST) & (lengths <= _LONGEST))
         return np.where(known, lengths, np.nan)
 
@@ -67,18 +67,25 @@ class BlockMap:
         if not self.single:
             return self._map(X, self._dtype)
         rows = out[: len(X)]
-        features = self._centred(X, rows[:, : X.shape[1]])
+        # Only the last of the passes over a block is one of rows that do not lie side by side.
+        features, centred = rows[:, : X.shape[1]], self._centred(X)
         if self._map.normalize:
-            features *= factors[:, np.newaxis]
+            np.multiply(centred, factors[:, np.newaxis], out=features)
+        else:
+            np.copyto(features, centred)
         if self._map.intercept_value is not None:
             rows[:, -1] = self._map.intercept_value
         return rows
 
-    def _centred(self, X: FloatArray, out: FloatArray) -> FloatArray:
-        widen(X, out)
+    def _centred(self, X: FloatArray) -> FloatArray:
+        """Rows less the mean, in float32, until the next block's are asked for."""
+        if self._scratch.shape[1:] != X.shape[1:] or len(self._scratch) < len(X):
+            self._scratch = np.empty(X.shape, np.float32)
+        rows = self._scratch[: len(X)]
+        widen(X, rows)
         if self._mean is not None:
-            out -= self._mean
-        return out
+            rows -= self._mean
+        return rows
 
 
 def widen(X: FloatArray, out: FloatArray) -> None:

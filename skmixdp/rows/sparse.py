@@ -89,8 +89,8 @@ class SparseRows:
         return Visit(
             rows,
             SparseBlock(self._y[rows], self._norms[rows], self._reach[rows], self._max_abs[rows]),
-            times=lambda points: np.asfortranarray(
-                implicit_products(X, factors, self._map, points), dtype=self._dtype
+            times=lambda points: implicit_products(X, factors, self._map, points).astype(
+                self._dtype, copy=False
             ),
             weighted_sum=lambda C: implicit_weighted_sum(X, factors, self._map, C),
         )

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..linear import BlockMap, RowMap, finite_rows, row_norms, weighted_sum
+from ..linear import BlockMap, RowMap, finite_rows, row_norms, row_products, weighted_sum
 from .answering import Selection, Visit, answer, selections
 from .contract import Block, FloatArray, Labels, PrivateRows, Request, Sums
 from .memory import check_lengths, grid_of_rows, on_grid
@@ -87,17 +87,20 @@ class StreamedRows:
         check_lengths(self._norms, self._dtype)
 
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
-        return answer(requests, self._visits(requests), self._dtype)
+        m = sum(len(request.points) for request in requests)
+        Z = np.empty((len(self._out), m), self._dtype)
+        return answer(requests, self._visits(requests, Z), self._dtype)
 
-    def _visits(self, requests: Sequence[Request]) -> Iterator[Visit]:
+    def _visits(self, requests: Sequence[Request], Z: FloatArray) -> Iterator[Visit]:
         for rows, raw in self._read([request.mask for request in requests]):
-            yield self._visit(rows, self._mapped(raw, self._factors[rows]))
+            yield self._visit(rows, self._mapped(raw, self._factors[rows]), Z[: len(raw)])
 
-    def _visit(self, rows: Selection, X: FloatArray) -> Visit:
+    def _visit(self, rows: Selection, X: FloatArray, Z: FloatArray) -> Visit:
+        """A block of rows; it and its products are in buffers, until the next one's are."""
         return Visit(
             rows,
             Block(X, self._y[rows], self._norms[rows]),
-            times=lambda points: np.asfortranarray(X @ points.T),
+            times=lambda points: row_products(X, points, Z),
             weighted_sum=lambda C: weighted_sum(C, X),
         )
 
