@@ -14,7 +14,7 @@ from tqdm.auto import tqdm
 
 from ._charging import check_ledger, paid, pay
 from ._enclosing_pipeline import warn_of_leaks
-from ._tables import check_private_rows, head_outputs
+from ._tables import bfloat16_rows, check_private_rows, head_outputs
 from ._validation import (
     CheckTarget,
     check_algorithm,
@@ -149,7 +149,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         check_auto("learning_rate", self.learning_rate, zero=False)
         check_auto("l2", self.l2, zero=True)
         check_auto("public_l2", self.public_l2, zero=False)
-        check_choice("dtype", self.dtype, ("float32", "float64"))
+        check_choice("dtype", self.dtype, ("float32", "float64", "bfloat16"))
         for name in ("fit_intercept", "center", "normalize"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise ValueError(f"{name}={getattr(self, name)!r} must be True or False.")
@@ -221,7 +221,10 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         recipe = self._chosen_algorithm().recipe(scene, options)
         plan = make_plan(budget, recipe, scene, dtype)
         # Rows that are not in memory are read here for the first time, and refused if need be.
-        rows = table.private_rows(y, self._row_map, dtype, exact=noise.needs_grid)
+        if self.dtype == "bfloat16":
+            rows = bfloat16_rows(table, y, self._row_map, exact=noise.needs_grid)
+        else:
+            rows = table.private_rows(y, self._row_map, dtype, exact=noise.needs_grid)
         charge = pay(self, plan.event, n_rows=n_rows, private=noise.kind != "seeded")
         with tqdm(total=plan.n_steps, desc=type(self).__name__, disable=not self.verbose) as bar:
             run = Run(recipe, plan, scene, noise, dtype, callback=lambda t, W: bar.update())
@@ -235,8 +238,10 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         return check_algorithm(self.algorithm)
 
     def _products_dtype(self) -> np.dtype[Any]:
-        """Exact sums are computed in float64 whatever the rows' precision."""
-        return np.dtype("float64" if self.noise == "hardened" else self.dtype)
+        """Exact sums are computed in float64 whatever the rows' precision; bfloat16 is made wider."""
+        if self.noise == "hardened":
+            return np.dtype("float64")
+        return np.dtype("float32" if self.dtype == "bfloat16" else self.dtype)
 
     def _sampling(self, n_rows: int) -> Sampling:
         if self.batch_size is None or self.batch_size == n_rows:

@@ -76,8 +76,9 @@ class MixedDPLogisticRegression(ClassifierMixin, LinearHead):  # type: ignore[mi
         Where the fit is paid for, after all checks and before the first release.
     dataset : str or None, default=None
         Name of the ledger's data set to which the rows of ``X`` belong; given with ``ledger``.
-    dtype : {"float32", "float64"}, default="float32"
-        Precision of the products with private rows; hardened noise uses float64.
+    dtype : {"float32", "float64", "bfloat16"}, default="float32"
+        Precision of the products with private rows; hardened noise uses float64. "bfloat16" holds
+        dense rows in half the memory of float32 and multiplies them in float32.
     random_state : None, int or RandomState, default=None
         None draws noise from a cryptographic generator keyed by the operating system. A seed
         makes the run reproducible and NOT private, and the report says so.
@@ -182,7 +183,7 @@ class MixedDPLogisticRegression(ClassifierMixin, LinearHead):  # type: ignore[mi
 
         Parameters
         ----------
-        X : array-like, sparse matrix, memory map, Dask array or RowFiles, (n_samples, n_features)
+        X : array-like, tensor, sparse matrix, memory map, Dask array or RowFiles, (n_samples, n_features)
             PRIVATE rows; those that are not in memory are read in parts, see
             :func:`~skmixdp.rows.open_rows`.
         y : array-like of shape (n_samples,), or None
@@ -264,7 +265,7 @@ class MixedDPLogisticRegression(ClassifierMixin, LinearHead):  # type: ignore[mi
 
         Parameters
         ----------
-        X : array-like, sparse matrix, memory map, Dask array or RowFiles, (n_samples, n_features)
+        X : array-like, tensor, sparse matrix, memory map, Dask array or RowFiles, (n_samples, n_features)
             Rows; the result for a Dask array is one too, computed when asked for.
 
         Returns

@@ -11,15 +11,18 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._validation import check_table
 from .linear import RowMap, finite_rows, implicit_products, implicit_rows
-from .rows import ArrayTable, RowFiles, Table, special_table
+from .rows import ArrayTable, BFloat16Rows, PrivateRows, RowFiles, Table, from_device, special_table
 from .rows import is_dask as is_dask
 
 Array = NDArray[Any]
 
+#: Rows that are mapped at a time before they are rounded to bfloat16.
+_MAPPED_ROWS = 4096
+
 
 def given_labels(X: Any, y: Any) -> Any:
-    """``y``, or where it is None the labels that the rows bring along."""
-    return X.labels if y is None and isinstance(X, RowFiles) else y
+    """``y`` on the host, or where it is None the labels that the rows bring along."""
+    return X.labels if y is None and isinstance(X, RowFiles) else from_device(y)
 
 
 def check_private_rows(estimator: Any, X: Any) -> Table:
@@ -40,6 +43,25 @@ def check_private_rows(estimator: Any, X: Any) -> Table:
         raise ValueError(f"X has 0 feature(s) (shape={table.shape}) while a minimum of 1 is required.")
     validate_data(estimator, _header(X, table), skip_check_array=True)
     return table
+
+
+def bfloat16_rows(table: Table, y: Array, row_map: RowMap, *, exact: bool) -> PrivateRows:
+    """The rows of a dense table in memory, held in bfloat16."""
+    if exact:
+        raise ValueError(
+            "dtype='bfloat16' has no exact sums; pass dtype='float32', or noise='float' beside it."
+        )
+    if not isinstance(table, ArrayTable) and not getattr(table, "on_host", False):
+        raise ValueError(
+            f"dtype='bfloat16' holds dense rows in the host's memory, and X is a {type(table).__name__}; "
+            "pass dtype='float32'."
+        )
+    mapped = (
+        row_map(block[start : start + _MAPPED_ROWS], np.float32)
+        for block in table.blocks()
+        for start in range(0, len(block), _MAPPED_ROWS)
+    )
+    return BFloat16Rows(mapped, y)
 
 
 def passed(table: Table, *, labels: bool) -> str:

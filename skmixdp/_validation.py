@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_array, column_or_1d
 from .algorithms import BY_NAME, Algorithm
 from .engine import Budget
 from .privacy import Neighboring, Noise
-from .rows import ArrayTable, RowFiles, Table
+from .rows import ArrayTable, RowFiles, Table, from_device
 
 Array = NDArray[Any]
 #: ``(y, name, n_rows, rows_name)`` to an array of ``n_rows`` checked labels or targets.
@@ -231,18 +231,18 @@ def collect_public(
                 "through the same feature extraction as the private ones."
             )
         rows.append(part)
-        targets.append(check_target(label, "y_pub", len(part), "X_pub"))
+        targets.append(check_target(from_device(label), "y_pub", len(part), "X_pub"))
         if targets[-1].shape[1:] != targets[0].shape[1:]:
             raise ValueError("the sources of y_pub differ in their number of targets; pass the same ones.")
     return np.concatenate(rows), np.concatenate(targets)
 
 
 def _in_memory(source: Any) -> Any:
-    """Public rows are few: sparse and stored ones become an array."""
+    """Public rows are few: sparse and stored ones become an array, and so do tensors."""
     if isinstance(source, RowFiles):
         return np.concatenate(list(source.blocks()))
-    sparse: Any = source
-    return sparse.toarray() if sp.issparse(source) else source
+    held: Any = from_device(source)
+    return held.toarray() if sp.issparse(source) else held
 
 
 def _check_names(source: Any, names: Any) -> None:

@@ -4,6 +4,7 @@ from .blockmap import BlockMap, finite_rows, widen
 from .embedding import GradientEmbedding
 from .geometry import (
     largest_entries,
+    largest_singular_value,
     orthonormal_columns,
     remove_mean_output,
     row_norm_bounds,
@@ -44,6 +45,7 @@ __all__ = [
     "implicit_rows",
     "implicit_weighted_sum",
     "largest_entries",
+    "largest_singular_value",
     "orthonormal_columns",
     "remove_mean_output",
     "row_norm_bounds",

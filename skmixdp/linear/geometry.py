@@ -35,7 +35,9 @@ def row_norm_bounds(C: FloatArray) -> FloatArray:
     one_by_one = k >= _LONG and C.strides[1] == C.itemsize
     squares = np.vecdot(C, C) if one_by_one else np.einsum("ij,ij->i", C, C)
     if not np.isfinite(squares).all():
-        return row_norms(C.astype(np.float64, copy=False))
+        # Some square overflowed: in float64 only those of what is infinite do.
+        C = C.astype(np.float64, copy=False)
+        return row_norms(C) * (1 + 2 * dot_error(k + 2, C.dtype))
     wide = squares.astype(np.float64, copy=False)
     # One rounding more for the square root, and one for the products that it enters.
     return np.asarray(np.sqrt(wide * (1 + 2 * dot_error(k + 2, C.dtype)) + 2 * k * float(info.tiny)))
@@ -44,6 +46,17 @@ def row_norm_bounds(C: FloatArray) -> FloatArray:
 def largest_entries(X: FloatArray) -> FloatArray:
     """Largest absolute entry of each row, shape (n,), in float64, where products do not overflow."""
     return np.asarray(np.abs(X).max(axis=1), dtype=np.float64)
+
+
+def largest_singular_value(X: FloatArray) -> float:
+    """Largest singular value of a matrix, from the Gram matrix of its shorter side."""
+    # By the largest entry first: the square of a huge or tiny one is inf or 0.
+    size = float(np.abs(X).max(initial=0.0))
+    if not 0 < size < np.inf:
+        return size
+    X = X / size
+    gram = X @ X.T if len(X) < X.shape[1] else X.T @ X
+    return size * float(np.sqrt(np.linalg.eigvalsh(gram)[-1]))
 
 
 def weighted_sum(C: FloatArray, X: FloatArray) -> FloatArray:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from .geometry import largest_entries, row_norms
+from .geometry import largest_entries, largest_singular_value, row_norms
 
 FloatArray = NDArray[np.floating[Any]]
 
@@ -51,7 +51,7 @@ class RowMap:
             # The intercept column is as stiff as the strongest direction of the public rows:
             # a larger constant would ask for more steps, a smaller one would learn too slowly.
             bare = cls(mean, normalize, None)(X, np.float64)
-            moment = np.linalg.norm(bare, ord=2) / math.sqrt(len(bare)) if len(bare) else 0.0
+            moment = largest_singular_value(bare) / math.sqrt(len(bare)) if len(bare) else 0.0
             value = float(moment) or _INTERCEPT
         return cls(mean, normalize, value)
 

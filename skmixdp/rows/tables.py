@@ -68,7 +68,7 @@ class ArrayTable:
 
 
 def special_table(X: Any) -> Table | None:
-    """The table of sparse, memory-mapped, stored or Dask rows; None for what is dense in memory."""
+    """The table of sparse, memory-mapped, stored or Dask rows and tensors; None for other dense ones."""
     if isinstance(X, RowFiles):
         return X
     if sp.issparse(X):
@@ -79,6 +79,10 @@ def special_table(X: Any) -> Table | None:
         from .dask import DaskTable
 
         return DaskTable(X)
+    if is_tensor(X):
+        from .torch_rows import TorchTable
+
+        return TorchTable(X)
     return None
 
 
@@ -86,3 +90,17 @@ def is_dask(X: Any) -> bool:
     """Whether these are Dask rows; Dask is not imported for the question."""
     module = sys.modules.get("dask.array")
     return module is not None and isinstance(X, module.Array)
+
+
+def is_tensor(X: Any) -> bool:
+    """Whether this is a torch tensor; torch is not imported for the question."""
+    module = sys.modules.get("torch")
+    return module is not None and isinstance(X, module.Tensor)
+
+
+def from_device(array: Any) -> Any:
+    """A tensor as an array on the host; anything else as it is."""
+    if not is_tensor(array):
+        return array
+    host = array.detach().cpu()
+    return (host.float() if host.is_floating_point() and host.element_size() < 4 else host).numpy()
