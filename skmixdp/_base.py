@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
-from tqdm.auto import tqdm
 
-from ._charging import check_ledger, paid, pay
+from ._charging import check_ledger, paid
 from ._enclosing_pipeline import warn_of_leaks
-from ._tables import bfloat16_rows, check_private_rows, head_outputs
+from ._tables import check_private_rows, head_outputs
+from ._together import PreparedHead, train_or_wait
 from ._validation import (
     CheckTarget,
     check_algorithm,
@@ -30,7 +30,7 @@ from ._validation import (
 from .algorithms import BY_NAME, Algorithm
 from .components import FullBatch, PoissonBatch
 from .components.contracts import Sampling, Scene
-from .engine import Budget, Options, Plan, Run, make_plan, train
+from .engine import Budget, Options, Plan, Run, make_plan
 from .linear import Loss, RowMap
 from .privacy import Charge, HardenedNoise, NoiseSource, PrivacyReport, accountant_name
 from .public import PublicData
@@ -220,18 +220,18 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         options = Options(self.learning_rate, self.l2, sampling, exact_sums=noise.needs_grid)
         recipe = self._chosen_algorithm().recipe(scene, options)
         plan = make_plan(budget, recipe, scene, dtype)
-        # Rows that are not in memory are read here for the first time, and refused if need be.
-        if self.dtype == "bfloat16":
-            rows = bfloat16_rows(table, y, self._row_map, exact=noise.needs_grid)
-        else:
-            rows = table.private_rows(y, self._row_map, dtype, exact=noise.needs_grid)
-        charge = pay(self, plan.event, n_rows=n_rows, private=noise.kind != "seeded")
-        with tqdm(total=plan.n_steps, desc=type(self).__name__, disable=not self.verbose) as bar:
-            run = Run(recipe, plan, scene, noise, dtype, callback=lambda t, W: bar.update())
-            (W,) = train([run], rows)
-        self.coef_, self.intercept_ = self._row_map.split(W, n_features)
-        self.n_iter_ = plan.n_steps
-        self.privacy_ = self._report(budget, plan, noise, n_rows, data.n_rows, treated_as_public, charge)
+
+        def finish(W: Array, charge: Charge | None) -> None:
+            self.coef_, self.intercept_ = self._coefficients(W)
+            self.n_iter_ = plan.n_steps
+            self.privacy_ = self._report(budget, plan, noise, n_rows, data.n_rows, treated_as_public, charge)
+
+        run = Run(recipe, plan, scene, noise, dtype)
+        train_or_wait(PreparedHead(self, table, y, self._row_map, run, finish))
+
+    def _coefficients(self, W: Array) -> tuple[Any, Any]:
+        """``coef_`` and ``intercept_`` of a trained head (k, d_in)."""
+        return self._row_map.split(W, self.n_features_in_)
 
     def _chosen_algorithm(self) -> Algorithm:
         """The algorithm object that ``algorithm`` names or is."""

@@ -214,7 +214,7 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         with self._all_or_nothing():
             budget = self._check_parameters()
             y = given_labels(X, y)
-            flat = np.asarray(y).ndim == 1
+            self._flat = np.asarray(y).ndim == 1
             table, y, public = self._check_rows(X, y, X_pub, y_pub, check_targets, unsupported)
             if public is not None and public[1].shape[1] != y.shape[1]:
                 raise ValueError(
@@ -232,10 +232,11 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
             )
             loss = SquaredLoss(y.shape[1])
             self._fit_head(budget, loss, table, self._target_map(y, dtype), public, treated_as_public)
-            self.coef_, self.intercept_ = self._target_map.to_units(self.coef_, self.intercept_)
-            if flat:
-                self.coef_, self.intercept_ = self.coef_[0], self.intercept_[0]
         return self
+
+    def _coefficients(self, W: Array) -> tuple[Any, Any]:
+        coef, intercept = self._target_map.to_units(*super()._coefficients(W))
+        return (coef[0], intercept[0]) if self._flat else (coef, intercept)
 
     def _check_target_scale(self, n_targets: int, y_pub: Array | None) -> str:
         """Fix the targets' centre and scale; for the report, where they came from."""

@@ -63,6 +63,15 @@ class RowMap:
         # Rounding unit rows to float32 may lengthen them a little.
         return math.hypot(1.0, self.intercept_value or 0.0) * (1 + 1e-6)
 
+    def same_as(self, other: "RowMap") -> bool:
+        """Whether another map is the same."""
+        means = (self.mean is None, other.mean is None)
+        return (
+            (self.normalize, self.intercept_value) == (other.normalize, other.intercept_value)
+            and means[0] == means[1]
+            and (self.mean is None or np.array_equal(self.mean, np.asarray(other.mean)))
+        )
+
     def __call__(self, X: FloatArray, dtype: DTypeLike) -> FloatArray:
         """Map (n, n_features) features to new (n, d_in) rows of the given dtype."""
         n_rows, n_features = X.shape

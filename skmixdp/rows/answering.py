@@ -121,13 +121,20 @@ def answer(
                 totals[index][1].add(S.sum(axis=0, dtype=np.float64))
         # One product for all requests.
         if weighted:
-            parts = [C for _, C in weighted]
-            product = visit.weighted_sum(parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1))
+            product = visit.weighted_sum(_beside_each_other([C for _, C in weighted]))
             row = 0
             for index, C in weighted:
                 totals[index][0].add(product[row : row + C.shape[1]])
                 row += C.shape[1]
     return [(matrix.value, vector.value) for matrix, vector in totals]
+
+
+def _beside_each_other(parts: Sequence[FloatArray]) -> FloatArray:
+    """The weighted residuals of all requests, shape (rows, sum k)."""
+    if len(parts) == 1:
+        return parts[0]
+    # Their transposes are joined, which keeps columns as they lie.
+    return np.concatenate([part.T for part in parts]).T
 
 
 def selections(

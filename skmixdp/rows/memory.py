@@ -17,6 +17,9 @@ from .running import RunningProducts
 _LONGEST_ROW = 1e30
 
 
+#: Blocks for several requests are larger than those for one by this factor, at most.
+_LARGER = 4
+
 #: Products of more bytes than this are not kept from one step to the next.
 _KEPT_BYTES = 2**28
 
@@ -69,9 +72,11 @@ class InMemoryRows:
 
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
         products = [self._products(request) for request in requests]
-        blocks = selections([request.mask for request in requests], self.n_rows, self._block_rows)
+        # Each request has a price in every block: several of them are asked for larger ones.
+        block_rows = self._block_rows * min(len(requests), _LARGER)
+        blocks = selections([request.mask for request in requests], self.n_rows, block_rows)
         m = sum(len(computed) for computed, _ in products)
-        buffer = np.empty((min(self._block_rows, self.n_rows), m), self._X.dtype)
+        buffer = np.empty((min(block_rows, self.n_rows), m), self._X.dtype)
         return answer(requests, (self._visit(rows, buffer) for rows in blocks), self._X.dtype, products)
 
     def _visit(self, rows: Selection, buffer: FloatArray) -> Visit:

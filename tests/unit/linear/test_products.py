@@ -14,7 +14,8 @@ rng = np.random.default_rng(0)
 @pytest.mark.parametrize("kernels", [True, False], ids=["in panels", "plain"])
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize(
-    ("rows", "d_in", "m"), [(1000, 513, 10), (300, 2049, 100), (70, 64, 1), (5, 3, 2), (0, 3, 2), (129, 40, 3)]
+    ("rows", "d_in", "m"),
+    [(1000, 513, 10), (300, 2049, 100), (70, 64, 1), (5, 3, 2), (0, 3, 2), (129, 40, 3)],
 )
 def test_products_of_rows_with_points(monkeypatch, kernels, order, rows, d_in, m):
     monkeypatch.setattr(products, "_small_kernels", lambda: kernels)
