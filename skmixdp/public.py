@@ -240,11 +240,11 @@ class PublicView:
 
     def probe(self, directions: FloatArray, moves: Sequence[tuple[int, float]]) -> "Probe":
         """How to ask rows for their losses at ``W + step * directions[j]``, ``(j, step)`` in moves."""
-        k = len(self.W)
+        k, loss = len(self.W), self.data.loss  # what goes to the rows holds no public ones
 
         def losses(Z: FloatArray, y: Labels) -> FloatArray:
             heads = (Z[:, :k] + step * Z[:, (j + 1) * k : (j + 2) * k] for j, step in moves)
-            return np.stack([self.data.loss.values(head, y) for head in heads], axis=1)
+            return np.stack([loss.values(head, y) for head in heads], axis=1)
 
         return Probe(np.concatenate([self.W, *directions]), losses, n_head=k)
 

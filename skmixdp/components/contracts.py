@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..linear import Loss
+from ..linear import Loss, largest_singular_value
 from ..privacy import NoiseSource
 from ..public import PublicView
 from ..rows import Contribute, Sums
@@ -112,7 +112,7 @@ class Scene:
         """Largest eigenvalue of the rows' second moment: public rows', else its bound."""
         X = self.view.data.X
         if len(X):
-            return float(np.linalg.norm(X, ord=2) ** 2 / len(X))
+            return largest_singular_value(X) ** 2 / len(X)
         return self.row_norm_bound**2
 
 
