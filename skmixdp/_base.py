@@ -1,7 +1,6 @@
 """What the linear estimators share: from validated arrays to a trained head and its report."""
 
 import math
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar
@@ -24,7 +23,9 @@ from ._validation import (
     check_choice,
     check_verbose,
     collect_public,
+    refuse_unsupported,
     seed_of,
+    warn_of_delta,
     warn_of_repeats,
 )
 from .algorithms import BY_NAME, Algorithm
@@ -157,7 +158,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         check_verbose(self.verbose)
         check_ledger(self.ledger, self.dataset)
         if isinstance(self.init, str):
-            check_choice("init", self.init, ("public", "zeros"))
+            check_choice("init", self.init, self._named_starts())
         if self.noise == "hardened" and self.random_state is not None:
             raise ValueError(
                 f"random_state={self.random_state!r} cannot seed noise='hardened'; leave it at None, "
@@ -170,11 +171,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         self, X: Any, y: Any, X_pub: Any, y_pub: Any, check_target: CheckTarget, unsupported: dict[str, Any]
     ) -> tuple[Table, Array, tuple[Array, Array] | None]:
         """Check private and public rows; labels are not encoded yet, nor targets scaled."""
-        if unsupported:
-            raise TypeError(
-                f"fit does not take {', '.join(sorted(unsupported))}; weighting private rows would "
-                "change the sensitivity, so repeat or drop public rows instead."
-            )
+        refuse_unsupported(unsupported)
         warn_of_leaks(public_rows=X_pub is not None)
         table = check_private_rows(self, X)
         n_rows, n_features = table.shape
@@ -182,13 +179,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         names = getattr(self, "feature_names_in_", None)
         public = collect_public(X_pub, y_pub, names, n_features, check_target)
         warn_of_repeats(table)
-        if self.delta >= 1 / n_rows:
-            warnings.warn(
-                f"delta={self.delta:g} is not below 1/n = {1 / n_rows:g}, so the guarantee allows a "
-                "row to be published outright with that probability; use a smaller delta.",
-                UserWarning,
-                stacklevel=3,
-            )
+        warn_of_delta(self.delta, n_rows)
         return table, y, public
 
     def _fit_head(
@@ -232,6 +223,10 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
     def _coefficients(self, W: Array) -> tuple[Any, Any]:
         """``coef_`` and ``intercept_`` of a trained head (k, d_in)."""
         return self._row_map.split(W, self.n_features_in_)
+
+    def _named_starts(self) -> tuple[str, ...]:
+        """The names that ``init`` accepts."""
+        return "public", "zeros"
 
     def _chosen_algorithm(self) -> Algorithm:
         """The algorithm object that ``algorithm`` names or is."""

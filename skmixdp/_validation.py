@@ -270,6 +270,26 @@ def encode_labels(y: Array, classes: Array, name: str, *, private: bool) -> NDAr
     return index
 
 
+def refuse_unsupported(arguments: dict[str, Any]) -> None:
+    """Refuse what other estimators' ``fit`` takes."""
+    if arguments:
+        raise TypeError(
+            f"fit does not take {', '.join(sorted(arguments))}; weighting private rows would "
+            "change the sensitivity, so repeat or drop public rows instead."
+        )
+
+
+def warn_of_delta(delta: float, n_rows: int) -> None:
+    """Warn of a delta that promises a row little."""
+    if delta >= 1 / n_rows:
+        warnings.warn(
+            f"delta={delta:g} is not below 1/n = {1 / n_rows:g}, so the guarantee allows a "
+            "row to be published outright with that probability; use a smaller delta.",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
 def check_same_numbering(y: Array, classes: Array) -> None:
     """Refuse labels that an ensemble numbered anew, beside public labels that it left as they were."""
     numbers = set(y.tolist()) if y.dtype.kind in "iu" else set()

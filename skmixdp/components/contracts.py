@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..linear import Loss, largest_singular_value
+from ..linear import Loss
 from ..privacy import NoiseSource
 from ..public import PublicView
 from ..rows import Contribute, Sums
@@ -110,10 +110,7 @@ class Scene:
     @cached_property
     def largest_second_moment(self) -> float:
         """Largest eigenvalue of the rows' second moment: public rows', else its bound."""
-        X = self.view.data.X
-        if len(X):
-            return largest_singular_value(X) ** 2 / len(X)
-        return self.row_norm_bound**2
+        return self.view.data.largest_second_moment(self.row_norm_bound)
 
 
 @dataclass(frozen=True)

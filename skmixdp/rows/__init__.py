@@ -1,7 +1,7 @@
 """Sources of private rows, and what all of them promise."""
 
 from .bfloat import BFloat16Rows
-from .contract import Block, Contribute, Contribution, PrivateRows, Request, Sums
+from .contract import Block, Contribute, Contribution, PrivateRows, Request, Sums, truncated
 from .memory import InMemoryRows, sum_resolution
 from .sparse import SparseRows
 from .streamed import RowFiles, StreamedRows, open_rows
@@ -27,4 +27,5 @@ __all__ = [
     "open_rows",
     "special_table",
     "sum_resolution",
+    "truncated",
 ]

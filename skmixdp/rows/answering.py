@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from .contract import Block, FloatArray, Request, Sums
+from .contract import Block, FloatArray, Request, Sums, truncated
 from .running import RunningProducts
 
 #: Fewer outputs than this are laid out column by column.
@@ -114,7 +114,7 @@ def answer(
                     if part is not None:
                         part[absent] = 0
             if request.resolution is not None:
-                C, S = (_truncate(part, request.resolution) for part in (C, S))
+                C, S = (None if part is None else truncated(part, request.resolution) for part in (C, S))
             if C is not None:
                 weighted.append((index, C))
             if S is not None:
@@ -152,8 +152,3 @@ def selections(
     taking_part = np.flatnonzero(np.logical_or.reduce(given))
     for start in range(0, max(len(taking_part), 1), block_rows):
         yield taking_part[start : start + block_rows]
-
-
-def _truncate(part: FloatArray | None, resolution: float) -> FloatArray | None:
-    """Round towards zero, which lengthens no row's contribution."""
-    return None if part is None else np.asarray(np.trunc(part / resolution) * resolution)

@@ -101,3 +101,8 @@ class PrivateRows(Protocol):
 
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
         """Exact, unprotected sums of all requests, from one pass over the rows."""
+
+
+def truncated(contributions: FloatArray, resolution: float) -> FloatArray:
+    """Contributions rounded towards zero, which lengthens none, to multiples of a resolution."""
+    return np.asarray(np.trunc(contributions / resolution) * resolution)
