@@ -19,8 +19,10 @@ help:
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
 	@touch $@
 
+# torch by itself first: the pinned version is a build for CPUs, where an index offers one.
 .venv/.test: .venv/.demo
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[test,hardened]"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[test,hardened,features]"
 	@touch $@
 
 .venv/.docs: .venv/.demo

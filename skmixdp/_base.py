@@ -263,7 +263,13 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
 
     def _given_start(self) -> Array:
         """The coefficients in ``init``, for the targets on which the head is trained."""
-        return np.asarray(self.init, dtype=np.float64)
+        try:
+            return np.asarray(self.init, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"init={self.init!r} is no start of {type(self).__name__}; pass 'public', 'zeros' or an "
+                "array."
+            ) from None
 
     def _check_scale(self, scene: Scene) -> None:
         """A learning rate can only be derived for rows of a known scale."""

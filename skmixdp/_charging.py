@@ -13,7 +13,8 @@ def check_ledger(ledger: Any, dataset: Any) -> None:
         raise ValueError(f"dataset={dataset!r} was given without ledger; pass the ledger that it is in.")
     if dataset is None:
         raise ValueError(f"ledger={ledger!r} was given without dataset; name the data set whose rows are X.")
-    if not isinstance(ledger, PrivacyLedger):
+    # By duck typing: a search hands its fits something that stands in the place of a ledger.
+    if isinstance(ledger, type) or not callable(getattr(ledger, "charge", None)):
         raise ValueError(f"ledger={ledger!r} must be None or a skmixdp.privacy.PrivacyLedger(path).")
     if not isinstance(dataset, str) or not dataset:
         raise ValueError(f"dataset={dataset!r} must be the name of a data set, a string that is not empty.")

@@ -10,16 +10,18 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ._base import LinearHead
+from ._private_score import PrivateScoreMixin
 from ._tables import given_labels, is_dask, lazy_result, passed
 from ._validation import check_class_labels, check_classes, check_labels, check_same_numbering, encode_labels
 from .exceptions import PrivacyLeakWarning
 from .linear import classification_loss
 from .privacy import PrivacyLedger
+from .public import PublicData
 
 Array = NDArray[Any]
 
 
-class MixedDPLogisticRegression(ClassifierMixin, LinearHead):  # type: ignore[misc]
+class MixedDPLogisticRegression(ClassifierMixin, PrivateScoreMixin, LinearHead):  # type: ignore[misc]
     """Logistic regression, differentially private in its private rows.
 
     ``X, y`` are the private rows; a few labelled public rows ``X_pub, y_pub`` make it a great
@@ -62,9 +64,10 @@ class MixedDPLogisticRegression(ClassifierMixin, LinearHead):  # type: ignore[mi
         Expected number of private rows in a step, each drawn independently (Poisson
         sampling); None takes all rows in every step, which is accounted for exactly and is
         better for most heads.
-    init : {"public", "zeros"} or array of shape (k, n_features) or (k, n_features + 1)
-        Start: the public fit (zeros without public rows), zeros, or given coefficients with
-        or without intercepts. k is the number of classes, or 1 for two.
+    init : {"public", "zeros"}, array of shape (k, n_features) or (k, n_features + 1), or object
+        Start: the public fit (zeros without public rows), zeros, given coefficients with
+        or without intercepts (k is the number of classes, or 1 for two), or a
+        :class:`~skmixdp.features.ZeroShotHead`.
     neighboring : {"add_or_remove_one", "replace_one"}, default="add_or_remove_one"
         Which data sets count as neighbours. The number of private rows is public in both.
     noise : {"float", "hardened"}, default="float"
@@ -248,6 +251,20 @@ class MixedDPLogisticRegression(ClassifierMixin, LinearHead):  # type: ignore[mi
                 f"class: {classes.tolist()}; name all of them in classes."
             )
         return classes, origin
+
+    def _start(self, data: PublicData) -> Array:
+        if not callable(getattr(self.init, "start", None)):
+            return super()._start(data)
+
+        def widen(coef: Array) -> Array:
+            if coef.shape[1] != self.n_features_in_:
+                raise ValueError(
+                    f"init has encodings of {coef.shape[1]} features and X has {self.n_features_in_}; encode "
+                    "the names by the network that the rows came from."
+                )
+            return self._row_map.join(coef, len(coef), self.n_features_in_)
+
+        return np.asarray(self.init.start(self.classes_, data, widen))
 
     def _warn_of_empty_classes(self, y_pub: Array) -> None:
         counts = np.bincount(y_pub, minlength=len(self.classes_))

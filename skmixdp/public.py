@@ -111,31 +111,35 @@ class PublicData:
         first, second = self.halves
         return float(np.linalg.norm(first.solution - second.solution)) / 2
 
-    def fit(self, l2: float) -> FloatArray:
-        """Minimiser (k, d_in) of ``sum_j loss_j(W) + l2 / 2 |W|^2``.
+    def fit(self, l2: float, center: FloatArray | None = None) -> FloatArray:
+        """Minimiser (k, d_in) of ``sum_j loss_j(W) + l2 / 2 |W - center|^2``.
 
         Parameters
         ----------
         l2 : float
             Strength on the scale of the SUM of the losses; positive, so that the minimiser
             exists and is unique.
+        center : array of shape (k, d_in) or None
+            Where the penalty is zero, and where the search starts; None is the origin.
         """
         shape = (self.loss.n_outputs, self.X.shape[1])
         # Solved for rows of unit size, so that the tolerances mean the same whatever the scale.
         scale = float(np.sqrt(np.mean(self.norms**2))) or 1.0
         X, strength = self.X / scale, l2 / scale**2
+        middle = np.zeros(shape) if center is None else center * scale
 
         def objective(flat: FloatArray) -> tuple[float, FloatArray]:
             W = flat.reshape(shape)
             Z = X @ W.T
-            value = self.loss.values(Z, self.y).sum() + 0.5 * strength * float(np.vdot(W, W))
-            gradient = weighted_sum(self.loss.residuals(Z, self.y), X) + strength * W
+            away = W - middle
+            value = self.loss.values(Z, self.y).sum() + 0.5 * strength * float(np.vdot(away, away))
+            gradient = weighted_sum(self.loss.residuals(Z, self.y), X) + strength * away
             return value, gradient.ravel()
 
         # The distance to the minimiser is at most |gradient| / strength.
         found = minimize(
             objective,
-            np.zeros(shape).ravel(),
+            middle.ravel(),
             jac=True,
             method="L-BFGS-B",
             options={"maxiter": 5000, "maxfun": 10000, "gtol": 1e-4 * strength, "ftol": 0.0},

@@ -18,10 +18,12 @@ FloatArray = NDArray[np.floating[Any]]
 #: Rows of other lengths are left to RowMap: their float32 entries could over- or underflow.
 _SHORTEST, _LONGEST = 1e-20, 1e18
 
-#: The bits of a float16, moved to where a float32 has them, are read as 2**-112 of its value.
+#: The bits of a float16, moved to where a float32 has them, are read as 2**-112 of its value. All is
+#: computed in this unit until rows are scaled, down to lengths whose inverse is still finite.
 _HALF_BITS = np.int32(-(2**31) + 0x0FFFE000)
-_HALF_SCALE = np.float32(2.0**112)
+_HALF_UNIT = 2.0**112
 _HALF_EXPONENT = np.uint16(0x7C00)
+_HALF_SHORTEST = 1e-4
 
 
 class BlockMap:
@@ -40,48 +42,55 @@ class BlockMap:
     def __init__(self, row_map: RowMap, source: np.dtype[Any], dtype: np.dtype[Any]) -> None:
         self._map = row_map
         self._dtype = np.dtype(dtype)
-        #: Whether blocks are mapped in float32 with given factors, or by the row map itself.
-        self.single = dtype == np.float32 and source in (np.float16, np.float32)
+        self._unit, self._shortest = (
+            (_HALF_UNIT, _HALF_SHORTEST) if source == np.float16 else (1.0, _SHORTEST)
+        )
         mean = np.zeros(0) if row_map.mean is None else row_map.mean
-        self.single = self.single and float(np.abs(mean).max(initial=0.0)) <= _LONGEST
-        self._mean = mean.astype(np.float32) if row_map.mean is not None and self.single else None
-        self._scratch = np.empty((0, 0), np.float32)
+        #: Whether blocks are mapped in float32 with given factors, or by the row map itself.
+        self.single = (
+            dtype == np.float32
+            and source in (np.float16, np.float32)
+            and float(np.abs(mean).max(initial=0.0)) <= _LONGEST
+        )
+        self._mean = (mean / self._unit).astype(np.float32) if mean.size and self.single else None
 
-    def lengths(self, X: FloatArray) -> FloatArray:
-        """Lengths (n,) of centred rows, float64; nan where they are out of float32's reach."""
+    @property
+    def appended(self) -> float | None:
+        """The constant of an intercept column that mapped rows are left without.
+
+        Rows of a power of two of features are multiplied faster than those with one more.
+        """
+        return self._map.intercept_value if self.single else None
+
+    def lengths(self, X: FloatArray, out: FloatArray) -> FloatArray:
+        """Lengths (n,) of centred rows, float64; nan where they are out of float32's reach.
+
+        ``out`` (n or more, n_features) is float32 and overwritten.
+        """
         if not self.single:
             return np.full(len(X), np.nan)
         with np.errstate(over="ignore", invalid="ignore"):
-            lengths = row_norms(self._centred(X))
-        known = (lengths == 0) | ((lengths >= _SHORTEST) & (lengths <= _LONGEST))
+            lengths = row_norms(self._centred(X, out)) * self._unit
+        known = (lengths == 0) | ((lengths >= self._shortest) & (lengths <= _LONGEST))
         return np.where(known, lengths, np.nan)
 
     def factors(self, lengths: FloatArray) -> FloatArray:
         """What multiplies each centred row, (n,) float32."""
-        if not self._map.normalize:
-            return np.ones(len(lengths), np.float32)
-        return (1 / np.where(lengths > 0, lengths, 1.0)).astype(np.float32)
+        divisors = np.where(lengths > 0, lengths, 1.0) if self._map.normalize else np.ones(len(lengths))
+        return (self._unit / divisors).astype(np.float32)
 
     def __call__(self, X: FloatArray, factors: FloatArray, out: FloatArray) -> FloatArray:
-        """Mapped rows (n, d_in), in the first rows of ``out`` where they are made in float32."""
+        """Mapped rows (n, d_in), but for what is :attr:`appended`; in ``out`` where that is float32."""
         if not self.single:
             return self._map(X, self._dtype)
-        rows = out[: len(X)]
-        # Only the last of the passes over a block is one of rows that do not lie side by side.
-        features, centred = rows[:, : X.shape[1]], self._centred(X)
-        if self._map.normalize:
-            np.multiply(centred, factors[:, np.newaxis], out=features)
-        else:
-            np.copyto(features, centred)
-        if self._map.intercept_value is not None:
-            rows[:, -1] = self._map.intercept_value
+        rows = self._centred(X, out)
+        if self._map.normalize or self._unit != 1:
+            rows *= factors[:, np.newaxis]
         return rows
 
-    def _centred(self, X: FloatArray) -> FloatArray:
-        """Rows less the mean, in float32, until the next block's are asked for."""
-        if self._scratch.shape[1:] != X.shape[1:] or len(self._scratch) < len(X):
-            self._scratch = np.empty(X.shape, np.float32)
-        rows = self._scratch[: len(X)]
+    def _centred(self, X: FloatArray, out: FloatArray) -> FloatArray:
+        """Rows less the mean, in the first rows of ``out`` and in this map's unit."""
+        rows = out[: len(X)]
         widen(X, rows)
         if self._mean is not None:
             rows -= self._mean
@@ -91,8 +100,8 @@ class BlockMap:
 def widen(X: FloatArray, out: FloatArray) -> None:
     """Write finite half or single precision rows to a float32 array, exactly.
 
-    NumPy converts half precision number by number; here whole rows have their bits moved and
-    their exponents corrected by one multiplication, six times as fast.
+    Half precision comes out in units of ``2**112``. NumPy converts it number by number; here whole rows
+    have their bits moved, several times as fast.
     """
     if X.dtype != np.float16:
         np.copyto(out, X)
@@ -101,7 +110,6 @@ def widen(X: FloatArray, out: FloatArray) -> None:
     np.copyto(bits, X.view(np.int16))  # the sign is repeated in the upper half
     np.left_shift(bits, 13, out=bits)
     np.bitwise_and(bits, _HALF_BITS, out=bits)
-    out *= _HALF_SCALE
 
 
 def finite_rows(X: FloatArray) -> NDArray[np.bool_]:

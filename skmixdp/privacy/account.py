@@ -9,8 +9,9 @@ import numpy as np
 from ..exceptions import BudgetExceededError
 from . import gaussian
 from .accountants import epsilon_of_event
+from .calibrate import check_positive, check_steps, check_terms
 from .composition import ORDERS, Composition, PrivacyFilter, divergences_of, epsilon_of_rdp, mu_of_event
-from .events import Neighboring
+from .events import GaussianEvent, ModelMixEvent, Neighboring
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,10 @@ class Account:
         TypeError
             If no accountant knows this kind of event.
         """
+        if isinstance(event, (GaussianEvent, ModelMixEvent)):
+            check_positive("noise_multiplier", event.noise_multiplier)
+            check_steps(event.n_steps)
+            check_terms(self.delta, event.sampling_rate, neighboring, event.noise)
         if self.neighboring not in (None, neighboring):
             raise ValueError(
                 f"neighboring={neighboring!r} is not the relation of dataset={self.dataset!r}, whose charges "
@@ -85,7 +90,7 @@ class Account:
         total = self.total + rule.cost(event)
         divergences: tuple[float, ...] = ()
         if rule.composition == "gaussian":
-            spent = 0.0 if total == 0 else gaussian.epsilon_for(math.sqrt(total), self.delta)
+            spent = gaussian.epsilon_for(math.sqrt(total), self.delta)
         else:
             more = divergences_of(event, neighboring)
             divergences = tuple((np.array(self.divergences or 0.0) + more).tolist())

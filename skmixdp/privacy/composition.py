@@ -6,14 +6,15 @@ Two are known to lose nothing over a composition that is fixed in advance, both 
 one number per event that must stay within a limit fixed beforehand:
 
 - the sum of ``mu**2`` for events that are ``mu``-Gaussian-DP (Smith and Thakurta 2022);
-- the sum of Renyi divergences of ONE order (Feldman and Zrnic 2021, Theorem 3.1).
+- the sum of Renyi divergences of ONE order (Feldman and Zrnic 2021, Section 3).
 
-"At least one of several orders still has room" is *not* a filter at the same delta: which order has room
-in the end may depend on what was released, and then the deltas of the orders add up. The same holds
-for choosing between the two sums as one goes. So a data set's sum, and its order, are fixed by its first
-event, before anything was released: Gaussian-DP if the event has it, otherwise the order at which the
-event fits most often. The privacy loss distribution, which is tighter than both, composes only what is
-fixed in advance; it says what a single event costs, since a first event that fits by no sum is the last.
+"At least one of several orders still has room" gives no bound at the same delta: which order has room in
+the end may depend on what was released, and the outcomes that end with each order are bounded with a
+delta of their own. The same holds for choosing between the two sums as one goes. So a data set's sum,
+and its order, are fixed by its first event, before anything was released: Gaussian-DP if the event has it
+exactly, otherwise the order at which the event fits most often. The privacy loss distribution, which is
+tighter than both, composes only what is fixed in advance; it says what a single event costs, since a
+first event that fits by no sum is the last.
 
 Orders are floats above 1; budgets are pairs (epsilon, delta).
 """
@@ -192,8 +193,8 @@ class PrivacyFilter:
             cost = mu_of_event(event, self.neighboring) ** 2
         else:
             cost = float(divergences_of(event, self.neighboring)[self.order == ORDERS][0])
-        if not cost >= 0:
-            raise ValueError(f"{event!r} has a cost of {cost:g}; check its noise multiplier and steps.")
+        if not cost > 0:
+            raise ValueError(f"{event!r} has a cost of {cost:g}, not a positive one; check its numbers.")
         return cost
 
     def admits(self, spent: float, event: object) -> bool:

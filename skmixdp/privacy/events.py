@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol, get_args
 
 from .mixing import Conversion
+from .trials import TrialLaw, shape_of
 
 Neighboring = Literal["add_or_remove_one", "replace_one"]
 Noise = Literal["float", "hardened"]
@@ -121,3 +122,36 @@ class ModelMixEvent:
     def mu(self, neighboring: Neighboring) -> float | None:
         """None: mixed releases are not Gaussian."""
         return None
+
+
+@dataclass(frozen=True)
+class SelectionEvent:
+    """The best of a random number of trials, each of them Gaussian releases at full batch.
+
+    Only the best trial is released: neither the others nor their number.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        Of one Gaussian release that stands for all releases of a trial:
+        ``1 / sqrt(sum_t 1 / sigma_t**2)``.
+    mean : float
+        Expected number of trials.
+    distribution : str or float
+        Law of that number, as :func:`~skmixdp.privacy.trials.shape_of` understands it.
+    noise : {"float", "hardened"}, default="float"
+        As in :class:`GaussianEvent`.
+    refit_multiplier : float or None, default=None
+        In the same way, of a fit with the parameters of the best trial; None is no such fit.
+    """
+
+    noise_multiplier: float
+    mean: float
+    distribution: str | float
+    noise: Noise = "float"
+    refit_multiplier: float | None = None
+
+    @property
+    def law(self) -> TrialLaw:
+        """Law of the number of trials."""
+        return TrialLaw(self.mean, shape_of(self.distribution))

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, TypeVar
 
-from .events import GaussianEvent, ModelMixEvent
+from .events import GaussianEvent, ModelMixEvent, SelectionEvent
 
 _Kind = TypeVar("_Kind", bound=type)
 
@@ -37,6 +37,7 @@ def register_event(name: str) -> Callable[[_Kind], _Kind]:
 
 register_event("gaussian")(GaussianEvent)
 register_event("modelmix")(ModelMixEvent)
+register_event("selection")(SelectionEvent)
 
 
 def event_to_json(event: object) -> str:

@@ -2,8 +2,9 @@
 
 import html
 import json
+from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from .events import Neighboring
 
@@ -13,8 +14,74 @@ _RELATION_WORDS = {
 }
 
 
+class Statement(ABC):
+    """How every report states a guarantee: as a table, as HTML and as JSON."""
+
+    #: Caption of the table.
+    title: ClassVar[str]
+
+    epsilon: float
+    delta: float
+    neighboring: Neighboring
+    noise: str
+    warnings: tuple[str, ...]
+    dataset: str | None
+    dataset_epsilon: float | None
+    dataset_delta: float | None
+    dataset_spent: float | None
+
+    @property
+    def private(self) -> bool:
+        """Whether the guarantee holds: noise that anyone can regenerate protects nothing."""
+        return self.noise != "seeded"
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields and ``private``, as JSON-ready values."""
+        return json.loads(self.to_json())  # type: ignore[no-any-return]
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """The report as a JSON object."""
+        return json.dumps({"private": self.private, **asdict(self)}, indent=indent)  # type: ignore[call-overload]
+
+    @property
+    def _verdict(self) -> str:
+        verdict = f"({self.epsilon:.6g}, {self.delta:.3g})-differential privacy"
+        return verdict if self.private else f"NOT PRIVATE (seeded); with secure noise: {verdict}"
+
+    @property
+    def _neighbours(self) -> str:
+        return _RELATION_WORDS[self.neighboring]
+
+    @property
+    def _last_rows(self) -> list[tuple[str, str]]:
+        rows = [("warning", warning) for warning in self.warnings]
+        if self.dataset is not None:
+            budget = f"({self.dataset_epsilon:.6g}, {self.dataset_delta:.3g})"
+            rows.insert(
+                0, ("ledger", f"{self.dataset}: epsilon {self.dataset_spent:.6g} of {budget} is spent")
+            )
+        return rows
+
+    @abstractmethod
+    def _rows(self) -> list[tuple[str, str]]:
+        """Names and values of the table."""
+
+    def __str__(self) -> str:
+        rows = self._rows()
+        width = max(len(name) for name, _ in rows)
+        return "\n".join([self.title, *(f"  {name:<{width}}  {value}" for name, value in rows)])
+
+    def _repr_html_(self) -> str:
+        body = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
+            f"<td style='text-align:left'>{html.escape(value)}</td></tr>"
+            for name, value in self._rows()
+        )
+        return f"<table><caption>{self.title}</caption>{body}</table>"
+
+
 @dataclass(frozen=True)
-class PrivacyReport:
+class PrivacyReport(Statement):
     """What a fit guarantees, and under which assumptions.
 
     Attributes
@@ -51,6 +118,8 @@ class PrivacyReport:
         Budget of that data set, and the epsilon spent of it, this fit included.
     """
 
+    title: ClassVar = "Privacy report"
+
     epsilon: float
     delta: float
     mu: float | None
@@ -70,24 +139,10 @@ class PrivacyReport:
     dataset_delta: float | None = None
     dataset_spent: float | None = None
 
-    @property
-    def private(self) -> bool:
-        """Whether the guarantee holds: noise that anyone can regenerate protects nothing."""
-        return self.noise != "seeded"
-
-    def to_dict(self) -> dict[str, Any]:
-        """All fields and ``private``, as JSON-ready values."""
-        return json.loads(self.to_json())  # type: ignore[no-any-return]
-
-    def to_json(self, indent: int | None = 2) -> str:
-        """The report as a JSON object."""
-        return json.dumps({"private": self.private, **asdict(self)}, indent=indent)
-
     def _rows(self) -> list[tuple[str, str]]:
-        verdict = f"({self.epsilon:.6g}, {self.delta:.3g})-differential privacy"
         rows = [
-            ("guarantee", verdict if self.private else f"NOT PRIVATE (seeded); with secure noise: {verdict}"),
-            ("neighbours", _RELATION_WORDS[self.neighboring]),
+            ("guarantee", self._verdict),
+            ("neighbours", self._neighbours),
             ("mu (Gaussian DP)", "not exact for this mechanism" if self.mu is None else f"{self.mu:.6g}"),
             ("noise multiplier", f"{self.noise_multiplier:.6g}"),
             ("steps", str(self.n_steps)),
@@ -99,20 +154,4 @@ class PrivacyReport:
         ]
         if self.epsilon_unamplified is not None:
             rows.insert(1, ("without amplification", f"({self.epsilon_unamplified:.6g}, {self.delta:.3g})"))
-        if self.dataset is not None:
-            budget = f"({self.dataset_epsilon:.6g}, {self.dataset_delta:.3g})"
-            rows.append(("ledger", f"{self.dataset}: epsilon {self.dataset_spent:.6g} of {budget} is spent"))
-        return rows + [("warning", warning) for warning in self.warnings]
-
-    def __str__(self) -> str:
-        rows = self._rows()
-        width = max(len(name) for name, _ in rows)
-        return "\n".join(["Privacy report", *(f"  {name:<{width}}  {value}" for name, value in rows)])
-
-    def _repr_html_(self) -> str:
-        body = "".join(
-            f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
-            f"<td style='text-align:left'>{html.escape(value)}</td></tr>"
-            for name, value in self._rows()
-        )
-        return f"<table><caption>Privacy report</caption>{body}</table>"
+        return rows + self._last_rows

@@ -47,6 +47,10 @@ _UNSPENT = 1e-3
 _LONGEST_STEP = 0.3
 
 
+#: Far above the rounding of the logarithm of a moment.
+_ROUNDING = 1e-13
+
+
 def epsilon_of(event: GaussianEvent, delta: float, neighboring: Neighboring) -> float:
     """Epsilon of ``event`` at ``delta``, an upper bound.
 
@@ -83,8 +87,9 @@ def _renyi_of_zeroing(event: GaussianEvent, orders: NDArray[np.floating[Any]]) -
     accountant = rdp_privacy_accountant.RdpAccountant(orders)
     release = dp_event.GaussianDpEvent(event.noise_multiplier)
     accountant.compose(dp_event.PoissonSampledDpEvent(event.sampling_rate, release), event.n_steps)
-    # Its sums can end below 0 by rounding, where a divergence is next to nothing.
-    return np.asarray(np.maximum(accountant.rdp, 0.0))
+    # Where a divergence is next to nothing its sums can end at 0 or below by rounding.
+    rounding = _ROUNDING * event.n_steps / (orders - 1)
+    return np.asarray(np.maximum(accountant.rdp, 0.0) + rounding)
 
 
 def _epsilon(event: GaussianEvent, delta: float, neighboring: Neighboring, interval: float) -> float:

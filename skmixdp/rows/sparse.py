@@ -103,6 +103,8 @@ class SparseTable:
     counts_repeats = True
 
     def __init__(self, X: Any) -> None:
+        if len(X.shape) != 2:
+            raise ValueError(f"X has shape {X.shape}, not (n_samples, n_features); pass a sparse table.")
         self._X = canonical(X)
         self.shape: tuple[int, int] = self._X.shape
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..linear import BlockMap, RowMap, finite_rows, row_norms, row_products, weighted_sum
+from ..linear import BlockMap, RowMap, finite_rows, largest_entries, row_norms, row_products, weighted_sum
 from .answering import Selection, Visit, answer, selections
 from .contract import Block, FloatArray, Labels, PrivateRows, Request, Sums
 from .memory import check_lengths, grid_of_rows, on_grid
@@ -80,7 +80,7 @@ class StreamedRows:
         self.grid = grid_of_rows(self.n_rows) if exact else None
         self._map = BlockMap(row_map, shards[0].dtype, self._dtype)
         self._block_rows = max(512, block_bytes // (d_in * self._dtype.itemsize))
-        self._out = np.empty((min(self._block_rows, max(self.n_rows, 1)), d_in), self._dtype)
+        self._out = np.empty((min(self._block_rows, max(self.n_rows, 1)), n_features), self._dtype)
         self._norms = np.empty(self.n_rows)
         self._factors = np.ones(self.n_rows, np.float32)
         self._measure()
@@ -97,12 +97,24 @@ class StreamedRows:
 
     def _visit(self, rows: Selection, X: FloatArray, Z: FloatArray) -> Visit:
         """A block of rows; it and its products are in buffers, until the next one's are."""
-        return Visit(
-            rows,
-            Block(X, self._y[rows], self._norms[rows]),
-            times=lambda points: row_products(X, points, Z),
-            weighted_sum=lambda C: weighted_sum(C, X),
-        )
+        value = self._map.appended
+        if value is None:
+            return Visit(
+                rows,
+                Block(X, self._y[rows], self._norms[rows]),
+                times=lambda points: row_products(X, points, Z),
+                weighted_sum=lambda C: weighted_sum(C, X),
+            )
+
+        def times(points: FloatArray) -> FloatArray:
+            row_products(X, points[:, :-1], Z)
+            return np.add(Z, (value * points[:, -1]).astype(Z.dtype), out=Z)
+
+        def summed(C: FloatArray) -> FloatArray:
+            column = value * C.sum(axis=0, dtype=np.float64)
+            return np.concatenate([weighted_sum(C, X), column[:, np.newaxis]], axis=1)
+
+        return Visit(rows, _Appended(X, self._y[rows], self._norms[rows], value), times, summed)
 
     def _mapped(self, raw: Array, factors: FloatArray) -> FloatArray:
         X = self._map(raw, factors, self._out)
@@ -139,12 +151,14 @@ class StreamedRows:
                     f"{shard.where} contains NaN or infinity in row {row}; drop those rows, or impute "
                     "them with what public rows say."
                 )
-            lengths = self._map.lengths(raw)
+            lengths = self._map.lengths(raw, self._out)
             if self._map.single and np.isnan(lengths).any():
                 self._map.single = False  # from here on, and for what was measured before, anew
                 return self._measure()
             self._factors[rows] = self._map.factors(np.where(np.isnan(lengths), 1.0, lengths))
-            self._norms[rows] = row_norms(self._mapped(raw, self._factors[rows]))
+            norms = row_norms(self._mapped(raw, self._factors[rows]))
+            value = self._map.appended
+            self._norms[rows] = norms if value is None else np.hypot(norms, value)
         return None
 
     def _all_blocks(self) -> Iterator[tuple[int, Shard, slice, Array]]:
@@ -155,6 +169,18 @@ class StreamedRows:
                 assert isinstance(rows, slice)
                 yield first, shard, slice(first + rows.start, first + rows.stop), _take(X, rows)
             first += shard.n_rows
+
+
+class _Appended(Block):
+    """A block of rows that are one constant entry longer than their array says."""
+
+    def __init__(self, X: FloatArray, y: Labels, norms: FloatArray, value: float) -> None:
+        super().__init__(X, y, norms)
+        self._value = value
+
+    @cached_property
+    def max_abs(self) -> FloatArray:
+        return np.maximum(largest_entries(self._X), abs(self._value))
 
 
 class StreamedTable:

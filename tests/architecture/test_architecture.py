@@ -26,9 +26,9 @@ def test_only_the_release_asks_private_rows():
     assert asking == ["engine/release.py", "rows/dask.py"]
 
 
-def test_the_training_loop_and_paid_sums_are_the_only_callers_of_the_release():
+def test_the_loop_paid_sums_and_counts_are_the_only_callers_of_the_release():
     callers = [path.relative_to(PACKAGE).as_posix() for path in MODULES if calls_of(path, "release")]
-    assert callers == ["_paid_sums.py", "engine/loop.py"]
+    assert callers == ["_paid_sums.py", "engine/counting.py", "engine/loop.py"]
 
 
 def test_noise_is_added_in_the_release_alone():
@@ -55,6 +55,8 @@ def test_no_random_numbers_but_from_the_noise_source():
         "skmixdp.privacy",
         "skmixdp.rows",
         "skmixdp.algorithms",
+        "skmixdp.features",
+        "skmixdp.datasets",
     ],
 )
 def test_imports_are_light(module):
@@ -73,6 +75,20 @@ def test_imports_are_light(module):
     code = f"import sys, {module}; print([m for m in {heavy!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_deep_learning_libraries_are_imported_where_they_are_needed_alone():
+    """Statements anywhere in a module count, also those inside functions."""
+    heavy = {"torch", "torchvision", "timm", "open_clip"}
+    importing = set()
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
+            if {name.partition(".")[0] for name in names} & heavy:
+                importing.add(path.parent.relative_to(PACKAGE).as_posix())
+    # rows/torch_rows.py is loaded for tensors only.
+    assert importing == {"features/backends", "rows"}
 
 
 def test_files_stay_short():

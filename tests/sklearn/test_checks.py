@@ -10,6 +10,7 @@ from sklearn.utils.estimator_checks import check_estimator, parametrize_with_che
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge
 from skmixdp.algorithms import BY_NAME, AdaMix, NoisyGD
+from skmixdp.model_selection import PrivateSearchCV
 from skmixdp.preprocessing import NoisyScaler, PublicCenterer, PublicOnly, PublicWhitener, RowNormalizer
 
 # The checks fit on private rows alone and cannot declare classes or the targets' scale.
@@ -59,6 +60,7 @@ ESTIMATORS = [
     SelfWhitened(),
     SelfWhitened(shrinkage=0.5, n_components=1),
     RowNormalizer(),
+    PrivateSearchCV(MixedDPLogisticRegression(), {"n_steps": [20, 40]}, epsilon=3.0, strategy="grid"),
     NoisyScaler(bounds=(-10, 10)),
     NoisyScaler(bounds=(-10, 10), with_std=False, random_state=0),
 ]

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from skmixdp.linear import BlockMap, RowMap, finite_rows, row_norms, widen
+from skmixdp.linear import BlockMap, RowMap, finite_rows, widen
 
 
 def test_every_finite_half_precision_number_is_widened_exactly():
@@ -9,7 +9,7 @@ def test_every_finite_half_precision_number_is_widened_exactly():
     finite = every[np.isfinite(every)].reshape(-1, 8)
     out = np.empty(finite.shape, np.float32)
     widen(finite, out)
-    np.testing.assert_array_equal(out, finite.astype(np.float32))
+    np.testing.assert_array_equal(out * np.float32(2.0**112), finite.astype(np.float32))
     np.testing.assert_array_equal(np.signbit(out), np.signbit(finite))
 
 
@@ -40,19 +40,26 @@ def test_blocks_are_mapped_as_the_row_map_does(source, dtype, row_map):
     X[3] = 0
     blocks = BlockMap(row_map, np.dtype(source), np.dtype(dtype))
     assert blocks.single == (source != "float64" and dtype == "float32")
-    lengths = blocks.lengths(X)
+    out = np.empty((40, 5), dtype)
+    lengths = blocks.lengths(X, out)
     assert np.isfinite(lengths).all() == blocks.single
-    d_in = 5 + (row_map.intercept_value is not None)
-    mapped = blocks(X, blocks.factors(np.nan_to_num(lengths)), np.empty((40, d_in), dtype))
+    mapped = blocks(X, blocks.factors(np.nan_to_num(lengths)), out)
     assert mapped.dtype == dtype
-    np.testing.assert_allclose(mapped, row_map(X, dtype), rtol=1e-5, atol=1e-6)
-    if row_map.normalize:
-        np.testing.assert_allclose(row_norms(mapped), np.hypot(1, 0.4), rtol=1e-6)
+    assert blocks.appended == (row_map.intercept_value if blocks.single else None)
+    want = row_map(X, dtype)
+    if blocks.appended is not None:
+        assert np.all(want[:, -1] == np.float32(blocks.appended))
+        want = want[:, :-1]
+    np.testing.assert_allclose(mapped, want, rtol=1e-5, atol=1e-6)
 
 
 def test_rows_out_of_the_reach_of_single_precision_have_no_length_in_it():
     X = np.array([[3e38, 3e38], [1e-30, 0], [0, 0], [3, 4]], np.float32)
-    lengths = BlockMap(RowMap(None, True, None), X.dtype, X.dtype).lengths(X)
+    out = np.empty((4, 2), np.float32)
+    lengths = BlockMap(RowMap(None, True, None), X.dtype, X.dtype).lengths(X, out)
     np.testing.assert_array_equal(lengths, [np.nan, np.nan, 0, 5])
+    half = np.array([[6e4, 0], [1e-5, 0], [0, 0], [3, 4]], np.float16)
+    lengths = BlockMap(RowMap(None, True, None), half.dtype, X.dtype).lengths(half, out)
+    np.testing.assert_array_equal(lengths, [half[0, 0], np.nan, 0, 5])
     far = RowMap(np.array([1e300, 0]), True, None)
     assert not BlockMap(far, X.dtype, X.dtype).single

@@ -77,3 +77,11 @@ def test_both_epsilons_are_shown_where_they_differ():
     both = dataclasses.replace(REPORT, epsilon_unamplified=1.25)
     assert "(1.25, 1e-05)" in str(both)
     assert both.to_dict()["epsilon_unamplified"] == 1.25
+
+
+def test_a_fit_that_a_ledger_paid_for_says_what_is_spent():
+    paid = dataclasses.replace(
+        REPORT, dataset="patients", dataset_epsilon=3.0, dataset_delta=1e-6, dataset_spent=2.5
+    )
+    assert "patients: epsilon 2.5 of (3, 1e-06) is spent" in str(paid)
+    assert "patients" not in str(REPORT) and REPORT.to_dict()["dataset"] is None

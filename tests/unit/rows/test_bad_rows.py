@@ -71,6 +71,8 @@ def test_a_row_of_a_memory_map_or_of_sparse_rows(refuse, tmp_path):
     np.save(tmp_path / "bad.npy", bad)
     refuse("X contains NaN or infinity in row 7", lambda: np.load(tmp_path / "bad.npy", mmap_mode="r"), y)
     refuse("X contains NaN or infinity", lambda: sp.csr_array(bad), y)
+    refuse(r"X has shape \(7,\), not", lambda: sp.coo_array(X[0]), y)
+    refuse("X must hold real numbers", lambda: sp.csr_array(X.astype(complex)), y)
 
 
 def test_a_row_of_a_dask_chunk(refuse):

@@ -226,6 +226,17 @@ class TestFits:
         assert clf.decision_function(held).shape == (N,)
         assert (getattr(clf, "feature_names_in_", None) is not None) == (holder.kind in ("parquet", "arrow"))
 
+    def test_public_rows_and_labels_held_in_other_ways(self, holder):
+        held, _ = holder.hold(X[:100], y[:100])
+        want = MixedDPLogisticRegression(n_steps=3).fit(X[100:], y[100:], X_pub=X[:100], y_pub=y[:100])
+        clf = MixedDPLogisticRegression(n_steps=3).fit(X[100:], y[100:], X_pub=held, y_pub=y[:100])
+        np.testing.assert_allclose(clf.coef_, want.coef_, atol=1e-6)
+        held, _ = holder.hold(X[100:], y[100:])
+        da = pytest.importorskip("dask.array")
+        labels = da.from_array(y[100:], chunks=200)
+        clf.fit(held, labels, X_pub=X[:100], y_pub=y[:100])
+        np.testing.assert_allclose(clf.coef_, want.coef_, atol=1e-6)
+
     @pytest.mark.parametrize("flat", [True, False])
     def test_regressor(self, holder, flat):
         held, labels = holder.hold(X[100:], y[100:])

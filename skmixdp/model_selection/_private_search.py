@@ -1,0 +1,301 @@
+"""A search over parameters whose whole price is known."""
+
+import uuid
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import joblib
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from sklearn.metrics import check_scoring
+from sklearn.utils.parallel import Parallel, delayed
+from tqdm.auto import tqdm
+
+from ..privacy import NoiseSource, SearchTerms
+from ._candidates import Candidates
+from ._resume import Progress, progress_of
+from ._search_plan import SearchPlan, check_head, check_parameters, make_plan, seed_of
+from ._search_report import report_of
+from ._search_results import BestEstimatorMixin, best_of, results_of
+from ._search_rows import Rows, metric_of, rows_of
+from ._trials import Allowance, head_of, prepare, rehearse, run_trial
+
+#: Seeds of the trials of a seeded search.
+_SEEDS = 2**32
+
+#: Parameters that do not tell one search from another.
+_NO_PART = frozenset({"ledger", "memory", "n_jobs", "verbose"})
+
+
+class PrivateSearchCV(BestEstimatorMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    """Choose parameters within one privacy budget for everything: all fits, all scores, the choice.
+
+    Attributes and methods are those of ``GridSearchCV``; there are no folds, since a fold of
+    private rows would have to be paid for.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A private estimator of this library, or a Pipeline that ends in one. Its ``epsilon`` and
+        ``delta`` do not matter: the search sets them.
+    param_grid : dict or list of dict
+        Parameters to lists of values, or to distributions with ``rvs``.
+    epsilon : float, default=1.0
+        Privacy budget of the whole search.
+    delta : float, default=1e-5
+        The guarantee's delta, well below 1/n.
+    scoring : "private", "public", str or callable, default="private"
+        ``"private"`` scores a classifier by a noisy count of the private rows that it gets right, which
+        takes ``score_share`` of the budget; all public rows are fitted on. ``"public"`` scores by the
+        estimator's own ``score`` on public rows kept out of the fits, which is free; the name of a
+        metric or a scorer does so by that.
+    score_share : float, default=0.05
+        Fraction of each trial's budget (of its squared Gaussian-DP parameter) that a noisy count takes.
+    holdout : float, default=0.2
+        Share of each class's public rows that is kept for scoring: at least one row, and not all.
+    strategy : {"auto", "grid", "random"}, default="auto"
+        ``"grid"`` tries every candidate and composes plainly; every score may be shown. ``"random"`` tries
+        a secret random number of randomly drawn candidates, of which only the best is released.
+        ``"auto"`` takes the one that leaves more of the budget to each fit.
+    n_trials : float or None, default=None
+        Mean of the random number of trials, and for distributions the number of candidates of
+        ``"grid"``. None is the size of the grid, or 10.
+    distribution : {"geometric", "logarithmic", "poisson"} or float, default="geometric"
+        Law of the random number of trials; a number is the shape of a truncated negative binomial
+        law. Poisson may give no trial at all, which is an error after the charge.
+    refit : bool, default=False
+        With scores on public rows: fit the winner once more, on all public rows, and pay for it.
+        Otherwise the best trial itself is the result.
+    n_jobs : int or None, default=None
+        Number of trials at a time.
+    memory : str, Path, joblib.Memory or None, default=None
+        Folder on a local disk in which an interrupted search is kept until it is called again with
+        the same input: it then goes on without a second charge. It holds unreleased results; guard
+        it as the private rows.
+    ledger : PrivacyLedger or None, default=None
+        Charged once for the whole search, before the first trial.
+    dataset : str or None, default=None
+        Name of the private rows in the ledger.
+    random_state : None, int or RandomState, default=None
+        None is private. A seed makes the search reproducible and NOT private.
+    verbose : int, default=0
+        Whether to show a progress bar; a random search has none, since it would count the trials.
+
+    Attributes
+    ----------
+    best_estimator_ : estimator
+        The winner, fitted.
+    best_params_, best_score_, best_index_
+        Its parameters, its score, and its place in ``cv_results_``.
+    cv_results_ : dict of arrays
+        Parameters and scores of what may be shown: all candidates of a ``"grid"``, the best trial alone
+        of ``"random"``. No times.
+    privacy_ : SearchReport
+        What the whole search guarantees, what one fit would have claimed, and what each strategy costs.
+    scorer_ : callable
+        What :meth:`score` calls.
+    n_splits_ : int
+        1.
+    classes_, n_features_in_, feature_names_in_
+        Those of the winner.
+
+    Notes
+    -----
+    *Guarantee*: ``best_estimator_``, ``cv_results_`` and everything else that the fitted search holds are
+    together (epsilon, delta)-differentially private in the rows of ``X, y``. The charge comes after every
+    candidate's input was checked and before anything is released. Fits must be full batches of Gaussian
+    noise; others are refused.
+
+    References
+    ----------
+    Papernot and Steinke 2022, "Hyperparameter Tuning with Renyi Differential Privacy", Theorems 2 and 6.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from skmixdp import MixedDPLogisticRegression
+    >>> from skmixdp.model_selection import PrivateSearchCV
+    >>> X, y = load_digits(return_X_y=True)
+    >>> grid = {"algorithm": ["adamix", "noisy-gd"]}
+    >>> search = PrivateSearchCV(MixedDPLogisticRegression(), grid, epsilon=1.0, strategy="grid")
+    >>> search = search.fit(X[100:1400], y[100:1400], X_pub=X[:100], y_pub=y[:100])
+    >>> 0.999 < search.privacy_.epsilon <= 1 and search.privacy_.fit_epsilon < 0.71
+    True
+    >>> bool(search.score(X[1400:], y[1400:]) > 0.8)
+    True
+    """
+
+    # Routed to fit by default, without set_fit_request, as for the estimators.
+    __metadata_request__fit: ClassVar = {"X_pub": True, "y_pub": True}
+
+    def __init__(
+        self,
+        estimator: Any,
+        param_grid: Any,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        scoring: Any = "private",
+        score_share: float = 0.05,
+        holdout: float = 0.2,
+        strategy: str = "auto",
+        n_trials: float | None = None,
+        distribution: str | float = "geometric",
+        refit: bool = False,
+        n_jobs: int | None = None,
+        memory: Any = None,
+        ledger: Any = None,
+        dataset: str | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.param_grid = param_grid
+        self.epsilon = epsilon
+        self.delta = delta
+        self.scoring = scoring
+        self.score_share = score_share
+        self.holdout = holdout
+        self.strategy = strategy
+        self.n_trials = n_trials
+        self.distribution = distribution
+        self.refit = refit
+        self.n_jobs = n_jobs
+        self.memory = memory
+        self.ledger = ledger
+        self.dataset = dataset
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(
+        self, X: Any, y: Any = None, X_pub: Any = None, y_pub: Any = None, **unsupported: Any
+    ) -> "PrivateSearchCV":
+        """Search.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            PRIVATE rows.
+        y : array-like of shape (n_samples,)
+            Labels of the private rows.
+        X_pub : array-like of shape (n_pub, n_features), tuple of such, or None
+            Public rows: one array, or a tuple of several sources.
+        y_pub : array-like of shape (n_pub,), tuple of such, or None
+            Labels of the public rows.
+
+        Returns
+        -------
+        self : PrivateSearchCV
+            Fitted search.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For bad input, before any noise is drawn or budget charged.
+        BudgetExceededError
+            If the ledger's budget does not pay for the search; nothing is released.
+        RuntimeError
+            If the random number of trials was 0, which costs as much as any other; or if another
+            process is at the same search.
+        """
+        if unsupported:
+            raise TypeError(f"fit does not take {', '.join(sorted(unsupported))}; only public rows.")
+        check_parameters(self)
+        candidates = Candidates(self.param_grid)
+        prefix, head = head_of(self.estimator)
+        check_head(head, prefix, candidates.names)
+        scorer = check_scoring(self.estimator, scoring=metric_of(self.scoring))
+        rows, everything = rows_of(self, X, y, X_pub, y_pub, head)
+        share = self.score_share if rows.scorer is None else 0.0
+        plan = make_plan(
+            candidates,
+            SearchTerms(self.delta, head.neighboring, head.noise, share, bool(self.refit)),
+            epsilon=self.epsilon,
+            strategy=self.strategy,
+            n_trials=self.n_trials,
+            distribution=self.distribution,
+        )
+        rows = replace(rows, score_multiplier=plan.terms.score_multiplier(plan.fit_epsilon))
+        with progress_of(self.memory, self._key(X, y, X_pub, y_pub)) as progress:
+            drawn = progress.load() or self._begin(plan, candidates, rows, everything, progress)
+            token, tried, seeds, charge = drawn
+            trials = [(self._prepared(plan, *pair), rows, True) for pair in zip(tried, seeds, strict=False)]
+            done = self._run(plan, token, trials, progress)
+            scores = [score for score, _ in done]
+            winner = best_of(scores) if scores else 0
+            if scores and self.refit:
+                last = (self._prepared(plan, tried[winner], seeds[-1]), everything, False)
+                ((_, best),) = self._run(plan, token, [last], progress, first=len(tried))
+            elif scores:
+                best = done[winner][1]
+            progress.finish()
+        if not scores:
+            raise RuntimeError(
+                "the random number of trials was 0, so there is no result; the budget is spent all the same, "
+                "so choose another distribution than 'poisson', or a larger n_trials."
+            )
+        if plan.strategy == "random":  # the others, and how many they were, stay secret
+            tried, scores, winner = [tried[winner]], [scores[winner]], 0
+        self.cv_results_ = results_of(tried, scores)
+        self.best_index_ = winner
+        self.best_params_, self.best_score_ = tried[winner], scores[winner]
+        self.best_estimator_ = best
+        self.scorer_ = scorer
+        self.n_splits_ = 1
+        self.multimetric_ = False
+        self.privacy_ = report_of(self, plan, head_of(best)[1], rows, charge)
+        for name in ("classes_", "n_features_in_", "feature_names_in_"):
+            if hasattr(best, name):
+                setattr(self, name, getattr(best, name))
+        return self
+
+    def _begin(
+        self, plan: SearchPlan, candidates: Candidates, rows: Rows, everything: Rows, progress: Progress
+    ) -> tuple[str, list[dict[str, Any]], list[int | None], Any]:
+        """Draw the trials, check that they can be run, and pay for them."""
+        seed, (_, head) = seed_of(self.random_state), head_of(self.estimator)
+        noise = NoiseSource(seed)
+        tried = plan.draw(candidates, noise)
+        seeds = [None if seed is None else int(u * _SEEDS) for u in noise.uniform((len(tried) + 1,))]
+        # None at all is checked as one, so that bad input is an error whatever was drawn.
+        for candidate in {joblib.hash(one): one for one in tried or [candidates.at(0.0)]}.values():
+            rehearse(self._prepared(plan, candidate, seeds[0], rehearsal=True), rows)
+        charge = None
+        if self.ledger is not None:
+            charge = self.ledger.charge(
+                self.dataset,
+                plan.terms.event(plan.trials, plan.fit_epsilon),
+                neighboring=plan.terms.neighboring,
+                description=f"PrivateSearchCV of {type(head).__name__}",
+                private=seed is None and head.random_state is None,
+            )
+        drawn = uuid.uuid4().hex, tried, seeds, charge
+        progress.save(drawn)
+        return drawn
+
+    def _prepared(
+        self, plan: SearchPlan, candidate: dict[str, Any], seed: int | None, *, rehearsal: bool = False
+    ) -> Any:
+        terms, epsilon = plan.terms, plan.fit_epsilon
+        allowance = Allowance(terms.fit_mu(epsilon), terms.neighboring, terms.noise, rehearsal=rehearsal)
+        settings = {"epsilon": epsilon, "delta": self.delta, "ledger": allowance, "dataset": "search"}
+        if seed is not None:
+            settings["random_state"] = seed
+        return prepare(self.estimator, candidate, settings)
+
+    def _run(
+        self, plan: SearchPlan, token: str, trials: list[Any], progress: Progress, first: int = 0
+    ) -> list[tuple[Any, Any]]:
+        """Run trials, or take them from the cache."""
+        cached = progress.cached(run_trial, ["estimator", "rows", "scored"])
+        jobs = (delayed(cached)(token, first + i, *trial) for i, trial in enumerate(trials))
+        results = Parallel(n_jobs=self.n_jobs, return_as="generator")(jobs)
+        hidden = not self.verbose or plan.strategy == "random"
+        return list(tqdm(results, total=len(trials), desc=type(self).__name__, unit="fit", disable=hidden))
+
+    def _key(self, *rows: Any) -> str:
+        """Tells this search from others; the same input gives the same key."""
+        if self.memory is None:
+            return ""
+        own = {name: value for name, value in self.get_params(deep=False).items() if name not in _NO_PART}
+        account = None if self.ledger is None else str(getattr(self.ledger, "path", None))
+        return str(joblib.hash((own, account, rows)))

@@ -1,0 +1,176 @@
+"""Scores on public rows: choosing without looking at private ones."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone, is_classifier
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import check_cv
+from sklearn.utils import _safe_indexing
+from sklearn.utils.parallel import Parallel, delayed
+
+from ..preprocessing._sources import join_rows
+from ._public_params import public_params
+
+Array = NDArray[Any]
+Indices = NDArray[np.intp]
+
+
+class PublicScorer:
+    """A scorer that looks at its own public rows, whatever rows it is called with.
+
+    Made by :func:`public_score`.
+    """
+
+    def __init__(self, X: Any, y: Array, scoring: Any) -> None:
+        self.X = X
+        self.y = y
+        self.scoring = scoring
+
+    def __call__(self, estimator: Any, X: Any = None, y: Any = None) -> float:
+        """Score of a fitted estimator on the public rows; ``X`` and ``y`` are not looked at."""
+        return float(check_scoring(estimator, scoring=self.scoring)(estimator, self.X, self.y))
+
+    def __repr__(self) -> str:
+        return f"public_score(<{len(self.y)} public rows>, scoring={self.scoring!r})"
+
+
+def public_score(X_pub: Any, y_pub: Any, *, scoring: Any = None) -> PublicScorer:
+    """A scorer for scikit-learn's searches that scores on public rows and ignores private ones.
+
+    Parameters
+    ----------
+    X_pub : array-like of shape (n_pub, n_features), or tuple of such
+        Public rows that take part in no fit.
+    y_pub : array-like of shape (n_pub,), or tuple of such
+        Their labels or targets.
+    scoring : str, callable or None, default=None
+        Name of a scikit-learn metric, a scorer, or None for the estimator's own ``score``.
+
+    Returns
+    -------
+    PublicScorer
+        To be passed as ``scoring=``: ``scorer(estimator, X, y)`` is the score on the public rows.
+
+    Raises
+    ------
+    ValueError
+        If rows or labels are missing, or if their numbers differ.
+
+    Notes
+    -----
+    *Guarantee*: the score costs no privacy, the fits do: each of them spends its own budget. Give
+    ``GridSearchCV`` one split that trains on all private rows, ``cv=[(range(len(X)), [0])]``, so that
+    there is one fit for each candidate; and one more for the last fit, unless ``refit=False``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.dummy import DummyClassifier
+    >>> from skmixdp.model_selection import public_score
+    >>> scorer = public_score(np.zeros((4, 1)), [0, 1, 1, 1])
+    >>> scorer(DummyClassifier(strategy="constant", constant=1).fit([[0], [0]], [0, 1]))
+    0.75
+    """
+    public = public_params(X_pub, y_pub)
+    X = join_rows(public["X_pub"][0], public["X_pub"])
+    y = np.concatenate([np.asarray(part) for part in public["y_pub"]])
+    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+    if len(y) != n_rows:
+        raise ValueError(f"y_pub has {len(y)} labels and X_pub {n_rows} rows; pass one label for each row.")
+    return PublicScorer(X, y, scoring)
+
+
+def public_cross_val_score(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    X_pub: Any,
+    y_pub: Any,
+    *,
+    cv: Any = 5,
+    scoring: Any = None,
+    n_jobs: int | None = None,
+) -> Array:
+    """Cross-validation over public rows; no private row is ever scored.
+
+    Each fold of the public rows is scored by a fit on ALL private rows and the other folds.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Estimator whose ``fit`` takes ``X_pub`` and ``y_pub``; a Pipeline of such needs metadata routing.
+    X : array-like of shape (n_samples, n_features)
+        PRIVATE rows.
+    y : array-like of shape (n_samples,)
+        Their labels or targets.
+    X_pub : array-like of shape (n_pub, n_features), or tuple of such
+        Public rows.
+    y_pub : array-like of shape (n_pub,), or tuple of such
+        Their labels or targets.
+    cv : int, splitter or iterable, default=5
+        How the public rows are split; an int stratifies by class for classifiers.
+    scoring : str, callable or None, default=None
+        Name of a scikit-learn metric, a scorer, or None for the estimator's own ``score``.
+    n_jobs : int or None, default=None
+        Number of fits at a time.
+
+    Returns
+    -------
+    array of shape (n_folds,)
+        One score for each fold.
+
+    Notes
+    -----
+    *Guarantee*: the scores cost nothing beyond the fits, and there is a fit for each fold: all of them
+    compose. A ledger in the estimator is charged for each.
+    """
+    scorer = public_score(X_pub, y_pub, scoring=scoring)
+    splitter = check_cv(cv, scorer.y, classifier=is_classifier(estimator))
+
+    def job(train: Indices, test: Indices) -> Any:
+        return delayed(_fit_and_score)(clone(estimator), X, y, scorer, train, test)
+
+    folds = splitter.split(np.zeros(len(scorer.y)), scorer.y)
+    return np.array(Parallel(n_jobs=n_jobs)(job(train, test) for train, test in folds))
+
+
+def _fit_and_score(
+    estimator: Any, X: Any, y: Any, public: PublicScorer, train: Indices, test: Indices
+) -> float:
+    rows, held_out = take(public.X, public.y, train), take(public.X, public.y, test)
+    estimator.fit(X, y, **public_params(*rows))
+    return PublicScorer(*held_out, public.scoring)(estimator)
+
+
+def take(X: Any, y: Array, indices: Indices) -> tuple[Any, Array]:
+    """Some rows and their labels."""
+    return _safe_indexing(X, indices), y[indices]
+
+
+def hold_out(y: Array, fraction: float, *, stratify: bool) -> tuple[Indices, Indices]:
+    """Rows to fit on and rows to score on, evenly spread over each class.
+
+    Parameters
+    ----------
+    y : array of shape (n_pub,)
+        Labels or targets of public rows.
+    fraction : float
+        Share of each class to be scored on: at least one row and not all. A class of one row is
+        fitted on.
+    stratify : bool
+        Whether ``y`` holds classes.
+
+    Returns
+    -------
+    train, test : arrays of indices
+        Sorted; ``test`` may be empty.
+    """
+    groups = [np.flatnonzero(y == label) for label in np.unique(y)] if stratify else [np.arange(len(y))]
+    test = []
+    for group in groups:
+        n = min(max(round(fraction * len(group)), 1), len(group) - 1)
+        test.append(group[((np.arange(n) + 0.5) * len(group) / max(n, 1)).astype(np.intp)])
+    held_out = np.sort(np.concatenate(test))
+    return np.setdiff1d(np.arange(len(y)), held_out), held_out

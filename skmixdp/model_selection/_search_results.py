@@ -1,0 +1,116 @@
+"""What a search may show of its trials."""
+
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+Array = NDArray[Any]
+
+
+def best_of(scores: list[float]) -> int:
+    """Position of the first of the highest scores; what is not a number is lowest."""
+    return int(np.argmax(np.where(np.isnan(scores), -np.inf, scores)))
+
+
+def results_of(candidates: list[dict[str, Any]], scores: list[float]) -> dict[str, Any]:
+    """``cv_results_`` of candidates with one score each, in the form of GridSearchCV.
+
+    There are no times: how long a fit takes may depend on private rows.
+    """
+    results: dict[str, Any] = {}
+    for name in sorted({name for candidate in candidates for name in candidate}):
+        values = np.ma.MaskedArray(np.empty(len(candidates), dtype=object), mask=True)
+        for i, candidate in enumerate(candidates):
+            if name in candidate:
+                values[i] = candidate[name]
+        results[f"param_{name}"] = values
+    tested = np.array(scores, dtype=np.float64)
+    return {
+        **results,
+        "params": candidates,
+        "split0_test_score": tested,
+        "mean_test_score": tested,
+        "std_test_score": np.zeros(len(tested)),
+        "rank_test_score": rankdata(-np.nan_to_num(tested, nan=-np.inf), method="min").astype(np.int32),
+    }
+
+
+def _best_has(name: str) -> Callable[[Any], Any]:
+    """A method exists where the winner, or else the estimator, has one of that name."""
+    condition: Callable[[Any], Any] = available_if(
+        lambda self: hasattr(getattr(self, "best_estimator_", self.estimator), name)
+    )
+    return condition
+
+
+class BestEstimatorMixin:
+    """What a fitted search hands on to its winner."""
+
+    estimator: Any
+    best_estimator_: Any
+    scorer_: Any
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Score of the winner on any rows; on private ones it is a release that nobody paid for.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Their labels or targets.
+
+        Returns
+        -------
+        float
+            By the metric in ``scoring``, or the estimator's own.
+        """
+        check_is_fitted(self)
+        return float(self.scorer_(self.best_estimator_, X, y))
+
+    @_best_has("predict")
+    def predict(self, X: Any) -> Any:
+        """Predictions of the winner for rows (n_samples, n_features)."""
+        check_is_fitted(self)
+        return self.best_estimator_.predict(X)
+
+    @_best_has("predict_proba")
+    def predict_proba(self, X: Any) -> Any:
+        """Class probabilities of the winner for rows (n_samples, n_features)."""
+        check_is_fitted(self)
+        return self.best_estimator_.predict_proba(X)
+
+    @_best_has("predict_log_proba")
+    def predict_log_proba(self, X: Any) -> Any:
+        """Logarithms of class probabilities of the winner for rows (n_samples, n_features)."""
+        check_is_fitted(self)
+        return self.best_estimator_.predict_log_proba(X)
+
+    @_best_has("decision_function")
+    def decision_function(self, X: Any) -> Any:
+        """Decision values of the winner for rows (n_samples, n_features)."""
+        check_is_fitted(self)
+        return self.best_estimator_.decision_function(X)
+
+    @_best_has("transform")
+    def transform(self, X: Any) -> Any:
+        """Transformed rows of the winner for rows (n_samples, n_features)."""
+        check_is_fitted(self)
+        return self.best_estimator_.transform(X)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        inner = get_tags(self.estimator)
+        tags.estimator_type = inner.estimator_type
+        tags.classifier_tags = deepcopy(inner.classifier_tags)
+        tags.regressor_tags = deepcopy(inner.regressor_tags)
+        tags.input_tags.sparse = inner.input_tags.sparse
+        tags.non_deterministic = True
+        return tags

@@ -1,0 +1,100 @@
+"""The rows of a search, and how a trial is scored on them."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sklearn.base import is_classifier
+
+from ._public_params import public_params
+from ._public_score import PublicScorer, hold_out, public_score, take
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a search: private ones, public ones to fit on, and how a trial is scored.
+
+    ``public`` and ``scorer`` are None where there are none; without a scorer a trial is scored on the
+    private rows by a noisy count of noise multiplier ``score_multiplier``.
+    """
+
+    X: Any
+    y: Any
+    public: tuple[Any, Any] | None
+    scorer: PublicScorer | None
+    score_multiplier: float | None
+
+    def fit(self, estimator: Any) -> Any:
+        """Fit an estimator on the rows."""
+        return estimator.fit(self.X, self.y, **({} if self.public is None else public_params(*self.public)))
+
+    def score(self, estimator: Any) -> float:
+        """Score a fitted estimator."""
+        if self.scorer is not None:
+            return self.scorer(estimator)
+        X, head = self.X, estimator
+        while hasattr(head, "steps"):
+            X = head[:-1].transform(X) if len(head.steps) > 1 else X
+            head = head.steps[-1][1]
+        return float(head.private_score(X, self.y, noise_multiplier=self.score_multiplier))
+
+    @property
+    def n_held_out(self) -> int:
+        """Number of public rows that are scored."""
+        return 0 if self.scorer is None else len(self.scorer.y)
+
+    @property
+    def n_public(self) -> int:
+        """Number of public rows, those that are scored included."""
+        return self.n_held_out + (0 if self.public is None else len(self.public[1]))
+
+
+def metric_of(scoring: Any) -> Any:
+    """The metric that ``scoring`` names; None is the estimator's own."""
+    return None if isinstance(scoring, str) and scoring in ("public", "private") else scoring
+
+
+def rows_of(search: Any, X: Any, y: Any, X_pub: Any, y_pub: Any, head: Any) -> tuple[Rows, Rows]:
+    """What trials are run on, and what a last fit may use.
+
+    Parameters
+    ----------
+    search : PrivateSearchCV
+        Of which ``scoring``, ``holdout`` and ``estimator`` are read.
+    X, y : array-like
+        PRIVATE rows.
+    X_pub, y_pub : array-like, tuple of such, or None
+        Public rows.
+    head : estimator
+        The private estimator.
+
+    Raises
+    ------
+    ValueError
+        If there is nothing to score on.
+    """
+    public = None
+    if X_pub is not None or y_pub is not None:
+        joined = public_score(X_pub, y_pub)
+        public = joined.X, joined.y
+    everything = Rows(X, y, public, None, None)
+    scoring = search.scoring
+    if isinstance(scoring, str) and scoring == "private":
+        if not hasattr(head, "private_score"):
+            raise ValueError(
+                f"scoring='private' counts correct labels, which {type(head).__name__} cannot; pass "
+                "scoring='public' and public rows."
+            )
+        return everything, everything
+    if public is None:
+        raise ValueError(
+            f"scoring={scoring!r} needs public rows to score on; pass X_pub and y_pub to fit, or "
+            "scoring='private'."
+        )
+    train, test = hold_out(public[1], search.holdout, stratify=is_classifier(search.estimator))
+    if len(test) == 0:
+        raise ValueError(
+            f"scoring={scoring!r} keeps public rows for scoring, and no class has two of them; pass more "
+            "public rows, or scoring='private'."
+        )
+    scorer = PublicScorer(*take(*public, test), metric_of(scoring))
+    return replace(everything, public=take(*public, train), scorer=scorer), everything

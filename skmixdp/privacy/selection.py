@@ -1,0 +1,136 @@
+"""The price of choosing: many trials on the same private rows, of which one is kept.
+
+A trial is a fit, and a noisy count of the private rows that it gets right if it is scored on those. All
+of it is full-batch Gaussian noise, so a trial is ``mu``-Gaussian-DP. Two ways to choose are known:
+
+- *A fixed number of trials*, plainly composed: ``m`` of them are ``sqrt(m) mu``-Gaussian-DP, exactly.
+  Every head and every score is paid for; taking the best by scores that are paid for, or computed on
+  public rows, is post-processing.
+- *A random number of trials*, each of a candidate drawn anew, of which only the best is released
+  (Papernot and Steinke 2022). The others, their scores and their number stay secret. The price grows
+  with the logarithm of the mean number rather than its square root, and starts higher.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+from .accountants import epsilon_of_event
+from .calibrate import check_positive, check_steps, check_terms, mu_of_budget
+from .composition import FloatArray, rdp_of_event
+from .events import GaussianEvent, Neighboring, Noise, SelectionEvent
+from .trials import TrialLaw
+
+#: The budget of a fit is found to this relative precision, from below.
+_PRECISION = 1e-7
+
+#: A fit gets no less than this fraction of the whole budget.
+_LEAST = 2.0**-20
+
+
+@epsilon_of_event.register
+def _(event: SelectionEvent, delta: float, neighboring: Neighboring) -> float:
+    from . import repeated  # late, as in accountants.py
+
+    return repeated.epsilon_of(event, delta, neighboring)
+
+
+@rdp_of_event.register
+def _(event: SelectionEvent, orders: FloatArray, neighboring: Neighboring) -> FloatArray:
+    from . import repeated  # late, as in accountants.py
+
+    return repeated.renyi(event, orders, neighboring)
+
+
+@dataclass(frozen=True)
+class SearchTerms:
+    """Everything about a search but its budget and the number of its trials.
+
+    Parameters
+    ----------
+    delta : float
+        The delta at which epsilons are stated, of the search and of its fits.
+    neighboring : {"add_or_remove_one", "replace_one"}, default="add_or_remove_one"
+        Which data sets count as neighbours.
+    noise : {"float", "hardened"}, default="float"
+        Continuous or discrete Gaussian noise.
+    score_share : float, default=0.0
+        Fraction of a trial's ``mu**2`` that the noisy count takes; 0 where scores are free.
+    refit : bool, default=False
+        Whether the winner is fitted once more, at the price of one fit.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is outside its range.
+    """
+
+    delta: float
+    neighboring: Neighboring = "add_or_remove_one"
+    noise: Noise = "float"
+    score_share: float = 0.0
+    refit: bool = False
+
+    def __post_init__(self) -> None:
+        check_terms(self.delta, 1.0, self.neighboring, self.noise)
+        if not 0 <= self.score_share < 1:
+            raise ValueError(f"score_share={self.score_share!r} must lie in [0, 1).")
+
+    def fit_mu(self, fit_epsilon: float) -> float:
+        """Full-batch Gaussian-DP parameter, per zeroed-out row, of a fit of this epsilon."""
+        return mu_of_budget(fit_epsilon, self.delta, neighboring=self.neighboring, noise=self.noise)
+
+    def trial_multiplier(self, fit_epsilon: float) -> float:
+        """Noise multiplier of one Gaussian release that stands for all of a trial's."""
+        return math.sqrt(1 - self.score_share) / self.fit_mu(fit_epsilon)
+
+    def score_multiplier(self, fit_epsilon: float) -> float | None:
+        """Noise multiplier of the counts beside fits of this epsilon; None where scores are free."""
+        if self.score_share == 0:
+            return None
+        return self.trial_multiplier(fit_epsilon) / math.sqrt(self.score_share)
+
+    def event(self, trials: int | TrialLaw, fit_epsilon: float) -> GaussianEvent | SelectionEvent:
+        """A whole search whose fits have this epsilon.
+
+        Parameters
+        ----------
+        trials : int or TrialLaw
+            A fixed number of trials, or the law of a random one.
+        fit_epsilon : float
+            Epsilon of one fit.
+        """
+        trial, fit = self.trial_multiplier(fit_epsilon), 1 / self.fit_mu(fit_epsilon)
+        if isinstance(trials, TrialLaw):
+            return SelectionEvent(trial, trials.mean, trials.name, self.noise, fit if self.refit else None)
+        check_steps(trials)
+        squares = trials / trial**2 + self.refit / fit**2
+        return GaussianEvent(1 / math.sqrt(squares), 1, noise=self.noise)
+
+    @lru_cache  # noqa: B019 (terms are few and small)
+    def epsilon(self, trials: int | TrialLaw, fit_epsilon: float) -> float:
+        """What the whole search costs; parameters are those of :meth:`event`."""
+        return epsilon_of_event(self.event(trials, fit_epsilon), self.delta, self.neighboring)
+
+    @lru_cache  # noqa: B019 (terms are few and small)
+    def fit_epsilon(self, trials: int | TrialLaw, epsilon: float) -> float:
+        """Largest epsilon of one fit with which the whole search costs at most ``epsilon``.
+
+        Raises
+        ------
+        ValueError
+            If the budget leaves nothing for a fit.
+        """
+        check_positive("epsilon", epsilon)
+        low, high = epsilon / 2, epsilon
+        while self.epsilon(trials, low) > epsilon:
+            low, high = low / 2, low
+            if low < _LEAST * epsilon:
+                raise ValueError(
+                    f"the budget epsilon={epsilon:g}, delta={self.delta:g} leaves nothing for one of the "
+                    "fits of this search; use fewer trials or a larger epsilon."
+                )
+        while high > low * (1 + _PRECISION):
+            middle = math.sqrt(low * high)
+            low, high = (middle, high) if self.epsilon(trials, middle) <= epsilon else (low, middle)
+        return low

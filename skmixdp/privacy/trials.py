@@ -1,0 +1,125 @@
+"""How many trials a search makes: fixed in advance, or drawn and kept secret.
+
+The laws are those of Papernot and Steinke 2022, "Hyperparameter Tuning with Renyi Differential
+Privacy", Definitions 1 and 5, in the parameters that ``dp-accounting`` uses: a mean, and a shape
+that is 0 for the logarithmic law, 1 for the geometric one, any positive number for the truncated
+negative binomial and infinite for Poisson.
+"""
+
+import math
+from dataclasses import dataclass
+from numbers import Real
+
+from scipy.optimize import brentq
+from scipy.stats import poisson
+
+#: Shapes of the laws that have names.
+SHAPES = {"logarithmic": 0.0, "geometric": 1.0, "poisson": math.inf}
+
+#: Relative precision of ``halting_probability``, which errs towards fewer trials.
+_PRECISION = 1e-9
+
+
+@dataclass(frozen=True)
+class TrialLaw:
+    """Law of a random number of trials.
+
+    Parameters
+    ----------
+    mean : float
+        Expected number of trials, at least 1.
+    shape : float
+        0 is logarithmic, 1 geometric, infinity Poisson, anything between the truncated negative
+        binomial law. Poisson may give no trial at all; the others give at least one.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is outside its range.
+    """
+
+    mean: float
+    shape: float
+
+    def __post_init__(self) -> None:
+        if not (_is_number(self.mean) and 1 <= self.mean < math.inf):
+            raise ValueError(f"mean={self.mean!r} must be a finite number of trials of at least 1.")
+        if not (_is_number(self.shape) and self.shape >= 0):
+            raise ValueError(f"shape={self.shape!r} must be a number of at least 0; infinity is Poisson.")
+
+    @property
+    def name(self) -> str | float:
+        """What :func:`shape_of` takes for this shape: its name, or else itself."""
+        return next((name for name, shape in SHAPES.items() if shape == self.shape), self.shape)
+
+    @property
+    def halting_probability(self) -> float:
+        """The law's ``gamma``, for all laws but Poisson.
+
+        It is rounded up, so that the mean of what is drawn is at most the stated one, for which
+        the accounting is done.
+        """
+        if self.mean == 1:
+            return 1.0
+        if self.shape == 1:
+            return 1 / self.mean
+        # The mean falls as gamma grows: from infinity at 0 to 1 at 1.
+        root = brentq(
+            lambda log_gamma: math.log(_mean(math.exp(log_gamma), self.shape) / self.mean),
+            -math.log(self.mean) - 50.0,
+            -1e-12,
+            xtol=_PRECISION / 4,
+        )
+        return min(1.0, math.exp(root) * (1 + _PRECISION))
+
+    def number(self, u: float) -> int:
+        """Number of trials at the uniform number ``u`` in [0, 1): the law's quantile function."""
+        if self.shape == math.inf:
+            return max(0, int(poisson.ppf(u, self.mean)))
+        gamma = self.halting_probability
+        if gamma == 1:
+            return 1
+        # Definition 1: P(K = k + 1) / P(K = k) = (1 - gamma) (k + shape) / (k + 1).
+        number, probability = 1, (1 - gamma) / _scale(gamma, self.shape)
+        below = probability
+        while u >= below:
+            probability *= (1 - gamma) * (number + self.shape) / (number + 1)
+            number += 1
+            if number > self.mean and below + probability == below:
+                break  # what is left is below the precision of u
+            below += probability
+        return number
+
+
+def shape_of(distribution: object) -> float:
+    """The shape that a name or a number stands for.
+
+    Raises
+    ------
+    ValueError
+        If it is neither a known name nor a number of at least 0.
+    """
+    if isinstance(distribution, str) and distribution in SHAPES:
+        return SHAPES[distribution]
+    if _is_number(distribution) and float(distribution) >= 0:  # type: ignore[arg-type]
+        return float(distribution)  # type: ignore[arg-type]
+    raise ValueError(
+        f"distribution={distribution!r} must be one of {', '.join(map(repr, SHAPES))}, or a number of at "
+        "least 0, the shape of a truncated negative binomial law."
+    )
+
+
+def _mean(gamma: float, shape: float) -> float:
+    """Mean of the truncated negative binomial law."""
+    # scale * gamma**shape is the (1 - gamma**shape) / shape of Definition 1.
+    return (1 - gamma) / (math.exp((1 + shape) * math.log(gamma)) * _scale(gamma, shape))
+
+
+def _scale(gamma: float, shape: float) -> float:
+    """``(gamma**-shape - 1) / shape``; its limit at 0 belongs to the logarithmic law."""
+    log_gamma = math.log(gamma)
+    return -log_gamma if shape == 0 else math.expm1(-shape * log_gamma) / shape
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)

@@ -1,0 +1,351 @@
+"""What scikit-learn's workflows charge to a ledger: each fit, as it is, in whatever process."""
+
+import os
+import pickle
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_score, learning_curve
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
+from skmixdp.algorithms import AdaMix
+from skmixdp.exceptions import BudgetExceededError
+from skmixdp.model_selection import public_params
+from skmixdp.preprocessing import PublicOnly
+from skmixdp.privacy import GaussianEvent, NoiseSource, PrivacyLedger, epsilon_of, noise_multiplier_for
+
+DELTA, STEPS = 1e-3, 3
+#: What every fit below releases, and what every charge therefore is.
+EVENT = GaussianEvent(noise_multiplier_for(1.0, DELTA, n_steps=STEPS), STEPS)
+
+
+@pytest.fixture(autouse=True)
+def routing():
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    return PrivacyLedger(tmp_path / "ledger.sqlite", epsilon=100.0, delta=DELTA)
+
+
+@pytest.fixture
+def head(ledger):
+    def make(**parameters):
+        parameters = {"delta": DELTA, "n_steps": STEPS} | parameters
+        return MixedDPLogisticRegression(AdaMix(), ledger=ledger, dataset="people", **parameters)
+
+    return make
+
+
+def check_charges(ledger, expected, *, private=True):
+    """``expected`` counts fits by their number of rows; all charges are those of the fits."""
+    charges = ledger.charges("people")
+    assert Counter(int(charge.description.split(", ")[1].split()[0]) for charge in charges) == expected
+    assert {charge.event for charge in charges} == {EVENT}
+    assert {charge.private for charge in charges} == {private}
+    total = STEPS * len(charges)
+    spent = epsilon_of(EVENT.noise_multiplier, total, delta=DELTA)
+    assert ledger.spent("people") == pytest.approx(spent)
+
+
+# Each workflow: from a head's factory, rows, public rows and n_jobs to the fits it makes. Of the 60
+# private rows, three folds train on 40.
+
+
+def cross_validation(head, rows, public, n_jobs):
+    cross_val_score(head(), rows.X, rows.y, cv=3, params=public, n_jobs=n_jobs, error_score="raise")
+    return {40: 3}
+
+
+def grid_search(head, rows, public, n_jobs):
+    grid = {"algorithm__quantile": [0.5, 0.9]}
+    search = GridSearchCV(head(), grid, cv=3, n_jobs=n_jobs, error_score="raise").fit(
+        rows.X, rows.y, **public
+    )
+    assert search.best_estimator_.privacy_.dataset == "people"
+    return {40: 6, 60: 1}
+
+
+def curve(head, rows, public, n_jobs):
+    learning_curve(
+        head(), rows.X, rows.y, train_sizes=[20, 40], cv=3, params=public, n_jobs=n_jobs, error_score="raise"
+    )
+    return {20: 3, 40: 3}
+
+
+def calibration(head, rows, public, n_jobs):
+    CalibratedClassifierCV(head(), cv=3, n_jobs=n_jobs).fit(rows.X, rows.y, **public)
+    return {40: 3}
+
+
+def calibration_of_one(head, rows, public, n_jobs):
+    CalibratedClassifierCV(head(), cv=3, ensemble=False, n_jobs=n_jobs).fit(rows.X, rows.y, **public)
+    return {40: 3, 60: 1}
+
+
+def one_versus_rest(head, rows, public, n_jobs):
+    # Public labels of three classes make no sense to a binary member, so there are none.
+    OneVsRestClassifier(head(classes=[0, 1]), n_jobs=n_jobs).fit(rows.X, rows.y)
+    return {60: 3}
+
+
+def voting(head, rows, public, n_jobs):
+    VotingClassifier([("a", head()), ("b", head())], n_jobs=n_jobs).fit(rows.X, rows.y, **public)
+    return {60: 2}
+
+
+def stacking(head, rows, public, n_jobs):
+    members = [("a", head(classes=[0, 1, 2])), ("b", head(classes=[0, 1, 2]))]
+    final = LogisticRegression()  # it reads predictions for the private rows, unpaid
+    StackingClassifier(members, final_estimator=final, cv=3, n_jobs=n_jobs).fit(rows.X, rows.y)
+    return {60: 2, 40: 6}
+
+
+def stacking_on_a_private_head(head, rows, public, n_jobs):
+    member = head(classes=[0, 1, 2])
+    stack = StackingClassifier([("a", member)], final_estimator=clone(member), cv=3, n_jobs=n_jobs)
+    stack.fit(rows.X, rows.y)
+    return {60: 2, 40: 3}
+
+
+def pipeline(head, rows, public, n_jobs):
+    steps = [("scale", PublicOnly(StandardScaler())), ("head", head())]
+    Pipeline(steps, transform_input=["X_pub"]).fit(rows.X, rows.y, **public)
+    return {60: 1}
+
+
+def loop(head, rows, public, n_jobs):
+    fits = (joblib.delayed(clone(head()).fit)(rows.X, rows.y, **public) for _ in range(4))
+    joblib.Parallel(n_jobs=n_jobs)(fits)
+    return {60: 4}
+
+
+def loop_of_threads(head, rows, public, n_jobs):
+    with joblib.parallel_config("threading"):
+        return loop(head, rows, public, n_jobs)
+
+
+WORKFLOWS = [
+    cross_validation,
+    grid_search,
+    curve,
+    calibration,
+    calibration_of_one,
+    one_versus_rest,
+    voting,
+    stacking,
+    stacking_on_a_private_head,
+    pipeline,
+    loop,
+    loop_of_threads,
+]
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda workflow: workflow.__name__)
+def test_every_fit_is_charged_as_it_is(workflow, n_jobs, head, rows, ledger):
+    public = public_params(rows.X_pub, rows.y_pub)
+    check_charges(ledger, workflow(head, rows, public, n_jobs))
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_bagging_seeds_its_members_so_nothing_is_guaranteed(n_jobs, head, rows, ledger):
+    bag = BaggingClassifier(head(), 3, bootstrap=False, max_samples=0.5, n_jobs=n_jobs)
+    bag.fit(rows.X, rows.y, **public_params(rows.X_pub, rows.y_pub))
+    assert not any(member.privacy_.private for member in bag.estimators_)
+    check_charges(ledger, {30: 3}, private=False)
+    assert "NOT PRIVATE" in str(ledger.report())
+
+
+def test_a_bootstrap_repeats_rows_and_is_warned_of(head, rows, ledger):
+    bag = BaggingClassifier(head(), 2)
+    with pytest.warns(UserWarning, match="do not bootstrap private rows"):
+        bag.fit(rows.X, rows.y, **public_params(rows.X_pub, rows.y_pub))
+    check_charges(ledger, {60: 2}, private=False)
+
+
+@pytest.mark.parametrize("ensemble", ["bagging", "voting", "stacking"])
+def test_ensembles_number_labels_anew_and_are_refused_public_ones(ensemble, head, rows, ledger):
+    made = {
+        "bagging": lambda: BaggingClassifier(head(), 2, bootstrap=False),
+        "voting": lambda: VotingClassifier([("a", head())]),
+        "stacking": lambda: StackingClassifier([("a", head())]),
+    }[ensemble]()
+    words = np.array(["x", "y", "z"])
+    for y, y_pub in ((words[rows.y], words[rows.y_pub]), (rows.y + 2, rows.y_pub + 2)):
+        with pytest.raises(ValueError, match=r"number the labels y anew .* number both from 0 beforehand"):
+            made.fit(rows.X, y, **public_params(rows.X_pub, y_pub))
+    assert ledger.report().charges == ()
+
+
+def test_stacking_hands_public_rows_to_its_final_estimator_which_refuses_them(head, rows, ledger):
+    public = public_params(rows.X_pub, rows.y_pub)
+    for final, refusal in ((LogisticRegression(), TypeError), (head(), ValueError)):
+        stack = StackingClassifier([("a", head())], final_estimator=final, cv=3)
+        with pytest.raises(refusal, match="X_pub"):
+            stack.fit(rows.X, rows.y, **public)
+    # Its members were fitted before: what they cost is spent.
+    check_charges(ledger, {60: 2, 40: 6})
+
+
+def test_one_versus_rest_with_public_labels_of_many_classes_cannot_predict(head, rows):
+    many = OneVsRestClassifier(head()).fit(rows.X, rows.y, **public_params(rows.X_pub, rows.y_pub))
+    with pytest.raises(ValueError, match="shape"):
+        many.predict(rows.X)
+
+
+def test_over_budget_ends_a_workflow(rows, head, ledger):
+    ledger.add_dataset("small", epsilon=1.7, delta=DELTA)
+    small = head().set_params(dataset="small")
+    public = public_params(rows.X_pub, rows.y_pub)
+    with pytest.raises(BudgetExceededError, match="dataset='small' has"):
+        cross_val_score(small, rows.X, rows.y, cv=5, params=public, error_score="raise")
+    assert len(ledger.charges("small")) == 2
+
+
+# -- one fit -------------------------------------------------------------------------------
+
+
+def test_the_report_states_what_the_ledger_holds(rows, head, ledger):
+    for _ in range(2):
+        report = head().fit(rows.X, rows.y, rows.X_pub, rows.y_pub).privacy_
+    assert (report.dataset, report.dataset_epsilon, report.dataset_delta) == ("people", 100.0, DELTA)
+    assert report.dataset_spent == ledger.spent("people") > report.epsilon
+    assert f"people: epsilon {report.dataset_spent:.6g} of (100, 0.001) is spent" in str(report)
+    assert report.to_dict()["dataset"] == "people"
+    alone = MixedDPLogisticRegression(delta=DELTA).fit(rows.X, rows.y, rows.X_pub, rows.y_pub).privacy_
+    assert alone.dataset is None and "ledger" not in str(alone)
+
+
+def test_a_regression_is_charged(rows, ledger):
+    reg = MixedDPRidge(delta=DELTA, n_steps=STEPS, ledger=ledger, dataset="people")
+    reg.fit(rows.X, rows.X[:, 0], X_pub=rows.X_pub, y_pub=rows.X_pub[:, 0])
+    check_charges(ledger, {60: 1})
+
+
+def test_a_zeroth_order_fit_is_charged(rows, ledger):
+    clf = ZerothOrderDPClassifier(delta=DELTA, n_steps=STEPS, ledger=ledger, dataset="people")
+    report = clf.fit(rows.X, rows.y, X_pub=rows.X_pub, y_pub=rows.y_pub).privacy_
+    (charge,) = ledger.charges("people")
+    assert (charge.event.noise_multiplier, charge.event.n_steps) == (report.noise_multiplier, report.n_steps)
+    assert report.dataset_spent == charge.spent == pytest.approx(report.epsilon)
+
+
+def test_a_seeded_fit_is_charged_and_voids_the_guarantee(rows, head, ledger):
+    head(random_state=0).fit(rows.X, rows.y, rows.X_pub, rows.y_pub)
+    check_charges(ledger, {60: 1}, private=False)
+
+
+def test_over_budget_releases_nothing_and_keeps_the_earlier_fit(rows, head, ledger, monkeypatch):
+    ledger.add_dataset("small", epsilon=1.0, delta=DELTA)
+    clf = head().set_params(dataset="small")
+    coef = clf.fit(rows.X, rows.y, rows.X_pub, rows.y_pub).coef_
+    monkeypatch.setattr(NoiseSource, "perturb", lambda *args: pytest.fail("something was released"))
+    with pytest.raises(BudgetExceededError):
+        clf.fit(rows.X, rows.y, rows.X_pub, rows.y_pub)
+    assert clf.coef_ is coef and len(ledger.charges("small")) == 1
+
+
+def test_a_fit_that_fails_after_its_charge_keeps_it(rows, head, ledger, monkeypatch):
+    order = []
+    charge = PrivacyLedger.charge
+    monkeypatch.setattr(PrivacyLedger, "charge", lambda *a, **k: (order.append("charge"), charge(*a, **k))[1])
+
+    def crash(*args):
+        order.append("release")
+        raise MemoryError
+
+    monkeypatch.setattr(NoiseSource, "perturb", crash)
+    with pytest.raises(MemoryError):
+        head().fit(rows.X, rows.y, rows.X_pub, rows.y_pub)
+    assert order == ["charge", "release"]
+    check_charges(ledger, {60: 1})
+
+
+@pytest.mark.parametrize(
+    ("bad", "given", "match"),
+    [
+        ({"epsilon": -1}, {}, "epsilon=-1"),
+        ({"ledger": None}, {}, "dataset='people' was given without ledger"),
+        ({"dataset": None}, {}, r"ledger=PrivacyLedger\(.* was given without dataset"),
+        ({"ledger": "ledger.sqlite"}, {}, r"must be None or a skmixdp.privacy.PrivacyLedger\(path\)"),
+        ({"dataset": ""}, {}, "dataset='' must be the name"),
+        ({}, {"y": np.full(60, 7)}, "is not one of the classes"),
+        ({"init": np.ones((2, 2))}, {}, "init"),
+        ({"learning_rate": "auto", "normalize": False}, {"X_pub": None, "y_pub": None}, "learning_rate"),
+        ({"batch_size": 61}, {}, "batch_size=61"),
+        ({"epsilon": 1e-3, "noise_multiplier": 1.0, "n_steps": None}, {}, "does not pay for one step"),
+        ({"neighboring": "replace_one"}, {}, "not the relation"),
+    ],
+)
+def test_what_fails_before_the_first_release_is_not_charged(rows, head, ledger, bad, given, match):
+    ledger.add_dataset("people", epsilon=100.0, delta=DELTA, neighboring="add_or_remove_one")
+    clf = head(classes=[0, 1, 2]).set_params(**bad)
+    arguments = {"X": rows.X, "y": rows.y, "X_pub": rows.X_pub, "y_pub": rows.y_pub} | given
+    with pytest.raises(ValueError, match=match):
+        clf.fit(**arguments)
+    assert ledger.charges("people") == []
+
+
+def test_clones_and_pickles_charge_the_same_ledger(rows, head, ledger):
+    clf = head()
+    assert clone(clf).ledger is ledger
+    fitted = pickle.loads(pickle.dumps(clf)).fit(rows.X, rows.y, rows.X_pub, rows.y_pub)
+    clone(fitted).fit(rows.X, rows.y, rows.X_pub, rows.y_pub)
+    check_charges(ledger, {60: 2})
+
+
+def test_a_ledger_in_memory_serves_threads_and_says_that_it_serves_no_process(rows):
+    ledger = PrivacyLedger(":memory:", epsilon=100.0, delta=DELTA)
+    clf = MixedDPLogisticRegression(AdaMix(), delta=DELTA, n_steps=STEPS, ledger=ledger, dataset="people")
+    fits = [joblib.delayed(clone(clf).fit)(rows.X, rows.y, rows.X_pub, rows.y_pub) for _ in range(4)]
+    joblib.Parallel(n_jobs=2, prefer="threads")(fits)
+    check_charges(ledger, {60: 4})
+    with pytest.raises(pickle.PicklingError) as caught:
+        joblib.Parallel(n_jobs=2)(fits)
+    assert "in memory cannot be pickled" in str(caught.value.__cause__)
+
+
+DASK = """
+import sys
+import joblib, numpy as np
+from dask.distributed import Client
+from skmixdp import MixedDPLogisticRegression
+from skmixdp.privacy import PrivacyLedger
+
+if __name__ == "__main__":
+    ledger = PrivacyLedger(sys.argv[1], epsilon=100.0, delta=1e-3)
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 5)), np.arange(60) % 3
+    paid = dict(ledger=ledger, dataset="people")
+    clf = MixedDPLogisticRegression("adamix", delta=1e-3, n_steps=3, classes=[0, 1, 2], **paid)
+    with Client(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as client:
+        with joblib.parallel_config("dask"):
+            joblib.Parallel()(joblib.delayed(clf.fit)(X, y) for _ in range(4))
+"""
+
+
+def test_dask_workers_charge_the_ledger(ledger, tmp_path):
+    pytest.importorskip("distributed", reason="needs dask.distributed: install skmixdp[dask]")
+    script = tmp_path / "on_dask.py"
+    script.write_text(DASK)
+    root = Path(__file__).parents[2]
+    command, environment = [sys.executable, script, ledger.path], os.environ | {"PYTHONPATH": str(root)}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, env=environment)
+    assert done.returncode == 0, done.stderr
+    check_charges(ledger, {60: 4})

@@ -1,0 +1,505 @@
+"""PrivateSearchCV: one budget for everything, in the shape of GridSearchCV."""
+
+import math
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import uniform
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge
+from skmixdp.algorithms import AdaMix, ModelMix
+from skmixdp.engine import make_plan
+from skmixdp.exceptions import BudgetExceededError
+from skmixdp.model_selection import PrivateSearchCV, _private_search, public_params
+from skmixdp.preprocessing import NoisyScaler, PublicOnly
+from skmixdp.privacy import GaussianEvent, PrivacyLedger, TrialLaw, epsilon_of_event
+
+DELTA = 1e-3
+GRID = {"n_steps": [2, 5], "algorithm__quantile": [0.5, 0.9]}
+
+
+def make(grid=None, head=None, **options):
+    defaults = {"epsilon": 2.0, "delta": DELTA, "strategy": "grid"}
+    return PrivateSearchCV(head or MixedDPLogisticRegression(AdaMix()), grid or GRID, **(defaults | options))
+
+
+@pytest.fixture
+def search(rows):
+    def run(*args, **options):
+        fitted = make(*args, **options)
+        return fitted.fit(rows.X, rows.y, **public_params(rows.X_pub, rows.y_pub))
+
+    return run
+
+
+@pytest.fixture
+def trials(monkeypatch):
+    """What every trial was run with, and what came out."""
+    found = []
+
+    def spy(token, number, estimator, rows, scored):
+        fit = estimator.get_params()
+        done = original(token, number, estimator, rows, scored)
+        found.append({"fit": fit, "rows": rows, "score": done[0], "fitted": done[1], "number": number})
+        return done
+
+    original = _private_search.run_trial
+    monkeypatch.setattr(_private_search, "run_trial", spy)
+    return found
+
+
+class TestBudget:
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {},
+            {"scoring": "public"},
+            {"scoring": "public", "refit": True},
+            {"score_share": 0.3},
+            {"head": MixedDPLogisticRegression(AdaMix(), neighboring="replace_one")},
+            {"head": MixedDPLogisticRegression(AdaMix(), noise="hardened")},
+        ],
+        ids=["counts", "public", "refit", "large counts", "replaced", "hardened"],
+    )
+    def test_what_was_released_composes_to_the_budget(self, search, trials, options):
+        """Composed here from what the fits report and the counts were asked for, by definition."""
+        fitted = search(**options)
+        reports = [trial["fitted"].privacy_ for trial in trials]
+        squares = sum(report.n_steps / report.noise_multiplier**2 for report in reports)
+        counts = [trial["rows"].score_multiplier for trial in trials]
+        squares += sum(1 / sigma**2 for sigma in counts if sigma is not None)
+        noise, neighboring = fitted.privacy_.neighboring, reports[0].neighboring
+        event = GaussianEvent(1 / math.sqrt(squares), 1, noise=getattr(fitted.estimator, "noise", "float"))
+        spent = epsilon_of_event(event, DELTA, neighboring)
+        assert noise == neighboring
+        assert spent == pytest.approx(fitted.privacy_.epsilon, rel=1e-6)
+        assert 2.0 * (1 - 1e-5) < spent <= 2.0
+        assert len(trials) == 4 + bool(options.get("refit"))
+
+    def test_the_naive_claim_is_that_of_one_fit(self, search):
+        fitted = search()
+        report, inner = fitted.privacy_, fitted.best_estimator_.privacy_
+        assert inner.epsilon == pytest.approx(report.fit_epsilon, rel=1e-6)
+        assert report.fit_epsilon < report.epsilon
+        assert any("one fit of a search" in warning for warning in inner.warnings)
+        assert report.costs["grid"] == report.epsilon and report.affordable["grid"] == report.fit_epsilon
+
+    def test_the_trials_of_a_random_search_are_as_noisy_as_its_event_says(self, search, trials):
+        fitted = search(strategy="random", random_state=3, n_trials=5, distribution="logarithmic")
+        (event,) = {
+            1 / math.sqrt(1 / t["rows"].score_multiplier ** 2 + 1 / _multiplier(t) ** 2) for t in trials
+        } or {None}
+        assert event == pytest.approx(fitted.privacy_.noise_multiplier, rel=1e-6)
+        assert 2.0 * (1 - 1e-5) < fitted.privacy_.epsilon <= 2.0
+
+    def test_auto_takes_what_leaves_more_to_a_fit(self, search):
+        for grid in ({"n_steps": [2]}, {"n_steps": list(range(1, 17))}):
+            report = search(grid, strategy="auto").privacy_
+            assert report.fit_epsilon == max(report.affordable.values())
+            assert report.strategy == ("grid" if len(grid["n_steps"]) == 1 else "random")
+
+    def test_a_single_candidate_costs_a_fit_and_its_score(self, search):
+        report = search({"n_steps": [3]}, scoring="public").privacy_
+        assert report.fit_epsilon == pytest.approx(2.0, rel=1e-6)
+
+
+def _multiplier(trial):
+    report = trial["fitted"].privacy_
+    return report.noise_multiplier / math.sqrt(report.n_steps)
+
+
+class TestWhatIsShown:
+    def test_a_grid_shows_all_candidates_with_the_scores_that_were_paid_for(self, search, trials):
+        fitted = search()
+        results = fitted.cv_results_
+        assert [trial["score"] for trial in trials] == results["mean_test_score"].tolist()
+        assert fitted.best_index_ == np.argmax(results["mean_test_score"])
+        assert results["rank_test_score"][fitted.best_index_] == 1
+        assert fitted.best_score_ == results["split0_test_score"][fitted.best_index_]
+        assert fitted.best_params_ == results["params"][fitted.best_index_]
+        assert fitted.best_estimator_ is trials[fitted.best_index_]["fitted"]
+        assert results["param_n_steps"].tolist() == [p["n_steps"] for p in results["params"]]
+        assert not any("time" in name for name in results)
+
+    def test_a_random_search_shows_the_best_trial_alone(self, search, trials):
+        fitted = search(strategy="random", n_trials=8, distribution="poisson", random_state=2, verbose=1)
+        assert len(trials) > 1
+        best = max(trials, key=lambda trial: trial["score"])
+        assert fitted.best_estimator_ is best["fitted"] and fitted.best_score_ == best["score"]
+        assert len(fitted.cv_results_["params"]) == 1 and fitted.best_index_ == 0
+        shown = repr(vars(fitted)) + str(fitted.privacy_)
+        for trial in trials:
+            assert trial is best or repr(trial["score"]) not in shown
+
+    def test_nothing_is_left_of_the_allowance(self, search):
+        best = search().best_estimator_
+        assert best.ledger is None and best.dataset is None
+        clone(best)
+
+    def test_different_grids_leave_gaps(self, search):
+        fitted = search([{"n_steps": [2]}, {"algorithm__quantile": [0.5]}])
+        assert fitted.cv_results_["param_n_steps"].mask.tolist() == [False, True]
+
+    def test_attributes_and_methods_are_those_of_grid_search(self, search, rows):
+        fitted = search(scoring="public")
+        ordinary = GridSearchCV(MixedDPLogisticRegression(AdaMix(), delta=DELTA), GRID, cv=2)
+        ordinary.fit(rows.X, rows.y, **public_params(rows.X_pub, rows.y_pub))
+        times = ("refit_time_",)
+        own = {name for name in vars(ordinary) if name.endswith("_") and not name.startswith("_")}
+        assert own - set(times) <= set(dir(fitted))
+        missing = {name for name in ordinary.cv_results_ if name not in fitted.cv_results_}
+        assert all("time" in name or name.startswith("split1") for name in missing)
+        assert fitted.predict(rows.X).shape == (60,)
+        assert fitted.predict_proba(rows.X).shape == fitted.decision_function(rows.X).shape == (60, 3)
+        np.testing.assert_allclose(np.exp(fitted.predict_log_proba(rows.X)), fitted.predict_proba(rows.X))
+        assert fitted.score(rows.X, rows.y) == fitted.best_estimator_.score(rows.X, rows.y)
+        assert not hasattr(fitted, "transform")
+        assert fitted.classes_.tolist() == [0, 1, 2] and fitted.n_features_in_ == 5
+        assert "HTML" not in repr(fitted) and fitted._repr_html_()
+
+    def test_names_of_columns(self, frames):
+        fitted = make(scoring="public").fit(frames.X, frames.y, X_pub=frames.X_pub, y_pub=frames.y_pub)
+        assert fitted.feature_names_in_.tolist() == ["a", "b", "c", "d", "e"]
+
+
+class TestScores:
+    def test_a_count_of_private_rows(self, search, rows, trials):
+        search(score_share=0.9, epsilon=1e6)
+        for trial in trials:
+            assert trial["score"] == pytest.approx(trial["fitted"].score(rows.X, rows.y), abs=0.05)
+            assert len(trial["rows"].public[1]) == 60
+
+    @pytest.mark.parametrize(("scoring", "low", "high"), [("public", 0, 1), ("neg_log_loss", -9, 0)])
+    def test_public_rows_that_no_fit_has_seen(self, search, rows, trials, scoring, low, high):
+        fitted = search(scoring=scoring, holdout=0.25)
+        for trial in trials:
+            kept, held_out = trial["rows"].public[0], trial["rows"].scorer.X
+            assert len(kept) == 45 and len(held_out) == 15
+            together = np.unique(np.concatenate([kept, held_out]), axis=0)
+            np.testing.assert_array_equal(together, np.unique(rows.X_pub, axis=0))
+            assert trial["score"] == trial["rows"].scorer(trial["fitted"]) and low <= trial["score"] <= high
+            assert trial["fitted"].privacy_.n_public == 45
+        assert fitted.privacy_.n_held_out == 15 and fitted.privacy_.n_public == 60
+        assert low <= fitted.score(rows.X, rows.y) <= high
+
+    def test_a_scorer_that_is_not_finite_loses(self, search):
+        scores = iter([math.nan, 0.5, 0.7, math.nan])
+        fitted = search(scoring=lambda estimator, X, y: next(scores))
+        assert fitted.best_score_ == 0.7 and fitted.cv_results_["rank_test_score"].tolist() == [3, 2, 1, 3]
+
+    def test_the_last_fit_has_all_public_rows(self, search, trials):
+        fitted = search(scoring="public", refit=True)
+        assert fitted.best_estimator_ is trials[-1]["fitted"]
+        assert fitted.best_estimator_.privacy_.n_public == 60
+        assert fitted.best_estimator_.n_steps == fitted.best_params_["n_steps"]
+
+    def test_regression_by_public_scores(self):
+        rng = np.random.default_rng(0)
+        X, X_pub = rng.normal(size=(80, 3)), rng.normal(size=(20, 3))
+        fitted = make({"n_steps": [2, 4]}, MixedDPRidge(), scoring="public")
+        fitted.fit(X, X @ [1, 2, 3], X_pub=X_pub, y_pub=X_pub @ [1, 2, 3])
+        assert fitted.privacy_.n_held_out == 4 and fitted.predict(X).shape == (80,)
+
+    def test_without_public_rows(self, rows):
+        fitted = make(head=MixedDPLogisticRegression(AdaMix(), classes=[0, 1, 2])).fit(rows.X, rows.y)
+        assert fitted.privacy_.n_public == 0
+
+
+class TestRandomTrials:
+    def test_distributions_are_drawn_anew(self, search, trials):
+        for strategy in ("grid", "random"):
+            trials.clear()
+            space = {"learning_rate": uniform(0.1, 2), "n_steps": [2, 3]}
+            search(space, strategy=strategy, n_trials=6, distribution="poisson", random_state=0)
+            drawn = [trial["fit"]["learning_rate"] for trial in trials]
+            assert len(set(drawn)) == len(drawn) > 1
+            assert strategy == "random" or len(drawn) == 6
+
+    def test_a_seed_repeats_the_search_and_makes_it_public(self, search):
+        first, second = (search(strategy="random", random_state=7) for _ in range(2))
+        np.testing.assert_array_equal(first.best_estimator_.coef_, second.best_estimator_.coef_)
+        assert first.best_score_ == second.best_score_ and not first.privacy_.private
+        assert search().privacy_.private
+
+    def test_trials_have_noise_of_their_own(self, search, trials):
+        search({"n_steps": [2]}, strategy="random", n_trials=9, distribution="poisson", random_state=1)
+        heads = [trial["fitted"].coef_ for trial in trials]
+        assert len(heads) > 1
+        assert not any(np.allclose(heads[0], head) for head in heads[1:])
+
+    def test_no_trial_at_all_is_an_error_that_was_paid_for(self, search, tmp_path, monkeypatch):
+        ledger = PrivacyLedger(tmp_path / "l.sqlite", epsilon=50, delta=DELTA)
+        monkeypatch.setattr(TrialLaw, "number", lambda law, u: 0)
+        options = {"strategy": "random", "distribution": "poisson", "memory": tmp_path / "m"}
+        with pytest.raises(RuntimeError, match="number of trials was 0, so there is no result"):
+            search(ledger=ledger, dataset="p", **options)
+        assert len(ledger.charges("p")) == 1
+
+
+class TestComposition:
+    def test_a_pipeline_with_transformed_public_rows(self, routing, rows, trials):
+        pipe = Pipeline(
+            [("scale", PublicOnly(StandardScaler())), ("clf", MixedDPLogisticRegression(AdaMix()))],
+            transform_input=["X_pub"],
+        )
+        grid = {"clf__algorithm__quantile": [0.5, 0.9], "scale__transformer__with_std": [True, False]}
+        for scoring in ("private", "public"):
+            fitted = make(grid, pipe, scoring=scoring).fit(
+                rows.X, rows.y, **public_params(rows.X_pub, rows.y_pub)
+            )
+            assert fitted.best_estimator_["clf"].ledger is None
+            assert fitted.privacy_.epsilon <= 2.0 and fitted.predict(rows.X).shape == (60,)
+        kept = trials[0]["rows"].public[0]
+        np.testing.assert_allclose(trials[0]["fitted"]["scale"].transformer_.mean_, kept.mean(axis=0))
+
+    def test_the_search_as_the_last_step_of_a_pipeline(self, routing, rows):
+        pipe = Pipeline([("scale", PublicOnly(StandardScaler())), ("s", make())], transform_input=["X_pub"])
+        pipe.fit(rows.X, rows.y, **public_params(rows.X_pub, rows.y_pub))
+        assert pipe.predict(rows.X).shape == (60,) and pipe["s"].privacy_.n_public == 60
+
+    def test_inside_cross_validation(self, routing, rows):
+        params = public_params(rows.X_pub, rows.y_pub)
+        assert cross_val_score(make(), rows.X, rows.y, cv=2, params=params).shape == (2,)
+
+    def test_heads_as_candidates(self, search):
+        head = MixedDPLogisticRegression(AdaMix())
+        pipe = Pipeline([("clf", head)])
+        grid = {"clf": [head, MixedDPLogisticRegression("noisy-gd")]}
+        with pytest.raises(ValueError, match="does not accept the X_pub"):
+            search(grid, pipe)  # routing is off
+
+    @pytest.mark.parametrize("scoring", ["private", "public"])
+    @pytest.mark.parametrize("strategy", ["grid", "random"])
+    def test_two_jobs(self, search, scoring, strategy):
+        fitted = [
+            search(scoring=scoring, strategy=strategy, n_jobs=n, random_state=0, refit=scoring == "public")
+            for n in (1, 2)
+        ]
+        np.testing.assert_array_equal(*[one.best_estimator_.coef_ for one in fitted])
+        assert fitted[0].best_params_ == fitted[1].best_params_
+
+    def test_several_public_sources(self, rows):
+        sources = (rows.X_pub[:25], rows.X_pub[25:]), (rows.y_pub[:25], rows.y_pub[25:])
+        fitted = make(scoring="public").fit(rows.X, rows.y, *sources)
+        assert fitted.privacy_.n_public == 60
+
+
+class TestLedger:
+    @pytest.mark.parametrize("n_jobs", [1, 2])
+    @pytest.mark.parametrize("options", [{}, {"strategy": "random"}, {"scoring": "public", "refit": True}])
+    def test_one_charge_of_the_whole(self, search, tmp_path, options, n_jobs):
+        ledger = PrivacyLedger(tmp_path / "l.sqlite", epsilon=5, delta=DELTA)
+        fitted = search(ledger=ledger, dataset="p", n_jobs=n_jobs, **options)
+        (charge,) = ledger.charges("p")
+        assert epsilon_of_event(charge.event, DELTA, "add_or_remove_one") == fitted.privacy_.epsilon
+        assert charge.private and "PrivateSearchCV of MixedDPLogisticRegression" in charge.description
+        assert fitted.privacy_.dataset == "p" and fitted.privacy_.dataset_spent == charge.spent
+
+    def test_a_seeded_search_is_recorded_as_such(self, search, tmp_path):
+        ledger = PrivacyLedger(tmp_path / "l.sqlite", epsilon=5, delta=DELTA)
+        search(ledger=ledger, dataset="p", random_state=0)
+        assert not ledger.charges("p")[0].private
+
+    def test_over_budget_nothing_is_tried(self, search, tmp_path, trials):
+        ledger = PrivacyLedger(tmp_path / "l.sqlite", epsilon=1, delta=DELTA)
+        with pytest.raises(BudgetExceededError):
+            search(ledger=ledger, dataset="p")
+        assert trials == []
+
+    def test_bad_rows_are_refused_before_the_charge(self, rows, tmp_path, trials):
+        ledger = PrivacyLedger(tmp_path / "l.sqlite", epsilon=5, delta=DELTA)
+        ledger.add_dataset("p", epsilon=5, delta=DELTA)
+        bad = rows.X.copy()
+        bad[3, 2] = np.nan
+        with pytest.raises(ValueError, match="NaN"):
+            make(ledger=ledger, dataset="p").fit(bad, rows.y, rows.X_pub, rows.y_pub)
+        with pytest.raises(ValueError, match="quantile"):
+            make({"algorithm__quantile": [0.5, 7.0]}, ledger=ledger, dataset="p").fit(
+                rows.X, rows.y, rows.X_pub, rows.y_pub
+            )
+        assert ledger.charges("p") == [] and trials == []
+
+    def test_a_private_score_is_charged(self, fit, rows, tmp_path):
+        ledger = PrivacyLedger(tmp_path / "l.sqlite", epsilon=5, delta=DELTA)
+        clf = fit({"ledger": ledger, "dataset": "p"})
+        clf.private_score(rows.X, rows.y, noise_multiplier=30)
+        assert ledger.charges("p")[1].event == GaussianEvent(30.0, 1)
+
+
+class TestResumption:
+    """An interrupted search goes on with what it had, and pays once."""
+
+    @pytest.fixture
+    def interrupted(self, monkeypatch):
+        """The third trial of the first search is interrupted."""
+        original, calls = _private_search.run_trial, []
+
+        def trial(token, number, estimator, rows, scored):
+            calls.append((token, number))
+            if len(calls) == 3:
+                raise KeyboardInterrupt
+            return original(token, number, estimator, rows, scored)
+
+        monkeypatch.setattr(_private_search, "run_trial", trial)
+        return calls
+
+    @pytest.mark.parametrize("strategy", ["grid", "random"])
+    def test_finished_trials_are_not_drawn_again(self, search, tmp_path, interrupted, strategy):
+        ledger = PrivacyLedger(tmp_path / "l.sqlite", epsilon=9, delta=DELTA)
+        options = {"memory": tmp_path / "m", "ledger": ledger, "dataset": "p", "strategy": strategy}
+        options |= {"n_trials": 40, "distribution": "poisson"}
+        with pytest.raises(KeyboardInterrupt):
+            search(**options)
+        before = list(interrupted)
+        fitted = search(**options)
+        after = interrupted[len(before) :]
+        # The token is the search's own; the interrupted trial runs again, the finished ones do not.
+        assert {token for token, _ in before} == {token for token, _ in after}
+        assert after[0][1] == 2 and len(after) == len({n for _, n in after})
+        assert len(ledger.charges("p")) == 1 and fitted.privacy_.dataset == "p"
+        if strategy == "grid":
+            assert [number for _, number in after] == [2, 3]
+            assert len(fitted.cv_results_["params"]) == 4
+
+    def test_a_finished_search_leaves_nothing_and_a_new_one_pays_anew(self, search, tmp_path):
+        ledger = PrivacyLedger(tmp_path / "l.sqlite", epsilon=9, delta=DELTA)
+        options = {"memory": str(tmp_path / "m"), "ledger": ledger, "dataset": "p"}
+        first, second = search(**options), search(**options)
+        assert len(ledger.charges("p")) == 2
+        assert not np.allclose(first.best_estimator_.coef_, second.best_estimator_.coef_)
+        left = [path for path in (tmp_path / "m").rglob("*") if path.is_file()]
+        assert not [path for path in left if path.suffix in (".joblib", ".pkl", ".tmp")]
+
+    def test_other_rows_are_another_search(self, rows, tmp_path, interrupted):
+        public = public_params(rows.X_pub, rows.y_pub)
+        with pytest.raises(KeyboardInterrupt):
+            make(memory=tmp_path).fit(rows.X, rows.y, **public)
+        make(memory=tmp_path).fit(rows.X + 1, rows.y, **public)
+        assert len({token for token, _ in interrupted}) == 2
+
+    def test_only_one_process_is_at_a_search(self, search, tmp_path, monkeypatch):
+        original = _private_search.run_trial
+
+        def again(token, number, estimator, rows, scored):
+            with pytest.raises(RuntimeError, match="another process is at it"):
+                search(memory=tmp_path)
+            return original(token, number, estimator, rows, scored)
+
+        monkeypatch.setattr(_private_search, "run_trial", again)
+        search(memory=tmp_path)
+
+    def test_a_joblib_memory_will_do(self, search, tmp_path):
+        from joblib import Memory
+
+        search(memory=Memory(tmp_path, verbose=0), n_jobs=2)
+        assert (tmp_path / "private_search").is_dir()
+        search(memory=Memory(None))
+
+
+HEAD = MixedDPLogisticRegression(AdaMix())
+LEDGER = PrivacyLedger(":memory:", epsilon=1, delta=DELTA)
+BAD = {
+    "epsilon=0 ": {"epsilon": 0},
+    "epsilon=None": {"epsilon": None},
+    "delta=1 ": {"delta": 1},
+    "holdout=1.0 must": {"holdout": 1.0},
+    "score_share=0 must": {"score_share": 0},
+    "strategy='best' must be one of 'auto'": {"strategy": "best"},
+    "distribution='even' must be one of": {"distribution": "even"},
+    "n_trials=0.5 must be": {"n_trials": 0.5},
+    "refit='yes' must be True or False": {"refit": "yes"},
+    "refit=True pays for": {"refit": True},
+    "memory=3 must be a folder": {"memory": 3},
+    "ledger=None and dataset='p'": {"dataset": "p"},
+    "ledger='l' must be": {"ledger": "l", "dataset": "p"},
+    "random_state=-1 must be None for private noise": {"random_state": -1},
+    "ledger of the estimator is set": {"head": clone(HEAD).set_params(ledger=LEDGER, dataset="p")},
+    "varies epsilon, which the search sets": {"grid": {"epsilon": [1.0]}},
+    "varies noise, which the search sets": {"grid": {"noise": ["hardened"]}},
+    "no budget to divide": {"head": clone(HEAD).set_params(epsilon=None, n_steps=2, noise_multiplier=9.0)},
+    "cannot all be given": {"grid": {"n_steps": [2], "noise_multiplier": [9.0]}},
+    r"param_grid\['n_steps'\]=\[\] is empty": {"grid": {"n_steps": []}},
+    "param_grid=3 must be a dict": {"grid": 3},
+    "param_grid=.* must be a dict": {"grid": {"algorithm": "adamix"}},
+    "Invalid parameter 'depth'": {"grid": {"depth": [1]}},
+    "must be a private estimator of this library": {"head": StandardScaler()},
+    "noisy__epsilon of the estimator is a budget beside": {
+        "head": Pipeline([("noisy", NoisyScaler(bounds=(0, 1))), ("clf", HEAD)]),
+        "grid": {"clf__n_steps": [2]},
+    },
+    "only into full batches .* pass batch_size=None": {"head": clone(HEAD).set_params(batch_size=20)},
+    "only into full batches .* other than ModelMix": {
+        "head": MixedDPLogisticRegression(ModelMix()),
+        "grid": {"n_steps": [2]},
+    },
+    "scoring='private' counts correct labels, which MixedDPRidge cannot": {
+        "head": MixedDPRidge(),
+        "grid": {"n_steps": [2]},
+    },
+    "The 'scoring' parameter": {"scoring": 3},
+}
+
+
+@pytest.mark.parametrize("match", BAD)
+def test_bad_input_is_refused_in_one_sentence(search, trials, match):
+    with pytest.raises((ValueError, TypeError)) as caught:
+        search(**BAD[match])
+    message = str(caught.value)
+    assert re.search(match, message), message
+    if "Invalid parameter" not in message and "The 'scoring'" not in message:  # scikit-learn's own
+        assert "\n" not in message and message.endswith(".")
+    assert trials == []
+
+
+def test_bad_rows_are_refused_in_one_sentence(rows):
+    cases = [
+        ("needs public rows to score on", {"scoring": "public"}, {"X_pub": None, "y_pub": None}),
+        ("y_pub=None must be given too", {}, {"y_pub": None}),
+        ("y_pub has 59 labels and X_pub 60 rows", {}, {"y_pub": rows.y_pub[1:]}),
+        (
+            "no class has two of them",
+            {"scoring": "public"},
+            {"X_pub": rows.X_pub[:3], "y_pub": rows.y_pub[:3]},
+        ),
+        ("features", {}, {"X_pub": rows.X_pub[:, :4]}),
+        ("does not take sample_weight", {}, {"sample_weight": np.ones(60)}),
+    ]
+    for match, options, given in cases:
+        with pytest.raises((ValueError, TypeError), match=match):
+            make(**options).fit(rows.X, rows.y, **({"X_pub": rows.X_pub, "y_pub": rows.y_pub} | given))
+
+
+def test_a_fit_that_costs_more_than_was_set_aside_is_stopped(search, monkeypatch):
+    """Should an estimator ask for more than its share, nothing is released."""
+    monkeypatch.setattr("skmixdp._base.make_plan", _generous(make_plan))
+    with pytest.raises(RuntimeError, match="more than was set aside"):
+        search()
+
+
+def _generous(make_plan):
+    def plan(*args):
+        made = make_plan(*args)
+        event = replace(made.event, noise_multiplier=made.event.noise_multiplier / 2)
+        return replace(made, event=event)
+
+    return plan
+
+
+def test_candidates_of_another_relation_are_refused(rows, routing):
+    heads = [HEAD, clone(HEAD).set_params(neighboring="replace_one")]
+    search = make({"clf": heads}, Pipeline([("clf", HEAD)]))
+    with pytest.raises(ValueError, match="neighboring='replace_one' of a candidate differs"):
+        search.fit(rows.X, rows.y, **public_params(rows.X_pub, rows.y_pub))
+
+
+def test_a_fit_that_asks_no_ledger_is_refused(search, trials, monkeypatch):
+    monkeypatch.setattr("skmixdp._base.pay", lambda *args, **kwargs: None)
+    with pytest.raises(RuntimeError, match="without asking its ledger"):
+        search({"n_steps": [2]})
+    assert trials == []

@@ -1,0 +1,135 @@
+"""A search chooses by the law that its price was computed for, and its counts carry the stated noise.
+
+Each test must accept the stated law and reject its power twins: means of 2/3 and 3/2, or one
+candidate that is half as likely again as the others. Seeded, so that the verdict is the same every day.
+"""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare, kstest
+
+from skmixdp import MixedDPLogisticRegression
+from skmixdp.model_selection import PrivateSearchCV
+from skmixdp.model_selection._candidates import Candidates
+from skmixdp.privacy import NoiseSource, TrialLaw
+
+THRESHOLD = 1e-6
+LAWS = {"logarithmic": 0.0, "shape 1/2": 0.5, "geometric": 1.0, "shape 3": 3.0, "poisson": math.inf}
+
+
+def probabilities(mean, shape, n=4000):
+    """P(K = k) for k = 0, 1, ... from Definitions 1 and 5 of Papernot and Steinke 2022."""
+    k = np.arange(n)
+    log_factorial = np.array([math.lgamma(i + 1) for i in k])
+    if shape == math.inf:
+        return np.exp(-mean + k * math.log(mean) - log_factorial)
+    gamma = TrialLaw(mean, shape).halting_probability
+    p = np.zeros(n)
+    if shape == 0:
+        p[1:] = np.exp(k[1:] * math.log1p(-gamma)) / (k[1:] * -math.log(gamma))
+        return p
+    rising = np.array([math.lgamma(i + shape) - math.lgamma(shape) for i in k])
+    p[1:] = np.exp(rising + k * math.log1p(-gamma) - log_factorial)[1:] / (gamma**-shape - 1)
+    return p
+
+
+def test_pmf_of_the_test_itself():
+    for shape in LAWS.values():
+        p = probabilities(6.0, shape)
+        assert p.sum() == pytest.approx(1, abs=1e-9)
+        assert p @ np.arange(len(p)) == pytest.approx(6.0, rel=1e-6)
+
+
+def fits(sample, p):
+    """p-value of counts against probabilities, rare values taken together."""
+    counts = np.bincount(sample, minlength=len(p))
+    expected = len(sample) * p
+    frequent = expected >= 10
+    observed = np.append(counts[: len(p)][frequent], len(sample) - counts[: len(p)][frequent].sum())
+    wanted = np.append(expected[frequent], len(sample) - expected[frequent].sum())
+    if wanted[-1] < 5:
+        observed, wanted = observed[:-1], wanted[:-1] * observed[:-1].sum() / wanted[:-1].sum()
+    return chisquare(observed, wanted).pvalue
+
+
+@pytest.mark.parametrize("shape", LAWS.values(), ids=LAWS)
+def test_the_number_of_trials_follows_its_law(shape):
+    law = TrialLaw(6.0, shape)
+    sample = np.array([law.number(u) for u in NoiseSource(0).uniform((5000,))])
+    assert fits(sample, probabilities(6.0, shape)) > THRESHOLD
+    for factor in (2 / 3, 3 / 2):
+        assert fits(sample, probabilities(6.0 * factor, shape)) < THRESHOLD
+    others = [other for other in LAWS.values() if other != shape]
+    assert all(fits(sample, probabilities(6.0, other)) < THRESHOLD for other in others)
+
+
+def test_every_candidate_is_as_likely_as_any_other():
+    grid = Candidates([{"a": [0, 1, 2], "b": [0, 1]}, {"a": [3], "b": [1, 2]}])
+    every = grid.every()
+    sample = np.array([every.index(grid.at(u)) for u in NoiseSource(1).uniform((4000,))])
+    even = np.full(len(every), 1 / len(every))
+    assert fits(sample, even) > THRESHOLD
+    for factor in (2 / 3, 3 / 2):
+        twin = even * [factor, *[1.0] * (len(every) - 1)]
+        assert fits(sample, twin / twin.sum()) < THRESHOLD
+
+
+def steps_taken(estimator, X, y):
+    """A score that knows its candidate, so that the winner is the largest of the drawn ones."""
+    return estimator.n_steps
+
+
+def test_the_winner_follows_the_law_of_the_best_of_the_drawn():
+    """P(winner <= j) = E[(j / m)^K]: the whole search, from the draw of K to best_params_."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20, 2)), np.arange(20) % 2
+    X_pub, y_pub = rng.normal(size=(6, 2)), np.arange(6) % 2
+    m, mean = 3, 3.0
+    sample = []
+    for seed in range(300):
+        search = PrivateSearchCV(
+            MixedDPLogisticRegression("noisy-gd"),
+            {"n_steps": list(range(1, m + 1))},
+            delta=1e-3,
+            scoring=steps_taken,
+            strategy="random",
+            n_trials=mean,
+            random_state=seed,
+        )
+        search.fit(X, y, X_pub=X_pub, y_pub=y_pub)
+        assert len(search.cv_results_["params"]) == 1
+        sample.append(search.best_params_["n_steps"] - 1)
+
+    def law(mean):
+        p = probabilities(mean, 1.0)
+        below = np.array([p @ (j / m) ** np.arange(len(p)) for j in range(m + 1)])
+        return np.diff(below)
+
+    assert fits(np.array(sample), law(mean)) > 1e-3
+    for factor in (1 / 2, 2):  # a winner says less of K than K itself
+        assert fits(np.array(sample), law(mean * factor)) < 1e-3
+
+
+@pytest.mark.parametrize("noise", ["float", "hardened"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_counts_of_correct_rows_carry_the_stated_noise(noise, n_classes):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(50, 3)), np.arange(50) % n_classes
+    clf = MixedDPLogisticRegression(delta=1e-3, classes=range(n_classes), n_steps=2, noise=noise).fit(X, y)
+    exact, sigma = 50 * clf.score(X, y), 9.0
+    released = np.array([50 * clf.private_score(X, y, noise_multiplier=sigma) for _ in range(3000)])
+    sample = (released - exact) / sigma
+    assert kstest(sample, "norm").pvalue > THRESHOLD
+    for factor in (2 / 3, 3 / 2):
+        assert kstest(factor * sample, "norm").pvalue < THRESHOLD
+
+
+def test_a_seeded_count_does_not_repeat_the_noise_of_its_fit():
+    X, y = np.random.default_rng(0).normal(size=(30, 3)), np.arange(3).repeat(10)
+    clf = MixedDPLogisticRegression(delta=1e-3, classes=range(3), n_steps=1, random_state=5).fit(X, y)
+    exact = clf.score(X, y)
+    drawn = (clf.private_score(X, y, noise_multiplier=1.0) - exact) * 30
+    assert drawn == pytest.approx((clf.private_score(X, y, noise_multiplier=1.0) - exact) * 30)
+    assert not np.any(np.isclose(drawn, NoiseSource(5).normal((100,))))

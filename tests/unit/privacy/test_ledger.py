@@ -1,0 +1,464 @@
+"""Budgets, charges, refusals and files of the ledger, in one process."""
+
+import copy
+import json
+import math
+import pickle
+import sqlite3
+import threading
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import reduce
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from skmixdp.exceptions import BudgetExceededError
+from skmixdp.privacy import (
+    GaussianEvent,
+    ModelMixEvent,
+    PrivacyLedger,
+    account,
+    epsilon_of,
+    epsilon_of_event,
+    rdp_of_event,
+    records,
+    register_event,
+    store,
+)
+from skmixdp.privacy.account import Account
+from skmixdp.privacy.composition import ORDERS, epsilon_of_rdp
+
+ADD, REPLACE = "add_or_remove_one", "replace_one"
+FULL, SAMPLED = GaussianEvent(30.0, 5), GaussianEvent(3.0, 5, 0.05)
+HARDENED, MIXED = GaussianEvent(40.0, 5, noise="hardened"), ModelMixEvent(30.0, 5, width=90.0)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "ledger.sqlite"
+
+
+@pytest.fixture(params=["file", "memory"])
+def ledger(request, path):
+    return PrivacyLedger(path if request.param == "file" else ":memory:", epsilon=3.0, delta=1e-5)
+
+
+def charge(ledger, event=FULL, dataset="a", neighboring=ADD, **options):
+    return ledger.charge(dataset, event, neighboring=neighboring, **options)
+
+
+# -- charging ------------------------------------------------------------------------------
+
+
+def test_a_charge_is_recorded_with_what_is_spent(ledger):
+    before = datetime.now(UTC)
+    first = charge(ledger, description="words", neighboring=REPLACE)
+    second = charge(ledger, GaussianEvent(40.0, 3), neighboring=REPLACE)
+    assert before <= first.time <= second.time < before + timedelta(minutes=1)
+    assert ledger.charges() == ledger.charges("a") == [first, second]
+    assert (first.id, first.dataset, first.event, first.description) == (1, "a", FULL, "words")
+    assert (first.budget, first.delta, first.private) == (3.0, 1e-5, True)
+    assert first.spent == pytest.approx(epsilon_of(30.0, 5, delta=1e-5, neighboring=REPLACE))
+    mu = 2 * math.sqrt(5 / 30**2 + 3 / 40**2)
+    assert ledger.spent("a") == second.spent == pytest.approx(epsilon_of(1 / mu, 1, delta=1e-5))
+
+
+def test_what_remains_is_the_largest_full_batch_that_fits(ledger):
+    ledger.add_dataset("new", epsilon=1.5, delta=1e-6)
+    assert (ledger.spent("new"), ledger.remaining("new")) == (0, 1.5)
+    for dataset, event in (("g", FULL), ("r", HARDENED)):
+        charge(ledger, event, dataset)
+        low, high = 1e-3, 1e3
+        while high - low > 1e-9 * low:  # the least noise multiplier that still fits
+            middle = math.sqrt(low * high)
+            try:
+                ledger.account(dataset).after(GaussianEvent(middle, 1), ADD)
+                high = middle
+            except BudgetExceededError:
+                low = middle
+        assert ledger.remaining(dataset) == pytest.approx(epsilon_of(high, 1, delta=1e-5), rel=1e-6)
+
+
+def test_over_budget_is_refused_and_nothing_is_recorded(ledger):
+    while True:
+        before = ledger.report()
+        try:
+            charge(ledger)
+        except BudgetExceededError as error:
+            message = str(error)
+            break
+    assert ledger.report() == before
+    assert epsilon_of(30.0, 5 * len(before.charges), delta=1e-5) <= 3.0
+    assert epsilon_of(30.0, 5 * (len(before.charges) + 1), delta=1e-5) > 3.0
+    left, alone = f"{ledger.remaining('a'):.4g}", f"{epsilon_of(30.0, 5, delta=1e-5):.4g}"
+    assert message == (
+        f"dataset='a' has {left} left of epsilon=3 at delta=1e-05, and this charge alone costs {alone}; "
+        "use a smaller epsilon, or private rows of other people."
+    )
+    charge(ledger, dataset="b")  # other data sets are not concerned
+
+
+@pytest.mark.parametrize("event", [HARDENED, MIXED, GaussianEvent(1.0, 10, 0.02)])
+def test_a_sum_of_gaussian_dp_says_what_fits_it_badly(ledger, event):
+    ledger.add_dataset("b", epsilon=0.1, delta=1e-5, composition="gaussian")
+    charge(ledger, GaussianEvent(200.0, 1), "b")
+    with pytest.raises(BudgetExceededError, match="composition='renyi' before their first charge"):
+        charge(ledger, event, "b")
+
+
+@pytest.mark.parametrize("events", [[FULL, FULL, SAMPLED], [HARDENED, FULL, SAMPLED, MIXED, HARDENED]])
+@pytest.mark.parametrize("neighboring", [ADD, REPLACE])
+def test_running_sums_are_those_of_the_charges(ledger, events, neighboring):
+    ledger.add_dataset("a", epsilon=20.0, delta=1e-6)
+    for event in events:
+        charge(ledger, event, neighboring=neighboring, private=event is not FULL)
+    fresh = Account("a", 20.0, 1e-6)
+    again = reduce(lambda a, c: a.after(c.event, neighboring, c.private), ledger.charges("a"), fresh)
+    assert again == ledger.account("a")
+    assert again.spent == ledger.charges()[-1].spent and not again.private
+
+
+def test_a_single_charge_costs_what_its_own_accountant_says(ledger):
+    found = charge(ledger, SAMPLED)
+    own = epsilon_of(3.0, 5, delta=1e-5, sampling_rate=0.05)
+    assert found.spent == own
+    assert charge(ledger, SAMPLED).spent > epsilon_of(3.0, 10, delta=1e-5, sampling_rate=0.05)
+
+
+def test_what_no_sum_can_hold_may_be_charged_once(ledger):
+    ledger.add_dataset("a", epsilon=3.0, delta=1e-5, composition="gaussian")
+    assert charge(ledger, HARDENED).spent < 3
+    assert (ledger.account("a").total, ledger.remaining("a")) == (math.inf, 0)
+    with pytest.raises(BudgetExceededError, match="has 0 left"):
+        charge(ledger, GaussianEvent(1e6, 1))
+
+
+def test_seeded_noise_is_charged_and_voids_the_guarantee(ledger):
+    charge(ledger, private=False)
+    charge(ledger)
+    assert [c.private for c in ledger.charges()] == [False, True]
+    assert not ledger.account("a").private
+    assert "NOT PRIVATE (seeded)" in str(ledger.report())
+    assert ledger.report().to_dict()["datasets"][0]["private"] is False
+
+
+# -- data sets -----------------------------------------------------------------------------
+
+
+def test_adding_the_same_data_set_again_changes_nothing(ledger):
+    for _ in range(2):
+        ledger.add_dataset("b", epsilon=1, delta=1e-6, neighboring=REPLACE, composition="renyi")
+        charge(ledger, HARDENED, "b", REPLACE)
+    assert ledger.account("b").n_charges == 2
+    ledger.add_dataset("b", epsilon=1.0, delta=1e-6)
+    for other in ({"epsilon": 2}, {"delta": 1e-7}, {"neighboring": ADD}, {"composition": "gaussian"}):
+        with pytest.raises(ValueError, match=f"^{next(iter(other))}=.*a budget is never changed"):
+            ledger.add_dataset("b", **({"epsilon": 1, "delta": 1e-6} | other))
+
+
+@pytest.mark.parametrize("added", [True, False])
+def test_one_relation_per_data_set(ledger, added):
+    if added:
+        ledger.add_dataset("a", epsilon=1.0, delta=1e-5, neighboring=ADD)
+    else:
+        charge(ledger)
+    with pytest.raises(ValueError, match=r"'replace_one' is not the relation of .*'a', whose .*'add_or"):
+        charge(ledger, neighboring=REPLACE)
+
+
+def test_unknown_data_sets(path):
+    ledger = PrivacyLedger(path)
+    ledger.add_dataset("patients", epsilon=1, delta=1e-5)
+    for ask in (ledger.spent, ledger.remaining, ledger.charges, lambda name: charge(ledger, dataset=name)):
+        with pytest.raises(ValueError, match=r"'other' is not in the ledger, which has \['patients'\]"):
+            ask("other")
+
+
+def test_a_default_budget_is_not_changed_by_opening_with_another(path):
+    charge(PrivacyLedger(path, epsilon=3.0, delta=1e-5))
+    other = PrivacyLedger(path, epsilon=30.0, delta=1e-5)
+    with pytest.raises(ValueError, match="epsilon=3, delta=1e-05 and this ledger was opened with epsilon=30"):
+        charge(other)
+    charge(other, dataset="b")
+    charge(PrivacyLedger(path))
+    charge(PrivacyLedger(path, epsilon=3.0, delta=1e-5))
+    report = other.report()
+    assert [(a.epsilon, a.n_charges) for a in report.accounts] == [(3.0, 3), (30.0, 1)]
+    # A budget of its own is no default.
+    other.add_dataset("c", epsilon=1.0, delta=1e-5)
+    charge(other, dataset="c")
+
+
+@pytest.mark.parametrize(
+    ("bad", "match"),
+    [
+        ({"epsilon": 0}, "epsilon=0 must be a positive"),
+        ({"epsilon": "1"}, "epsilon='1' must be a positive"),
+        ({"delta": 1.0}, "delta=1.0 must lie strictly"),
+        ({"name": ""}, "dataset='' must be the name"),
+        ({"name": 3}, "dataset=3 must be the name"),
+        (
+            {"neighboring": "both"},
+            "neighboring='both' must be one of add_or_remove_one, replace_one, or",
+        ),
+        ({"composition": "pld"}, "composition='pld' must be one of gaussian, renyi, or None"),
+    ],
+)
+def test_bad_data_sets_are_refused(ledger, bad, match):
+    with pytest.raises(ValueError, match=match):
+        ledger.add_dataset(**({"name": "a", "epsilon": 1.0, "delta": 1e-5} | bad))
+    assert ledger.report().accounts == ()
+
+
+@pytest.mark.parametrize(
+    ("bad", "error", "match"),
+    [
+        ({"dataset": None}, ValueError, "dataset=None must be the name"),
+        ({"neighboring": "both"}, ValueError, "neighboring='both' must be one of"),
+        ({"event": "fit"}, TypeError, "no ledger can keep the event 'fit'"),
+        ({"event": GaussianEvent(1.0, 0)}, ValueError, "n_steps=0 must be a whole number"),
+        ({"event": GaussianEvent(-1.0, 1)}, ValueError, "noise_multiplier=-1.0 must be a positive"),
+        ({"event": ModelMixEvent(1.0, 1, 2.0, width=1.0)}, ValueError, "sampling_rate=2.0 must lie in"),
+        ({"event": GaussianEvent(math.nan, 5)}, ValueError, "not JSON compliant"),
+        ({"description": 3}, TypeError, "description=3 must be a string"),
+    ],
+)
+def test_bad_charges_are_refused(ledger, bad, error, match):
+    with pytest.raises(error, match=match):
+        charge(ledger, **bad)
+    assert ledger.report().accounts == ()
+
+
+def test_bad_ledgers_are_refused(path):
+    with pytest.raises(ValueError, match=r"epsilon=1\.0 and delta=None make no budget"):
+        PrivacyLedger(path, epsilon=1.0)
+    with pytest.raises(ValueError, match="delta=2 must lie"):
+        PrivacyLedger(path, epsilon=1.0, delta=2)
+    assert not path.exists()
+
+
+# -- reports -------------------------------------------------------------------------------
+
+
+def test_report(ledger):
+    ledger.add_dataset("<b>", epsilon=1.0, delta=1e-6, composition="renyi")
+    ledger.add_dataset("c", epsilon=1.0, delta=1e-6)
+    charge(ledger)
+    charge(ledger, SAMPLED, "s")
+    report = ledger.report()
+    lines = str(report).splitlines()
+    assert (
+        lines[0] == "Privacy ledger"
+        and len(lines) == 6
+        and lines[1].split()[:4] == ["data", "set", "spent", "budget"]
+    )
+    assert [line.split()[0] for line in lines[2:]] == ["<b>", "c", "a", "s"]
+    assert lines[2].endswith("Renyi divergences") and lines[3].endswith("by the first charge")
+    assert lines[4].endswith("Gaussian DP") and "Renyi divergences of order" in lines[5]
+    assert "<td style='text-align:left'>&lt;b&gt;</td>" in report._repr_html_()
+    data = json.loads(report.to_json())
+    assert data == report.to_dict()
+    assert data["datasets"][2]["spent"] == ledger.spent("a") == data["charges"][0]["spent"]
+    assert data["charges"][1]["event"]["values"]["sampling_rate"] == 0.05
+    assert datetime.fromisoformat(data["charges"][0]["time"]) == report.charges[0].time
+
+
+# -- copies and files ----------------------------------------------------------------------
+
+
+def test_copies_and_clones_are_the_ledger_itself(ledger):
+    assert copy.copy(ledger) is copy.deepcopy(ledger) is clone(ledger, safe=False) is ledger
+    assert copy.deepcopy({"ledger": [ledger]})["ledger"][0] is ledger
+
+
+def test_repr_says_where_it_is(path):
+    assert repr(PrivacyLedger(path)) == f"PrivacyLedger({str(path)!r})"
+    assert repr(PrivacyLedger(":memory:", epsilon=1, delta=0.1)) == (
+        "PrivacyLedger(':memory:', epsilon=1, delta=0.1)"
+    )
+
+
+def test_pickles_carry_the_absolute_path(path, monkeypatch, tmp_path_factory):
+    monkeypatch.chdir(path.parent)
+    ledger = PrivacyLedger(path.name, epsilon=3.0, delta=1e-5)
+    pickled = pickle.dumps(ledger)
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    charge(pickle.loads(pickled))
+    charge(ledger)
+    assert ledger.path == path and len(ledger.charges("a")) == 2
+
+
+def test_unpickling_makes_no_file_and_a_vanished_one_is_said(path):
+    ledger = PrivacyLedger(path, epsilon=3.0, delta=1e-5)
+    pickled = pickle.dumps(ledger)
+    charge(ledger)
+    for file in path.parent.iterdir():
+        file.unlink()
+    again = pickle.loads(pickled)
+    for gone in (again, ledger):
+        with pytest.raises(FileNotFoundError, match=r"ledger\.sqlite is not there; restore the file"):
+            charge(gone)
+    assert list(path.parent.iterdir()) == []
+
+
+def test_a_file_in_the_place_of_another_is_charged_and_not_the_other(path):
+    ledger = PrivacyLedger(path, epsilon=3.0, delta=1e-5)
+    charge(ledger)
+    charge(ledger)
+    path.rename(path.with_name("old.sqlite"))
+    for name in ("-wal", "-shm"):
+        path.with_name(path.name + name).rename(path.with_name("old.sqlite" + name))
+    PrivacyLedger(path)
+    charge(ledger)
+    assert len(ledger.charges()) == 1
+    assert len(PrivacyLedger(path.with_name("old.sqlite")).charges()) == 2
+
+
+def test_a_ledger_in_memory_stays_in_its_process(monkeypatch):
+    ledger = PrivacyLedger(":memory:", epsilon=3.0, delta=1e-5)
+    with pytest.raises(TypeError, match=r"in memory cannot be pickled.*give PrivacyLedger a file"):
+        pickle.dumps(ledger)
+    monkeypatch.setattr(store.os, "getpid", lambda: -1)
+    with pytest.raises(RuntimeError, match="from another process; give PrivacyLedger a file"):
+        charge(ledger)
+
+
+def test_a_connection_is_neither_used_nor_closed_after_a_fork(path, monkeypatch):
+    ledger = PrivacyLedger(path, epsilon=3.0, delta=1e-5)
+    charge(ledger)
+    parents = ledger._store._local.held.connection
+    with monkeypatch.context() as child:
+        child.setattr(store.os, "getpid", lambda: -1)
+        charge(ledger)
+        assert ledger._store._local.held.connection is not parents
+        assert store._inherited[-1] is parents
+        parents.execute("SELECT 1")  # still open
+    charge(ledger)
+    assert len(ledger.charges()) == 3
+
+
+def test_threads_share_a_ledger(ledger):
+    def work():
+        for _ in range(20):
+            charge(ledger, GaussianEvent(300.0, 1))
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [c.id for c in ledger.charges()] == list(range(1, 161))
+    assert ledger.spent("a") == pytest.approx(epsilon_of(300.0, 160, delta=1e-5))
+
+
+def test_an_error_within_a_transaction_leaves_nothing_behind(ledger, monkeypatch):
+    charge(ledger)
+    before = ledger.report()
+    for where in ("write_account", "add_charge"):
+        with monkeypatch.context() as broken:
+            broken.setattr(f"skmixdp.privacy.ledger.{where}", lambda *args: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                charge(ledger)
+        assert ledger.report() == before
+    charge(ledger)
+    assert len(ledger.charges()) == 2
+
+
+def test_what_takes_time_is_computed_before_the_lock_is_taken(path, monkeypatch):
+    ledger = PrivacyLedger(path, epsilon=3.0, delta=1e-5)
+    other = sqlite3.connect(path, timeout=0, isolation_level=None)
+    computed, real = [], account.epsilon_of_event
+
+    def slow(*args):
+        other.execute("BEGIN IMMEDIATE")  # fails where a charge holds the lock
+        other.execute("ROLLBACK")
+        computed.append(args)
+        return real(*args)
+
+    monkeypatch.setattr(account, "epsilon_of_event", slow)
+    account.own_epsilon.cache_clear()
+    charge(ledger, SAMPLED)
+    other.close()
+    assert len(computed) == 1
+
+
+def test_files_of_something_else_are_refused(path):
+    path.write_bytes(b"not a database" * 100)
+    with pytest.raises(ValueError, match=r"is not a ledger .*file of its own"):
+        PrivacyLedger(path)
+    assert path.read_bytes() == b"not a database" * 100
+    path.unlink()
+    other = sqlite3.connect(path)
+    other.execute("CREATE TABLE t (x)")
+    other.commit()
+    other.close()
+    with pytest.raises(ValueError, match="is a database of something else"):
+        PrivacyLedger(path)
+
+
+def test_a_ledger_of_another_version_is_refused(path):
+    ledger = PrivacyLedger(path, epsilon=3.0, delta=1e-5)
+    other = sqlite3.connect(path)
+    other.execute("PRAGMA user_version = 7")
+    other.close()
+    for use in (lambda: PrivacyLedger(path), lambda: charge(ledger)):
+        with pytest.raises(ValueError, match="of version 7 and this skmixdp knows version 1"):
+            use()
+
+
+def test_a_folder_that_is_missing_is_said(path):
+    with pytest.raises(OSError, match=r"cannot be used .*check that its folder exists"):
+        PrivacyLedger(path / "deeper")
+
+
+def test_an_empty_file_becomes_a_ledger(path):
+    path.touch()
+    charge(PrivacyLedger(path, epsilon=3.0, delta=1e-5))
+    assert path.stat().st_size > 0
+
+
+def test_any_characters_may_stand_in_the_path(tmp_path):
+    path = tmp_path / "a b?c#d%20é.sqlite"
+    charge(PrivacyLedger(str(path), epsilon=3.0, delta=1e-5))
+    assert len(PrivacyLedger(path).charges()) == 1 and path.exists()
+
+
+# -- other kinds of events -----------------------------------------------------------------
+
+
+@pytest.fixture
+def pure(monkeypatch):
+    """A kind of event that is epsilon-DP, from another module."""
+    monkeypatch.setattr(records, "_KINDS", dict(records._KINDS))
+
+    @register_event("pure")
+    @dataclass(frozen=True)
+    class Pure:
+        epsilon: float
+
+    @rdp_of_event.register
+    def _(event: Pure, orders, neighboring):
+        return np.minimum(event.epsilon, orders * event.epsilon**2 / 2)
+
+    @epsilon_of_event.register
+    def _(event: Pure, delta, neighboring):
+        return event.epsilon
+
+    return Pure
+
+
+def test_an_event_of_another_module_composes_with_the_others(ledger, pure):
+    charge(ledger, pure(0.1))
+    assert ledger.spent("a") == 0.1
+    charge(ledger, FULL)
+    assert ledger.charges()[0].event == pure(0.1)
+    divergences = rdp_of_event(pure(0.1), ORDERS, ADD) + rdp_of_event(FULL, ORDERS, ADD)
+    assert ledger.spent("a") == pytest.approx(epsilon_of_rdp(divergences, 1e-5, ORDERS))
+
+
+def test_an_event_without_gaussian_dp_does_not_follow_full_batches(ledger, pure):
+    charge(ledger, FULL)
+    with pytest.raises(BudgetExceededError, match="composition='renyi' before their first charge"):
+        charge(ledger, pure(0.1))
