@@ -5,10 +5,6 @@ from collections.abc import Callable
 
 from .contracts import ReleaseFacts, Scene
 
-#: Step size times curvature of a gentle step. Twice as many steps, each half as large, end no
-#: higher on real data; with momentum 0.9, steps become unstable at 38.
-_GENTLE = 2.5
-
 
 class BalancedSteps:
     """Total step in proportion to what the noise allows.
@@ -20,7 +16,7 @@ class BalancedSteps:
     ``eta = c b / (sigma S sqrt(T))``, whatever n, d_in, k and epsilon. At full batch
     ``sigma = sqrt(T) / mu``, so the total step is
     ``r = eta T = c mu n / S`` (sampled batches come close to it unless sigma is small), and T
-    is as large as ``r`` needs for each step to be gentle: ``eta * curvature`` is at most 2.5, or half of
+    is as large as ``r`` needs for each step to be gentle: ``eta * curvature`` is at most 1.5, or half of
     the stability limit where that is less.
 
     Parameters
@@ -91,7 +87,7 @@ class BalancedSteps:
     def count(self, scene: Scene, sensitivity: float) -> int:
         total_step = self._noise(scene) * scene.mu * _all_rows(scene) / sensitivity
         # Half of the stability limit where that is less: plain descent, and mixed heads.
-        gentle = min(_GENTLE, (1 + self.momentum) / (1 - self.momentum))
+        gentle = min(1.5, (1 + self.momentum) / (1 - self.momentum))
         wanted = total_step * self._curvature(scene) / gentle
         return math.ceil(min(max(wanted, self.minimum), self.maximum))
 

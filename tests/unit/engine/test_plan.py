@@ -74,7 +74,7 @@ class TestBalancedSteps:
         assert counts[0] == 15
         middle = plan_for(NoisyGD(clip=0.1), epsilon=1.0)
         assert 15 < middle.n_steps < 150
-        assert middle.step_size(1) * PROBLEM.scene.curvature == pytest.approx(2.5, rel=0.05)
+        assert middle.step_size(1) * PROBLEM.scene.curvature == pytest.approx(1.5, rel=0.05)
 
     def test_the_rate_stays_below_the_stability_limit(self):
         plan = plan_for(NoisyGD(clip=1e-4), epsilon=100.0)
