@@ -19,8 +19,10 @@ help:
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
 	@touch $@
 
+# torch by itself first: the pinned version is a build for CPUs, where an index offers one.
 .venv/.test: .venv/.demo
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[test,hardened]"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[test,hardened,features]"
 	@touch $@
 
 .venv/.docs: .venv/.demo
@@ -59,6 +61,8 @@ docs: .venv/.docs
 
 benchmark: .venv/.bench
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.run
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.run --profile peers --out results/benchmarks/peers
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.growth
 
 clean:
 	rm -rf .venv results docs/_build

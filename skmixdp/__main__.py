@@ -1,14 +1,16 @@
-"""The command line: ``python -m skmixdp fit | predict | report``."""
+"""The command line: ``python -m skmixdp extract | fit | predict | report``."""
 
 import os
 import sys
 from collections.abc import Sequence
 
 from . import __version__
-from ._cli import fit, predict, report
+from ._cli import extract, fit, predict, report
 from ._cli.messages import InputError, Parser, one_line, warnings_as_lines
 
-_DESCRIPTION = "Train, use and inspect differentially private linear heads on files of feature rows."
+_DESCRIPTION = """\
+Turn images into feature rows, and train, use and inspect differentially private linear heads on
+files of rows."""
 
 
 def build_parser() -> Parser:
@@ -16,7 +18,7 @@ def build_parser() -> Parser:
     parser = Parser(prog="python -m skmixdp", description=_DESCRIPTION)
     parser.add_argument("--version", action="version", version=f"skmixdp {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for command in (fit, predict, report):
+    for command in (extract, fit, predict, report):
         command.add_to(commands)
     return parser
 

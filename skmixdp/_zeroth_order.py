@@ -211,7 +211,7 @@ class ZerothOrderDPClassifier(MixedDPLogisticRegression):
         self.device = device
 
     def fit(
-        self, X: Any, y: Any, X_pub: Any = None, y_pub: Any = None, **unsupported: Any
+        self, X: Any, y: Any = None, X_pub: Any = None, y_pub: Any = None, **unsupported: Any
     ) -> "ZerothOrderDPClassifier":
         """Train the head, or the module.
 

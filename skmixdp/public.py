@@ -14,7 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from .linear import GradientEmbedding, Loss, PenalizedLoss, orthonormal_columns, row_norms, weighted_sum
+from .linear import (
+    GradientEmbedding,
+    Loss,
+    PenalizedLoss,
+    largest_singular_value,
+    orthonormal_columns,
+    row_norms,
+    weighted_sum,
+)
 
 FloatArray = NDArray[np.floating[Any]]
 Labels = NDArray[Any]
@@ -65,7 +73,7 @@ class PublicData:
     def largest_second_moment(self, row_norm_bound: float) -> float:
         """Largest eigenvalue of the rows' second moment; without rows, its bound."""
         if self.n_rows:
-            return float(np.linalg.norm(self.X, ord=2) ** 2 / self.n_rows)
+            return largest_singular_value(self.X) ** 2 / self.n_rows
         return row_norm_bound**2
 
     @cached_property
@@ -117,31 +125,35 @@ class PublicData:
         first, second = self.halves
         return float(np.linalg.norm(first.solution - second.solution)) / 2
 
-    def fit(self, l2: float) -> FloatArray:
-        """Minimiser (k, d_in) of ``sum_j loss_j(W) + l2 / 2 |W|^2``.
+    def fit(self, l2: float, center: FloatArray | None = None) -> FloatArray:
+        """Minimiser (k, d_in) of ``sum_j loss_j(W) + l2 / 2 |W - center|^2``.
 
         Parameters
         ----------
         l2 : float
             Strength on the scale of the SUM of the losses; positive, so that the minimiser
             exists and is unique.
+        center : array of shape (k, d_in) or None
+            Where the penalty is zero, and where the search starts; None is the origin.
         """
         shape = (self.loss.n_outputs, self.X.shape[1])
         # Solved for rows of unit size, so that the tolerances mean the same whatever the scale.
         scale = float(np.sqrt(np.mean(self.norms**2))) or 1.0
         X, strength = self.X / scale, l2 / scale**2
+        middle = np.zeros(shape) if center is None else center * scale
 
         def objective(flat: FloatArray) -> tuple[float, FloatArray]:
             W = flat.reshape(shape)
             Z = X @ W.T
-            value = self.loss.values(Z, self.y).sum() + 0.5 * strength * float(np.vdot(W, W))
-            gradient = weighted_sum(self.loss.residuals(Z, self.y), X) + strength * W
+            away = W - middle
+            value = self.loss.values(Z, self.y).sum() + 0.5 * strength * float(np.vdot(away, away))
+            gradient = weighted_sum(self.loss.residuals(Z, self.y), X) + strength * away
             return value, gradient.ravel()
 
         # The distance to the minimiser is at most |gradient| / strength.
         found = minimize(
             objective,
-            np.zeros(shape).ravel(),
+            middle.ravel(),
             jac=True,
             method="L-BFGS-B",
             options={"maxiter": 5000, "maxfun": 10000, "gtol": 1e-4 * strength, "ftol": 0.0},
@@ -246,11 +258,11 @@ class PublicView:
 
     def probe(self, directions: FloatArray, moves: Sequence[tuple[int, float]]) -> "Probe":
         """How to ask rows for their losses at ``W + step * directions[j]``, ``(j, step)`` in moves."""
-        k = len(self.W)
+        k, loss = len(self.W), self.data.loss  # what goes to the rows holds no public ones
 
         def losses(Z: FloatArray, y: Labels) -> FloatArray:
             heads = (Z[:, :k] + step * Z[:, (j + 1) * k : (j + 2) * k] for j, step in moves)
-            return np.stack([self.data.loss.values(head, y) for head in heads], axis=1)
+            return np.stack([loss.values(head, y) for head in heads], axis=1)
 
         return Probe(np.concatenate([self.W, *directions]), losses, n_head=k)
 

@@ -11,7 +11,7 @@ from ..algorithms import BY_NAME
 from ..exceptions import BudgetExceededError
 from ..privacy import PrivacyLedger
 from .files import is_table
-from .messages import InputError
+from .messages import InputError, count, count_or_zero
 from .outputs import Writer, check_outputs, write_together
 from .rows import Rows, align, check_together, read_classes, read_labelled
 
@@ -64,7 +64,7 @@ def add_to(commands: Any) -> None:
     budget.add_argument(
         "--delta", type=_fraction, default=1e-5, help="well below 1 / private rows (default: %(default)s)"
     )
-    budget.add_argument("--n-steps", type=_count, help="number of steps (default: the algorithm's rule)")
+    budget.add_argument("--n-steps", type=count, help="number of steps (default: the algorithm's rule)")
     budget.add_argument(
         "--noise-multiplier", type=_positive, help="noise over sensitivity (default: what the budget allows)"
     )
@@ -82,7 +82,9 @@ def add_to(commands: Any) -> None:
         "(default: %(default)s)",
     )
     budget.add_argument(
-        "--seed", type=_seed, help="make the run reproducible and NOT private: only for tests and demos"
+        "--seed",
+        type=count_or_zero,
+        help="make the run reproducible and NOT private: only for tests and demos",
     )
     ledger = parser.add_argument_group("ledger")
     ledger.add_argument(
@@ -184,7 +186,7 @@ def _read(args: argparse.Namespace) -> tuple[Rows, Rows | None]:
     )
     if hasattr(private.X, "columns") and hasattr(public.X, "columns"):
         X = align(public.X, list(private.X.columns), public.where, private.where)
-        public = Rows(X, public.y, public.where)
+        public = Rows(X, public.y, public.where, public.report)
     return private, public
 
 
@@ -241,21 +243,3 @@ def _number(text: str) -> float:
         return float(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} must be a number") from None
-
-
-def _count(text: str) -> int:
-    return _whole(text, 1)
-
-
-def _seed(text: str) -> int:
-    return _whole(text, 0)
-
-
-def _whole(text: str, least: int) -> int:
-    try:
-        value = int(text)
-    except ValueError:
-        value = least - 1
-    if value < least:
-        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number of at least {least}")
-    return value

@@ -55,3 +55,23 @@ def listed(values: Iterable[Any], limit: int = 8) -> str:
     values = list(values)
     shown = ", ".join(repr(value) for value in values[:limit])
     return f"[{shown}{', ...' if len(values) > limit else ''}]"
+
+
+def count(text: str) -> int:
+    """A whole number of at least 1, as a type for argparse."""
+    return _whole(text, 1)
+
+
+def count_or_zero(text: str) -> int:
+    """A whole number of at least 0, as a type for argparse."""
+    return _whole(text, 0)
+
+
+def _whole(text: str, least: int) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        value = least - 1
+    if value < least:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number of at least {least}")
+    return value

@@ -5,6 +5,7 @@ array elsewhere. Labels are a 1-D array of numbers, truth values or text.
 """
 
 import csv
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,11 +25,15 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Rows:
-    """Labelled rows of one file; ``where`` is what messages call it."""
+    """Labelled rows of one file; ``where`` is what messages call it.
+
+    ``report`` is what ``extract`` wrote about the rows, if it made them.
+    """
 
     X: Any
     y: Array
     where: str
+    report: dict[str, Any] | None = None
 
 
 def read_labelled(
@@ -37,6 +42,7 @@ def read_labelled(
     """Rows with their labels, from inside the file or from a label file."""
     where = f"{flag} {path}"
     inside: Array | None
+    report = None
     if is_table(path, where):
         if (label_column is None) == (labels is None):
             raise InputError(
@@ -45,21 +51,21 @@ def read_labelled(
             )
         X, inside = _labelled_table(path, where, label_column)
     else:
-        X, inside = _labelled_arrays(path, where)
+        X, inside, report = _labelled_arrays(path, where)
         if inside is None and labels is None:
             raise InputError(f"{where} holds no labels; give them in a .npy or .csv file with {labels_flag}.")
         if inside is not None and labels is not None:
             raise InputError(
                 f"{where} holds its labels in array y and {labels_flag} {labels} was given too; drop one."
             )
-    y = _read_labels(labels, f"{labels_flag} {labels}") if labels is not None else inside
+    y = read_labels(labels, f"{labels_flag} {labels}") if labels is not None else inside
     assert y is not None
     if len(y) != len(X):
         raise InputError(
             f"{where} has {len(X)} rows and {len(y)} labels; give one label for each row (a CSV "
             "file starts with a line of names)."
         )
-    return Rows(X, y, where)
+    return Rows(X, y, where, report)
 
 
 def read_features(path: Path, flag: str, *, label_column: str | None) -> Any:
@@ -120,6 +126,7 @@ def check_together(private: Rows, public: Rows | None, classes: Array | None) ->
                 f"{public.where} has {public.X.shape[1]} features and {private.where} has "
                 f"{private.X.shape[1]}; make both by the same feature extraction."
             )
+        _check_same_network(private, public)
         if (private.y.dtype.kind == "U") != (public.y.dtype.kind == "U"):
             raise InputError(
                 f"the labels of {private.where} and of {public.where} differ in type, such as "
@@ -141,6 +148,31 @@ def check_together(private: Rows, public: Rows | None, classes: Array | None) ->
             )
 
 
+def _check_same_network(private: Rows, public: Rows) -> None:
+    """Rows of different networks may agree in width, and make no sense together."""
+    if private.report is None or public.report is None:
+        return
+    # What may differ without changing rows by more than rounding.
+    free = {"device", "dtype", "precision"}
+    one, other = (
+        {key: value for key, value in rows.report.items() if key not in free}
+        | {"weights": _hash_in(rows.report)}
+        for rows in (private, public)
+        if rows.report is not None
+    )
+    different = sorted(key for key in one.keys() | other.keys() if one.get(key) != other.get(key))
+    if different:
+        raise InputError(
+            f"{public.where} and {private.where} were extracted with different "
+            f"settings ({', '.join(different)}); extract both in the same way."
+        )
+
+
+def _hash_in(report: dict[str, Any]) -> Any:
+    weights = report.get("weights")
+    return weights.get("sha256") if isinstance(weights, dict) else weights
+
+
 def _labelled_table(path: Path, where: str, label_column: str | None) -> tuple[Any, Array | None]:
     """Features and, where a column of the table holds them, labels."""
     frame = read_table(path, where)
@@ -151,32 +183,41 @@ def _labelled_table(path: Path, where: str, label_column: str | None) -> tuple[A
             f"--label-column {label_column!r} is not a column of {where}, which has "
             f"{listed(frame.columns)}; name one of these."
         )
-    y = _labels_of_column(frame[label_column], f"the label column {label_column!r} of {where}")
+    y = labels_of_column(frame[label_column], f"the label column {label_column!r} of {where}")
     return _table_features(frame.drop(columns=label_column), where), y
 
 
-def _labelled_arrays(path: Path, where: str) -> tuple[Array, Array | None]:
-    """Features and, where an archive has them, labels."""
+def _labelled_arrays(path: Path, where: str) -> tuple[Array, Array | None, dict[str, Any] | None]:
+    """Features and, where an archive has them, labels and the report of their extraction."""
     if format_of(path, where) == "npy":
-        return _array_features(read_npy(path, where), where), None
-    arrays = read_npz(path, where, ("X", "y"))
-    y = _labels_of_array(arrays["y"], f"array y of {where}") if "y" in arrays else None
-    return _array_features(arrays["X"], where), y
+        return _array_features(read_npy(path, where), where), None, None
+    arrays = read_npz(path, where, ("X", "y", "report"))
+    y = labels_of_array(arrays["y"], f"array y of {where}") if "y" in arrays else None
+    return _array_features(arrays["X"], where), y, _report(arrays.get("report"))
 
 
-def _read_labels(path: Path, where: str) -> Array:
+def _report(text: Array | None) -> dict[str, Any] | None:
+    """The report as ``extract`` writes it; None for anything else under that name."""
+    try:
+        report = json.loads(str(text))
+    except ValueError:
+        return None
+    return report if isinstance(report, dict) else None
+
+
+def read_labels(path: Path, where: str) -> Array:
     """Labels from a file of their own."""
     kind = format_of(path, where)
     if kind == "npz":
         raise InputError(f"{where} must be a .npy file or a table of one column; save the labels alone.")
     if kind == "npy":
-        return _labels_of_array(read_npy(path, where), where)
+        return labels_of_array(read_npy(path, where), where)
     frame = read_table(path, where)
     if frame.shape[1] != 1:
         raise InputError(
             f"{where} has {frame.shape[1]} columns {listed(frame.columns)}; keep the label column alone."
         )
-    return _labels_of_column(frame.iloc[:, 0], where)
+    return labels_of_column(frame.iloc[:, 0], where)
 
 
 def _table_features(frame: "pd.DataFrame", where: str) -> Any:
@@ -217,7 +258,7 @@ def _array_features(X: Array, where: str, names: list[str] | None = None) -> Arr
     return X
 
 
-def _labels_of_column(column: "pd.Series[Any]", where: str) -> Array:
+def labels_of_column(column: "pd.Series[Any]", where: str) -> Array:
     """Labels of a table's column."""
     empty = column.isna().to_numpy()
     if empty.any():
@@ -228,10 +269,10 @@ def _labels_of_column(column: "pd.Series[Any]", where: str) -> Array:
     values = column.tolist()
     if len({isinstance(value, str) for value in values}) > 1:
         raise InputError(f"{where} mixes text and numbers; write all labels in one way.")
-    return _labels_of_array(np.asarray(values), where)
+    return labels_of_array(np.asarray(values), where)
 
 
-def _labels_of_array(y: Array, where: str) -> Array:
+def labels_of_array(y: Array, where: str) -> Array:
     """A 1-D array of labels; a single column counts as one."""
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]

@@ -105,7 +105,7 @@ _COLUMN_FUNCTIONS = frozenset(
     {"scale", "minmax_scale", "maxabs_scale", "robust_scale", "quantile_transform", "power_transform"}
 )
 
-_PUBLIC = frozenset({"PublicOnly", "PublicCenterer", "PublicWhitener"})
+_PUBLIC = frozenset({"PublicOnly", "PublicCenterer", "PublicWhitener", "ScatteringFeatures"})
 
 
 def kinds(estimator: Any) -> frozenset[str]:

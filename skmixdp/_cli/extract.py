@@ -1,0 +1,132 @@
+"""``extract``: images in, a file of feature rows out."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .items import LabelledItems, read_images
+from .messages import InputError, count, count_or_zero
+from .models import FAMILIES, make_transformer
+from .outputs import check_outputs, write_together
+
+_DESCRIPTION = f"""\
+Put images through a frozen network and save one row of features for each.
+
+IMAGES is a folder with a subfolder of images for each class, a folder of images, or a .npy or
+.npz file of uint8 images (array X, labels in array y). The output holds the arrays X (rows),
+y (labels, if known), index (places of the rows' images), files, class_names and report
+(network, hash of its weights and preprocessing, as JSON), and is what `fit` and `predict` take.
+
+--model is one of: {", ".join(f"{family.example}" for family in FAMILIES.values())}, and the like.
+
+Rows of private images are as private as the images, in the output and in the cache."""
+
+_EPILOG = """\
+examples:
+  python -m skmixdp extract photos --model timm:resnet50 --out feats.npz
+  python -m skmixdp extract photos --model timm:resnet50 --weights resnet50.safetensors --out feats.npz
+  python -m skmixdp extract photos --model open-clip:ViT-B-32 --weights laion2b_s34b_b79k --out feats.npz
+
+exit codes: 0 done, 2 bad input (one line says what to mend), 1 unexpected error."""
+
+
+def add_to(commands: Any) -> None:
+    """Declare the command."""
+    parser = commands.add_parser(
+        "extract",
+        help="turn images into files of feature rows",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=run)
+    parser.add_argument("images", type=Path, metavar="IMAGES", help="folder of images, or .npy or .npz file")
+    parser.add_argument("--model", required=True, metavar="FAMILY:NAME", help="the network")
+    parser.add_argument(
+        "--weights", metavar="PATH", help="checkpoint, or tag of the weights (default: the library's own)"
+    )
+    parser.add_argument(
+        "--options",
+        metavar="JSON",
+        help='further parameters of the transformer, such as \'{"image_size": 96, "layers": [-2, "head"]}\'',
+    )
+    parser.add_argument(
+        "--labels",
+        type=Path,
+        metavar="FILE",
+        help="labels: a table with the columns file and label for a folder; for arrays, .npy or .csv",
+    )
+    how = parser.add_argument_group("computation")
+    how.add_argument("--device", default="auto", help="cpu, cuda, cuda:1, ... (default: %(default)s)")
+    how.add_argument("--batch-size", type=count, metavar="N", help="images in a forward pass (default: auto)")
+    how.add_argument("--workers", type=count_or_zero, metavar="N", help="loader processes (default: auto)")
+    how.add_argument(
+        "--dtype", choices=("float32", "float16"), default="float32", help="rounding (default: %(default)s)"
+    )
+    how.add_argument("--cache", type=Path, metavar="FOLDER", help="keep rows here, and go on after a stop")
+    how.add_argument(
+        "--on-error",
+        choices=("raise", "skip"),
+        default="raise",
+        help="what to do with an image that cannot be read (default: %(default)s)",
+    )
+    output = parser.add_argument_group("output")
+    output.add_argument("--out", type=Path, required=True, metavar="FILE.npz", help="the rows")
+    output.add_argument("--force", action="store_true", help="replace an output that exists")
+    output.add_argument("--quiet", action="store_true", help="show no progress bar and no summary")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Check, extract, write."""
+    if args.out.suffix.lower() != ".npz":
+        raise InputError(f"--out {args.out} must end in .npz, since rows are saved with their labels.")
+    inputs = [path for path in (args.images, args.labels) if path is not None]
+    check_outputs({"--out": args.out}, inputs, force=args.force)
+    transformer = make_transformer(
+        args.model,
+        args.weights,
+        args.options,
+        {
+            "device": args.device,
+            "batch_size": args.batch_size or "auto",
+            "n_workers": "auto" if args.workers is None else args.workers,
+            "dtype": args.dtype,
+            "cache": args.cache,
+            "on_error": args.on_error,
+            "verbose": int(sys.stderr.isatty() and not args.quiet),
+        },
+    )
+    items = read_images(args.images, args.labels)
+    try:
+        found = transformer.extract(items.X)
+    # ImportError: the network's library is missing.
+    except (ValueError, TypeError, ImportError, MemoryError) as error:
+        raise InputError(str(error)) from error
+    if len(found.features) == 0:
+        raise InputError(f"IMAGES {args.images}: none of the {len(found.skipped)} images could be read.")
+    arrays = _arrays(items, found)
+    write_together({args.out: lambda file: np.savez(file, **arrays)})
+    for item in found.skipped:
+        sys.stderr.write(f"skmixdp extract: skipped {item.name}, which {item.reason}\n")
+    if not args.quiet:
+        n, width = found.features.shape
+        sys.stdout.write(
+            f"{args.out}: {n} rows of {width} features, {found.n_computed} computed, {len(found.skipped)} "
+            "images skipped\n"
+        )
+
+
+def _arrays(items: LabelledItems, found: Any) -> dict[str, Any]:
+    """What the file holds."""
+    arrays = {"X": found.features, "index": found.index, "report": np.array(json.dumps(found.report))}
+    if items.y is not None:
+        arrays["y"] = items.y[found.index]
+    if items.files is not None:
+        arrays["files"] = items.files[found.index]
+    if items.class_names is not None:
+        arrays["class_names"] = items.class_names
+    return arrays

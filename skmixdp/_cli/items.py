@@ -1,0 +1,99 @@
+"""From ``IMAGES`` and ``--labels`` to items, their labels and their names."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..datasets import from_folder, image_files
+from .files import format_of, is_table, read_npy, read_npz, read_table
+from .messages import InputError, listed
+from .rows import labels_of_array, labels_of_column, read_labels
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class LabelledItems:
+    """``X`` is what a transformer takes; ``y``, ``files`` and ``class_names`` are there if known."""
+
+    X: Any
+    y: Array | None
+    files: Array | None
+    class_names: Array | None
+
+
+def read_images(path: Path, labels: Path | None) -> LabelledItems:
+    """Images of a folder, or uint8 images in a NumPy file, with their labels."""
+    where = f"IMAGES {path}"
+    if not path.is_dir():
+        return _arrays(path, where, labels)
+    try:
+        if labels is None and any(
+            entry.is_dir() and not entry.name.startswith(".") for entry in path.iterdir()
+        ):
+            found = from_folder(path)
+            return LabelledItems(found.paths, found.labels, _relative(found.paths, path), found.class_names)
+        files = image_files(path)
+    except (OSError, ValueError) as error:
+        raise InputError(str(error)) from error
+    names = _relative(files, path)
+    y = None if labels is None else _labels_by_file(labels, names)
+    return LabelledItems(np.array(files), y, names, None if y is None else np.unique(y))
+
+
+def _relative(files: Any, folder: Path) -> Array:
+    return np.array([Path(file).relative_to(folder).as_posix() for file in files])
+
+
+def _labels_by_file(path: Path, names: Array) -> Array:
+    """Labels from a table with the columns ``file`` and ``label``."""
+    where = f"--labels {path}"
+    if not is_table(path, where):
+        raise InputError(f"{where} must be a table with the columns file and label, to go with a folder.")
+    frame = read_table(path, where)
+    if not {"file", "label"} <= set(frame.columns):
+        raise InputError(f"{where} has the columns {listed(frame.columns)}; name them file and label.")
+    known = dict(zip(frame["file"].astype(str), range(len(frame)), strict=True))
+    if len(known) < len(frame):
+        raise InputError(f"{where} names a file more than once; keep one row for each file.")
+    absent = [name for name in names.tolist() if name not in known]
+    if absent:
+        raise InputError(f"{where} has no rows for {len(absent)} files, such as {absent[0]!r}; add them.")
+    extra = sorted(set(known) - set(names.tolist()))
+    if extra:
+        raise InputError(
+            f"{where} names {len(extra)} files that are not there, such as {extra[0]!r}; check it."
+        )
+    y = labels_of_column(frame["label"], f"the column label of {where}")
+    return y[[known[name] for name in names.tolist()]]
+
+
+def _arrays(path: Path, where: str, labels: Path | None) -> LabelledItems:
+    """Images in array ``X`` of an archive, or in an array by itself."""
+    if not path.exists():
+        raise InputError(f"{where} does not exist; give a folder of images, or a .npy or .npz file of them.")
+    if path.suffix.lower() not in (".npy", ".npz"):
+        raise InputError(
+            f"{where} is a file and not a folder; give a folder of images, or a .npy or .npz file of them."
+        )
+    y = None
+    if format_of(path, where) == "npz":
+        arrays = read_npz(path, where, ("X", "y"))
+        X = arrays["X"]
+        y = labels_of_array(arrays["y"], f"array y of {where}") if "y" in arrays else None
+    else:
+        X = read_npy(path, where)
+    if labels is not None:
+        if y is not None:
+            raise InputError(
+                f"{where} holds its labels in array y and --labels {labels} was given too; drop one."
+            )
+        y = read_labels(labels, f"--labels {labels}")
+    if y is not None and (X.ndim == 0 or len(y) != len(X)):
+        raise InputError(
+            f"{where} has images of shape {X.shape} and {len(y)} labels; give one for each image."
+        )
+    return LabelledItems(X, y, None, None if y is None else np.unique(y))

@@ -1,0 +1,70 @@
+"""The networks that ``extract`` knows, by the first word of ``--model``."""
+
+import inspect
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..features import OpenClipFeatures, ScatteringFeatures, TimmFeatures
+from .messages import InputError, listed
+
+
+@dataclass(frozen=True)
+class Family:
+    """A transformer class, and which of its parameters the command line fills.
+
+    ``name`` is the parameter of what follows the colon in ``--model`` and ``weights`` that of
+    ``--weights``; None where the class has no such parameter. ``example`` is for help texts.
+    """
+
+    transformer: Callable[..., Any]
+    name: str | None
+    weights: str | None
+    example: str
+
+
+FAMILIES: Mapping[str, Family] = {
+    "timm": Family(TimmFeatures, "model_name", "pretrained", "timm:resnet50"),
+    "open-clip": Family(OpenClipFeatures, "model_name", "pretrained", "open-clip:ViT-B-32"),
+    "scattering": Family(ScatteringFeatures, None, None, "scattering"),
+}
+
+
+def make_transformer(model: str, weights: str | None, options: str | None, given: Mapping[str, Any]) -> Any:
+    """The transformer of ``--model``, ``--weights``, ``--options`` and the parameters ``given``."""
+    prefix, _, name = model.partition(":")
+    family = FAMILIES.get(prefix)
+    known = ", ".join(family.example for family in FAMILIES.values())
+    if family is None:
+        raise InputError(f"--model {model} starts with none of the known families; use one like {known}.")
+    if (family.name is None) == bool(name):
+        raise InputError(f"--model {model} is written like {family.example}; mend the name.")
+    if weights is not None and family.weights is None:
+        raise InputError(f"--weights {weights} was given and {prefix} has none; leave it out.")
+    parameters = dict(given)
+    if family.name is not None:
+        parameters[family.name] = name
+    if family.weights is not None and weights is not None:
+        parameters[family.weights] = weights
+    for key, value in _read_options(options).items():
+        allowed = [key for key in inspect.signature(family.transformer).parameters if key not in parameters]
+        if key not in allowed:
+            raise InputError(
+                f"--options names {key!r}, which is not among the other parameters of {prefix}, "
+                f"{listed(allowed, 20)}; use one of these."
+            )
+        parameters[key] = value
+    return family.transformer(**parameters)
+
+
+def _read_options(text: str | None) -> dict[str, Any]:
+    if text is None:
+        return {}
+    try:
+        options = json.loads(text)
+    except ValueError as error:
+        raise InputError(f'--options {text!r} is not JSON ({error}); write it like {{"a": 1}}.') from error
+    if not isinstance(options, dict):
+        raise InputError(f'--options {text!r} must be a JSON object; write it like {{"a": 1}}.')
+    return options

@@ -1,0 +1,120 @@
+"""Data on disk as arrays."""
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: Endings of the files that count as images.
+IMAGE_ENDINGS = (".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
+
+
+class ImageFolder(NamedTuple):
+    """What :func:`from_folder` finds: three arrays."""
+
+    paths: NDArray[np.str_]
+    labels: NDArray[np.str_]
+    class_names: NDArray[np.str_]
+
+
+def from_folder(path: str | os.PathLike[str]) -> ImageFolder:
+    """Paths and labels of the images in a folder that has one subfolder for each class.
+
+    Parameters
+    ----------
+    path : path-like
+        The folder. The images of a class may lie in further folders below its own. Names that
+        start with a dot are passed over.
+
+    Returns
+    -------
+    paths : array of str, shape (n,)
+        Sorted by class, then by path.
+    labels : array of str, shape (n,)
+        The name of each image's class, and not a number, so that folders with different sets
+        of classes go together.
+    class_names : array of str, shape (n_classes,)
+        The names of the subfolders, sorted.
+
+    Raises
+    ------
+    FileNotFoundError, NotADirectoryError
+        If there is no such folder.
+    ValueError
+        If it has no subfolders, or files beside them, or if a subfolder has no images, or files
+        that are not images.
+
+    Notes
+    -----
+    *Guarantee*: the names of the subfolders become labels as they are. Where the images are
+    private, take the classes from public images or from elsewhere.
+
+    Examples
+    --------
+    >>> from skmixdp.datasets import from_folder
+    >>> paths, labels, class_names = from_folder("animals")  # doctest: +SKIP
+    """
+    folder = _checked_folder(path)
+    classes = sorted(entry.name for entry in folder.iterdir() if entry.is_dir() and _seen(entry))
+    if not classes:
+        raise ValueError(
+            f"path={str(path)!r} has no subfolders; put the images of each class into a folder of its own."
+        )
+    beside = sorted(str(entry) for entry in folder.iterdir() if entry.is_file() and _seen(entry))
+    if beside:
+        raise ValueError(
+            f"path={str(path)!r} holds {len(beside)} files beside its subfolders, such as {beside[0]!r}; "
+            "move images into the folder of their class, and other files away."
+        )
+    paths: list[str] = []
+    labels: list[str] = []
+    for name in classes:
+        found = image_files(folder / name)
+        paths += found
+        labels += [name] * len(found)
+    return ImageFolder(np.array(paths), np.array(labels), np.array(classes))
+
+
+def image_files(path: str | os.PathLike[str]) -> list[str]:
+    """The images in a folder and in the folders below it, sorted by path.
+
+    Parameters
+    ----------
+    path : path-like
+
+    Returns
+    -------
+    list of str
+
+    Raises
+    ------
+    FileNotFoundError, NotADirectoryError, ValueError
+        If there is no such folder, if it has no images, or if it holds other files.
+    """
+    folder = _checked_folder(path)
+    files = sorted(entry for entry in folder.rglob("*") if entry.is_file() and _seen(entry, folder))
+    strange = [file for file in files if file.suffix.lower() not in IMAGE_ENDINGS]
+    if strange:
+        raise ValueError(
+            f"path={str(path)!r} holds {len(strange)} files that are not images by their name, such as "
+            f"{str(strange[0])!r}; remove them, or rename them to end in one of {', '.join(IMAGE_ENDINGS)}."
+        )
+    if not files:
+        raise ValueError(f"path={str(path)!r} holds no images; add some, or remove the folder.")
+    return [str(file) for file in files]
+
+
+def _checked_folder(path: str | os.PathLike[str]) -> Path:
+    folder = Path(path)
+    if not folder.exists():
+        raise FileNotFoundError(f"path={str(path)!r} does not exist; give a folder of images.")
+    if not folder.is_dir():
+        raise NotADirectoryError(f"path={str(path)!r} is a file; give a folder of images.")
+    return folder
+
+
+def _seen(entry: Path, folder: Path | None = None) -> bool:
+    parts = entry.relative_to(folder).parts if folder else (entry.name,)
+    return not any(part.startswith(".") for part in parts)

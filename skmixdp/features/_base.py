@@ -1,0 +1,233 @@
+"""The scikit-learn face of all encoders."""
+
+import os
+import warnings
+from collections.abc import Mapping
+from numbers import Integral
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+
+from ._contracts import Encoder, Settings
+from ._extraction import Extraction, extract
+from ._inputs import Items, Kind, as_items
+from ._loading import load_backend, load_encoder
+
+_PRECISIONS = ("float16", "bfloat16")
+
+
+class FrozenFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """A stateless transformer from items to the rows of a frozen network.
+
+    A subclass names its backend, its kind of items and the parameters that choose the network;
+    it has these and the ones below in its ``__init__``, and nothing else.
+
+    Parameters
+    ----------
+    device : str, default="auto"
+        Where to compute: ``"cpu"``, ``"cuda"``, ``"cuda:1"``, ...; ``"auto"`` is the GPU if
+        there is one.
+    batch_size : "auto" or int, default="auto"
+        Items in a forward pass, halved by itself when memory runs out. ``"auto"`` is 256 on a
+        GPU and 32 elsewhere.
+    n_workers : "auto" or int, default="auto"
+        Processes that read and prepare items. ``"auto"`` is one for each available core, up to
+        16, on a GPU, and 0 (this process) elsewhere. Images in one array need none.
+    amp : "auto", bool, "bfloat16" or "float16", default="auto"
+        Automatic mixed precision; ``"auto"`` is bfloat16 on a GPU (float16 on one without it)
+        and none elsewhere.
+    cache : path-like or None, default=None
+        Folder that keeps rows. A row is found again by the content of its item, the weights,
+        the preprocessing, the precision and the ``dtype``; an interrupted run goes on where it
+        stopped.
+    dtype : {"float32", "float16"}, default="float32"
+        What rows are rounded to; they are stored like this, and returned as float32.
+    on_error : {"raise", "skip"}, default="raise"
+        What happens when an item cannot be read.
+    verbose : int, default=0
+        Whether to show a progress bar.
+    """
+
+    _backend: ClassVar[str]
+    _extra: ClassVar[str] = "features"
+    _kind: ClassVar[Kind] = "image"
+    #: The parameters that choose the network; the backend's ``load`` takes them by name.
+    _choosing: ClassVar[tuple[str, ...]] = ()
+
+    device: str
+    batch_size: Any
+    n_workers: Any
+    amp: Any
+    cache: Any
+    dtype: Literal["float32", "float16"]
+    on_error: Literal["raise", "skip"]
+    verbose: int
+
+    def fit(self, X: Any = None, y: Any = None) -> "FrozenFeatures":
+        """Check the parameters and load the network; nothing is learnt.
+
+        Parameters
+        ----------
+        X : ignored
+        y : ignored
+
+        Returns
+        -------
+        self : FrozenFeatures
+            This object, with ``report_``: model, origin and SHA-256 of the weights, and
+            preprocessing.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For parameters that cannot be used.
+        ImportError
+            If a package is missing.
+        """
+        self._check()
+        self.report_ = dict(self._encoder().description)
+        return self
+
+    def transform(self, X: Any) -> NDArray[np.float32]:
+        """One row for each item.
+
+        Parameters
+        ----------
+        X : sequence of n_samples items
+            Images: paths, PIL images or uint8 arrays in a list, an array of paths, a uint8
+            array (n, height, width) or (n, height, width, channels), or a torch Dataset of
+            images or of tuples that start with one. Texts: a list or array of str.
+
+        Returns
+        -------
+        array of shape (n_samples, n_features_out), float32
+            With ``on_error="skip"``, NaN stands in the rows of items that could not be read,
+            and a warning names them; use :meth:`extract` for the others alone.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For items that cannot be used, by name.
+        MemoryError
+            If the device has not enough memory for one item.
+
+        Notes
+        -----
+        *Guarantee*: a row depends on its own item and on the weights alone, so rows of private
+        items may be passed to a private head as they are.
+        """
+        found = self.extract(X)
+        if not found.skipped:
+            return found.features
+        n = len(found.features) + len(found.skipped)
+        rows = np.full((n, found.features.shape[1]), np.nan, dtype=np.float32)
+        rows[found.index] = found.features
+        names = ", ".join(item.name for item in found.skipped[:8])
+        _warn(
+            f"{len(found.skipped)} of {n} items could not be read and have rows of NaN: {names}"
+            f"{', ...' if len(found.skipped) > 8 else ''}; leave them out, or use extract."
+        )
+        return rows
+
+    def extract(self, X: Any) -> Extraction:
+        """Rows of the items that could be read, with their places and where they come from.
+
+        Parameters
+        ----------
+        X : sequence of items
+            As for :meth:`transform`.
+
+        Returns
+        -------
+        Extraction
+            ``features``, ``index``, ``skipped``, ``n_computed`` and ``report``.
+
+        Raises
+        ------
+        ValueError, TypeError, MemoryError
+            As for :meth:`transform`.
+        """
+        self._check()
+        return self._put_through(self._encoder(), as_items(X, self._kind))
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Names of the features: the class's name in lower case, and a number.
+
+        Parameters
+        ----------
+        input_features : ignored
+
+        Returns
+        -------
+        array of str
+        """
+        name = type(self).__name__.lower()
+        return np.array([f"{name}{i}" for i in range(self._encoder().n_outputs)], dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        tags.no_validation = True
+        tags.input_tags.one_d_array = True
+        tags.input_tags.two_d_array = False
+        tags.input_tags.three_d_array = self._kind == "image"
+        tags.input_tags.string = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+    def _encoder(self, **changed: Any) -> Encoder:
+        """The encoder of these parameters, of which some are replaced."""
+        settings = {name: getattr(self, name) for name in self._choosing}
+        return load_encoder(self._backend, self._extra, {**settings, **changed})
+
+    def _put_through(self, encoder: Encoder, items: Items) -> Extraction:
+        loop = load_backend("loop", self._extra)
+        return extract(
+            items,
+            encoder,
+            loop.run,
+            self._settings(),
+            cache=self.cache,
+            dtype=self.dtype,
+            on_error=self.on_error,
+            progress=type(self).__name__ if self.verbose else None,
+        )
+
+    def _settings(self) -> Settings:
+        """What ``"auto"`` means on this machine."""
+        machine = load_backend("machine", self._extra)
+        device = machine.resolve_device(self.device)
+        gpu = device.startswith("cuda")
+        size = (256 if gpu else 32) if self.batch_size == "auto" else int(self.batch_size)
+        workers = (min(16, _n_cores()) if gpu else 0) if self.n_workers == "auto" else int(self.n_workers)
+        return Settings(device, machine.resolve_precision(self.amp, device), size, workers)
+
+    def _check(self) -> None:
+        if not isinstance(self.device, str):
+            raise TypeError(f"device={self.device!r} must be a str such as 'auto', 'cpu' or 'cuda'.")
+        for name, least in (("batch_size", 1), ("n_workers", 0)):
+            value = getattr(self, name)
+            whole = isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
+            if value != "auto" and not whole:
+                raise ValueError(f"{name}={value!r} must be 'auto' or a whole number of at least {least}.")
+        if not isinstance(self.amp, bool) and self.amp not in ("auto", *_PRECISIONS):
+            raise ValueError(f"amp={self.amp!r} must be 'auto', True, False, 'bfloat16' or 'float16'.")
+        choices: Mapping[str, tuple[str, ...]] = {
+            "dtype": ("float32", "float16"),
+            "on_error": ("raise", "skip"),
+        }
+        for name, allowed in choices.items():
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"{name}={getattr(self, name)!r} must be one of {', '.join(allowed)}.")
+        if self.cache is not None and not isinstance(self.cache, (str, os.PathLike)):
+            raise TypeError(f"cache={self.cache!r} must be the path of a folder, or None.")
+
+
+def _n_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, UserWarning, stacklevel=3)

@@ -1,0 +1,149 @@
+"""Rows on disk, so that no item goes through the same network twice.
+
+A cache folder has one folder for each encoder (named by a hash of its description and of the
+type of the rows), and in it shards: NPZ files of ``keys`` (m, 16) and ``rows`` (m, d), where a
+key is the hash of an item's content. A shard is written under a name of its own and moved into
+place in one step, so that an interrupted run leaves whole shards only and processes can share
+a folder. NPZ files carry a checksum of each array: a damaged shard is set aside with a warning,
+and its rows are computed again.
+"""
+
+import hashlib
+import json
+import os
+import secrets
+import time
+import warnings
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: A shard is written when it has this many rows, or when its first row has waited this long.
+_SHARD_ROWS = 2048
+_SHARD_SECONDS = 10.0
+#: What a damaged archive makes NumPy raise.
+_DAMAGE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error)
+
+
+class RowCache:
+    """Rows of one encoder by the digest of their item.
+
+    Parameters
+    ----------
+    folder : path-like
+        The cache; made, readable by its owner alone, if it does not exist.
+    description : mapping
+        What decides the rows beside the items, as JSON can hold it.
+    dtype : {"float32", "float16"}
+        Type of the stored rows.
+
+    Raises
+    ------
+    ValueError
+        If the folder cannot be made or is not a folder.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], description: Mapping[str, Any], dtype: str) -> None:
+        text = json.dumps({**description, "dtype": dtype}, sort_keys=True)
+        self._folder = Path(folder) / hashlib.sha256(text.encode()).hexdigest()[:32]
+        self._dtype = np.dtype(dtype)
+        self._keys: list[bytes] = []
+        self._rows: list[NDArray[Any]] = []
+        self._since = time.monotonic()
+        try:
+            # Rows can tell as much as the items they come from.
+            Path(folder).mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+            _write_whole(self._folder / "encoder.json", text.encode())
+        except OSError as error:
+            raise ValueError(
+                f"cache={str(folder)!r} cannot be used ({error.strerror}); name a folder that can be "
+                "written to."
+            ) from error
+
+    def read(self, keys: Sequence[bytes | None], out: NDArray[np.float32]) -> NDArray[np.bool_]:
+        """Write the known rows into ``out`` (n, d), and return which they are, (n,)."""
+        places: dict[bytes, list[int]] = {}
+        for place, key in enumerate(keys):
+            if key is not None:
+                places.setdefault(key, []).append(place)
+        found = np.zeros(len(keys), dtype=bool)
+        for path in sorted(self._folder.glob("*.npz")):
+            if not places:
+                break
+            known = self._read_shard(path, places, out)
+            for key in known:
+                found[places.pop(key)] = True
+        return found
+
+    def _read_shard(
+        self, path: Path, places: Mapping[bytes, list[int]], out: NDArray[np.float32]
+    ) -> list[bytes]:
+        """Take what is wanted from one shard; the keys of what was taken."""
+        try:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as shard:
+                stored = [key.tobytes() for key in shard["keys"]]
+                wanted = [(row, key) for row, key in enumerate(stored) if key in places]
+                if not wanted:
+                    return []
+                rows = shard["rows"]
+            if rows.shape != (len(stored), out.shape[1]) or rows.dtype != self._dtype:
+                raise ValueError(f"rows of shape {rows.shape} and type {rows.dtype}")
+        except FileNotFoundError:  # another process set it aside
+            return []
+        except _DAMAGE as error:
+            warnings.warn(
+                f"the cache file {path} is damaged ({' '.join(str(error).split())}); it is removed and its "
+                "rows are computed again.",
+                UserWarning,
+                stacklevel=2,
+            )
+            path.unlink(missing_ok=True)
+            return []
+        for row, key in wanted:
+            out[places[key]] = rows[row]
+        return [key for _, key in wanted]
+
+    def add(self, keys: Sequence[bytes | None], rows: NDArray[np.float32]) -> None:
+        """Keep rows (m, d), and write them when there are enough."""
+        if not self._keys:
+            self._since = time.monotonic()
+        for key, row in zip(keys, rows, strict=True):
+            if key is not None:
+                self._keys.append(key)
+                self._rows.append(row.astype(self._dtype))
+        if len(self._keys) >= _SHARD_ROWS or time.monotonic() - self._since >= _SHARD_SECONDS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is waiting."""
+        if not self._keys:
+            return
+        keys = np.frombuffer(b"".join(self._keys), dtype=np.uint8).reshape(len(self._keys), -1)
+        draft = self._folder / f".{secrets.token_hex(8)}.tmp"
+        try:
+            with draft.open("xb") as file:
+                np.savez(file, keys=keys, rows=np.stack(self._rows))
+                file.flush()
+                os.fsync(file.fileno())
+            draft.replace(self._folder / f"{secrets.token_hex(8)}.npz")
+        finally:
+            draft.unlink(missing_ok=True)
+        self._keys, self._rows = [], []
+
+
+def _write_whole(path: Path, content: bytes) -> None:
+    """Write a file in one step, unless it is there."""
+    if path.exists():
+        return
+    draft = path.with_name(f".{secrets.token_hex(8)}.tmp")
+    try:
+        draft.write_bytes(content)
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)

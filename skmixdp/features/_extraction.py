@@ -1,0 +1,174 @@
+"""From items to rows: what the cache knows is read, the rest goes through the network."""
+
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from tqdm.auto import tqdm
+
+from ._cache import RowCache
+from ._contracts import Encoder, Settings, Skipped
+from ._inputs import ItemError, Items
+
+#: The places of some items, their rows, and those of the items that could not be read.
+Chunk = tuple[list[int], NDArray[np.float32], list[Skipped]]
+Run = Callable[[Encoder, Items, Sequence[int], Settings], Iterator[Chunk]]
+
+
+@dataclass(frozen=True)
+class Extraction:
+    """Rows of the items that could be read, and where they come from.
+
+    Attributes
+    ----------
+    features : array of shape (n_read, n_features_out), float32
+        One row for each item that was read, in the order of the items.
+    index : array of shape (n_read,)
+        The place of each row's item in ``X``.
+    skipped : tuple of Skipped
+        The items that could not be read: ``index``, ``name`` (the path, where there is one)
+        and ``reason``.
+    n_computed : int
+        How many rows the network computed; the others came from the cache.
+    report : dict
+        Model, origin and SHA-256 of the weights, preprocessing, device, precision and type of
+        the rows, as JSON can hold it.
+    """
+
+    features: NDArray[np.float32]
+    index: NDArray[np.intp]
+    skipped: tuple[Skipped, ...]
+    n_computed: int
+    report: dict[str, Any] = field(repr=False)
+
+
+def extract(
+    items: Items,
+    encoder: Encoder,
+    run: Run,
+    settings: Settings,
+    *,
+    cache: str | os.PathLike[str] | None,
+    dtype: str,
+    on_error: Literal["raise", "skip"],
+    progress: str | None,
+) -> Extraction:
+    """Rows of all items.
+
+    Parameters
+    ----------
+    items : Items
+    encoder : Encoder
+    run : callable
+        The loop that puts items through the encoder, chunk by chunk.
+    settings : Settings
+    cache : path-like or None
+        Folder of stored rows.
+    dtype : {"float32", "float16"}
+        What rows are rounded to, stored or not.
+    on_error : {"raise", "skip"}
+    progress : str or None
+        Title of the progress bar; None shows none.
+
+    Returns
+    -------
+    Extraction
+
+    Raises
+    ------
+    ValueError
+        If an item cannot be read and is not to be skipped, or if a row is not finite.
+    """
+    n = len(items)
+    if n == 0:
+        raise ValueError("X holds no items; pass at least one.")
+    description = {**encoder.description, "precision": settings.precision}
+    rows = np.empty((n, encoder.n_outputs), dtype=np.float32)
+    done = np.zeros(n, dtype=bool)
+    keys: list[bytes | None] = [None] * n
+    store = None
+    if cache is not None:
+        # Where the weights come from does not change rows.
+        store = RowCache(cache, {**description, "weights": description["weights"]["sha256"]}, dtype)
+        keys = digests(items)
+        done = store.read(keys, rows)
+    followers = _followers(keys, done)
+    todo = [int(i) for i in np.flatnonzero(~done) if i not in followers]
+    skipped: list[Skipped] = []
+    n_computed = 0
+    try:
+        with tqdm(total=n, initial=int(done.sum()), desc=progress, disable=progress is None) as bar:
+            for places, computed, failures in run(encoder, items, todo, settings):
+                for failure in failures:
+                    if on_error == "raise":
+                        raise ValueError(
+                            f"{failure.name} {failure.reason}; mend or remove it, or pass on_error='skip'."
+                        )
+                skipped += failures
+                rounded = _rounded(computed, dtype, items, places)
+                rows[places], done[places] = rounded, True
+                n_computed += len(places)
+                if store is not None:
+                    store.add([keys[place] for place in places], rounded)
+                bar.update(len(places) + len(failures))
+            bar.update(len(followers))
+    finally:
+        # What was computed before an interruption is not computed again.
+        if store is not None:
+            store.flush()
+    for place, leader in followers.items():
+        rows[place], done[place] = rows[leader], done[leader]
+        skipped += [Skipped(place, items.name(place), s.reason) for s in skipped if s.index == leader]
+    skipped.sort(key=lambda failure: failure.index)
+    report = {**description, "device": settings.device, "dtype": dtype}
+    index = np.flatnonzero(done)
+    return Extraction(
+        rows if done.all() else rows[index], index, tuple(skipped), n_computed, json.loads(json.dumps(report))
+    )
+
+
+def digests(items: Items) -> list[bytes | None]:
+    """The items' hashes, or None for what cannot be read; files are read by several threads."""
+
+    def digest(index: int) -> bytes | None:
+        try:
+            return items.digest(index)
+        except ItemError:
+            return None  # reported when it is prepared
+
+    n_threads = min(8, os.cpu_count() or 1)
+    if not items.concurrent or len(items) < 64 or n_threads == 1:
+        return [digest(index) for index in range(len(items))]
+    with ThreadPoolExecutor(n_threads) as pool:
+        return list(pool.map(digest, range(len(items)), chunksize=16))
+
+
+def _followers(keys: Sequence[bytes | None], done: NDArray[np.bool_]) -> dict[int, int]:
+    """Items that repeat an earlier one which is still to be computed: their place -> its place."""
+    first: dict[bytes, int] = {}
+    repeated = {}
+    for place, key in enumerate(keys):
+        if key is not None and not done[place] and first.setdefault(key, place) != place:
+            repeated[place] = first[key]
+    return repeated
+
+
+def _rounded(
+    rows: NDArray[np.float32], dtype: str, items: Items, places: Sequence[int]
+) -> NDArray[np.float32]:
+    """Rows as the cache would give them back."""
+    with np.errstate(over="ignore"):
+        rounded = rows.astype(dtype).astype(np.float32)
+    finite = np.isfinite(rounded).all(axis=1)
+    if not finite.all():
+        name = items.name(places[int(np.argmin(finite))])
+        raise ValueError(
+            f"the row of {name} is not finite with dtype={dtype!r}; use dtype='float32' and amp=False, and "
+            "check the weights."
+        )
+    return rounded

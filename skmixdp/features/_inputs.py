@@ -1,0 +1,261 @@
+"""One face for what users hold: a sequence of items, each with a name and a digest.
+
+An item is an 8-bit PIL image or a text. Reading one that is damaged raises :class:`ItemError`.
+"""
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Kind = Literal["image", "text"]
+#: Pixels of more than 8 bits a channel, which the conversion to 8 bits would cut off.
+_DEEP_MODES = ("I", "F", "I;16", "I;16B", "I;16L", "I;16N")
+_DIGEST_BYTES = 16
+
+
+class ItemError(ValueError):
+    """Why one item cannot be used; a sentence fragment, since the caller names the item."""
+
+
+class Items(Protocol):
+    """A sequence of images or texts; ``concurrent`` says whether threads may share it."""
+
+    @property
+    def concurrent(self) -> bool: ...
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int) -> Any:
+        """The item: a PIL image of 8 bits a channel, or a str; ItemError if it cannot be read."""
+
+    def name(self, index: int) -> str:
+        """What messages call the item: its path, or its place."""
+
+    def digest(self, index: int) -> bytes:
+        """A hash of the item's content; ItemError if it cannot be read."""
+
+    def pixels(self, indices: Sequence[int]) -> NDArray[np.uint8] | None:
+        """All these items as (n, height, width, channels), if they lie in memory like that."""
+
+
+class _Base:
+    concurrent = False
+
+    def name(self, index: int) -> str:
+        return f"item {index}"
+
+    def pixels(self, indices: Sequence[int]) -> NDArray[np.uint8] | None:
+        return None
+
+
+class ImageList(_Base):
+    """Paths, PIL images and arrays of one image, mixed at will."""
+
+    def __init__(self, elements: Sequence[Any]) -> None:
+        self._elements = elements
+        # Each access to a path opens a file of its own; images load their pixels when first asked.
+        self.concurrent = all(isinstance(element, (str, os.PathLike)) for element in elements)
+
+    def __len__(self) -> int:
+        return len(self._elements)
+
+    def __getitem__(self, index: int) -> Any:
+        return _as_image(self._elements[index])
+
+    def name(self, index: int) -> str:
+        element = self._elements[index]
+        return os.fspath(element) if isinstance(element, (str, os.PathLike)) else super().name(index)
+
+    def digest(self, index: int) -> bytes:
+        element = self._elements[index]
+        if not isinstance(element, (str, os.PathLike)):
+            return _image_digest(_as_image(element))
+        with _reading(), open(element, "rb") as file:  # noqa: PTH123
+            return _digest(b"file", file.read())
+
+
+class ImageArray(_Base):
+    """Images of one size in an array (n, height, width, channels)."""
+
+    def __init__(self, array: NDArray[np.uint8]) -> None:
+        self._array = array
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def __getitem__(self, index: int) -> Any:
+        return _as_image(self._array[index])
+
+    def digest(self, index: int) -> bytes:
+        pixels = np.ascontiguousarray(self._array[index])
+        return _digest(b"pixels", repr(pixels.shape).encode(), pixels.tobytes())
+
+    def pixels(self, indices: Sequence[int]) -> NDArray[np.uint8] | None:
+        return self._array[np.asarray(indices, dtype=np.intp)]
+
+
+class DatasetItems(_Base):
+    """A torch Dataset of images, or of tuples that start with one."""
+
+    def __init__(self, dataset: Any) -> None:
+        self._dataset = dataset
+
+    def __len__(self) -> int:
+        return len(self._dataset)
+
+    def __getitem__(self, index: int) -> Any:
+        with _reading():
+            element = self._dataset[index]
+        return _as_image(element[0] if isinstance(element, (tuple, list)) else element)
+
+    def digest(self, index: int) -> bytes:
+        return _image_digest(self[index])
+
+
+class Texts(_Base):
+    """A list of texts."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._texts = texts
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def __getitem__(self, index: int) -> Any:
+        return self._texts[index]
+
+    def digest(self, index: int) -> bytes:
+        return _digest(b"text", self._texts[index].encode())
+
+
+def as_items(X: Any, kind: Kind) -> Items:
+    """The items in whatever a user passed as ``X``."""
+    if isinstance(X, (str, bytes, os.PathLike)):
+        mend = "skmixdp.datasets.from_folder lists the images of a folder" if kind == "image" else "use [X]"
+        raise TypeError(f"X={X!r} is one {type(X).__name__}; pass a list of items ({mend}).")
+    if hasattr(X, "iloc") or type(X).__module__.partition(".")[0] == "polars":
+        X = X.to_numpy()
+    elif hasattr(X, "detach"):  # a tensor
+        X = X.detach().cpu().numpy()
+    if isinstance(X, np.ndarray):
+        if X.ndim == 2 and X.shape[1] == 1:
+            X = X[:, 0]
+        if kind == "image" and X.ndim in (3, 4):
+            return ImageArray(_checked_pixels(X))
+        if X.ndim != 1 or X.dtype.kind not in "OU":
+            wanted = (
+                "uint8 images of shape (n, height, width) or (n, height, width, channels), or n paths"
+                if kind == "image"
+                else "n texts"
+            )
+            raise ValueError(f"X has shape {X.shape} and type {X.dtype}; pass {wanted}.")
+        X = X.tolist()
+    if isinstance(X, (list, tuple)):
+        return _checked_texts(X) if kind == "text" else _checked_images(X)
+    if kind == "image" and hasattr(X, "__getitem__") and hasattr(X, "__len__"):
+        return DatasetItems(X)
+    raise TypeError(
+        f"X is a {type(X).__name__}; pass a list of "
+        f"{'image paths or PIL images, a uint8 array, or a torch Dataset' if kind == 'image' else 'texts'}."
+    )
+
+
+def _checked_pixels(X: NDArray[Any]) -> NDArray[np.uint8]:
+    if X.dtype != np.uint8:
+        raise ValueError(
+            f"X has shape {X.shape} and type {X.dtype}; pass images as uint8, from 0 to 255, since scaling "
+            "is part of the model's own preprocessing."
+        )
+    X = X[..., None] if X.ndim == 3 else X
+    if X.shape[3] not in (1, 3) or 0 in X.shape[1:]:
+        raise ValueError(
+            f"X has shape {X.shape}; pass images as (n, height, width, channels) with 1 or 3 channels."
+        )
+    return X
+
+
+def _checked_images(X: Sequence[Any]) -> Items:
+    for index, element in enumerate(X):
+        known = isinstance(element, (str, os.PathLike, np.ndarray)) or _is_image(element)
+        if not (known or hasattr(element, "detach")):
+            raise TypeError(
+                f"X[{index}] is a {type(element).__name__}; pass paths, PIL images or uint8 arrays."
+            )
+    return ImageList(X)
+
+
+def _checked_texts(X: Sequence[Any]) -> Items:
+    for index, element in enumerate(X):
+        if not isinstance(element, str):
+            raise TypeError(f"X[{index}]={element!r} is a {type(element).__name__}; pass texts (str).")
+    return Texts(X)
+
+
+def _is_image(element: Any) -> bool:
+    return hasattr(element, "convert") and hasattr(element, "mode")
+
+
+def _as_image(element: Any) -> Any:
+    """A PIL image of 8 bits a channel, from a path, an image, an array or a tensor of one."""
+    from PIL import Image
+
+    if isinstance(element, (str, os.PathLike)):
+        with _reading(), Image.open(element) as file:
+            file.load()
+            image: Any = file
+    elif _is_image(element):
+        image = element
+        with _reading():
+            image.load()
+    else:
+        if hasattr(element, "detach"):  # torchvision's order is channels first
+            element = element.detach().cpu().numpy()
+            element = element.transpose(1, 2, 0) if element.ndim == 3 else element
+        image = _from_pixels(element)
+    if image.mode in _DEEP_MODES:
+        raise ItemError(f"has pixels of mode {image.mode}, of more than 8 bits; convert it to 8 bits")
+    return image
+
+
+def _from_pixels(element: Any) -> Any:
+    from PIL import Image
+
+    if not isinstance(element, np.ndarray):
+        raise ItemError(f"is a {type(element).__name__} and not an image, a path or an array")
+    if element.dtype != np.uint8:
+        raise ItemError(f"has type {element.dtype}; give uint8 pixels, before any scaling or normalisation")
+    flat = element[..., 0] if element.ndim == 3 and element.shape[2] == 1 else element
+    if not (flat.ndim == 2 or (flat.ndim == 3 and flat.shape[2] == 3)) or 0 in flat.shape:
+        raise ItemError(f"has shape {element.shape} and not (height, width) with 1 or 3 channels")
+    return Image.fromarray(np.ascontiguousarray(flat))
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    """Whatever a reader of files or a dataset raises is the item's fault, told in one line."""
+    try:
+        yield
+    except ItemError:
+        raise
+    except Exception as error:
+        reason = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
+        raise ItemError(f"cannot be read ({' '.join(reason.split())})") from error
+
+
+def _image_digest(image: Any) -> bytes:
+    palette = b"" if image.palette is None else bytes(image.palette.palette)
+    return _digest(b"image", f"{image.mode} {image.size}".encode(), palette, image.tobytes())
+
+
+def _digest(*parts: bytes) -> bytes:
+    """A hash in which the lengths keep the parts apart."""
+    hasher = hashlib.sha256()
+    for part in parts:
+        hasher.update(len(part).to_bytes(8, "little"))
+        hasher.update(part)
+    return hasher.digest()[:_DIGEST_BYTES]

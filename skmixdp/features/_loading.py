@@ -1,0 +1,49 @@
+"""Encoders of this process: loaded when first used, shared by clones, forgotten in turn."""
+
+import os
+from collections import OrderedDict
+from collections.abc import Mapping
+from importlib import import_module
+from threading import Lock
+from typing import Any
+
+from ._contracts import Encoder
+
+#: Clones in a cross-validation share an encoder; two, for one of images beside one of texts.
+_KEPT = 2
+_loaded: OrderedDict[str, Encoder] = OrderedDict()
+_lock = Lock()
+
+
+def load_backend(name: str, extra: str) -> Any:
+    """A module of ``backends``, with one sentence if what it imports is not installed."""
+    try:
+        return import_module(f".backends.{name}", __package__)
+    except ModuleNotFoundError as error:
+        raise ImportError(
+            f"features need the package {error.name}, which is not installed; install skmixdp[{extra}]."
+        ) from error
+
+
+def load_encoder(backend: str, extra: str, settings: Mapping[str, Any]) -> Encoder:
+    """The encoder that a backend makes of these settings."""
+    module = load_backend(backend, extra)
+    # Settings that name a file mean the file as it is now.
+    key = repr((backend, sorted(settings.items()), [_stamp(value) for value in settings.values()]))
+    with _lock:
+        if key not in _loaded:
+            while len(_loaded) >= _KEPT:
+                _loaded.popitem(last=False)
+            _loaded[key] = module.load(**settings)
+        _loaded.move_to_end(key)
+        return _loaded[key]
+
+
+def _stamp(value: Any) -> tuple[int, int] | None:
+    if isinstance(value, (str, os.PathLike)):
+        try:
+            status = os.stat(value)  # noqa: PTH116
+        except (OSError, ValueError):
+            return None
+        return status.st_size, status.st_mtime_ns
+    return None

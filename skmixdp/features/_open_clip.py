@@ -1,0 +1,97 @@
+"""Images, and the texts that describe them, through the networks of open_clip."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._base import FrozenFeatures
+from ._inputs import as_items
+
+
+class OpenClipFeatures(FrozenFeatures):
+    """Rows of images from a frozen network of open_clip, with its own preprocessing.
+
+    The same network encodes texts: see :meth:`encode_texts`.
+
+    Parameters
+    ----------
+    model_name : str, default="ViT-B-32"
+        A model of open_clip, ``"hf-hub:..."`` or ``"local-dir:..."``. The last two name the
+        weights as well, and ``pretrained`` is not used.
+    pretrained : str, path-like or False, default="laion2b_s34b_b79k"
+        Tag of the weights (``open_clip.list_pretrained()`` has them all) or path of a
+        checkpoint. False: random weights from a fixed seed.
+    normalize : bool, default=True
+        Whether rows have unit length, as the comparison with texts needs it.
+    device, batch_size, n_workers, amp, cache, dtype, on_error, verbose :
+        As in :class:`FrozenFeatures`.
+
+    Attributes
+    ----------
+    report_ : dict
+        After ``fit``: model, origin and SHA-256 of the weights, and preprocessing. A fit is not
+        needed for :meth:`transform`.
+
+    Notes
+    -----
+    *Guarantee*: a row depends on its own image and on the weights alone.
+
+    Examples
+    --------
+    >>> from skmixdp.features import OpenClipFeatures
+    >>> features = OpenClipFeatures("ViT-B-32", pretrained="laion2b_s34b_b79k")
+    >>> rows = features.transform(["cat.jpg", "dog.jpg"])  # doctest: +SKIP
+    >>> names = features.encode_texts(["a photo of a cat"])  # doctest: +SKIP
+    """
+
+    _backend: ClassVar[str] = "open_clip_models"
+    _choosing: ClassVar[tuple[str, ...]] = ("model_name", "pretrained", "normalize")
+
+    def __init__(
+        self,
+        model_name: str = "ViT-B-32",
+        *,
+        pretrained: Any = "laion2b_s34b_b79k",
+        normalize: bool = True,
+        device: str = "auto",
+        batch_size: Any = "auto",
+        n_workers: Any = "auto",
+        amp: Any = "auto",
+        cache: Any = None,
+        dtype: Any = "float32",
+        on_error: Any = "raise",
+        verbose: int = 0,
+    ) -> None:
+        self.model_name = model_name
+        self.pretrained = pretrained
+        self.normalize = normalize
+        self.device = device
+        self.batch_size = batch_size
+        self.n_workers = n_workers
+        self.amp = amp
+        self.cache = cache
+        self.dtype = dtype
+        self.on_error = on_error
+        self.verbose = verbose
+
+    def encode_texts(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """One row for each text, in the space of the images' rows.
+
+        Parameters
+        ----------
+        texts : sequence of n_texts str
+
+        Returns
+        -------
+        array of shape (n_texts, n_features_out), float32
+            Of unit length where ``normalize`` is true.
+
+        Raises
+        ------
+        ValueError, TypeError, ImportError
+            As for :meth:`transform`.
+        """
+        self._check()
+        return self._put_through(self._encoder(tower="text"), as_items(texts, "text")).features

@@ -1,0 +1,200 @@
+"""Images through wavelets: features that need no weights."""
+
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from ._base import FrozenFeatures
+from ._contracts import Encoder
+
+
+class ScatteringFeatures(FrozenFeatures):
+    """Rows of images from two layers of wavelets and moduli, which nobody trained.
+
+    Parameters
+    ----------
+    J : int, default=2
+        Octaves: coefficients are averaged over, and sampled every, ``2**J`` pixels.
+    L : int, default=8
+        Orientations.
+    normalization : {"group", "batch"} or None, default="group"
+        ``"group"``: each of ``n_groups`` groups of channels has mean 0 and variance 1 within
+        each image (1e-5 is added to the variance first), which needs no statistics.
+        ``"batch"``: each channel has mean 0 and variance 1 over the images and positions of
+        PUBLIC rows, ``X_pub`` of :meth:`fit`. None: coefficients as they are.
+    n_groups : int, default=27
+        Divides the number of channels, ``1 + J L + J (J - 1) L^2 / 2`` for each colour: 81 by
+        default.
+    image_size : int or (height, width), default=32
+        Images of another size are resized; at least ``2**J``.
+    n_channels : {1, 3}, default=1
+        1 turns colours into grey; 3 scatters red, green and blue one by one.
+    device, batch_size, n_workers, amp, cache, dtype, on_error, verbose :
+        As in :class:`FrozenFeatures`. ``amp`` has no effect: Fourier transforms are computed in
+        float32. The cache holds rows before ``"batch"`` normalisation.
+
+    Attributes
+    ----------
+    report_ : dict
+        After ``fit``: model, SHA-256 of the filters, and preprocessing. Only
+        ``normalization="batch"`` needs a fit.
+    channel_mean_, channel_scale_ : arrays of shape (n_channels_out,)
+        Of ``normalization="batch"``: statistics of the public rows.
+
+    Notes
+    -----
+    *Guarantee*: a row depends on its own image, and with ``normalization="batch"`` on public
+    images; the images in ``X`` of :meth:`fit` are not looked at.
+
+    References
+    ----------
+    Oyallon and Mallat 2015, "Deep Roto-Translation Scattering for Object Classification".
+    Tramèr and Boneh 2021, "Differentially Private Learning Needs Better Features (or Much More
+    Data)", section 3: scattering, and both normalisations.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skmixdp.features import ScatteringFeatures
+    >>> images = np.zeros((2, 28, 28), dtype=np.uint8)
+    >>> ScatteringFeatures(image_size=28, device="cpu").transform(images).shape  # doctest: +SKIP
+    (2, 3969)
+    """
+
+    # Routed to fit by default, without set_fit_request, as for the estimators.
+    __metadata_request__fit: ClassVar = {"X_pub": True, "y_pub": True}
+
+    _backend: ClassVar[str] = "scattering"
+    _choosing: ClassVar[tuple[str, ...]] = ("J", "L", "image_size", "n_channels")
+
+    def __init__(
+        self,
+        J: int = 2,
+        L: int = 8,
+        *,
+        normalization: str | None = "group",
+        n_groups: int = 27,
+        image_size: Any = 32,
+        n_channels: int = 1,
+        device: str = "auto",
+        batch_size: Any = "auto",
+        n_workers: Any = "auto",
+        amp: Any = "auto",
+        cache: Any = None,
+        dtype: Any = "float32",
+        on_error: Any = "raise",
+        verbose: int = 0,
+    ) -> None:
+        self.J = J
+        self.L = L
+        self.normalization = normalization
+        self.n_groups = n_groups
+        self.image_size = image_size
+        self.n_channels = n_channels
+        self.device = device
+        self.batch_size = batch_size
+        self.n_workers = n_workers
+        self.amp = amp
+        self.cache = cache
+        self.dtype = dtype
+        self.on_error = on_error
+        self.verbose = verbose
+
+    def fit(self, X: Any = None, y: Any = None, X_pub: Any = None, y_pub: Any = None) -> "ScatteringFeatures":
+        """Check the parameters; with ``normalization="batch"`` take the statistics of public images.
+
+        Parameters
+        ----------
+        X : ignored
+        y : ignored
+        X_pub : images as for :meth:`transform`, tuple of such, or None
+            PUBLIC images, for ``normalization="batch"``.
+        y_pub : ignored
+
+        Returns
+        -------
+        self : ScatteringFeatures
+
+        Raises
+        ------
+        ValueError, TypeError
+            For parameters or items that cannot be used, and for ``normalization="batch"`` without
+            public images.
+        ImportError
+            If a package is missing.
+        """
+        super().fit(X, y)
+        if self.normalization == "batch":
+            if X_pub is None or (isinstance(X_pub, tuple) and not X_pub):
+                raise ValueError(
+                    "normalization='batch' takes its statistics from public images and X_pub is None; pass "
+                    "X_pub to fit, or normalization='group'."
+                )
+            sources = X_pub if isinstance(X_pub, tuple) else (X_pub,)
+            rows = np.concatenate(
+                [super(ScatteringFeatures, self).extract(part).features for part in sources]
+            )
+            values = self._by_channel(rows).astype(np.float64)
+            self.channel_mean_ = values.mean(axis=(0, 2))
+            scale = values.std(axis=(0, 2))
+            self.channel_scale_ = np.where(scale > 0, scale, 1.0)
+        return self
+
+    def extract(self, X: Any) -> Any:
+        found = super().extract(X)
+        if self.normalization != "batch":
+            return found
+        check_is_fitted(
+            self,
+            "channel_mean_",
+            msg="normalization='batch' of %(name)s needs a fit with public images X_pub first; pass "
+            "normalization='group' to do without.",
+        )
+        values = self._by_channel(found.features)
+        values -= self.channel_mean_[:, None].astype(np.float32)
+        values /= self.channel_scale_[:, None].astype(np.float32)
+        return found
+
+    def _by_channel(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Rows (n, d) as (n, n_channels_out, positions), without a copy."""
+        return rows.reshape(len(rows), self._n_paths() * self.n_channels, -1)
+
+    def _n_paths(self) -> int:
+        return 1 + self.J * self.L + self.J * (self.J - 1) * self.L**2 // 2
+
+    def _encoder(self, **changed: Any) -> Encoder:
+        groups = self.n_groups if self.normalization == "group" else None
+        return super()._encoder(n_groups=groups, **changed)
+
+    def _check(self) -> None:
+        super()._check()
+        for name in ("J", "L", "n_groups"):
+            value = getattr(self, name)
+            if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+                raise ValueError(f"{name}={value!r} must be a whole number of at least 1.")
+        if self.n_channels not in (1, 3):
+            raise ValueError(f"n_channels={self.n_channels!r} must be 1 (grey) or 3 (colour).")
+        if self.normalization not in ("group", "batch", None):
+            raise ValueError(f"normalization={self.normalization!r} must be 'group', 'batch' or None.")
+        channels = self._n_paths() * self.n_channels
+        if self.normalization == "group" and channels % self.n_groups:
+            raise ValueError(
+                f"n_groups={self.n_groups} does not divide the {channels} channels of J={self.J}, L={self.L} "
+                f"and n_channels={self.n_channels}; choose a divisor, such as {channels}."
+            )
+        size = self.image_size
+        sides = size if isinstance(size, (tuple, list)) else (size, size)
+        whole = len(sides) == 2 and all(isinstance(s, Integral) and not isinstance(s, bool) for s in sides)
+        if not whole or min(sides) < 2**self.J:
+            raise ValueError(
+                f"image_size={size!r} must be a whole number, or a height and a width, of at least 2**J = "
+                f"{2**self.J}."
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = self.normalization == "batch"
+        return tags

@@ -1,0 +1,101 @@
+"""Texts through the networks of sentence-transformers."""
+
+import os
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._base import FrozenFeatures
+from ._inputs import Kind
+
+
+class SentenceFeatures(FrozenFeatures):
+    """Rows of texts from a frozen network of sentence-transformers.
+
+    Parameters
+    ----------
+    model : str or path-like, default="all-MiniLM-L6-v2"
+        A model of sentence-transformers, or the folder of a saved one. Its own tokenizer, pooling
+        and limit on the number of tokens are used.
+    normalize : bool, default=True
+        Whether rows have unit length.
+    prompt : str or None, default=None
+        Put before each text, as some models want it.
+    device, batch_size, n_workers, amp, cache, dtype, on_error, verbose :
+        As in :class:`FrozenFeatures`.
+
+    Attributes
+    ----------
+    report_ : dict
+        After ``fit``: model, origin and SHA-256 of the weights, and preprocessing. A fit is not
+        needed for :meth:`transform`.
+
+    Notes
+    -----
+    *Guarantee*: a row depends on its own text and on the weights alone. Texts of a batch are
+    padded to a common length and masked, which changes rows by rounding only.
+
+    Needs ``skmixdp[text]``.
+
+    Examples
+    --------
+    >>> from skmixdp.features import SentenceFeatures
+    >>> features = SentenceFeatures("all-MiniLM-L6-v2")
+    >>> rows = features.transform(["My card has not arrived.", "Top up by cash?"])  # doctest: +SKIP
+    """
+
+    _backend: ClassVar[str] = "sentences"
+    _extra: ClassVar[str] = "text"
+    _kind: ClassVar[Kind] = "text"
+    _choosing: ClassVar[tuple[str, ...]] = ("model", "normalize", "prompt")
+
+    def __init__(
+        self,
+        model: Any = "all-MiniLM-L6-v2",
+        *,
+        normalize: bool = True,
+        prompt: str | None = None,
+        device: str = "auto",
+        batch_size: Any = "auto",
+        n_workers: Any = "auto",
+        amp: Any = "auto",
+        cache: Any = None,
+        dtype: Any = "float32",
+        on_error: Any = "raise",
+        verbose: int = 0,
+    ) -> None:
+        self.model = model
+        self.normalize = normalize
+        self.prompt = prompt
+        self.device = device
+        self.batch_size = batch_size
+        self.n_workers = n_workers
+        self.amp = amp
+        self.cache = cache
+        self.dtype = dtype
+        self.on_error = on_error
+        self.verbose = verbose
+
+    def encode_texts(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """One row for each text: :meth:`transform` under the name that :class:`ZeroShotHead` uses.
+
+        Parameters
+        ----------
+        texts : sequence of n_texts str
+
+        Returns
+        -------
+        array of shape (n_texts, n_features_out), float32
+        """
+        return self.extract(texts).features
+
+    def _check(self) -> None:
+        super()._check()
+        if not isinstance(self.model, (str, os.PathLike)):
+            raise TypeError(f"model={self.model!r} must be the name of a model or the path of a folder.")
+        if not isinstance(self.normalize, (bool, np.bool_)):
+            raise ValueError(f"normalize={self.normalize!r} must be True or False.")
+        if self.prompt is not None and not isinstance(self.prompt, str):
+            raise TypeError(f"prompt={self.prompt!r} must be a str or None.")

@@ -1,0 +1,102 @@
+"""Images through the networks of timm."""
+
+from typing import Any, ClassVar
+
+from ._base import FrozenFeatures
+
+
+class TimmFeatures(FrozenFeatures):
+    """Rows of images from a frozen network of timm, with the network's own preprocessing.
+
+    Parameters
+    ----------
+    model_name : str, default="resnet50"
+        A model of timm, such as ``"resnet50"``, ``"vit_base_patch16_224.augreg_in21k"`` with
+        the tag of its weights, ``"hf-hub:..."`` or ``"local-dir:..."``.
+    pretrained : bool or path-like, default=True
+        True: the weights that timm downloads. A path: a checkpoint (safetensors or PyTorch);
+        the weights of its classifier are left aside. False: random weights from a fixed seed.
+    layers : None, int or list of int or "head", default=None
+        What makes up a row. None: the pooled input of the classifier. Numbers: stages or
+        blocks as timm's ``forward_intermediates`` counts them, negative ones from the end, each
+        pooled; ``"head"`` among them is what None gives. They are joined in the network's order.
+    pooling : None, str or list of str, default=None
+        How to pool positions: ``"avg"``, ``"max"`` or ``"token"`` (the class token of a
+        transformer); several are joined. None is the network's own pooling for the classifier's
+        input, and ``"avg"`` for ``layers``.
+    image_size : None, int or (height, width), default=None
+        Size of the network's input; None is the size that the weights were trained for.
+    model_args : dict or None, default=None
+        Further arguments of ``timm.create_model``, such as ``{"pad_type": "same"}``.
+    preprocessing : dict or None, default=None
+        Replaces entries of timm's data configuration: ``mean``, ``std``, ``interpolation``,
+        ``crop_pct``, ``crop_mode``.
+    device, batch_size, n_workers, amp, cache, dtype, on_error, verbose :
+        As in :class:`FrozenFeatures`.
+
+    Attributes
+    ----------
+    report_ : dict
+        After ``fit``: model, origin and SHA-256 of the weights, and preprocessing. A fit is not
+        needed for :meth:`transform`.
+
+    Notes
+    -----
+    *Guarantee*: a row depends on its own image and on the weights alone. The network runs in
+    evaluation mode, and one that normalises over the batch even then is refused.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skmixdp.features import TimmFeatures
+    >>> images = np.zeros((2, 28, 28, 3), dtype=np.uint8)
+    >>> features = TimmFeatures("resnet18", pretrained=False, image_size=32, device="cpu")
+    >>> features.transform(images).shape  # doctest: +SKIP
+    (2, 512)
+    """
+
+    _backend: ClassVar[str] = "timm_models"
+    _choosing: ClassVar[tuple[str, ...]] = (
+        "model_name",
+        "pretrained",
+        "layers",
+        "pooling",
+        "image_size",
+        "model_args",
+        "preprocessing",
+    )
+
+    def __init__(
+        self,
+        model_name: str = "resnet50",
+        *,
+        pretrained: Any = True,
+        layers: Any = None,
+        pooling: Any = None,
+        image_size: Any = None,
+        model_args: Any = None,
+        preprocessing: Any = None,
+        device: str = "auto",
+        batch_size: Any = "auto",
+        n_workers: Any = "auto",
+        amp: Any = "auto",
+        cache: Any = None,
+        dtype: Any = "float32",
+        on_error: Any = "raise",
+        verbose: int = 0,
+    ) -> None:
+        self.model_name = model_name
+        self.pretrained = pretrained
+        self.layers = layers
+        self.pooling = pooling
+        self.image_size = image_size
+        self.model_args = model_args
+        self.preprocessing = preprocessing
+        self.device = device
+        self.batch_size = batch_size
+        self.n_workers = n_workers
+        self.amp = amp
+        self.cache = cache
+        self.dtype = dtype
+        self.on_error = on_error
+        self.verbose = verbose

@@ -1,0 +1,192 @@
+"""The loop that puts items through an encoder: loading, moving, forward passes, fetching.
+
+On a GPU the steps overlap: workers prepare batches into pinned memory, batches are copied
+while earlier ones are computed, and rows are fetched one batch late.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+
+from .._contracts import Encoder, Preparation, Settings, Skipped
+from .._inputs import ItemError, Items
+
+Chunk = tuple[list[int], NDArray[np.float32], list[Skipped]]
+#: Some items: their places, their batch (None if it is empty) and those that failed.
+Loaded = tuple[list[int], Any, list[Skipped]]
+
+
+def run(encoder: Encoder, items: Items, places: Sequence[int], settings: Settings) -> Iterator[Chunk]:
+    """Yield the rows of the items at ``places``, chunk by chunk, with the items that failed."""
+    if not places:
+        return
+    module = encoder.module
+    cuda = settings.device.startswith("cuda")
+    module.requires_grad_(False)
+    module.to(settings.device)
+    module.eval()
+    training = [name or type(module).__name__ for name, layer in module.named_modules() if layer.training]
+    if training:
+        raise ValueError(
+            f"the layer {training[0]} of the encoder stays in training mode, in which rows of a batch "
+            "influence each other; use an encoder whose eval() reaches all layers."
+        )
+    forward = _Forward(encoder, settings)
+    waiting: deque[tuple[list[int], _Fetch, list[Skipped]]] = deque()
+    for numbers, batch, failures in _load(encoder.preparation, items, places, settings):
+        rows = _nothing(encoder.n_outputs) if batch is None else forward(batch)
+        waiting.append((numbers, _Fetch(rows), failures))
+        if len(waiting) > int(cuda):
+            done, fetch, failed = waiting.popleft()
+            yield done, fetch.rows(), failed
+    for done, fetch, failed in waiting:
+        yield done, fetch.rows(), failed
+
+
+def _nothing(width: int) -> Tensor:
+    return torch.empty((0, width))
+
+
+class _Fetch:
+    """Rows on their way to the host; on a GPU the copy runs beside what is computed next."""
+
+    def __init__(self, rows: Tensor) -> None:
+        self._event: Any = None
+        if rows.is_cuda:
+            stream = torch.cuda.current_stream(rows.device)
+            rows = rows.to("cpu", non_blocking=True)
+            self._event = torch.cuda.Event()
+            self._event.record(stream)
+        self._rows = rows
+
+    def rows(self) -> NDArray[np.float32]:
+        if self._event is not None:
+            self._event.synchronize()
+        found: NDArray[np.float32] = self._rows.to("cpu", torch.float32).numpy()
+        return found
+
+
+class _Forward:
+    """Forward passes that shrink when the device's memory does not suffice."""
+
+    def __init__(self, encoder: Encoder, settings: Settings) -> None:
+        self._encoder = encoder
+        self._settings = settings
+        self._limit = settings.batch_size
+
+    def __call__(self, batch: Any) -> Tensor:
+        n = _length(batch)
+        while True:
+            rows = self._attempt(batch, n)
+            if rows is not None:
+                return rows
+            # Outside the handler, where nothing refers any longer to what filled the memory.
+            if torch.cuda.is_available():
+                torch.cuda.empty_cache()
+            if min(n, self._limit) == 1:
+                raise MemoryError(
+                    f"device={self._settings.device!r} has not enough memory for a single item; free some, "
+                    "or use device='cpu' or a smaller model."
+                )
+            self._limit = min(n, self._limit) // 2
+
+    def _attempt(self, batch: Any, n: int) -> Tensor | None:
+        """Rows of a batch, in parts of the present limit; None if memory ran out."""
+        try:
+            parts = [
+                self._rows(_part(batch, start, start + self._limit)) for start in range(0, n, self._limit)
+            ]
+            return parts[0] if len(parts) == 1 else torch.cat(parts)
+        except torch.OutOfMemoryError:
+            return None
+
+    def _rows(self, batch: Any) -> Tensor:
+        device, precision = self._settings.device, self._settings.precision
+        kind, dtype = device.partition(":")[0], getattr(torch, precision)
+        mixed = torch.autocast(kind, dtype) if dtype is not torch.float32 else nullcontext()
+        with torch.inference_mode(), mixed:
+            batch = _to_device(batch, device)
+            if isinstance(batch, Tensor) and batch.dtype is torch.uint8:
+                batch = self._encoder.preparation.many(batch)
+            rows: Tensor = self._encoder.forward(batch)
+            return rows.to(torch.float32)
+
+
+def _to_device(batch: Any, device: str) -> Any:
+    if isinstance(batch, Tensor):
+        return batch.to(device, non_blocking=True)
+    return {name: value.to(device, non_blocking=True) for name, value in batch.items()}
+
+
+def _length(batch: Any) -> int:
+    return len(batch if isinstance(batch, Tensor) else next(iter(batch.values())))
+
+
+def _part(batch: Any, start: int, stop: int) -> Any:
+    if isinstance(batch, Mapping):
+        return {name: value[start:stop] for name, value in batch.items()}
+    return batch[start:stop]
+
+
+def _load(
+    preparation: Preparation, items: Items, places: Sequence[int], settings: Settings
+) -> Iterator[Loaded]:
+    """Batches of prepared items, or of pixels that are prepared on the device."""
+    pin = settings.device.startswith("cuda")
+    size = settings.batch_size
+    first = items.pixels(places[:1])
+    if first is not None and preparation.many(torch.from_numpy(first)) is not None:
+        for start in range(0, len(places), size):
+            numbers = list(places[start : start + size])
+            pixels = torch.from_numpy(items.pixels(numbers))
+            yield numbers, pixels.pin_memory() if pin else pixels, []
+        return
+    loader: DataLoader[Loaded] = DataLoader(
+        _Prepared(preparation, items, places),
+        batch_size=size,
+        num_workers=settings.n_workers,
+        collate_fn=_Stack(preparation),
+        pin_memory=pin,
+        generator=torch.Generator(),  # so that the caller's random numbers are not drawn from
+    )
+    yield from loader
+
+
+class _Prepared(Dataset[Any]):
+    """Prepared items; one that fails is told, not raised, so that a worker goes on."""
+
+    def __init__(self, preparation: Preparation, items: Items, places: Sequence[int]) -> None:
+        self._preparation = preparation
+        self._items = items
+        self._places = places
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, number: int) -> Any:
+        place = self._places[number]
+        try:
+            return place, self._preparation.one(self._items[place])
+        except ItemError as error:
+            return Skipped(place, self._items.name(place), str(error))
+
+
+class _Stack:
+    """Puts prepared items into a batch, in the loader's worker."""
+
+    def __init__(self, preparation: Preparation) -> None:
+        self._preparation = preparation
+
+    def __call__(self, found: Sequence[Any]) -> Loaded:
+        failures = [item for item in found if isinstance(item, Skipped)]
+        good = [item for item in found if not isinstance(item, Skipped)]
+        numbers = [place for place, _ in good]
+        batch = self._preparation.stack([prepared for _, prepared in good]) if good else None
+        return numbers, batch, failures

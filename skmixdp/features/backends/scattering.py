@@ -1,0 +1,68 @@
+"""Wavelet scattering as an encoder: kymatio's filters and its front end for PyTorch.
+
+The front end is imported by its own path, since ``kymatio.torch`` also imports what newer
+versions of SciPy no longer have.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from kymatio.scattering2d.frontend.torch_frontend import ScatteringTorch2D
+from torch import Tensor
+from torch.nn.functional import group_norm
+from torchvision import transforms
+
+from .images import ImagePreparation
+from .weights import weights_hash
+
+
+def load(
+    J: int, L: int, image_size: int | tuple[int, int], n_channels: int, n_groups: int | None
+) -> "ScatteringEncoder":
+    """The encoder that these parameters of ``ScatteringFeatures`` describe."""
+    height, width = (image_size, image_size) if isinstance(image_size, int) else image_size
+    return ScatteringEncoder(J, L, (height, width), n_channels, n_groups)
+
+
+class ScatteringEncoder:
+    """Scattering coefficients of order 0 to 2, normalised within each image or not at all.
+
+    Parameters
+    ----------
+    J, L : int
+        Octaves and orientations.
+    shape : (height, width)
+        Size to which images are resized.
+    n_channels : {1, 3}
+        Grey or colour.
+    n_groups : int or None
+        Groups of channels, each with mean 0 and variance 1 within an image; None leaves the
+        coefficients as they are.
+    """
+
+    def __init__(self, J: int, L: int, shape: Sequence[int], n_channels: int, n_groups: int | None) -> None:
+        self.module: Any = ScatteringTorch2D(J=J, shape=tuple(shape), L=L)
+        steps = [transforms.Resize(list(shape)), transforms.ToTensor()]
+        self.preparation = ImagePreparation(transforms.Compose(steps), n_channels)
+        self._n_groups = n_groups
+        with torch.inference_mode():
+            self.n_outputs = int(self.forward(torch.zeros((1, n_channels, *shape))).shape[1])
+        self.description: dict[str, Any] = {
+            "library": "kymatio",
+            "model": f"two-layer scattering, J={J}, L={L}",
+            "weights": {"origin": "Morlet wavelets", "sha256": weights_hash(self.module)},
+            "preprocessing": repr(self.preparation),
+            "shape": list(shape),
+            "n_channels": n_channels,
+            "n_groups": n_groups,
+        }
+
+    def forward(self, batch: Tensor) -> Tensor:
+        # Fourier transforms have no half precision, so automatic mixed precision is left aside.
+        with torch.autocast(batch.device.type, enabled=False):
+            paths = self.module.scattering(batch.float().contiguous())
+            channels: Tensor = paths.flatten(1, 2)
+            if self._n_groups is not None:
+                channels = group_norm(channels, self._n_groups)
+        return channels.flatten(1)

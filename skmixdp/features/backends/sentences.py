@@ -1,0 +1,78 @@
+"""Networks of sentence-transformers as encoders."""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from sentence_transformers import SentenceTransformer
+from torch import Tensor
+
+from .weights import check_row_wise, weights_hash
+
+
+def load(model: str | os.PathLike[str], normalize: bool, prompt: str | None) -> "SentenceEncoder":
+    """The encoder that these parameters of ``SentenceFeatures`` describe."""
+    name = os.fspath(model)
+    try:
+        module = SentenceTransformer(name, device="cpu")
+    # Unknown names, no network, damaged folders.
+    except Exception as error:
+        reason = " ".join(str(error).split())
+        raise ValueError(
+            f"model={name!r} cannot be loaded ({reason[:300]}); use the name of a model that "
+            "sentence-transformers knows, or, where there is no network, the folder of a saved one."
+        ) from error
+    check_row_wise(module, name)
+    return SentenceEncoder(module.eval(), name, normalize, prompt)
+
+
+class SentenceEncoder:
+    """Sentence embeddings, of unit length or as they are.
+
+    Parameters
+    ----------
+    module : SentenceTransformer
+    name : str
+        The model's name or folder.
+    normalize : bool
+    prompt : str or None
+        Put before each text.
+    """
+
+    def __init__(self, module: Any, name: str, normalize: bool, prompt: str | None) -> None:
+        self.module = module
+        self.preparation = TextPreparation(module.tokenize, prompt or "")
+        self._normalize = normalize
+        with torch.inference_mode():
+            self.n_outputs = int(self.forward(self.preparation.stack(["a"])).shape[1])
+        self.description: dict[str, Any] = {
+            "library": "sentence-transformers",
+            "model": name,
+            "weights": {"origin": name, "sha256": weights_hash(module)},
+            "preprocessing": f"{type(module.tokenizer).__name__}, at most {module.max_seq_length} tokens",
+            "prompt": prompt,
+            "normalize": normalize,
+        }
+
+    def forward(self, batch: Any) -> Tensor:
+        rows: Tensor = self.module(dict(batch))["sentence_embedding"]
+        return torch.nn.functional.normalize(rows, dim=1) if self._normalize else rows
+
+
+class TextPreparation:
+    """The model's own tokenizer; texts of a batch are padded to its longest, and masked."""
+
+    def __init__(self, tokenize: Any, prompt: str) -> None:
+        self._tokenize = tokenize
+        self._prompt = prompt
+
+    def one(self, item: Any) -> Any:
+        return self._prompt + item
+
+    def stack(self, prepared: Sequence[Any]) -> Any:
+        found = self._tokenize(list(prepared))
+        return {name: value for name, value in found.items() if isinstance(value, Tensor)}
+
+    def many(self, pixels: Any) -> Any | None:
+        return None

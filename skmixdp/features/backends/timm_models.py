@@ -1,0 +1,241 @@
+"""Networks of timm as encoders."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import timm
+import torch
+from timm.data import create_transform, resolve_model_data_config
+from timm.models import load_state_dict
+from torch import Tensor, nn
+
+from .images import ImagePreparation
+from .weights import check_row_wise, file_hash, weights_hash
+
+_POOLINGS = ("avg", "max", "token")
+
+
+def load(
+    model_name: str,
+    pretrained: bool | str | os.PathLike[str],
+    layers: Any,
+    pooling: Any,
+    image_size: int | tuple[int, int] | None,
+    model_args: Mapping[str, Any] | None,
+    preprocessing: Mapping[str, Any] | None,
+) -> "TimmEncoder":
+    """The encoder that these parameters of ``TimmFeatures`` describe."""
+    chosen_layers, chosen_poolings = _checked_layers(layers), _checked_poolings(pooling)
+    size = _checked_size(image_size)
+    module, origin = _create(model_name, pretrained, model_args or {})
+    check_row_wise(module, model_name)
+    resize: Any = getattr(module, "set_input_size", None)
+    if size is not None and resize is not None:
+        resize(img_size=size)  # positions of transformers are interpolated
+    config = resolve_model_data_config(module)
+    channels = int((model_args or {}).get("in_chans", config["input_size"][0]))
+    config["input_size"] = (channels, *(size or config["input_size"][1:]))
+    config |= dict(preprocessing or {})
+    for name in ("mean", "std"):
+        if len(config[name]) != channels:
+            raise ValueError(
+                f"preprocessing has no {name} for images of {channels} channels (now {config[name]!r}); give "
+                f"preprocessing={{'mean': ..., 'std': ...}} with {channels} numbers each."
+            )
+    try:
+        transform = create_transform(**config, is_training=False)
+    except (TypeError, KeyError) as error:
+        raise ValueError(
+            f"preprocessing={preprocessing!r} does not fit timm's create_transform ({error}); use entries of "
+            "its data configuration, such as mean, std, interpolation and crop_pct."
+        ) from error
+    preparation = ImagePreparation(transform, channels)
+    return TimmEncoder(
+        module, preparation, model_name, origin, config["input_size"], chosen_layers, chosen_poolings
+    )
+
+
+class TimmEncoder:
+    """Pooled outputs of a network of timm, or of several of its layers.
+
+    Parameters
+    ----------
+    module : nn.Module
+        The network without a classifier.
+    preparation : ImagePreparation
+    model_name : str
+    origin : dict
+        Where the weights come from.
+    input_size : (channels, height, width)
+    layers : list of int or "head", or None
+    poolings : list of str, or None
+    """
+
+    def __init__(
+        self,
+        module: Any,
+        preparation: ImagePreparation,
+        model_name: str,
+        origin: dict[str, Any],
+        input_size: Sequence[int],
+        layers: list[Any] | None,
+        poolings: list[str] | None,
+    ) -> None:
+        self.module: Any = module.to(memory_format=torch.channels_last).eval()
+        self.preparation = preparation
+        self._layers = layers
+        self._poolings = poolings
+        with torch.inference_mode():
+            self.n_outputs = int(self._try(torch.zeros((1, *input_size)), model_name).shape[1])
+        self.description: dict[str, Any] = {
+            "library": "timm",
+            "model": model_name,
+            "weights": {**origin, "sha256": weights_hash(module)},
+            "preprocessing": repr(preparation),
+            "layers": layers,
+            "pooling": poolings,
+        }
+
+    def forward(self, batch: Tensor) -> Tensor:
+        module, layers, poolings = self.module, self._layers, self._poolings
+        if layers is None:
+            return module(batch) if poolings is None else self._pooled(module.forward_features(batch))
+        numbers = [layer for layer in layers if layer != "head"]
+        options: dict[str, Any] = {"indices": numbers, "norm": True, "output_fmt": "NCHW"}
+        if "token" in (poolings or ()):
+            options["return_prefix_tokens"] = True
+        if "head" not in layers:
+            found = module.forward_intermediates(batch, intermediates_only=True, stop_early=True, **options)
+            return torch.cat([self._pooled(output) for output in found], dim=1)
+        final, found = module.forward_intermediates(batch, **options)
+        head = module.forward_head(final, pre_logits=True)
+        return torch.cat([*(self._pooled(output) for output in found), head], dim=1)
+
+    def _pooled(self, output: Any) -> Tensor:
+        """Positions pooled in each of the ways asked for, and joined: (n, features)."""
+        tokens = None
+        if isinstance(output, tuple):
+            output, tokens = output
+        if output.ndim == 4:
+            last = getattr(self.module, "output_fmt", "NCHW") == "NHWC" and self._layers is None
+            output = output.flatten(1, 2) if last else output.flatten(2).transpose(1, 2)
+        elif tokens is None and (n_prefix := getattr(self.module, "num_prefix_tokens", 0)):
+            tokens, output = output[:, :n_prefix], output[:, n_prefix:]
+        parts = []
+        for pooling in self._poolings or ["avg"]:
+            if pooling == "token":
+                if tokens is None:
+                    raise ValueError(
+                        "pooling='token' needs a network with a class token; use 'avg' or 'max'."
+                    )
+                parts.append(tokens[:, 0])
+            else:
+                parts.append(output.mean(dim=1) if pooling == "avg" else output.amax(dim=1))
+        return torch.cat(parts, dim=1)
+
+    def _try(self, batch: Tensor, model_name: str) -> Tensor:
+        """A forward pass that shows how long rows are, and that they are rows."""
+        try:
+            rows = self.forward(batch)
+        except (AssertionError, TypeError, AttributeError) as error:
+            raise ValueError(
+                f"layers={self._layers!r} and pooling={self._poolings!r} cannot be had from model "
+                f"{model_name!r} ({error}); choose others, or leave both at None."
+            ) from error
+        if rows.ndim != 2:
+            raise ValueError(
+                f"model {model_name!r} gives outputs of shape {tuple(rows.shape)} and not rows; set pooling."
+            )
+        return rows
+
+
+def _create(
+    model_name: str, pretrained: Any, model_args: Mapping[str, Any]
+) -> tuple[nn.Module, dict[str, Any]]:
+    """The network without a classifier, and the origin of its weights."""
+    if not isinstance(pretrained, (bool, str, os.PathLike)):
+        raise TypeError(f"pretrained={pretrained!r} must be True, False or the path of a checkpoint.")
+    path = None if isinstance(pretrained, bool) else Path(pretrained)
+    if path is not None and not path.is_file():
+        raise ValueError(f"pretrained={str(pretrained)!r} is not a file; give a checkpoint, or True.")
+    arguments = {**model_args, "num_classes": 0}
+    try:
+        # A fixed seed, so that random weights are the same in each process that shares a cache.
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            module = timm.create_model(model_name, pretrained=pretrained is True, **arguments)
+    except Exception as error:
+        reason = " ".join(str(error).split())
+        mend = (
+            "name a model that timm.list_models() has, or, where there is no network, pass pretrained=path"
+            if pretrained is True
+            else "name a model that timm.list_models() has, and check model_args"
+        )
+        raise ValueError(f"model_name={model_name!r} cannot be made ({reason}); {mend}.") from error
+    if path is None:
+        config = getattr(module, "pretrained_cfg", {})
+        origin = (
+            "random weights"
+            if pretrained is False
+            else config.get("hf_hub_id") or config.get("url") or "timm"
+        )
+        return module, {"origin": origin, "tag": config.get("tag")} if pretrained else {"origin": origin}
+    _load_checkpoint(module, path, model_name)
+    return module, {"origin": str(path), "file_sha256": file_hash(path)}
+
+
+def _load_checkpoint(module: nn.Module, path: Path, model_name: str) -> None:
+    """Load a checkpoint into a network that has no classifier."""
+    try:
+        state = load_state_dict(str(path))
+        named = getattr(module, "pretrained_cfg", {}).get("classifier", ())
+        classifier = tuple(f"{name}." for name in ([named] if isinstance(named, str) else named))
+        own = set(module.state_dict())
+        module.load_state_dict(
+            {key: value for key, value in state.items() if key in own or not key.startswith(classifier)}
+        )
+    # What a damaged or foreign file raises is anything at all.
+    except Exception as error:
+        reason = " ".join(str(error).split())
+        raise ValueError(
+            f"pretrained={str(path)!r} does not hold weights of {model_name!r} ({reason[:300]}); check the "
+            "file, the model's name and model_args."
+        ) from error
+
+
+def _checked_size(size: Any) -> tuple[int, int] | None:
+    sides = (size, size) if isinstance(size, int) else size
+    if sides is None:
+        return None
+    if (
+        isinstance(sides, (tuple, list))
+        and len(sides) == 2
+        and all(isinstance(s, int) and s > 0 for s in sides)
+    ):
+        return int(sides[0]), int(sides[1])
+    raise ValueError(f"image_size={size!r} must be a positive whole number, two of them, or None.")
+
+
+def _checked_layers(layers: Any) -> list[Any] | None:
+    if layers is None:
+        return None
+    chosen = [layers] if isinstance(layers, (int, str)) else list(layers)
+    good = all(
+        layer == "head" or (isinstance(layer, int) and not isinstance(layer, bool)) for layer in chosen
+    )
+    if not (good and any(layer != "head" for layer in chosen)):
+        raise ValueError(
+            f"layers={layers!r} must be whole numbers, with 'head' among them if wanted, or None."
+        )
+    return chosen
+
+
+def _checked_poolings(pooling: Any) -> list[str] | None:
+    if pooling is None:
+        return None
+    chosen = [pooling] if isinstance(pooling, str) else list(pooling)
+    if not chosen or any(name not in _POOLINGS for name in chosen):
+        raise ValueError(f"pooling={pooling!r} must be one or several of {', '.join(_POOLINGS)}, or None.")
+    return chosen

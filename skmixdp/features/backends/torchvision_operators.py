@@ -1,0 +1,39 @@
+"""Make ``import torchvision`` work beside a PyTorch that it was not compiled for.
+
+torchvision's compiled operators (none of which is used here) cannot be loaded when its build
+does not match PyTorch's, such as one for CUDA beside a PyTorch for CPUs. The import then ends
+at the first use of their names: "operator torchvision::nms does not exist". Declaring the
+names lets it go through. With matching builds nothing happens.
+"""
+
+import importlib
+import sys
+from importlib.util import find_spec
+
+import torch
+
+_SYMPTOM = "operator torchvision::nms does not exist"
+_SIGNATURES = (
+    "nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
+    "qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
+)
+#: The declarations last as long as this reference.
+_declared: list[torch.library.Library] = []
+
+
+def ensure_torchvision() -> None:
+    """Import torchvision, if it is installed, declaring its operators where that is what fails."""
+    if find_spec("torchvision") is None:
+        return
+    try:
+        importlib.import_module("torchvision")
+    except RuntimeError as error:
+        if _SYMPTOM not in str(error):
+            raise
+        library = torch.library.Library("torchvision", "DEF")
+        for signature in _SIGNATURES:
+            library.define(signature)
+        _declared.append(library)
+        for name in [name for name in sys.modules if name.partition(".")[0] == "torchvision"]:
+            del sys.modules[name]  # half imported
+        importlib.import_module("torchvision")
