@@ -25,23 +25,25 @@ def given_labels(X: Any, y: Any) -> Any:
     return X.labels if y is None and isinstance(X, RowFiles) else from_device(y)
 
 
-def check_private_rows(estimator: Any, X: Any) -> Table:
-    """Rows of at least two samples; sets the estimator's number and names of features.
+def check_private_rows(estimator: Any, X: Any, *, minimum: int = 2, reset: bool = True) -> Table:
+    """Rows of at least ``minimum`` samples; ``reset`` sets the estimator's number and names of features.
 
     Rows that are not in memory are looked at when they are mapped, before any charge.
     """
     table = special_table(X)
     if table is None:
-        table = ArrayTable(check_table(X, "X", minimum=2))
-        validate_data(estimator, X, skip_check_array=True)
+        table = ArrayTable(check_table(X, "X", minimum=minimum))
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
         return table
     table.check("X")
     n_rows, n_features = table.shape
-    if n_rows < 2:
-        raise ValueError(f"X has {n_rows} sample(s) while a minimum of 2 is required; pass more rows.")
+    if n_rows < minimum:
+        raise ValueError(
+            f"X has {n_rows} sample(s) while a minimum of {minimum} is required; pass more rows."
+        )
     if n_features == 0:
         raise ValueError(f"X has 0 feature(s) (shape={table.shape}) while a minimum of 1 is required.")
-    validate_data(estimator, _header(X, table), skip_check_array=True)
+    validate_data(estimator, _header(X, table), reset=reset, skip_check_array=True)
     return table
 
 

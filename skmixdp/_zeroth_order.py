@@ -2,6 +2,8 @@
 
 from typing import Any, ClassVar
 
+from sklearn.utils.metaestimators import available_if
+
 from ._classification import MixedDPLogisticRegression
 from ._module_fit import check_module_parameters, fit_module, module_outputs
 from ._validation import check_algorithm, check_choice
@@ -24,6 +26,12 @@ _NAMES: dict[str, tuple[type[Algorithm], dict[str, str], tuple[str, ...]]] = {
     ),
     "dpzero": (DPZero, {}, _TWO_POINT),
 }
+
+
+def _is_linear(classifier: Any) -> bool:
+    if classifier.module is not None:
+        raise AttributeError("private_score counts for linear heads, and module is given; score public rows.")
+    return True
 
 
 class ZerothOrderDPClassifier(MixedDPLogisticRegression):
@@ -250,6 +258,11 @@ class ZerothOrderDPClassifier(MixedDPLogisticRegression):
             fit_module(self, budget, X, y, X_pub, y_pub, unsupported)
             self._forget("coef_", "intercept_", "_row_map", "n_features_in_", "feature_names_in_")
         return self
+
+    @available_if(_is_linear)  # type: ignore[untyped-decorator]
+    def private_score(self, X: Any, y: Any, *, noise_multiplier: float) -> float:
+        """As in :class:`MixedDPLogisticRegression`, for linear heads: a module has no private score."""
+        return super().private_score(X, y, noise_multiplier=noise_multiplier)
 
     def _forget(self, *names: str) -> None:
         """Drop what an earlier fit of the other kind left."""
