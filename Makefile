@@ -61,6 +61,8 @@ docs: .venv/.docs
 
 benchmark: .venv/.bench
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.run
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.run --profile peers --out results/benchmarks/peers
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.growth
 
 clean:
 	rm -rf .venv results docs/_build

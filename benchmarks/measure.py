@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-#: ``limit``: what a step is compared to; ``step``: one step; ``fit``: a whole fit; ``call``: a
-#: function that has no rows, with a time of its own that it must stay below.
-Role = Literal["limit", "step", "fit", "call"]
+#: ``limit``: what a step is compared to; ``roof``: what no step can be faster than; ``step``: one
+#: step; ``fit``: a whole fit; ``call``: a function that has no rows, with a time of its own that it
+#: must stay below.
+Role = Literal["limit", "roof", "step", "fit", "call"]
 
 #: More repetitions would not move a median.
 _MOST_REPETITIONS = 200
@@ -23,7 +24,7 @@ class Case:
     ----------
     method, variant : str
         The adapter's name, and which of its cases this is.
-    role : {"limit", "step", "fit", "call"}
+    role : {"limit", "roof", "step", "fit", "call"}
         What the case is compared to.
     run : callable
         Does it once and returns a note for the table.

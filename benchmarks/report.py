@@ -34,7 +34,8 @@ def write_table(results: pd.DataFrame, path: Path) -> None:
 
 def write_plot(results: pd.DataFrame, path: Path) -> None:
     """Ratio of each kind of step to the limit, one group of bars for each size."""
-    steps = results[results["role"] == "step"].copy()
+    # Cases of one method only are no kind of step for all sizes: the table has them.
+    steps = results[(results["role"] == "step") & (results["method"] != "skmixdp_heads")].copy()
     steps["size"] = [f"d_in {d_in}, k {k}" for d_in, k in zip(steps["d_in"], steps["k"], strict=True)]
     # The number of dimensions depends on the size; the kind of step does not.
     steps["kind"] = steps["method"] + ": " + steps["variant"].str.replace(r"\d+ dim", "fewer dim", regex=True)

@@ -5,8 +5,9 @@ The estimators follow scikit-learn; what they guarantee stands in their ``privac
 
 from ._classification import MixedDPLogisticRegression
 from ._regression import MixedDPRidge
+from ._together import fit_many
 from ._zeroth_order import ZerothOrderDPClassifier
 
 __version__ = "0.1.0"
 
-__all__ = ["MixedDPLogisticRegression", "MixedDPRidge", "ZerothOrderDPClassifier"]
+__all__ = ["MixedDPLogisticRegression", "MixedDPRidge", "ZerothOrderDPClassifier", "fit_many"]

@@ -1,7 +1,6 @@
 """What the linear estimators share: from validated arrays to a trained head and its report."""
 
 import math
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar
@@ -9,11 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, validate_data
-from tqdm.auto import tqdm
+from sklearn.utils.validation import check_is_fitted
 
-from ._charging import check_ledger, paid, pay
+from ._charging import check_ledger, paid
 from ._enclosing_pipeline import warn_of_leaks
+from ._tables import check_private_rows, head_outputs
+from ._together import PreparedHead, train_or_wait
 from ._validation import (
     CheckTarget,
     check_algorithm,
@@ -21,20 +21,21 @@ from ._validation import (
     check_batch_size,
     check_budget,
     check_choice,
-    check_table,
     check_verbose,
     collect_public,
+    refuse_unsupported,
     seed_of,
+    warn_of_delta,
     warn_of_repeats,
 )
 from .algorithms import BY_NAME, Algorithm
 from .components import FullBatch, PoissonBatch
 from .components.contracts import Sampling, Scene
-from .engine import Budget, Options, Plan, Run, make_plan, train
+from .engine import Budget, Options, Plan, Run, make_plan
 from .linear import Loss, RowMap
 from .privacy import Charge, HardenedNoise, NoiseSource, PrivacyReport, accountant_name
 from .public import PublicData
-from .rows import InMemoryRows
+from .rows import Table
 
 Array = NDArray[Any]
 
@@ -117,6 +118,11 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         super().set_params(**params)
         return self
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
     # -- fitting ---------------------------------------------------------------------------
 
     @contextmanager
@@ -144,7 +150,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         check_auto("learning_rate", self.learning_rate, zero=False)
         check_auto("l2", self.l2, zero=True)
         check_auto("public_l2", self.public_l2, zero=False)
-        check_choice("dtype", self.dtype, ("float32", "float64"))
+        check_choice("dtype", self.dtype, ("float32", "float64", "bfloat16"))
         for name in ("fit_intercept", "center", "normalize"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise ValueError(f"{name}={getattr(self, name)!r} must be True or False.")
@@ -152,7 +158,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         check_verbose(self.verbose)
         check_ledger(self.ledger, self.dataset)
         if isinstance(self.init, str):
-            check_choice("init", self.init, ("public", "zeros"))
+            check_choice("init", self.init, self._named_starts())
         if self.noise == "hardened" and self.random_state is not None:
             raise ValueError(
                 f"random_state={self.random_state!r} cannot seed noise='hardened'; leave it at None, "
@@ -163,41 +169,31 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
 
     def _check_rows(
         self, X: Any, y: Any, X_pub: Any, y_pub: Any, check_target: CheckTarget, unsupported: dict[str, Any]
-    ) -> tuple[Array, Array, tuple[Array, Array] | None]:
+    ) -> tuple[Table, Array, tuple[Array, Array] | None]:
         """Check private and public rows; labels are not encoded yet, nor targets scaled."""
-        if unsupported:
-            raise TypeError(
-                f"fit does not take {', '.join(sorted(unsupported))}; weighting private rows would "
-                "change the sensitivity, so repeat or drop public rows instead."
-            )
+        refuse_unsupported(unsupported)
         warn_of_leaks(public_rows=X_pub is not None)
-        table = check_table(X, "X", minimum=2)
-        validate_data(self, X, skip_check_array=True)  # names and number of features
-        X, y = table, check_target(y, "y", len(table), "X")
+        table = check_private_rows(self, X)
+        n_rows, n_features = table.shape
+        y = check_target(y, "y", n_rows, "X")
         names = getattr(self, "feature_names_in_", None)
-        public = collect_public(X_pub, y_pub, names, X.shape[1], check_target)
-        warn_of_repeats(X)
-        if self.delta >= 1 / len(X):
-            warnings.warn(
-                f"delta={self.delta:g} is not below 1/n = {1 / len(X):g}, so the guarantee allows a "
-                "row to be published outright with that probability; use a smaller delta.",
-                UserWarning,
-                stacklevel=3,
-            )
-        return X, y, public
+        public = collect_public(X_pub, y_pub, names, n_features, check_target)
+        warn_of_repeats(table)
+        warn_of_delta(self.delta, n_rows)
+        return table, y, public
 
     def _fit_head(
         self,
         budget: Budget,
         loss: Loss,
-        X: Array,
+        table: Table,
         y: Array,
         public: tuple[Array, Array] | None,
         treated_as_public: tuple[str, ...],
     ) -> None:
         """Train the head on validated rows with encoded labels or scaled targets, and report."""
-        n_rows, n_features = X.shape
-        X_pub, y_pub = public if public is not None else (X[:0], y[:0])
+        n_rows, n_features = table.shape
+        X_pub, y_pub = public if public is not None else (np.empty((0, n_features)), y[:0])
         self._row_map = RowMap.of(X_pub, self.center, self.normalize, self.fit_intercept)
         l2 = None if self.public_l2 == "auto" else self.public_l2 * len(X_pub)
         data = PublicData(self._row_map(X_pub, np.float64), y_pub, loss, l2)
@@ -215,22 +211,32 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         options = Options(self.learning_rate, self.l2, sampling, exact_sums=noise.needs_grid)
         recipe = self._chosen_algorithm().recipe(scene, options)
         plan = make_plan(budget, recipe, scene, dtype)
-        rows = InMemoryRows(self._row_map(X, dtype), y, exact=noise.needs_grid)
-        charge = pay(self, plan.event, n_rows=n_rows, private=noise.kind != "seeded")
-        with tqdm(total=plan.n_steps, desc=type(self).__name__, disable=not self.verbose) as bar:
-            run = Run(recipe, plan, scene, noise, dtype, callback=lambda t, W: bar.update())
-            (W,) = train([run], rows)
-        self.coef_, self.intercept_ = self._row_map.split(W, n_features)
-        self.n_iter_ = plan.n_steps
-        self.privacy_ = self._report(budget, plan, noise, n_rows, data.n_rows, treated_as_public, charge)
+
+        def finish(W: Array, charge: Charge | None) -> None:
+            self.coef_, self.intercept_ = self._coefficients(W)
+            self.n_iter_ = plan.n_steps
+            self.privacy_ = self._report(budget, plan, noise, n_rows, data.n_rows, treated_as_public, charge)
+
+        run = Run(recipe, plan, scene, noise, dtype)
+        train_or_wait(PreparedHead(self, table, y, self._row_map, run, finish))
+
+    def _coefficients(self, W: Array) -> tuple[Any, Any]:
+        """``coef_`` and ``intercept_`` of a trained head (k, d_in)."""
+        return self._row_map.split(W, self.n_features_in_)
+
+    def _named_starts(self) -> tuple[str, ...]:
+        """The names that ``init`` accepts."""
+        return "public", "zeros"
 
     def _chosen_algorithm(self) -> Algorithm:
         """The algorithm object that ``algorithm`` names or is."""
         return check_algorithm(self.algorithm)
 
     def _products_dtype(self) -> np.dtype[Any]:
-        """Exact sums are computed in float64 whatever the rows' precision."""
-        return np.dtype("float64" if self.noise == "hardened" else self.dtype)
+        """Exact sums are computed in float64 whatever the rows' precision; bfloat16 is made wider."""
+        if self.noise == "hardened":
+            return np.dtype("float64")
+        return np.dtype("float32" if self.dtype == "bfloat16" else self.dtype)
 
     def _sampling(self, n_rows: int) -> Sampling:
         if self.batch_size is None or self.batch_size == n_rows:
@@ -315,6 +321,4 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
     def _outputs(self, X: Any) -> Array:
         """Outputs (n, k) of the fitted head."""
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
-        rows = self._row_map(X, np.float64)[:, : self.n_features_in_]
-        return np.asarray(rows @ self.coef_.T + self.intercept_)
+        return head_outputs(self, X)

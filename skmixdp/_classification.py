@@ -7,9 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
 
 from ._base import LinearHead
 from ._private_score import PrivateScoreMixin
+from ._tables import given_labels, is_dask, lazy_result, passed
 from ._validation import check_class_labels, check_classes, check_labels, check_same_numbering, encode_labels
 from .exceptions import PrivacyLeakWarning
 from .linear import classification_loss
@@ -77,8 +79,9 @@ class MixedDPLogisticRegression(ClassifierMixin, PrivateScoreMixin, LinearHead):
         Where the fit is paid for, after all checks and before the first release.
     dataset : str or None, default=None
         Name of the ledger's data set to which the rows of ``X`` belong; given with ``ledger``.
-    dtype : {"float32", "float64"}, default="float32"
-        Precision of the products with private rows; hardened noise uses float64.
+    dtype : {"float32", "float64", "bfloat16"}, default="float32"
+        Precision of the products with private rows; hardened noise uses float64. "bfloat16" holds
+        dense rows in half the memory of float32 and multiplies them in float32.
     random_state : None, int or RandomState, default=None
         None draws noise from a cryptographic generator keyed by the operating system. A seed
         makes the run reproducible and NOT private, and the report says so.
@@ -177,16 +180,17 @@ class MixedDPLogisticRegression(ClassifierMixin, PrivateScoreMixin, LinearHead):
         self.classes = classes
 
     def fit(
-        self, X: Any, y: Any, X_pub: Any = None, y_pub: Any = None, **unsupported: Any
+        self, X: Any, y: Any = None, X_pub: Any = None, y_pub: Any = None, **unsupported: Any
     ) -> "MixedDPLogisticRegression":
         """Train the head.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            PRIVATE rows.
-        y : array-like of shape (n_samples,)
-            Labels of the private rows.
+        X : array-like, tensor, sparse matrix, memory map, Dask array or RowFiles, (n_samples, n_features)
+            PRIVATE rows; those that are not in memory are read in parts, see
+            :func:`~skmixdp.rows.open_rows`.
+        y : array-like of shape (n_samples,), or None
+            Labels of the private rows; None takes those in the files.
         X_pub : array-like of shape (n_pub, n_features), tuple of such, or None
             Public rows: one array, or a tuple of several sources.
         y_pub : array-like of shape (n_pub,), tuple of such, or None
@@ -206,7 +210,8 @@ class MixedDPLogisticRegression(ClassifierMixin, PrivateScoreMixin, LinearHead):
         """
         with self._all_or_nothing():
             budget = self._check_parameters()
-            X, y, public = self._check_rows(X, y, X_pub, y_pub, check_labels, unsupported)
+            y = given_labels(X, y)
+            table, y, public = self._check_rows(X, y, X_pub, y_pub, check_labels, unsupported)
             check_class_labels(y, "y")
             if public is not None:
                 check_class_labels(public[1], "y_pub")
@@ -219,10 +224,11 @@ class MixedDPLogisticRegression(ClassifierMixin, PrivateScoreMixin, LinearHead):
                 self._warn_of_empty_classes(public[1])
             treated_as_public = (
                 "the numbers of private rows and of features, and the features' names",
-                "that their shapes, finiteness, repeats and labels passed validation",
+                passed(table, labels=True),
                 f"the classes ({origin})",
             )
-            self._fit_head(budget, classification_loss(len(self.classes_)), X, y, public, treated_as_public)
+            loss = classification_loss(len(self.classes_))
+            self._fit_head(budget, loss, table, y, public, treated_as_public)
         return self
 
     def _find_classes(self, y: Array, y_pub: Array | None) -> tuple[Array, str]:
@@ -271,35 +277,48 @@ class MixedDPLogisticRegression(ClassifierMixin, PrivateScoreMixin, LinearHead):
                 stacklevel=3,
             )
 
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: Any) -> Any:
         """Logits.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
+        X : array-like, tensor, sparse matrix, memory map, Dask array or RowFiles, (n_samples, n_features)
+            Rows; the result for a Dask array is one too, computed when asked for.
 
         Returns
         -------
         array of shape (n_samples, n_classes), or (n_samples,) for two classes
             Two classes have one logit, that of ``classes_[1]``.
         """
+        check_is_fitted(self)
+        n_classes = len(self.classes_)
+        if is_dask(X):
+            return lazy_result(self, "decision_function", X, None if n_classes == 2 else n_classes)
         outputs = self._outputs(X)
-        return outputs[:, 0] if len(self.classes_) == 2 else outputs
+        return outputs[:, 0] if n_classes == 2 else outputs
 
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: Any) -> Any:
         """Class probabilities, shape (n_samples, n_classes), of rows (n_samples, n_features)."""
+        check_is_fitted(self)
+        if is_dask(X):
+            return lazy_result(self, "predict_proba", X, len(self.classes_))
         logits = self.decision_function(X)
         if logits.ndim == 1:
             return np.column_stack([expit(-logits), expit(logits)])
         return np.asarray(softmax(logits, axis=1))
 
-    def predict_log_proba(self, X: Any) -> Array:
+    def predict_log_proba(self, X: Any) -> Any:
         """Logarithm of :meth:`predict_proba`."""
+        check_is_fitted(self)
+        if is_dask(X):
+            return lazy_result(self, "predict_log_proba", X, len(self.classes_))
         return np.log(self.predict_proba(X))
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any) -> Any:
         """Most likely class of each row, shape (n_samples,)."""
+        check_is_fitted(self)
+        if is_dask(X):
+            return lazy_result(self, "predict", X, None, self.classes_.dtype)
         logits = self.decision_function(X)
         best = (logits > 0).astype(int) if logits.ndim == 1 else logits.argmax(axis=1)
         return np.asarray(self.classes_[best])

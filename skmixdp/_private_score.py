@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ._charging import pay
-from ._validation import check_labels, check_table, encode_labels, seed_of
+from ._tables import check_private_rows, given_labels
+from ._validation import check_labels, encode_labels, seed_of
 from .engine import noisy_count
 from .privacy import GaussianEvent, NoiseSource
-from .rows import Block, InMemoryRows
+from .rows import Block
 
 Array = NDArray[Any]
 
@@ -58,21 +59,23 @@ class PrivateScoreMixin:
                 f"noise_multiplier={noise_multiplier!r} must be a positive finite number: the standard "
                 "deviation of the count's noise, in rows."
             )
-        table = check_table(X, "X", minimum=1)
-        validate_data(self, X, reset=False, skip_check_array=True)  # names and number of features
-        labels = encode_labels(check_labels(y, "y", len(table), "X"), self.classes_, "y", private=True)
+        y = given_labels(X, y)
+        table = check_private_rows(self, X, minimum=1, reset=False)
+        n_rows = table.shape[0]
+        labels = encode_labels(check_labels(y, "y", n_rows, "X"), self.classes_, "y", private=True)
         head = self.coef_
         if self._row_map.intercept_value is not None:
             head = np.column_stack([self.coef_, self.intercept_ / self._row_map.intercept_value])
         noise = self._noise_source()
         if noise.kind == "seeded":
             noise = NoiseSource(_SEEDS_OF_COUNTS + (seed_of(self.random_state) or 0))
+        # Rows that are not in memory are read, and refused if need be, before anything is paid.
+        rows = table.private_rows(labels, self._row_map, self._products_dtype(), exact=noise.needs_grid)
         event = GaussianEvent(float(noise_multiplier), 1, noise=self.noise)
-        pay(self, event, n_rows=len(table), private=noise.kind != "seeded")
+        pay(self, event, n_rows=n_rows, private=noise.kind != "seeded")
 
         def right(Z: Array, block: Block) -> NDArray[np.bool_]:
             best = (Z[:, 0] > 0).astype(np.intp) if len(head) == 1 else Z.argmax(axis=1)
             return np.asarray(best == block.y)
 
-        rows = InMemoryRows(self._row_map(table, self._products_dtype()), labels, exact=noise.needs_grid)
-        return noisy_count(rows, head, right, float(noise_multiplier), noise) / len(table)
+        return noisy_count(rows, head, right, float(noise_multiplier), noise) / n_rows

@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted
 
 from ._base import LinearHead
+from ._tables import given_labels, is_dask, lazy_result, passed
 from ._target_validation import check_target_map, check_targets
 from .linear import SquaredLoss
 from .privacy import PrivacyLedger
@@ -75,8 +77,9 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         Where the fit is paid for, after all checks and before the first release.
     dataset : str or None, default=None
         Name of the ledger's data set to which the rows of ``X`` belong; given with ``ledger``.
-    dtype : {"float32", "float64"}, default="float32"
-        Precision of the products with private rows; hardened noise uses float64.
+    dtype : {"float32", "float64", "bfloat16"}, default="float32"
+        Precision of the products with private rows; hardened noise uses float64. "bfloat16" holds
+        dense rows in half the memory of float32 and multiplies them in float32.
     random_state : None, int or RandomState, default=None
         None draws noise from a cryptographic generator keyed by the operating system. A seed
         makes the run reproducible and NOT private, and the report says so.
@@ -179,15 +182,18 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         tags.target_tags.multi_output = True
         return tags
 
-    def fit(self, X: Any, y: Any, X_pub: Any = None, y_pub: Any = None, **unsupported: Any) -> "MixedDPRidge":
+    def fit(
+        self, X: Any, y: Any = None, X_pub: Any = None, y_pub: Any = None, **unsupported: Any
+    ) -> "MixedDPRidge":
         """Train the head.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            PRIVATE rows.
-        y : array-like of shape (n_samples,) or (n_samples, k)
-            Targets of the private rows.
+        X : array-like, tensor, sparse matrix, memory map, Dask array or RowFiles, (n_samples, n_features)
+            PRIVATE rows; those that are not in memory are read in parts, see
+            :func:`~skmixdp.rows.open_rows`.
+        y : array-like of shape (n_samples,) or (n_samples, k), or None
+            Targets of the private rows; None takes those in the files.
         X_pub : array-like of shape (n_pub, n_features), tuple of such, or None
             Public rows: one array, or a tuple of several sources.
         y_pub : array-like of shape (n_pub,) or (n_pub, k), tuple of such, or None
@@ -207,8 +213,9 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         """
         with self._all_or_nothing():
             budget = self._check_parameters()
-            flat = np.asarray(y).ndim == 1
-            X, y, public = self._check_rows(X, y, X_pub, y_pub, check_targets, unsupported)
+            y = given_labels(X, y)
+            self._flat = np.asarray(y).ndim == 1
+            table, y, public = self._check_rows(X, y, X_pub, y_pub, check_targets, unsupported)
             if public is not None and public[1].shape[1] != y.shape[1]:
                 raise ValueError(
                     f"y_pub has {public[1].shape[1]} targets a row and y has {y.shape[1]}; pass the same "
@@ -220,15 +227,16 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
                 public = public[0], self._target_map(public[1], np.float64)
             treated_as_public = (
                 "the numbers of private rows, of features and of targets, and the features' names",
-                "that their shapes, finiteness and repeats passed validation",
+                passed(table, labels=False),
                 f"centre and scale of the targets ({origin})",
             )
             loss = SquaredLoss(y.shape[1])
-            self._fit_head(budget, loss, X, self._target_map(y, dtype), public, treated_as_public)
-            self.coef_, self.intercept_ = self._target_map.to_units(self.coef_, self.intercept_)
-            if flat:
-                self.coef_, self.intercept_ = self.coef_[0], self.intercept_[0]
+            self._fit_head(budget, loss, table, self._target_map(y, dtype), public, treated_as_public)
         return self
+
+    def _coefficients(self, W: Array) -> tuple[Any, Any]:
+        coef, intercept = self._target_map.to_units(*super()._coefficients(W))
+        return (coef[0], intercept[0]) if self._flat else (coef, intercept)
 
     def _check_target_scale(self, n_targets: int, y_pub: Array | None) -> str:
         """Fix the targets' centre and scale; for the report, where they came from."""
@@ -267,17 +275,20 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
             start[:, -1] -= self._target_map.center / self._target_map.scale
         return start
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any) -> Any:
         """Predicted targets.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
+        X : array-like, tensor, sparse matrix, memory map, Dask array or RowFiles, (n_samples, n_features)
+            Rows; the result for a Dask array is one too, computed when asked for.
 
         Returns
         -------
         array of shape (n_samples,) or (n_samples, k)
             In the units of the targets; flat if ``y`` was.
         """
+        check_is_fitted(self)
+        if is_dask(X):
+            return lazy_result(self, "predict", X, None if self.coef_.ndim == 1 else len(self.coef_), float)
         return self._outputs(X)

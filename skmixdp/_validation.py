@@ -7,6 +7,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d
@@ -14,6 +15,7 @@ from sklearn.utils.validation import check_array, column_or_1d
 from .algorithms import BY_NAME, Algorithm
 from .engine import Budget
 from .privacy import Neighboring, Noise
+from .rows import ArrayTable, RowFiles, Table, from_device
 
 Array = NDArray[Any]
 #: ``(y, name, n_rows, rows_name)`` to an array of ``n_rows`` checked labels or targets.
@@ -222,17 +224,25 @@ def collect_public(
     rows, targets = [], []
     for source, label in zip(sources, labels, strict=True):
         _check_names(source, names)
-        part = check_table(source, "X_pub", minimum=1)
+        part = check_table(_in_memory(source), "X_pub", minimum=1)
         if part.shape[1] != n_features:
             raise ValueError(
                 f"X_pub has {part.shape[1]} features and X has {n_features}; pass public rows "
                 "through the same feature extraction as the private ones."
             )
         rows.append(part)
-        targets.append(check_target(label, "y_pub", len(part), "X_pub"))
+        targets.append(check_target(from_device(label), "y_pub", len(part), "X_pub"))
         if targets[-1].shape[1:] != targets[0].shape[1:]:
             raise ValueError("the sources of y_pub differ in their number of targets; pass the same ones.")
     return np.concatenate(rows), np.concatenate(targets)
+
+
+def _in_memory(source: Any) -> Any:
+    """Public rows are few: sparse and stored ones become an array, and so do tensors."""
+    if isinstance(source, RowFiles):
+        return np.concatenate(list(source.blocks()))
+    held: Any = from_device(source)
+    return held.toarray() if sp.issparse(source) else held
 
 
 def _check_names(source: Any, names: Any) -> None:
@@ -260,6 +270,26 @@ def encode_labels(y: Array, classes: Array, name: str, *, private: bool) -> NDAr
     return index
 
 
+def refuse_unsupported(arguments: dict[str, Any]) -> None:
+    """Refuse what other estimators' ``fit`` takes."""
+    if arguments:
+        raise TypeError(
+            f"fit does not take {', '.join(sorted(arguments))}; weighting private rows would "
+            "change the sensitivity, so repeat or drop public rows instead."
+        )
+
+
+def warn_of_delta(delta: float, n_rows: int) -> None:
+    """Warn of a delta that promises a row little."""
+    if delta >= 1 / n_rows:
+        warnings.warn(
+            f"delta={delta:g} is not below 1/n = {1 / n_rows:g}, so the guarantee allows a "
+            "row to be published outright with that probability; use a smaller delta.",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
 def check_same_numbering(y: Array, classes: Array) -> None:
     """Refuse labels that an ensemble numbered anew, beside public labels that it left as they were."""
     numbers = set(y.tolist()) if y.dtype.kind in "iu" else set()
@@ -271,12 +301,13 @@ def check_same_numbering(y: Array, classes: Array) -> None:
         )
 
 
-def warn_of_repeats(X: Array) -> None:
+def warn_of_repeats(X: Array | Table) -> None:
     """Warn where private rows repeat as bootstrap makes them repeat."""
-    distinct = len({hash(row.tobytes()) for row in np.ascontiguousarray(X)})
-    if distinct < _DISTINCT_SHARE * len(X):
+    table = ArrayTable(X) if isinstance(X, np.ndarray) else X
+    distinct, n_rows = table.n_distinct(), table.shape[0]
+    if distinct < _DISTINCT_SHARE * n_rows:
         warnings.warn(
-            f"only {distinct} of {len(X)} private rows are distinct; the guarantee is per row, so "
+            f"only {distinct} of {n_rows} private rows are distinct; the guarantee is per row, so "
             "someone who appears in several rows is protected less; do not bootstrap private rows.",
             UserWarning,
             stacklevel=4,

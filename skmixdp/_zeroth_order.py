@@ -2,9 +2,13 @@
 
 from typing import Any, ClassVar
 
+from sklearn.utils.metaestimators import available_if
+
 from ._classification import MixedDPLogisticRegression
+from ._module_fit import check_module_parameters, fit_module, module_outputs
 from ._validation import check_algorithm, check_choice
 from .algorithms import PAZO, Algorithm, DPZero
+from .engine import Budget
 
 #: Names that ``algorithm`` accepts in place of an object, and what each takes of the estimator.
 _TWO_POINT = ("n_directions", "smoothing", "loss_clip", "directions")
@@ -24,11 +28,18 @@ _NAMES: dict[str, tuple[type[Algorithm], dict[str, str], tuple[str, ...]]] = {
 }
 
 
+def _is_linear(classifier: Any) -> bool:
+    if classifier.module is not None:
+        raise AttributeError("private_score counts for linear heads, and module is given; score public rows.")
+    return True
+
+
 class ZerothOrderDPClassifier(MixedDPLogisticRegression):
     """Classifier trained from losses of its private rows alone, never from their gradients.
 
     On a linear head it is :class:`MixedDPLogisticRegression` with a zeroth-order algorithm:
-    the same objective, rows, start and attributes.
+    the same objective, rows, start and attributes. With ``module`` it trains any
+    :class:`torch.nn.Module`, on rows of any shape, by forward passes.
 
     Parameters
     ----------
@@ -60,27 +71,60 @@ class ZerothOrderDPClassifier(MixedDPLogisticRegression):
         Orthonormalise public gradients, or only scale them to unit length ("pazo-p").
     directions : {"sphere", "gaussian"}, default="sphere"
         How directions are drawn (all but "pazo-s").
-    learning_rate, l2, public_l2, classes, fit_intercept, center, normalize, batch_size, init
-        As in :class:`MixedDPLogisticRegression`.
-    neighboring, noise, ledger, dataset, dtype, random_state, verbose
-        As in :class:`MixedDPLogisticRegression`.
+    module : torch.nn.Module or None, default=None
+        What is trained in the place of a linear head: it turns rows (n, ...) into one output for
+        each class, (n, n_classes), in the order of ``classes_``, each row by itself. It stays as it
+        is; fit trains a copy, in evaluation mode (no dropout; batch normalisation by the running
+        statistics that it has). None is a linear head.
+    trainable : list of str, callable or None, default=None
+        Parameters of the module to train: names, or the names of submodules, or a function of a
+        name. None takes all that require gradients.
+    loss : callable or None, default=None
+        ``loss(outputs, y)`` to the loss of each row (n,), ``y`` being class indices; None is the
+        cross-entropy of logits.
+    chunk_size : int, default=1024
+        Rows that pass through the module at a time; it bounds the memory of a pass.
+    device : "auto" or what torch takes for a device, default="auto"
+        Where the module runs; ``"auto"`` leaves it where it is. Rows move there piece by piece.
+    learning_rate, classes, batch_size, neighboring, noise, ledger, dataset, random_state, verbose
+        As in :class:`MixedDPLogisticRegression`. A module needs public rows for a learning rate of
+        ``"auto"``.
+    init : {"public", "zeros", "module"} or array, default="public"
+        As in :class:`MixedDPLogisticRegression` for linear heads. For a module, ``"public"`` trains
+        it on public rows by backpropagation first (Adam; a fifth of the rows is held out to
+        choose rate and length), and ``"module"`` takes it as it is.
+    l2, public_l2, fit_intercept, center, normalize, dtype
+        As in :class:`MixedDPLogisticRegression`; for linear heads alone.
 
     Attributes
     ----------
-    classes_, coef_, intercept_, privacy_, n_iter_, n_features_in_, feature_names_in_
+    module_ : torch.nn.Module
+        The trained copy of ``module``, in evaluation mode.
+    classes_, privacy_, n_iter_
         As in :class:`MixedDPLogisticRegression`.
+    coef_, intercept_, n_features_in_, feature_names_in_
+        As in :class:`MixedDPLogisticRegression`; for linear heads alone.
 
     Notes
     -----
     *Guarantee*: the fitted model is (epsilon, delta)-differentially private in the rows of
     ``X, y``: in each step one Gaussian release of a few numbers, each row's part of which is
     clipped. Public rows, the number of private rows, that validation passed, and what
-    ``privacy_`` lists besides are not protected.
+    ``privacy_`` lists besides are not protected. A module's initial parameters and buffers are
+    taken for public: what was trained on the private rows before is not made private by this.
+
+    Private rows pass through a module under ``torch.no_grad``. A direction is a seed from which
+    its entries are drawn whenever the parameters move along it, in place, as in MeZO: beside the
+    module and the forward pass, "dpzero" takes the memory of the largest parameter tensor, the others
+    that of the public gradients which they hold. Moving there and back leaves rounding errors, a
+    relative 1e-6 of float32 parameters after hundreds of steps; they depend on nothing but seeds and
+    released numbers. Small modules pass through ``torch.func`` instead where eight directions or
+    more are asked for, with all at once.
 
     References
     ----------
     Gong and Li 2025, "Private Zeroth-Order Optimization with Public Data" (PAZO); Zhang et al.
-    2024 (DPZero).
+    2024 (DPZero); Malladi et al. 2023 (MeZO).
 
     Examples
     --------
@@ -113,6 +157,11 @@ class ZerothOrderDPClassifier(MixedDPLogisticRegression):
         candidate_noise: float | None = 1e-3,
         orthonormal: bool = True,
         directions: str = "sphere",
+        module: Any = None,
+        trainable: Any = None,
+        loss: Any = None,
+        chunk_size: int = 1024,
+        device: Any = "auto",
         learning_rate: Any = "auto",
         l2: Any = "auto",
         public_l2: Any = "auto",
@@ -163,6 +212,73 @@ class ZerothOrderDPClassifier(MixedDPLogisticRegression):
         self.candidate_noise = candidate_noise
         self.orthonormal = orthonormal
         self.directions = directions
+        self.module = module
+        self.trainable = trainable
+        self.loss = loss
+        self.chunk_size = chunk_size
+        self.device = device
+
+    def fit(
+        self, X: Any, y: Any = None, X_pub: Any = None, y_pub: Any = None, **unsupported: Any
+    ) -> "ZerothOrderDPClassifier":
+        """Train the head, or the module.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or array or tensor of shape (n_samples, ...)
+            PRIVATE rows: a table for a linear head, any shape for a module. Real numbers take the
+            module's precision, whole numbers become int64.
+        y : array-like of shape (n_samples,)
+            Labels of the private rows.
+        X_pub : array-like like X, tuple of such, or None
+            Public rows: one array, or a tuple of several sources.
+        y_pub : array-like of shape (n_pub,), tuple of such, or None
+            Labels of the public rows.
+
+        Returns
+        -------
+        self : ZerothOrderDPClassifier
+            Fitted estimator.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For bad input, before any noise is drawn.
+        BudgetExceededError
+            If the ledger does not pay for the fit; nothing is released or charged.
+        ImportError
+            If a module is given and torch is not installed.
+        """
+        if self.module is None:
+            super().fit(X, y, X_pub, y_pub, **unsupported)
+            self._forget("module_")
+            return self
+        with self._all_or_nothing():
+            budget = self._check_parameters()
+            fit_module(self, budget, X, y, X_pub, y_pub, unsupported)
+            self._forget("coef_", "intercept_", "_row_map", "n_features_in_", "feature_names_in_")
+        return self
+
+    @available_if(_is_linear)  # type: ignore[untyped-decorator]
+    def private_score(self, X: Any, y: Any, *, noise_multiplier: float) -> float:
+        """As in :class:`MixedDPLogisticRegression`, for linear heads: a module has no private score."""
+        return super().private_score(X, y, noise_multiplier=noise_multiplier)
+
+    def _forget(self, *names: str) -> None:
+        """Drop what an earlier fit of the other kind left."""
+        for name in names:
+            self.__dict__.pop(name, None)
+
+    def _check_parameters(self) -> Budget:
+        budget = super()._check_parameters()
+        check_module_parameters(self)
+        return budget
+
+    def _named_starts(self) -> tuple[str, ...]:
+        return ("public", "zeros") if self.module is None else ("public", "module")
+
+    def _outputs(self, X: Any) -> Any:
+        return module_outputs(self, X) if hasattr(self, "module_") else super()._outputs(X)
 
     def _chosen_algorithm(self) -> Algorithm:
         if isinstance(self.algorithm, (PAZO, DPZero)):

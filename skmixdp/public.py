@@ -14,7 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from .linear import GradientEmbedding, Loss, PenalizedLoss, orthonormal_columns, row_norms, weighted_sum
+from .linear import (
+    GradientEmbedding,
+    Loss,
+    PenalizedLoss,
+    largest_singular_value,
+    orthonormal_columns,
+    row_norms,
+    weighted_sum,
+)
 
 FloatArray = NDArray[np.floating[Any]]
 Labels = NDArray[Any]
@@ -61,6 +69,12 @@ class PublicData:
     def norms(self) -> FloatArray:
         """L2 norm of each public row."""
         return row_norms(self.X)
+
+    def largest_second_moment(self, row_norm_bound: float) -> float:
+        """Largest eigenvalue of the rows' second moment; without rows, its bound."""
+        if self.n_rows:
+            return largest_singular_value(self.X) ** 2 / self.n_rows
+        return row_norm_bound**2
 
     @cached_property
     def principal_directions(self) -> FloatArray:
@@ -238,13 +252,17 @@ class PublicView:
         lengths = row_norms(directions.reshape(len(directions), -1))
         return directions / np.where(lengths == 0, 1, lengths)[:, np.newaxis, np.newaxis]
 
+    def moved(self, direction: FloatArray, step: float) -> FloatArray:
+        """The head plus ``step`` times a direction."""
+        return self.W + step * direction
+
     def probe(self, directions: FloatArray, moves: Sequence[tuple[int, float]]) -> "Probe":
         """How to ask rows for their losses at ``W + step * directions[j]``, ``(j, step)`` in moves."""
-        k = len(self.W)
+        k, loss = len(self.W), self.data.loss  # what goes to the rows holds no public ones
 
         def losses(Z: FloatArray, y: Labels) -> FloatArray:
             heads = (Z[:, :k] + step * Z[:, (j + 1) * k : (j + 2) * k] for j, step in moves)
-            return np.stack([self.data.loss.values(head, y) for head in heads], axis=1)
+            return np.stack([loss.values(head, y) for head in heads], axis=1)
 
         return Probe(np.concatenate([self.W, *directions]), losses, n_head=k)
 

@@ -8,7 +8,7 @@ Every method's hyper-parameters come from a grid that holds the paper's values (
 column) and learning rates about where each method is stable on rows of unit length. They are
 chosen for each split and budget on public rows alone: of each class two public rows play the
 private ones, with as much noise in their mean as the private run will have, two stay public and one
-is scored. The test rows are looked at once, by the fit that is reported.
+is scored by its cross-entropy. The test rows are looked at once, by the fit that is reported.
 
 Run ``python -m benchmarks.reproduce.pazo_banking77``.
 """
@@ -24,6 +24,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
+from sklearn.metrics import log_loss
 from tqdm.auto import tqdm
 
 from skmixdp import MixedDPLogisticRegression, ZerothOrderDPClassifier
@@ -42,7 +43,11 @@ N_STEPS = 100  # epochs, as in the paper
 
 #: Learning rates by method, about where each is stable on rows of unit length: the squared length of
 #: DPZero's estimate is that of the gradient times the number of coefficients, some 30,000.
-RATES = {"DPZero": (1e-4, 1e-3, 1e-2), "zeroth order": (1.0, 4.0, 16.0), "first order": (4.0, 16.0, 64.0)}
+RATES = {
+    "DPZero": (1e-4, 1e-3, 1e-2),
+    "zeroth order": (1.0, 4.0, 16.0),
+    "first order": (1.0, 4.0, 16.0, 64.0),
+}
 
 #: What varies besides the learning rate, by method; the paper's values.
 GRIDS: dict[str, tuple[type[Algorithm], Setting, dict[str, tuple[Any, ...]]]] = {
@@ -64,13 +69,13 @@ class Size:
     seeds: tuple[int, ...] = (0, 1)
     epsilons: tuple[float, ...] = (0.1, 0.5, 1.0, 3.0)
     n_steps: int = N_STEPS
-    n_rates: int = 3
+    n_rates: int = 4
     n_private: int | None = None
-    folds: int = 1
+    folds: int = 2
 
 
 FULL = Size()
-QUICK = Size(seeds=(0,), epsilons=(1.0,), n_steps=5, n_rates=2, n_private=1500)
+QUICK = Size(seeds=(0,), epsilons=(1.0,), n_steps=5, n_rates=2, n_private=1500, folds=1)
 
 
 def settings(method: str, n_rates: int) -> list[Setting]:
@@ -107,18 +112,21 @@ def rehearsals(split: Split, folds: int) -> list[tuple[Array, Array, Array]]:
 
 
 def choose(method: str, split: Split, sigma: float, size: Size, seed: int) -> Setting:
-    """The point of the grid that scores best on public rows."""
+    """The point of the grid with the smallest cross-entropy on public rows.
+
+    Accuracies of so few rows would be equal for most points.
+    """
     X, y = split.X_pub, split.y_pub
     grid = settings(method, size.n_rates)
-    scores = np.zeros(len(grid))
+    losses = np.zeros(len(grid))
     for public, private, scored in rehearsals(split, size.folds):
         # The noise of a mean over n rows is sigma / n: as much here as in the private run.
         rehearsed = max(sigma * len(private) / len(split.y_priv), 1e-9)
         for index, setting in enumerate(grid):
             clf = estimator(method, setting, size.n_steps, rehearsed, seed)
             clf.fit(X[private], y[private], X_pub=X[public], y_pub=y[public])
-            scores[index] += clf.score(X[scored], y[scored])
-    return grid[int(np.argmax(scores))]
+            losses[index] += log_loss(y[scored], clf.predict_proba(X[scored]), labels=clf.classes_)
+    return grid[int(np.argmin(losses))]
 
 
 def run(size: Size) -> pd.DataFrame:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..components import SGD, BalancedSteps, ConstantWeight
+from ..components import BalancedSteps, ConstantWeight, Descent
 from ..components.contracts import Query, Scene, Weighting
 from ..engine import Options, Recipe
 
@@ -44,7 +44,7 @@ def zeroth_order_descent(
             curvature=spread * scene.curvature if options.learning_rate == "auto" else None,
             maximum=_LONGEST_RUN,
         ),
-        update=SGD(),
+        update=Descent(),
         l2=l2,
-        anchor=np.zeros_like(scene.view.W),
+        anchor=np.zeros(()),  # the origin, whatever the parameters' shape
     )

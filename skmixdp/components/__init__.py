@@ -19,6 +19,7 @@ from .subspaces import FullSpace, PublicSubspace
 from .updates import (
     SGD,
     BallProjection,
+    Descent,
     MixingDescent,
     PolynomialAverage,
     UniformAverage,
@@ -39,6 +40,7 @@ __all__ = [
     "CosineWeight",
     "CouplingWeight",
     "DecayingSteps",
+    "Descent",
     "EmbeddedQuery",
     "FullBatch",
     "FullSpace",

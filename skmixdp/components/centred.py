@@ -60,10 +60,11 @@ class CentredQuery:
         return CentredQuery(bound_entries(self.clipper), sum_to_zero=False)
 
     def step(self, ctx: StepContext) -> Rounds:
-        clip, centre = self.clipper.at(ctx.view), ctx.view.gradient
+        # What goes to the rows holds neither the noise source nor the view.
+        clip, centre, loss = self.clipper.at(ctx.view), ctx.view.gradient, ctx.loss
         (total,) = yield Question(
             points=np.concatenate([ctx.W, centre]),
-            contribute=lambda Z, block: clipped_deviations(Z, block, ctx.loss, clip, centre),
+            contribute=lambda Z, block: clipped_deviations(Z, block, loss, clip, centre),
             parts=(Part(clip.sensitivity(ctx.dtype)),),
             assemble=lambda sums: (_minus_centres(sums, centre),),
         )
@@ -99,13 +100,17 @@ def clipped_deviations(
     """
     k = loss.n_outputs
     C = loss.residuals(Z[:, :k], block.y)
-    bounds = deviation_bounds(C, Z[:, k:], block.norms, centre)
+    bounds = deviation_bounds(C, Z[:, k:], block.norms, centre, block.reach)
     factors = clip.weights(bounds, lambda: largest_deviations(C, block, centre))
     return C, scale_rows(C, factors)[:, np.newaxis]
 
 
 def deviation_bounds(
-    R: FloatArray, products: FloatArray, norms: FloatArray, centre: FloatArray
+    R: FloatArray,
+    products: FloatArray,
+    norms: FloatArray,
+    centre: FloatArray,
+    reach: FloatArray | None = None,
 ) -> FloatArray:
     """Upper bounds (n,) on ``|r_i x_i^T - M|``, rounding included.
 
@@ -119,6 +124,8 @@ def deviation_bounds(
         Lengths of the rows, float64.
     centre : array of shape (k, d_in)
         The centre ``M``, float64.
+    reach : array of shape (n,) or None
+        Lengths in proportion to which the products may be off, where those are not the rows'.
 
     Notes
     -----
@@ -138,8 +145,9 @@ def deviation_bounds(
     centre_square = float(np.sum(np.ravel(centre) ** 2))  # summed pairwise
     square = (residual_norms * norms) ** 2 - 2 * aligned + centre_square
     lengths = residual_norms * (norms + UNDERFLOW_PAD)
-    reach = lengths + np.sqrt(centre_square) + np.sqrt(k) * UNDERFLOW_PAD
-    slack = (16 * eps + dot_error(d_in + k + 1, dtype)) * reach**2
+    size = lengths if reach is None else residual_norms * (reach + UNDERFLOW_PAD)
+    size = size + np.sqrt(centre_square) + np.sqrt(k) * UNDERFLOW_PAD
+    slack = (16 * eps + dot_error(d_in + k + 1, dtype)) * size**2
     bounds = np.sqrt(np.maximum(square, 0) + slack) + 2 * eps * lengths
     # Not finite first: the maximum would turn a product of minus infinity into 0.
     return np.where(np.isfinite(square), bounds, np.inf)

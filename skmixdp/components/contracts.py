@@ -110,10 +110,7 @@ class Scene:
     @cached_property
     def largest_second_moment(self) -> float:
         """Largest eigenvalue of the rows' second moment: public rows', else its bound."""
-        X = self.view.data.X
-        if len(X):
-            return float(np.linalg.norm(X, ord=2) ** 2 / len(X))
-        return self.row_norm_bound**2
+        return self.view.data.largest_second_moment(self.row_norm_bound)
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,8 @@ class EmbeddedQuery:
     def step(self, ctx: StepContext) -> Rounds:
         embedding = ctx.view.embedding(self.n_components)
         inside, outside = self.clipper.at(ctx.view), self.residual_clipper.at(ctx.view)
-        q = embedding.n_components
+        # What goes to the rows holds neither the noise source nor the view.
+        q, loss = embedding.n_components, ctx.loss
 
         def assemble(sums: tuple[FloatArray | None, FloatArray | None]) -> tuple[FloatArray, ...]:
             matrix, weighted = sums
@@ -66,7 +67,7 @@ class EmbeddedQuery:
 
         *coordinates, total = yield Question(
             points=np.concatenate([ctx.W, embedding.X]),
-            contribute=lambda Z, block: clipped_parts(Z, block, ctx.loss, embedding, inside, outside),
+            contribute=lambda Z, block: clipped_parts(Z, block, loss, embedding, inside, outside),
             parts=self._parts(ctx.view, ctx.dtype),
             assemble=assemble,
         )
@@ -115,7 +116,7 @@ def clipped_parts(
     C = loss.residuals(Z[:, :k], block.y)
     R = C.astype(np.float64, copy=False)
     z = embedding.coordinates(R, Z[:, k:])
-    bounds = embedding.residual_bounds(row_norms(R), block.norms, z, C.dtype)
+    bounds = embedding.residual_bounds(row_norms(R), block.norms, z, C.dtype, block.reach)
     z[~np.isfinite(bounds)] = 0  # such a row has no part in either sum
     # A length bounds every entry too; a rule for entries could only be more careful.
     factors = scale_rows(C, outside.weights(bounds, lambda: bounds))[:, np.newaxis]

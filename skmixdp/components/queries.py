@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..linear import Loss, largest_entries, remove_mean_output, row_norms, scale_rows
+from ..linear import Loss, largest_entries, remove_mean_output, row_norm_bounds, scale_rows
 from ..public import PublicView
 from ..rows import Block, Contribution
 from .contracts import Clip, Clipper, Part, Question, Rounds, StepContext, Subspace
@@ -64,11 +64,12 @@ class GradientQuery:
     def step(self, ctx: StepContext) -> Rounds:
         if ctx.public_weight == 1:
             return ctx.direction(np.zeros_like(ctx.W))
-        clip = self.clipper.at(ctx.view)
+        # What goes to the rows holds neither the noise source nor the view.
+        clip, loss = self.clipper.at(ctx.view), ctx.loss
         space = self.subspace.at(ctx.view)
         (released,) = yield Question(
             points=ctx.W,
-            contribute=lambda Z, block: clipped_residuals(Z, block, ctx.loss, clip),
+            contribute=lambda Z, block: clipped_residuals(Z, block, loss, clip),
             parts=(Part(clip.sensitivity(ctx.dtype) * space.gain),),
             assemble=lambda sums: (space.encode(_matrix(sums)),),
         )
@@ -84,9 +85,7 @@ class GradientQuery:
 def clipped_residuals(Z: FloatArray, block: Block, loss: Loss, clip: Clip) -> Contribution:
     """Residuals of a block, weighted so that each row's gradient obeys the clip."""
     C = loss.residuals(Z, block.y)
-    # One conversion of the block: the sum of squares would convert piece by piece, at twice the time.
-    norms = row_norms(C.astype(np.float64, copy=False))
-    factors = clip.weights(norms * block.norms, lambda: largest_entries(C) * block.max_abs)
+    factors = clip.weights(row_norm_bounds(C) * block.norms, lambda: largest_entries(C) * block.max_abs)
     scale_rows(C, factors)
     return C, None
 

@@ -52,6 +52,19 @@ class SGD:
         return MixingDescent(width)
 
 
+class Descent:
+    """``W <- W - step_size D``, by whatever it is that moves the view's parameters."""
+
+    def init(self, W: Any) -> tuple[Any, None]:
+        return W, None
+
+    def step(self, ctx: StepContext, direction: Any, state: None) -> tuple[Any, None]:
+        return ctx.view.moved(direction, -ctx.step_size), None
+
+    def result(self, W: Any, state: None) -> Any:
+        return W
+
+
 class MixingDescent:
     """``W_t = alpha W_{t-1} + (1 - alpha) W_{t-2} - step_size D``, alpha uniform and secret.
 

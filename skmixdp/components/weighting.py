@@ -96,7 +96,7 @@ class CouplingWeight:
         data = scene.view.data
         at_zero = data.loss.values(np.zeros((data.n_rows, data.loss.n_outputs)), data.y)
         L0 = float(at_zero.mean()) if self.initial_loss is None else self.initial_loss
-        b, noise = scene.batch_size, facts.noise_multiplier**2 * scene.view.W.size
+        b, noise = scene.batch_size, facts.noise_multiplier**2 * scene.view.n_parameters
         ratio = b / facts.sensitivity * math.sqrt(2 * L * L0 / (b**2 + noise))
         return _always(1 / (1 + ratio), scene)
 
@@ -133,7 +133,7 @@ class ConvexWeight:
             D = math.hypot(float(np.linalg.norm(scene.view.W - data.solution)), data.solution_error)
         if V is None:
             V = float(np.var(data.held_out_losses))
-        p = scene.view.W.size
+        p = scene.view.n_parameters
         budget = math.sqrt(facts.n_steps) * scene.batch_size / facts.noise_multiplier
         slope = facts.sensitivity * D * math.sqrt(p) / budget
         return _always(_minimizer(slope, math.sqrt(V * p), n_priv, n_pub), scene)

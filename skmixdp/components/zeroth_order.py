@@ -51,6 +51,9 @@ class ParameterView(Protocol):
     def probe(self, directions: Vectors, moves: Sequence[tuple[int, float]]) -> Probe:
         """How to ask for losses at the parameters plus ``step * directions[j]`` for each move."""
 
+    def moved(self, direction: Vector, step: float) -> Any:
+        """The parameters plus ``step`` times a direction; the view's own may be gone."""
+
 
 class Directions(Protocol):
     """A rule for the random directions along which losses are compared."""

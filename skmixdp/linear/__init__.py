@@ -1,22 +1,35 @@
 """Mathematics of a linear head. Knows nothing of privacy."""
 
+from .blockmap import BlockMap, finite_rows, widen
 from .embedding import GradientEmbedding
 from .geometry import (
     largest_entries,
+    largest_singular_value,
     orthonormal_columns,
     remove_mean_output,
+    row_norm_bounds,
     row_norms,
     scale_rows,
     weighted_sum,
 )
+from .implicit import (
+    ImplicitRows,
+    canonical,
+    implicit_products,
+    implicit_rows,
+    implicit_weighted_sum,
+)
 from .losses import LogisticLoss, Loss, SoftmaxLoss, SquaredLoss, classification_loss
 from .objective import PenalizedLoss
 from .preparation import RowMap, TargetMap
+from .products import row_products
 from .rounding import UNDERFLOW_PAD, dot_error
 
 __all__ = [
     "UNDERFLOW_PAD",
+    "BlockMap",
     "GradientEmbedding",
+    "ImplicitRows",
     "LogisticLoss",
     "Loss",
     "PenalizedLoss",
@@ -24,12 +37,21 @@ __all__ = [
     "SoftmaxLoss",
     "SquaredLoss",
     "TargetMap",
+    "canonical",
     "classification_loss",
     "dot_error",
+    "finite_rows",
+    "implicit_products",
+    "implicit_rows",
+    "implicit_weighted_sum",
     "largest_entries",
+    "largest_singular_value",
     "orthonormal_columns",
     "remove_mean_output",
+    "row_norm_bounds",
     "row_norms",
+    "row_products",
     "scale_rows",
     "weighted_sum",
+    "widen",
 ]

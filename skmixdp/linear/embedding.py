@@ -87,7 +87,12 @@ class GradientEmbedding:
         return weighted_sum((self._A @ coordinates)[:, np.newaxis] * self.R, self.X)
 
     def residual_bounds(
-        self, residual_norms: FloatArray, norms: FloatArray, coordinates: FloatArray, dtype: np.dtype[Any]
+        self,
+        residual_norms: FloatArray,
+        norms: FloatArray,
+        coordinates: FloatArray,
+        dtype: np.dtype[Any],
+        reach: FloatArray | None = None,
     ) -> FloatArray:
         """Upper bounds (n,) on ``|g_i - sum_j z_ij V_j|``, rounding included.
 
@@ -100,6 +105,8 @@ class GradientEmbedding:
         dtype : dtype
             In which the products with the anchor rows were computed, and in which the
             residuals will be weighted.
+        reach : array of shape (n,) or None
+            Lengths in proportion to which products may be off, where those are not the rows'.
 
         Notes
         -----
@@ -113,11 +120,12 @@ class GradientEmbedding:
         (m, k), (d_in, q) = self.R.shape, (self.X.shape[1], self.n_components)
         wide = dot_error(d_in + k + 2 * m + q + 32, np.dtype(np.float64))
         lengths = residual_norms * (norms + UNDERFLOW_PAD)
+        sizes = lengths if reach is None else residual_norms * (reach + UNDERFLOW_PAD)
         inside = np.einsum("ij,ij->i", coordinates, coordinates)
         reached = np.abs(coordinates) @ self._reach
         square = lengths**2 - inside
         slack = (
-            2 * dot_error(d_in + 1, dtype) * lengths * reached
+            2 * dot_error(d_in + 1, dtype) * sizes * reached
             + self._skew * inside
             + 16 * eps * (lengths**2 + inside)
             + wide * (lengths + reached) ** 2

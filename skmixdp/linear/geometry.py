@@ -10,7 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .rounding import dot_error
+
 FloatArray = NDArray[np.floating[Any]]
+
+#: Rows of at least so many entries are multiplied with themselves one by one.
+_LONG = 32
 
 
 def row_norms(X: FloatArray) -> FloatArray:
@@ -19,9 +24,39 @@ def row_norms(X: FloatArray) -> FloatArray:
     return np.asarray(np.sqrt(squares))
 
 
+def row_norm_bounds(C: FloatArray) -> FloatArray:
+    """Upper bound on the L2 norm of each row of a block, shape (n,), float64.
+
+    Squares are added up in the dtype of ``C``, which is faster than :func:`row_norms` and off by no
+    more than ``dot_error`` of their sum: that, and the squares that may have underflowed, are
+    added. The bound exceeds the norm by some ``k eps / 2`` of it.
+    """
+    k, info = C.shape[1], np.finfo(C.dtype)
+    one_by_one = k >= _LONG and C.strides[1] == C.itemsize
+    squares = np.vecdot(C, C) if one_by_one else np.einsum("ij,ij->i", C, C)
+    if not np.isfinite(squares).all():
+        # Some square overflowed: in float64 only those of what is infinite do.
+        C = C.astype(np.float64, copy=False)
+        return row_norms(C) * (1 + 2 * dot_error(k + 2, C.dtype))
+    wide = squares.astype(np.float64, copy=False)
+    # One rounding more for the square root, and one for the products that it enters.
+    return np.asarray(np.sqrt(wide * (1 + 2 * dot_error(k + 2, C.dtype)) + 2 * k * float(info.tiny)))
+
+
 def largest_entries(X: FloatArray) -> FloatArray:
     """Largest absolute entry of each row, shape (n,), in float64, where products do not overflow."""
     return np.asarray(np.abs(X).max(axis=1), dtype=np.float64)
+
+
+def largest_singular_value(X: FloatArray) -> float:
+    """Largest singular value of a matrix, from the Gram matrix of its shorter side."""
+    # By the largest entry first: the square of a huge or tiny one is inf or 0.
+    size = float(np.abs(X).max(initial=0.0))
+    if not 0 < size < np.inf:
+        return size
+    X = X / size
+    gram = X @ X.T if len(X) < X.shape[1] else X.T @ X
+    return size * float(np.sqrt(np.linalg.eigvalsh(gram)[-1]))
 
 
 def weighted_sum(C: FloatArray, X: FloatArray) -> FloatArray:
@@ -36,12 +71,15 @@ def scale_rows(C: FloatArray, factors: FloatArray) -> FloatArray:
     number of the dtype of ``C``, in which it would be rounded by more than a fixed fraction,
     and one that makes the row overflow.
     """
-    factors = np.where(factors < np.finfo(C.dtype).tiny, 0.0, factors)
-    C *= factors[:, np.newaxis].astype(C.dtype)
+    normal = factors >= np.finfo(C.dtype).tiny
+    factors = np.where(normal, factors, 0.0)
+    C *= factors.astype(C.dtype)[:, np.newaxis]
     if factors.max(initial=0.0) > 1:
         # Only a factor above 1 can make a finite residual overflow.
-        factors[~np.isfinite(C).all(axis=1)] = 0
-    C[factors == 0] = 0  # multiplication would keep a NaN
+        normal &= np.isfinite(C).all(axis=1)
+        factors[~normal] = 0
+    if not normal.all():
+        C[~normal] = 0  # multiplication would keep a NaN
     return factors
 
 

@@ -16,6 +16,10 @@ FloatArray = NDArray[np.floating[Any]]
 Labels = NDArray[Any]
 
 
+#: Exponentials of such numbers, and sums of them, are far from the ends of float32's range.
+_MODERATE = 50.0
+
+
 class Loss(Protocol):
     """What the library asks of a loss.
 
@@ -75,9 +79,11 @@ class SoftmaxLoss:
         self.n_outputs = n_outputs
 
     def residuals(self, Z: FloatArray, y: Labels) -> FloatArray:
-        Z -= Z.max(axis=1, keepdims=True)
+        # Moderate outputs need no shift; to find each row's maximum takes longer than this.
+        if not (Z.max(initial=0.0) <= _MODERATE and Z.min(initial=0.0) >= -_MODERATE):
+            Z -= Z.max(axis=1, keepdims=True)
         np.exp(Z, out=Z)
-        Z /= Z.sum(axis=1, keepdims=True)
+        Z /= (Z @ np.ones(Z.shape[1], Z.dtype))[:, np.newaxis]
         Z[np.arange(len(Z)), y] -= 1
         return Z
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from .geometry import largest_entries, row_norms
+from .geometry import largest_entries, largest_singular_value, row_norms
 
 FloatArray = NDArray[np.floating[Any]]
 
@@ -51,7 +51,7 @@ class RowMap:
             # The intercept column is as stiff as the strongest direction of the public rows:
             # a larger constant would ask for more steps, a smaller one would learn too slowly.
             bare = cls(mean, normalize, None)(X, np.float64)
-            moment = np.linalg.norm(bare, ord=2) / math.sqrt(len(bare)) if len(bare) else 0.0
+            moment = largest_singular_value(bare) / math.sqrt(len(bare)) if len(bare) else 0.0
             value = float(moment) or _INTERCEPT
         return cls(mean, normalize, value)
 
@@ -62,6 +62,15 @@ class RowMap:
             return math.inf
         # Rounding unit rows to float32 may lengthen them a little.
         return math.hypot(1.0, self.intercept_value or 0.0) * (1 + 1e-6)
+
+    def same_as(self, other: "RowMap") -> bool:
+        """Whether another map is the same."""
+        means = (self.mean is None, other.mean is None)
+        return (
+            (self.normalize, self.intercept_value) == (other.normalize, other.intercept_value)
+            and means[0] == means[1]
+            and (self.mean is None or np.array_equal(self.mean, np.asarray(other.mean)))
+        )
 
     def __call__(self, X: FloatArray, dtype: DTypeLike) -> FloatArray:
         """Map (n, n_features) features to new (n, d_in) rows of the given dtype."""

@@ -1,15 +1,31 @@
 """Sources of private rows, and what all of them promise."""
 
-from .contract import Block, Contribute, Contribution, PrivateRows, Request, Sums
+from .bfloat import BFloat16Rows
+from .contract import Block, Contribute, Contribution, PrivateRows, Request, Sums, truncated
 from .memory import InMemoryRows, sum_resolution
+from .sparse import SparseRows
+from .streamed import RowFiles, StreamedRows, open_rows
+from .tables import ArrayTable, Table, from_device, is_dask, is_tensor, special_table
 
 __all__ = [
+    "ArrayTable",
+    "BFloat16Rows",
     "Block",
     "Contribute",
     "Contribution",
     "InMemoryRows",
     "PrivateRows",
     "Request",
+    "RowFiles",
+    "SparseRows",
+    "StreamedRows",
     "Sums",
+    "Table",
+    "from_device",
+    "is_dask",
+    "is_tensor",
+    "open_rows",
+    "special_table",
     "sum_resolution",
+    "truncated",
 ]

@@ -33,13 +33,22 @@ class Block:
     y : array of shape (rows,)
         Labels.
     norms : array of shape (rows,)
-        L2 norm of each row, float64.
+        L2 norm of each row, float64: the true one to rounding, or an upper bound.
     """
 
     def __init__(self, X: FloatArray, y: Labels, norms: FloatArray) -> None:
         self._X = X
         self.y = y
         self.norms = norms
+
+    @cached_property
+    def reach(self) -> FloatArray:
+        """Lengths (rows,) in proportion to which products may be rounded: the norms, or more.
+
+        More, where a row is a difference that is never formed and its products are
+        differences too.
+        """
+        return self.norms
 
     @cached_property
     def max_abs(self) -> FloatArray:
@@ -92,3 +101,8 @@ class PrivateRows(Protocol):
 
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
         """Exact, unprotected sums of all requests, from one pass over the rows."""
+
+
+def truncated(contributions: FloatArray, resolution: float) -> FloatArray:
+    """Contributions rounded towards zero, which lengthens none, to multiples of a resolution."""
+    return np.asarray(np.trunc(contributions / resolution) * resolution)

@@ -1,13 +1,14 @@
 """Private rows in one array."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..linear import row_norms, weighted_sum
+from ..linear import row_norms, row_products, weighted_sum
+from .answering import Products, Selection, Visit, answer, selections
 from .contract import Block, FloatArray, Labels, Request, Sums
 from .running import RunningProducts
 
@@ -15,6 +16,9 @@ from .running import RunningProducts
 #: longer is a fixed fraction of them.
 _LONGEST_ROW = 1e30
 
+
+#: Blocks for several requests are larger than those for one by this factor, at most.
+_LARGER = 4
 
 #: Products of more bytes than this are not kept from one step to the next.
 _KEPT_BYTES = 2**28
@@ -36,6 +40,8 @@ class InMemoryRows:
         Size of the blocks that are visited in turn: large enough for the products to run at
         full speed, small enough for a block to be still in cache when it is needed again. A
         block has at least 512 rows, beside whose products adding up (k, d_in) sums is cheap.
+    norms : array of shape (n_rows,) or None
+        L2 norms of the rows, where they are known; with ``exact`` they are computed anew.
 
     Raises
     ------
@@ -43,19 +49,22 @@ class InMemoryRows:
         If a row is so long that its products could overflow.
     """
 
-    def __init__(self, X: FloatArray, y: Labels, *, exact: bool = False, block_bytes: int = 2**21) -> None:
-        self.grid = _grid_of_rows(len(X)) if exact else None
+    def __init__(
+        self,
+        X: FloatArray,
+        y: Labels,
+        *,
+        exact: bool = False,
+        block_bytes: int = 2**21,
+        norms: FloatArray | None = None,
+    ) -> None:
+        self.grid = grid_of_rows(len(X)) if exact else None
         if self.grid is not None:
-            X = np.round(np.asarray(X, dtype=np.float64) / self.grid) * self.grid
+            X, norms = on_grid(X, self.grid), None
         self._X = X
         self._y = y
-        self._norms = row_norms(X)
-        if not np.all(self._norms <= _LONGEST_ROW):
-            row = int(np.argmin(self._norms <= _LONGEST_ROW))
-            raise ValueError(
-                f"row {row} of X is of length {self._norms[row]:.3g}, too large for {X.dtype} products; "
-                "pass normalize=True or scale the features."
-            )
+        self._norms = row_norms(X) if norms is None else norms
+        check_lengths(self._norms, X.dtype)
         self.n_rows = len(X)
         # A run's products go when the run does.
         self._running: WeakKeyDictionary[object, RunningProducts] = WeakKeyDictionary()
@@ -63,46 +72,24 @@ class InMemoryRows:
 
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
         products = [self._products(request) for request in requests]
-        points = np.concatenate([computed for computed, _ in products]).astype(self._X.dtype)
-        ends = np.cumsum([len(computed) for computed, _ in products])
-        totals: list[list[FloatArray | None]] = [[None, None] for _ in requests]
-        for rows in self._blocks(requests):
-            X = self._X[rows]
-            # Column by column: maxima and sums over a row's few outputs are then vectorised
-            # over rows. (points @ X.T comes out that way, but is a slower product.)
-            Z = np.asfortranarray(X @ points.T)
-            block = Block(X, self._y[rows], self._norms[rows])
-            weighted: list[tuple[int, FloatArray]] = []
-            for index, (request, (computed, running), end) in enumerate(
-                zip(requests, products, ends, strict=True)
-            ):
-                own: FloatArray = Z[:, end - len(computed) : end]
-                if running is not None:
-                    assert isinstance(rows, slice)  # no mask: blocks are slices
-                    own = running.complete(rows, own)
-                C, S = request.contribute(own, block)
-                if request.mask is not None:
-                    absent = ~request.mask[rows]
-                    for part in (C, S):
-                        if part is not None:
-                            part[absent] = 0
-                if request.resolution is not None:
-                    C, S = (_truncate(part, request.resolution) for part in (C, S))
-                if C is not None:
-                    weighted.append((index, C))
-                if S is not None:
-                    _add(totals[index], 1, S.sum(axis=0, dtype=np.float64))
-            # One product for all requests; blocks are added up in float64.
-            if weighted:
-                parts = [C for _, C in weighted]
-                product = weighted_sum(parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1), X)
-                row = 0
-                for index, C in weighted:
-                    _add(totals[index], 0, product[row : row + C.shape[1]])
-                    row += C.shape[1]
-        return [(matrix, vector) for matrix, vector in totals]
+        # Each request has a price in every block: several of them are asked for larger ones.
+        block_rows = self._block_rows * min(len(requests), _LARGER)
+        blocks = selections([request.mask for request in requests], self.n_rows, block_rows)
+        m = sum(len(computed) for computed, _ in products)
+        buffer = np.empty((min(block_rows, self.n_rows), m), self._X.dtype)
+        return answer(requests, (self._visit(rows, buffer) for rows in blocks), self._X.dtype, products)
 
-    def _products(self, request: Request) -> tuple[FloatArray, RunningProducts | None]:
+    def _visit(self, rows: Selection, buffer: FloatArray) -> Visit:
+        """A block of rows; its products are in the buffer, until the next one's are."""
+        X = self._X[rows]
+        return Visit(
+            rows,
+            Block(X, self._y[rows], self._norms[rows]),
+            times=lambda points: row_products(X, points, buffer[: len(X)]),
+            weighted_sum=lambda C: weighted_sum(C, X),
+        )
+
+    def _products(self, request: Request) -> Products:
         """The points to be multiplied for a request, and what keeps the products of others."""
         size = len(request.points) * self.n_rows * self._X.itemsize
         if request.n_head == 0 or request.mask is not None or size > _KEPT_BYTES:
@@ -112,16 +99,15 @@ class InMemoryRows:
             running = self._running[request.run] = RunningProducts(self.n_rows, self._X.dtype)
         return running.begin(request.points, request.n_head), running
 
-    def _blocks(self, requests: Sequence[Request]) -> Iterator[slice | NDArray[np.intp]]:
-        """The rows that any request needs, block by block; at least one block, if an empty one."""
-        masks = [request.mask for request in requests if request.mask is not None]
-        if len(masks) < len(requests):
-            for start in range(0, self.n_rows, self._block_rows):
-                yield slice(start, start + self._block_rows)
-            return
-        taking_part = np.flatnonzero(np.logical_or.reduce(masks))
-        for start in range(0, max(len(taking_part), 1), self._block_rows):
-            yield taking_part[start : start + self._block_rows]
+
+def check_lengths(norms: FloatArray, dtype: np.dtype[Any]) -> None:
+    """Refuse rows so long, or of a length so unknown, that products could overflow."""
+    if not np.all(norms <= _LONGEST_ROW):
+        row = int(np.argmin(norms <= _LONGEST_ROW))
+        raise ValueError(
+            f"row {row} of X is of length {norms[row]:.3g}, too large for {dtype} products; "
+            "pass normalize=True or scale the features."
+        )
 
 
 def sum_resolution(n_rows: int, row_grid: float, bound: float) -> float:
@@ -135,19 +121,11 @@ def sum_resolution(n_rows: int, row_grid: float, bound: float) -> float:
     return 2.0 ** -math.floor(spare)
 
 
-def _grid_of_rows(n_rows: int) -> float:
+def grid_of_rows(n_rows: int) -> float:
     """Half of the bits that sums over the rows leave, the other half being the residuals'."""
     return 2.0 ** -((52 - math.ceil(math.log2(max(n_rows, 2)))) // 2)
 
 
-def _truncate(part: FloatArray | None, resolution: float) -> FloatArray | None:
-    """Round towards zero, which lengthens no row's contribution."""
-    return None if part is None else np.asarray(np.trunc(part / resolution) * resolution)
-
-
-def _add(total: list[FloatArray | None], part: int, term: FloatArray) -> None:
-    current = total[part]
-    if current is None:
-        total[part] = term.astype(np.float64)
-    else:
-        current += term
+def on_grid(X: FloatArray, grid: float) -> FloatArray:
+    """The rows in float64, rounded to multiples of a power of two."""
+    return np.asarray(np.round(np.asarray(X, dtype=np.float64) / grid) * grid)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from scipy.stats import uniform
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -16,6 +17,7 @@ from skmixdp import MixedDPLogisticRegression, MixedDPRidge
 from skmixdp.algorithms import AdaMix, ModelMix
 from skmixdp.engine import make_plan
 from skmixdp.exceptions import BudgetExceededError
+from skmixdp.linear import RowMap
 from skmixdp.model_selection import PrivateSearchCV, _private_search, public_params
 from skmixdp.preprocessing import NoisyScaler, PublicOnly
 from skmixdp.privacy import GaussianEvent, PrivacyLedger, TrialLaw, epsilon_of_event
@@ -330,6 +332,20 @@ class TestLedger:
         clf = fit({"ledger": ledger, "dataset": "p"})
         clf.private_score(rows.X, rows.y, noise_multiplier=30)
         assert ledger.charges("p")[1].event == GaussianEvent(30.0, 1)
+        far = rows.X.copy()
+        far[3] = 1e38  # too long for its precision, which is seen when rows are mapped
+        clf.set_params(normalize=False)
+        clf._row_map = RowMap(None, False, None)
+        with pytest.raises(ValueError, match="too large"):
+            clf.private_score(far, rows.y, noise_multiplier=30)
+        assert len(ledger.charges("p")) == 2
+
+    def test_sparse_rows_are_counted_as_dense_ones(self, fit, rows):
+        clf = fit({"random_state": 0})
+        dense = clf.private_score(rows.X, rows.y, noise_multiplier=1e-6)
+        sparse = clf.private_score(csr_array(rows.X), rows.y, noise_multiplier=1e-6)
+        assert dense == pytest.approx(clf.score(rows.X, rows.y), abs=1e-6)
+        assert sparse == pytest.approx(dense, abs=1e-6)
 
 
 class TestResumption:
@@ -499,7 +515,7 @@ def test_candidates_of_another_relation_are_refused(rows, routing):
 
 
 def test_a_fit_that_asks_no_ledger_is_refused(search, trials, monkeypatch):
-    monkeypatch.setattr("skmixdp._base.pay", lambda *args, **kwargs: None)
+    monkeypatch.setattr("skmixdp._together.pay", lambda *args, **kwargs: None)
     with pytest.raises(RuntimeError, match="without asking its ledger"):
         search({"n_steps": [2]})
     assert trials == []

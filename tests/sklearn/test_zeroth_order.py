@@ -163,3 +163,12 @@ def test_pazo_without_public_rows_offers_dpzero(blobs, name):
     ):
         ZerothOrderDPClassifier(name, classes=[0, 1, 2]).fit(X, y)
     assert ZerothOrderDPClassifier("dpzero", classes=[0, 1, 2], n_steps=2).fit(X, y).n_iter_ == 2
+
+
+def test_a_module_has_no_private_score(blobs):
+    X, y = blobs
+    linear = ZerothOrderDPClassifier("dpzero", classes=[0, 1, 2], n_steps=2).fit(X, y)
+    assert 0 <= linear.private_score(X, y, noise_multiplier=1e-6) <= 1
+    with pytest.raises(AttributeError, match="private_score"):
+        ZerothOrderDPClassifier("dpzero", module=object()).private_score(X, y, noise_multiplier=1.0)
+    assert not hasattr(ZerothOrderDPClassifier("dpzero", module=object()), "private_score")

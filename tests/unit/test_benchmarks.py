@@ -1,8 +1,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from threadpoolctl import threadpool_limits
 
+from benchmarks import growth
 from benchmarks.measure import Case, measure
+from benchmarks.methods import per_sample, plain_products, skmixdp_heads, skmixdp_step
+from benchmarks.problems import Size, make_problem
 from benchmarks.run import main
 
 
@@ -17,7 +21,9 @@ def test_every_method_of_the_quick_profile_has_finite_results(out):
     results = pd.read_csv(out / "results.csv")
     assert set(results["method"]) == {
         "plain_products",
+        "roofline",
         "skmixdp_step",
+        "skmixdp_heads",
         "skmixdp_fit",
         "sklearn_fit",
         "accounting",
@@ -58,3 +64,60 @@ def test_peak_memory_counts_what_one_call_allocates():
     (found,) = measure([Case("numpy", "ones", "limit", allocate)], seconds=1e-3)
     assert found.note == "done"
     assert 2**23 <= found.peak_bytes < 1.1 * 2**23
+
+
+def test_growth_is_measured_over_two_decades_and_drawn(tmp_path, capsys):
+    growth.main(["--shrink", "100", "--repetitions", "1", "--out", str(tmp_path)])
+    found = pd.read_csv(tmp_path / "growth.csv")
+    assert set(found["size"]) == {"n", "d_in", "k", "steps"} and np.all(found["seconds"] > 0)
+    assert (tmp_path / "growth.png").read_bytes().startswith(b"\x89PNG")
+    assert capsys.readouterr().out.count("time grows with power") == 4
+    for values in growth.GRIDS.values():
+        assert values[-1] == 100 * values[0]
+
+
+def test_what_is_not_installed_is_said_and_left_out(monkeypatch, capsys):
+    monkeypatch.setattr(per_sample.importlib.util, "find_spec", lambda name: None)
+    assert per_sample.cases(make_problem(Size(50, 4, 3, 6))) == []
+    assert capsys.readouterr().out.count("is not installed") == 2
+
+
+def test_peers_take_a_step():
+    pytest.importorskip("torch", reason="needs the extra `bench`")
+    found = per_sample.cases(make_problem(Size(2500, 4, 3, 6)))
+    assert {case.method for case in found} == {"per_sample"}
+    assert "torch.func" in {case.variant for case in found}
+    for case in found:
+        assert "1000" in case.run()
+
+
+def ratios(found):
+    limit = min(m.seconds for m in found if m.case.role == "limit")
+    return {m.case.variant: m.seconds / limit for m in found}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("d_in", "k"), [(512, 10), (512, 100), (2048, 10)])
+def test_a_step_costs_little_more_than_its_two_products(d_in, k):
+    """Regressions only: a busy machine moves ratios, the README has what an idle one shows."""
+    problem = make_problem(Size(20_000, d_in, k, 200))
+    with threadpool_limits(1):
+        found = measure(plain_products.cases(problem) + skmixdp_step.cases(problem)[:3], seconds=1)
+    assert ratios(found)["private"] < 2
+    assert max(m.peak_bytes for m in found if m.case.role == "step") < 150 * 2**20
+
+
+@pytest.mark.slow
+def test_several_heads_in_one_pass_are_cheaper_than_one_by_one():
+    problem = make_problem(Size(20_000, 512, 10, 200))
+    with threadpool_limits(1):
+        found = ratios(measure(skmixdp_heads.cases(problem), seconds=1))
+    assert found["16 heads in one pass"] < 2
+    assert found["16 heads in one pass"] < 0.8 * found["16 heads one by one"]
+
+
+@pytest.mark.slow
+def test_time_grows_linearly():
+    with threadpool_limits(1):
+        powers = growth.slopes(growth.measure_growth(shrink=4))
+    assert all(0.5 < power < 1.2 for power in powers.values()), powers

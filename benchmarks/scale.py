@@ -1,0 +1,236 @@
+"""Rows larger than memory, and rows on several workers: time and memory of passes and of a fit.
+
+``python -m benchmarks.scale --out results/scale`` writes ``memory_map.md`` and ``dask.md``. The file of
+rows is made in ``--out`` and removed afterwards.
+"""
+
+import argparse
+import os
+import statistics
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skmixdp import MixedDPLogisticRegression
+from skmixdp.components.clipping import L2Clip
+from skmixdp.components.queries import clipped_residuals
+from skmixdp.linear import RowMap, SoftmaxLoss
+from skmixdp.rows import ArrayTable, PrivateRows, Request, special_table
+
+Array = NDArray[Any]
+
+_D, _K, _N_PUB, _BLOCK = 512, 10, 500, 20_000
+_STEPS = 10
+
+#: Rows that are held in memory for comparison; their time is multiplied up.
+_PART = 200_000
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Seconds on the clock, and of this process's CPU."""
+
+    wall: float
+    cpu: float
+
+    def __str__(self) -> str:
+        return f"{self.wall:.1f} s ({self.cpu:.1f} s CPU)"
+
+
+def spent(work: Callable[[], object]) -> Spent:
+    wall, cpu = time.perf_counter(), time.process_time()
+    work()
+    return Spent(time.perf_counter() - wall, time.process_time() - cpu)
+
+
+def write_rows(path: Path, n: int, seed: int = 0) -> Array:
+    """Gaussian classes in half precision, block by block; returns the labels."""
+    rng = np.random.default_rng(seed)
+    centres = rng.standard_normal((_K, _D), dtype=np.float32)
+    y = rng.integers(_K, size=n)
+    rows = np.lib.format.open_memmap(path, "w+", np.float16, (n, _D))
+    for start in range(0, n, _BLOCK):
+        labels = y[start : start + _BLOCK]
+        block = rng.integers(-128, 128, size=(len(labels), _D), dtype=np.int8) / np.float32(32)
+        rows[start : start + _BLOCK] = block + centres[labels]
+    rows.flush()
+    return y
+
+
+def forget(path: Path) -> None:
+    """Have the system drop the file's pages."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def cold_read(path: Path) -> Spent:
+    """Reading the file from disk, and nothing else."""
+    forget(path)
+    buffer = bytearray(2**24)
+
+    def read() -> None:
+        with path.open("rb", buffering=0) as file:
+            while file.readinto(buffer):
+                pass
+
+    return spent(read)
+
+
+def anonymous_mib() -> float:
+    """Resident memory that is no page of a file, in MiB."""
+    status = Path("/proc/self/status").read_text()
+    return int(next(line for line in status.splitlines() if line.startswith("RssAnon")).split()[1]) / 1024
+
+
+def peak_anonymous_mib(work: Callable[[], object]) -> float:
+    peak, over = anonymous_mib(), threading.Event()
+
+    def watch() -> None:
+        nonlocal peak
+        while not over.wait(0.01):
+            peak = max(peak, anonymous_mib())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        work()
+    finally:
+        over.set()
+        watcher.join()
+    return peak
+
+
+def one_pass(rows: PrivateRows, W: Array) -> Callable[[], object]:
+    """The private part of one step."""
+    loss, clip = SoftmaxLoss(_K), L2Clip(0.5)
+    request = Request(W, lambda Z, block: clipped_residuals(Z, block, loss, clip))
+    return lambda: rows.private_sums([request])
+
+
+def measure_memory_map(folder: Path, n: int) -> str:
+    path = folder / "rows.npy"
+    y = write_rows(path, n)
+    try:
+        return _measure_memory_map(path, y, n)
+    finally:
+        path.unlink()
+
+
+def _measure_memory_map(path: Path, y: Array, n: int) -> str:
+    X = np.load(path, mmap_mode="r")
+    X_pub, y_pub = np.array(X[:_N_PUB], np.float32), y[:_N_PUB]
+    W = np.random.default_rng(1).standard_normal((_K, _D + 1))
+    row_map = RowMap.of(X_pub, True, True, True)
+    read = cold_read(path)
+    single = np.dtype(np.float32)
+
+    clf = MixedDPLogisticRegression(n_steps=_STEPS, delta=1e-8)
+    forget(path)
+    fit: list[Spent] = []
+    peak = peak_anonymous_mib(lambda: fit.append(spent(lambda: clf.fit(X, y, X_pub=X_pub, y_pub=y_pub))))
+
+    table = special_table(X)
+    assert table is not None
+    mapped = one_pass(table.private_rows(y, row_map, single, exact=False), W)
+    forget(path)
+    cold = spent(mapped)
+    part = ArrayTable(np.array(X[:_PART], np.float32))
+    held = one_pass(part.private_rows(y[:_PART], row_map, single, exact=False), W)
+    held()
+    warm, memory = [], []
+    for _ in range(2):  # in turns, so that both meet the same disturbances
+        memory += [spent(held) for _ in range(3)]
+        warm.append(spent(mapped))
+    scale = n / min(_PART, n)
+    held_wall, held_cpu = (
+        scale * statistics.median(getattr(s, what) for s in memory) for what in ("wall", "cpu")
+    )
+    warm_wall, warm_cpu = (statistics.median(getattr(s, what) for s in warm) for what in ("wall", "cpu"))
+    rows = [
+        ("rows, features, classes", f"{n:,} x {_D}, {_K}"),
+        ("file", f"{path.stat().st_size / 2**30:.1f} GiB"),
+        ("cold read of the file", str(read)),
+        ("one pass, cold", str(cold)),
+        ("one pass, pages in memory", str(Spent(warm_wall, warm_cpu))),
+        (
+            f"one pass over float32 rows in memory (from {min(_PART, n):,} rows)",
+            str(Spent(held_wall, held_cpu)),
+        ),
+        (
+            "cold pass / larger of cold read and pass in memory",
+            f"{cold.wall / max(read.wall, held_wall):.2f}",
+        ),
+        ("warm pass / pass in memory, CPU time", f"{warm_cpu / held_cpu:.2f}"),
+        (f"fit of {_STEPS} steps from a cold file, checks included", str(fit[0])),
+        (f"peak RssAnon of that fit (before it: {_before:.0f} MiB)", f"{peak:.0f} MiB"),
+    ]
+    return _table(rows)
+
+
+def measure_dask(n: int) -> str:
+    """A fit's passes on one worker process and on two."""
+    import dask.array as da
+    from distributed import Client, LocalCluster
+
+    rng = np.random.default_rng(0)
+    y = rng.integers(_K, size=n)
+    W = rng.standard_normal((_K, _D + 1))
+    row_map = RowMap(np.zeros(_D), True, 0.4)
+    X = da.random.default_rng(0).standard_normal((n, _D), dtype=np.float32, chunks=(n // 16, _D))
+    passes = {}
+    for n_workers in (1, 2):
+        with (
+            LocalCluster(
+                n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=None
+            ) as cluster,
+            Client(cluster),
+        ):
+            table = special_table(X)
+            assert table is not None
+            ask = one_pass(table.private_rows(y, row_map, np.dtype(np.float32), exact=False), W)
+            ask()
+            passes[n_workers] = min(spent(ask).wall for _ in range(7))
+    return _table(
+        [
+            ("rows, features, classes, chunks", f"{n:,} x {_D}, {_K}, 16"),
+            ("one pass, one worker process", f"{passes[1]:.2f} s"),
+            ("one pass, two worker processes", f"{passes[2]:.2f} s"),
+            ("speed-up", f"{passes[1] / passes[2]:.2f}"),
+        ]
+    )
+
+
+def _table(rows: list[tuple[str, str]]) -> str:
+    lines = [f"| {name} | {value} |" for name, value in rows]
+    return "\n".join(["| | |", "| --- | --- |", *lines]) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--rows", type=int, default=5_000_000)
+    parser.add_argument("--dask-rows", type=int, default=400_000)
+    parser.add_argument("--parts", nargs="+", default=["memory_map", "dask"], choices=["memory_map", "dask"])
+    given = parser.parse_args()
+    given.out.mkdir(parents=True, exist_ok=True)
+    for part in given.parts:
+        text = (
+            measure_memory_map(given.out, given.rows)
+            if part == "memory_map"
+            else measure_dask(given.dask_rows)
+        )
+        (given.out / f"{part}.md").write_text(text)
+        print(text)
+
+
+_before = anonymous_mib() if Path("/proc/self/status").exists() else 0.0
+
+if __name__ == "__main__":
+    main()

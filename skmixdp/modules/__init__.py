@@ -1,0 +1,46 @@
+"""Modules of torch as models: forward passes on private rows, gradients on public ones alone.
+
+Loaded when a fit is given a module; nothing else of the library imports torch.
+"""
+
+from .checks import (
+    check_device,
+    check_forward,
+    is_module,
+    select_parameters,
+    trained_batch_norms,
+    trained_module,
+    working_copy,
+)
+from .directions import Direction, Seeded
+from .forward import LabelledRows, ModuleParameters, cross_entropy, outputs_of
+from .inputs import as_array, as_labels, check_rows, collect_public
+from .public import ModuleData, ModuleLoss, ModuleView
+from .rows import LossesAt, ModuleRows
+from .start import warm_start
+
+__all__ = [
+    "Direction",
+    "LabelledRows",
+    "LossesAt",
+    "ModuleData",
+    "ModuleLoss",
+    "ModuleParameters",
+    "ModuleRows",
+    "ModuleView",
+    "Seeded",
+    "as_array",
+    "as_labels",
+    "check_device",
+    "check_forward",
+    "check_rows",
+    "collect_public",
+    "cross_entropy",
+    "is_module",
+    "outputs_of",
+    "select_parameters",
+    "trained_batch_norms",
+    "trained_module",
+    "warm_start",
+    "working_copy",
+]

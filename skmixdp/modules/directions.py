@@ -1,0 +1,152 @@
+"""Vectors in the space of a module's parameters that are added without being formed.
+
+A random direction is a seed: its entries are drawn anew, tensor by tensor, whenever it is added to
+the parameters, so that the memory it takes is that of the largest parameter tensor and no more.
+
+Source: MeZO (Malladi et al. 2023), Algorithm 1.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+_PIECE = 2**16
+
+
+class Vector(Protocol):
+    """One vector, handed out in blocks of the parameters' shapes."""
+
+    def blocks(self, parameters: Sequence[Tensor]) -> Iterator[Tensor]:
+        """Its part for each parameter, in their order, dtypes and places."""
+
+
+class Seeded:
+    """Independent standard normal entries that a seed stands for.
+
+    Parameters
+    ----------
+    seed : int
+        Seed of the generator from which the entries are drawn.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+
+    def blocks(self, parameters: Sequence[Tensor]) -> Iterator[Tensor]:
+        generator = torch.Generator(parameters[0].device).manual_seed(self.seed)
+        for parameter in parameters:
+            yield torch.randn(
+                parameter.shape, generator=generator, dtype=parameter.dtype, device=parameter.device
+            )
+
+
+class Dense:
+    """A vector that is kept, such as a gradient.
+
+    Parameters
+    ----------
+    tensors : sequence of Tensor
+        Its part for each parameter.
+    """
+
+    def __init__(self, tensors: Sequence[Tensor]) -> None:
+        self.tensors = tensors
+
+    def blocks(self, parameters: Sequence[Tensor]) -> Iterator[Tensor]:
+        return iter(self.tensors)
+
+
+class Direction:
+    """``sum_j c_j v_j``, formed where and when it is needed.
+
+    Parameters
+    ----------
+    terms : tuple of (float, Vector)
+        Factors and vectors.
+    """
+
+    # A NumPy number times a direction is this class's business.
+    __array_ufunc__ = None
+
+    def __init__(self, terms: tuple[tuple[float, Vector], ...]) -> None:
+        self.terms = terms
+
+    @classmethod
+    def dense(cls, tensors: Sequence[Tensor]) -> "Direction":
+        """The direction that tensors hold."""
+        return cls(((1.0, Dense(tensors)),))
+
+    def __add__(self, other: "Direction") -> "Direction":
+        return Direction(self.terms + other.terms)
+
+    def __mul__(self, factor: float) -> "Direction":
+        return Direction(tuple((float(factor) * c, vector) for c, vector in self.terms))
+
+    __rmul__ = __mul__
+
+    def add_to(self, parameters: Sequence[Tensor], step: float) -> None:
+        """Add ``step`` times the direction in place; one block of it exists at a time."""
+        streams = [(step * c, vector.blocks(parameters)) for c, vector in self.terms if c != 0]
+        for parameter in parameters:
+            for factor, blocks in streams:
+                parameter.add_(next(blocks), alpha=factor)
+
+    def formed(self, parameters: Sequence[Tensor]) -> list[Tensor]:
+        """The direction itself, as new tensors."""
+        tensors = [torch.zeros_like(parameter) for parameter in parameters]
+        self.add_to(tensors, 1.0)
+        return tensors
+
+    def norm(self, parameters: Sequence[Tensor]) -> float:
+        """L2 norm, from one pass over the blocks."""
+        if len(self.terms) == 1:
+            ((factor, vector),) = self.terms
+            return abs(factor) * math.sqrt(sum(dot([block], [block]) for block in vector.blocks(parameters)))
+        tensors = self.formed(parameters)
+        return math.sqrt(dot(tensors, tensors))
+
+
+def dot(one: Sequence[Tensor], other: Sequence[Tensor]) -> float:
+    """Inner product of two formed directions, added up in float64."""
+    return sum(
+        float(torch.dot(x.double(), y.double()))
+        for a, b in zip(one, other, strict=True)
+        for x, y in zip(_pieces(a), _pieces(b), strict=True)
+    )
+
+
+def orthonormal(directions: Sequence[Direction], parameters: Sequence[Tensor]) -> list[Direction]:
+    """Orthonormal directions of the same span, by Gram and Schmidt, each subtraction done twice.
+
+    A direction of which less than the square root of the dtype's precision lies outside the span of
+    those before it is left out: what lies outside is rounding.
+    """
+    basis: list[list[Tensor]] = []
+    for direction in directions:
+        tensors = direction.formed(parameters)
+        tolerance = math.sqrt(torch.finfo(tensors[0].dtype).eps)
+        length = math.sqrt(dot(tensors, tensors))
+        if length == 0:
+            continue
+        _scale(tensors, 1 / length)
+        for _ in range(2):
+            for other in basis:
+                Direction.dense(other).add_to(tensors, -dot(tensors, other))
+        outside = math.sqrt(dot(tensors, tensors))
+        if outside > tolerance:
+            _scale(tensors, 1 / outside)
+            basis.append(tensors)
+    return [Direction.dense(tensors) for tensors in basis]
+
+
+def _pieces(tensor: Tensor) -> tuple[Tensor, ...]:
+    """A tensor's entries, so few at a time that float64 copies of them are small."""
+    return torch.split(tensor.reshape(-1), _PIECE)
+
+
+def _scale(tensors: Sequence[Tensor], factor: float) -> None:
+    for tensor in tensors:
+        tensor.mul_(factor)

@@ -1,0 +1,90 @@
+"""Rows of any shape, as NumPy arrays or tensors, checked before anything is made of them."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+Array = NDArray[Any]
+
+_BLOCK = 1024
+
+
+def check_rows(X: Any, name: str, minimum: int) -> Array | Tensor:
+    """Rows of any shape: a finite numeric array or tensor of at least ``minimum`` rows."""
+    rows = X.detach() if isinstance(X, Tensor) else _numbers(X, name)
+    if rows.ndim < 2 or 0 in rows.shape[1:]:
+        raise ValueError(f"{name} has shape {tuple(rows.shape)}, not (n_samples, ...); pass one entry a row.")
+    if len(rows) < minimum:
+        raise ValueError(
+            f"{name} has {len(rows)} sample(s) while a minimum of {minimum} is required; pass more rows."
+        )
+    blocks = (rows[start : start + _BLOCK] for start in range(0, len(rows), _BLOCK))
+    if not all(_is_finite(block) for block in blocks):
+        raise ValueError(
+            f"{name} contains NaN or infinity; drop those rows, or impute them with what public rows say."
+        )
+    return rows
+
+
+def _numbers(X: Any, name: str) -> Array:
+    try:
+        array = np.asanyarray(X)
+    except ValueError:  # rows of different lengths
+        array = np.empty((), dtype=object)
+    if array.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{name} must hold real or whole numbers, as many in each row; encode everything else."
+        )
+    return np.asarray(array, dtype=np.float64) if array.dtype.itemsize > 8 else array
+
+
+def _is_finite(block: Array | Tensor) -> bool:
+    return bool(torch.isfinite(block).all()) if isinstance(block, Tensor) else bool(np.isfinite(block).all())
+
+
+def as_array(rows: Array | Tensor) -> Array:
+    """Rows as a NumPy array."""
+    if not isinstance(rows, Tensor):
+        return rows
+    rows = rows.float() if rows.dtype == torch.bfloat16 else rows
+    return np.asarray(rows.cpu().numpy())
+
+
+def as_labels(y: Any) -> Any:
+    """Labels in NumPy's reach: a tensor's may be on a device."""
+    return as_array(y.detach()) if isinstance(y, Tensor) else y
+
+
+def collect_public(
+    X: Any, y: Any, private: Array | Tensor, check_target: Callable[[Any, str, int, str], Array]
+) -> tuple[Array | Tensor, Array] | None:
+    """Public rows and labels from one array each, or from tuples of several sources."""
+    if X is None and y is None:
+        return None
+    if X is None or y is None:
+        missing, given = ("X_pub", "y_pub") if X is None else ("y_pub", "X_pub")
+        raise ValueError(f"{given} was given without {missing}; public rows need both.")
+    sources = X if isinstance(X, tuple) else (X,)
+    labels = y if isinstance(y, tuple) else (y,)
+    if len(sources) != len(labels) or not sources:
+        raise ValueError(
+            f"X_pub has {len(sources)} sources and y_pub {len(labels)}; pass as many label arrays as row "
+            "arrays, and at least one."
+        )
+    rows = [check_rows(source, "X_pub", 1) for source in sources]
+    for part in rows:
+        if part.shape[1:] != private.shape[1:]:
+            raise ValueError(
+                f"X_pub has rows of shape {tuple(part.shape[1:])} and X of {tuple(private.shape[1:])}; pass "
+                "public rows through the same preparation as the private ones."
+            )
+    targets = [
+        check_target(as_labels(label), "y_pub", len(part), "X_pub")
+        for label, part in zip(labels, rows, strict=True)
+    ]
+    joined = rows[0] if len(rows) == 1 else np.concatenate([as_array(part) for part in rows])
+    return joined, np.concatenate(targets)

@@ -1,0 +1,101 @@
+"""Private rows whose model is a module: they answer with losses, and no gradient of them exists."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..rows import Block, Request, Sums, truncated
+from .directions import Direction
+from .forward import (
+    FEWEST_STACKED,
+    STACKED_SIZE,
+    LabelledRows,
+    ModuleParameters,
+    PerSampleLoss,
+    losses_of,
+    losses_together,
+)
+
+#: Rows in a pass through several copies of the parameters.
+_STACKED_ROWS = 256
+
+
+@dataclass(frozen=True)
+class LossesAt:
+    """Points of a question: losses at the parameters plus ``step * directions[j]`` for each move.
+
+    Attributes
+    ----------
+    parameters : ModuleParameters
+        Moved in place, and back.
+    directions : sequence of Direction
+        Directions.
+    moves : sequence of (int, float)
+        ``(j, step)``.
+    """
+
+    parameters: ModuleParameters
+    directions: Sequence[Direction]
+    moves: Sequence[tuple[int, float]]
+
+
+class ModuleRows:
+    """Private rows that a module's forward passes turn into losses.
+
+    ``contribute`` gets the losses (rows, m) in the place of products, one column for each move, and
+    answers with statistics alone.
+
+    Parameters
+    ----------
+    rows : LabelledRows
+        The rows.
+    loss : callable
+        ``(outputs, y)`` to the loss of each row.
+    exact : bool
+        Promise sums without rounding: a number is a multiple of any power of two.
+
+    *Guarantee*: rows pass through the module under ``torch.no_grad``, in evaluation mode; what
+    leaves is ``contribute``'s statistics, summed.
+    """
+
+    def __init__(self, rows: LabelledRows, loss: PerSampleLoss, *, exact: bool = False) -> None:
+        self._rows = rows
+        self._loss = loss
+        self.n_rows = len(rows)
+        self.grid = 1.0 if exact else None
+
+    def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
+        return [self._sums(request) for request in requests]
+
+    def _sums(self, request: Request) -> Sums:
+        index = None if request.mask is None else np.flatnonzero(request.mask)
+        y = self._rows.y if index is None else self._rows.y[index]
+        # No feature of a row bounds what it contributes.
+        block = Block(np.empty((len(y), 0)), y, np.full(len(y), math.inf))
+        C, S = request.contribute(self._losses(request.points, index), block)
+        if C is not None or S is None:
+            raise RuntimeError("the rows of a module answer with statistics alone.")
+        if request.resolution is not None:
+            S = truncated(S, request.resolution)
+        return None, S.sum(axis=0, dtype=np.float64)
+
+    def _losses(self, points: LossesAt, index: NDArray[np.intp] | None) -> NDArray[np.float64]:
+        parameters, moves = points.parameters, points.moves
+        few = len(moves) * parameters.size <= STACKED_SIZE
+        if parameters.stackable and len(moves) >= FEWEST_STACKED and few:
+            along = [(points.directions[j], step) for j, step in moves]
+            size = min(_STACKED_ROWS, self._rows.chunk_size)
+            return losses_together(parameters, along, self._loss, self._rows, index, size)
+        losses = np.empty((self.n_rows if index is None else len(index), len(moves)))
+        for j, direction in enumerate(points.directions):
+            # From one side straight to the other: a direction is drawn anew for each movement.
+            at = 0.0
+            for column, step in [(c, step) for c, (i, step) in enumerate(moves) if i == j]:
+                parameters.move(direction, step - at)
+                at = step
+                losses[:, column] = losses_of(parameters, self._loss, self._rows, index)
+            parameters.move(direction, -at)
+        return losses

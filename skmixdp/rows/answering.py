@@ -1,0 +1,154 @@
+"""Answers from blocks of rows: what every source that visits its rows block by block shares."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from .contract import Block, FloatArray, Request, Sums, truncated
+from .running import RunningProducts
+
+#: Fewer outputs than this are laid out column by column.
+_NARROW = 32
+
+#: Blocks whose sums are added in the rows' own precision before they go to float64.
+_ADDED_TOGETHER = 8
+
+#: Rows of a source, by number.
+Selection = slice | NDArray[np.intp]
+#: The points to be multiplied for a request, and what keeps the products of its others.
+Products = tuple[FloatArray, RunningProducts | None]
+
+
+@dataclass(frozen=True)
+class Visit:
+    """One block of rows, and the two products that a source implements.
+
+    Attributes
+    ----------
+    rows : slice or array of shape (rows,)
+        Which rows of the source these are.
+    block : Block
+        What questions may know of them besides products.
+    times : callable
+        ``points`` (m, d_in), in Fortran order, to ``X points^T``, shape (rows, m), in the dtype
+        of the products.
+    weighted_sum : callable
+        ``C`` (rows, k) to ``C^T X``, shape (k, d_in).
+    """
+
+    rows: Selection
+    block: Block
+    times: Callable[[FloatArray], FloatArray]
+    weighted_sum: Callable[[FloatArray], FloatArray]
+
+
+class BlockTotal:
+    """Sum of arrays, one for each block, in float64: a few in their own precision first."""
+
+    def __init__(self) -> None:
+        self._total: FloatArray | None = None
+        self._recent: FloatArray | None = None
+        self._n_recent = 0
+
+    def add(self, term: FloatArray) -> None:
+        """Add the array of a block; it may be kept."""
+        if self._recent is None:
+            self._recent = term
+        else:
+            self._recent += term
+        self._n_recent += 1
+        if self._n_recent == _ADDED_TOGETHER:
+            self._flush()
+
+    @property
+    def value(self) -> FloatArray | None:
+        """The sum, or None where nothing was added."""
+        self._flush()
+        return self._total
+
+    def _flush(self) -> None:
+        if self._recent is not None:
+            if self._total is None:
+                self._total = self._recent.astype(np.float64)
+            else:
+                self._total += self._recent
+        self._recent, self._n_recent = None, 0
+
+
+def answer(
+    requests: Sequence[Request],
+    visits: Iterable[Visit],
+    dtype: DTypeLike,
+    products: Sequence[Products] | None = None,
+) -> list[Sums]:
+    """Sums of all requests over the visited blocks; at least one block, if an empty one.
+
+    ``dtype`` is that in which points are multiplied; ``products`` says what must be multiplied
+    for each request, None all its points.
+    """
+    if products is None:
+        products = [(request.points, None) for request in requests]
+    points = np.concatenate([computed for computed, _ in products]).astype(dtype, order="F")
+    narrow = min(len(computed) for computed, _ in products) < _NARROW
+    ends = np.cumsum([len(computed) for computed, _ in products])
+    totals = [(BlockTotal(), BlockTotal()) for _ in requests]
+    for visit in visits:
+        Z = visit.times(points)
+        if narrow:
+            # Column by column: what runs over a row's few outputs is then vectorised over rows.
+            Z = np.asfortranarray(Z)
+        weighted: list[tuple[int, FloatArray]] = []
+        for index, (request, (computed, running), end) in enumerate(
+            zip(requests, products, ends, strict=True)
+        ):
+            own: FloatArray = Z[:, end - len(computed) : end]
+            if running is not None:
+                assert isinstance(visit.rows, slice)  # no mask: blocks are slices
+                own = running.complete(visit.rows, own)
+            C, S = request.contribute(own, visit.block)
+            if request.mask is not None:
+                absent = ~request.mask[visit.rows]
+                for part in (C, S):
+                    if part is not None:
+                        part[absent] = 0
+            if request.resolution is not None:
+                C, S = (None if part is None else truncated(part, request.resolution) for part in (C, S))
+            if C is not None:
+                weighted.append((index, C))
+            if S is not None:
+                totals[index][1].add(S.sum(axis=0, dtype=np.float64))
+        # One product for all requests.
+        if weighted:
+            product = visit.weighted_sum(_beside_each_other([C for _, C in weighted]))
+            row = 0
+            for index, C in weighted:
+                totals[index][0].add(product[row : row + C.shape[1]])
+                row += C.shape[1]
+    return [(matrix.value, vector.value) for matrix, vector in totals]
+
+
+def _beside_each_other(parts: Sequence[FloatArray]) -> FloatArray:
+    """The weighted residuals of all requests, shape (rows, sum k)."""
+    if len(parts) == 1:
+        return parts[0]
+    # Their transposes are joined, which keeps columns as they lie.
+    return np.concatenate([part.T for part in parts]).T
+
+
+def selections(
+    masks: Sequence[NDArray[np.bool_] | None], n_rows: int, block_rows: int
+) -> Iterator[Selection]:
+    """The rows that any mask needs, block by block; None needs all.
+
+    Where every mask is given, there is at least one block, if an empty one.
+    """
+    given = [mask for mask in masks if mask is not None]
+    if len(given) < len(masks):
+        for start in range(0, n_rows, block_rows):
+            yield slice(start, min(start + block_rows, n_rows))
+        return
+    taking_part = np.flatnonzero(np.logical_or.reduce(given))
+    for start in range(0, max(len(taking_part), 1), block_rows):
+        yield taking_part[start : start + block_rows]

@@ -1,0 +1,135 @@
+"""Private rows in a sparse matrix, centred without being made dense."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..linear import RowMap, canonical, implicit_products, implicit_rows, implicit_weighted_sum
+from .answering import Selection, Visit, answer, selections
+from .contract import Block, FloatArray, Labels, PrivateRows, Request, Sums
+from .memory import check_lengths
+
+#: Entries of a block of rows: its products are then no larger than a few MiB.
+_BLOCK_ENTRIES = 2**18
+
+#: Rows for which a head's outputs are computed at once.
+_BLOCK_ROWS = 8192
+
+
+class SparseBlock(Block):
+    """A block whose rows are never formed; see :class:`~skmixdp.linear.ImplicitRows`."""
+
+    def __init__(self, y: Labels, norms: FloatArray, reach: FloatArray, max_abs: FloatArray) -> None:
+        self.y = y
+        self.norms = norms
+        self.reach = reach
+        self.max_abs = max_abs
+
+
+class SparseRows:
+    """Private rows in a CSR matrix, mapped by linearity.
+
+    Parameters
+    ----------
+    X : CSR array of shape (n_rows, n_features)
+        Features, not copied.
+    y : array of shape (n_rows,)
+        Class indices or targets.
+    row_map : RowMap
+        What the head sees of them.
+    dtype : dtype
+        In which questions receive products; they are computed in float64.
+
+    Raises
+    ------
+    ValueError
+        If a row is so long that its products could overflow.
+
+    Notes
+    -----
+    *Guarantee*: a row's contribution is its weighted residual times ``s (x - m)``, in float64
+    and by linearity, and the norm by which it is clipped is never below the true length of
+    that difference.
+    """
+
+    #: Rows that are differences lie on no grid.
+    grid: float | None = None
+
+    def __init__(self, X: Any, y: Labels, row_map: RowMap, dtype: np.dtype[Any]) -> None:
+        self._X = X
+        self._y = y
+        self._map = row_map
+        self._dtype = np.dtype(dtype)
+        self.n_rows, n_features = X.shape
+        density = max(X.nnz / max(self.n_rows, 1), 1.0)
+        # Sums of size (k, d_in) are added up once a block, which should hold more entries than that.
+        self._block_rows = max(512, int(max(_BLOCK_ENTRIES, 4 * n_features) / density))
+        parts = [
+            implicit_rows(X[start : start + self._block_rows], row_map)
+            for start in range(0, self.n_rows, self._block_rows)
+        ]
+        self._factors = np.concatenate([part.factors for part in parts])
+        self._norms = np.concatenate([part.norms for part in parts])
+        check_lengths(self._norms, self._dtype)
+        # Products are differences of this size: their float64 rounding, in units of the dtype's.
+        ratio = 4 * float(np.finfo(np.float64).eps / np.finfo(self._dtype).eps)
+        self._reach = self._norms + ratio * np.concatenate([part.reach for part in parts])
+        self._max_abs = np.concatenate([part.max_abs for part in parts])
+
+    def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
+        return answer(requests, self._visits(requests), np.dtype(np.float64))
+
+    def _visits(self, requests: Sequence[Request]) -> Iterator[Visit]:
+        for rows in selections([request.mask for request in requests], self.n_rows, self._block_rows):
+            yield self._visit(rows)
+
+    def _visit(self, rows: Selection) -> Visit:
+        X, factors = self._X[rows], self._factors[rows]
+        return Visit(
+            rows,
+            SparseBlock(self._y[rows], self._norms[rows], self._reach[rows], self._max_abs[rows]),
+            times=lambda points: implicit_products(X, factors, self._map, points).astype(
+                self._dtype, copy=False
+            ),
+            weighted_sum=lambda C: implicit_weighted_sum(X, factors, self._map, C),
+        )
+
+
+class SparseTable:
+    """A sparse matrix as a user has it; see :class:`~skmixdp.rows.tables.Table`."""
+
+    names: list[str] | None = None
+    counts_repeats = True
+
+    def __init__(self, X: Any) -> None:
+        if len(X.shape) != 2:
+            raise ValueError(f"X has shape {X.shape}, not (n_samples, n_features); pass a sparse table.")
+        self._X = canonical(X)
+        self.shape: tuple[int, int] = self._X.shape
+
+    def check(self, name: str) -> None:
+        if self._X.dtype.kind not in "biuf":
+            raise ValueError(f"{name} must hold real numbers; encode everything else first.")
+        finite = np.isfinite(self._X.data)
+        if not finite.all():
+            raise ValueError(
+                f"{name} contains NaN or infinity; drop those rows, or impute them with what public rows say."
+            )
+
+    def n_distinct(self) -> int:
+        X = self._X
+        spans = zip(X.indptr[:-1].tolist(), X.indptr[1:].tolist(), strict=True)
+        return len({hash((X.indices[a:b].tobytes(), X.data[a:b].tobytes())) for a, b in spans})
+
+    def private_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any], *, exact: bool) -> PrivateRows:
+        if exact:
+            raise ValueError(
+                "noise='hardened' needs rows on a grid, which centred sparse rows are not on; pass "
+                "X.toarray(), or noise='float'."
+            )
+        return SparseRows(self._X, y, row_map, dtype)
+
+    def blocks(self) -> Iterator[Any]:
+        for start in range(0, self.shape[0], _BLOCK_ROWS):
+            yield self._X[start : start + _BLOCK_ROWS]

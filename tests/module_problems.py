@@ -1,0 +1,77 @@
+"""Small modules with public and private rows, and linear ones whose answers are known."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from skmixdp.components.contracts import Scene
+from tests.conftest import Problem, make_problem
+
+torch = pytest.importorskip("torch", reason="needs torch; install skmixdp[features]")
+
+from skmixdp.modules import (  # noqa: E402
+    Direction,
+    LabelledRows,
+    ModuleData,
+    ModuleLoss,
+    ModuleParameters,
+    ModuleRows,
+    Seeded,
+    cross_entropy,
+)
+
+__all__ = [
+    "Direction",
+    "LabelledRows",
+    "Seeded",
+    "all_of",
+    "linear_module",
+    "module_problem",
+    "module_rows",
+    "module_scene",
+    "torch",
+    "two_layers",
+]
+
+
+def all_of(module) -> ModuleParameters:
+    """Every parameter of a module, to be moved in place."""
+    return ModuleParameters(module.eval(), [name for name, _ in module.named_parameters()])
+
+
+def two_layers(d: int = 9, hidden: int = 7, k: int = 4, seed: int = 0, dtype=torch.float64):
+    generator = torch.Generator().manual_seed(seed)
+    module = torch.nn.Sequential(torch.nn.Linear(d, hidden), torch.nn.Tanh(), torch.nn.Linear(hidden, k))
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator) / parameter.shape[-1] ** 0.5)
+    return module.to(dtype)
+
+
+def linear_module(W: np.ndarray):
+    """The module that a head ``W`` (k, d_in) is."""
+    module = torch.nn.Linear(W.shape[1], W.shape[0], bias=False).double()
+    with torch.no_grad():
+        module.weight.copy_(torch.from_numpy(W))
+    return module
+
+
+def module_scene(problem: Problem, module: Any = None, loss=cross_entropy, chunk_size: int = 64) -> Scene:
+    """The problem's scene with a module, by default that of its start, in the place of the head."""
+    public = problem.scene.view.data
+    W = all_of(linear_module(problem.scene.view.W) if module is None else module)
+    rows = LabelledRows(public.X, public.y, chunk_size)
+    data = ModuleData(rows, ModuleLoss(loss, len(problem.scene.view.W)), seed=3)
+    return replace(problem.scene, view=data.view(W), row_norm_bound=np.inf)
+
+
+def module_rows(problem: Problem, *, exact: bool = False, chunk_size: int = 64) -> ModuleRows:
+    return ModuleRows(LabelledRows(problem.X, problem.y, chunk_size), cross_entropy, exact=exact)
+
+
+def module_problem(module: Any = None, **sizes) -> Problem:
+    """A problem whose scene is a module's."""
+    problem = make_problem(**sizes)
+    return replace(problem, scene=module_scene(problem, module))

@@ -1,0 +1,175 @@
+"""Sparse rows that are centred by linearity obey the clip, however near to the mean they lie.
+
+The truth is computed in extended precision from the same factors.
+"""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from skmixdp.components.centred import clipped_deviations
+from skmixdp.components.queries import clipped_residuals
+from skmixdp.linear import (
+    UNDERFLOW_PAD,
+    RowMap,
+    SoftmaxLoss,
+    canonical,
+    dot_error,
+    implicit_products,
+    implicit_rows,
+    implicit_weighted_sum,
+)
+from skmixdp.public import PublicData
+from skmixdp.rows import Request, SparseRows
+from tests.catalog import CLIPPERS
+
+K, D = 4, 5
+VALUES = st.one_of(
+    st.just(0.0), st.floats(-3, 3, width=32), st.sampled_from([1e-30, 1e-12, 1.0, 1e6, 1e18, -1e18])
+)
+MEANS = st.one_of(st.floats(-3, 3), st.sampled_from([0.0, 1e-9, 1e6, -1e12]))
+
+
+@st.composite
+def sparse_rows(draw):
+    """Rows with zeros, some of them next to the mean, and the map."""
+    mean = draw(hnp.arrays(np.float64, D, elements=MEANS))
+    X = draw(hnp.arrays(np.float64, st.tuples(st.integers(1, 6), st.just(D)), elements=VALUES))
+    for row in range(draw(st.integers(0, len(X)))):
+        X[row] = mean * (1 + draw(st.sampled_from([0.0, 1e-16, 1e-12, 1e-7, 1e-3])))
+    normalize, value = draw(st.booleans()), draw(st.sampled_from([None, 0.4]))
+    return X.astype(draw(st.sampled_from([np.float32, np.float64]))), RowMap(mean, normalize, value)
+
+
+def true_rows(X, row_map, factors):
+    """The rows that the factors stand for, in extended precision."""
+    rows = (X.astype(np.longdouble) - row_map.mean.astype(np.longdouble)) * factors[:, None]
+    if row_map.intercept_value is None:
+        return rows
+    return np.column_stack([rows, np.full(len(rows), row_map.intercept_value, np.longdouble)])
+
+
+def length(rows):
+    return np.sqrt((rows**2).sum(axis=1))
+
+
+AT_THE_MEAN = (np.ones((1, D), np.float32), RowMap(np.ones(D), True, None))
+
+
+@settings(max_examples=400, deadline=None)
+@given(sparse_rows())
+@example(AT_THE_MEAN)
+def test_norms_and_entries_are_never_below_the_true_ones(given_rows):
+    X, row_map = given_rows
+    implicit = implicit_rows(canonical(sp.csr_array(X)), row_map)
+    rows = true_rows(X, row_map, implicit.factors)
+    assert np.all(implicit.norms >= length(rows))
+    assert np.all(implicit.max_abs >= np.abs(rows).max(axis=1))
+    if row_map.normalize:
+        assert implicit.norms.max() <= np.hypot(1, row_map.intercept_value or 0) * (1 + 1e-13)
+        # Rows that do not lie next to the mean do come out at unit length.
+        differences = length(X.astype(np.longdouble) - row_map.mean)
+        sizes = length(X.astype(np.longdouble)) + length(row_map.mean[None].astype(np.longdouble))
+        far = differences > 1e-5 * sizes
+        bare = length(rows[:, :D])
+        np.testing.assert_allclose(bare[far].astype(float), 1.0, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@settings(max_examples=300, deadline=None)
+@given(given_rows=sparse_rows(), seed=st.integers(0, 2**20))
+def test_products_are_as_exact_as_the_clips_are_told(dtype, given_rows, seed):
+    """What DOPE and GEP take for granted: off by at most ``dot_error`` of the block's reach."""
+    X, row_map = given_rows
+    d_in = D + (row_map.intercept_value is not None)
+    points = np.random.default_rng(seed).normal(size=(2, d_in))
+    if not row_map.normalize and np.abs(X).max() > 1e15:
+        X = X / X.dtype.type(1e6)
+    source = SparseRows(canonical(sp.csr_array(X)), np.zeros(len(X)), row_map, np.dtype(dtype))
+    seen = []
+    source.private_sums([Request(points, lambda Z, block: (seen.append((Z.copy(), block)), (None, Z))[1])])
+    ((Z, block),) = seen
+    rows = true_rows(X, row_map, source._factors)
+    error = np.abs(Z - rows @ points.T.astype(np.longdouble))
+    bound = dot_error(d_in + 1, np.dtype(dtype)) * np.outer(
+        block.reach + UNDERFLOW_PAD, np.linalg.norm(points, axis=1) + UNDERFLOW_PAD
+    )
+    assert np.all(error <= bound)
+
+
+@pytest.mark.parametrize("name", CLIPPERS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("centred", [False, True], ids=["about zero", "about a centre"])
+@settings(max_examples=60, deadline=None)
+@given(given_rows=sparse_rows(), data=st.data())
+def test_no_row_contributes_more_than_the_clip_states(name, dtype, centred, given_rows, data):
+    X, row_map = given_rows
+    d_in = D + (row_map.intercept_value is not None)
+    if not row_map.normalize and np.abs(X).max() > 1e15:
+        X = X / X.dtype.type(1e6)
+    W = data.draw(hnp.arrays(np.float64, (K, d_in), elements=st.floats(-50, 50)))
+    rng = np.random.default_rng(0)
+    loss = SoftmaxLoss(K)
+    view = PublicData(rng.normal(size=(9, d_in)), np.arange(9) % K, loss).view(W)
+    clip, centre = CLIPPERS[name].at(view), view.gradient
+    source = SparseRows(canonical(sp.csr_array(X)), np.arange(len(X)) % K, row_map, np.dtype(dtype))
+    seen = []
+
+    def contribute(Z, block):
+        if centred:
+            C, S = clipped_deviations(Z, block, loss, clip, centre)
+        else:
+            C, S = clipped_residuals(Z, block, loss, clip)
+        seen.append((C.copy(), S))
+        return C, S
+
+    points = np.concatenate([W, centre]) if centred else W
+    with np.errstate(all="ignore"):
+        source.private_sums([Request(points, contribute)])
+    ((C, weights),) = seen
+    rows = true_rows(X, row_map, source._factors)
+    g = C.astype(np.longdouble)[:, :, None] * rows[:, None, :]
+    if centred:
+        g -= weights.astype(np.longdouble)[:, :, None] * centre
+    lengths = np.sqrt((g**2).sum(axis=(1, 2)))
+    assert lengths.max() <= clip.sensitivity(np.dtype(dtype))
+
+
+@settings(max_examples=200, deadline=None)
+@given(sparse_rows(), st.integers(0, 2**20))
+def test_a_row_alone_adds_what_its_weights_say(given_rows, seed):
+    """The sum itself, by linearity, is that of the rows to rounding of their size."""
+    X, row_map = given_rows
+    X = canonical(sp.csr_array(X))
+    implicit = implicit_rows(X, row_map)
+    C = np.random.default_rng(seed).normal(size=(X.shape[0], 2)).astype(np.float32)
+    total = implicit_weighted_sum(X, implicit.factors, row_map, C)
+    rows = true_rows(X.toarray(), row_map, implicit.factors)
+    size = np.linalg.norm(C, axis=1) @ np.maximum(implicit.reach, implicit.norms)
+    assert np.abs(total - C.T.astype(np.longdouble) @ rows).max() <= 1e-14 * size + 1e-300
+
+
+def test_the_properties_above_would_catch_a_norm_that_is_a_difference():
+    """The naive square loses all its digits next to the mean; its row would pass unclipped."""
+    mean = np.full(D, 1e6)
+    X = canonical(sp.csr_array(mean[None] * (1 + 1e-9)))
+    row_map = RowMap(mean, False, None)
+    square = (X.toarray() ** 2).sum() - 2 * (X @ mean).sum() + mean @ mean
+    naive = np.sqrt(max(square, 0))
+    true = length(true_rows(X.toarray(), row_map, np.ones(1)))[0]
+    assert naive < 0.99 * true or naive > 1.01 * true
+    assert true <= implicit_rows(X, row_map).norms[0] <= 1e-6 * np.linalg.norm(mean)
+
+
+def test_duplicates_are_added_up_in_a_copy():
+    X = sp.csr_array((np.array([3.0, -2.0, 5.0]), np.array([1, 1, 0]), np.array([0, 2, 3])), shape=(2, 2))
+    mapped = canonical(X)
+    np.testing.assert_array_equal(mapped.toarray(), [[0, 1], [5, 0]])
+    assert mapped.nnz == 2 and X.nnz == 3
+    np.testing.assert_allclose(implicit_rows(mapped, RowMap(None, False, None)).norms, [1, 5])
+    points = np.eye(2)
+    plain = RowMap(None, False, None)
+    np.testing.assert_array_equal(implicit_products(mapped, np.ones(2), plain, points), [[0, 1], [5, 0]])

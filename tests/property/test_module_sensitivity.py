@@ -1,0 +1,99 @@
+"""One row never moves what a module's rows are about to release by more than is stated."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from skmixdp.algorithms import PAZO, DPZero
+from skmixdp.components import FullBatch, PoissonBatch
+from skmixdp.engine import Run, train
+from tests.conftest import Watched
+from tests.module_problems import LabelledRows, ModuleRows, cross_entropy, module_problem, torch, two_layers
+
+ALGORITHMS = {
+    "dpzero": DPZero(loss_clip=0.1),
+    "dpzero, three gaussian directions": DPZero(3, directions="gaussian", loss_clip=0.1),
+    "pazo-m": PAZO("m", loss_clip=0.1),
+    "pazo-p, two directions": PAZO("p", n_directions=2, loss_clip=0.1),
+    "pazo-p, normalised": PAZO("p", orthonormal=False, loss_clip=0.1),
+    "pazo-s": PAZO("s", loss_clip=0.7),
+    "pazo-s, no further candidate": PAZO("s", candidate_noise=None, loss_clip=0.7),
+}
+N_STEPS = 3
+
+#: Entries that make losses huge, tiny and not finite.
+EXTREME = st.one_of(st.floats(-3, 3), st.sampled_from([0.0, 1e-30, 1e6, -1e18, 1e300, np.inf, np.nan]))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_moves_are_stacked():
+    """So that ``stackable`` alone decides how rows pass."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("skmixdp.modules.rows.FEWEST_STACKED", 2)
+        yield
+
+
+def loss_of_those_present(outputs, y):
+    """Cross-entropy; a row with the label -1 is zeroed out: the number of rows is public."""
+    return torch.where(y >= 0, cross_entropy(outputs, y.clamp(min=0)), torch.nan)
+
+
+class Experiment:
+    """The same run on rows that differ in the first one."""
+
+    def __init__(self, name, sampling, stackable):
+        self.problem = module_problem(two_layers(), n_rows=60)
+        self.W = self.problem.scene.view.W
+        self.W.stackable = stackable
+        self.start = [tensor.clone() for tensor in self.W.tensors]
+        self.recipe = self.problem.recipe(ALGORITHMS[name], sampling=sampling, learning_rate=0.5)
+        self.plan = self.problem.plan(self.recipe, n_steps=N_STEPS)
+
+    def watched(self, row, label):
+        X, y = self.problem.X.copy(), self.problem.y.copy()
+        X[0], y[0] = row, label
+        self.W.assign(self.start)
+        noise = Watched(5)
+        rows = ModuleRows(LabelledRows(X, y, 64), loss_of_those_present)
+        train([Run(self.recipe, self.plan, self.problem.scene, noise, np.dtype("float64"))], rows)
+        return noise
+
+    def moves(self, row, label):
+        """How far the row moves each step, in units of the step's noise over its multiplier."""
+        with_row, without = self.watched(row, label), self.watched(0.0, -1)
+        assert with_row.scales == without.scales
+        # The sums themselves are rounded: a part in 1e11 of their length.
+        moved = [
+            max(np.linalg.norm(a - b) - 1e-11 * np.linalg.norm(a), 0) * self.plan.noise_multiplier / scale
+            for a, b, scale in zip(with_row.sums, without.sums, with_row.scales, strict=True)
+        ]
+        return np.linalg.norm(np.reshape(moved, (N_STEPS, -1)), axis=1)
+
+
+@cache
+def experiment(name, expected, stackable):
+    return Experiment(name, FullBatch() if expected is None else PoissonBatch(expected), stackable)
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize("expected", [None, 30], ids=["full", "poisson"])
+@pytest.mark.parametrize("stackable", [False, True], ids=["in place", "together"])
+@settings(max_examples=15, deadline=None)
+@given(row=hnp.arrays(np.float64, 9, elements=EXTREME), label=st.integers(0, 3))
+def test_zeroing_out_a_row_moves_every_step_by_at_most_its_sensitivity(name, expected, stackable, row, label):
+    assert experiment(name, expected, stackable).moves(row, label).max() <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_a_bad_row_comes_near_the_bound(name):
+    """The property above would see a smaller true bound."""
+    rig = experiment(name, None, False)
+    row = 100 * rig.problem.X[0]
+    rig.W.assign(rig.start)
+    with torch.no_grad():
+        label = int(rig.W.module(torch.from_numpy(row[np.newaxis])).argmin())
+    assert rig.moves(row, label).max() > 0.3

@@ -1,0 +1,53 @@
+"""The quick path of PAZO's comparison on a network, and its reference methods of first order."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from benchmarks.reproduce.adamix_ablation import data_folder
+
+torch = pytest.importorskip("torch", reason="needs torch; install skmixdp[features]")
+
+from benchmarks.reproduce import pazo_fashion  # noqa: E402
+
+
+def test_the_quick_path_compares_every_method_and_checks_the_claims(tmp_path, capsys, recwarn):
+    if not (data_folder() / "fashion_mnist").is_dir():
+        pytest.skip("needs fashion_mnist; set SKMIXDP_DATA to the folder that holds it.")
+    pazo_fashion.main(["--quick", "--out", str(tmp_path)])
+    found = pd.read_csv(tmp_path / "pazo_fashion_5.csv")
+    assert set(found["method"]) == {*pazo_fashion.GRIDS, "only public"}
+    assert found["accuracy"].between(0.3, 0.9).all()
+    printed = capsys.readouterr().out
+    assert "| PAZO-S |" in printed and "all PAZO variants above DPZero" in printed
+
+
+@pytest.mark.parametrize("clip", [0.3, np.inf])
+@pytest.mark.parametrize("centred", [False, True])
+def test_closed_form_clipping_is_that_of_gradients_row_by_row(clip, centred):
+    module = pazo_fashion.network(0)
+    X, y = torch.rand(6, 784), torch.arange(6)
+    weights = {name: parameter.detach() for name, parameter in module.named_parameters()}
+
+    def loss(weights, x, label):
+        outputs = torch.func.functional_call(module, weights, (x[None],))
+        return torch.nn.functional.cross_entropy(outputs, label[None])
+
+    rows = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0, 0))(weights, X, y)
+    about = [0.01 * torch.ones_like(part) * centred for part in weights.values()]
+    apart = [rows[name] - part for name, part in zip(weights, about, strict=True)]
+    lengths = torch.sqrt(sum((part.reshape(6, -1) ** 2).sum(1) for part in apart))
+    factors = torch.clamp(clip / lengths, max=1)
+    expected = [torch.einsum("i,i...->...", factors, part) for part in apart]
+    found = pazo_fashion.clipped_sum(list(weights.values()), X, y, clip, about)
+    for mine, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-3, atol=1e-5)
+    assert (factors < 1).any() == (clip == 0.3)
+
+
+def test_rehearsals_use_each_public_row_once_and_every_class_alike():
+    public = pazo_fashion.Rows(np.arange(100)[:, None], np.repeat(np.arange(10), 10))
+    parts = pazo_fashion.rehearsal(public, 10)
+    assert sorted(np.concatenate([part.X.ravel() for part in parts])) == list(range(100))
+    for part, count in zip(parts, (4, 4, 2), strict=True):
+        assert (np.bincount(part.y) == count).all()

@@ -1,0 +1,45 @@
+"""The noise of a module's steps has the stated scale: C sigma sqrt(q) for each of q numbers."""
+
+import numpy as np
+import pytest
+
+from skmixdp.algorithms import PAZO, DPZero
+from skmixdp.engine import Run, train
+from skmixdp.privacy import NoiseSource
+from tests.module_problems import module_problem, module_rows, two_layers
+from tests.statistical.test_noise_scale import assert_standard_normal
+
+
+class Recorded(NoiseSource):
+    """Keeps the noise that was added."""
+
+    def __init__(self, seed):
+        super().__init__(seed)
+        self.added = []
+
+    def perturb(self, array, scale, grid):
+        noisy = super().perturb(array, scale, grid)
+        self.added.append(noisy - array)
+        return noisy
+
+
+P = 102  # parameters of the module
+SCALES = {
+    "dpzero": (DPZero(3, loss_clip=0.3), 0.3 * np.sqrt(3)),
+    "pazo-m": (PAZO("m", n_directions=3, loss_clip=0.3), 0.3 * P**-0.25 * np.sqrt(3)),
+    "pazo-p": (PAZO("p", n_public_batches=4, n_directions=2, loss_clip=0.3), 0.3 * np.sqrt(2)),
+    # Three candidates and a further one: each loss has variance (3 + 1) C^2 sigma^2.
+    "pazo-s": (PAZO("s", loss_clip=0.3), 0.3 * np.sqrt(4)),
+}
+
+
+@pytest.mark.parametrize("name", SCALES)
+def test_every_number_has_the_stated_noise(name):
+    algorithm, scale = SCALES[name]
+    problem = module_problem(two_layers(), n_rows=20)
+    assert problem.scene.view.n_parameters == P
+    recipe = problem.recipe(algorithm, learning_rate=1e-6)
+    plan = problem.plan(recipe, n_steps=600)
+    noise = Recorded(11)
+    train([Run(recipe, plan, problem.scene, noise, np.dtype("float64"))], module_rows(problem))
+    assert_standard_normal(np.concatenate(noise.added) / (scale * plan.noise_multiplier))

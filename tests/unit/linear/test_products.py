@@ -1,0 +1,84 @@
+"""Faster ways to what plain NumPy computes."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from skmixdp.linear import SoftmaxLoss, largest_singular_value, products, row_norm_bounds, row_products
+
+rng = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize("kernels", [True, False], ids=["in panels", "plain"])
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize(
+    ("rows", "d_in", "m"),
+    [(1000, 513, 10), (300, 2049, 100), (70, 64, 1), (5, 3, 2), (0, 3, 2), (129, 40, 3)],
+)
+def test_products_of_rows_with_points(monkeypatch, kernels, order, rows, d_in, m):
+    monkeypatch.setattr(products, "_small_kernels", lambda: kernels)
+    X = np.asarray(rng.normal(size=(rows, d_in)), order=order)
+    points = np.asfortranarray(rng.normal(size=(m, d_in)))
+    out = np.full((rows, m), np.nan)
+    assert row_products(X, points, out) is out
+    np.testing.assert_allclose(out, X @ points.T, rtol=1e-10, atol=1e-10)
+
+
+def test_panels_are_small_enough_for_the_kernels_and_large_enough_to_pay(monkeypatch):
+    monkeypatch.setattr(products, "_small_kernels", lambda: True)
+    for d_in in (1, 64, 513, 2049, 50_000):
+        for m in (2, 10, 100, 160):
+            rows, columns = products._panel(d_in, m)
+            assert rows >= 16 and rows * columns * m <= 1_000_000
+    assert products._panel(512, 10_000) == (0, 0)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.sampled_from([np.float32, np.float64]),
+    hnp.arrays(
+        np.float64,
+        st.tuples(st.integers(1, 4), st.sampled_from([1, 3, 40])),
+        elements=st.one_of(st.floats(-3, 3), st.sampled_from([0.0, 1e-30, 1e-20, 1e6, 1e18, 3e30])),
+    ),
+)
+def test_bounds_on_row_lengths_are_bounds_and_close(dtype, values):
+    C = values.astype(dtype)
+    exact = np.linalg.norm(C.astype(np.longdouble), axis=1)
+    for layout in (C, np.asfortranarray(C)):
+        with np.errstate(over="ignore"):
+            bounds = row_norm_bounds(layout)
+        assert np.all(bounds >= exact)
+        assert np.all(bounds <= exact * (1 + 1e-4) + 1e-18)
+
+
+def test_lengths_that_are_not_finite_are_not():
+    with np.errstate(all="ignore"):
+        bounds = row_norm_bounds(np.array([[np.nan, 1], [np.inf, 1], [3, 4]], dtype=np.float32))
+    assert not np.isfinite(bounds[:2]).any()
+    assert bounds[2] == pytest.approx(5)
+
+
+@pytest.mark.parametrize("shape", [(3, 8), (8, 3), (0, 3), (1, 1)])
+@pytest.mark.parametrize("scale", [1.0, 1e-200, 1e200, 0.0])
+def test_the_largest_singular_value(shape, scale):
+    X = scale * rng.normal(size=shape)
+    expected = np.linalg.norm(X, ord=2) if X.size else 0.0
+    assert largest_singular_value(X) == pytest.approx(expected, rel=1e-12, abs=0)
+
+
+@pytest.mark.parametrize("scale", [0.0, 1.0, 49.0, 1e3, 1e30])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_softmax_residuals_of_moderate_and_of_large_outputs(scale, dtype):
+    Z = (scale * rng.uniform(-1, 1, size=(50, 6))).astype(dtype)
+    y = rng.integers(6, size=50)
+    wide = Z.astype(np.longdouble)
+    P = np.exp(wide - wide.max(axis=1, keepdims=True))
+    expected = P / P.sum(axis=1, keepdims=True) - np.eye(6)[y]
+    eps = np.finfo(dtype).eps
+    for layout in ("C", "F"):
+        found = SoftmaxLoss(6).residuals(np.array(Z, order=layout), y)
+        assert found.dtype == dtype
+        np.testing.assert_allclose(found, expected.astype(float), rtol=0, atol=100 * eps)

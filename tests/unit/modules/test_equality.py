@@ -1,0 +1,187 @@
+"""A linear module is a linear head: the same losses, two-point numbers, public facts and fits."""
+
+import numpy as np
+import pytest
+
+from skmixdp.algorithms import PAZO
+from skmixdp.algorithms._zeroth_order import zeroth_order_descent
+from skmixdp.components import (
+    ConstantWeight,
+    CosineWeight,
+    CouplingWeight,
+    FullBatch,
+    PoissonBatch,
+    TwoPointQuery,
+)
+from skmixdp.components.contracts import ReleaseFacts
+from skmixdp.engine import Options, Run, train
+from skmixdp.rows import InMemoryRows, Request
+from tests.conftest import Silent, Watched, make_problem
+from tests.module_problems import Direction, linear_module, module_rows, module_scene, torch
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_moves_are_stacked():
+    """So that ``stackable`` alone decides how rows pass."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("skmixdp.modules.rows.FEWEST_STACKED", 2)
+        yield
+
+
+class Given:
+    """The same directions for a head and for the module that it is."""
+
+    def __init__(self, arrays, dense):
+        self.arrays, self.dense = arrays, dense
+
+    def radius(self, view):
+        return 2.0
+
+    def dimension(self, view):
+        return view.n_parameters
+
+    def draw(self, ctx, count):
+        arrays = self.arrays[ctx.t - 1, :count]
+        return [Direction.dense([torch.from_numpy(u.copy())]) for u in arrays] if self.dense else arrays
+
+
+def trained(problem, scene, rows, recipe, noise, n_steps=5):
+    plan = type(problem)(problem.X, problem.y, scene).plan(recipe, n_steps=n_steps)
+    (W,) = train([Run(recipe, plan, scene, noise, np.dtype("float64"))], rows)
+    return W if isinstance(W, np.ndarray) else W.tensors[0].numpy()
+
+
+def options(sampling=None):
+    return Options(0.7, "auto", sampling or FullBatch(), False)
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.3])
+@pytest.mark.parametrize("q", [1, 3])
+@pytest.mark.parametrize("sampling", [None, PoissonBatch(40)], ids=["full", "poisson"])
+def test_two_point_steps_are_those_of_the_head(weight, q, sampling):
+    problem = make_problem()
+    arrays = np.random.default_rng(0).normal(size=(5, q, *problem.scene.view.W.shape))
+    found, sums = [], []
+    for module in (False, True):
+        noise = Watched(2)
+        query = TwoPointQuery(Given(arrays, module), q, 0.05, 0.5, 8)
+        scene = module_scene(problem) if module else problem.scene
+        rows = module_rows(problem) if module else InMemoryRows(problem.X, problem.y)
+        recipe = zeroth_order_descent(scene, options(sampling), query, ConstantWeight(weight), 1.0)
+        found.append(trained(problem, scene, rows, recipe, noise))
+        sums.append(np.array(noise.sums))
+    np.testing.assert_allclose(sums[1], sums[0], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-10)
+    assert np.abs(found[0] - problem.scene.view.W).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        PAZO("p", orthonormal=False),
+        PAZO("s", candidate_noise=None),
+        PAZO("s", candidate_noise=None, public_batch_size=4),
+    ],
+    ids=["p", "s", "s, batches"],
+)
+def test_algorithms_without_random_directions_in_parameter_space_fit_the_same(algorithm):
+    problem = make_problem()
+    head = trained(
+        problem,
+        problem.scene,
+        InMemoryRows(problem.X, problem.y),
+        algorithm.recipe(problem.scene, options()),
+        Silent(4),
+    )
+    scene = module_scene(problem)
+    module = trained(problem, scene, module_rows(problem), algorithm.recipe(scene, options()), Silent(4))
+    np.testing.assert_allclose(module, head, rtol=1e-10)
+    assert np.abs(head - problem.scene.view.W).max() > 1e-3
+
+
+def test_public_facts_are_those_of_the_head():
+    problem = make_problem()
+    view, head = module_scene(problem).view, problem.scene.view
+    batches = [np.arange(5), np.arange(7, 20)]
+    like = view.W.tensors
+    for mine, theirs in zip(view.batch_gradients(batches), head.batch_gradients(batches), strict=True):
+        np.testing.assert_allclose(mine.formed(like)[0].numpy(), theirs, rtol=1e-10)
+    np.testing.assert_allclose(view.gradient.formed(like)[0].numpy(), head.gradient, rtol=1e-10)
+    (mine,) = view.orthonormal([view.gradient])
+    np.testing.assert_allclose(mine.formed(like)[0].numpy(), head.gradient / np.linalg.norm(head.gradient))
+
+
+def test_the_scale_of_outputs_is_that_of_the_rows():
+    """The power method finds the rows' second moment; an output moves by a row's length."""
+    problem = make_problem()
+    scene = module_scene(problem)
+    top = np.linalg.norm(problem.scene.view.data.X, ord=2) ** 2 / scene.view.n_rows
+    assert scene.curvature == pytest.approx(0.5 * top, rel=0.02)
+    mean_square = np.mean(problem.scene.view.data.norms**2)
+    assert scene.loss.noise_per_output == pytest.approx(0.75 / np.sqrt(mean_square), rel=0.15)
+    assert module_scene(make_problem(n_pub=0)).curvature == np.inf
+
+
+def test_public_weights_that_need_no_public_fit_are_those_of_the_head():
+    problem = make_problem()
+    scene, facts = module_scene(problem), ReleaseFacts(5.0, 10, 0.4)
+    for rule in (CosineWeight(), CouplingWeight(smoothness=0.3), ConstantWeight(0.2)):
+        mine, theirs = (rule.bind(s, facts)(3, s.view) for s in (scene, problem.scene))
+        assert mine == pytest.approx(theirs, rel=1e-10)
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_losses_at_moved_parameters_and_the_batch_alone(together):
+    problem = make_problem()
+    scene = module_scene(problem)
+    scene.view.W.stackable = together
+    arrays = np.random.default_rng(1).normal(size=(2, *problem.scene.view.W.shape))
+    directions = [Direction.dense([torch.from_numpy(u)]) for u in arrays]
+    moves = [(0, 0.5), (1, 0.5), (0, -0.5), (1, -0.25)]
+    mask = np.arange(len(problem.y)) % 3 == 0
+    seen = []
+
+    def contribute(losses, block):
+        seen.append((losses.copy(), block.y))
+        return None, losses
+
+    points = scene.view.probe(directions, moves).points
+    start = scene.view.W.tensors[0].clone()
+    ((_, total),) = module_rows(problem).private_sums([Request(points, contribute, mask)])
+    ((losses, y),) = seen
+    loss = problem.scene.loss
+    X = problem.X[mask]
+    expected = np.stack(
+        [loss.values(X @ (problem.scene.view.W + step * arrays[j]).T, problem.y[mask]) for j, step in moves],
+        axis=1,
+    )
+    np.testing.assert_array_equal(y, problem.y[mask])
+    np.testing.assert_allclose(losses, expected, rtol=1e-10)
+    np.testing.assert_allclose(total, expected.sum(axis=0), rtol=1e-10)
+    np.testing.assert_allclose(scene.view.W.tensors[0].numpy(), start.numpy(), rtol=0, atol=1e-14)
+    if together:  # the parameters were not touched at all
+        assert torch.equal(scene.view.W.tensors[0], start)
+
+
+def test_an_empty_batch_sums_to_zero():
+    problem = make_problem()
+    view = module_scene(problem).view
+    points = view.probe([view.gradient], [(0, 0.1), (0, -0.1)]).points
+    request = Request(points, lambda losses, block: (None, losses), np.zeros(len(problem.y), bool))
+    ((_, total),) = module_rows(problem).private_sums([request])
+    np.testing.assert_array_equal(total, [0, 0])
+
+
+def test_rows_refuse_a_question_of_first_order():
+    problem = make_problem()
+    view = module_scene(problem).view
+    points = view.probe([view.gradient], [(0, 0.1)]).points
+    with pytest.raises(RuntimeError, match="statistics alone"):
+        module_rows(problem).private_sums([Request(points, lambda losses, block: (losses, None))])
+
+
+def test_a_head_and_its_module_have_the_same_losses():
+    problem = make_problem()
+    module = linear_module(problem.scene.view.W)
+    outputs = module(torch.from_numpy(problem.X)).detach().numpy()
+    np.testing.assert_allclose(outputs, problem.X @ problem.scene.view.W.T, rtol=1e-12)

@@ -1,0 +1,529 @@
+"""The classifier with a module: what is trained, what private rows are asked, what is refused."""
+
+import copy
+import pickle
+import sys
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import skmixdp
+from skmixdp import MixedDPLogisticRegression, ZerothOrderDPClassifier
+from skmixdp.algorithms import PAZO, DPZero, NoisyGD
+from skmixdp.exceptions import BudgetExceededError, PrivacyLeakWarning
+from skmixdp.privacy import NoiseSource, PrivacyLedger
+from tests.module_problems import torch
+
+NAMES = ("pazo-m", "pazo-p", "pazo-s", "dpzero")
+nn = torch.nn
+
+
+def rows(n, seed, d=6, k=3):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % k
+    centres = np.random.default_rng(9).normal(size=(k, d))
+    return (centres[y] + 0.5 * rng.normal(size=(n, d))).astype(np.float32), y
+
+
+X, Y = rows(300, 1)
+X_PUB, Y_PUB = rows(30, 2)
+X_TEST, Y_TEST = rows(300, 3)
+
+
+def network(seed=0, *between):
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Linear(6, 8), *between, nn.ReLU(), nn.Linear(8, 3))
+
+
+def classifier(name="pazo-m", module=None, **parameters):
+    given = {"epsilon": 1.0, "delta": 1e-4, "n_steps": 10, "random_state": 0} | parameters
+    return ZerothOrderDPClassifier(name, module=network() if module is None else module, **given)
+
+
+def fitted(name="pazo-m", module=None, **parameters):
+    return classifier(name, module, **parameters).fit(X, Y, X_pub=X_PUB, y_pub=Y_PUB)
+
+
+def same(one, other):
+    return all(torch.equal(a, b) for a, b in zip(one.parameters(), other.parameters(), strict=True))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("batch_size", [None, 100])
+def test_every_algorithm_trains_a_copy_and_predicts(name, batch_size):
+    module = network()
+    before = copy.deepcopy(module)
+    clf = fitted(name, module, batch_size=batch_size, learning_rate=0.05)
+    assert same(module, before) and module.training
+    assert clf.module_ is not module and not clf.module_.training and not same(clf.module_, module)
+    assert clf.score(X_TEST, Y_TEST) > 0.8
+    assert clf.decision_function(X_TEST).shape == (300, 3)
+    np.testing.assert_allclose(clf.predict_proba(X_TEST).sum(axis=1), 1)
+    assert (clf.predict(X_TEST) == clf.predict_proba(X_TEST).argmax(axis=1)).all()
+    assert clf.n_iter_ == 10 and not hasattr(clf, "coef_")
+    report = clf.privacy_
+    assert (report.n_private, report.n_public, report.epsilon <= 1.0) == (300, 30, True)
+    assert any("initial parameters and buffers" in fact for fact in report.treated_as_public)
+
+
+def test_the_rule_chooses_steps_and_their_size_for_a_module_too():
+    for name in NAMES:
+        clf = fitted(name, n_steps=None, random_state=1)
+        assert 15 <= clf.n_iter_ <= 500
+        assert clf.score(X_TEST, Y_TEST) > 0.8
+
+
+def test_a_seed_decides_everything_and_none_decides_nothing():
+    assert same(fitted().module_, fitted().module_)
+    assert not same(fitted().module_, fitted(random_state=1).module_)
+    assert not same(fitted(random_state=None).module_, fitted(random_state=None).module_)
+
+
+def test_clones_and_pickles_fit_the_same():
+    clf = classifier()
+    twin = clone(clf)
+    assert twin.module is not clf.module and same(twin.module, clf.module)
+    restored = pickle.loads(pickle.dumps(fitted()))
+    np.testing.assert_array_equal(restored.predict(X_TEST), fitted().predict(X_TEST))
+    np.testing.assert_array_equal(
+        twin.fit(X, Y, X_pub=X_PUB, y_pub=Y_PUB).predict(X_TEST), restored.predict(X_TEST)
+    )
+
+
+def test_two_classes_have_one_logit():
+    module = nn.Linear(6, 2)
+    y, y_pub = Y > 0, Y_PUB > 0
+    clf = classifier(module=module).fit(X, y, X_pub=X_PUB, y_pub=y_pub)
+    assert clf.decision_function(X_TEST).shape == (300,)
+    with torch.no_grad():
+        expected = torch.softmax(clf.module_(torch.from_numpy(X_TEST)), dim=1).numpy()
+    np.testing.assert_allclose(clf.predict_proba(X_TEST), expected, atol=1e-6)
+
+
+def test_starts():
+    """The public start lowers the public loss; the module's own is what it is."""
+    still = {"n_steps": 1, "learning_rate": 1e-12}
+    own, public = fitted(init="module", **still), fitted(init="public", **still)
+    for mine, given in zip(own.module_.parameters(), network().parameters(), strict=True):
+        np.testing.assert_allclose(mine.detach(), given.detach(), atol=1e-6)
+    assert public.score(X_TEST, Y_TEST) > 0.9 > own.score(X_TEST, Y_TEST) + 0.1
+    few = classifier(**still).fit(X, Y, X_pub=X_PUB[:6], y_pub=Y_PUB[:6])
+    assert not same(few.module_, own.module_)
+
+
+def test_only_the_parameters_that_are_named_are_trained():
+    for trainable, trained in (
+        (["2"], {"2.weight", "2.bias"}),
+        ("0.weight", {"0.weight"}),
+        (lambda name: name.endswith("bias"), {"0.bias", "2.bias"}),
+    ):
+        module = network()
+        clf = fitted(module=module, trainable=trainable)
+        given = dict(module.named_parameters())
+        moved = {
+            name for name, value in clf.module_.named_parameters() if not torch.equal(value, given[name])
+        }
+        assert moved == trained
+    module = network()
+    module[0].weight.requires_grad_(False)
+    assert torch.equal(fitted(module=module).module_[0].weight, module[0].weight)
+
+
+def test_dropout_is_off():
+    module = network(0, nn.Dropout(0.9))
+    assert same(fitted(module=module).module_, fitted(module=module).module_)
+    np.testing.assert_array_equal(
+        fitted(module=module).predict(X_TEST), fitted(module=network()).predict(X_TEST)
+    )
+
+
+def test_batch_normalisation_keeps_its_statistics():
+    module = network(0, nn.BatchNorm1d(8))
+    with pytest.warns(UserWarning, match=r"batch normalisation in training mode \('1'\)"):
+        clf = fitted(module=module)
+    assert torch.equal(clf.module_[1].running_mean, torch.zeros(8))
+    fitted(module=network(0, nn.BatchNorm1d(8)).eval())  # without a warning
+
+
+class Tokens(nn.Module):
+    """Whole numbers in, images of any shape out."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.table = nn.Embedding(20, 5)
+        self.head = nn.Linear(5, 3)
+
+    def forward(self, ids):
+        return self.head(self.table(ids).mean(dim=1))
+
+
+@pytest.mark.parametrize("kind", [np.asarray, torch.from_numpy], ids=["numpy", "torch"])
+def test_rows_may_be_token_ids(kind):
+    rng = np.random.default_rng(0)
+    ids = rng.integers(0, 20, size=(90, 4))
+    y = ids[:, 0] % 3
+    clf = classifier(module=Tokens(), init="module").fit(
+        kind(ids), kind(y), X_pub=kind(ids[:30]), y_pub=kind(y[:30])
+    )
+    assert clf.predict(kind(ids)).shape == (90,)
+
+
+def test_rows_may_be_images_and_tensors():
+    module = nn.Sequential(nn.Conv2d(1, 2, 3), nn.Flatten(), nn.ReLU(), nn.Linear(2 * 4 * 4, 3))
+    images = np.random.default_rng(0).normal(size=(90, 1, 6, 6))
+    y = np.arange(90) % 3
+    fits = [
+        classifier(module=module).fit(
+            kind(images), y, X_pub=(kind(images[:15]), kind(images[15:30])), y_pub=(y[:15], y[15:30])
+        )
+        for kind in (np.asarray, torch.from_numpy)
+    ]
+    assert same(fits[0].module_, fits[1].module_)
+    np.testing.assert_array_equal(fits[0].predict(images), fits[1].predict(torch.from_numpy(images)))
+
+
+def test_chunks_change_nothing():
+    one, other = fitted(chunk_size=7), fitted(chunk_size=1024)
+    for a, b in zip(one.module_.parameters(), other.module_.parameters(), strict=True):
+        np.testing.assert_allclose(a.detach(), b.detach(), rtol=1e-3, atol=1e-4)
+
+
+def test_a_loss_of_ones_own():
+    def squared(outputs, y):
+        return ((outputs - nn.functional.one_hot(y, 3)) ** 2).sum(dim=1)
+
+    clf = fitted(loss=squared, learning_rate=0.05)
+    assert clf.score(X_TEST, Y_TEST) > 0.8
+    with pytest.raises(ValueError, match="learning_rate='auto' knows the scale of the default loss alone"):
+        fitted(loss=squared)
+
+
+def test_dpzero_needs_no_public_rows():
+    clf = classifier("dpzero", learning_rate=0.05, classes=[0, 1, 2]).fit(X, Y)
+    assert clf.privacy_.n_public == 0
+    with pytest.warns(PrivacyLeakWarning):
+        classifier("dpzero", learning_rate=0.05, n_steps=None).fit(X, Y)
+    for name in ("pazo-m", "pazo-p", "pazo-s"):
+        with pytest.raises(ValueError, match="use DPZero"):
+            classifier(name, learning_rate=0.05, classes=[0, 1, 2]).fit(X, Y)
+
+
+def test_a_module_that_cannot_be_differentiated_is_trained_without_public_rows():
+    class Opaque(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = network()
+
+        @torch.no_grad()
+        def forward(self, x):
+            return self.inner(x)
+
+    clf = classifier("dpzero", Opaque(), learning_rate=0.05, classes=[0, 1, 2], n_steps=3).fit(X, Y)
+    assert not same(clf.module_, Opaque())
+    with pytest.raises(ValueError, match="fit 'dpzero' without public rows"):
+        fitted("dpzero", Opaque())
+
+
+def test_hardened_noise():
+    pytest.importorskip("opendp", reason="needs skmixdp[hardened]")
+    assert fitted(noise="hardened", random_state=None).privacy_.noise == "hardened"
+
+
+class Guard(torch.autograd.Function):
+    """Passes rows on; fails where backpropagation comes through a private one."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.private = bool((x[:, -1] == PRIVATE).any())
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        assert not ctx.private, "a backward pass came through private rows"
+        Guarded.public_backwards += 1
+        return gradient
+
+
+PRIVATE = 7.0
+
+
+class Guarded(nn.Module):
+    """Notes what passes: the last feature says whether a row is private."""
+
+    public_backwards = 0
+    private_passes: list = []  # noqa: RUF012
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.first, self.second = nn.Linear(6, 8), nn.Linear(8, 3)
+
+    def forward(self, x):
+        if bool((x[:, -1] == PRIVATE).any()):
+            Guarded.private_passes.append(torch.is_grad_enabled())
+            self.kept = x
+        return self.second(
+            torch.relu(Guard.apply(self.first(torch.cat([x[:, :-1], 0 * x[:, -1:]], dim=1)) + 0 * x[:, -1:]))
+        )
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("n_directions", [1, 8])
+def test_nothing_of_first_order_is_asked_of_private_rows(name, n_directions):
+    Guarded.public_backwards, Guarded.private_passes = 0, []
+    private, public = X.copy(), X_PUB.copy()
+    private[:, -1], public[:, -1] = PRIVATE, 0.0
+    tensor = torch.from_numpy(private).requires_grad_(True)
+    tensor.register_hook(lambda gradient: pytest.fail("a gradient reached the private rows"))
+    clf = classifier(name, Guarded(), n_directions=n_directions)
+    clf.fit(tensor, Y, X_pub=public, y_pub=Y_PUB)
+    assert tensor.grad is None
+    assert len(Guarded.private_passes) >= clf.n_iter_
+    assert not any(Guarded.private_passes)
+    assert Guarded.public_backwards > 0
+    # Nor does anything that the module kept of them leave with it.
+    assert not hasattr(clf.module_, "kept")
+
+
+def test_the_guard_sees_a_backward_pass_through_private_rows():
+    class Plain(nn.Module):
+        def forward(self, x):
+            return Guard.apply(x)
+
+    x = torch.full((2, 6), PRIVATE, requires_grad=True)
+    with pytest.raises(AssertionError, match="through private rows"):
+        Plain()(x).sum().backward()
+
+
+def test_a_linear_fit_after_a_module_is_a_linear_fit():
+    clf = fitted()
+    clf.set_params(module=None).fit(X, Y, X_pub=X_PUB, y_pub=Y_PUB)
+    assert not hasattr(clf, "module_") and clf.coef_.shape == (3, 6)
+    assert clf.score(X_TEST, Y_TEST) > 0.8
+    clf.set_params(module=network()).fit(X, Y, X_pub=X_PUB, y_pub=Y_PUB)
+    assert not hasattr(clf, "coef_")
+    assert clf.score(X_TEST, Y_TEST) > 0.8
+
+
+def test_a_fit_that_fails_leaves_the_last_one():
+    clf = fitted()
+    before = clf.predict(X_TEST)
+    with pytest.raises(ValueError, match="NaN"):
+        clf.fit(np.full_like(X, np.nan), Y, X_pub=X_PUB, y_pub=Y_PUB)
+    np.testing.assert_array_equal(clf.predict(X_TEST), before)
+
+
+class MixesRows(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(6, 3)
+
+    def forward(self, x):
+        return self.linear(x - x.mean(dim=0))
+
+
+class Counts(MixesRows):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(()))
+
+    def forward(self, x):
+        self.seen += len(x)
+        return self.linear(x)
+
+
+class Chance(MixesRows):
+    def forward(self, x):
+        return self.linear(nn.functional.dropout(x, 0.5, training=True))
+
+
+REFUSED = {
+    "not a module": ({"module": np.eye(3)}, TypeError, "module="),
+    "no parameters": ({"module": nn.ReLU()}, ValueError, "module has no parameters"),
+    "nothing requires gradients": (
+        {"module": network().requires_grad_(False)},
+        ValueError,
+        "no parameter of module requires gradients",
+    ),
+    "trainable matches nothing": ({"trainable": ["nothing"]}, ValueError, "trainable names 'nothing'"),
+    "trainable is half a name": ({"trainable": ["0.wei"]}, ValueError, "trainable names '0.wei'"),
+    "trainable is empty": ({"trainable": []}, ValueError, "trainable names nothing"),
+    "trainable selects nothing": ({"trainable": lambda name: False}, ValueError, "selects no parameter"),
+    "trainable is a number": ({"trainable": 3}, ValueError, "trainable=3"),
+    "half precision": ({"module": network().half()}, ValueError, "torch.float16"),
+    "rows mixed": ({"module": MixesRows()}, ValueError, "depends on rows beside it"),
+    "batch statistics": (
+        {"module": network(0, nn.BatchNorm1d(8, track_running_stats=False)).eval()},
+        ValueError,
+        "depends on rows beside it|module fails",
+    ),
+    "chance": ({"module": Chance()}, ValueError, "or on chance"),
+    "changes its buffers": ({"module": Counts()}, ValueError, "changes its buffers"),
+    "too many outputs": ({"module": nn.Linear(6, 5)}, ValueError, r"must have shape \(3, 3\)"),
+    "other rows": ({"module": nn.Linear(7, 3)}, ValueError, r"module fails on 3 rows of shape \(6,\)"),
+    "mean loss": (
+        {"loss": nn.functional.cross_entropy, "learning_rate": 0.1},
+        ValueError,
+        r"one number for each row, of shape \(3,\)",
+    ),
+    "loss over the batch": (
+        {
+            "loss": lambda z, y: nn.functional.cross_entropy(z, y, reduction="none") / len(y),
+            "learning_rate": 0.1,
+        },
+        ValueError,
+        "depends on rows beside it",
+    ),
+    "loss fails": (
+        {"loss": nn.functional.mse_loss, "learning_rate": 0.1},
+        ValueError,
+        "loss fails on outputs",
+    ),
+    "loss is no function": ({"loss": "mse"}, ValueError, "loss='mse'"),
+    "loss_clip of 0": ({"loss_clip": 0.0}, ValueError, "loss_clip=0.0"),
+    "more candidates than rows": (
+        {"name": "pazo-s", "n_candidates": 40},
+        ValueError,
+        "40 disjoint public batches",
+    ),
+    "convex weight": ({"public_weight": "convex"}, ValueError, "public_weight='convex'"),
+    "chunk_size of 0": ({"chunk_size": 0}, ValueError, "chunk_size=0"),
+    "chunk_size is True": ({"chunk_size": True}, ValueError, "chunk_size=True"),
+    "no such device": ({"device": "abacus"}, ValueError, "device='abacus'"),
+    "init of zeros": ({"init": "zeros"}, ValueError, "init='zeros'"),
+    "init of coefficients": ({"init": np.zeros((3, 6))}, ValueError, "init holds coefficients"),
+    "l2": ({"l2": 0.1}, ValueError, "l2=0.1 has no effect beside module"),
+    "normalize": ({"normalize": False}, ValueError, "normalize=False has no effect beside module"),
+    "a gradient's algorithm": ({"name": NoisyGD()}, ValueError, "asks private rows for gradients"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_bad_modules_and_parameters_are_refused_before_any_noise(case, monkeypatch):
+    parameters, error, message = REFUSED[case]
+    monkeypatch.setattr(NoiseSource, "perturb", lambda *given: pytest.fail("noise was drawn"))
+    clf = classifier(**parameters)
+    with pytest.raises(error, match=message) as refused:
+        clf.fit(X, Y, X_pub=X_PUB, y_pub=Y_PUB)
+    said = str(refused.value)
+    if "fails on" not in said:  # where torch's own message ends the sentence
+        assert ". " not in said and said.endswith(".")
+    assert not hasattr(clf, "module_")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"X": np.where(X > 1, np.inf, X)}, "X contains NaN or infinity"),
+        ({"X_pub": torch.full((30, 6), torch.nan)}, "X_pub contains NaN or infinity"),
+        ({"X": X[:1], "y": Y[:1]}, "a minimum of 2"),
+        ({"X": X[:, 0]}, "pass one entry a row"),
+        ({"X": [["a"] * 6] * 300}, "X must hold real or whole numbers"),
+        ({"X": [[1.0], [1.0, 2.0]], "y": [0, 1]}, "as many in each row"),
+        ({"y": Y[:-1]}, "y has 299 labels"),
+        ({"y": np.where(Y == 2, 5, Y)}, "is not one of the classes"),
+        ({"y_pub": None}, "X_pub was given without y_pub"),
+        ({"X_pub": None}, "y_pub was given without X_pub"),
+        ({"X_pub": (), "y_pub": ()}, "0 sources"),
+        ({"X_pub": X_PUB[:, :5]}, r"X_pub has rows of shape \(5,\)"),
+        ({"X_pub": None, "y_pub": None}, "learning_rate='auto' needs public rows"),
+    ],
+)
+def test_bad_rows_are_refused_before_any_noise(given, message, monkeypatch):
+    monkeypatch.setattr(NoiseSource, "normal", lambda *given: pytest.fail("noise was drawn"))
+    clf = classifier("dpzero", classes=[0, 1, 2])
+    with pytest.raises(ValueError, match=message) as refused:
+        clf.fit(**({"X": X, "y": Y, "X_pub": X_PUB, "y_pub": Y_PUB} | given))
+    assert ". " not in str(refused.value)
+    assert not hasattr(clf, "classes_")
+
+
+def test_weights_are_refused_and_doubtful_input_is_warned_of():
+    with pytest.raises(TypeError, match="sample_weight"):
+        classifier().fit(X, Y, X_pub=X_PUB, y_pub=Y_PUB, sample_weight=np.ones(300))
+    with pytest.warns(UserWarning, match="not below 1/n"):
+        fitted(delta=0.01)
+    with pytest.warns(UserWarning, match="are distinct"):
+        classifier().fit(np.repeat(X[:100], 3, axis=0), np.repeat(Y[:100], 3), X_pub=X_PUB, y_pub=Y_PUB)
+    with pytest.warns(UserWarning, match="no public row has a label in"):
+        classifier(classes=[0, 1, 2]).fit(X, Y, X_pub=X_PUB[Y_PUB > 0], y_pub=Y_PUB[Y_PUB > 0])
+
+
+@pytest.mark.parametrize("name", ["trainable", "loss", "chunk_size", "device"])
+def test_what_concerns_a_module_is_refused_without_one(name):
+    value = {"trainable": ["0"], "loss": torch.nn.functional.mse_loss, "chunk_size": 5, "device": "cpu"}[name]
+    clf = ZerothOrderDPClassifier(**{name: value})
+    with pytest.raises(ValueError, match=f"{name}=.*has no effect without module"):
+        clf.fit(X, Y, X_pub=X_PUB, y_pub=Y_PUB)
+
+
+def test_rows_to_predict_are_checked():
+    clf = fitted()
+    with pytest.raises(ValueError, match="NaN"):
+        clf.predict(np.full((2, 6), np.nan))
+
+
+def test_a_fit_is_paid_for_once_and_before_private_rows_are_seen(tmp_path):
+    ledger = PrivacyLedger(tmp_path / "ledger.sqlite", epsilon=1.0, delta=1e-4)
+    passes = []
+    module = network()
+    module[0].register_forward_pre_hook(lambda part, given: passes.append(len(given[0])))
+    clf = fitted(module=module, epsilon=0.8, ledger=ledger, dataset="pixels", random_state=None)
+    assert 0.7 < clf.privacy_.dataset_spent <= 0.8 + 1e-6
+    before = passes.count(300)
+    assert before > 0
+    with pytest.raises(BudgetExceededError):
+        fitted(module=module, epsilon=0.8, ledger=ledger, dataset="pixels", random_state=None)
+    assert passes.count(300) == before
+
+
+def test_without_torch_one_sentence_names_the_extra(monkeypatch):
+    monkeypatch.delattr(skmixdp, "modules")
+    monkeypatch.setitem(sys.modules, "skmixdp.modules", None)
+    with pytest.raises(ImportError, match=r"install skmixdp\[features\]"):
+        fitted()
+
+
+def test_algorithm_objects_train_modules():
+    for algorithm in (PAZO("p", n_directions=2), DPZero(2)):
+        assert fitted(algorithm, learning_rate=0.05).score(X_TEST, Y_TEST) > 0.8
+
+
+def test_a_module_of_the_wrong_estimator_is_no_parameter():
+    with pytest.raises(TypeError, match="module"):
+        MixedDPLogisticRegression(module=network())
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_modules_and_rows_on_a_device():
+    clf = fitted(device="cuda")
+    assert next(clf.module_.parameters()).is_cuda
+    assert clf.score(X_TEST, Y_TEST) > 0.8
+    there = classifier(module=network().cuda()).fit(
+        torch.from_numpy(X).cuda(),
+        torch.from_numpy(Y).cuda(),
+        X_pub=torch.from_numpy(X_PUB).cuda(),
+        y_pub=Y_PUB,
+    )
+    assert there.score(X_TEST, Y_TEST) > 0.8
+
+
+def test_small_modules_are_found_to_be_fit_for_one_pass_with_many_directions():
+    """Operations without a vectorised form go the other way, with the same result."""
+
+    class Loops(nn.Sequential):
+        def forward(self, x):
+            return super().forward(x) + 0 * float(self[0].bias.sum() > 100)
+
+    calls = []
+    for module in (network(), Loops(*network())):
+        module[0].register_forward_pre_hook(lambda part, given: calls.append(len(given[0])))
+        clf = fitted("dpzero", module, n_directions=8, learning_rate=0.01, init="module")
+        calls.append(clf.module_)
+    one, other = (call for call in calls if not isinstance(call, int))
+    for a, b in zip(one.parameters(), other.parameters(), strict=True):
+        np.testing.assert_allclose(a.detach(), b.detach(), rtol=1e-3, atol=1e-4)
+    stacked, apart = calls[: calls.index(one)], calls[calls.index(one) + 1 : -1]
+    assert stacked.count(256) == 10 and apart.count(300) == 160

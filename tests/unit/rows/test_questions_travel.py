@@ -1,0 +1,47 @@
+"""What is asked of private rows can be sent to where they are, and holds nothing that must stay."""
+
+import pickle
+
+import cloudpickle
+import numpy as np
+import pytest
+
+from skmixdp.engine import Run, train
+from skmixdp.privacy import NoiseSource
+from skmixdp.public import PublicData
+from skmixdp.rows import InMemoryRows
+from tests.catalog import ALGORITHMS
+from tests.conftest import make_problem
+
+
+class Travelled(InMemoryRows):
+    """Rows that answer questions which have been sent and received."""
+
+    def private_sums(self, requests):
+        sent = [cloudpickle.dumps((request.points, request.contribute)) for request in requests]
+        received = [pickle.loads(message) for message in sent]
+        for request, (points, contribute) in zip(requests, received, strict=True):
+            object.__setattr__(request, "points", points)
+            object.__setattr__(request, "contribute", contribute)
+        return super().private_sums(requests)
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_questions_are_the_same_after_a_journey_and_leave_noise_and_public_rows_behind(name, monkeypatch):
+    problem = make_problem()
+    recipe = problem.recipe(ALGORITHMS[name])
+    plan = problem.plan(recipe, n_steps=2)
+    heads = []
+    for kind in (InMemoryRows, Travelled):
+        if kind is Travelled:
+            for stays in (NoiseSource, PublicData):
+                monkeypatch.setattr(stays, "__reduce_ex__", _must_stay)
+        run = Run(recipe, plan, problem.scene, NoiseSource(3), np.dtype("float64"))
+        heads.append(train([run], kind(problem.X, problem.y))[0])
+    np.testing.assert_allclose(heads[1], heads[0])
+    with pytest.raises(AssertionError, match="must stay"):
+        cloudpickle.dumps(lambda: run)
+
+
+def _must_stay(self, protocol):
+    raise AssertionError(f"{type(self).__name__} must stay")

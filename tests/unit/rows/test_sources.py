@@ -1,0 +1,258 @@
+"""What every source of private rows promises, asked of each of them on the same rows."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge
+from skmixdp.engine import Run, train
+from skmixdp.linear import RowMap, largest_entries, row_norms
+from skmixdp.privacy import NoiseSource
+from skmixdp.rows import InMemoryRows, Request, sum_resolution
+from tests.catalog import ALGORITHMS
+from tests.conftest import Silent, Watched, make_problem
+
+from .conftest import draw
+
+X, y = draw()
+N, D = X.shape
+rng = np.random.default_rng(5)
+MAPS = {
+    "as they are": RowMap(None, False, None),
+    "centred": RowMap(rng.normal(size=D), False, None),
+    "unit length": RowMap(None, True, 0.4),
+    "all": RowMap(rng.normal(size=D), True, 0.4),
+}
+CLOSE = {"float32": 2e-5, "float64": 1e-9}
+
+
+def squares(Z, block):
+    return Z**2 + block.y[:, None], np.column_stack([block.norms, block.norms**2])
+
+
+def expected(rows, y, points):
+    """The sums of ``squares`` over dense rows, in float64."""
+    norms = np.linalg.norm(rows, axis=1)
+    return ((rows @ points.T) ** 2 + y[:, None]).T @ rows, np.array([norms.sum(), (norms**2).sum()])
+
+
+@pytest.mark.parametrize("dtype", CLOSE)
+@pytest.mark.parametrize("name", MAPS)
+def test_sums_are_those_of_the_mapped_rows(holder, name, dtype):
+    rows = MAPS[name](X, np.float64)
+    points = rng.normal(size=(2, rows.shape[1]))
+    source = holder.source(X, y, MAPS[name], dtype)
+    assert source.n_rows == N
+    ((matrix, statistics),) = source.private_sums([Request(points, squares)])
+    assert matrix.dtype == np.float64
+    want, lengths = expected(rows, y, points)
+    np.testing.assert_allclose(matrix, want, rtol=CLOSE[dtype], atol=CLOSE[dtype] * np.abs(want).max())
+    np.testing.assert_allclose(statistics, lengths, rtol=CLOSE[dtype])
+
+
+@pytest.mark.parametrize("dtype", CLOSE)
+def test_products_come_in_the_dtype_that_was_asked_for(holder, dtype):
+    seen = set()
+
+    def look(Z, block):
+        seen.add(Z.dtype)
+        return None, Z
+
+    holder.source(X, y, MAPS["all"], dtype).private_sums([Request(np.zeros((1, D + 1)), look)])
+    assert seen == {np.dtype(dtype)}
+
+
+def test_requests_with_batches_of_their_own_are_answered_in_one_pass(holder):
+    row_map = MAPS["all"]
+    rows = row_map(X, np.float64)
+    source = holder.source(X, y, row_map)
+    masks = [rng.random(N) < 0.1, None, np.arange(N) == N - 1, np.zeros(N, bool)]
+    points = [rng.normal(size=(m, D + 1)) for m in (2, 1, 3, 2)]
+    for batch in (slice(None), slice(0, 1), slice(2, 3), slice(3, 4), slice(2, 4)):
+        asked = list(zip(masks, points, strict=True))[batch]
+        answers = source.private_sums([Request(A, squares, mask) for mask, A in asked])
+        for (mask, A), (matrix, statistics) in zip(asked, answers, strict=True):
+            taken = slice(None) if mask is None else mask
+            want, lengths = expected(rows[taken], y[taken], A)
+            np.testing.assert_allclose(matrix, want, atol=1e-8)
+            np.testing.assert_allclose(statistics, lengths, atol=1e-8)
+
+
+def test_a_request_may_ask_for_one_kind_of_sum(holder):
+    source = holder.source(X, y)
+    A = rng.normal(size=(2, D))
+    (matrix, none), (nothing, vector) = source.private_sums(
+        [Request(A, lambda Z, block: (Z.copy(), None)), Request(A, lambda Z, block: (None, Z.copy()))]
+    )
+    assert none is None and nothing is None
+    rows = X.astype(np.float64)
+    np.testing.assert_allclose(matrix, (rows @ A.T).T @ rows)
+    np.testing.assert_allclose(vector, (rows @ A.T).sum(axis=0), atol=1e-8)
+
+
+def test_norms_and_entries_are_never_understated(holder):
+    source = holder.source(X, np.arange(N), MAPS["all"], "float64")
+    rows = MAPS["all"](X, np.float64)
+    seen = []
+
+    def look(Z, block):
+        here = rows[block.y]  # a row's label is its number: chunks come in any order
+        np.testing.assert_allclose(block.norms, row_norms(here), rtol=1e-9)
+        assert np.all(block.norms >= row_norms(here) * (1 - 1e-14))
+        assert np.all(block.max_abs >= largest_entries(here) * (1 - 1e-14))
+        assert np.all(block.reach >= block.norms)
+        seen.extend(block.y.tolist())
+        return None, np.zeros((len(Z), 1))
+
+    source.private_sums([Request(np.zeros((1, D + 1)), look)])
+    assert sorted(seen) == list(range(N))
+
+
+@pytest.mark.parametrize("row_map", [MAPS["unit length"], MAPS["all"]], ids=["not centred", "centred"])
+def test_exact_sums_are_the_same_to_the_last_bit_or_refused(holder, row_map):
+    if holder.kind == "sparse":
+        with pytest.raises(ValueError, match=r"noise='hardened' needs rows on a grid.*X\.toarray\(\)"):
+            holder.source(X, y, row_map, exact=True)
+        return
+    points = np.random.default_rng(2).normal(size=(2, D + 1))
+
+    def clipped(Z, block):
+        factor = np.minimum(1, 0.5 / (np.linalg.norm(Z, axis=1) * block.norms))
+        return Z * factor[:, None], None
+
+    source = holder.source(X, y, row_map, exact=True)
+    reference = InMemoryRows(row_map(X, np.float64), y, exact=True)
+    assert source.grid == reference.grid
+    resolution = sum_resolution(N, source.grid, 0.5)
+    request = Request(points, clipped, None, resolution)
+    ((matrix, _),) = source.private_sums([request])
+    ((want, _),) = reference.private_sums([request])
+    np.testing.assert_array_equal(matrix, want)
+    units = matrix / (source.grid * resolution)
+    np.testing.assert_array_equal(units, np.round(units))
+
+
+def test_a_head_that_moves_is_answered_whether_its_products_are_kept_or_not(holder):
+    """A source may keep the products of a run's head; the answers are the same."""
+
+    class SomeRun:
+        pass
+
+    run = SomeRun()
+    source = holder.source(X, y, MAPS["all"])
+    rows = MAPS["all"](X, np.float64)
+    W = rng.normal(size=(2, D + 1))
+    for _ in range(3):
+        U = rng.normal(size=(2, D + 1))
+        points = np.concatenate([W, U])
+        ((_, sums),) = source.private_sums(
+            [Request(points, lambda Z, block: (None, Z**2), n_head=2, run=run)]
+        )
+        np.testing.assert_allclose(sums, ((rows @ points.T) ** 2).sum(axis=0))
+        W = W + 0.3 * U
+
+
+@pytest.mark.parametrize("dtype", CLOSE)
+@pytest.mark.parametrize("name", ["adamix", "dope-sgd", "gep", "modelmix", "pazo-m", "pazo-s"])
+def test_removing_a_row_moves_every_sum_by_at_most_its_sensitivity(holder, name, dtype):
+    problem = make_problem(n_rows=60, d=5)
+    raw = np.random.default_rng(8).normal(size=(60, 5)).astype(np.float32)
+    raw[0] *= 100
+    mean = np.random.default_rng(9).normal(size=5)
+    labels = problem.y.copy()
+    row_map = RowMap(mean, True, 0.4)
+    labels[0] = int(np.argmin(problem.scene.view.W @ row_map(raw[:1], np.float64)[0]))
+    recipe = problem.recipe(ALGORITHMS[name])
+    plan = problem.plan(recipe, n_steps=2, dtype=dtype)
+    watched = []
+    for kept in (slice(0, None), slice(1, None)):
+        noise = Watched(5)
+        rows = holder.source(raw[kept], labels[kept], row_map, dtype)
+        train([Run(recipe, plan, problem.scene, noise, np.dtype(dtype))], rows)
+        watched.append(noise)
+    one, other = watched
+    assert one.scales == other.scales
+    rounding = 1e-5 if dtype == "float32" else 1e-12
+    moves = [
+        max(np.linalg.norm(a - b) - rounding * np.linalg.norm(a), 0) * plan.noise_multiplier / scale
+        for a, b, scale in zip(one.sums, other.sums, one.scales, strict=True)
+    ]
+    moves = np.linalg.norm(np.reshape(moves, (2, -1)), axis=1)
+    assert 0.02 < max(moves) <= 1 + 1e-9
+
+
+class TestFits:
+    """A fit is that of the same rows in memory, noise left out."""
+
+    @pytest.fixture(autouse=True)
+    def silent(self, monkeypatch):
+        monkeypatch.setattr(NoiseSource, "perturb", Silent.perturb)
+
+    @pytest.mark.parametrize(
+        "parameters",
+        [
+            {},
+            {"normalize": False, "learning_rate": 0.05},
+            {"center": False, "fit_intercept": False},
+            {"batch_size": 200},
+        ],
+        ids=str,
+    )
+    def test_classifier(self, holder, parameters):
+        held, labels = holder.hold(X[100:], y[100:])
+        fits = [
+            MixedDPLogisticRegression(n_steps=5, random_state=0, **parameters).fit(
+                a, b, X_pub=X[:100], y_pub=y[:100]
+            )
+            for a, b in ((X[100:], y[100:]), (held, labels))
+        ]
+        size = np.abs(fits[0].coef_).max()
+        np.testing.assert_allclose(fits[1].coef_, fits[0].coef_, atol=1e-6 * size)
+        np.testing.assert_allclose(fits[1].intercept_, fits[0].intercept_, atol=1e-6 * size)
+        assert fits[1].privacy_.n_private == len(X) - 100
+        said = fits[1].privacy_.treated_as_public[1]
+        assert ("repeats" in said) == (holder.kind in ("memory", "sparse"))
+        assert ("repeated rows were not looked for" in said) == (holder.kind not in ("memory", "sparse"))
+        for method in ("predict", "predict_proba", "predict_log_proba", "decision_function"):
+            want = _named(fits[1], X[100:], method)
+            got = getattr(fits[1], method)(held)
+            assert hasattr(got, "compute") == (holder.kind == "dask")
+            np.testing.assert_allclose(np.asarray(got), want, rtol=1e-9, atol=1e-9)
+
+    def test_two_classes_and_names_of_columns(self, holder):
+        held, labels = holder.hold(X, y // 2)
+        clf = MixedDPLogisticRegression(n_steps=2, classes=[0, 1]).fit(held, labels)
+        np.testing.assert_array_equal(np.asarray(clf.predict(held)), _named(clf, X, "predict"))
+        assert clf.decision_function(held).shape == (N,)
+        assert (getattr(clf, "feature_names_in_", None) is not None) == (holder.kind in ("parquet", "arrow"))
+
+    def test_public_rows_and_labels_held_in_other_ways(self, holder):
+        held, _ = holder.hold(X[:100], y[:100])
+        want = MixedDPLogisticRegression(n_steps=3).fit(X[100:], y[100:], X_pub=X[:100], y_pub=y[:100])
+        clf = MixedDPLogisticRegression(n_steps=3).fit(X[100:], y[100:], X_pub=held, y_pub=y[:100])
+        np.testing.assert_allclose(clf.coef_, want.coef_, atol=1e-6)
+        held, _ = holder.hold(X[100:], y[100:])
+        da = pytest.importorskip("dask.array")
+        labels = da.from_array(y[100:], chunks=200)
+        clf.fit(held, labels, X_pub=X[:100], y_pub=y[:100])
+        np.testing.assert_allclose(clf.coef_, want.coef_, atol=1e-6)
+
+    @pytest.mark.parametrize("flat", [True, False])
+    def test_regressor(self, holder, flat):
+        held, labels = holder.hold(X[100:], y[100:])
+        given = None if labels is None and flat else (y[100:] if flat else np.column_stack([y, -y])[100:])
+        target = y if flat else np.column_stack([y, -y])
+        fits = [
+            MixedDPRidge(n_steps=5, random_state=0).fit(a, b, X_pub=X[:100], y_pub=target[:100])
+            for a, b in ((X[100:], target[100:]), (held, given))
+        ]
+        np.testing.assert_allclose(fits[1].coef_, fits[0].coef_, atol=1e-6)
+        got = fits[1].predict(held)
+        assert got.shape == target[100:].shape
+        np.testing.assert_allclose(np.asarray(got), _named(fits[1], X[100:], "predict"), atol=1e-9)
+
+
+def _named(estimator, X, method):
+    """What an estimator says of rows with the names that it knows."""
+    names = getattr(estimator, "feature_names_in_", None)
+    return getattr(estimator, method)(X if names is None else pd.DataFrame(X, columns=names))
