@@ -160,7 +160,7 @@ def picture(table: pd.DataFrame, path: Path) -> None:
             )
         axes.set_title(f"{n_shots or 'no'} public rows per class", loc="left", fontsize=10)
         axes.set(xlabel="epsilon", xticks=sorted(table["epsilon"].unique()))
-        axes.legend(fontsize=8, loc="lower right")
+        axes.legend(fontsize=8, loc="center", bbox_to_anchor=(0.5, 0.27))
     panels[0].set_ylabel("test accuracy, %")
     figure.savefig(path, dpi=150)
 

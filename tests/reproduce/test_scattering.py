@@ -1,5 +1,6 @@
 """The quick path of the private head on scattering features, where its data are at hand."""
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -22,6 +23,17 @@ def test_the_quick_path_spends_the_budget_and_no_more(tmp_path, capsys, choose):
     # Of 800 rows there is little to be learnt, and of their means nothing.
     assert table.set_index("setting")["accuracy"][scattering.DEFAULT.name] > 0.3
     assert f"| {scattering.CHOSEN.name} | 3.000 | 5 |" in capsys.readouterr().out
+
+
+def test_damping_leaves_a_share_of_what_channels_have_in_common():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3, 81 * 4)).astype(np.float32)
+    np.testing.assert_allclose(scattering.damped(X, 1.0), X, atol=1e-6)
+    common = np.tile(np.r_[0, np.ones(80)][:, None], (1, 4)).astype(np.float32).reshape(1, -1)
+    np.testing.assert_allclose(scattering.damped(common, 0.3), 0.3 * common, atol=1e-5)
+    rest = scattering.damped(X, 0.0)
+    np.testing.assert_allclose(rest.reshape(3, 81, 4)[:, 1:].mean(axis=1), 0, atol=1e-5)
+    np.testing.assert_allclose(scattering.damped(rest, 0.3), rest, atol=1e-5)
 
 
 def test_missing_data_are_named(tmp_path, monkeypatch, capsys):
