@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -54,7 +55,7 @@ def start(code, path, n_charges, budget=3.0):
     command = [sys.executable, "-c", code, str(path), repr(sigma)]
     root = Path(__file__).parents[3]
     return subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=root
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=root
     )
 
 
@@ -68,19 +69,22 @@ def path(tmp_path):
 def test_nothing_is_lost_or_spent_twice_when_processes_race_and_one_is_killed(path):
     processes = [start(UNTIL_REFUSED, path, N_CHARGES) for _ in range(N_PROCESSES)]
     assert [process.stdout.readline() for process in processes] == ["ready\n"] * N_PROCESSES
+    # The first is ahead by 20 charges that it was told of, races, and is killed in the middle of it.
+    doomed, told = processes[0], []
     for process in processes:
         process.stdin.write("\n")
         process.stdin.flush()
-    # The first is killed after 20 charges that it was told of, in the middle of another.
-    doomed = processes[0]
-    told = [doomed.stdout.readline() for _ in range(20)]
+        told = told or [doomed.stdout.readline() for _ in range(20)]
+    time.sleep(0.3)
     doomed.send_signal(signal.SIGKILL)
     told += doomed.communicate()[0].splitlines()
     assert doomed.returncode == -signal.SIGKILL
-    for process in processes[1:]:
-        out, _ = process.communicate(timeout=300)
-        assert out and process.returncode == 0
-        told += out.splitlines()
+    ended = [(process, *process.communicate(timeout=300)) for process in processes[1:]]
+    for process, _, errors in ended:
+        assert process.returncode == 0, errors
+    # On few cores one may come too late for any charge; most do not, or there was no race.
+    assert sum(bool(out) for _, out, _ in ended) >= N_PROCESSES // 2
+    told += [number for _, out, _ in ended for number in out.splitlines()]
     ledger = PrivacyLedger(path)
     recorded = [charge.id for charge in ledger.charges("a")]
     # As many charges as the budget holds, neither one more nor one fewer.
