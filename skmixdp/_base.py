@@ -1,8 +1,6 @@
 """What the linear estimators share: from validated arrays to a trained head and its report."""
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._charging import check_ledger, paid
 from ._enclosing_pipeline import warn_of_leaks
+from ._noise import check_noise, noise_caveats, noise_source
 from ._tables import check_private_rows, head_outputs
 from ._together import PreparedHead, train_or_wait
 from ._validation import (
@@ -24,7 +23,6 @@ from ._validation import (
     check_verbose,
     collect_public,
     refuse_unsupported,
-    seed_of,
     warn_of_delta,
     warn_of_repeats,
 )
@@ -33,15 +31,13 @@ from .components import FullBatch, PoissonBatch
 from .components.contracts import Sampling, Scene
 from .engine import Budget, Options, Plan, Run, make_plan
 from .linear import Loss, RowMap
-from .privacy import Charge, HardenedNoise, NoiseSource, PrivacyReport, accountant_name
+from .privacy import Charge, NoiseSource, PrivacyReport, accountant_name
 from .public import PublicData
 from .rows import Table
 
 Array = NDArray[Any]
 
-_FLOAT_WARNING = "sums and noise are floating-point numbers; attacks on their low-order bits are not covered"
 _AMPLIFICATION_WARNING = "the amplification rests on numerical tests of its argument, not on a proof"
-_SEED_WARNING = "random_state is set: anyone who knows it can remove the noise"
 
 
 class LinearHead(BaseEstimator):  # type: ignore[misc]
@@ -125,17 +121,6 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
 
     # -- fitting ---------------------------------------------------------------------------
 
-    @contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
-        """A fit that fails leaves the estimator as it was, an earlier result included."""
-        before = dict(vars(self))
-        try:
-            yield
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
-
     def _check_parameters(self) -> Budget:
         """Check every parameter that needs no data."""
         budget = check_budget(
@@ -159,12 +144,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         check_ledger(self.ledger, self.dataset)
         if isinstance(self.init, str):
             check_choice("init", self.init, self._named_starts())
-        if self.noise == "hardened" and self.random_state is not None:
-            raise ValueError(
-                f"random_state={self.random_state!r} cannot seed noise='hardened'; leave it at None, "
-                "or use noise='float' for a reproducible run that is NOT private."
-            )
-        seed_of(self.random_state if not isinstance(self.random_state, np.random.RandomState) else 0)
+        check_noise(self.noise, self.random_state)
         return budget
 
     def _check_rows(
@@ -275,9 +255,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
             )
 
     def _noise_source(self) -> NoiseSource:
-        if self.noise == "hardened":
-            return HardenedNoise()
-        return NoiseSource(seed_of(self.random_state))
+        return noise_source(self.noise, self.random_state)
 
     def _report(
         self,
@@ -289,15 +267,9 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         treated_as_public: tuple[str, ...],
         charge: Charge | None,
     ) -> PrivacyReport:
-        caveats = []
-        if noise.kind == "seeded":
-            caveats.append(_SEED_WARNING)
-        if noise.kind != "hardened":
-            caveats.append(_FLOAT_WARNING)
-        if self.delta >= 1 / n_private:
-            caveats.append("delta is not below 1/n")
+        caveats = noise_caveats(noise, self.delta, n_private)
         if plan.epsilon_unamplified is not None:
-            caveats.append(_AMPLIFICATION_WARNING)
+            caveats = (*caveats, _AMPLIFICATION_WARNING)
         return PrivacyReport(
             epsilon=plan.epsilon,
             delta=float(budget.delta),
@@ -311,7 +283,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
             n_public=n_public,
             treated_as_public=treated_as_public,
             noise=noise.kind,
-            warnings=tuple(caveats),
+            warnings=caveats,
             epsilon_unamplified=plan.epsilon_unamplified,
             **paid(charge),
         )

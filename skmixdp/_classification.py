@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from ._base import LinearHead
 from ._private_score import PrivateScoreMixin
 from ._tables import given_labels, is_dask, lazy_result, passed
+from ._together import all_or_nothing
 from ._validation import check_class_labels, check_classes, check_labels, check_same_numbering, encode_labels
 from .exceptions import PrivacyLeakWarning
 from .linear import classification_loss
@@ -208,7 +209,7 @@ class MixedDPLogisticRegression(ClassifierMixin, PrivateScoreMixin, LinearHead):
         BudgetExceededError
             If the ledger does not pay for the fit; nothing is released or charged.
         """
-        with self._all_or_nothing():
+        with all_or_nothing(self):
             budget = self._check_parameters()
             y = given_labels(X, y)
             table, y, public = self._check_rows(X, y, X_pub, y_pub, check_labels, unsupported)

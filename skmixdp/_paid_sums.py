@@ -6,18 +6,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._base import _FLOAT_WARNING, _SEED_WARNING
 from ._charging import check_ledger, paid
-from ._validation import check_budget, seed_of
+from ._noise import check_noise, noise_caveats, noise_source
+from ._validation import check_budget
 from .components import L2Clip
 from .components.contracts import Part, Question
 from .engine import Door, release
 from .privacy import (
     GaussianEvent,
-    HardenedNoise,
     Neighboring,
     Noise,
-    NoiseSource,
     PrivacyReport,
     accountant_name,
     epsilon_of_event,
@@ -67,14 +65,8 @@ class SumBudget:
             neighboring=self.neighboring,
             noise=self.noise,
         )
-        if self.noise == "hardened" and self.random_state is not None:
-            raise ValueError(
-                f"random_state={self.random_state!r} cannot seed noise='hardened'; leave it at None, or use "
-                "noise='float' for a reproducible run that is NOT private."
-            )
+        check_noise(self.noise, self.random_state)
         check_ledger(self.ledger, self.dataset)
-        if not isinstance(self.random_state, np.random.RandomState):  # which would move on
-            seed_of(self.random_state)
 
     @property
     def event(self) -> GaussianEvent:
@@ -128,7 +120,7 @@ def paid_sum(
     """
     event = budget.event
     clip = L2Clip(bound)
-    noise = HardenedNoise() if budget.noise == "hardened" else NoiseSource(seed_of(budget.random_state))
+    noise = noise_source(budget.noise, budget.random_state)
     values = np.asarray(contributions, dtype=np.float64)
     rows = InMemoryRows(values, np.zeros(len(values)), exact=noise.needs_grid)
     question = Question(
@@ -148,9 +140,6 @@ def paid_sum(
     door = Door(event.noise_multiplier, event.n_steps, noise)
     door.begin_step(None)
     ((total,),) = release(rows, [(door, question)])
-    caveats = {"seeded": (_SEED_WARNING, _FLOAT_WARNING), "hardened": ()}.get(noise.kind, (_FLOAT_WARNING,))
-    if budget.delta >= 1 / len(values):
-        caveats = (*caveats, "delta is not below 1/n")
     report = PrivacyReport(
         epsilon=epsilon_of_event(event, budget.delta, budget.neighboring),
         delta=float(budget.delta),
@@ -164,7 +153,7 @@ def paid_sum(
         n_public=0,
         treated_as_public=treated_as_public,
         noise=noise.kind,
-        warnings=caveats,
+        warnings=noise_caveats(noise, budget.delta, len(values)),
         **paid(charge),
     )
     return total[0], report

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from ._base import LinearHead
 from ._tables import given_labels, is_dask, lazy_result, passed
 from ._target_validation import check_target_map, check_targets
+from ._together import all_or_nothing
 from .linear import SquaredLoss
 from .privacy import PrivacyLedger
 
@@ -211,7 +212,7 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         BudgetExceededError
             If the ledger does not pay for the fit; nothing is released or charged.
         """
-        with self._all_or_nothing():
+        with all_or_nothing(self):
             budget = self._check_parameters()
             y = given_labels(X, y)
             self._flat = np.asarray(y).ndim == 1

@@ -1,7 +1,7 @@
 """Training prepared heads: one by itself, or several that share every pass over the rows."""
 
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any
@@ -67,6 +67,19 @@ class PreparedHead:
 _waiting: ContextVar[list[PreparedHead] | None] = ContextVar("_waiting", default=None)
 
 
+@contextmanager
+def all_or_nothing(*estimators: Any) -> Iterator[None]:
+    """A fit that fails leaves estimators as they were, earlier results included."""
+    before = [dict(vars(estimator)) for estimator in estimators]
+    try:
+        yield
+    except BaseException:
+        for estimator, state in zip(estimators, before, strict=True):
+            estimator.__dict__.clear()
+            estimator.__dict__.update(state)
+        raise
+
+
 def train_or_wait(head: PreparedHead) -> None:
     """Train a head, or leave that to the :func:`fit_many` within which it is prepared."""
     waiting = _waiting.get()
@@ -129,21 +142,15 @@ def fit_many(estimators: Sequence[Any], X: Any, y: Any, X_pub: Any = None, y_pub
             )
     if len({id(estimator) for estimator in estimators}) < len(estimators):
         raise ValueError("fit_many was given an estimator twice; pass a clone of it.")
-    before = [dict(vars(estimator)) for estimator in estimators]
     prepared: list[PreparedHead] = []
-    token = _waiting.set(prepared)
-    try:
+    with all_or_nothing(*estimators):
+        token = _waiting.set(prepared)
         try:
             for estimator in estimators:
                 estimator.fit(X, y, X_pub=X_pub, y_pub=y_pub)
         finally:
             _waiting.reset(token)
         _train(prepared)
-    except BaseException:
-        for estimator, state in zip(estimators, before, strict=True):
-            estimator.__dict__.clear()
-            estimator.__dict__.update(state)
-        raise
     return estimators
 
 

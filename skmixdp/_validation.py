@@ -279,14 +279,14 @@ def refuse_unsupported(arguments: dict[str, Any]) -> None:
         )
 
 
-def warn_of_delta(delta: float, n_rows: int) -> None:
+def warn_of_delta(delta: float, n_rows: int, stacklevel: int = 4) -> None:
     """Warn of a delta that promises a row little."""
     if delta >= 1 / n_rows:
         warnings.warn(
             f"delta={delta:g} is not below 1/n = {1 / n_rows:g}, so the guarantee allows a "
             "row to be published outright with that probability; use a smaller delta.",
             UserWarning,
-            stacklevel=4,
+            stacklevel=stacklevel,
         )
 
 

@@ -1,7 +1,6 @@
 """A scaler that pays for what it learns."""
 
 import math
-import warnings
 from typing import Any
 
 import numpy as np
@@ -143,7 +142,7 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
             If the ledger does not admit the fit; nothing is charged or released.
         """
         from .._paid_sums import SumBudget, paid_sum
-        from .._validation import check_table, warn_of_repeats
+        from .._validation import check_table, warn_of_delta, warn_of_repeats
 
         for name in ("with_mean", "with_std"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
@@ -162,13 +161,7 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         table = check_table(X, "X", minimum=2)
         n_rows, n_features = table.shape
         center, half = _check_bounds(self.bounds, n_features)
-        if self.delta >= 1 / n_rows:
-            warnings.warn(
-                f"delta={self.delta:g} is not below 1/n = {1 / n_rows:g}, so the guarantee allows a row to "
-                "be published outright with that probability; use a smaller delta.",
-                UserWarning,
-                stacklevel=2,
-            )
+        warn_of_delta(self.delta, n_rows, stacklevel=3)
         warn_of_repeats(table)
         unit = np.clip((np.clip(table, center - half, center + half) - center) / half, -1, 1)
         weight = math.sqrt(_A) if self.with_std else 1.0

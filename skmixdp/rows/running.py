@@ -49,17 +49,17 @@ class RunningProducts:
         """
         head, directions = points[:n_head], points[n_head:]
         self._moves = self._follow(head)
-        self._fresh = self._moves is None
-        moved = self._fresh or len(self._moves or ()) > 0
-        if self._fresh:
+        if self._moves is None:
             self._Z = np.empty((self._n_rows, n_head), self._dtype, order="F")
             self._age = 0
-        elif moved:
+        elif self._moves:
             self._age += 1
         self._head = head.copy()
         products = np.empty((self._n_rows, len(directions)), self._dtype, order="F")
-        self._asked = [*([] if moved else self._asked), (directions.copy(), products)]
-        return points if self._fresh else directions
+        # Directions count from the head's last place: an empty list of moves is a head that stayed.
+        earlier = self._asked if self._moves == [] else []
+        self._asked = [*earlier, (directions.copy(), products)]
+        return points if self._moves is None else directions
 
     def complete(self, rows: slice, computed: FloatArray) -> FloatArray:
         """Products of a block of rows with all points, from those that the pass computed."""

@@ -28,7 +28,7 @@ def fitted(**parameters):
 
 @pytest.fixture
 def silent(monkeypatch):
-    monkeypatch.setattr("skmixdp._paid_sums.NoiseSource", Silent)
+    monkeypatch.setattr("skmixdp._noise.NoiseSource", Silent)
 
 
 @pytest.mark.parametrize(("with_mean", "with_std"), [(True, True), (True, False), (False, True)])
@@ -212,7 +212,7 @@ def test_doubtful_input_is_warned_of():
 
 def test_the_noise_is_announced_to_the_door(monkeypatch):
     noise = Watched()
-    monkeypatch.setattr("skmixdp._paid_sums.NoiseSource", lambda seed: noise)
+    monkeypatch.setattr("skmixdp._noise.NoiseSource", lambda seed: noise)
     scaler = fitted()
     (scale,) = noise.scales
     assert scale == pytest.approx(scaler.privacy_.noise_multiplier * math.sqrt(3), rel=1e-9)

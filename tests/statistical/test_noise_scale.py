@@ -70,7 +70,7 @@ def fitted_with_and_without_noise(monkeypatch, estimator, X, y, X_pub, y_pub):
     noisy = estimator.fit(X, y, X_pub, y_pub)
     W_noisy, plan = np.hstack([noisy.coef_, noisy.intercept_[:, None]]), noisy.privacy_
     value = noisy._row_map.intercept_value
-    monkeypatch.setattr("skmixdp._base.NoiseSource", Muted)
+    monkeypatch.setattr("skmixdp._noise.NoiseSource", Muted)
     exact = estimator.fit(X, y, X_pub, y_pub)
     W_exact = np.hstack([exact.coef_, exact.intercept_[:, None]])
     difference = W_noisy - W_exact
