@@ -39,14 +39,14 @@ demo: .venv/.demo
 	OMP_NUM_THREADS=1 $(BIN)/python examples/quickstart.py --out results
 
 test: .venv/.test
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "not slow" --hypothesis-profile=fixed
 
 test-all: .venv/.test
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
 # Every branch of what the guarantee rests on is taken by a test.
 coverage: .venv/.test
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 -m "not slow" --cov=skmixdp --cov-report= \
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 -m "not slow" --hypothesis-profile=fixed --cov=skmixdp --cov-report= \
 		tests/unit/privacy tests/unit/engine tests/statistical
 	$(BIN)/coverage report --include "skmixdp/privacy/*,skmixdp/engine/release.py" --fail-under 100
 
