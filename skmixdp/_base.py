@@ -174,7 +174,8 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         """Train the head on validated rows with encoded labels or scaled targets, and report."""
         n_rows, n_features = table.shape
         X_pub, y_pub = public if public is not None else (np.empty((0, n_features)), y[:0])
-        self._row_map = RowMap.of(X_pub, self.center, self.normalize, self.fit_intercept)
+        y_map = y_pub if self._whitens(table, len(X_pub)) else None
+        self._row_map = RowMap.of(X_pub, self.center, self.normalize, self.fit_intercept, y_map)
         l2 = None if self.public_l2 == "auto" else self.public_l2 * len(X_pub)
         data = PublicData(self._row_map(X_pub, np.float64), y_pub, loss, l2)
         sampling = self._sampling(n_rows)
@@ -184,6 +185,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
             n_private=n_rows,
             batch_size=sampling.rate(n_rows) * n_rows,
             row_norm_bound=self._row_map.norm_bound,
+            start=self._start,
         )
         self._check_scale(scene)
         dtype = self._products_dtype()
@@ -203,6 +205,10 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
     def _coefficients(self, W: Array) -> tuple[Any, Any]:
         """``coef_`` and ``intercept_`` of a trained head (k, d_in)."""
         return self._row_map.split(W, self.n_features_in_)
+
+    def _whitens(self, table: Table, n_public: int) -> bool:
+        """Whether rows are whitened by what public rows of one class differ in."""
+        return False
 
     def _named_starts(self) -> tuple[str, ...]:
         """The names that ``init`` accepts."""

@@ -1,6 +1,5 @@
 """The classifier."""
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -10,14 +9,17 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ._base import LinearHead
+from ._classes import find_classes, warn_of_empty_classes
 from ._private_score import PrivateScoreMixin
 from ._tables import given_labels, is_dask, lazy_result, passed
 from ._together import all_or_nothing
-from ._validation import check_class_labels, check_classes, check_labels, check_same_numbering, encode_labels
-from .exceptions import PrivacyLeakWarning
+from ._validation import check_class_labels, check_labels, check_same_numbering, encode_labels
+from .algorithms import Auto
+from .engine import Budget
 from .linear import classification_loss
 from .privacy import PrivacyLedger
 from .public import PublicData
+from .rows import Table
 
 Array = NDArray[Any]
 
@@ -27,14 +29,14 @@ class MixedDPLogisticRegression(ClassifierMixin, PrivateScoreMixin, LinearHead):
 
     ``X, y`` are the private rows; a few labelled public rows ``X_pub, y_pub`` make it a great
     deal more accurate. The objective is the mean cross-entropy of all rows (softmax for three
-    or more classes, one output for two) on rows centred by the public mean and scaled to unit
-    length.
+    or more classes, one output for two) on rows centred by the public mean, whitened by public rows
+    and scaled to unit length.
 
     Parameters
     ----------
-    algorithm : str or object, default="adamix"
-        One of "adamix", "noisy-gd", "coupling", "pda-dpmd", "dope-sgd", "gep" and "modelmix", which
-        stand for their defaults, or an object from :mod:`skmixdp.algorithms`.
+    algorithm : str or object, default="auto"
+        One of "auto", "adamix", "noisy-gd", "coupling", "pda-dpmd", "dope-sgd", "gep" and "modelmix",
+        which stand for their defaults, or an object from :mod:`skmixdp.algorithms`.
     epsilon : float or None, default=1.0
         Privacy budget of one fit. None spends what ``noise_multiplier`` and ``n_steps`` cost.
     delta : float, default=1e-5
@@ -59,6 +61,10 @@ class MixedDPLogisticRegression(ClassifierMixin, PrivateScoreMixin, LinearHead):
         Whether to add a constant column after centring and scaling.
     center : bool, default=True
         Subtract the mean of the public rows (nothing without public rows).
+    whiten : bool or "auto", default="auto"
+        Shorten, after centring, the directions in which public rows of one class differ, so that less
+        of the noise is paid for by what does not tell classes apart. ``"auto"`` does so for
+        ``algorithm="auto"`` and dense rows in memory.
     normalize : bool, default=True
         Divide each row by its L2 norm.
     batch_size : int or None, default=None
@@ -94,7 +100,7 @@ class MixedDPLogisticRegression(ClassifierMixin, PrivateScoreMixin, LinearHead):
     classes_ : array of shape (n_classes,)
         Sorted class labels.
     coef_ : array of shape (k, n_features)
-        Coefficients, acting on the centred and scaled row.
+        Coefficients, acting on the centred, whitened and scaled row.
     intercept_ : array of shape (k,)
         Intercepts.
     privacy_ : PrivacyReport
@@ -133,7 +139,7 @@ class MixedDPLogisticRegression(ClassifierMixin, PrivateScoreMixin, LinearHead):
 
     def __init__(
         self,
-        algorithm: Any = "adamix",
+        algorithm: Any = "auto",
         *,
         epsilon: float | None = 1.0,
         delta: float = 1e-5,
@@ -145,6 +151,7 @@ class MixedDPLogisticRegression(ClassifierMixin, PrivateScoreMixin, LinearHead):
         classes: Any = None,
         fit_intercept: bool = True,
         center: bool = True,
+        whiten: Any = "auto",
         normalize: bool = True,
         batch_size: int | None = None,
         init: Any = "public",
@@ -179,6 +186,7 @@ class MixedDPLogisticRegression(ClassifierMixin, PrivateScoreMixin, LinearHead):
             verbose=verbose,
         )
         self.classes = classes
+        self.whiten = whiten
 
     def fit(
         self, X: Any, y: Any = None, X_pub: Any = None, y_pub: Any = None, **unsupported: Any
@@ -216,13 +224,13 @@ class MixedDPLogisticRegression(ClassifierMixin, PrivateScoreMixin, LinearHead):
             check_class_labels(y, "y")
             if public is not None:
                 check_class_labels(public[1], "y_pub")
-            self.classes_, origin = self._find_classes(y, None if public is None else public[1])
+            self.classes_, origin = find_classes(self, y, None if public is None else public[1])
             if self.classes is None and public is not None:
                 check_same_numbering(y, self.classes_)
             y = encode_labels(y, self.classes_, "y", private=True)
             if public is not None:
                 public = public[0], encode_labels(public[1], self.classes_, "y_pub", private=False)
-                self._warn_of_empty_classes(public[1])
+                warn_of_empty_classes(public[1], self.classes_)
             treated_as_public = (
                 "the numbers of private rows and of features, and the features' names",
                 passed(table, labels=True),
@@ -232,26 +240,17 @@ class MixedDPLogisticRegression(ClassifierMixin, PrivateScoreMixin, LinearHead):
             self._fit_head(budget, loss, table, y, public, treated_as_public)
         return self
 
-    def _find_classes(self, y: Array, y_pub: Array | None) -> tuple[Array, str]:
-        """Sorted classes and, for the report, where they came from."""
-        if self.classes is not None:
-            classes, origin = check_classes(self.classes), "declared"
-        elif y_pub is not None:
-            classes, origin = np.unique(y_pub), "those of the public labels"
-        else:
-            classes, origin = np.unique(y), "READ FROM THE PRIVATE LABELS"
-            warnings.warn(
-                "classes were read from the private labels y, which the guarantee does not cover; "
-                "pass classes=[...] or public rows.",
-                PrivacyLeakWarning,
-                stacklevel=3,
-            )
-        if len(classes) < 2:
-            raise ValueError(
-                f"{type(self).__name__} needs at least two classes and classes holds {len(classes)} "
-                f"class: {classes.tolist()}; name all of them in classes."
-            )
-        return classes, origin
+    def _check_parameters(self) -> Budget:
+        if not isinstance(self.whiten, (bool, np.bool_)) and self.whiten != "auto":
+            raise ValueError(f"whiten={self.whiten!r} must be True, False or 'auto'.")
+        return super()._check_parameters()
+
+    def _whitens(self, table: Table, n_public: int) -> bool:
+        if self.whiten == "auto":
+            return isinstance(self._chosen_algorithm(), Auto) and table.maps_once
+        if self.whiten and n_public == 0:
+            raise ValueError("whiten=True follows from public rows; pass X_pub and y_pub, or whiten=False.")
+        return bool(self.whiten)
 
     def _start(self, data: PublicData) -> Array:
         if not callable(getattr(self.init, "start", None)):
@@ -266,17 +265,6 @@ class MixedDPLogisticRegression(ClassifierMixin, PrivateScoreMixin, LinearHead):
             return self._row_map.join(coef, len(coef), self.n_features_in_)
 
         return np.asarray(self.init.start(self.classes_, data, widen))
-
-    def _warn_of_empty_classes(self, y_pub: Array) -> None:
-        counts = np.bincount(y_pub, minlength=len(self.classes_))
-        if np.any(counts == 0):
-            empty = self.classes_[counts == 0].tolist()
-            warnings.warn(
-                f"no public row has a label in {empty}; their part of the head starts from the other "
-                "classes' rows alone, so add a public row of each class if you can.",
-                UserWarning,
-                stacklevel=3,
-            )
 
     def decision_function(self, X: Any) -> Any:
         """Logits.

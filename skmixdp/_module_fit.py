@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from tqdm.auto import tqdm
 
 from ._charging import pay
+from ._classes import find_classes, warn_of_empty_classes
 from ._enclosing_pipeline import warn_of_leaks
 from ._validation import (
     check_class_labels,
@@ -137,14 +138,14 @@ def _check_rows(
         check_class_labels(y_pub, "y_pub")
     warn_of_repeats(torch_side.as_array(X))
     warn_of_delta(classifier.delta, len(X))
-    classifier.classes_, origin = classifier._find_classes(y, y_pub)
+    classifier.classes_, origin = find_classes(classifier, y, y_pub)
     if classifier.classes is None and y_pub is not None:
         check_same_numbering(y, classifier.classes_)
     y = encode_labels(y, classifier.classes_, "y", private=True)
     if y_pub is None:
         return X, y, X_pub, y[:0], origin
     y_pub = encode_labels(y_pub, classifier.classes_, "y_pub", private=False)
-    classifier._warn_of_empty_classes(y_pub)
+    warn_of_empty_classes(y_pub, classifier.classes_)
     return X, y, X_pub, y_pub, origin
 
 

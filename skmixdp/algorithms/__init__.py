@@ -2,6 +2,7 @@
 
 from ._base import Algorithm
 from .adamix import AdaMix
+from .auto import Auto
 from .coupling import Coupling
 from .dope import DOPE
 from .dpzero import DPZero
@@ -13,6 +14,7 @@ from .pda_dpmd import PDADPMD
 
 #: Names that estimators accept in place of an object.
 BY_NAME: dict[str, type[Algorithm]] = {
+    "auto": Auto,
     "noisy-gd": NoisyGD,
     "adamix": AdaMix,
     "modelmix": ModelMix,
@@ -30,6 +32,7 @@ __all__ = [
     "PDADPMD",
     "AdaMix",
     "Algorithm",
+    "Auto",
     "Coupling",
     "DPZero",
     "ModelMix",

@@ -83,11 +83,21 @@ def descent(
         sampling=options.sampling,
         query=query,
         weighting=weighting or SampleWeight(),
-        steps=steps or BalancedSteps(options.learning_rate, momentum, l2),
+        steps=steps
+        or BalancedSteps(options.learning_rate, momentum, l2, boldness=boldness_with_clipped(scene.loss)),
         update=SGD(momentum),
         l2=l2,
         anchor=start if anchored else np.zeros_like(start),
     )
+
+
+def boldness_with_clipped(loss: Loss) -> float:
+    """How far beyond half of the stability limit steps along clipped gradients may go.
+
+    The Hessian of the cross-entropies is mostly far below its bound, and clipped residuals keep swings
+    small. Squared loss has the same Hessian everywhere.
+    """
+    return 1.0 if loss.quadratic else 10.0
 
 
 def refuse_loss(owner: object, loss: Loss, mend: str) -> NoReturn:

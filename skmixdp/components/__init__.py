@@ -14,6 +14,7 @@ from .mirror import MirrorDescent
 from .mixing import mixable
 from .queries import GradientQuery
 from .sampling import FullBatch, PoissonBatch
+from .shrinkage import PublicShrinkage
 from .steps import BalancedSteps, DecayingSteps
 from .subspaces import FullSpace, PublicSubspace
 from .updates import (
@@ -22,6 +23,7 @@ from .updates import (
     Descent,
     MixingDescent,
     PolynomialAverage,
+    TailAverage,
     UniformAverage,
     project_on_ball,
 )
@@ -54,9 +56,11 @@ __all__ = [
     "PolynomialAverage",
     "PublicDirections",
     "PublicQuantileClip",
+    "PublicShrinkage",
     "PublicSubspace",
     "RandomDirections",
     "SampleWeight",
+    "TailAverage",
     "TwoPointQuery",
     "UniformAverage",
     "deviation_norms",

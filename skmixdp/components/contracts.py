@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..linear import Loss
 from ..privacy import NoiseSource
-from ..public import PublicView
+from ..public import PublicData, PublicView
 from ..rows import Contribute, Sums
 
 FloatArray = NDArray[np.floating[Any]]
@@ -89,6 +89,9 @@ class Scene:
         Expected number of private rows in a step.
     row_norm_bound : float
         Bound on the L2 norm of any private row; infinite where none is known.
+    start : callable or None
+        ``PublicData -> W``: where the fit would have started with these public rows; None is where
+        it does start.
     """
 
     view: PublicView
@@ -96,6 +99,7 @@ class Scene:
     n_private: int
     batch_size: float
     row_norm_bound: float
+    start: Callable[[PublicData], FloatArray] | None = None
 
     @property
     def loss(self) -> Loss:
@@ -160,6 +164,8 @@ class StepContext:
         In which the private products are computed.
     noise : NoiseSource
         Random source of the fit.
+    noise_multiplier : float
+        Noise standard deviation of the step's releases together over their sensitivity.
     released : list of Part
         What has been released in this step so far.
     """
@@ -174,6 +180,7 @@ class StepContext:
     anchor: FloatArray
     dtype: np.dtype[Any]
     noise: NoiseSource
+    noise_multiplier: float
     released: list[Part] = field(default_factory=list)
 
     @property

@@ -5,6 +5,10 @@ from collections.abc import Callable
 
 from .contracts import ReleaseFacts, Scene
 
+#: Without public rows there is no centring, and part of each row's length is what all have in common:
+#: so much more noise is worth taking for a total step so much longer.
+_UNCENTRED = 1.5
+
 
 class BalancedSteps:
     """Total step in proportion to what the noise allows.
@@ -12,12 +16,12 @@ class BalancedSteps:
     A step moves every output of a unit row by noise of standard deviation
     ``eta sigma S / b`` (``S`` the sensitivity of the sum, ``b`` the expected private batch,
     here over its weight ``1 - a``, root mean square), T steps by ``sqrt(T)`` times that. The
-    learning rate makes the total ``c``, the loss's ``noise_per_output``:
-    ``eta = c b / (sigma S sqrt(T))``, whatever n, d_in, k and epsilon. At full batch
-    ``sigma = sqrt(T) / mu``, so the total step is
-    ``r = eta T = c mu n / S`` (sampled batches come close to it unless sigma is small), and T
-    is as large as ``r`` needs for each step to be gentle: ``eta * curvature`` is at most 1.5, or half of
-    the stability limit where that is less.
+    learning rate makes the total ``c``, the loss's ``noise_per_output`` (and half as much again
+    without public rows): ``eta = c b / (sigma S sqrt(T))``, whatever n, d_in, k and epsilon. At
+    full batch ``sigma = sqrt(T) / mu``, so the total step is ``r = eta T = c mu n / S`` (sampled
+    batches come close to it unless sigma is small). T is as large as ``r`` needs for each step
+    to be gentle: ``eta * curvature`` is at most 1.5, or half of the stability limit where that is
+    less; ``2 sqrt(r * curvature)`` is enough where the last heads are averaged.
 
     Parameters
     ----------
@@ -34,16 +38,20 @@ class BalancedSteps:
         Largest factor by which a step of rate 1 can change the direction; None is the scene's,
         which is that of gradient descent.
     minimum, maximum : int
-        Range of T.
+        Range of T; at the least four times as many as the momentum remembers.
     reach : float
         How far the update takes the head in the long run for each unit of the step size.
+    averaged : bool
+        Whether the update averages its last heads.
+    boldness : float
+        How far beyond half of the stability limit the learning rate may go.
 
     Notes
     -----
     Depends on mu, n, the public rows and the clip at the start; nothing is tuned on private
     rows. The curvature is that of the public rows (half of the largest eigenvalue of their
-    second moment for softmax); the learning rate is kept at half of the stability limit
-    ``2 (1 + momentum) / ((1 - momentum) curvature)`` of gradient descent with momentum.
+    second moment for softmax); half of the stability limit of gradient descent with momentum is
+    ``(1 + momentum) / ((1 - momentum) curvature)``.
     """
 
     def __init__(
@@ -57,6 +65,8 @@ class BalancedSteps:
         minimum: int = 15,
         maximum: int = 150,
         reach: float = 1.0,
+        averaged: bool = False,
+        boldness: float = 1.0,
     ) -> None:
         self.learning_rate = learning_rate
         self.momentum = momentum
@@ -66,6 +76,8 @@ class BalancedSteps:
         self.minimum = minimum
         self.maximum = maximum
         self.reach = reach
+        self.averaged = averaged
+        self.boldness = boldness
 
     def for_mixing(self) -> "BalancedSteps":
         """The rule for heads that mix the last two in equal parts on average.
@@ -88,8 +100,11 @@ class BalancedSteps:
         total_step = self._noise(scene) * scene.mu * _all_rows(scene) / sensitivity
         # Half of the stability limit where that is less: plain descent, and mixed heads.
         gentle = min(1.5, (1 + self.momentum) / (1 - self.momentum))
-        wanted = total_step * self._curvature(scene) / gentle
-        return math.ceil(min(max(wanted, self.minimum), self.maximum))
+        stiffness = total_step * self._curvature(scene)
+        wanted = 2 * math.sqrt(stiffness) if self.averaged else stiffness / gentle
+        # Momentum has the head's way behind it only some time after the gradients.
+        least = max(self.minimum, 4 / (1 - self.momentum) if self.momentum > 0 else 0)
+        return math.ceil(min(max(wanted, least), self.maximum))
 
     def bind(self, scene: Scene, facts: ReleaseFacts) -> Callable[[int], float]:
         if isinstance(self.learning_rate, str):
@@ -100,14 +115,15 @@ class BalancedSteps:
             curvature = self._curvature(scene) + self.l2
             # Public rows of zeros, without an intercept, have none and bound nothing.
             limit = (1 + self.momentum) / ((1 - self.momentum) * curvature) if curvature else math.inf
-            rate = min(balanced, limit) / self.reach
+            rate = min(balanced, self.boldness * limit) / self.reach
             rate = rate if rate < math.inf else 1.0  # nothing pulls at the head: any rate will do
         else:
             rate = float(self.learning_rate)
         return lambda t: rate
 
     def _noise(self, scene: Scene) -> float:
-        return self.noise_factor * scene.loss.noise_per_output
+        uncentred = scene.view.n_rows == 0 and not scene.loss.quadratic
+        return self.noise_factor * scene.loss.noise_per_output * (_UNCENTRED if uncentred else 1)
 
     def _curvature(self, scene: Scene) -> float:
         return scene.curvature if self.curvature is None else self.curvature

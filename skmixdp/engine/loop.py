@@ -87,6 +87,7 @@ class _Active:
             batch_size=scene.batch_size,
             public_weight=self.run.plan.public_weight(t, view),
             step_size=self.run.plan.step_size(t),
+            noise_multiplier=self.run.plan.noise_multiplier,
             l2=recipe.l2,
             anchor=recipe.anchor,
             dtype=self.run.dtype,

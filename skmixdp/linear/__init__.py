@@ -24,6 +24,7 @@ from .objective import PenalizedLoss
 from .preparation import RowMap, TargetMap
 from .products import row_products
 from .rounding import UNDERFLOW_PAD, dot_error
+from .whitening import Whitening
 
 __all__ = [
     "UNDERFLOW_PAD",
@@ -37,6 +38,7 @@ __all__ = [
     "SoftmaxLoss",
     "SquaredLoss",
     "TargetMap",
+    "Whitening",
     "canonical",
     "classification_loss",
     "dot_error",

@@ -49,6 +49,7 @@ class BlockMap:
         #: Whether blocks are mapped in float32 with given factors, or by the row map itself.
         self.single = (
             dtype == np.float32
+            and row_map.whitening is None
             and source in (np.float16, np.float32)
             and float(np.abs(mean).max(initial=0.0)) <= _LONGEST
         )

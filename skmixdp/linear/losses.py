@@ -72,7 +72,7 @@ class SoftmaxLoss:
     curvature = 0.5
     lipschitz = float(np.sqrt(2.0))
     sum_to_zero = True
-    noise_per_output = 0.75
+    noise_per_output = 1.0
     quadratic = False
 
     def __init__(self, n_outputs: int) -> None:
@@ -110,7 +110,7 @@ class LogisticLoss:
     curvature = 0.25
     lipschitz = 1.0
     sum_to_zero = False
-    noise_per_output = 0.75
+    noise_per_output = 1.0
     quadratic = False
 
     def residuals(self, Z: FloatArray, y: Labels) -> FloatArray:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from .geometry import largest_entries, largest_singular_value, row_norms
+from .whitening import Whitening
 
 FloatArray = NDArray[np.floating[Any]]
 
@@ -23,7 +24,7 @@ _FARTHEST_TARGET = 1e15
 
 @dataclass(frozen=True)
 class RowMap:
-    """Subtract a mean, divide each row by its L2 norm, append the intercept column.
+    """Subtract a mean, whiten, divide each row by its L2 norm, append the intercept column.
 
     It acts on one row at a time and is fixed before private rows are looked at, so applying
     it to them costs no privacy.
@@ -36,24 +37,38 @@ class RowMap:
         Whether rows are scaled to unit length; a row of zeros stays as it is.
     intercept_value : float or None
         Constant of the last column; None appends no column.
+    whitening : Whitening or None
+        Applied to rows less the mean.
     """
 
     mean: FloatArray | None
     normalize: bool
     intercept_value: float | None
+    whitening: Whitening | None = None
 
     @classmethod
-    def of(cls, X: FloatArray, center: bool, normalize: bool, fit_intercept: bool) -> "RowMap":
-        """The map that public rows (n, n_features) suggest; n may be 0."""
+    def of(
+        cls,
+        X: FloatArray,
+        center: bool,
+        normalize: bool,
+        fit_intercept: bool,
+        y: NDArray[np.integer[Any]] | None = None,
+    ) -> "RowMap":
+        """The map that public rows (n, n_features) suggest; n may be 0.
+
+        With their class indices ``y`` it whitens.
+        """
         mean = X.mean(axis=0, dtype=np.float64) if center and len(X) else None
+        whitening = None if y is None else Whitening.of(cls(mean, normalize, None)(X, np.float64), y)
         value = None
         if fit_intercept:
             # The intercept column is as stiff as the strongest direction of the public rows:
             # a larger constant would ask for more steps, a smaller one would learn too slowly.
-            bare = cls(mean, normalize, None)(X, np.float64)
+            bare = cls(mean, normalize, None, whitening)(X, np.float64)
             moment = largest_singular_value(bare) / math.sqrt(len(bare)) if len(bare) else 0.0
             value = float(moment) or _INTERCEPT
-        return cls(mean, normalize, value)
+        return cls(mean, normalize, value, whitening)
 
     @property
     def norm_bound(self) -> float:
@@ -70,6 +85,9 @@ class RowMap:
             (self.normalize, self.intercept_value) == (other.normalize, other.intercept_value)
             and means[0] == means[1]
             and (self.mean is None or np.array_equal(self.mean, np.asarray(other.mean)))
+            and (
+                other.whitening is None if self.whitening is None else self.whitening.same_as(other.whitening)
+            )
         )
 
     def __call__(self, X: FloatArray, dtype: DTypeLike) -> FloatArray:
@@ -78,15 +96,16 @@ class RowMap:
         rows = np.empty((n_rows, n_features + (self.intercept_value is not None)), dtype=dtype)
         # Block by block in float64: one rounding at the end, no second copy of the features.
         for start in range(0, n_rows, _BLOCK_ROWS):
-            block = np.array(X[start : start + _BLOCK_ROWS], dtype=np.float64)
+            block: FloatArray = np.array(X[start : start + _BLOCK_ROWS], dtype=np.float64)
             if self.mean is not None:
                 block -= self.mean
             if self.normalize:
                 # First by the largest entry: the square of a huge or tiny one is inf or 0.
-                for measure in (largest_entries, row_norms):
-                    lengths = measure(block)
-                    lengths[lengths == 0] = 1.0
-                    block /= lengths[:, np.newaxis]
+                _divide(block, largest_entries(block))
+            if self.whitening is not None:
+                block = self.whitening(block)
+            if self.normalize:
+                _divide(block, row_norms(block))
             rows[start : start + _BLOCK_ROWS, :n_features] = block
         if self.intercept_value is not None:
             rows[:, n_features] = self.intercept_value
@@ -120,6 +139,12 @@ class RowMap:
         if self.intercept_value is None:
             return W, np.zeros(len(W))
         return W[:, :n_features], W[:, n_features] * self.intercept_value
+
+
+def _divide(rows: FloatArray, lengths: FloatArray) -> None:
+    """Divide each row by its length, in place; those of length 0 stay as they are."""
+    lengths[lengths == 0] = 1.0
+    rows /= lengths[:, np.newaxis]
 
 
 @dataclass(frozen=True)

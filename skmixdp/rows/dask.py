@@ -122,6 +122,7 @@ class DaskTable:
 
     names: list[str] | None = None
     counts_repeats = False
+    maps_once = True
 
     def __init__(self, X: Any) -> None:
         import dask

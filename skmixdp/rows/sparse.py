@@ -101,6 +101,7 @@ class SparseTable:
 
     names: list[str] | None = None
     counts_repeats = True
+    maps_once = False
 
     def __init__(self, X: Any) -> None:
         if len(X.shape) != 2:
@@ -127,6 +128,11 @@ class SparseTable:
             raise ValueError(
                 "noise='hardened' needs rows on a grid, which centred sparse rows are not on; pass "
                 "X.toarray(), or noise='float'."
+            )
+        if row_map.whitening is not None:
+            raise ValueError(
+                "whiten=True needs dense rows, since whitening leaves no zeros; pass X.toarray(), or "
+                "whiten=False."
             )
         return SparseRows(self._X, y, row_map, dtype)
 

@@ -186,7 +186,7 @@ class _Appended(Block):
 class StreamedTable:
     """Shards as a user has them; see :class:`~skmixdp.rows.tables.Table`."""
 
-    counts_repeats = False
+    counts_repeats = maps_once = False
 
     def __init__(self, shards: Sequence[Shard]) -> None:
         check_alike(shards)

@@ -5,6 +5,7 @@ and forth are points, outputs, weighted residuals and sums, and labels stay with
 added to the sums on the processor, by the same generator as always.
 """
 
+import functools
 import warnings
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -128,6 +129,7 @@ class TorchTable:
     """A tensor as a user has it; see :class:`~skmixdp.rows.tables.Table`."""
 
     names: list[str] | None = None
+    maps_once = True
 
     def __init__(self, X: torch.Tensor) -> None:
         self._X = X.detach()
@@ -180,19 +182,28 @@ def mapped(X: torch.Tensor, row_map: RowMap, dtype: torch.dtype) -> torch.Tensor
     value = row_map.intercept_value
     rows = torch.empty((n_rows, n_features + (value is not None)), dtype=dtype, device=X.device)
     mean = None if row_map.mean is None else torch.from_numpy(row_map.mean).to(X.device)
+    factors = () if row_map.whitening is None else row_map.whitening.factorised
+    whitening = [torch.from_numpy(np.ascontiguousarray(factor)).to(X.device) for factor in factors]
     for start in range(0, n_rows, _MAPPED_ROWS):
         block = X[start : start + _MAPPED_ROWS].to(torch.float64, copy=True)
         if mean is not None:
             block -= mean
         if row_map.normalize:
             # First by the largest entry: the square of a huge or tiny one is inf or 0.
-            for measure in (_largest, _norms):
-                lengths = measure(block)
-                block /= torch.where(lengths == 0, 1.0, lengths)[:, None]
+            _divide(block, _largest(block))
+        if whitening:
+            block += functools.reduce(torch.matmul, whitening, block)
+        if row_map.normalize:
+            _divide(block, _norms(block))
         rows[start : start + len(block), :n_features] = block
     if value is not None:
         rows[:, n_features] = value
     return rows
+
+
+def _divide(rows: torch.Tensor, lengths: torch.Tensor) -> None:
+    """Divide each row by its length, in place; those of length 0 stay as they are."""
+    rows /= torch.where(lengths == 0, 1.0, lengths)[:, None]
 
 
 def _parts(X: torch.Tensor) -> Iterator[torch.Tensor]:

@@ -167,7 +167,7 @@ def test_a_row_that_is_not_finite_contributes_nothing():
     query = GradientQuery(CLIPPERS["l2"], SUBSPACES["full"], sum_to_zero=False)
     W = 1e200 * np.ones_like(problem.scene.view.W)
     view = problem.scene.view.data.view(problem.scene.view.W)
-    ctx = StepContext(1, 1, view, 300.0, 0.0, 1.0, 0.0, W, np.dtype("float64"), NoiseSource(0))
+    ctx = StepContext(1, 1, view, 300.0, 0.0, 1.0, 0.0, W, np.dtype("float64"), NoiseSource(0), 1.0)
     question = next(query.step(ctx))
     with np.errstate(all="ignore"):
         C, _ = question.contribute(X @ W.T, Block(X, problem.y, row_norms(X)))

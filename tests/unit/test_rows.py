@@ -121,7 +121,7 @@ def test_a_step_needs_no_memory_of_the_size_of_all_gradients(subspace):
     door = Door(1.0, 2, NoiseSource(0))
     query = GradientQuery(L2Clip(0.5), subspace, sum_to_zero=True)
     ctx = StepContext(
-        1, 1, view, scene.batch_size, 0.1, 1.0, 0.0, view.W, np.dtype("float32"), NoiseSource(0)
+        1, 1, view, scene.batch_size, 0.1, 1.0, 0.0, view.W, np.dtype("float32"), NoiseSource(0), 1.0
     )
     tracemalloc.start()
     try:

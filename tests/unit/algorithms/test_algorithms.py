@@ -123,7 +123,7 @@ def test_updates_start_in_their_set_and_stay_there(name):
     heads = [W]
     for t in range(1, 5):
         data_view = view.data.view(W)
-        ctx = StepContext(t, 4, data_view, 300.0, 0.1, 2.0, 0.0, 0 * W, FLOAT, NoiseSource(0))
+        ctx = StepContext(t, 4, data_view, 300.0, 0.1, 2.0, 0.0, 0 * W, FLOAT, NoiseSource(0), 1.0)
         W, state = update.step(ctx, data_view.gradient, state)
         heads.append(W)
     result = update.result(W, state)

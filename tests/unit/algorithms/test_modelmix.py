@@ -37,7 +37,7 @@ ONE_SUM = (Part(0.5),)
 def context(W, *, released=ONE_SUM, a=0.25, step=2.0, noise=None, n_steps=9):
     view = make_problem(n_classes=len(W), d=W.shape[1] - 1).scene.view.data.view(W)
     return StepContext(
-        1, n_steps, view, 300.0, a, step, 0.0, 0 * W, FLOAT, noise or NoiseSource(0), list(released)
+        1, n_steps, view, 300.0, a, step, 0.0, 0 * W, FLOAT, noise or NoiseSource(0), 1.0, list(released)
     )
 
 

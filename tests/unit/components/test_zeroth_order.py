@@ -21,7 +21,7 @@ NO_CLIP = 1e9
 def context(problem, *, seed=0, a=0.0, rate=0.3, l2=0.0, batch_size=300.0):
     W = problem.scene.view.W
     view = problem.scene.view.data.view(W + 0.1)  # away from the public optimum
-    return StepContext(1, 1, view, batch_size, a, rate, l2, 0 * W, FLOAT, NoiseSource(seed))
+    return StepContext(1, 1, view, batch_size, a, rate, l2, 0 * W, FLOAT, NoiseSource(seed), 1.0)
 
 
 def answer(problem, question):

@@ -1,0 +1,86 @@
+"""What to take when nothing is known of the data."""
+
+from ..components import (
+    SGD,
+    BalancedSteps,
+    FullSpace,
+    GradientQuery,
+    L2Clip,
+    PublicShrinkage,
+    SampleWeight,
+    TailAverage,
+)
+from ..components.contracts import Scene, Update
+from ..engine import Options, Recipe
+from ._base import Algorithm, boldness_with_clipped, check_flag, check_real
+
+#: Swings die down within a few steps; the average of the last heads takes out what is left.
+_MOMENTUM = 0.5
+
+#: Steps, at the least and at the most.
+_FEWEST, _MOST = 20, 100
+
+
+class Auto(Algorithm):
+    """Noisy gradient descent of which every choice follows from public quantities.
+
+    In the estimators it also turns on whitening by the public rows (``whiten="auto"``). The head
+    starts at the public fit, is moved by clipped private gradients and by those of the public rows
+    with the weight of their number, in few long steps whose last heads are averaged, and is
+    shrunk towards the start where held-out public rows say so.
+
+    Parameters
+    ----------
+    clip : float, default=0.5
+        L2 threshold on each row's gradient; rows have unit length unless the estimator's
+        ``normalize`` is off.
+    shrink : bool, default=True
+        Whether public rows decide on shrinkage towards the start and on the temperature of the
+        probabilities.
+
+    Notes
+    -----
+    *Guarantee*: one full-batch Gaussian release per step, of sensitivity ``clip``. Start,
+    whitening, step size and number of steps depend on public quantities; shrinkage on the
+    released heads and public rows.
+
+    The total step is such that the noise which adds up in a logit has a standard deviation of about
+    1, whatever n, the number of features, epsilon and the clip are. On eight problems (images, texts,
+    a table; 2 to 77 classes, 800 to 40,000 rows, epsilon 0.3 to 3), seven total steps were compared
+    in hindsight: this one was the best or near it on all of them.
+
+    References
+    ----------
+    Panda et al. 2024, "A new linear scaling rule for private adaptive hyperparameter
+    optimization" (the total step in proportion to epsilon); Golatkar et al. 2022, "Mixed
+    Differential Privacy in Computer Vision", section 3.2 (the public start); Sun et al. 2024,
+    "The importance of feature preprocessing for differentially private linear optimization".
+    """
+
+    def __init__(self, clip: float = 0.5, *, shrink: bool = True) -> None:
+        self.clip = clip
+        self.shrink = shrink
+
+    def recipe(self, scene: Scene, options: Options) -> Recipe:
+        query = GradientQuery(L2Clip(check_real(self, "clip", 0)), FullSpace(), sum_to_zero=True)
+        update: Update = TailAverage(SGD(_MOMENTUM))
+        if check_flag(self, "shrink"):
+            update = PublicShrinkage(update, scene)
+        l2 = 0.0 if options.l2 == "auto" else options.l2
+        return Recipe(
+            sampling=options.sampling,
+            query=query,
+            weighting=SampleWeight(),
+            steps=BalancedSteps(
+                options.learning_rate,
+                _MOMENTUM,
+                l2,
+                minimum=_FEWEST,
+                maximum=_MOST,
+                averaged=True,
+                boldness=boldness_with_clipped(scene.loss),
+            ),
+            update=update,
+            l2=l2,
+            anchor=scene.view.W,
+        )
