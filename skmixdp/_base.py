@@ -197,6 +197,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         def finish(W: Array, charge: Charge | None) -> None:
             self.coef_, self.intercept_ = self._coefficients(W)
             self.n_iter_ = plan.n_steps
+            self.learning_rate_ = plan.step_size(1)
             self.privacy_ = self._report(budget, plan, noise, n_rows, data.n_rows, treated_as_public, charge)
 
         run = Run(recipe, plan, scene, noise, dtype)

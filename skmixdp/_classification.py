@@ -107,6 +107,8 @@ class MixedDPLogisticRegression(ClassifierMixin, PrivateScoreMixin, LinearHead):
         What the fit guarantees, and under which assumptions.
     n_iter_ : int
         Number of steps taken.
+    learning_rate_ : float
+        Step size of the first step.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : array of str
