@@ -26,13 +26,14 @@ from .problems import PUBLIC, make_problem
 from .tables import write_tables
 from .units import KEYS, Config, Unit, left_over, units
 
+CONFIG = Path(__file__).with_name("config.yaml")
 STAGES = ("run", "tables", "figures")
 COLUMNS = (*KEYS, "setting", "accuracy", "seconds", "note")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.utility.run", description=__doc__)
-    parser.add_argument("--config", type=Path, default=Path(__file__).with_name("config.yaml"))
+    parser.add_argument("--config", type=Path, default=CONFIG)
     parser.add_argument("--profile", default="default", help="an entry of profiles in the configuration")
     parser.add_argument("--out", type=Path, default=Path("results/utility"))
     parser.add_argument("--cache", type=Path, default=Path("results/features"), help="folder of features")
