@@ -31,8 +31,10 @@ def write_figures(results: pd.DataFrame, folder: Path, report: Mapping[str, Any]
     best = at_best_setting(results)
     for panel in report["figure_1"]["panels"]:
         budgets(best, report["figure_1"]["methods"], panel, folder)
-    rows(best, report["figure_2"], folder / "rows.png")
-    starts(best, report["figure_4"], folder / "starts.png")
+    for data in report["figure_2"]["data"]:
+        rows(best, data, report["figure_2"], folder)
+    for data in report["figure_4"]["data"]:
+        starts(best, data, report["figure_4"], folder)
 
 
 def budgets(best: pd.DataFrame, methods: Sequence[str], panel: Mapping[str, Any], folder: Path) -> None:
@@ -48,17 +50,21 @@ def budgets(best: pd.DataFrame, methods: Sequence[str], panel: Mapping[str, Any]
     shots, text = panel["shots"], "" if panel["start"] == PUBLIC else ", with class names"
     _keep_percent(display.ax_)
     display.ax_.set_title(f"{panel['data']}, {shots} public rows per class{text}", loc="left", fontsize=11)
-    name = re.sub(r"\W+", "_", f"{panel['data']} {panel['start']} {shots}".lower())
-    display.figure_.savefig(folder / f"epsilon_{name}.png", dpi=150)
+    name = _file_name(f"epsilon {panel['data']} {panel['start']} {shots}")
+    display.figure_.savefig(folder / name, dpi=150)
+
+
+def _file_name(text: str) -> str:
+    return re.sub(r"\W+", "_", text.lower()) + ".png"
 
 
 def _axes() -> Axes:
     return Figure(figsize=(8, 4.5), layout="constrained").add_subplot()
 
 
-def rows(best: pd.DataFrame, wanted: Mapping[str, Any], path: Path) -> None:
+def rows(best: pd.DataFrame, data_name: str, wanted: Mapping[str, Any], folder: Path) -> None:
     """What rows are worth, public or private, and the performance boost (Figure 2)."""
-    data, few = {"data": wanted["data"], "start": PUBLIC}, wanted["few_private"]
+    data, few = {"data": data_name, "start": PUBLIC}, wanted["few_private"]
     shots = sorted(select(best, **data, method=ONLY_PUBLIC)["shots"].dropna().unique())
     if len(shots) < 2:
         return
@@ -93,12 +99,12 @@ def rows(best: pd.DataFrame, wanted: Mapping[str, Any], path: Path) -> None:
         axes.minorticks_off()
         axes.grid(color="0.9")
         axes.legend(fontsize=9, handlelength=3.5)
-    figure.savefig(path, dpi=150)
+    figure.savefig(folder / _file_name(f"rows {data_name}"), dpi=150)
 
 
-def starts(best: pd.DataFrame, wanted: Mapping[str, Any], path: Path) -> None:
+def starts(best: pd.DataFrame, data_name: str, wanted: Mapping[str, Any], folder: Path) -> None:
     """Accuracy by where private training starts, and the starts themselves (Figure 4, left)."""
-    data = {"data": wanted["data"], "shots": wanted["shots"]}
+    data = {"data": data_name, "shots": wanted["shots"]}
     lines = {
         f"{label(best, method)}, epsilon {epsilon:g}": {"method": method, "epsilon": epsilon}
         for method in wanted["methods"]
@@ -128,7 +134,7 @@ def starts(best: pd.DataFrame, wanted: Mapping[str, Any], path: Path) -> None:
     axes.set_title(f"{data['data']}, {data['shots']} public rows per class", loc="left", fontsize=11)
     axes.grid(axis="y", color="0.9")
     figure.legend(loc="outside right center", fontsize=9)
-    figure.savefig(path, dpi=150)
+    figure.savefig(folder / _file_name(f"starts {data_name}"), dpi=150)
 
 
 def _curve(

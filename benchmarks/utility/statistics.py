@@ -37,8 +37,9 @@ class Interval:
             float(np.mean(values)), float(stats.t.ppf(0.975, n - 1) * np.std(values, ddof=1) / math.sqrt(n))
         )
 
-    def __str__(self) -> str:
-        return f"{self.mean:.1f}" + ("" if math.isnan(self.half) else f" ± {self.half:.1f}")
+    def __format__(self, spec: str) -> str:
+        """``spec`` is that of the mean, one decimal where there is none."""
+        return f"{self.mean:{spec or '.1f'}}" + ("" if math.isnan(self.half) else f" ± {self.half:.1f}")
 
 
 def performance_boost(accuracy: float, non_private: float, baseline: float) -> float:

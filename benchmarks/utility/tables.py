@@ -19,6 +19,7 @@ from .statistics import (
     excess_error,
     label,
     performance_boost,
+    select,
 )
 
 _ABSENT = "-"
@@ -40,10 +41,14 @@ def write_tables(results: pd.DataFrame, folder: Path, report: Mapping[str, Any])
         ),
         *(
             (
-                f"{method}, beside {rival} with its step chosen on the test rows",
-                hindsight_table(best, method, rival),
+                f"{method} beside others, difference in points, paired by seeds",
+                difference_table(best, method, rivals),
             )
-            for method, rival in report["hindsight"]
+            for method, rivals in report["beside"].items()
+        ),
+        *(
+            (f"{method} beside the best of several step sizes", hindsight_table(best, method, rival))
+            for method, rival in report["hindsight"].items()
         ),
         (
             "Test error above that of no privacy, % of the latter",
@@ -107,24 +112,42 @@ def accuracy_table(best: pd.DataFrame, methods: Sequence[str], epsilon: float) -
     return markdown(header, lines)
 
 
+def difference_table(best: pd.DataFrame, method: str, rivals: Sequence[str]) -> str:
+    """By how much a method is more accurate than others, on the seeds that both have."""
+    lines = []
+    for setting, epsilon in _places(best, method):
+        ours = accuracies(best, **setting, method=method, epsilon=epsilon)
+        gains = [
+            (ours - accuracies(best, **setting, method=rival, epsilon=epsilon)).dropna() for rival in rivals
+        ]
+        lines.append([*_names(setting), f"{epsilon:g}", _mean(ours), *map(_signed, gains)])
+    return markdown(
+        ["data", "start", "shots", "epsilon", method, *(label(best, name) for name in rivals)], lines
+    )
+
+
 def hindsight_table(best: pd.DataFrame, method: str, rival: str) -> str:
     """A method that chooses nothing on test rows beside one whose step was chosen there."""
     lines = []
-    for setting in settings(best, [rival]):
-        for epsilon in sorted(best.loc[best["method"] == rival, "epsilon"].unique()):
-            keys = {**setting, "epsilon": epsilon}
-            ours, theirs = (accuracies(best, **keys, method=name) for name in (method, rival))
-            seeds = ours.index.intersection(theirs.index)
-            if not len(seeds):
-                continue
-            own = best["method"].eq(rival) & best["epsilon"].eq(epsilon)
-            for key, value in setting.items():
-                own &= best[key].eq(value)
-            cells = [_mean(ours[seeds]), _mean(theirs[seeds]), best.loc[own, "setting"].iloc[0]]
-            difference = Interval.of(ours[seeds] - theirs[seeds])
-            lines.append([*_names(setting), f"{epsilon:g}", str(len(seeds)), *cells, _signed(difference)])
+    for setting, epsilon in _places(best, rival):
+        keys = {**setting, "epsilon": epsilon}
+        ours, theirs = (accuracies(best, **keys, method=name) for name in (method, rival))
+        seeds = ours.index.intersection(theirs.index)
+        if len(seeds):
+            chosen = select(best, **keys, method=rival)["setting"].iloc[0]
+            cells = [_mean(ours[seeds]), _mean(theirs[seeds]), chosen, _signed(ours[seeds] - theirs[seeds])]
+            lines.append([*_names(setting), f"{epsilon:g}", str(len(seeds)), *cells])
     header = ["data", "start", "shots", "epsilon", "seeds", method, rival, "best step", "difference, points"]
     return markdown(header, lines)
+
+
+def _places(best: pd.DataFrame, method: str) -> list[tuple[Setting, float]]:
+    """Settings and budgets for which a method has results."""
+    return [
+        (setting, epsilon)
+        for setting in settings(best, [method])
+        for epsilon in sorted(select(best, **setting, method=method)["epsilon"].dropna().unique())
+    ]
 
 
 def excess_table(best: pd.DataFrame, methods: Sequence[str], budgets: Sequence[float]) -> str:
@@ -189,12 +212,12 @@ def _names(setting: Setting) -> list[str]:
     return [str(setting["data"]), str(setting["start"]), "any" if pd.isna(shots) else f"{shots:.0f}"]
 
 
-def _mean(values: "pd.Series[float]") -> str:
-    return str(Interval.of(values.to_numpy())) if len(values) else _ABSENT
+def _mean(values: "pd.Series[float]", spec: str = "") -> str:
+    return f"{Interval.of(values.to_numpy()):{spec}}" if len(values) else _ABSENT
 
 
-def _signed(difference: Interval) -> str:
-    return f"{'+' if difference.mean >= 0 else ''}{difference}"
+def _signed(differences: "pd.Series[float]") -> str:
+    return _mean(differences, "+.1f")
 
 
 def _number(value: float, digits: int = 1) -> str:

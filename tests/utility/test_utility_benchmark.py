@@ -81,7 +81,11 @@ def test_the_tables_and_the_figures_are_written(out):
         lines = [line for line in line_group.splitlines() if line.startswith("|")]
         assert len({line.count("|") for line in lines}) <= 1
     pictures = sorted(path.name for path in out.glob("*.png"))
-    assert pictures == ["epsilon_tiny_mixture_public_5.png", "rows.png", "starts.png"]
+    assert pictures == [
+        "epsilon_tiny_mixture_public_5.png",
+        "rows_tiny_mixture.png",
+        "starts_tiny_mixture.png",
+    ]
 
 
 def test_a_second_run_goes_on_from_what_is_there(out, tmp_path, monkeypatch):
@@ -126,9 +130,13 @@ def test_every_profile_names_what_there_is_and_the_report_too(config):
         *report["figure_1"]["methods"],
         *report["figure_2"]["methods"],
     }
-    named |= {name for pair in report["hindsight"] for name in pair} | set(report["figure_4"]["methods"])
+    named |= {name for pair in report["hindsight"].items() for name in pair} | set(
+        report["figure_4"]["methods"]
+    )
+    named |= {*report["beside"], *(name for rivals in report["beside"].values() for name in rivals)}
     assert named <= set(config["methods"])
-    assert {panel["data"] for panel in report["figure_1"]["panels"]} <= set(config["data"])
+    shown = {panel["data"] for panel in report["figure_1"]["panels"]}
+    assert shown | {*report["figure_2"]["data"], *report["figure_4"]["data"]} <= set(config["data"])
 
 
 def test_a_method_that_is_not_there_is_named(config, tmp_path, capsys):
@@ -158,7 +166,7 @@ def test_what_is_not_to_be_had_is_said(config, tmp_path, monkeypatch):
     assert "BANKING77" in reason and "SKMIXDP_DATA" in reason
     monkeypatch.setattr(opacus_head.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(UnavailableError, match="bench"):
-        opacus_head.fit(None, [1.0], learning_rates=[1.0], n_epochs=1, batch_size=10)
+        opacus_head.fit(None, [1.0], learning_rates=[1.0], n_epochs=1, batch_share=0.1)
 
 
 # -- problems ------------------------------------------------------------------------------
@@ -269,7 +277,7 @@ def test_private_rows_alone_are_all_or_the_few(rows):
 def test_an_opacus_head_is_trained(rows):
     pytest.importorskip("opacus", reason="needs the extra `bench`")
     scores = ADAPTERS["opacus"].fit(
-        make_problem(rows, 5, 0), [3.0], learning_rates=[0.5, 2.0], n_epochs=2, batch_size=100
+        make_problem(rows, 5, 0), [3.0], learning_rates=[0.5, 2.0], n_epochs=2, batch_share=0.2
     )
     assert [score.setting for score in scores] == ["learning rate 0.5", "learning rate 2"]
     assert max(score.accuracy for score in scores) > 0.7
@@ -281,8 +289,8 @@ def test_an_opacus_head_is_trained(rows):
 def test_intervals_are_students():
     found = statistics.Interval.of([1.0, 2.0, 3.0, 4.0, 5.0])
     np.testing.assert_allclose([found.mean, found.half], [3, 2.7764451 * np.sqrt(2.5 / 5)])
-    assert str(found) == "3.0 ± 2.0"
-    assert str(statistics.Interval.of([7.25])) == "7.2"
+    assert f"{found}" == "3.0 ± 2.0" and f"{found:+.1f}" == "+3.0 ± 2.0"
+    assert f"{statistics.Interval.of([7.25])}" == "7.2"
 
 
 def test_the_boost_is_that_of_the_papers():
@@ -316,6 +324,8 @@ def test_differences_are_paired_by_seed():
     table = statistics.at_best_setting(constructed(lines))
     line = tables.hindsight_table(table, "ours", "theirs").splitlines()[-1]
     assert "| 3 | 85.0 ± 12.4 | 86.0 ± 12.4 | x 2 | -1.0 ± 0.0 |" in line
+    line = tables.difference_table(table, "ours", ["theirs", "nobody"]).splitlines()[-1]
+    assert line.endswith("| 1 | 87.5 ± 10.3 | -1.0 ± 0.0 | - |")
 
 
 def test_keys_that_make_no_difference_match_any():
