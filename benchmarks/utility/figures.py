@@ -13,8 +13,7 @@ from matplotlib.figure import Figure
 from skmixdp.inspection import PrivacyUtilityDisplay
 from skmixdp.inspection._style import curve_style, reference_style
 
-from .problems import BOTH, DELTA, NAMES, PUBLIC, ZEROS
-from .statistics import (
+from .measures import (
     NON_PRIVATE,
     ONLY_PUBLIC,
     Interval,
@@ -24,6 +23,7 @@ from .statistics import (
     performance_boost,
     select,
 )
+from .problems import BOTH, DELTA, NAMES, PUBLIC, ZEROS
 
 
 def write_figures(results: pd.DataFrame, folder: Path, report: Mapping[str, Any]) -> None:

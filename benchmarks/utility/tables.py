@@ -7,8 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from .problems import BOTH, PUBLIC
-from .statistics import (
+from .measures import (
     FULLY_PRIVATE,
     NON_PRIVATE,
     ONLY_PRIVATE,
@@ -21,6 +20,7 @@ from .statistics import (
     performance_boost,
     select,
 )
+from .problems import BOTH, PUBLIC
 
 _ABSENT = "-"
 

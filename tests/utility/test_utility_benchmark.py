@@ -1,15 +1,25 @@
 """The utility benchmark on a small made-up problem: no data, no network."""
 
 import math
+import sys
 
 import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import normalize
 
-from benchmarks.utility import data, run, statistics, tables
+from benchmarks.utility import data, measures, run, tables
 from benchmarks.utility.data import adult
-from benchmarks.utility.methods import ADAPTERS, UnavailableError, hindsight, opacus_head, ppgd
+from benchmarks.utility.methods import (
+    ADAPTERS,
+    UnavailableError,
+    diffprivlib_head,
+    hindsight,
+    opacus_head,
+    ppgd,
+)
 from benchmarks.utility.problems import BOTH, NAMES, PUBLIC, ZEROS, make_problem
 from benchmarks.utility.units import left_over, units
 from skmixdp import MixedDPLogisticRegression
@@ -283,26 +293,51 @@ def test_an_opacus_head_is_trained(rows):
     assert max(score.accuracy for score in scores) > 0.7
 
 
-# -- statistics ----------------------------------------------------------------------------
+def test_diffprivlib_runs_in_an_environment_of_its_own(rows, tmp_path, monkeypatch):
+    monkeypatch.setattr(diffprivlib_head, "PYTHON", tmp_path / "python")
+    with pytest.raises(UnavailableError, match="make diffprivlib"):
+        ADAPTERS["diffprivlib"].fit(make_problem(rows, 0, 0), [1.0])
+    # A stand-in for that library, which is enough for what travels there and back.
+    package = tmp_path / "diffprivlib"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "models.py").write_text(
+        "from sklearn.linear_model import LogisticRegression as Plain\n"
+        "def LogisticRegression(*, epsilon, data_norm, random_state):\n"
+        "    assert data_norm == 1 and random_state == 0\n"
+        "    return Plain(C=epsilon)\n"
+    )
+    command = tmp_path / "python"
+    command.write_text(f'#!/bin/sh\nPYTHONPATH="{tmp_path}" exec "{sys.executable}" "$@"\n')
+    command.chmod(0o755)
+    problem = make_problem(rows, 0, 0)
+    found = ADAPTERS["diffprivlib"].fit(problem, [1e-6, 10.0])
+    assert [score.epsilon for score in found] == [1e-6, 10.0]
+    assert found[0].accuracy < found[1].accuracy
+    plain = LogisticRegression(C=10.0).fit(normalize(problem.X), problem.y)
+    assert found[1].accuracy == pytest.approx(plain.score(normalize(problem.X_test), problem.y_test))
+
+
+# -- measures ----------------------------------------------------------------------------
 
 
 def test_intervals_are_students():
-    found = statistics.Interval.of([1.0, 2.0, 3.0, 4.0, 5.0])
+    found = measures.Interval.of([1.0, 2.0, 3.0, 4.0, 5.0])
     np.testing.assert_allclose([found.mean, found.half], [3, 2.7764451 * np.sqrt(2.5 / 5)])
     assert f"{found}" == "3.0 ± 2.0" and f"{found:+.1f}" == "+3.0 ± 2.0"
-    assert f"{statistics.Interval.of([7.25])}" == "7.2"
+    assert f"{measures.Interval.of([7.25])}" == "7.2"
 
 
 def test_the_boost_is_that_of_the_papers():
     # Coupling, Table 3, CIFAR10 and vit-small with 20% public rows.
-    assert statistics.performance_boost(97.84, 98.40, max(97.29, 97.11)) == pytest.approx(1.11 / 0.56)
-    assert statistics.performance_boost(90.0, 95.0, 90.0) == 1.0
-    assert statistics.performance_boost(95.0, 95.0, 90.0) == math.inf
+    assert measures.performance_boost(97.84, 98.40, max(97.29, 97.11)) == pytest.approx(1.11 / 0.56)
+    assert measures.performance_boost(90.0, 95.0, 90.0) == 1.0
+    assert measures.performance_boost(95.0, 95.0, 90.0) == math.inf
 
 
 def test_the_excess_error_is_relative():
     # AdaMix, Table 1, MIT-67 at epsilon 1.
-    assert statistics.excess_error(1 - 0.4046, 1 - 0.2517) == pytest.approx(0.6075, abs=1e-4)
+    assert measures.excess_error(1 - 0.4046, 1 - 0.2517) == pytest.approx(0.6075, abs=1e-4)
 
 
 def constructed(lines):
@@ -313,15 +348,15 @@ def constructed(lines):
 
 def test_the_best_setting_is_that_of_the_mean_over_the_seeds():
     table = constructed([("m", 0, "a", 0.9), ("m", 1, "a", 0.1), ("m", 0, "b", 0.6), ("m", 1, "b", 0.6)])
-    best = statistics.at_best_setting(table)
+    best = measures.at_best_setting(table)
     assert best["setting"].unique().tolist() == ["b"]
-    assert statistics.label(best, "m") == "m (best of 2 on the test rows)"
+    assert measures.label(best, "m") == "m (best of 2 on the test rows)"
 
 
 def test_differences_are_paired_by_seed():
     lines = [("ours", seed, "", 0.80 + 0.05 * seed) for seed in range(4)]
     lines += [("theirs", seed, "x 2", 0.81 + 0.05 * seed) for seed in range(3)]
-    table = statistics.at_best_setting(constructed(lines))
+    table = measures.at_best_setting(constructed(lines))
     line = tables.hindsight_table(table, "ours", "theirs").splitlines()[-1]
     assert "| 3 | 85.0 ± 12.4 | 86.0 ± 12.4 | x 2 | -1.0 ± 0.0 |" in line
     line = tables.difference_table(table, "ours", ["theirs", "nobody"]).splitlines()[-1]
@@ -331,5 +366,5 @@ def test_differences_are_paired_by_seed():
 def test_keys_that_make_no_difference_match_any():
     table = constructed([("m", 0, "", 0.9), ("limit", math.nan, "", 0.95)])
     table.loc[1, ["start", "shots", "epsilon"]] = ["", math.nan, math.nan]
-    assert len(statistics.select(table, data="d", start=BOTH, shots=2, epsilon=3.0)) == 1
-    assert statistics.accuracies(table, shots=5, method="limit", epsilon=1.0).tolist() == [95.0]
+    assert len(measures.select(table, data="d", start=BOTH, shots=2, epsilon=3.0)) == 1
+    assert measures.accuracies(table, shots=5, method="limit", epsilon=1.0).tolist() == [95.0]

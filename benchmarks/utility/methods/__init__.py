@@ -5,7 +5,7 @@ or another setting, is a line there. A new adapter is a module with a function
 ``fit(problem, epsilons, **options) -> list of Score`` and a line in :data:`ADAPTERS`.
 """
 
-from . import heads, hindsight, non_private, only_public, opacus_head, ppgd, private_alone
+from . import diffprivlib_head, heads, hindsight, non_private, only_public, opacus_head, ppgd, private_alone
 from .contract import Adapter, Score, UnavailableError
 
 ADAPTERS = {
@@ -13,6 +13,7 @@ ADAPTERS = {
     "hindsight": Adapter(hindsight.fit),
     "ppgd": Adapter(ppgd.fit, varies=("shots", "seed")),
     "opacus": Adapter(opacus_head.fit),
+    "diffprivlib": Adapter(diffprivlib_head.fit, varies=("seed",)),
     "only_public": Adapter(only_public.fit, varies=("start", "shots", "seed"), private=False),
     "fully_private": Adapter(private_alone.fit, varies=("seed",)),
     "only_private": Adapter(private_alone.fit, varies=("shots", "seed")),
