@@ -22,7 +22,7 @@ from tqdm.auto import tqdm
 from . import data
 from .figures import write_figures
 from .methods import ADAPTERS, UnavailableError
-from .problems import PUBLIC, make_problem
+from .problems import PUBLIC, STARTS, make_problem
 from .tables import write_tables
 from .units import KEYS, Config, Unit, left_over, units
 
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             parser.error(str(problem))
         for reason in run(config, planned, path, options.cache, options.jobs):
             print(reason)
-    results = read_results(path)
+    results = in_order(read_results(path), config)
     if "tables" in options.stages:
         text = write_tables(results, options.out, config["report"])
         print(text)
@@ -61,6 +61,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def read_results(path: Path) -> pd.DataFrame:
     """The table of all fits so far; missing keys mean that a method does not depend on them."""
     return pd.read_csv(path, keep_default_na=False, na_values={"shots": "", "seed": "", "epsilon": ""})
+
+
+def in_order(results: pd.DataFrame, config: Config) -> pd.DataFrame:
+    """Results in the order of the configuration, whichever came first."""
+    orders = {"data": list(config["data"]), "method": list(config["methods"]), "start": ["", *STARTS]}
+    places = {name: {value: place for place, value in enumerate(order)} for name, order in orders.items()}
+    return results.sort_values(
+        ["data", "shots", "start", "method", "seed", "epsilon"],
+        key=lambda column: column.map(places[column.name]) if column.name in places else column,
+        kind="stable",
+        na_position="first",
+    )
 
 
 def run(config: Config, planned: Sequence[Unit], path: Path, cache: Path, jobs: int) -> list[str]:

@@ -69,9 +69,6 @@ def settings(best: pd.DataFrame, methods: Sequence[str]) -> list[Setting]:
     """Data, start and shots for which any of some methods has results from the usual starts."""
     own = best[best["method"].isin(methods) & best["shots"].notna() & best["start"].isin((PUBLIC, BOTH))]
     found = own[["data", "start", "shots"]].drop_duplicates()
-    order = {name: place for place, name in enumerate(best["data"].unique())}
-    found = found.sort_values(["shots", "start"], ascending=[True, False])
-    found = found.sort_values("data", key=lambda names: names.map(order), kind="stable")
     return [{str(key): value for key, value in row.items()} for row in found.to_dict("records")]
 
 
@@ -163,7 +160,8 @@ def excess_table(best: pd.DataFrame, methods: Sequence[str], budgets: Sequence[f
                 found.append(
                     100 * excess_error(ours.mean() / 100, limit.mean() / 100) if complete else math.nan
                 )
-        lines.append([*_names(setting), *map(_number, found)])
+        if not all(map(math.isnan, found)):
+            lines.append([*_names(setting), *map(_number, found)])
     header = [
         "data",
         "start",

@@ -127,6 +127,16 @@ def test_processes_find_what_one_finds(tmp_path, config):
     pd.testing.assert_frame_equal(one.reset_index(drop=True), two.reset_index(drop=True))
 
 
+def test_the_order_in_which_results_came_does_not_matter(out, config):
+    found = run.in_order(run.read_results(out / "results.csv"), config)
+    shuffled = run.in_order(found.sample(frac=1, random_state=0), config)
+    keys = ["data", "shots", "start", "method", "seed", "epsilon"]
+    pd.testing.assert_frame_equal(found[keys].reset_index(drop=True), shuffled[keys].reset_index(drop=True))
+    methods = list(config["methods"])
+    own = found[(found["shots"] == 5) & (found["start"] == PUBLIC)]["method"].map(methods.index)
+    assert own.is_monotonic_increasing
+
+
 # -- configuration -------------------------------------------------------------------------
 
 
@@ -249,6 +259,14 @@ def test_rescaled_steps_are_those_of_a_given_learning_rate(rows):
     scaled = hindsight.Rescaled(hindsight.BY_NAME["adamix"](), 4.0)
     np.testing.assert_allclose(coefficients(scaled, 0.5), coefficients("adamix", 2.0))
     assert not np.allclose(coefficients(scaled, 0.5), coefficients("adamix", 0.5))
+
+
+def test_full_privacy_in_hindsight_is_full_privacy_at_other_steps(rows):
+    problem = make_problem(rows, 0, 0)
+    (plain,) = ADAPTERS["fully_private"].fit(problem, [1.0])
+    scaled = ADAPTERS["fully_private_hindsight"].fit(problem, [1.0], algorithm="noisy-gd")
+    assert {score.setting: score.accuracy for score in scaled}["x 1"] == plain.accuracy
+    assert len(scaled) == 7 and len({score.accuracy for score in scaled}) > 1
 
 
 def test_ppgd_stays_near_the_private_head_and_clips_at_the_mean_public_gradient(rows, monkeypatch):

@@ -16,6 +16,7 @@ ADAPTERS = {
     "diffprivlib": Adapter(diffprivlib_head.fit, varies=("seed",)),
     "only_public": Adapter(only_public.fit, varies=("start", "shots", "seed"), private=False),
     "fully_private": Adapter(private_alone.fit, varies=("seed",)),
+    "fully_private_hindsight": Adapter(hindsight.fit, varies=("seed",)),
     "only_private": Adapter(private_alone.fit, varies=("shots", "seed")),
     "few_private": Adapter(private_alone.fit_few, varies=("shots", "seed")),
     "non_private": Adapter(non_private.fit, varies=(), private=False),

@@ -6,7 +6,7 @@ from typing import Any
 import skmixdp
 from skmixdp import MixedDPLogisticRegression, fit_many
 
-from ..problems import PUBLIC, Problem
+from ..problems import PUBLIC, ZEROS, Problem
 from .contract import Score
 
 
@@ -32,13 +32,16 @@ def fit(
 
 
 def start(problem: Problem) -> dict[str, Any]:
-    """The classifier's ``init``, where it is not the default."""
+    """The classifier's ``init``, where it is not the default; without public rows zero, and the classes."""
+    if not len(problem.X_pub):
+        return {"init": ZEROS, "classes": problem.classes}
     return {} if isinstance(problem.init, str) and problem.init == PUBLIC else {"init": problem.init}
 
 
 def fit_together(heads: Sequence[Any], problem: Problem) -> None:
-    """Fit several heads to the private and the public rows."""
-    fit_many(heads, problem.X, problem.y, X_pub=problem.X_pub, y_pub=problem.y_pub)
+    """Fit several heads to the private rows, and to the public ones if there are any."""
+    public = {"X_pub": problem.X_pub, "y_pub": problem.y_pub} if len(problem.X_pub) else {}
+    fit_many(heads, problem.X, problem.y, **public)
 
 
 def describe(head: MixedDPLogisticRegression) -> str:
