@@ -103,8 +103,11 @@ def _outcomes(config: Config, todo: Sequence[Unit], cache: Path, jobs: int) -> I
         return
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         waiting = [pool.submit(run_unit, config, unit, cache) for unit in todo]
-        for finished in as_completed(waiting):
-            yield finished.result()
+        try:
+            for finished in as_completed(waiting):
+                yield finished.result()
+        finally:  # what fails or is interrupted need not wait for all the others
+            pool.shutdown(cancel_futures=True)
 
 
 def run_unit(config: Config, unit: Unit, cache: Path) -> list[dict[str, str]] | str:
@@ -118,8 +121,10 @@ def run_unit(config: Config, unit: Unit, cache: Path) -> list[dict[str, str]] | 
             problem = make_problem(rows, unit.shots or 0, unit.seed or 0, unit.start or PUBLIC)
             began = _cpu_seconds()
             scores = adapter.fit(problem, unit.epsilons, **method)
-    except (UnavailableError, FileNotFoundError) as reason:
-        return f"{unit.method} on {unit.data} is left out: {reason}"
+    except UnavailableError as reason:
+        return f"{unit.method} is left out: {reason}"
+    except FileNotFoundError as reason:
+        return f"{unit.data} is left out: {reason}"
     each = (_cpu_seconds() - began) / len(scores)
     return [
         {

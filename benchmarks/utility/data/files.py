@@ -1,7 +1,8 @@
 """Where the files of real data lie."""
 
-import os
 from pathlib import Path
+
+from benchmarks.reproduce import adamix_ablation
 
 
 def data_folder(name: str) -> Path:
@@ -12,7 +13,7 @@ def data_folder(name: str) -> Path:
     FileNotFoundError
         If it is not there.
     """
-    folder = Path(os.environ.get("SKMIXDP_DATA", Path(__file__).parents[4] / "shared" / "data"))
+    folder = adamix_ablation.data_folder()
     if not (folder / name).is_dir():
         raise FileNotFoundError(f"no {name} in {folder}; set SKMIXDP_DATA to the folder that holds it.")
     return folder / name
