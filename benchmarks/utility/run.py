@@ -51,6 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for reason in run(config, planned, path, options.cache, options.jobs):
             print(reason)
     results = in_order(read_results(path), config)
+    if results.empty:
+        parser.error(f"{path} has no results to show.")
     if "tables" in options.stages:
         text = write_tables(results, options.out, config["report"])
         print(text)
@@ -114,7 +116,6 @@ def run_unit(config: Config, unit: Unit, cache: Path) -> list[dict[str, str]] | 
     """Rows of the results, or a sentence where the method or the data are not to be had."""
     method = dict(config["methods"][unit.method])
     adapter = ADAPTERS[method.pop("adapter")]
-    began = _cpu_seconds()
     try:
         with threadpool_limits(1):
             rows = data.load(cache=cache, **config["data"][unit.data])

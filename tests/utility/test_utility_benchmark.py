@@ -189,6 +189,22 @@ def test_what_is_not_to_be_had_is_said(config, tmp_path, monkeypatch):
         opacus_head.fit(None, [1.0], learning_rates=[1.0], n_epochs=1, batch_share=0.1)
 
 
+def test_no_result_at_all_is_said(config, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("SKMIXDP_DATA", str(tmp_path / "nowhere"))
+    entry = {
+        **config["profiles"]["default"][0],
+        "data": ["Adult"],
+        "methods": ["only public"],
+        "starts": [PUBLIC],
+    }
+    path = tmp_path / "config.yaml"
+    path.write_text(yaml.safe_dump({**config, "profiles": {"default": [entry]}}))
+    with pytest.raises(SystemExit):
+        run.main(["--config", str(path), "--out", str(tmp_path)])
+    said = capsys.readouterr()
+    assert said.out.count("Adult is left out") == 1 and "no results" in said.err
+
+
 # -- problems ------------------------------------------------------------------------------
 
 
