@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all coverage lint docs benchmark clean
+.PHONY: help setup demo test test-all coverage lint docs benchmark utility clean
 
 help:
 	@echo "make demo       the main job on real data: a table and a picture in results/"
@@ -13,6 +13,7 @@ help:
 	@echo "make lint       ruff, mypy and the import contracts"
 	@echo "make docs       the documentation, in docs/_build/html"
 	@echo "make benchmark  speed as a ratio to plain matrix products"
+	@echo "make utility    accuracy under a budget: all methods, tables and figures in results/utility/"
 
 .venv/.demo: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -63,6 +64,10 @@ benchmark: .venv/.bench
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.run
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.run --profile peers --out results/benchmarks/peers
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.growth
+
+# What is there already is not fitted again.
+utility: .venv/.bench
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.utility.run --jobs 2
 
 clean:
 	rm -rf .venv results docs/_build

@@ -1,0 +1,1 @@
+"""Accuracy under a privacy budget: data sets, methods, tables and figures."""
