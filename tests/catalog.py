@@ -1,6 +1,6 @@
 """Every piece and algorithm, by name: a new one is tested everywhere by one line here."""
 
-from skmixdp.algorithms import DOPE, GEP, PAZO, PDADPMD, AdaMix, Coupling, DPZero, ModelMix, NoisyGD
+from skmixdp.algorithms import DOPE, GEP, PAZO, PDADPMD, AdaMix, Auto, Coupling, DPZero, ModelMix, NoisyGD
 from skmixdp.components import (
     SGD,
     AutomaticClip,
@@ -18,6 +18,7 @@ from skmixdp.components import (
     PublicQuantileClip,
     PublicSubspace,
     SampleWeight,
+    TailAverage,
     UniformAverage,
     deviation_norms,
 )
@@ -58,9 +59,12 @@ UPDATES = {
     "mixing": MixingDescent(lambda n_steps: 4.0),
     "mixing, ball and average": PolynomialAverage(BallProjection(SGD(), 0.7)).for_mixing(lambda n_steps: 4.0),
     "uniform": UniformAverage(SGD()),
+    "tail": TailAverage(SGD(0.5)),
 }
 
 ALGORITHMS = {
+    "auto": Auto(),
+    "auto, as it comes": Auto(0.2, shrink=False),
     "noisy-gd": NoisyGD(),
     "noisy-gd, ball, public centre": NoisyGD(radius=2.0, center="public", momentum=0.0),
     "noisy-gd, decaying, averaged": NoisyGD(schedule="decaying", radius=5.0, average=True),
