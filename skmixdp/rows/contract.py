@@ -82,6 +82,8 @@ class Request:
         promises nothing.
     run : object
         Whose head that is: the source may keep its products until the next request.
+    n_joined : int
+        Number of questions that this is made of; see :mod:`skmixdp.rows.joining`.
     """
 
     points: Any
@@ -90,6 +92,7 @@ class Request:
     resolution: float | None = None
     n_head: int = 0
     run: object = None
+    n_joined: int = 1
 
 
 class PrivateRows(Protocol):
