@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,6 +103,9 @@ class ClippedResiduals:
     clips : tuple of Clip
         One for each head.
     """
+
+    #: See :class:`~skmixdp.rows.contract.Request`.
+    bounds_itself: ClassVar[bool] = True
 
     loss: Loss
     clips: tuple[Clip, ...]
