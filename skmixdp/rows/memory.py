@@ -21,6 +21,10 @@ _LONGEST_ROW = 1e30
 #: Blocks for several requests are larger than those for one by this factor, at most.
 _LARGER = 4
 
+#: With at least so many points, arithmetic takes so long that it does not matter whether a block is
+#: still in cache for its second product. Its fixed price does, which more rows share.
+_MANY_POINTS, _MANY_ROWS = 32, 2048
+
 #: Products of more bytes than this are not kept from one step to the next.
 _KEPT_BYTES = 2**28
 
@@ -76,9 +80,11 @@ class InMemoryRows:
         requests = joined.requests
         products = [self._products(request) for request in requests]
         # Each request has a price in every block: several of them are asked for larger ones.
-        block_rows = self._block_rows * min(len(requests), _LARGER)
-        blocks = selections([request.mask for request in requests], self.n_rows, block_rows)
         m = sum(len(computed) for computed, _ in products)
+        block_rows = self._block_rows * min(len(requests), _LARGER)
+        if m >= _MANY_POINTS:
+            block_rows = max(block_rows, _MANY_ROWS)
+        blocks = selections([request.mask for request in requests], self.n_rows, block_rows)
         buffer = np.empty((min(block_rows, self.n_rows), m), self._X.dtype)
         visits = (self._visit(rows, buffer) for rows in blocks)
         return joined.answers(answer_each(requests, visits, self._X.dtype, products))
