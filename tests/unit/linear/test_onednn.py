@@ -53,7 +53,8 @@ def test_a_product_is_tried_before_it_is_used(kind, right):
 
 
 VALUES = st.one_of(
-    st.floats(-3, 3, width=32), st.sampled_from([0.0, 1e-30, 1e-20, -1e-6, 1e6, -1e15, 1e18, 1.0])
+    st.floats(-3, 3, width=32, allow_subnormal=False),
+    st.sampled_from([0.0, 1e-30, 1e-20, -1e-6, 1e6, -1e15, 1e18, 1.0]),
 )
 
 
