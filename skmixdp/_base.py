@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ._charging import check_ledger, paid
+from ._devices import check_device, check_movable, where_computed
 from ._enclosing_pipeline import warn_of_leaks
 from ._noise import check_noise, noise_caveats, noise_source
 from ._tables import check_private_rows, head_outputs
@@ -69,6 +70,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         noise: Any,
         ledger: Any,
         dataset: Any,
+        device: Any,
         dtype: Any,
         random_state: Any,
         verbose: Any,
@@ -90,6 +92,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         self.noise = noise
         self.ledger = ledger
         self.dataset = dataset
+        self.device = device
         self.dtype = dtype
         self.random_state = random_state
         self.verbose = verbose
@@ -135,6 +138,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         check_auto("learning_rate", self.learning_rate, zero=False)
         check_auto("l2", self.l2, zero=True)
         check_auto("public_l2", self.public_l2, zero=False)
+        check_device(self.device)
         check_choice("dtype", self.dtype, ("float32", "float64", "bfloat16"))
         for name in ("fit_intercept", "center", "normalize"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
@@ -154,6 +158,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         refuse_unsupported(unsupported)
         warn_of_leaks(public_rows=X_pub is not None)
         table = check_private_rows(self, X)
+        check_movable(table, check_device(self.device), dtype=self.dtype, noise=self.noise)
         n_rows, n_features = table.shape
         y = check_target(y, "y", n_rows, "X")
         names = getattr(self, "feature_names_in_", None)
@@ -192,13 +197,18 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         recipe = self._chosen_algorithm().recipe(scene, options)
         plan = make_plan(budget, recipe, scene, dtype)
 
+        device = check_device(self.device)
+        computed_on = where_computed(table, device, exact=noise.needs_grid)
+
         def finish(W: Array, charge: Charge | None) -> None:
             self.coef_, self.intercept_ = self._coefficients(W)
             self.n_iter_ = plan.n_steps
-            self.privacy_ = self._report(budget, plan, noise, n_rows, data.n_rows, treated_as_public, charge)
+            self.privacy_ = self._report(
+                budget, plan, noise, n_rows, data.n_rows, treated_as_public, charge, computed_on
+            )
 
         run = Run(recipe, plan, scene, noise, dtype)
-        train_or_wait(PreparedHead(self, table, y, self._row_map, run, finish))
+        train_or_wait(PreparedHead(self, table, y, self._row_map, run, device, finish))
 
     def _coefficients(self, W: Array) -> tuple[Any, Any]:
         """``coef_`` and ``intercept_`` of a trained head (k, d_in)."""
@@ -266,6 +276,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         n_public: int,
         treated_as_public: tuple[str, ...],
         charge: Charge | None,
+        computed_on: str = "cpu",
     ) -> PrivacyReport:
         caveats = noise_caveats(noise, self.delta, n_private)
         if plan.epsilon_unamplified is not None:
@@ -285,6 +296,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
             noise=noise.kind,
             warnings=caveats,
             epsilon_unamplified=plan.epsilon_unamplified,
+            computed_on=computed_on,
             **paid(charge),
         )
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tqdm.auto import tqdm
 
 from ._charging import pay
+from ._devices import placed
 from ._tables import bfloat16_rows
 from .engine import Run, train
 from .linear import RowMap
@@ -36,6 +37,8 @@ class PreparedHead:
         What the head sees of the rows.
     run : Run
         How it is trained.
+    device : str or None
+        Where the rows are to be held; None is where they are.
     finish : callable
         Takes the trained head (k, d_in) and the charge.
     """
@@ -45,19 +48,22 @@ class PreparedHead:
     y: Array
     row_map: RowMap
     run: Run
+    device: str | None
     finish: Callable[[Array, Charge | None], None]
 
     def rows(self) -> PrivateRows:
         """The source that answers; rows that are not in memory are read, and refused if need be."""
         exact = self.run.noise.needs_grid
+        table = placed(self.table, self.device)
         if self.estimator.dtype == "bfloat16":
-            return bfloat16_rows(self.table, self.y, self.row_map, exact=exact)
-        return self.table.private_rows(self.y, self.row_map, self.run.dtype, exact=exact)
+            return bfloat16_rows(table, self.y, self.row_map, exact=exact)
+        return table.private_rows(self.y, self.row_map, self.run.dtype, exact=exact)
 
     def shares_rows(self, other: "PreparedHead") -> bool:
         """Whether a head that was given the same rows and labels sees the same of them."""
         return (
             (self.estimator.dtype, self.run.dtype) == (other.estimator.dtype, other.run.dtype)
+            and self.device == other.device
             and self.run.noise.needs_grid == other.run.noise.needs_grid
             and self.row_map.same_as(other.row_map)
             and np.array_equal(self.y, other.y)

@@ -1,6 +1,7 @@
 """What is asked of private rows in a step."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -8,8 +9,9 @@ from numpy.typing import NDArray
 
 from ..linear import Loss, largest_entries, remove_mean_output, row_norm_bounds, scale_rows
 from ..public import PublicView
-from ..rows import Block, Contribution
+from ..rows import Block, ContributeTensors, Contribution
 from .contracts import Clip, Clipper, Part, Question, Rounds, StepContext, Subspace
+from .tensors import clipped_tensor_residuals
 
 FloatArray = NDArray[np.floating[Any]]
 
@@ -65,11 +67,11 @@ class GradientQuery:
         if ctx.public_weight == 1:
             return ctx.direction(np.zeros_like(ctx.W))
         # What goes to the rows holds neither the noise source nor the view.
-        clip, loss = self.clipper.at(ctx.view), ctx.loss
+        clip = self.clipper.at(ctx.view)
         space = self.subspace.at(ctx.view)
         (released,) = yield Question(
             points=ctx.W,
-            contribute=lambda Z, block: clipped_residuals(Z, block, loss, clip),
+            contribute=ClippedResiduals(ctx.loss, clip),
             parts=(Part(clip.sensitivity(ctx.dtype) * space.gain),),
             assemble=lambda sums: (space.encode(_matrix(sums)),),
         )
@@ -80,6 +82,22 @@ class GradientQuery:
         if self.second_clip is not None:
             mean *= self.second_clip / max(float(np.linalg.norm(mean)), self.second_clip)
         return ctx.direction(mean)
+
+
+@dataclass(frozen=True)
+class ClippedResiduals:
+    """:func:`clipped_residuals` of one loss and clip, on the host or where a block's tensors lie."""
+
+    loss: Loss
+    clip: Clip
+
+    def __call__(self, Z: FloatArray, block: Block) -> Contribution:
+        return clipped_residuals(Z, block, self.loss, self.clip)
+
+    @property
+    def for_tensors(self) -> ContributeTensors | None:
+        """See :class:`~skmixdp.rows.TensorContribution`."""
+        return clipped_tensor_residuals(self.loss, self.clip)
 
 
 def clipped_residuals(Z: FloatArray, block: Block, loss: Loss, clip: Clip) -> Contribution:

@@ -24,6 +24,13 @@ from .objective import PenalizedLoss
 from .preparation import RowMap, TargetMap
 from .products import row_products
 from .rounding import UNDERFLOW_PAD, dot_error
+from .tensors import (
+    scale_tensor_rows,
+    tensor_largest_entries,
+    tensor_residuals,
+    tensor_row_norms,
+    where,
+)
 
 __all__ = [
     "UNDERFLOW_PAD",
@@ -52,6 +59,11 @@ __all__ = [
     "row_norms",
     "row_products",
     "scale_rows",
+    "scale_tensor_rows",
+    "tensor_largest_entries",
+    "tensor_residuals",
+    "tensor_row_norms",
     "weighted_sum",
+    "where",
     "widen",
 ]
