@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from ._charging import check_ledger, paid
 from ._devices import check_device, check_movable, where_computed
 from ._enclosing_pipeline import warn_of_leaks
+from ._members import members, n_members
 from ._noise import check_noise, noise_caveats, noise_source
 from ._tables import check_private_rows, head_outputs
 from ._together import PreparedHead, train_or_wait
@@ -164,7 +165,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         names = getattr(self, "feature_names_in_", None)
         public = collect_public(X_pub, y_pub, names, n_features, check_target)
         warn_of_repeats(table)
-        warn_of_delta(self.delta, n_rows)
+        warn_of_delta(self.delta, n_members(n_rows))
         return table, y, public
 
     def _fit_head(
@@ -177,7 +178,8 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         treated_as_public: tuple[str, ...],
     ) -> None:
         """Train the head on validated rows with encoded labels or scaled targets, and report."""
-        n_rows, n_features = table.shape
+        own, n_features = members(table.shape[0]), table.shape[1]
+        n_rows = n_members(table.shape[0])
         X_pub, y_pub = public if public is not None else (np.empty((0, n_features)), y[:0])
         self._row_map = RowMap.of(X_pub, self.center, self.normalize, self.fit_intercept)
         l2 = None if self.public_l2 == "auto" else self.public_l2 * len(X_pub)
@@ -207,7 +209,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
                 budget, plan, noise, n_rows, data.n_rows, treated_as_public, charge, computed_on
             )
 
-        run = Run(recipe, plan, scene, noise, dtype)
+        run = Run(recipe, plan, scene, noise, dtype, members=own)
         train_or_wait(PreparedHead(self, table, y, self._row_map, run, device, finish))
 
     def _coefficients(self, W: Array) -> tuple[Any, Any]:
