@@ -14,7 +14,7 @@ from ._enclosing_pipeline import warn_of_leaks
 from ._members import members, n_members
 from ._noise import check_noise, noise_caveats, noise_source
 from ._tables import check_private_rows, head_outputs
-from ._together import PreparedHead, train_or_wait
+from ._together import PreparedHead, fit_many, train_or_wait
 from ._validation import (
     CheckTarget,
     check_algorithm,
@@ -47,6 +47,9 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
 
     #: What the names that ``algorithm`` accepts stand for.
     _kinds: ClassVar[dict[str, type[Algorithm]]] = BY_NAME
+
+    #: For searches, which know estimators by what they can do.
+    _fit_many = staticmethod(fit_many)
 
     # `X_pub` and `y_pub` are routed to fit by default, without set_fit_request.
     __metadata_request__fit: ClassVar = {"X_pub": True, "y_pub": True}

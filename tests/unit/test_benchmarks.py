@@ -1,3 +1,7 @@
+import sys
+import time
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -5,7 +9,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks import growth
 from benchmarks.measure import Case, measure
-from benchmarks.methods import per_sample, plain_products, skmixdp_heads, skmixdp_step
+from benchmarks.methods import diffprivlib_fit, per_sample, plain_products, skmixdp_heads, skmixdp_step
 from benchmarks.problems import Size, make_problem
 from benchmarks.run import main
 
@@ -89,6 +93,44 @@ def test_peers_take_a_step():
     assert "torch.func" in {case.variant for case in found}
     for case in found:
         assert "1000" in case.run()
+
+
+@pytest.fixture
+def environment(tmp_path, monkeypatch):
+    """An interpreter in which a package of this name is diffprivlib: scikit-learn without noise."""
+    package = tmp_path / "diffprivlib"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "models.py").write_text(
+        "import sklearn.linear_model\n\n\n"
+        "def LogisticRegression(epsilon, data_norm, random_state):\n"
+        "    assert (epsilon, data_norm) == (1.0, 1.0)\n"
+        "    return sklearn.linear_model.LogisticRegression()\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(diffprivlib_fit, "PYTHON", Path(sys.executable))
+
+
+def test_diffprivlib_is_fitted_elsewhere_and_its_own_seconds_count(environment):
+    problem = make_problem(Size(20_000, 64, 5, 60))
+    (case,) = diffprivlib_fit.cases(problem)
+    start = time.perf_counter()
+    (found,) = measure([case], seconds=1e-6)
+    assert 0 < found.seconds < (time.perf_counter() - start) / 2
+    assert found.note.startswith("accuracy ") and "on the 60 public rows" in found.note
+    assert float(found.note.split()[1]) > 0.8
+
+
+@pytest.mark.skipif(not diffprivlib_fit.PYTHON.exists(), reason="needs `make diffprivlib`")
+def test_the_real_one_is_fitted():
+    (case,) = diffprivlib_fit.cases(make_problem(Size(500, 4, 3, 60)))
+    assert case.run().startswith("accuracy ")
+
+
+def test_without_its_environment_diffprivlib_is_left_out(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(diffprivlib_fit, "PYTHON", tmp_path / "python")
+    assert diffprivlib_fit.cases(make_problem(Size(50, 4, 3, 6))) == []
+    assert "see `make diffprivlib`" in capsys.readouterr().out
 
 
 def ratios(found):
