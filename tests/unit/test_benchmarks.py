@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from threadpoolctl import threadpool_limits
 
-from benchmarks import growth
+from benchmarks import growth, scale
 from benchmarks.measure import Case, measure
 from benchmarks.methods import diffprivlib_fit, per_sample, plain_products, skmixdp_heads, skmixdp_step
 from benchmarks.problems import Size, make_problem
@@ -133,9 +133,30 @@ def test_without_its_environment_diffprivlib_is_left_out(tmp_path, monkeypatch, 
     assert "see `make diffprivlib`" in capsys.readouterr().out
 
 
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from Linux's /proc")
+def test_passes_over_a_file_are_measured_by_one_command_which_leaves_no_file(tmp_path, monkeypatch, capsys):
+    given = ["scale", "--out", str(tmp_path), "--rows", "3000", "--parts", "memory_map"]
+    monkeypatch.setattr(sys, "argv", given)
+    scale.main()
+    written = (tmp_path / "memory_map.md").read_text()
+    assert written in capsys.readouterr().out
+    for figure in ("cold read of the file", "one pass, cold", "one pass, pages in memory", "peak RssAnon"):
+        assert figure in written
+    assert [path.name for path in tmp_path.iterdir()] == ["memory_map.md"]
+
+
 def ratios(found):
     limit = min(m.seconds for m in found if m.case.role == "limit")
     return {m.case.variant: m.seconds / limit for m in found}
+
+
+def test_no_step_is_many_times_its_two_products():
+    """What every run of the tests would see: bounds that a busy machine does not reach."""
+    problem = make_problem(Size(10_000, 512, 10, 100))
+    with threadpool_limits(1):
+        found = measure(plain_products.cases(problem) + skmixdp_step.cases(problem)[:3], seconds=0.2)
+    assert 0.3 < ratios(found)["private"] < 4
+    assert max(m.peak_bytes for m in found if m.case.role == "step") < 150 * 2**20
 
 
 @pytest.mark.slow
