@@ -30,6 +30,6 @@ def clipped_tensor_residuals(loss: Loss, clip: Clip) -> ContributeTensors | None
         factors: Any = clip.weights(
             norms * block.norms, lambda: tensor_largest_entries(C, like=block.norms) * block.max_abs
         )
-        return scale_tensor_rows(C, factors, norms), None
+        return scale_tensor_rows(C, factors, norms)[0], None
 
     return contribute

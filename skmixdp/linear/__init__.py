@@ -26,6 +26,7 @@ from .products import row_products
 from .rounding import UNDERFLOW_PAD, dot_error
 from .tensors import (
     scale_tensor_rows,
+    tensor_dtype,
     tensor_largest_entries,
     tensor_residuals,
     tensor_row_norms,
@@ -60,6 +61,7 @@ __all__ = [
     "row_products",
     "scale_rows",
     "scale_tensor_rows",
+    "tensor_dtype",
     "tensor_largest_entries",
     "tensor_residuals",
     "tensor_row_norms",

@@ -63,18 +63,24 @@ def tensor_largest_entries(X: Any, like: Any) -> Any:
     return X.abs().amax(dim=1).to(like.dtype)
 
 
-def scale_tensor_rows(C: Any, factors: Any, norms: Any) -> Any:
-    """Each row of ``C`` (n, k) times its factor; ``factors`` and the rows' ``norms`` (n,) are float64.
+def scale_tensor_rows(C: Any, factors: Any, norms: Any) -> tuple[Any, Any]:
+    """Each row of ``C`` (n, k) times its factor, and the factors (n,) that were used.
 
-    As in :func:`~skmixdp.linear.scale_rows` a factor of 0 makes a row 0 whatever stood there, and so
-    does one below the smallest normal number of the dtype of ``C``, in which it would be rounded by
-    more than a fixed fraction. A row that could overflow, or is not finite, becomes 0 too.
+    ``factors`` and the rows' ``norms`` (n,) are float64. As in :func:`~skmixdp.linear.scale_rows` a
+    factor of 0 makes a row 0 whatever stood there, and so does one below the smallest normal number of
+    the dtype of ``C``, in which it would be rounded by more than a fixed fraction. A row that could
+    overflow, or is not finite, becomes 0 too.
     """
-    info = np.finfo(str(C.dtype).removeprefix("torch."))
+    info = np.finfo(tensor_dtype(C))
     # Comparisons with what is not a number are false.
     usable = (factors >= float(info.tiny)) & (factors * norms <= float(info.max) / 2) & (norms < math.inf)
-    factors = factors.where(usable, 0.0).to(C.dtype)
-    return (C * factors[:, None]).where(usable[:, None], 0.0)
+    factors = factors.where(usable, 0.0)
+    return (C * factors.to(C.dtype)[:, None]).where(usable[:, None], 0.0), factors
+
+
+def tensor_dtype(X: Any) -> np.dtype[Any]:
+    """NumPy's dtype of a tensor's numbers."""
+    return np.dtype(str(X.dtype).removeprefix("torch."))
 
 
 def where(condition: Any, array: Any, other: Any) -> Any:

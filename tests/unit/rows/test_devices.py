@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier, fit_many
+from skmixdp.components.centred import ClippedDeviations
 from skmixdp.components.queries import ClippedResiduals
 from skmixdp.linear import LogisticLoss, RowMap, SoftmaxLoss, SquaredLoss
 from skmixdp.privacy import NoiseSource, PrivacyLedger
@@ -34,12 +35,16 @@ def labels(kind, dtype):
     return {"logistic": Y // 2, "softmax": Y, "squared": np.column_stack([Y, -Y]).astype(dtype)}[kind]
 
 
-def question(kind, name, seed=1):
-    """Points and contribution of the main query."""
+def question(kind, name, query="clipped", seed=1):
+    """Points and contribution of a query that has a form for tensors."""
     loss = LOSSES[kind]
     public = PublicData(X[:40].astype(float), labels(kind, float)[:40], loss)
     W = np.random.default_rng(seed).normal(size=(loss.n_outputs, D))
-    return W, ClippedResiduals(loss, CLIPPERS[name].at(public.view(W)))
+    view = public.view(W)
+    if query == "centred":
+        points = np.concatenate([W, view.gradient])
+        return points, ClippedDeviations(loss, CLIPPERS[name].at(view), view.gradient)
+    return W, ClippedResiduals(loss, CLIPPERS[name].at(view))
 
 
 def close(found, expected, dtype):
@@ -56,29 +61,32 @@ def close(found, expected, dtype):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("kind", LOSSES)
 @pytest.mark.parametrize("name", CLIPPERS)
-def test_a_step_on_a_device_is_that_of_the_host(monkeypatch, name, kind, dtype, device):
+@pytest.mark.parametrize("query", ["clipped", "centred"])
+def test_a_step_on_a_device_is_that_of_the_host(monkeypatch, query, name, kind, dtype, device):
     if (name, kind) == ("lipschitz", "squared"):
         pytest.skip("squared loss has no Lipschitz constant")
     y, data = labels(kind, dtype), X.astype(dtype)
-    W, contribute = question(kind, name)
+    W, contribute = question(kind, name, query)
+    k = LOSSES[kind].n_outputs
     some = rng.random(N) < 0.3
-    asked = [Request(W, contribute), Request(2 * W, contribute, some), Request(W, contribute, ~some)]
+    other = W * np.repeat([2, 1], [k, len(W) - k])[:, None]
+    asked = [Request(W, contribute), Request(other, contribute, some), Request(W, contribute, ~some)]
     want = [InMemoryRows(data, y).private_sums([request])[0] for request in asked]
     rows = TorchRows(torch.from_numpy(data).to(device), y, block_bytes=1)
     # Nothing of a row comes to the host: neither outputs, for this ...
-    monkeypatch.setattr(ClippedResiduals, "__call__", lambda *given: pytest.fail("called on the host"))
+    monkeypatch.setattr(type(contribute), "__call__", lambda *given: pytest.fail("called on the host"))
     # ... nor anything of the size of a block.
     brought = []
     to_host = torch.Tensor.cpu
     monkeypatch.setattr(torch.Tensor, "cpu", lambda tensor: brought.append(tensor.shape) or to_host(tensor))
     together = rows.private_sums(asked)
-    assert set(brought) == {W.shape}
+    assert set(brought) == {(k, D)} | ({(1,)} if query == "centred" else set())
     for found, expected in zip(together, want, strict=True):
         close(found, expected, dtype)
     for request, expected in zip(asked[1:], want[1:], strict=True):
         close(rows.private_sums([request])[0], expected, dtype)
     nothing = Request(W, contribute, np.zeros(N, bool))
-    np.testing.assert_array_equal(rows.private_sums([nothing])[0][0], np.zeros(W.shape))
+    np.testing.assert_array_equal(rows.private_sums([nothing])[0][0], np.zeros((k, D)))
 
 
 def test_statistics_stay_there_too():
