@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from threadpoolctl import threadpool_limits
 
-from benchmarks import growth, scale
+from benchmarks import device, growth, scale
 from benchmarks.measure import Case, measure
 from benchmarks.methods import diffprivlib_fit, per_sample, plain_products, skmixdp_heads, skmixdp_step
 from benchmarks.problems import Size, make_problem
@@ -143,6 +143,31 @@ def test_passes_over_a_file_are_measured_by_one_command_which_leaves_no_file(tmp
     for figure in ("cold read of the file", "one pass, cold", "one pass, pages in memory", "peak RssAnon"):
         assert figure in written
     assert [path.name for path in tmp_path.iterdir()] == ["memory_map.md"]
+
+
+def test_a_step_on_a_device_is_held_against_its_roofline(tmp_path, capsys):
+    torch = pytest.importorskip("torch", reason="tensors need skmixdp[features]")
+    small = [
+        "--rows",
+        "3000",
+        "--features",
+        "16",
+        "--classes",
+        "3",
+        "5",
+        "--square",
+        "64",
+        "--out",
+        str(tmp_path),
+    ]
+    device.main(["--device", "cpu", *small])
+    found = pd.read_csv(tmp_path / "device.csv")
+    assert list(found["k"]) == [3, 5] and np.all(found["step, ms"] > 0)
+    assert np.all(found["roofline / step"] > 0)
+    assert (tmp_path / "device.md").read_text() in capsys.readouterr().out
+    if not torch.cuda.is_available():
+        device.main(["--device", "cuda", *small])
+        assert "nothing is measured" in capsys.readouterr().out
 
 
 def ratios(found):
