@@ -222,6 +222,8 @@ class TorchTable:
             host = [row_map(block, dtype) for block in self.blocks()]
             return InMemoryRows(np.concatenate(host), y, exact=True)
         precision = torch.float64 if dtype == np.float64 else torch.float32
+        if is_processor(self.device):  # NumPy's products are the faster ones there
+            return InMemoryRows(_array(mapped(self._X, row_map, precision, self.device)), y)
         try:
             return TorchRows(mapped(self._X, row_map, precision, self.device), y)
         except torch.OutOfMemoryError:
@@ -277,6 +279,11 @@ def device_name(device: Any) -> str:
             f"{', '.join(here)}."
         )
     return "cpu" if place.type == "cpu" else str(torch.device(device))
+
+
+def is_processor(device: torch.device) -> bool:
+    """Whether rows on a device are in the host's memory."""
+    return device.type == "cpu"
 
 
 def warn_of_streaming(device: torch.device) -> None:

@@ -75,6 +75,7 @@ HELD: dict[str, Callable[..., Any]] = {
     "lists": lists,
     "dask": dask_array,
     "torch": tensor,
+    "torch, as on a device": tensor,
     "torch, CUDA": tensor_on_a_device,
 }
 
@@ -100,7 +101,12 @@ class Holder:
 
 
 @pytest.fixture(params=HELD)
-def holder(request, tmp_path):
+def holder(request, tmp_path, monkeypatch):
+    if request.param == "torch, as on a device":
+        pytest.importorskip("torch", reason="tensors need skmixdp[features]")
+        from skmixdp.rows import torch_rows
+
+        monkeypatch.setattr(torch_rows, "is_processor", lambda device: False)
     return Holder(request.param, tmp_path)
 
 
