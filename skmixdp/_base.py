@@ -162,7 +162,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         refuse_unsupported(unsupported)
         warn_of_leaks(public_rows=X_pub is not None)
         table = check_private_rows(self, X)
-        check_movable(table, check_device(self.device), dtype=self.dtype, noise=self.noise)
+        check_movable(table, check_device(self.device), noise=self.noise)
         n_rows, n_features = table.shape
         y = check_target(y, "y", n_rows, "X")
         names = getattr(self, "feature_names_in_", None)

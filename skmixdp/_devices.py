@@ -18,7 +18,7 @@ def check_device(device: Any) -> str | None:
     if isinstance(device, str) and device in ("auto", "cpu"):
         return None if device == "auto" else device
     try:
-        from .rows.torch_rows import device_name
+        from .rows.torch_table import device_name
     except ModuleNotFoundError as error:
         raise ImportError(
             f"device={device!r} needs the torch package; install skmixdp[features], or pass device='auto'."
@@ -26,7 +26,7 @@ def check_device(device: Any) -> str | None:
     return device_name(device)
 
 
-def check_movable(table: Table, device: str | None, *, dtype: str, noise: str) -> None:
+def check_movable(table: Table, device: str | None, *, noise: str) -> None:
     """Refuse what the device that was asked for cannot hold or do.
 
     Raises
@@ -45,11 +45,6 @@ def check_movable(table: Table, device: str | None, *, dtype: str, noise: str) -
         raise ValueError(
             f"noise='hardened' has its exact sums on the processor, not on device={device!r}; pass "
             "device='cpu', or noise='float'."
-        )
-    if dtype == "bfloat16":
-        raise ValueError(
-            f"dtype='bfloat16' holds rows in the host's memory, not on device={device!r}; pass device='cpu', "
-            "or dtype='float32'."
         )
 
 

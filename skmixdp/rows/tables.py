@@ -73,7 +73,7 @@ class ArrayTable:
         """The table whose private rows are held on a device."""
         if device == "cpu":
             return self
-        from .torch_rows import TorchTable
+        from .torch_table import TorchTable
 
         return TorchTable.of_array(self._X, device)
 
@@ -91,7 +91,7 @@ def special_table(X: Any) -> Table | None:
 
         return DaskTable(X)
     if is_tensor(X):
-        from .torch_rows import TorchTable
+        from .torch_table import TorchTable
 
         return TorchTable(X)
     return None

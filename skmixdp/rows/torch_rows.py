@@ -14,24 +14,21 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ..linear import RowMap
+from ..linear import tensor_dtype
 from .answering import Selection, Visit, answer, selections
-from .contract import Block, ContributeTensors, FloatArray, Labels, PrivateRows, Request, Sums
-from .memory import InMemoryRows, check_lengths
+from .contract import Block, ContributeTensors, FloatArray, Labels, Request, Sums
+from .memory import check_lengths
 from .torch_answers import TensorBlock, answer_there, full_precision, largest, products, tensor_form
 
 #: Bytes in a block: on a device, a block pays for a copy of its outputs each way.
 _BLOCK_BYTES = {"cpu": 2**21}
 _DEVICE_BYTES = 2**28
 
-#: Kinds of device on which torch knows float64, in which rows are mapped and measured.
-_KINDS = ("cpu", "cuda", "xpu")
-
 #: A block has at least so many rows.
 _FEWEST_ROWS = 512
 
-#: Rows that are mapped at a time, in float64.
-_MAPPED_ROWS = 4096
+#: Rows that are measured or mapped at a time, in float64.
+MEASURED_ROWS = 4096
 
 
 class HostBlock(Block):
@@ -45,7 +42,7 @@ class HostBlock(Block):
     @cached_property
     def max_abs(self) -> FloatArray:
         """Largest absolute entry of each row, shape (rows,), float64."""
-        return _array(largest(self._tensor).double())
+        return array_of(largest(self._tensor).double())
 
 
 class TorchRows:
@@ -53,8 +50,8 @@ class TorchRows:
 
     Parameters
     ----------
-    X : tensor of shape (n_rows, d_in), float32 or float64
-        Rows after the row map.
+    X : tensor of shape (n_rows, d_in), float32, float64 or bfloat16
+        Rows after the row map. Blocks of bfloat16 are multiplied in float32.
     y : array of shape (n_rows,) or (n_rows, k)
         Class indices or targets.
     device : torch.device or None
@@ -89,11 +86,12 @@ class TorchRows:
         self._y = y
         self.device = X.device if device is None else device
         self.n_rows = len(X)
-        self._dtype = _array(X[:0]).dtype
+        self._products = torch.float32 if X.dtype == torch.bfloat16 else X.dtype
+        self._dtype = tensor_dtype(torch.empty(0, dtype=self._products))
         if block_bytes is None:
             block_bytes = _BLOCK_BYTES.get(self.device.type, _DEVICE_BYTES)
-        self._block_rows = max(_FEWEST_ROWS, block_bytes // max(X.shape[1] * X.element_size(), 1))
-        lengths = [_array(_norms(part)) for part in _parts(X)]
+        self._block_rows = max(_FEWEST_ROWS, block_bytes // max(X.shape[1] * self._dtype.itemsize, 1))
+        lengths = [array_of(lengths_of(part)) for part in parts_of(X)]
         self._norms = np.concatenate(lengths) if lengths else np.empty(0)
         check_lengths(self._norms, self._dtype)
         labels = torch.from_numpy(np.array(y))
@@ -139,7 +137,7 @@ class TorchRows:
             for rows in self._selections([request for request, _ in requests])
             for number in [rows if isinstance(rows, slice) else torch.from_numpy(rows).to(self.device)]
         )
-        return answer_there(requests, blocks, self._X.dtype, self.device)
+        return answer_there(requests, blocks, self._products, self.device)
 
     def _visits(self, requests: Sequence[Request]) -> Iterator[Visit]:
         placed: dict[int, torch.Tensor] = {}  # the points of the pass
@@ -147,12 +145,12 @@ class TorchRows:
         def times(X: torch.Tensor, points: FloatArray) -> FloatArray:
             if not placed:
                 placed[0] = torch.from_numpy(np.ascontiguousarray(points)).to(self.device)
-            return _array(products(X, placed[0]))
+            return array_of(products(X, placed[0]))
 
         def weighted_sum(X: torch.Tensor, C: FloatArray) -> FloatArray:
             # (X^T C is the slower product, with few outputs ten times.)
             columns = torch.from_numpy(np.ascontiguousarray(C.T)).to(self.device)
-            return _array(torch.mm(columns, X.to(columns.dtype)))
+            return array_of(torch.mm(columns, X.to(columns.dtype)))
 
         for rows in self._selections(requests):
             X = self._taken(rows)
@@ -168,122 +166,8 @@ class TorchRows:
         return selections([request.mask for request in requests], self.n_rows, self._block_rows)
 
     def _taken(self, rows: Selection) -> torch.Tensor:
-        if isinstance(rows, slice):
-            return self._X[rows].to(self.device)
-        return self._X[torch.from_numpy(rows).to(self._X.device)].to(self.device)
-
-
-class TorchTable:
-    """A tensor as a user has it; see :class:`~skmixdp.rows.tables.Table`.
-
-    Private rows are held on ``device``, None being where the tensor is.
-    """
-
-    names: list[str] | None = None
-
-    def __init__(self, X: torch.Tensor, device: torch.device | None = None) -> None:
-        self._X = X.detach()
-        self.device = X.device if device is None else device
-        self.shape: tuple[int, int] = tuple(X.shape)  # type: ignore[assignment]
-        self.on_host = self.counts_repeats = X.device.type == "cpu"
-
-    @classmethod
-    def of_array(cls, X: NDArray[Any], device: str) -> "TorchTable":
-        """The table of an array in the host's memory, which is not copied there."""
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message=".*not writable", category=UserWarning)
-            return cls(torch.from_numpy(np.ascontiguousarray(X)), torch.device(device))
-
-    def on_device(self, device: str) -> "TorchTable":
-        """The table whose private rows are held on a device."""
-        place = torch.device(device)
-        return TorchTable(self._X.cpu() if place.type == "cpu" else self._X, place)
-
-    def check(self, name: str) -> None:
-        if self._X.ndim != 2:
-            raise ValueError(
-                f"{name} has shape {tuple(self._X.shape)}, not (n_samples, n_features); Reshape your data "
-                "to a table."
-            )
-        if self._X.layout != torch.strided or self._X.is_complex():
-            raise ValueError(f"{name} must be a dense tensor of real numbers; convert it first.")
-        if not all(bool(torch.isfinite(part).all()) for part in _parts(self._X)):
-            raise ValueError(
-                f"{name} contains NaN or infinity; drop those rows, or impute them with what public rows say."
-            )
-
-    def n_distinct(self) -> int:
-        if not self.counts_repeats:
-            return self.shape[0]
-        return len({hash(row.tobytes()) for block in self.blocks() for row in block})
-
-    def private_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any], *, exact: bool) -> PrivateRows:
-        if exact:
-            host = [row_map(block, dtype) for block in self.blocks()]
-            return InMemoryRows(np.concatenate(host), y, exact=True)
-        precision = torch.float64 if dtype == np.float64 else torch.float32
-        if is_processor(self.device):  # NumPy's products are the faster ones there
-            return InMemoryRows(_array(mapped(self._X, row_map, precision, self.device)), y)
-        try:
-            return TorchRows(mapped(self._X, row_map, precision, self.device), y)
-        except torch.OutOfMemoryError:
-            warn_of_streaming(self.device)
-        streamed = mapped(self._X, row_map, precision, torch.device("cpu"))
-        return TorchRows(streamed, y, device=self.device)
-
-    def blocks(self) -> Iterator[NDArray[Any]]:
-        for part in _parts(self._X):
-            yield _array(part if part.dtype in (torch.float32, torch.float64) else part.double())
-
-
-def mapped(
-    X: torch.Tensor, row_map: RowMap, dtype: torch.dtype, device: torch.device | None = None
-) -> torch.Tensor:
-    """What a :class:`~skmixdp.linear.RowMap` makes of a tensor (n, n_features), on a device."""
-    device = X.device if device is None else device
-    n_rows, n_features = X.shape
-    value = row_map.intercept_value
-    rows = torch.empty((n_rows, n_features + (value is not None)), dtype=dtype, device=device)
-    mean = None if row_map.mean is None else torch.from_numpy(row_map.mean).to(device)
-    for start in range(0, n_rows, _MAPPED_ROWS):
-        block = X[start : start + _MAPPED_ROWS].to(device, torch.float64, copy=True)
-        if mean is not None:
-            block -= mean
-        if row_map.normalize:
-            # First by the largest entry: the square of a huge or tiny one is inf or 0.
-            for measure in (largest, _norms):
-                lengths = measure(block)
-                block /= torch.where(lengths == 0, 1.0, lengths)[:, None]
-        rows[start : start + len(block), :n_features] = block
-    if value is not None:
-        rows[:, n_features] = value
-    return rows
-
-
-def device_name(device: Any) -> str:
-    """The name of what torch takes for a device, ``"cpu"`` for the processor.
-
-    Raises
-    ------
-    ValueError
-        If there is none, or none that knows float64.
-    """
-    try:
-        place = torch.empty(0, device=device, dtype=torch.float64).device
-    except (RuntimeError, TypeError, AssertionError):  # which it is differs from device to device
-        place = None
-    if place is None or place.type not in _KINDS:
-        here = [*(f"'cuda:{number}'" for number in range(torch.cuda.device_count())), "'cpu'", "'auto'"]
-        raise ValueError(
-            f"device={device!r} is none that torch has here and that knows float64; pass one of "
-            f"{', '.join(here)}."
-        )
-    return "cpu" if place.type == "cpu" else str(torch.device(device))
-
-
-def is_processor(device: torch.device) -> bool:
-    """Whether rows on a device are in the host's memory."""
-    return device.type == "cpu"
+        index = rows if isinstance(rows, slice) else torch.from_numpy(rows).to(self._X.device)
+        return self._X[index].to(self.device).to(self._products)
 
 
 def warn_of_streaming(device: torch.device) -> None:
@@ -296,17 +180,18 @@ def warn_of_streaming(device: torch.device) -> None:
     )
 
 
-def _parts(X: torch.Tensor) -> Iterator[torch.Tensor]:
-    for start in range(0, len(X), _MAPPED_ROWS):
-        yield X[start : start + _MAPPED_ROWS]
+def parts_of(X: torch.Tensor) -> Iterator[torch.Tensor]:
+    """A tensor's rows, a few thousand at a time."""
+    for start in range(0, len(X), MEASURED_ROWS):
+        yield X[start : start + MEASURED_ROWS]
 
 
-def _norms(X: torch.Tensor) -> torch.Tensor:
+def lengths_of(X: torch.Tensor) -> torch.Tensor:
     """L2 norm of each row, accumulated in float64."""
     wide = X.double()
     return torch.sqrt((wide * wide).sum(dim=1))
 
 
-def _array(X: torch.Tensor) -> NDArray[Any]:
+def array_of(X: torch.Tensor) -> NDArray[Any]:
     """The NumPy array of a tensor: itself on the processor, a copy from elsewhere."""
     return np.asarray(X.cpu().numpy())

@@ -104,9 +104,9 @@ class Holder:
 def holder(request, tmp_path, monkeypatch):
     if request.param == "torch, as on a device":
         pytest.importorskip("torch", reason="tensors need skmixdp[features]")
-        from skmixdp.rows import torch_rows
+        from skmixdp.rows import torch_table
 
-        monkeypatch.setattr(torch_rows, "is_processor", lambda device: False)
+        monkeypatch.setattr(torch_table, "is_processor", lambda device: False)
     return Holder(request.param, tmp_path)
 
 

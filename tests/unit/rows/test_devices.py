@@ -18,9 +18,10 @@ from tests.conftest import Silent
 
 torch = pytest.importorskip("torch", reason="tensors need skmixdp[features]")
 
-from skmixdp.rows import torch_rows  # noqa: E402
+from skmixdp.rows import torch_table  # noqa: E402
 from skmixdp.rows.torch_answers import full_precision  # noqa: E402
-from skmixdp.rows.torch_rows import TorchRows, TorchTable  # noqa: E402
+from skmixdp.rows.torch_rows import TorchRows  # noqa: E402
+from skmixdp.rows.torch_table import TorchTable  # noqa: E402
 
 rng = np.random.default_rng(0)
 N, D = 3000, 7
@@ -102,6 +103,35 @@ def test_statistics_stay_there_too():
     np.testing.assert_allclose(
         sums, ((X @ X[:2].T) * np.linalg.norm(X, axis=1)[:, None]).sum(axis=0), rtol=1e-4
     )
+
+
+@pytest.mark.parametrize("query", ["clipped", "centred"])
+@pytest.mark.parametrize("form", ["there", "on the host"])
+def test_rows_in_bfloat16_are_multiplied_in_float32(form, query):
+    """Lengths are those after the rounding, so a row obeys the clip as it is there."""
+    W, contribute = question("softmax", "l2", query)
+    asked = [Request(W, contribute if form == "there" else lambda Z, block: contribute(Z, block))]
+    half = torch.from_numpy(X).bfloat16()
+    rounded = half.float().numpy()
+    assert 0 < np.abs(rounded - X).max() < 2**-8 * np.abs(X).max()
+    rows = TorchRows(half, Y, block_bytes=1)
+    close(rows.private_sums(asked)[0], InMemoryRows(rounded, Y).private_sums(asked)[0], "float32")
+
+
+def test_a_fit_in_bfloat16_is_that_of_the_host(monkeypatch, on_tensors):
+    monkeypatch.setattr(NoiseSource, "perturb", Silent.perturb)
+    made = []
+    monkeypatch.setattr(
+        TorchTable,
+        "bfloat16_rows",
+        lambda *given: made.append(1) or TorchTable._on_device(*given, torch.bfloat16),
+    )
+    found = fitted(device="cpu", dtype="bfloat16", n_steps=5)
+    assert made == [1]
+    monkeypatch.undo()
+    monkeypatch.setattr(NoiseSource, "perturb", Silent.perturb)
+    want = fitted(dtype="bfloat16", n_steps=5)
+    np.testing.assert_allclose(found.coef_, want.coef_, atol=1e-3 * np.abs(want.coef_).max())
 
 
 def test_questions_of_either_form_are_answered_side_by_side():
@@ -203,7 +233,7 @@ def on_tensors(monkeypatch):
         return TorchTable.of_array(table._X, device)
 
     monkeypatch.setattr(ArrayTable, "on_device", send)
-    monkeypatch.setattr(torch_rows, "is_processor", lambda device: False)
+    monkeypatch.setattr(torch_table, "is_processor", lambda device: False)
     return sent
 
 
@@ -267,7 +297,7 @@ def test_rows_stay_on_the_device_and_the_report_names_it():
 
 
 def test_the_report_names_another_device(monkeypatch, on_tensors):
-    monkeypatch.setattr(torch_rows, "device_name", lambda device: device)
+    monkeypatch.setattr(torch_table, "device_name", lambda device: device)
     clf = fitted(device="cpu:0")
     assert on_tensors == ["cpu:0"]
     assert "computed on" in str(clf.privacy_) and "cpu:0; the noise is added on the processor" in str(
@@ -277,7 +307,7 @@ def test_the_report_names_another_device(monkeypatch, on_tensors):
 
 
 def test_heads_on_different_devices_do_not_share_rows(monkeypatch, on_tensors):
-    monkeypatch.setattr(torch_rows, "device_name", lambda device: device)
+    monkeypatch.setattr(torch_table, "device_name", lambda device: device)
     heads = [
         MixedDPLogisticRegression(n_steps=2, random_state=0, device=device) for device in ("auto", "cpu:0")
     ]
@@ -316,13 +346,12 @@ def test_a_device_that_is_not_there_is_refused_in_one_sentence(tmp_path, kind, d
     [
         (sp.csr_array(X), {}, "device='cpu:0' takes dense rows in memory, and X is a SparseTable"),
         (X, {"noise": "hardened"}, "noise='hardened' has its exact sums on the processor"),
-        (X, {"dtype": "bfloat16"}, "dtype='bfloat16' holds rows in the host's memory"),
     ],
-    ids=["sparse", "hardened", "bfloat16"],
+    ids=["sparse", "hardened"],
 )
 def test_what_a_device_cannot_hold_or_do_is_refused(monkeypatch, rows, parameters, message):
     pytest.importorskip("opendp")
-    monkeypatch.setattr(torch_rows, "device_name", lambda device: device)
+    monkeypatch.setattr(torch_table, "device_name", lambda device: device)
     clf = MixedDPLogisticRegression(device="cpu:0", **parameters)
     with pytest.raises(ValueError, match=message) as refused:
         clf.fit(rows, Y, X_pub=X[:50], y_pub=Y[:50])
@@ -330,7 +359,7 @@ def test_what_a_device_cannot_hold_or_do_is_refused(monkeypatch, rows, parameter
 
 
 def test_a_device_without_torch_names_the_extra(monkeypatch):
-    monkeypatch.delitem(sys.modules, "skmixdp.rows.torch_rows")
+    monkeypatch.delitem(sys.modules, "skmixdp.rows.torch_table")
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(
         ImportError, match=r"device='cuda' needs the torch package; install skmixdp\[features\]"
