@@ -67,7 +67,7 @@ def measure(device: Any, given: Any) -> list[dict[str, Any]]:
         y = rng.integers(k, size=given.rows)
         rows = TorchRows(X, y)
         W = rng.standard_normal((k, given.features))
-        request = Request(W, ClippedResiduals(SoftmaxLoss(k), L2Clip(0.5)))
+        request = Request(W, ClippedResiduals(SoftmaxLoss(k), (L2Clip(0.5),)))
         step = _seconds(lambda rows=rows, request=request: rows.private_sums([request]), device)
         operations = 4 * given.rows * given.features * k
         roof = max(X.nbytes / bandwidth, operations / rate)

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from .contract import Block, FloatArray, Request, Sums, truncated
+from .joining import Joined
 from .running import RunningProducts
 
 #: Fewer outputs than this are laid out column by column.
@@ -77,28 +78,34 @@ class BlockTotal:
         self._recent, self._n_recent = None, 0
 
 
-def answer(
-    requests: Sequence[Request],
-    visits: Iterable[Visit],
-    dtype: DTypeLike,
-    products: Sequence[Products] | None = None,
-) -> list[Sums]:
+def answer(requests: Sequence[Request], visits: Iterable[Visit], dtype: DTypeLike) -> list[Sums]:
     """Sums of all requests over the visited blocks; at least one block, if an empty one.
 
-    ``dtype`` is that in which points are multiplied; ``products`` says what must be multiplied
-    for each request, None all its points.
+    ``dtype`` is that in which points are multiplied. Requests of one kind are answered as one.
     """
-    if products is None:
-        products = [(request.points, None) for request in requests]
+    joined = Joined(requests)
+    products: list[Products] = [(request.points, None) for request in joined.requests]
+    return joined.answers(answer_each(joined.requests, visits, dtype, products))
+
+
+def answer_each(
+    requests: Sequence[Request], visits: Iterable[Visit], dtype: DTypeLike, products: Sequence[Products]
+) -> list[Sums]:
+    """As :func:`answer`, one by one; ``products`` says what must be multiplied for each request."""
     points = np.concatenate([computed for computed, _ in products]).astype(dtype, order="F")
-    narrow = min(len(computed) for computed, _ in products) < _NARROW
+    narrow = min(len(r.points) // r.n_joined for r in requests) < _NARROW
+    columns = np.empty(0, dtype)
     ends = np.cumsum([len(computed) for computed, _ in products])
     totals = [(BlockTotal(), BlockTotal()) for _ in requests]
     for visit in visits:
         Z = visit.times(points)
-        if narrow:
+        if narrow and not Z.flags.f_contiguous:
             # Column by column: what runs over a row's few outputs is then vectorised over rows.
-            Z = np.asfortranarray(Z)
+            if columns.size < Z.size:
+                columns = np.empty(Z.size, Z.dtype)
+            copy = columns[: Z.size].reshape(Z.shape, order="F")
+            np.copyto(copy, Z)
+            Z = copy
         weighted: list[tuple[int, FloatArray]] = []
         for index, (request, (computed, running), end) in enumerate(
             zip(requests, products, ends, strict=True)

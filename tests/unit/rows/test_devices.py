@@ -45,7 +45,7 @@ def question(kind, name, query="clipped", seed=1):
     if query == "centred":
         points = np.concatenate([W, view.gradient])
         return points, ClippedDeviations(loss, CLIPPERS[name].at(view), view.gradient)
-    return W, ClippedResiduals(loss, CLIPPERS[name].at(view))
+    return W, ClippedResiduals(loss, (CLIPPERS[name].at(view),))
 
 
 def close(found, expected, dtype):
@@ -161,8 +161,8 @@ def test_pieces_of_others_are_asked_on_the_host():
 
     W, contribute = question("softmax", "l2")
     assert contribute.for_tensors is not None
-    assert ClippedResiduals(MyLoss(), contribute.clip).for_tensors is None
-    mine = ClippedResiduals(SoftmaxLoss(3), Mine())
+    assert ClippedResiduals(MyLoss(), contribute.clips).for_tensors is None
+    mine = ClippedResiduals(SoftmaxLoss(3), (Mine(),))
     assert mine.for_tensors is None
     ((found, _),) = TorchRows(torch.from_numpy(X), Y).private_sums([Request(W, mine)])
     ((expected, _),) = InMemoryRows(X, Y).private_sums([Request(W, contribute)])
