@@ -25,6 +25,14 @@ from .onednn import bfloat16_product
 from .preparation import RowMap, TargetMap
 from .products import row_products
 from .rounding import UNDERFLOW_PAD, dot_error
+from .tensors import (
+    scale_tensor_rows,
+    tensor_dtype,
+    tensor_largest_entries,
+    tensor_residuals,
+    tensor_row_norms,
+    where,
+)
 from .whitening import Whitening
 
 __all__ = [
@@ -56,6 +64,12 @@ __all__ = [
     "row_norms",
     "row_products",
     "scale_rows",
+    "scale_tensor_rows",
+    "tensor_dtype",
+    "tensor_largest_entries",
+    "tensor_residuals",
+    "tensor_row_norms",
     "weighted_sum",
+    "where",
     "widen",
 ]
