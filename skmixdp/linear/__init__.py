@@ -1,6 +1,6 @@
 """Mathematics of a linear head. Knows nothing of privacy."""
 
-from .blockmap import BlockMap, finite_rows, widen
+from .blockmap import BlockMap, Measured, finite_rows, widen
 from .embedding import GradientEmbedding
 from .geometry import (
     largest_entries,
@@ -23,7 +23,7 @@ from .losses import LogisticLoss, Loss, SoftmaxLoss, SquaredLoss, classification
 from .objective import PenalizedLoss
 from .preparation import RowMap, TargetMap
 from .products import row_products
-from .rounding import UNDERFLOW_PAD, dot_error
+from .rounding import UNDERFLOW_PAD, dot_error, on_grid
 from .whitening import Whitening
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "ImplicitRows",
     "LogisticLoss",
     "Loss",
+    "Measured",
     "PenalizedLoss",
     "RowMap",
     "SoftmaxLoss",
@@ -48,6 +49,7 @@ __all__ = [
     "implicit_weighted_sum",
     "largest_entries",
     "largest_singular_value",
+    "on_grid",
     "orthonormal_columns",
     "remove_mean_output",
     "row_norm_bounds",

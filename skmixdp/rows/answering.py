@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from ..linear import Whitening
 from .contract import Block, FloatArray, Request, Sums, truncated
 from .running import RunningProducts
 
@@ -82,15 +84,18 @@ def answer(
     visits: Iterable[Visit],
     dtype: DTypeLike,
     products: Sequence[Products] | None = None,
+    whitening: Whitening | None = None,
 ) -> list[Sums]:
     """Sums of all requests over the visited blocks; at least one block, if an empty one.
 
     ``dtype`` is that in which points are multiplied; ``products`` says what must be multiplied
-    for each request, None all its points.
+    for each request, None all its points. Visited rows may lack a ``whitening``, which is linear: it is
+    then applied to the points before all products, and to the sums after them.
     """
     if products is None:
         products = [(request.points, None) for request in requests]
-    points = np.concatenate([computed for computed, _ in products]).astype(dtype, order="F")
+    points = _whitened(np.concatenate([computed for computed, _ in products]), whitening)
+    points = points.astype(dtype, order="F")
     narrow = min(len(computed) for computed, _ in products) < _NARROW
     ends = np.cumsum([len(computed) for computed, _ in products])
     totals = [(BlockTotal(), BlockTotal()) for _ in requests]
@@ -126,7 +131,11 @@ def answer(
             for index, C in weighted:
                 totals[index][0].add(product[row : row + C.shape[1]])
                 row += C.shape[1]
-    return [(matrix.value, vector.value) for matrix, vector in totals]
+    return [(_whitened(matrix.value, whitening), vector.value) for matrix, vector in totals]
+
+
+def _whitened(rows: FloatArray | None, whitening: Whitening | None) -> Any:
+    return rows if rows is None or whitening is None else whitening(rows)
 
 
 def _beside_each_other(parts: Sequence[FloatArray]) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Private rows in a sparse matrix, centred without being made dense."""
+"""Private rows in a sparse matrix, centred and whitened without being made dense."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -12,6 +12,9 @@ from .memory import check_lengths
 
 #: Entries of a block of rows: its products are then no larger than a few MiB.
 _BLOCK_ENTRIES = 2**18
+
+#: Entries of the products of rows with the directions of a whitening, in the pass that measures rows.
+_MEASURED_ENTRIES = 2**22
 
 #: Rows for which a head's outputs are computed at once.
 _BLOCK_ROWS = 8192
@@ -48,9 +51,9 @@ class SparseRows:
 
     Notes
     -----
-    *Guarantee*: a row's contribution is its weighted residual times ``s (x - m)``, in float64
-    and by linearity, and the norm by which it is clipped is never below the true length of
-    that difference.
+    *Guarantee*: a row's contribution is its weighted residual times ``s (x - m)``, whitened where the
+    map whitens, in float64 and by linearity, and the norm by which it is clipped is never below the
+    true length of that vector.
     """
 
     #: Rows that are differences lie on no grid.
@@ -65,9 +68,11 @@ class SparseRows:
         density = max(X.nnz / max(self.n_rows, 1), 1.0)
         # Sums of size (k, d_in) are added up once a block, which should hold more entries than that.
         self._block_rows = max(512, int(max(_BLOCK_ENTRIES, 4 * n_features) / density))
+        n_directions = 1 if row_map.whitening is None else len(row_map.whitening.factors)
+        measured_rows = min(self._block_rows, max(_MEASURED_ENTRIES // n_directions, 512))
         parts = [
-            implicit_rows(X[start : start + self._block_rows], row_map)
-            for start in range(0, self.n_rows, self._block_rows)
+            implicit_rows(X[start : start + measured_rows], row_map)
+            for start in range(0, self.n_rows, measured_rows)
         ]
         self._factors = np.concatenate([part.factors for part in parts])
         self._norms = np.concatenate([part.norms for part in parts])
@@ -78,7 +83,8 @@ class SparseRows:
         self._max_abs = np.concatenate([part.max_abs for part in parts])
 
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
-        return answer(requests, self._visits(requests), np.dtype(np.float64))
+        whitening = self._map.whitening
+        return answer(requests, self._visits(requests), np.dtype(np.float64), whitening=whitening)
 
     def _visits(self, requests: Sequence[Request]) -> Iterator[Visit]:
         for rows in selections([request.mask for request in requests], self.n_rows, self._block_rows):
@@ -101,7 +107,6 @@ class SparseTable:
 
     names: list[str] | None = None
     counts_repeats = True
-    maps_once = False
 
     def __init__(self, X: Any) -> None:
         if len(X.shape) != 2:
@@ -128,11 +133,6 @@ class SparseTable:
             raise ValueError(
                 "noise='hardened' needs rows on a grid, which centred sparse rows are not on; pass "
                 "X.toarray(), or noise='float'."
-            )
-        if row_map.whitening is not None:
-            raise ValueError(
-                "whiten=True needs dense rows, since whitening leaves no zeros; pass X.toarray(), or "
-                "whiten=False."
             )
         return SparseRows(self._X, y, row_map, dtype)
 

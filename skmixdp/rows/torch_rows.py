@@ -129,7 +129,6 @@ class TorchTable:
     """A tensor as a user has it; see :class:`~skmixdp.rows.tables.Table`."""
 
     names: list[str] | None = None
-    maps_once = True
 
     def __init__(self, X: torch.Tensor) -> None:
         self._X = X.detach()
