@@ -72,8 +72,8 @@ def implicit_rows(X: Any, row_map: RowMap) -> ImplicitRows:
     which is added. Source: Higham 2002, section 3.1.
 
     A whitening with orthonormal directions ``u_j`` and factors ``f_j`` takes
-    ``sum_j (1 - f_j^2) (u_j^T (x - m))^2`` off the square. With ``e`` the bound, in units of ``|x| + |m|``, on
-    what these products are off by and on what tells the map from one whose directions are orthonormal, the
+    ``sum_j (1 - f_j^2) (u_j^T (x - m))^2`` off the square. With ``e`` the bound, in units of ``|x| + |m|``,
+    on what these products are off by and on what tells the map from one whose directions are orthonormal, the
     difference of the squares is off by less than ``4 e (|x| + |m|)^2``, and the length by ``e (|x| + |m|)``.
     """
     n_rows, n_features = X.shape
