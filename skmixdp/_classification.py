@@ -87,7 +87,8 @@ class MixedDPLogisticRegression(ClassifierMixin, PrivateScoreMixin, LinearHead):
         Name of the ledger's data set to which the rows of ``X`` belong; given with ``ledger``.
     dtype : {"float32", "float64", "bfloat16"}, default="float32"
         Precision of the products with private rows; hardened noise uses float64. "bfloat16" holds
-        dense rows in half the memory of float32 and multiplies them in float32.
+        dense rows in half the memory of float32 and adds up in float32; ``skmixdp[bfloat16]`` makes
+        it faster too, where the processor can.
     random_state : None, int or RandomState, default=None
         None draws noise from a cryptographic generator keyed by the operating system. A seed
         makes the run reproducible and NOT private, and the report says so.

@@ -3,12 +3,12 @@
 import numpy as np
 
 from skmixdp.components import L2Clip
-from skmixdp.components.queries import clipped_residuals
+from skmixdp.components.queries import ClippedResiduals
 from skmixdp.linear import classification_loss
-from skmixdp.rows import Block, Contribution, InMemoryRows, Request
+from skmixdp.rows import InMemoryRows, Request
 
 from ..measure import Case
-from ..problems import Array, Problem
+from ..problems import Problem
 from . import plain_products
 
 _HEADS = 16
@@ -21,10 +21,7 @@ def cases(problem: Problem) -> list[Case]:
     loss, clip = classification_loss(size.k), L2Clip(0.5)
     rows = InMemoryRows(problem.X, problem.y)
 
-    def contribute(Z: Array, block: Block) -> Contribution:
-        return clipped_residuals(Z, block, loss, clip)
-
-    requests = [Request(W, contribute) for W in heads]
+    requests = [Request(W, ClippedResiduals(loss, (clip,))) for W in heads]
 
     def together() -> str:
         rows.private_sums(requests)

@@ -13,7 +13,7 @@ from skmixdp.engine import Door, release
 from skmixdp.linear import classification_loss
 from skmixdp.privacy import NoiseSource
 from skmixdp.public import PublicData
-from skmixdp.rows import InMemoryRows, Request
+from skmixdp.rows import BFloat16Rows, InMemoryRows, PrivateRows, Request
 
 from ..measure import Case
 from ..problems import Problem
@@ -33,14 +33,16 @@ def cases(problem: Problem) -> list[Case]:
     rows = InMemoryRows(problem.X, problem.y)
     noise = NoiseSource(seed=0)
 
+    half_size = BFloat16Rows([problem.X], problem.y)
+
     def exact(question: Question) -> Answer:
         (sums,) = rows.private_sums([Request(question.points, question.contribute)])
         return question.assemble(sums)
 
-    def private(question: Question) -> Answer:
+    def private(question: Question, of: PrivateRows = rows) -> Answer:
         door = Door(1.0, 1, noise)
         door.begin_step(None)
-        return release(rows, [(door, question)])[0]
+        return release(of, [(door, question)])[0]
 
     def rounds(subspace: Subspace) -> Rounds:
         query = GradientQuery(PublicQuantileClip(0.9, floor=0.5), subspace, sum_to_zero=True)
@@ -80,5 +82,6 @@ def cases(problem: Problem) -> list[Case]:
         ("without noise", partial(step, FullSpace(), exact)),
         ("private", partial(step, FullSpace(), private)),
         (f"private, {half} dimensions", partial(step, PublicSubspace(half), private)),
+        ("private, bfloat16", partial(step, FullSpace(), partial(private, of=half_size))),
     ]
     return [Case("skmixdp_step", name, "step", run) for name, run in variants]

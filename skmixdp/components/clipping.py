@@ -5,7 +5,7 @@ Each states the sensitivity that it guarantees in the dtype in which the product
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,11 +38,22 @@ class L2Clip:
         return self
 
     def weights(self, norms: FloatArray, largest: Callable[[], FloatArray]) -> FloatArray:
-        factors = self.threshold / np.maximum(norms, self.threshold)
-        return np.where(np.isfinite(norms), factors, 0.0)
+        return _l2_weights(self.threshold, norms)
+
+    @staticmethod
+    def weights_of_heads(clips: Sequence["L2Clip"], norms: FloatArray) -> FloatArray:
+        """See :func:`~skmixdp.components.contracts.joint_weights`."""
+        return _l2_weights(np.array([[clip.threshold] for clip in clips]), norms)
 
     def sensitivity(self, dtype: np.dtype[Any]) -> float:
         return self.threshold * (1 + 4 * float(np.finfo(dtype).eps) + 2**-33)
+
+
+def _l2_weights(thresholds: float | FloatArray, norms: FloatArray) -> FloatArray:
+    factors = np.maximum(norms, thresholds)
+    np.divide(thresholds, factors, out=factors)
+    # An infinite norm has factor 0 already, and of a NaN and 0 fmax takes 0.
+    return np.asarray(np.fmax(factors, 0.0))
 
 
 def gradient_norms(view: PublicView) -> FloatArray:

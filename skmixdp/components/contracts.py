@@ -6,9 +6,9 @@ gradients and directions are (k, d_in). Only the release sees private sums; what
 back is already noisy, and everything else is public.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -230,6 +230,32 @@ class Clip(Protocol):
 
     def sensitivity(self, dtype: np.dtype[Any]) -> float:
         """Guaranteed bound on the norm of a weighted gradient computed in ``dtype``."""
+
+
+def joint_weights(clips: Sequence[Clip], norms: FloatArray, largest: Callable[[], FloatArray]) -> FloatArray:
+    """Factors (m, n) of the rows' gradients for m heads, each with its own clip.
+
+    A kind of clip whose factors depend on norms alone may have a static method
+    ``weights_of_heads(clips, norms)`` for all heads at once.
+
+    Parameters
+    ----------
+    clips : sequence of Clip
+        m of them.
+    norms : array of shape (m, n)
+        Norms of the gradients.
+    largest : callable
+        Bounds (m, n) on their entries; see :meth:`Clip.weights`.
+    """
+    kinds = {type(clip) for clip in clips}
+    at_once = getattr(kinds.pop(), "weights_of_heads", None)
+    if at_once is not None and not kinds:
+        return np.asarray(at_once(clips, norms))
+    return np.stack([clip.weights(norms[j], partial(_row, largest, j)) for j, clip in enumerate(clips)])
+
+
+def _row(largest: Callable[[], FloatArray], j: int) -> FloatArray:
+    return np.asarray(largest()[j])
 
 
 class Clipper(Protocol):

@@ -1,7 +1,8 @@
 """What is asked of private rows in a step."""
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +10,16 @@ from numpy.typing import NDArray
 from ..linear import Loss, largest_entries, remove_mean_output, row_norm_bounds, scale_rows
 from ..public import PublicView
 from ..rows import Block, Contribution
-from .contracts import Clip, Clipper, Part, Question, Rounds, StepContext, Subspace
+from .contracts import (
+    Clip,
+    Clipper,
+    Part,
+    Question,
+    Rounds,
+    StepContext,
+    Subspace,
+    joint_weights,
+)
 
 FloatArray = NDArray[np.floating[Any]]
 
@@ -65,11 +75,11 @@ class GradientQuery:
         if ctx.public_weight == 1:
             return ctx.direction(np.zeros_like(ctx.W))
         # What goes to the rows holds neither the noise source nor the view.
-        clip, loss = self.clipper.at(ctx.view), ctx.loss
+        clip = self.clipper.at(ctx.view)
         space = self.subspace.at(ctx.view)
         (released,) = yield Question(
             points=ctx.W,
-            contribute=lambda Z, block: clipped_residuals(Z, block, loss, clip),
+            contribute=ClippedResiduals(ctx.loss, (clip,)),
             parts=(Part(clip.sensitivity(ctx.dtype) * space.gain),),
             assemble=lambda sums: (space.encode(_matrix(sums)),),
         )
@@ -82,12 +92,64 @@ class GradientQuery:
         return ctx.direction(mean)
 
 
-def clipped_residuals(Z: FloatArray, block: Block, loss: Loss, clip: Clip) -> Contribution:
-    """Residuals of a block, weighted so that each row's gradient obeys the clip."""
-    C = loss.residuals(Z, block.y)
-    factors = clip.weights(row_norm_bounds(C) * block.norms, lambda: largest_entries(C) * block.max_abs)
-    scale_rows(C, factors)
-    return C, None
+@dataclass(frozen=True)
+class ClippedResiduals:
+    """What a gradient query asks of each row, for one head or for several side by side.
+
+    Attributes
+    ----------
+    loss : Loss
+        The loss of each head.
+    clips : tuple of Clip
+        One for each head.
+    """
+
+    #: See :class:`~skmixdp.rows.contract.Request`.
+    bounds_itself: ClassVar[bool] = True
+
+    loss: Loss
+    clips: tuple[Clip, ...]
+
+    def __call__(self, Z: FloatArray, block: Block) -> Contribution:
+        return clipped_residuals(Z, block, self.loss, *self.clips)
+
+    def beside(self, other: object) -> "ClippedResiduals | None":
+        """One question for this one's heads and the other's; None where their losses differ."""
+        if not isinstance(other, ClippedResiduals) or self.loss != other.loss:
+            return None
+        return ClippedResiduals(self.loss, self.clips + other.clips)
+
+
+def clipped_residuals(Z: FloatArray, block: Block, loss: Loss, *clips: Clip) -> Contribution:
+    """Residuals of a block, weighted so that each row's gradient obeys the clip of its head.
+
+    Parameters
+    ----------
+    Z : array of shape (rows, m k)
+        Outputs of m heads side by side; overwritten.
+    block : Block
+        Labels and lengths of the rows.
+    loss : Loss
+        The loss of each head.
+    *clips : Clip
+        m of them.
+
+    Returns
+    -------
+    C : array of shape (rows, m k)
+        Weighted residuals.
+    S : None
+    """
+    heads = Z.reshape(len(Z), len(clips), -1).swapaxes(0, 1)
+    # All of this is one pass each over the outputs of all heads; residuals are scaled once.
+    E, scale = loss.scaled_residuals(heads, block.y)
+    norms = row_norm_bounds(E)
+    norms *= scale
+    norms *= block.norms
+    factors = joint_weights(clips, norms, lambda: largest_entries(E) * scale * block.max_abs)
+    factors *= scale
+    scale_rows(E, factors)
+    return E.swapaxes(0, 1).reshape(Z.shape), None
 
 
 def _matrix(sums: tuple[FloatArray | None, FloatArray | None]) -> FloatArray:

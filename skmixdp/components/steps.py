@@ -115,6 +115,9 @@ class BalancedSteps:
             curvature = self._curvature(scene) + self.l2
             # Public rows of zeros, without an intercept, have none and bound nothing.
             limit = (1 + self.momentum) / ((1 - self.momentum) * curvature) if curvature else math.inf
+            # What momentum still remembers at the end has not moved the head.
+            behind = self.momentum / (1 - self.momentum) if self.momentum > 0 else 0.0
+            balanced *= facts.n_steps / max(facts.n_steps - behind, facts.n_steps / 2)
             rate = min(balanced, self.boldness * limit) / self.reach
             rate = rate if rate < math.inf else 1.0  # nothing pulls at the head: any rate will do
         else:

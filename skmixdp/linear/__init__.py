@@ -21,6 +21,7 @@ from .implicit import (
 )
 from .losses import LogisticLoss, Loss, SoftmaxLoss, SquaredLoss, classification_loss
 from .objective import PenalizedLoss
+from .onednn import bfloat16_product
 from .preparation import RowMap, TargetMap
 from .products import row_products
 from .rounding import UNDERFLOW_PAD, dot_error, on_grid
@@ -40,6 +41,7 @@ __all__ = [
     "SquaredLoss",
     "TargetMap",
     "Whitening",
+    "bfloat16_product",
     "canonical",
     "classification_loss",
     "dot_error",

@@ -19,33 +19,35 @@ _LONG = 32
 
 
 def row_norms(X: FloatArray) -> FloatArray:
-    """L2 norm of each row, shape (n,), accumulated and returned in float64."""
-    squares = np.einsum("ij,ij->i", X, X, dtype=np.float64)
+    """L2 norm of each row of a block (..., n, k), shape (..., n), accumulated and returned in float64."""
+    squares = np.einsum("...j,...j->...", X, X, dtype=np.float64)
     return np.asarray(np.sqrt(squares))
 
 
 def row_norm_bounds(C: FloatArray) -> FloatArray:
-    """Upper bound on the L2 norm of each row of a block, shape (n,), float64.
+    """Upper bound on the L2 norm of each row of a block (..., n, k), shape (..., n), float64.
 
     Squares are added up in the dtype of ``C``, which is faster than :func:`row_norms` and off by no
     more than ``dot_error`` of their sum: that, and the squares that may have underflowed, are
     added. The bound exceeds the norm by some ``k eps / 2`` of it.
     """
-    k, info = C.shape[1], np.finfo(C.dtype)
-    one_by_one = k >= _LONG and C.strides[1] == C.itemsize
-    squares = np.vecdot(C, C) if one_by_one else np.einsum("ij,ij->i", C, C)
+    k, info = C.shape[-1], np.finfo(C.dtype)
+    one_by_one = k >= _LONG and C.strides[-1] == C.itemsize
+    squares = np.vecdot(C, C) if one_by_one else np.einsum("...j,...j->...", C, C)
     if not np.isfinite(squares).all():
         # Some square overflowed: in float64 only those of what is infinite do.
         C = C.astype(np.float64, copy=False)
         return row_norms(C) * (1 + 2 * dot_error(k + 2, C.dtype))
-    wide = squares.astype(np.float64, copy=False)
+    bounds = np.asarray(squares, dtype=np.float64)
     # One rounding more for the square root, and one for the products that it enters.
-    return np.asarray(np.sqrt(wide * (1 + 2 * dot_error(k + 2, C.dtype)) + 2 * k * float(info.tiny)))
+    bounds *= 1 + 2 * dot_error(k + 2, C.dtype)
+    bounds += 2 * k * float(info.tiny)
+    return np.sqrt(bounds, out=bounds)
 
 
 def largest_entries(X: FloatArray) -> FloatArray:
-    """Largest absolute entry of each row, shape (n,), in float64, where products do not overflow."""
-    return np.asarray(np.abs(X).max(axis=1), dtype=np.float64)
+    """Largest absolute entry of each row (..., n, k), in float64, where products do not overflow."""
+    return np.asarray(np.abs(X).max(axis=-1), dtype=np.float64)
 
 
 def largest_singular_value(X: FloatArray) -> float:
@@ -64,21 +66,42 @@ def weighted_sum(C: FloatArray, X: FloatArray) -> FloatArray:
     return np.asarray(C.T @ X)
 
 
+def subtract_at(E: FloatArray, y: NDArray[Any], amounts: FloatArray) -> None:
+    """Subtract amounts (..., n) from the entries ``y`` (n,) of the rows of ``E`` (..., n, k), in place."""
+    n, k = E.shape[-2:]
+    if E.size == 0:
+        return
+    y = np.asarray(y, dtype=np.intp)  # small integers would overflow below
+    by_columns = E.swapaxes(-1, -2)
+    if by_columns.flags.c_contiguous:
+        # One index for each row instead of two, along memory.
+        flat, places = by_columns.reshape(-1, k * n), y * n + np.arange(n)
+    elif E.flags.c_contiguous:
+        flat, places = E.reshape(-1, n * k), y + k * np.arange(n)
+    else:
+        E[..., np.arange(n), y] -= amounts
+        return
+    flat[:, places] = flat.take(places, axis=1) - amounts.reshape(-1, n)
+
+
 def scale_rows(C: FloatArray, factors: FloatArray) -> FloatArray:
-    """Multiply each row of ``C`` (n, k) by its factor, in place; the factors (n,) that were used.
+    """Multiply each row of ``C`` (..., n, k) by its factor, in place; the factors (..., n) used.
 
     A factor of 0 makes a row 0 whatever stood there. So does a factor below the smallest normal
     number of the dtype of ``C``, in which it would be rounded by more than a fixed fraction,
     and one that makes the row overflow.
     """
     normal = factors >= np.finfo(C.dtype).tiny
-    factors = np.where(normal, factors, 0.0)
-    C *= factors.astype(C.dtype)[:, np.newaxis]
+    all_normal = normal.all()
+    if not all_normal:
+        factors = np.where(normal, factors, 0.0)
+    C *= factors.astype(C.dtype)[..., np.newaxis]
     if factors.max(initial=0.0) > 1:
         # Only a factor above 1 can make a finite residual overflow.
-        normal &= np.isfinite(C).all(axis=1)
-        factors[~normal] = 0
-    if not normal.all():
+        normal &= np.isfinite(C).all(axis=-1)
+        factors = np.where(normal, factors, 0.0)
+        all_normal = normal.all()
+    if not all_normal:
         C[~normal] = 0  # multiplication would keep a NaN
     return factors
 

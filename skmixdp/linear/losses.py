@@ -6,22 +6,26 @@ row is ``r_i x_i^T``, of shape (k, d_in), so a loss needs no more than its resid
 works in the dtype of ``Z``.
 """
 
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit, softmax
 
+from .geometry import subtract_at
+
 FloatArray = NDArray[np.floating[Any]]
 Labels = NDArray[Any]
 
 
-#: Exponentials of such numbers, and sums of them, are far from the ends of float32's range.
-_MODERATE = 50.0
+#: Exponentials of such numbers, sums of them and the squares of those are far from the ends of
+#: float32's range.
+_MODERATE = 20.0
 
 
 class Loss(Protocol):
-    """What the library asks of a loss.
+    """What the library asks of a loss. Two of a kind that have as many outputs are equal.
 
     Attributes
     ----------
@@ -54,6 +58,14 @@ class Loss(Protocol):
     def residuals(self, Z: FloatArray, y: Labels) -> FloatArray:
         """Derivative of each row's loss in its outputs, shape (n, k). May overwrite ``Z``."""
 
+    def scaled_residuals(self, Z: FloatArray, y: Labels) -> tuple[FloatArray, FloatArray]:
+        """Arrays ``E`` and ``scale`` (..., n) such that the residuals are ``scale_i E_i``.
+
+        ``Z`` (..., n, k) are the outputs of any number of heads and is overwritten by ``E``. Who has
+        a factor for each row anyway saves a pass over all outputs; ``scale`` is positive and
+        float64.
+        """
+
     def values(self, Z: FloatArray, y: Labels) -> FloatArray:
         """Loss of each row, shape (n,)."""
 
@@ -64,6 +76,7 @@ class Loss(Protocol):
         """Diagonal of each row's Hessian in its outputs, shape (n, k)."""
 
 
+@dataclass(unsafe_hash=True)
 class SoftmaxLoss:
     """Cross-entropy of ``n_outputs`` >= 3 classes."""
 
@@ -75,17 +88,21 @@ class SoftmaxLoss:
     noise_per_output = 1.0
     quadratic = False
 
-    def __init__(self, n_outputs: int) -> None:
-        self.n_outputs = n_outputs
+    n_outputs: int
 
     def residuals(self, Z: FloatArray, y: Labels) -> FloatArray:
+        E, scale = self.scaled_residuals(Z, y)
+        E *= scale.astype(E.dtype)[:, np.newaxis]
+        return E
+
+    def scaled_residuals(self, Z: FloatArray, y: Labels) -> tuple[FloatArray, FloatArray]:
         # Moderate outputs need no shift; to find each row's maximum takes longer than this.
         if not (Z.max(initial=0.0) <= _MODERATE and Z.min(initial=0.0) >= -_MODERATE):
-            Z -= Z.max(axis=1, keepdims=True)
+            Z -= Z.max(axis=-1, keepdims=True)
         np.exp(Z, out=Z)
-        Z /= (Z @ np.ones(Z.shape[1], Z.dtype))[:, np.newaxis]
-        Z[np.arange(len(Z)), y] -= 1
-        return Z
+        sums = Z @ np.ones(Z.shape[-1], Z.dtype)
+        subtract_at(Z, y, sums)
+        return Z, 1 / sums.astype(np.float64, copy=False)
 
     def values(self, Z: FloatArray, y: Labels) -> FloatArray:
         largest = Z.max(axis=1)
@@ -102,6 +119,7 @@ class SoftmaxLoss:
         return np.asarray(P * (1 - P))
 
 
+@dataclass(unsafe_hash=True)
 class LogisticLoss:
     """Cross-entropy of two classes with one output: the logit of class 1."""
 
@@ -114,9 +132,12 @@ class LogisticLoss:
     quadratic = False
 
     def residuals(self, Z: FloatArray, y: Labels) -> FloatArray:
+        return self.scaled_residuals(Z, y)[0]
+
+    def scaled_residuals(self, Z: FloatArray, y: Labels) -> tuple[FloatArray, FloatArray]:
         expit(Z, out=Z)
-        Z[:, 0] -= y
-        return Z
+        Z[..., 0] -= y
+        return Z, np.ones(len(y))
 
     def values(self, Z: FloatArray, y: Labels) -> FloatArray:
         return np.asarray(-log_expit(np.where(y == 1, Z[:, 0], -Z[:, 0])))
@@ -128,6 +149,7 @@ class LogisticLoss:
         return np.asarray(expit(Z) * expit(-Z))
 
 
+@dataclass(unsafe_hash=True)
 class SquaredLoss:
     """Half the squared error of ``n_outputs`` targets; here ``y`` holds (n, k) targets.
 
@@ -141,12 +163,14 @@ class SquaredLoss:
     noise_per_output = 0.4
     quadratic = True
 
-    def __init__(self, n_outputs: int) -> None:
-        self.n_outputs = n_outputs
+    n_outputs: int
 
     def residuals(self, Z: FloatArray, y: Labels) -> FloatArray:
+        return self.scaled_residuals(Z, y)[0]
+
+    def scaled_residuals(self, Z: FloatArray, y: Labels) -> tuple[FloatArray, FloatArray]:
         Z -= y
-        return Z
+        return Z, np.ones(len(y))
 
     def values(self, Z: FloatArray, y: Labels) -> FloatArray:
         return np.asarray(0.5 * np.sum((Z - y) ** 2, axis=1))

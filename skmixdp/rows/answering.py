@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from ..linear import Whitening
 from .contract import Block, FloatArray, Request, Sums, truncated
+from .joining import Joined
 from .running import RunningProducts
 
 #: Fewer outputs than this are laid out column by column.
@@ -83,27 +83,42 @@ def answer(
     requests: Sequence[Request],
     visits: Iterable[Visit],
     dtype: DTypeLike,
-    products: Sequence[Products] | None = None,
     whitening: Whitening | None = None,
 ) -> list[Sums]:
     """Sums of all requests over the visited blocks; at least one block, if an empty one.
 
-    ``dtype`` is that in which points are multiplied; ``products`` says what must be multiplied
-    for each request, None all its points. Visited rows may lack a ``whitening``, which is linear: it is
-    then applied to the points before all products, and to the sums after them.
+    ``dtype`` is that in which points are multiplied. Requests of one kind are answered as one. Visited rows
+    may lack a ``whitening``, which is linear: it is then applied to the points, and to the sums.
     """
-    if products is None:
-        products = [(request.points, None) for request in requests]
-    points = _whitened(np.concatenate([computed for computed, _ in products]), whitening)
-    points = points.astype(dtype, order="F")
-    narrow = min(len(computed) for computed, _ in products) < _NARROW
+    joined = Joined(requests)
+    products: list[Products] = [
+        (request.points if whitening is None else whitening(request.points), None)
+        for request in joined.requests
+    ]
+    found = joined.answers(answer_each(joined.requests, visits, dtype, products))
+    if whitening is None:
+        return found
+    return [(None if matrix is None else whitening(matrix), vector) for matrix, vector in found]
+
+
+def answer_each(
+    requests: Sequence[Request], visits: Iterable[Visit], dtype: DTypeLike, products: Sequence[Products]
+) -> list[Sums]:
+    """As :func:`answer`, one by one; ``products`` says what must be multiplied for each request."""
+    points = np.concatenate([computed for computed, _ in products]).astype(dtype, order="F")
+    narrow = min(len(r.points) // r.n_joined for r in requests) < _NARROW
+    columns = np.empty(0, dtype)
     ends = np.cumsum([len(computed) for computed, _ in products])
     totals = [(BlockTotal(), BlockTotal()) for _ in requests]
     for visit in visits:
         Z = visit.times(points)
-        if narrow:
+        if narrow and not Z.flags.f_contiguous:
             # Column by column: what runs over a row's few outputs is then vectorised over rows.
-            Z = np.asfortranarray(Z)
+            if columns.size < Z.size:
+                columns = np.empty(Z.size, Z.dtype)
+            copy = columns[: Z.size].reshape(Z.shape, order="F")
+            np.copyto(copy, Z)
+            Z = copy
         weighted: list[tuple[int, FloatArray]] = []
         for index, (request, (computed, running), end) in enumerate(
             zip(requests, products, ends, strict=True)
@@ -131,11 +146,7 @@ def answer(
             for index, C in weighted:
                 totals[index][0].add(product[row : row + C.shape[1]])
                 row += C.shape[1]
-    return [(_whitened(matrix.value, whitening), vector.value) for matrix, vector in totals]
-
-
-def _whitened(rows: FloatArray | None, whitening: Whitening | None) -> Any:
-    return rows if rows is None or whitening is None else whitening(rows)
+    return [(matrix.value, vector.value) for matrix, vector in totals]
 
 
 def _beside_each_other(parts: Sequence[FloatArray]) -> FloatArray:

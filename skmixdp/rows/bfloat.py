@@ -1,17 +1,20 @@
 """Private rows held in bfloat16: half the memory of float32, and twice the rows in it.
 
 A bfloat16 is the upper half of a float32, so a block is made float32 by a shift, exactly, when its
-turn comes, and all arithmetic is that of float32. Products of bfloat16 matrices would be faster,
-but on processors their sums come back rounded to eight bits: one row could then move a sum by a
-step of its rounding, which no clip bounds.
+turn comes, and all arithmetic is that of float32. Products of bfloat16 matrices are faster, and
+taken where oneDNN adds them up in float32 (see :mod:`skmixdp.linear.onednn`). Other libraries return
+their sums rounded to eight bits: one row could then move a sum by a step of its rounding, which no
+clip bounds.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..linear import row_norms, row_products, weighted_sum
+from ..linear import bfloat16_product, largest_entries, row_norms, row_products, weighted_sum
+from ..linear.onednn import Product
 from .answering import Selection, Visit, answer, selections
 from .contract import Block, FloatArray, Labels, Request, Sums
 from .memory import check_lengths
@@ -34,7 +37,10 @@ class BFloat16Rows:
     Notes
     -----
     *Guarantee*: lengths are those of the rounded rows, so that clips bound what takes part in
-    the sums; weighted residuals and sums are float32, as are the bounds on their rounding.
+    the sums, which are added up in float32. Questions that say that their weighted residuals bound
+    themselves are multiplied in bfloat16: points are rounded, which moves nothing but the residuals
+    that are then clipped, and weighted residuals are rounded towards zero, which makes none longer.
+    All others are multiplied in float32, to which their bounds on rounding refer.
 
     Raises
     ------
@@ -55,9 +61,15 @@ class BFloat16Rows:
         check_lengths(self._norms, np.dtype(np.float32))
         self._y = y
         self.n_rows = len(self._bits)
-        self._block_rows = max(512, block_bytes // max(4 * self._bits.shape[1], 1))
+        d_in = max(self._bits.shape[1], 1)
+        self._block_rows = max(512, block_bytes // (4 * d_in))
+        # Each product rearranges its matrices first, which large blocks share.
+        self._narrow_rows = max(2048, block_bytes // d_in)
 
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
+        product = bfloat16_product()
+        if product is not None and all(getattr(r.contribute, "bounds_itself", False) for r in requests):
+            return answer(requests, self._narrow_visits(requests, product), np.dtype(np.float32))
         rows = min(self._block_rows, self.n_rows)
         X = np.empty((rows, self._bits.shape[1]), np.float32)
         Z = np.empty((rows, sum(len(request.points) for request in requests)), np.float32)
@@ -74,6 +86,49 @@ class BFloat16Rows:
             times=lambda points: row_products(X, points, products[: len(X)]),
             weighted_sum=lambda C: weighted_sum(C, X),
         )
+
+    def _narrow_visits(self, requests: Sequence[Request], product: Product) -> Iterator[Visit]:
+        """All blocks, multiplied in bfloat16; their outputs are in a buffer, until the next one's are."""
+        m = sum(len(request.points) for request in requests)
+        outputs = np.empty(m * min(self._narrow_rows, self.n_rows), np.float32)
+        placed: list[Bits] = []  # the points of the pass
+
+        def times(bits: Bits, points: FloatArray) -> FloatArray:
+            if not placed:
+                placed.append(to_bits(points))
+            # (With the points on the left, the outputs come out column by column, and sooner.)
+            return product(placed[0], bits.T, outputs[: m * len(bits)].reshape(m, -1)).T
+
+        def summed(bits: Bits, C: FloatArray) -> FloatArray:
+            return product(shortened(C.T), bits, np.empty((C.shape[1], bits.shape[1]), np.float32))
+
+        for rows in selections([request.mask for request in requests], self.n_rows, self._narrow_rows):
+            bits = self._bits[rows]
+            yield Visit(
+                rows,
+                _BitsBlock(bits, self._y[rows], self._norms[rows]),
+                times=lambda points, bits=bits: times(bits, points),  # type: ignore[misc]
+                weighted_sum=lambda C, bits=bits: summed(bits, C),  # type: ignore[misc]
+            )
+
+
+class _BitsBlock(Block):
+    """What a question may know of a block of rows in bfloat16."""
+
+    def __init__(self, bits: Bits, y: Labels, norms: FloatArray) -> None:
+        self._bits = bits
+        self.y = y
+        self.norms = norms
+
+    @cached_property
+    def max_abs(self) -> FloatArray:
+        return largest_entries(from_bits(self._bits))
+
+
+def shortened(C: FloatArray) -> Bits:
+    """Bits of the finite float32 numbers (m, rows), rounded to bfloat16 towards zero."""
+    bits = np.ascontiguousarray(C, dtype=np.float32).view(np.uint32)
+    return np.right_shift(bits, 16, out=np.empty(bits.shape, np.uint16), casting="unsafe")
 
 
 def to_bits(X: FloatArray) -> Bits:

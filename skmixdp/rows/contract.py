@@ -71,7 +71,10 @@ class Request:
     points : array of shape (m, d_in), or what else the source understands
         Directions whose products with the rows are needed.
     contribute : callable
-        ``(Z, block) -> (C, S)``; either may be None. ``Z`` is its own to overwrite.
+        ``(Z, block) -> (C, S)``; either may be None. ``Z`` is its own to overwrite. It may have
+        ``bounds_itself = True``: ``S`` is None, and each row's ``c_i x_i^T`` obeys its bounds whatever
+        error ``Z`` has, with any entries of ``c_i`` made shorter too. It may have ``beside(other)``:
+        see :mod:`skmixdp.rows.joining`.
     mask : boolean array of shape (n_rows,) or None
         Rows that take part; None is all of them.
     resolution : float or None
@@ -82,6 +85,8 @@ class Request:
         promises nothing.
     run : object
         Whose head that is: the source may keep its products until the next request.
+    n_joined : int
+        Number of questions that this is made of; see :mod:`skmixdp.rows.joining`.
     """
 
     points: Any
@@ -90,6 +95,7 @@ class Request:
     resolution: float | None = None
     n_head: int = 0
     run: object = None
+    n_joined: int = 1
 
 
 class PrivateRows(Protocol):

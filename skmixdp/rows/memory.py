@@ -8,8 +8,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from ..linear import on_grid, row_norms, row_products, weighted_sum
-from .answering import Products, Selection, Visit, answer, selections
+from .answering import Products, Selection, Visit, answer_each, selections
 from .contract import Block, FloatArray, Labels, Request, Sums
+from .joining import Joined
 from .running import RunningProducts
 
 #: Longer rows would bring products so near the ends of float32's range that rounding no
@@ -19,6 +20,10 @@ _LONGEST_ROW = 1e30
 
 #: Blocks for several requests are larger than those for one by this factor, at most.
 _LARGER = 4
+
+#: With at least so many points, arithmetic takes so long that it does not matter whether a block is
+#: still in cache for its second product. Its fixed price does, which more rows share.
+_MANY_POINTS, _MANY_ROWS = 32, 2048
 
 #: Products of more bytes than this are not kept from one step to the next.
 _KEPT_BYTES = 2**28
@@ -71,13 +76,18 @@ class InMemoryRows:
         self._block_rows = max(512, block_bytes // max(X.shape[1] * X.itemsize, 1))
 
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
+        joined = Joined(requests)
+        requests = joined.requests
         products = [self._products(request) for request in requests]
         # Each request has a price in every block: several of them are asked for larger ones.
-        block_rows = self._block_rows * min(len(requests), _LARGER)
-        blocks = selections([request.mask for request in requests], self.n_rows, block_rows)
         m = sum(len(computed) for computed, _ in products)
+        block_rows = self._block_rows * min(len(requests), _LARGER)
+        if m >= _MANY_POINTS:
+            block_rows = max(block_rows, _MANY_ROWS)
+        blocks = selections([request.mask for request in requests], self.n_rows, block_rows)
         buffer = np.empty((min(block_rows, self.n_rows), m), self._X.dtype)
-        return answer(requests, (self._visit(rows, buffer) for rows in blocks), self._X.dtype, products)
+        visits = (self._visit(rows, buffer) for rows in blocks)
+        return joined.answers(answer_each(requests, visits, self._X.dtype, products))
 
     def _visit(self, rows: Selection, buffer: FloatArray) -> Visit:
         """A block of rows; its products are in the buffer, until the next one's are."""

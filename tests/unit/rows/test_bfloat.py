@@ -6,18 +6,42 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from skmixdp import MixedDPLogisticRegression
-from skmixdp.components.queries import clipped_residuals
+from skmixdp.components.clipping import L2Clip
+from skmixdp.components.queries import ClippedResiduals, clipped_residuals
 from skmixdp.engine import Run, train
-from skmixdp.linear import SoftmaxLoss
+from skmixdp.linear import SoftmaxLoss, bfloat16_product
 from skmixdp.public import PublicData
-from skmixdp.rows import BFloat16Rows, InMemoryRows, Request
-from skmixdp.rows.bfloat import from_bits, to_bits
+from skmixdp.rows import BFloat16Rows, InMemoryRows, Request, bfloat
+from skmixdp.rows.bfloat import from_bits, shortened, to_bits
 from tests.catalog import ALGORITHMS, CLIPPERS
 from tests.conftest import Watched
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(3000, 7)).astype(np.float32)
 Y = rng.integers(4, size=3000)
+
+
+class Multiplied:
+    """Products of bfloat16 matrices, and what was multiplied; in float32 where no library does it."""
+
+    def __init__(self, product):
+        self.product = product or (lambda A, B, out: np.matmul(from_bits(A), from_bits(B), out=out))
+        self.left = []
+
+    def __call__(self, A, B, out):
+        self.left.append(A.copy())
+        return self.product(A, B, out)
+
+
+@pytest.fixture(params=["emulated", "oneDNN", "none"])
+def multiplied(request, monkeypatch):
+    """How bfloat16 matrices are multiplied, if they are."""
+    product = bfloat16_product() if request.param == "oneDNN" else None
+    if request.param == "oneDNN" and product is None:
+        pytest.skip("no oneDNN with bfloat16 products for this processor; install skmixdp[bfloat16]")
+    found = None if request.param == "none" else Multiplied(product)
+    monkeypatch.setattr(bfloat, "bfloat16_product", lambda: found)
+    return found
 
 
 @settings(max_examples=300, deadline=None)
@@ -73,6 +97,64 @@ def test_no_row_contributes_more_than_the_clip_states(name, X, W):
     assert lengths.max() <= clip.sensitivity(np.dtype("float32"))
 
 
+@pytest.mark.parametrize("name", CLIPPERS)
+@settings(max_examples=60, deadline=None)
+@given(
+    X=hnp.arrays(np.float32, (4, 5), elements=st.floats(-(2.0**60), 2.0**60, width=32)),
+    W=hnp.arrays(np.float64, (4, 5), elements=st.floats(-50, 50)),
+)
+def test_nor_does_what_is_multiplied_in_bfloat16(name, X, W):
+    """Weighted residuals as they stand in the product, against the rows that they meet there."""
+    loss = SoftmaxLoss(4)
+    public = PublicData(np.random.default_rng(0).normal(size=(9, 5)), np.arange(9) % 4, loss)
+    clip = CLIPPERS[name].at(public.view(W))
+    multiplied = Multiplied(bfloat16_product())
+    with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
+        patch.setattr(bfloat, "bfloat16_product", lambda: multiplied)
+        BFloat16Rows([X], np.arange(4)).private_sums([Request(W, ClippedResiduals(loss, (clip,)))])
+    points, weighted = multiplied.left
+    np.testing.assert_array_equal(points, to_bits(W.astype(np.float32)))
+    C, rows = from_bits(weighted).astype(np.longdouble).T, from_bits(to_bits(X)).astype(np.longdouble)
+    lengths = np.linalg.norm(C, axis=1) * np.linalg.norm(rows, axis=1)
+    assert lengths.max() <= clip.sensitivity(np.dtype("float32"))
+    if "linf" in name:
+        entries = np.abs(C).max(axis=1) * np.abs(rows).max(axis=1)
+        assert entries.max() <= clip.largest_entry(np.dtype("float32"))
+
+
+def test_weighted_residuals_that_are_rounded_to_the_nearest_would_break_the_bound():
+    """The twin of the property above."""
+    C = rng.normal(size=(3000, 4)).astype(np.float32)
+    lengths = np.linalg.norm(C.astype(float), axis=1)
+    nearest, zero = (from_bits(bits).astype(float) for bits in (to_bits(C), shortened(C)))
+    assert np.max(np.linalg.norm(nearest, axis=1) / lengths) > 1 + 1e-3
+    assert np.all(np.abs(zero) <= np.abs(C)) and np.all(np.abs(zero) >= np.abs(C) * (1 - 2**-7))
+
+
+def test_sums_of_gradients_are_those_of_float32_to_eight_bits(multiplied):
+    loss, labels = SoftmaxLoss(4), rng.integers(4, size=3000)
+    contribute = ClippedResiduals(loss, (L2Clip(0.5),))
+    mask = rng.random(3000) < 0.3
+    requests = [Request(W, contribute, taking) for W in rng.normal(size=(2, 4, 7)) for taking in (None, mask)]
+    rows = BFloat16Rows([X], labels, block_bytes=7 * 1024)
+    wide = InMemoryRows(from_bits(to_bits(X)), labels).private_sums(requests)
+    for (found, nothing), (expected, _) in zip(rows.private_sums(requests), wide, strict=True):
+        assert nothing is None and found.dtype == np.float64
+        allowed = 1e-5 if multiplied is None else 2**-7
+        assert np.linalg.norm(found - expected) <= allowed * np.linalg.norm(expected)
+    assert multiplied is None or len(multiplied.left) == 4
+
+
+def test_questions_whose_bounds_need_exact_products_are_multiplied_in_float32(multiplied):
+    rows = BFloat16Rows([X], Y)
+    gradient = Request(np.ones((4, 7)), ClippedResiduals(SoftmaxLoss(4), (L2Clip(0.5),)))
+    other = Request(np.ones((4, 7)), lambda Z, block: (Z, None))
+    rows.private_sums([gradient, other])
+    assert multiplied is None or multiplied.left == []
+    rows.private_sums([gradient])
+    assert multiplied is None or len(multiplied.left) == 2
+
+
 def test_lengths_of_rows_that_were_not_rounded_would_break_the_bound():
     """The twin of the property above: rounding can lengthen a row by more than is allowed for."""
     lengths = np.linalg.norm(from_bits(to_bits(X)).astype(float), axis=1)
@@ -80,7 +162,7 @@ def test_lengths_of_rows_that_were_not_rounded_would_break_the_bound():
 
 
 @pytest.mark.parametrize("name", ["adamix", "dope-sgd", "gep", "modelmix, noisy-gd, linf", "pazo-m"])
-def test_removing_a_row_moves_every_sum_by_at_most_its_sensitivity(problem, name):
+def test_removing_a_row_moves_every_sum_by_at_most_its_sensitivity(problem, name, multiplied):
     recipe = problem.recipe(ALGORITHMS[name])
     plan = problem.plan(recipe, n_steps=3, dtype="float32")
     rows, labels = problem.X.astype(np.float32), problem.y.copy()
@@ -97,7 +179,7 @@ def test_removing_a_row_moves_every_sum_by_at_most_its_sensitivity(problem, name
         assert np.linalg.norm(a - b) <= scale / plan.noise_multiplier + 1e-4
 
 
-def test_a_fit_in_bfloat16_is_about_as_good():
+def test_a_fit_in_bfloat16_is_about_as_good(multiplied):
     centres = rng.normal(size=(4, 7))
     rows = (centres[Y] + 0.5 * X).astype(np.float32)
     scores = []

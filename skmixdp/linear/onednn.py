@@ -1,0 +1,171 @@
+"""Products of bfloat16 matrices with float32 sums, by oneDNN where it is installed.
+
+NumPy has no bfloat16, and torch rounds the sums of such products to bfloat16 on processors. oneDNN returns
+them in float32, at about half the time of a float32 product on processors with instructions for it.
+Only functions of its documented C interface are called, and none before a small product of the
+library that was found has come out right.
+
+Source: oneDNN developer guide, "MatMul" and "C API", version 3.
+"""
+
+import ctypes
+import sys
+from collections.abc import Callable, Sequence
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .rounding import dot_error
+
+FloatArray = NDArray[np.floating[Any]]
+Bits = NDArray[np.uint16]
+
+#: ``(A, B, out)``: ``A B`` of bfloat16 matrices (m, n) and (n, p), in float32, written to ``out``
+#: (m, p), which is C-contiguous. Entries of A and B lie in rows or in columns. Subnormal numbers may
+#: count as zero.
+Product = Callable[[Bits, Bits, FloatArray], FloatArray]
+
+_BFLOAT16, _FLOAT32 = 2, 3  # dnnl_data_type_t
+_CPU, _IN_ORDER = 1, 1  # dnnl_engine_kind_t, dnnl_stream_flags_t
+_ARGUMENTS = (1, 33, 17)  # DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST
+#: The bit of dnnl_cpu_isa_t that instruction sets with bfloat16 products share.
+_HAS_BFLOAT16 = 0x80
+_VERSION = 3
+
+_Handle = ctypes.c_void_p
+_Dims = ctypes.c_int64 * 12
+
+
+class _Version(ctypes.Structure):
+    _fields_ = [("major", ctypes.c_int), ("minor", ctypes.c_int), ("patch", ctypes.c_int)]
+
+
+class _Argument(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_int), ("memory", _Handle)]
+
+
+@cache
+def bfloat16_product() -> Product | None:
+    """How to multiply bfloat16 matrices; None where no library does it both fast and right."""
+    for name in (Path(sys.prefix, "lib", "libdnnl.so.3"), "libdnnl.so.3"):
+        try:
+            library = ctypes.CDLL(str(name))
+            library.dnnl_version.restype = ctypes.POINTER(_Version)
+            if library.dnnl_version().contents.major != _VERSION:
+                continue
+            if not library.dnnl_get_effective_cpu_isa() & _HAS_BFLOAT16:
+                continue
+            product = _OneDNN(library).product
+            if is_right(product):
+                return product
+        except (OSError, AttributeError, RuntimeError):
+            continue  # no such library, or one that lacks what is asked of it
+    return None
+
+
+def is_right(product: Product) -> bool:
+    """Whether a few products come out as they must: exact but for the rounding of float32 sums."""
+    for m, n, p in ((3, 200, 40), (40, 33, 7), (1, 64, 1)):
+        # (Cosines of whole numbers are as good as random ones here.)
+        A, B = (np.cos(np.arange(i * j, dtype=np.float32)).reshape(i, j) for i, j in ((m, n), (n, p)))
+        bits = [np.asarray(matrix.view(np.uint32) >> 16, dtype=np.uint16) for matrix in (A, B)]
+        A, B = ((part.astype(np.uint32) << 16).view(np.float32) for part in bits)
+        exact, sizes = A.astype(np.float64) @ B, np.abs(A).astype(np.float64) @ np.abs(B)
+        for left in (bits[0], np.asfortranarray(bits[0])):
+            for right in (bits[1], np.asfortranarray(bits[1])):
+                found = product(left, right, np.full((m, p), np.nan, np.float32))
+                if not np.all(np.abs(found - exact) <= dot_error(n, found.dtype) * sizes):
+                    return False
+    return True
+
+
+class _OneDNN:
+    """The C interface of one library."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self._library = library
+        self._engine = _Handle()
+        self._call("dnnl_engine_create", ctypes.byref(self._engine), _CPU, ctypes.c_size_t(0))
+        self._matmul = lru_cache(maxsize=64)(self._made)
+
+    def product(self, A: Bits, B: Bits, out: FloatArray) -> FloatArray:
+        matrices = (A, B, out)
+        if 0 in A.shape + B.shape:
+            out[:] = 0
+            return out
+        made = self._matmul(tuple((matrix.shape, _steps(matrix)) for matrix in matrices))
+        stream, memories = _Handle(), [_Handle() for _ in matrices]
+        self._call("dnnl_stream_create", ctypes.byref(stream), self._engine, _IN_ORDER)
+        try:
+            for memory, description, matrix in zip(memories, made.descriptions, matrices, strict=True):
+                data = _Handle(matrix.ctypes.data)
+                self._call("dnnl_memory_create", ctypes.byref(memory), description, self._engine, data)
+            arguments = (_Argument * 3)(*map(_Argument, _ARGUMENTS, memories))
+            self._call("dnnl_primitive_execute", made.primitive, stream, 3, arguments)
+            self._call("dnnl_stream_wait", stream)
+        finally:
+            for memory in memories:
+                self._call("dnnl_memory_destroy", memory)
+            self._call("dnnl_stream_destroy", stream)
+        return out
+
+    def _made(self, shapes: Sequence[tuple[tuple[int, int], tuple[int, int]]]) -> "_Matmul":
+        """The product of matrices of these shapes and steps."""
+        descriptions: list[_Handle] = []
+        for (shape, steps), kind in zip(shapes, (_BFLOAT16, _BFLOAT16, _FLOAT32), strict=True):
+            made = _Handle()
+            self._call(
+                "dnnl_memory_desc_create_with_strides",
+                ctypes.byref(made),
+                2,
+                _Dims(*shape),
+                kind,
+                _Dims(*steps),
+            )
+            descriptions.append(made)
+        how, primitive = _Handle(), _Handle()
+        left, right, result = descriptions
+        self._call(
+            "dnnl_matmul_primitive_desc_create",
+            ctypes.byref(how),
+            self._engine,
+            left,
+            right,
+            None,
+            result,
+            None,
+        )
+        self._call("dnnl_primitive_create", ctypes.byref(primitive), how)
+        self._call("dnnl_primitive_desc_destroy", how)
+        return _Matmul(self._library, primitive, descriptions)
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        status = getattr(self._library, name)(*arguments)
+        if status != 0:
+            raise RuntimeError(f"oneDNN's {name} failed with status {status}.")
+
+
+class _Matmul:
+    """A product for matrices of certain shapes, given back to the library when it is no longer kept."""
+
+    def __init__(self, library: ctypes.CDLL, primitive: _Handle, descriptions: list[_Handle]) -> None:
+        self._library = library
+        self.primitive = primitive
+        self.descriptions = descriptions
+
+    def __del__(self) -> None:
+        self._library.dnnl_primitive_destroy(self.primitive)
+        for description in self.descriptions:
+            self._library.dnnl_memory_desc_destroy(description)
+
+
+def _steps(matrix: NDArray[Any]) -> tuple[int, int]:
+    """Steps between rows and between columns, in entries; those of a lone row or column do not matter."""
+    m, n = matrix.shape
+    by_rows = matrix.flags.c_contiguous
+    if not by_rows and not matrix.flags.f_contiguous:
+        raise ValueError("a matrix of bfloat16 numbers must lie in rows or in columns without gaps.")
+    return (n, 1) if by_rows else (1, m)
