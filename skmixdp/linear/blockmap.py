@@ -123,7 +123,7 @@ class BlockMap:
         """
         factors = np.ones(len(X), self._dtype)
         if self.single:
-            lengths = self.lengths(X, out)
+            lengths = self._lengths(X, out)
             if np.isnan(lengths).any():
                 return None
             factors = self._factors(lengths)
@@ -134,8 +134,9 @@ class BlockMap:
         whitened = self.whitening(rows)
         # Lengths of up to a million squares are themselves off by less than a part in 2**33.
         change = 2 * float(np.finfo(self._dtype).eps) if self._map.normalize else 0.0
-        pads = (self.whitening.rounding + change) * own * (1 + 2**-32)
-        norms = row_norms(whitened) * (1 + 2**-32) + pads
+        norms = row_norms(whitened)
+        pads = (self.whitening.rounding + change) * own * (1 + 2**-32) + 2**-32 * norms
+        norms += pads
         entries = largest_entries(whitened) + pads
         if self._map.normalize:
             old, divisors = factors.astype(np.float64), np.where(norms > 0, norms, 1.0)
@@ -145,17 +146,8 @@ class BlockMap:
                 return None
             ratios = factors / old * (1 + 2**-50)
             norms, entries = norms * ratios, entries * ratios
-        return Measured(factors, self._with_appended(norms), np.maximum(entries, abs(self._value or 0.0)))
-
-    def lengths(self, X: FloatArray, out: FloatArray) -> FloatArray:
-        """Lengths (n,) of centred rows, float64; nan where they are out of float32's reach.
-
-        ``out`` (n or more, n_features) is float32 and overwritten.
-        """
-        with np.errstate(over="ignore", invalid="ignore"):
-            lengths = row_norms(self._centred(X, out)) * self._unit
-        known = (lengths == 0) | ((lengths >= self._shortest) & (lengths <= _LONGEST))
-        return np.where(known, lengths, np.nan)
+        norms = self._with_appended(norms) * (1 + 2**-50)
+        return Measured(factors, norms, np.maximum(entries, abs(self._value or 0.0)))
 
     def __call__(self, X: FloatArray, factors: FloatArray, out: FloatArray) -> FloatArray:
         """Mapped rows (n, d_in), but for what is :attr:`appended`; in ``out`` where that is float32.
@@ -171,6 +163,16 @@ class BlockMap:
         if self._map.normalize or self._unit != 1:
             rows *= factors[:, np.newaxis]
         return rows
+
+    def _lengths(self, X: FloatArray, out: FloatArray) -> FloatArray:
+        """Lengths (n,) of centred rows, float64; nan where they are out of float32's reach.
+
+        ``out`` (n or more, n_features) is float32 and overwritten.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            lengths = row_norms(self._centred(X, out)) * self._unit
+        known = (lengths == 0) | ((lengths >= self._shortest) & (lengths <= _LONGEST))
+        return np.where(known, lengths, np.nan)
 
     def _factors(self, lengths: FloatArray) -> FloatArray:
         """What multiplies each centred row, (n,) float32."""
