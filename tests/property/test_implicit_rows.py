@@ -193,6 +193,20 @@ def test_the_properties_above_would_catch_a_norm_that_is_a_difference():
     assert true <= implicit_rows(X, row_map).norms[0] <= 1e-6 * np.linalg.norm(mean)
 
 
+def test_the_properties_above_would_catch_a_whitened_length_that_is_a_difference():
+    """What the directions lack in orthonormality is seen in rows along them."""
+    rng = np.random.default_rng(0)
+    exact = np.linalg.qr(rng.normal(size=(D, 2)))[0].T
+    whitening = Whitening(exact * (1 + 1e-9), np.array([1e-4, 1e-3]))
+    X = canonical(sp.csr_array(rng.normal(size=(50, 2)) @ whitening.directions))
+    row_map = RowMap(np.zeros(D), False, None, whitening)
+    cut = (X @ whitening.directions.T) ** 2 @ (1 - whitening.factors**2)
+    naive = np.sqrt(np.maximum((X.toarray() ** 2).sum(axis=1) - cut, 0))
+    true = length(true_rows(X.toarray(), row_map, np.ones(50)))
+    assert np.mean(naive < true * (1 - 1e-6)) > 0.2
+    assert np.all(implicit_rows(X, row_map).norms >= true)
+
+
 def test_duplicates_are_added_up_in_a_copy():
     X = sp.csr_array((np.array([3.0, -2.0, 5.0]), np.array([1, 1, 0]), np.array([0, 2, 3])), shape=(2, 2))
     mapped = canonical(X)
