@@ -18,6 +18,7 @@ from .implicit import (
     implicit_products,
     implicit_rows,
     implicit_weighted_sum,
+    whitened_entries,
 )
 from .losses import LogisticLoss, Loss, SoftmaxLoss, SquaredLoss, classification_loss
 from .objective import PenalizedLoss
@@ -59,5 +60,6 @@ __all__ = [
     "row_products",
     "scale_rows",
     "weighted_sum",
+    "whitened_entries",
     "widen",
 ]

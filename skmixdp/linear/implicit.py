@@ -18,6 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from .geometry import largest_entries, row_norms
 from .preparation import RowMap
 from .rounding import dot_error
 from .whitening import Whitening
@@ -50,7 +51,7 @@ class ImplicitRows:
         their rounding grows; more with a whitening, for that of points.
     max_abs : array
         Upper bounds on the largest absolute entries of the mapped rows; with a whitening, their
-        lengths.
+        lengths, which :func:`whitened_entries` improves on.
     """
 
     factors: FloatArray
@@ -128,6 +129,21 @@ def _taken_off(
     if largest_mean:
         products -= np.outer(largest_mean / unit, whitening.directions @ (mean / largest_mean))
     return np.asarray(products**2 @ (1 - whitening.factors**2))
+
+
+def whitened_entries(X: Any, factors: FloatArray, row_map: RowMap) -> FloatArray:
+    """Upper bounds (n,) on the largest absolute entries of mapped CSR rows under a map that whitens.
+
+    Unlike lengths they are found of dense rows: ``X`` should have few.
+    """
+    assert row_map.whitening is not None
+    rows = X.astype(np.float64).toarray()
+    if row_map.mean is not None:
+        rows -= row_map.mean
+    rows *= factors[:, np.newaxis]
+    rounding = row_map.whitening.rounding + 4 * float(np.finfo(np.float64).eps)
+    entries = largest_entries(row_map.whitening(rows)) + rounding * row_norms(rows) * (1 + 2**-32)
+    return np.maximum(entries, abs(row_map.intercept_value or 0.0))
 
 
 def implicit_products(X: Any, factors: FloatArray, row_map: RowMap, points: FloatArray) -> FloatArray:

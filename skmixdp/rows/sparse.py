@@ -1,11 +1,19 @@
 """Private rows in a sparse matrix, centred and whitened without being made dense."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from ..linear import RowMap, canonical, implicit_products, implicit_rows, implicit_weighted_sum
+from ..linear import (
+    RowMap,
+    canonical,
+    implicit_products,
+    implicit_rows,
+    implicit_weighted_sum,
+    whitened_entries,
+)
 from .answering import Selection, Visit, answer, selections
 from .contract import Block, FloatArray, Labels, PrivateRows, Request, Sums
 from .memory import check_lengths
@@ -13,7 +21,7 @@ from .memory import check_lengths
 #: Entries of a block of rows: its products are then no larger than a few MiB.
 _BLOCK_ENTRIES = 2**18
 
-#: Entries of the products of rows with the directions of a whitening, in the pass that measures rows.
+#: Entries of the arrays that measure whitened rows: products with directions, or a few dense rows.
 _MEASURED_ENTRIES = 2**22
 
 #: Rows for which a head's outputs are computed at once.
@@ -23,11 +31,17 @@ _BLOCK_ROWS = 8192
 class SparseBlock(Block):
     """A block whose rows are never formed; see :class:`~skmixdp.linear.ImplicitRows`."""
 
-    def __init__(self, y: Labels, norms: FloatArray, reach: FloatArray, max_abs: FloatArray) -> None:
+    def __init__(
+        self, y: Labels, norms: FloatArray, reach: FloatArray, max_abs: Callable[[], FloatArray]
+    ) -> None:
         self.y = y
         self.norms = norms
         self.reach = reach
-        self.max_abs = max_abs
+        self._find_max_abs = max_abs
+
+    @cached_property
+    def max_abs(self) -> FloatArray:
+        return self._find_max_abs()
 
 
 class SparseRows:
@@ -80,7 +94,16 @@ class SparseRows:
         # Products are differences of this size: their float64 rounding, in units of the dtype's.
         ratio = 4 * float(np.finfo(np.float64).eps / np.finfo(self._dtype).eps)
         self._reach = self._norms + ratio * np.concatenate([part.reach for part in parts])
-        self._max_abs = np.concatenate([part.max_abs for part in parts])
+        if row_map.whitening is None:
+            self._max_abs = np.concatenate([part.max_abs for part in parts])
+
+    @cached_property
+    def _max_abs(self) -> FloatArray:
+        """Bounds on entries of whitened rows, which no other clip than that of entries asks for."""
+        few = max(_MEASURED_ENTRIES // self._X.shape[1], 1)
+        parts = [slice(start, start + few) for start in range(0, self.n_rows, few)]
+        found = [whitened_entries(self._X[part], self._factors[part], self._map) for part in parts]
+        return np.asarray(np.minimum(np.concatenate(found), self._norms))
 
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
         whitening = self._map.whitening
@@ -94,7 +117,7 @@ class SparseRows:
         X, factors = self._X[rows], self._factors[rows]
         return Visit(
             rows,
-            SparseBlock(self._y[rows], self._norms[rows], self._reach[rows], self._max_abs[rows]),
+            SparseBlock(self._y[rows], self._norms[rows], self._reach[rows], lambda: self._max_abs[rows]),
             times=lambda points: implicit_products(X, factors, self._map, points).astype(
                 self._dtype, copy=False
             ),

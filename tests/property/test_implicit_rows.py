@@ -26,6 +26,7 @@ from skmixdp.linear import (
     implicit_products,
     implicit_rows,
     implicit_weighted_sum,
+    whitened_entries,
 )
 from skmixdp.public import PublicData
 from skmixdp.rows import Request, SparseRows
@@ -93,6 +94,10 @@ def test_norms_and_entries_are_never_below_the_true_ones(given_rows):
     rows = true_rows(X, row_map, implicit.factors)
     assert np.all(implicit.norms >= length(rows))
     assert np.all(implicit.max_abs >= np.abs(rows).max(axis=1))
+    if row_map.whitening is not None:
+        entries = whitened_entries(sp.csr_array(X), implicit.factors, row_map)
+        assert np.all(entries >= np.abs(rows).max(axis=1))
+        assert np.all(entries <= np.abs(rows).max(axis=1) + 1e-13 * (1 + implicit.reach))
     if row_map.normalize:
         assert implicit.norms.max() <= np.hypot(1, row_map.intercept_value or 0) * (1 + 1e-13)
         # Rows that do not lie next to the mean do come out at unit length; deviations whose

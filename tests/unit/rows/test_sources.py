@@ -106,7 +106,9 @@ def test_norms_and_entries_are_never_understated(holder, name):
         here = rows[block.y]  # a row's label is its number: chunks come in any order
         np.testing.assert_allclose(block.norms, row_norms(here), rtol=1e-9)
         assert np.all(block.norms >= row_norms(here) * (1 - 1e-14))
-        assert np.all(block.max_abs >= largest_entries(here) * (1 - 1e-14))
+        # Sparse rows come out shorter by the slack of the lengths by which they are divided.
+        shorter = 1e-12 if "whitened" in name else 1e-14
+        assert np.all(block.max_abs >= largest_entries(here) * (1 - shorter))
         assert np.all(block.reach >= block.norms)
         seen.extend(block.y.tolist())
         return None, np.zeros((len(Z), 1))
@@ -208,6 +210,8 @@ class TestFits:
             {"normalize": False, "learning_rate": 0.05},
             {"center": False, "fit_intercept": False},
             {"batch_size": 200},
+            {"algorithm": "modelmix", "whiten": True},
+            {"algorithm": "dope-sgd", "whiten": True, "dtype": "float64"},
         ],
         ids=str,
     )
