@@ -184,7 +184,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         own, n_features = members(table.shape[0]), table.shape[1]
         n_rows = n_members(table.shape[0])
         X_pub, y_pub = public if public is not None else (np.empty((0, n_features)), y[:0])
-        y_map = y_pub if self._whitens(table, len(X_pub)) else None
+        y_map = y_pub if self._whitens(len(X_pub)) else None
         self._row_map = RowMap.of(X_pub, self.center, self.normalize, self.fit_intercept, y_map)
         l2 = None if self.public_l2 == "auto" else self.public_l2 * len(X_pub)
         data = PublicData(self._row_map(X_pub, np.float64), y_pub, loss, l2)
@@ -222,7 +222,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         """``coef_`` and ``intercept_`` of a trained head (k, d_in)."""
         return self._row_map.split(W, self.n_features_in_)
 
-    def _whitens(self, table: Table, n_public: int) -> bool:
+    def _whitens(self, n_public: int) -> bool:
         """Whether rows are whitened by what public rows of one class differ in."""
         return False
 

@@ -19,7 +19,6 @@ from .engine import Budget
 from .linear import classification_loss
 from .privacy import PrivacyLedger
 from .public import PublicData
-from .rows import Table
 
 Array = NDArray[Any]
 
@@ -64,7 +63,7 @@ class MixedDPLogisticRegression(ClassifierMixin, PrivateScoreMixin, LinearHead):
     whiten : bool or "auto", default="auto"
         Shorten, after centring, the directions in which public rows of one class differ, so that less
         of the noise is paid for by what does not tell classes apart. ``"auto"`` does so for
-        ``algorithm="auto"`` and dense rows in memory.
+        ``algorithm="auto"``.
     normalize : bool, default=True
         Divide each row by its L2 norm.
     batch_size : int or None, default=None
@@ -252,9 +251,9 @@ class MixedDPLogisticRegression(ClassifierMixin, PrivateScoreMixin, LinearHead):
             raise ValueError(f"whiten={self.whiten!r} must be True, False or 'auto'.")
         return super()._check_parameters()
 
-    def _whitens(self, table: Table, n_public: int) -> bool:
+    def _whitens(self, n_public: int) -> bool:
         if self.whiten == "auto":
-            return isinstance(self._chosen_algorithm(), Auto) and table.maps_once
+            return isinstance(self._chosen_algorithm(), Auto)
         if self.whiten and n_public == 0:
             raise ValueError("whiten=True follows from public rows; pass X_pub and y_pub, or whiten=False.")
         return bool(self.whiten)

@@ -112,11 +112,12 @@ def _dense_outputs(estimator: Any, X: Array) -> Array:
 
 
 def _sparse_outputs(estimator: Any, X: Any) -> Array:
-    if estimator._row_map.whitening is not None:
-        return _dense_outputs(estimator, X.toarray())
     row_map: RowMap = replace(estimator._row_map, intercept_value=None)
     factors = implicit_rows(X, row_map).factors
-    Z = implicit_products(X, factors, row_map, np.atleast_2d(estimator.coef_))
+    points = np.atleast_2d(estimator.coef_)
+    Z = implicit_products(
+        X, factors, row_map, points if row_map.whitening is None else row_map.whitening(points)
+    )
     return np.asarray((Z if estimator.coef_.ndim == 2 else Z[:, 0]) + estimator.intercept_)
 
 

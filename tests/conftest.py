@@ -99,6 +99,14 @@ def make_regression_problem(
     return Problem(row_map(X, np.float64), y, scene)
 
 
+def exactly_whitened(rows, whitening):
+    """Whitened rows in extended precision, by the matrices as they are stored."""
+    change = rows = rows.astype(np.longdouble)
+    for matrix in whitening.factorised:
+        change = change @ matrix.astype(np.longdouble)
+    return rows + change
+
+
 def recipe_or_refusal(problem, algorithm, **options):
     """An algorithm trains the problem, or says in one sentence what it lacks."""
     try:

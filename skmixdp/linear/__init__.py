@@ -1,6 +1,6 @@
 """Mathematics of a linear head. Knows nothing of privacy."""
 
-from .blockmap import BlockMap, finite_rows, widen
+from .blockmap import BlockMap, Measured, finite_rows, widen
 from .embedding import GradientEmbedding
 from .geometry import (
     largest_entries,
@@ -18,13 +18,14 @@ from .implicit import (
     implicit_products,
     implicit_rows,
     implicit_weighted_sum,
+    whitened_entries,
 )
 from .losses import LogisticLoss, Loss, SoftmaxLoss, SquaredLoss, classification_loss
 from .objective import PenalizedLoss
 from .onednn import bfloat16_product
 from .preparation import RowMap, TargetMap
 from .products import row_products
-from .rounding import UNDERFLOW_PAD, dot_error
+from .rounding import UNDERFLOW_PAD, dot_error, on_grid
 from .tensors import (
     scale_tensor_rows,
     tensor_dtype,
@@ -42,6 +43,7 @@ __all__ = [
     "ImplicitRows",
     "LogisticLoss",
     "Loss",
+    "Measured",
     "PenalizedLoss",
     "RowMap",
     "SoftmaxLoss",
@@ -58,6 +60,7 @@ __all__ = [
     "implicit_weighted_sum",
     "largest_entries",
     "largest_singular_value",
+    "on_grid",
     "orthonormal_columns",
     "remove_mean_output",
     "row_norm_bounds",
@@ -71,5 +74,6 @@ __all__ = [
     "tensor_row_norms",
     "weighted_sum",
     "where",
+    "whitened_entries",
     "widen",
 ]

@@ -61,7 +61,7 @@ class GradientEmbedding:
         self._lengths = row_norms(R) * (norms / longest + UNDERFLOW_PAD)
         gram = (R @ R.T) * (self.X @ self.X.T)
         values, vectors = np.linalg.eigh(gram)
-        values, vectors = values[::-1], vectors[:, ::-1]  # the strongest first
+        values, vectors = values[::-1], _signed(vectors[:, ::-1])  # the strongest first
         cut = _EIGENVALUE_CUT * float(values.max(initial=0.0))
         kept = int(np.sum(values > cut))
         if n_components is not None:
@@ -132,6 +132,18 @@ class GradientEmbedding:
         )
         bounds = np.sqrt(np.maximum(square, 0) + slack) + 2 * eps * lengths + wide * reached
         return np.where(np.isfinite(square), bounds, np.inf)
+
+
+def _signed(vectors: FloatArray) -> FloatArray:
+    """Each column with the sign that makes its largest entry positive.
+
+    An eigenvector's sign is up to the last bit of the matrix, and would turn the noise of its coordinate:
+    the same law, but another fit wherever rows are multiplied in another order.
+    """
+    if vectors.size == 0:
+        return vectors
+    largest = np.take_along_axis(vectors, np.abs(vectors).argmax(axis=0)[np.newaxis], axis=0)
+    return vectors * np.sign(largest)
 
 
 def _held_out(

@@ -4,6 +4,10 @@ For a sparse row ``x`` with support ``S``, a mean ``m``, a factor ``s`` and an i
 sees ``x' = (s (x - m), v)``, which is dense. Neither its products nor its length need it:
 ``p^T x' = s (x^T p - m^T p) + v p_b``, and ``|x - m|^2`` is the sum over ``S`` of ``(x_j - m_j)^2`` plus the
 part of ``|m|^2`` outside ``S``. All of it is computed in float64.
+
+A whitening ``M`` would leave no zeros: ``x' = (s M (x - m), v)``. It is left to whoever multiplies, who
+applies it to points before their products and to sums after them, since ``p^T M (x - m) = (M p)^T (x - m)``;
+here it enters ``s`` and the lengths alone, by the few products of ``x - m`` with its directions.
 """
 
 import math
@@ -14,8 +18,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from .geometry import largest_entries, row_norms
 from .preparation import RowMap
 from .rounding import dot_error
+from .whitening import Whitening
 
 FloatArray = NDArray[np.floating[Any]]
 
@@ -38,13 +44,14 @@ class ImplicitRows:
     factors : array
         ``s``.
     norms : array
-        Upper bounds on the lengths of the mapped rows, the intercept included; never below
-        the true ones, and above them by little more than rounding.
+        Upper bounds on the lengths of the mapped rows, whitening and intercept included; never
+        below the true ones, and above them by little more than rounding.
     reach : array
         ``s (|x| + |m|) + v``: the size of what products are differences of, with which
-        their rounding grows.
+        their rounding grows; more with a whitening, for that of points.
     max_abs : array
-        Upper bounds on the largest absolute entries of the mapped rows.
+        Upper bounds on the largest absolute entries of the mapped rows; with a whitening, their
+        lengths, which :func:`whitened_entries` improves on.
     """
 
     factors: FloatArray
@@ -64,6 +71,11 @@ def implicit_rows(X: Any, row_map: RowMap) -> ImplicitRows:
     squares neither overflow nor vanish. The sum over the support is a sum of squares; the part
     of ``|m|^2`` outside is a difference, off by at most ``dot_error(d + 16)`` times ``2 |m|^2``,
     which is added. Source: Higham 2002, section 3.1.
+
+    A whitening with orthonormal directions ``u_j`` and factors ``f_j`` takes
+    ``sum_j (1 - f_j^2) (u_j^T (x - m))^2`` off the square. With ``e`` the bound, in units of ``|x| + |m|``,
+    on what these products are off by and on what tells the map from one whose directions are orthonormal, the
+    difference of the squares is off by less than ``4 e (|x| + |m|)^2``, and the length by ``e (|x| + |m|)``.
     """
     n_rows, n_features = X.shape
     values = X.data.astype(np.float64)
@@ -82,24 +94,63 @@ def implicit_rows(X: Any, row_map: RowMap) -> ImplicitRows:
     mean_length = largest_mean * math.sqrt(float(np.sum((mean / (largest_mean or 1.0)) ** 2)))
     whole = (mean_length / unit) ** 2
     slack = dot_error(n_features + 16, np.dtype(np.float64)) * (inside + 2 * whole)
-    lengths = unit * np.sqrt(inside + np.maximum(whole - covered, 0) + slack) * _SLACK
-    sizes = unit * (np.sqrt(own) + np.sqrt(whole))
+    squares = inside + np.maximum(whole - covered, 0) + slack
+    sizes = np.sqrt(own) + np.sqrt(whole)
+    reach = 1.0
+    if row_map.whitening is None:
+        lengths = unit * np.sqrt(squares) * _SLACK
+    else:
+        scaled = sp.csr_array((values / units, X.indices, X.indptr), shape=X.shape)
+        off = 3 * row_map.whitening.rounding + 2 * row_map.whitening.skew
+        cut = _taken_off(scaled, mean, unit, largest_mean, row_map.whitening)
+        lengths = unit * (np.sqrt(np.maximum(squares - cut, 0) + 4 * off * sizes**2) + off * sizes) * _SLACK
+        reach += row_map.whitening.rounding / dot_error(n_features + 1, np.dtype(np.float64))
+    sizes *= unit
     if row_map.normalize:
         divisors = np.maximum(lengths, _NEAREST * sizes if row_map.mean is not None else 0.0)
         factors = 1 / np.where(divisors > _TINY, divisors, 1.0)
     else:
         factors = np.ones(n_rows)
     value = row_map.intercept_value or 0.0
+    norms = np.hypot(factors * lengths, value) * _SLACK
     return ImplicitRows(
         factors,
-        np.hypot(factors * lengths, value) * _SLACK,
-        factors * sizes * _SLACK + abs(value),
-        np.maximum(factors * largest * _SLACK, abs(value)),
+        norms,
+        reach * factors * sizes * _SLACK + abs(value),
+        np.maximum(factors * largest * _SLACK, abs(value)) if row_map.whitening is None else norms,
     )
 
 
+def _taken_off(
+    scaled: Any, mean: FloatArray, unit: FloatArray, largest_mean: float, whitening: Whitening
+) -> FloatArray:
+    """What a whitening takes off the squares (n,) of rows less the mean, in units of each row's."""
+    products = np.asarray(scaled @ whitening.directions.T)
+    if largest_mean:
+        products -= np.outer(largest_mean / unit, whitening.directions @ (mean / largest_mean))
+    return np.asarray(products**2 @ (1 - whitening.factors**2))
+
+
+def whitened_entries(X: Any, factors: FloatArray, row_map: RowMap) -> FloatArray:
+    """Upper bounds (n,) on the largest absolute entries of mapped CSR rows under a map that whitens.
+
+    Unlike lengths they are found of dense rows: ``X`` should have few.
+    """
+    assert row_map.whitening is not None
+    rows = X.astype(np.float64).toarray()
+    if row_map.mean is not None:
+        rows -= row_map.mean
+    rows *= factors[:, np.newaxis]
+    rounding = row_map.whitening.rounding + 4 * float(np.finfo(np.float64).eps)
+    entries = largest_entries(row_map.whitening(rows)) + rounding * row_norms(rows) * (1 + 2**-32)
+    return np.maximum(entries, abs(row_map.intercept_value or 0.0))
+
+
 def implicit_products(X: Any, factors: FloatArray, row_map: RowMap, points: FloatArray) -> FloatArray:
-    """Products (n, m) of mapped CSR rows with ``points`` (m, d_in), in float64."""
+    """Products (n, m) of mapped CSR rows with ``points`` (m, d_in), in float64.
+
+    Points are to be whitened already, where the map whitens.
+    """
     n_features = X.shape[1]
     bare = np.asarray(points[:, :n_features], dtype=np.float64)
     Z = np.asarray(X.astype(np.float64) @ bare.T)
@@ -112,7 +163,10 @@ def implicit_products(X: Any, factors: FloatArray, row_map: RowMap, points: Floa
 
 
 def implicit_weighted_sum(X: Any, factors: FloatArray, row_map: RowMap, C: FloatArray) -> FloatArray:
-    """``sum_i c_i x'_i^T`` (k, d_in) of mapped CSR rows with weights ``C`` (n, k), in float64."""
+    """``sum_i c_i x'_i^T`` (k, d_in) of mapped CSR rows with weights ``C`` (n, k), in float64.
+
+    The sum is yet to be whitened, where the map whitens.
+    """
     weights = C.astype(np.float64) * factors[:, np.newaxis]
     total = np.asarray((X.astype(np.float64).T @ weights).T)
     if row_map.mean is not None:

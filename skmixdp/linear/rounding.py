@@ -9,6 +9,9 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.floating[Any]]
 
 #: Added to each length, it makes room for products that underflow in float32 or flush to zero.
 UNDERFLOW_PAD = 1e-15
@@ -40,3 +43,8 @@ def dot_error(n_terms: int, dtype: np.dtype[Any]) -> float:
     """
     roundings = n_terms * float(np.finfo(dtype).eps) / 2
     return roundings / (1 - roundings) if roundings < 1 else math.inf
+
+
+def on_grid(X: FloatArray, grid: float) -> FloatArray:
+    """The rows in float64, rounded to multiples of a power of two."""
+    return np.asarray(np.round(np.asarray(X, dtype=np.float64) / grid) * grid)

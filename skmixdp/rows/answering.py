@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from ..linear import Whitening
 from .contract import Block, FloatArray, Request, Sums, truncated
 from .joining import Joined
 from .running import RunningProducts
@@ -78,14 +79,26 @@ class BlockTotal:
         self._recent, self._n_recent = None, 0
 
 
-def answer(requests: Sequence[Request], visits: Iterable[Visit], dtype: DTypeLike) -> list[Sums]:
+def answer(
+    requests: Sequence[Request],
+    visits: Iterable[Visit],
+    dtype: DTypeLike,
+    whitening: Whitening | None = None,
+) -> list[Sums]:
     """Sums of all requests over the visited blocks; at least one block, if an empty one.
 
-    ``dtype`` is that in which points are multiplied. Requests of one kind are answered as one.
+    ``dtype`` is that in which points are multiplied. Requests of one kind are answered as one. Visited rows
+    may lack a ``whitening``, which is linear: it is then applied to the points, and to the sums.
     """
     joined = Joined(requests)
-    products: list[Products] = [(request.points, None) for request in joined.requests]
-    return joined.answers(answer_each(joined.requests, visits, dtype, products))
+    products: list[Products] = [
+        (request.points if whitening is None else whitening(request.points), None)
+        for request in joined.requests
+    ]
+    found = joined.answers(answer_each(joined.requests, visits, dtype, products))
+    if whitening is None:
+        return found
+    return [(None if matrix is None else whitening(matrix), vector) for matrix, vector in found]
 
 
 def answer_each(

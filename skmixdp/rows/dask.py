@@ -13,9 +13,9 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
-from ..linear import RowMap, finite_rows, row_norms
+from ..linear import RowMap, finite_rows, on_grid, row_norms
 from .contract import FloatArray, Labels, PrivateRows, Request, Sums
-from .memory import InMemoryRows, check_lengths, grid_of_rows, on_grid
+from .memory import InMemoryRows, check_lengths, grid_of_rows
 
 Array = NDArray[Any]
 
@@ -122,7 +122,6 @@ class DaskTable:
 
     names: list[str] | None = None
     counts_repeats = False
-    maps_once = True
 
     def __init__(self, X: Any) -> None:
         import dask

@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from ..linear import row_norms, row_products, weighted_sum
+from ..linear import on_grid, row_norms, row_products, weighted_sum
 from .answering import Products, Selection, Visit, answer_each, selections
 from .contract import Block, FloatArray, Labels, Request, Sums
 from .joining import Joined
@@ -134,8 +134,3 @@ def sum_resolution(n_rows: int, row_grid: float, bound: float) -> float:
 def grid_of_rows(n_rows: int) -> float:
     """Half of the bits that sums over the rows leave, the other half being the residuals'."""
     return 2.0 ** -((52 - math.ceil(math.log2(max(n_rows, 2)))) // 2)
-
-
-def on_grid(X: FloatArray, grid: float) -> FloatArray:
-    """The rows in float64, rounded to multiples of a power of two."""
-    return np.asarray(np.round(np.asarray(X, dtype=np.float64) / grid) * grid)

@@ -1,17 +1,28 @@
-"""Private rows in a sparse matrix, centred without being made dense."""
+"""Private rows in a sparse matrix, centred and whitened without being made dense."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from ..linear import RowMap, canonical, implicit_products, implicit_rows, implicit_weighted_sum
+from ..linear import (
+    RowMap,
+    canonical,
+    implicit_products,
+    implicit_rows,
+    implicit_weighted_sum,
+    whitened_entries,
+)
 from .answering import Selection, Visit, answer, selections
 from .contract import Block, FloatArray, Labels, PrivateRows, Request, Sums
 from .memory import check_lengths
 
 #: Entries of a block of rows: its products are then no larger than a few MiB.
 _BLOCK_ENTRIES = 2**18
+
+#: Entries of the arrays that measure whitened rows: products with directions, or a few dense rows.
+_MEASURED_ENTRIES = 2**22
 
 #: Rows for which a head's outputs are computed at once.
 _BLOCK_ROWS = 8192
@@ -20,11 +31,17 @@ _BLOCK_ROWS = 8192
 class SparseBlock(Block):
     """A block whose rows are never formed; see :class:`~skmixdp.linear.ImplicitRows`."""
 
-    def __init__(self, y: Labels, norms: FloatArray, reach: FloatArray, max_abs: FloatArray) -> None:
+    def __init__(
+        self, y: Labels, norms: FloatArray, reach: FloatArray, max_abs: Callable[[], FloatArray]
+    ) -> None:
         self.y = y
         self.norms = norms
         self.reach = reach
-        self.max_abs = max_abs
+        self._find_max_abs = max_abs
+
+    @cached_property
+    def max_abs(self) -> FloatArray:
+        return self._find_max_abs()
 
 
 class SparseRows:
@@ -48,9 +65,9 @@ class SparseRows:
 
     Notes
     -----
-    *Guarantee*: a row's contribution is its weighted residual times ``s (x - m)``, in float64
-    and by linearity, and the norm by which it is clipped is never below the true length of
-    that difference.
+    *Guarantee*: a row's contribution is its weighted residual times ``s (x - m)``, whitened where the
+    map whitens, in float64 and by linearity, and the norm by which it is clipped is never below the
+    true length of that vector.
     """
 
     #: Rows that are differences lie on no grid.
@@ -65,9 +82,11 @@ class SparseRows:
         density = max(X.nnz / max(self.n_rows, 1), 1.0)
         # Sums of size (k, d_in) are added up once a block, which should hold more entries than that.
         self._block_rows = max(512, int(max(_BLOCK_ENTRIES, 4 * n_features) / density))
+        n_directions = 1 if row_map.whitening is None else len(row_map.whitening.factors)
+        measured_rows = min(self._block_rows, max(_MEASURED_ENTRIES // n_directions, 512))
         parts = [
-            implicit_rows(X[start : start + self._block_rows], row_map)
-            for start in range(0, self.n_rows, self._block_rows)
+            implicit_rows(X[start : start + measured_rows], row_map)
+            for start in range(0, self.n_rows, measured_rows)
         ]
         self._factors = np.concatenate([part.factors for part in parts])
         self._norms = np.concatenate([part.norms for part in parts])
@@ -75,10 +94,20 @@ class SparseRows:
         # Products are differences of this size: their float64 rounding, in units of the dtype's.
         ratio = 4 * float(np.finfo(np.float64).eps / np.finfo(self._dtype).eps)
         self._reach = self._norms + ratio * np.concatenate([part.reach for part in parts])
-        self._max_abs = np.concatenate([part.max_abs for part in parts])
+        if row_map.whitening is None:
+            self._max_abs = np.concatenate([part.max_abs for part in parts])
+
+    @cached_property
+    def _max_abs(self) -> FloatArray:
+        """Bounds on entries of whitened rows, which no other clip than that of entries asks for."""
+        few = max(_MEASURED_ENTRIES // self._X.shape[1], 1)
+        parts = [slice(start, start + few) for start in range(0, self.n_rows, few)]
+        found = [whitened_entries(self._X[part], self._factors[part], self._map) for part in parts]
+        return np.asarray(np.minimum(np.concatenate(found), self._norms))
 
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
-        return answer(requests, self._visits(requests), np.dtype(np.float64))
+        whitening = self._map.whitening
+        return answer(requests, self._visits(requests), np.dtype(np.float64), whitening=whitening)
 
     def _visits(self, requests: Sequence[Request]) -> Iterator[Visit]:
         for rows in selections([request.mask for request in requests], self.n_rows, self._block_rows):
@@ -88,7 +117,7 @@ class SparseRows:
         X, factors = self._X[rows], self._factors[rows]
         return Visit(
             rows,
-            SparseBlock(self._y[rows], self._norms[rows], self._reach[rows], self._max_abs[rows]),
+            SparseBlock(self._y[rows], self._norms[rows], self._reach[rows], lambda: self._max_abs[rows]),
             times=lambda points: implicit_products(X, factors, self._map, points).astype(
                 self._dtype, copy=False
             ),
@@ -101,7 +130,6 @@ class SparseTable:
 
     names: list[str] | None = None
     counts_repeats = True
-    maps_once = False
 
     def __init__(self, X: Any) -> None:
         if len(X.shape) != 2:
@@ -128,11 +156,6 @@ class SparseTable:
             raise ValueError(
                 "noise='hardened' needs rows on a grid, which centred sparse rows are not on; pass "
                 "X.toarray(), or noise='float'."
-            )
-        if row_map.whitening is not None:
-            raise ValueError(
-                "whiten=True needs dense rows, since whitening leaves no zeros; pass X.toarray(), or "
-                "whiten=False."
             )
         return SparseRows(self._X, y, row_map, dtype)
 

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..linear import BlockMap, RowMap, finite_rows, largest_entries, row_norms, row_products, weighted_sum
+from ..linear import BlockMap, RowMap, finite_rows, row_products, weighted_sum
 from .answering import Selection, Visit, answer, selections
+from .blocks import AppendedBlock, WhitenedBlock
 from .contract import Block, FloatArray, Labels, PrivateRows, Request, Sums
-from .memory import check_lengths, grid_of_rows, on_grid
+from .memory import check_lengths, grid_of_rows
 from .shards import Shard, arrow_shards, check_alike, mapped_shard, npy_shards, npz_shards, read_labels
 
 Array = NDArray[Any]
@@ -78,30 +79,37 @@ class StreamedRows:
         n_features = shards[0].n_features
         d_in = n_features + (row_map.intercept_value is not None)
         self.grid = grid_of_rows(self.n_rows) if exact else None
-        self._map = BlockMap(row_map, shards[0].dtype, self._dtype)
+        self._map = BlockMap(row_map, shards[0].dtype, self._dtype, grid=self.grid)
         self._block_rows = max(512, block_bytes // (d_in * self._dtype.itemsize))
         self._out = np.empty((min(self._block_rows, max(self.n_rows, 1)), n_features), self._dtype)
         self._norms = np.empty(self.n_rows)
-        self._factors = np.ones(self.n_rows, np.float32)
+        self._factors = np.ones(self.n_rows, self._dtype)
+        #: Bounds on entries, kept where it would take a whitening of the rows to find them again.
+        self._max_abs = np.empty(0 if self._map.whitening is None else self.n_rows)
         self._measure()
         check_lengths(self._norms, self._dtype)
 
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
         m = sum(len(request.points) for request in requests)
         Z = np.empty((len(self._out), m), self._dtype)
-        return answer(requests, self._visits(requests, Z), self._dtype)
+        visits = self._visits(requests, Z)
+        return answer(requests, visits, self._dtype, whitening=self._map.whitening)
 
     def _visits(self, requests: Sequence[Request], Z: FloatArray) -> Iterator[Visit]:
         for rows, raw in self._read([request.mask for request in requests]):
-            yield self._visit(rows, self._mapped(raw, self._factors[rows]), Z[: len(raw)])
+            yield self._visit(rows, self._map(raw, self._factors[rows], self._out), Z[: len(raw)])
 
     def _visit(self, rows: Selection, X: FloatArray, Z: FloatArray) -> Visit:
         """A block of rows; it and its products are in buffers, until the next one's are."""
-        value = self._map.appended
+        value, whitening = self._map.appended, self._map.whitening
+        y, norms = self._y[rows], self._norms[rows]
+        block = Block(X, y, norms) if value is None else AppendedBlock(X, y, norms, value)
+        if whitening is not None:
+            block = WhitenedBlock(X, y, norms, self._max_abs[rows], whitening, value)
         if value is None:
             return Visit(
                 rows,
-                Block(X, self._y[rows], self._norms[rows]),
+                block,
                 times=lambda points: row_products(X, points, Z),
                 weighted_sum=lambda C: weighted_sum(C, X),
             )
@@ -114,11 +122,7 @@ class StreamedRows:
             column = value * C.sum(axis=0, dtype=np.float64)
             return np.concatenate([weighted_sum(C, X), column[:, np.newaxis]], axis=1)
 
-        return Visit(rows, _Appended(X, self._y[rows], self._norms[rows], value), times, summed)
-
-    def _mapped(self, raw: Array, factors: FloatArray) -> FloatArray:
-        X = self._map(raw, factors, self._out)
-        return X if self.grid is None else on_grid(X, self.grid)
+        return Visit(rows, block, times, summed)
 
     def _read(self, masks: Sequence[NDArray[np.bool_] | None]) -> Iterator[tuple[Selection, Array]]:
         """Rows by number, and their features, of all blocks that take part: one at least."""
@@ -151,14 +155,13 @@ class StreamedRows:
                     f"{shard.where} contains NaN or infinity in row {row}; drop those rows, or impute "
                     "them with what public rows say."
                 )
-            lengths = self._map.lengths(raw, self._out)
-            if self._map.single and np.isnan(lengths).any():
+            measured = self._map.measured(raw, self._out)
+            if measured is None:
                 self._map.single = False  # from here on, and for what was measured before, anew
                 return self._measure()
-            self._factors[rows] = self._map.factors(np.where(np.isnan(lengths), 1.0, lengths))
-            norms = row_norms(self._mapped(raw, self._factors[rows]))
-            value = self._map.appended
-            self._norms[rows] = norms if value is None else np.hypot(norms, value)
+            self._factors[rows], self._norms[rows] = measured.factors, measured.norms
+            if measured.max_abs is not None:
+                self._max_abs[rows] = measured.max_abs
         return None
 
     def _all_blocks(self) -> Iterator[tuple[int, Shard, slice, Array]]:
@@ -171,22 +174,10 @@ class StreamedRows:
             first += shard.n_rows
 
 
-class _Appended(Block):
-    """A block of rows that are one constant entry longer than their array says."""
-
-    def __init__(self, X: FloatArray, y: Labels, norms: FloatArray, value: float) -> None:
-        super().__init__(X, y, norms)
-        self._value = value
-
-    @cached_property
-    def max_abs(self) -> FloatArray:
-        return np.maximum(largest_entries(self._X), abs(self._value))
-
-
 class StreamedTable:
     """Shards as a user has them; see :class:`~skmixdp.rows.tables.Table`."""
 
-    counts_repeats = maps_once = False
+    counts_repeats = False
 
     def __init__(self, shards: Sequence[Shard]) -> None:
         check_alike(shards)

@@ -28,14 +28,11 @@ class Table(Protocol):
         Names of the features, where the rows bring them along.
     counts_repeats : bool
         Whether :meth:`n_distinct` can tell; it would take too much memory for some.
-    maps_once : bool
-        Whether mapped rows are kept, so that a map may take as long as several steps.
     """
 
     shape: tuple[int, int]
     names: list[str] | None
     counts_repeats: bool
-    maps_once: bool
 
     def check(self, name: str) -> None:
         """Refuse what cannot be rows, as far as that is seen without reading them all."""
@@ -55,7 +52,6 @@ class ArrayTable:
 
     names: list[str] | None = None
     counts_repeats = True
-    maps_once = True
 
     def __init__(self, X: FloatArray) -> None:
         self._X = X

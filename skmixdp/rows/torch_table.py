@@ -29,7 +29,6 @@ class TorchTable:
     """
 
     names: list[str] | None = None
-    maps_once = True
 
     def __init__(self, X: torch.Tensor, device: torch.device | None = None) -> None:
         self._X = X.detach()

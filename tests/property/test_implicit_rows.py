@@ -1,7 +1,11 @@
-"""Sparse rows that are centred by linearity obey the clip, however near to the mean they lie.
+"""Sparse rows that are centred and whitened by linearity obey the clip.
+
+However near to the mean they lie, or along what the whitening shortens.
 
 The truth is computed in extended precision from the same factors.
 """
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,15 +20,18 @@ from skmixdp.linear import (
     UNDERFLOW_PAD,
     RowMap,
     SoftmaxLoss,
+    Whitening,
     canonical,
     dot_error,
     implicit_products,
     implicit_rows,
     implicit_weighted_sum,
+    whitened_entries,
 )
 from skmixdp.public import PublicData
 from skmixdp.rows import Request, SparseRows
 from tests.catalog import CLIPPERS
+from tests.conftest import exactly_whitened
 
 K, D = 4, 5
 VALUES = st.one_of(
@@ -34,19 +41,36 @@ MEANS = st.one_of(st.floats(-3, 3), st.sampled_from([0.0, 1e-9, 1e6, -1e12]))
 
 
 @st.composite
+def whitenings(draw):
+    """Mild and strong ones, of one product and of two."""
+    r = draw(st.integers(1, D))
+    directions = np.linalg.qr(np.random.default_rng(draw(st.integers(0, 99))).normal(size=(D, r)))[0].T
+    factors = st.sampled_from([1e-9, 1e-5, 0.01, 0.3, 1.0])
+    return Whitening(directions, draw(hnp.arrays(np.float64, r, elements=factors)))
+
+
+@st.composite
 def sparse_rows(draw):
-    """Rows with zeros, some of them next to the mean, and the map."""
+    """Rows with zeros, some of them next to the mean or along what is shortened, and the map."""
     mean = draw(hnp.arrays(np.float64, D, elements=MEANS))
     X = draw(hnp.arrays(np.float64, st.tuples(st.integers(1, 6), st.just(D)), elements=VALUES))
     for row in range(draw(st.integers(0, len(X)))):
         X[row] = mean * (1 + draw(st.sampled_from([0.0, 1e-16, 1e-12, 1e-7, 1e-3])))
+    whitening = draw(st.one_of(st.none(), whitenings()))
+    if whitening is not None:
+        for row in range(draw(st.integers(0, len(X)))):
+            direction = whitening.directions[draw(st.integers(0, len(whitening.factors) - 1))]
+            X[row] = mean + draw(st.sampled_from([1e-3, 1.0, 1e7])) * direction
     normalize, value = draw(st.booleans()), draw(st.sampled_from([None, 0.4]))
-    return X.astype(draw(st.sampled_from([np.float32, np.float64]))), RowMap(mean, normalize, value)
+    source = draw(st.sampled_from([np.float32, np.float64]))
+    return X.astype(source), RowMap(mean, normalize, value, whitening)
 
 
 def true_rows(X, row_map, factors):
     """The rows that the factors stand for, in extended precision."""
     rows = (X.astype(np.longdouble) - row_map.mean.astype(np.longdouble)) * factors[:, None]
+    if row_map.whitening is not None:
+        rows = exactly_whitened(rows, row_map.whitening)
     if row_map.intercept_value is None:
         return rows
     return np.column_stack([rows, np.full(len(rows), row_map.intercept_value, np.longdouble)])
@@ -70,13 +94,18 @@ def test_norms_and_entries_are_never_below_the_true_ones(given_rows):
     rows = true_rows(X, row_map, implicit.factors)
     assert np.all(implicit.norms >= length(rows))
     assert np.all(implicit.max_abs >= np.abs(rows).max(axis=1))
+    if row_map.whitening is not None:
+        entries = whitened_entries(sp.csr_array(X), implicit.factors, row_map)
+        assert np.all(entries >= np.abs(rows).max(axis=1))
+        assert np.all(entries <= np.abs(rows).max(axis=1) + 1e-13 * (1 + implicit.reach))
     if row_map.normalize:
         assert implicit.norms.max() <= np.hypot(1, row_map.intercept_value or 0) * (1 + 1e-13)
         # Rows that do not lie next to the mean do come out at unit length; deviations whose
         # reciprocal could overflow stay as they are.
-        differences = length(X.astype(np.longdouble) - row_map.mean)
+        differences = length(true_rows(X, replace(row_map, intercept_value=None), np.ones(len(X))))
         sizes = length(X.astype(np.longdouble)) + length(row_map.mean[None].astype(np.longdouble))
-        far = (differences > 1e-5 * sizes) & (differences > 1e-279)
+        # (A whitened length is what is left of a square, with twice the digits lost.)
+        far = (differences > (1e-5 if row_map.whitening is None else 1e-3) * sizes) & (differences > 1e-279)
         bare = length(rows[:, :D])
         np.testing.assert_allclose(bare[far].astype(float), 1.0, atol=1e-5)
 
@@ -150,6 +179,8 @@ def test_a_row_alone_adds_what_its_weights_say(given_rows, seed):
     implicit = implicit_rows(X, row_map)
     C = np.random.default_rng(seed).normal(size=(X.shape[0], 2)).astype(np.float32)
     total = implicit_weighted_sum(X, implicit.factors, row_map, C)
+    if row_map.whitening is not None:
+        total = row_map.whitening(total)
     rows = true_rows(X.toarray(), row_map, implicit.factors)
     size = np.linalg.norm(C, axis=1) @ np.maximum(implicit.reach, implicit.norms)
     assert np.abs(total - C.T.astype(np.longdouble) @ rows).max() <= 1e-14 * size + 1e-300
@@ -165,6 +196,20 @@ def test_the_properties_above_would_catch_a_norm_that_is_a_difference():
     true = length(true_rows(X.toarray(), row_map, np.ones(1)))[0]
     assert naive < 0.99 * true or naive > 1.01 * true
     assert true <= implicit_rows(X, row_map).norms[0] <= 1e-6 * np.linalg.norm(mean)
+
+
+def test_the_properties_above_would_catch_a_whitened_length_that_is_a_difference():
+    """What the directions lack in orthonormality is seen in rows along them."""
+    rng = np.random.default_rng(0)
+    exact = np.linalg.qr(rng.normal(size=(D, 2)))[0].T
+    whitening = Whitening(exact * (1 + 1e-9), np.array([1e-4, 1e-3]))
+    X = canonical(sp.csr_array(rng.normal(size=(50, 2)) @ whitening.directions))
+    row_map = RowMap(np.zeros(D), False, None, whitening)
+    cut = (X @ whitening.directions.T) ** 2 @ (1 - whitening.factors**2)
+    naive = np.sqrt(np.maximum((X.toarray() ** 2).sum(axis=1) - cut, 0))
+    true = length(true_rows(X.toarray(), row_map, np.ones(50)))
+    assert np.mean(naive < true * (1 - 1e-6)) > 0.2
+    assert np.all(implicit_rows(X, row_map).norms >= true)
 
 
 def test_duplicates_are_added_up_in_a_copy():

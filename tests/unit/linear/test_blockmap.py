@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from skmixdp.linear import BlockMap, RowMap, finite_rows, widen
+from skmixdp.linear import BlockMap, RowMap, Whitening, finite_rows, largest_entries, row_norms, widen
 
 
 def test_every_finite_half_precision_number_is_widened_exactly():
@@ -28,38 +28,90 @@ def test_rows_that_are_not_finite_are_found(dtype, value):
     np.testing.assert_array_equal(finite_rows(X), [True, True, False, True])
 
 
+MEAN = np.arange(5) / 7
+WHITENING = Whitening(np.linalg.qr(np.random.default_rng(1).normal(size=(5, 2)))[0].T, np.array([0.9, 0.02]))
+MAPS = [
+    RowMap(None, False, None),
+    RowMap(MEAN, True, 0.4),
+    RowMap(MEAN, False, None),
+    RowMap(MEAN, True, 0.4, WHITENING),
+    RowMap(MEAN, False, 0.4, WHITENING),
+    RowMap(None, True, None, WHITENING),
+]
+
+
+def with_intercept(rows, value):
+    return rows if value is None else np.column_stack([rows, np.full(len(rows), value, rows.dtype)])
+
+
 @pytest.mark.parametrize("source", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize(
-    "row_map",
-    [RowMap(None, False, None), RowMap(np.arange(5) / 7, True, 0.4), RowMap(np.arange(5) / 7, False, None)],
-    ids=str,
-)
+@pytest.mark.parametrize("row_map", MAPS, ids=str)
 def test_blocks_are_mapped_as_the_row_map_does(source, dtype, row_map):
     X = np.random.default_rng(0).normal(size=(30, 5)).astype(source)
     X[3] = 0
     blocks = BlockMap(row_map, np.dtype(source), np.dtype(dtype))
     assert blocks.single == (source != "float64" and dtype == "float32")
+    assert blocks.whitening is row_map.whitening
     out = np.empty((40, 5), dtype)
-    lengths = blocks.lengths(X, out)
-    assert np.isfinite(lengths).all() == blocks.single
-    mapped = blocks(X, blocks.factors(np.nan_to_num(lengths)), out)
-    assert mapped.dtype == dtype
-    assert blocks.appended == (row_map.intercept_value if blocks.single else None)
-    want = row_map(X, dtype)
-    if blocks.appended is not None:
-        assert np.all(want[:, -1] == np.float32(blocks.appended))
-        want = want[:, :-1]
-    np.testing.assert_allclose(mapped, want, rtol=1e-5, atol=1e-6)
+    measured = blocks.measured(X, out)
+    mapped = blocks(X, measured.factors, out)
+    assert mapped.dtype == measured.factors.dtype == dtype
+    lacks_intercept = blocks.single or row_map.whitening is not None
+    assert blocks.appended == (row_map.intercept_value if lacks_intercept else None)
+    if row_map.whitening is not None:
+        mapped = row_map.whitening(mapped)
+    want = row_map(X, np.float64)
+    mapped = with_intercept(mapped, blocks.appended)
+    # Rows that are nearly all along what is shortened are as exact as they were before.
+    np.testing.assert_allclose(mapped, want, rtol=1e-5 if dtype == "float32" else 1e-9, atol=1e-6)
+    np.testing.assert_allclose(measured.norms, row_norms(want), rtol=1e-5 if dtype == "float32" else 1e-9)
+    if row_map.whitening is None:
+        assert measured.max_abs is None
+    else:
+        np.testing.assert_allclose(measured.max_abs, largest_entries(want), atol=1e-5)
 
 
-def test_rows_out_of_the_reach_of_single_precision_have_no_length_in_it():
-    X = np.array([[3e38, 3e38], [1e-30, 0], [0, 0], [3, 4]], np.float32)
-    out = np.empty((4, 2), np.float32)
-    lengths = BlockMap(RowMap(None, True, None), X.dtype, X.dtype).lengths(X, out)
-    np.testing.assert_array_equal(lengths, [np.nan, np.nan, 0, 5])
-    half = np.array([[6e4, 0], [1e-5, 0], [0, 0], [3, 4]], np.float16)
-    lengths = BlockMap(RowMap(None, True, None), half.dtype, X.dtype).lengths(half, out)
-    np.testing.assert_array_equal(lengths, [half[0, 0], np.nan, 0, 5])
-    far = RowMap(np.array([1e300, 0]), True, None)
-    assert not BlockMap(far, X.dtype, X.dtype).single
+def test_rows_on_a_grid_are_whitened_themselves():
+    X = np.random.default_rng(0).normal(size=(30, 5))
+    row_map = MAPS[3]
+    blocks = BlockMap(row_map, X.dtype, X.dtype, grid=2.0**-20)
+    assert blocks.whitening is None and blocks.appended is None
+    measured = blocks.measured(X, X)
+    mapped = blocks(X, measured.factors, X)
+    np.testing.assert_array_equal(mapped * 2**20, np.round(row_map(X, np.float64) * 2**20))
+    np.testing.assert_array_equal(measured.norms, row_norms(mapped))
+
+
+def test_rows_that_would_be_made_of_rounding_are_whitened_themselves():
+    X = np.random.default_rng(0).normal(size=(30, 5)).astype(np.float32)
+    row_map = RowMap(MEAN, True, None, Whitening(np.eye(1, 5), np.array([1e-6])))
+    blocks = BlockMap(row_map, X.dtype, X.dtype)
+    assert blocks.whitening is None and not blocks.single
+    np.testing.assert_array_equal(blocks(X, blocks.measured(X, X).factors, X), row_map(X, np.float32))
+
+
+@pytest.mark.parametrize("whitening", [None, WHITENING], ids=["not whitened", "whitened"])
+def test_rows_out_of_the_reach_of_single_precision_are_not_measured_in_it(whitening):
+    row_map = RowMap(None, True, None, whitening)
+
+    def measured(row, dtype):
+        X = np.array([row, [0] * 5, [3, 4, 0, 0, 0]], dtype)
+        return BlockMap(row_map, X.dtype, np.dtype(np.float32)).measured(X, np.empty((4, 5), np.float32))
+
+    assert measured([3e38, 3e38, 0, 0, 0], np.float32) is None
+    assert measured([1e-30, 0, 0, 0, 0], np.float32) is None
+    assert measured([1e-5, 0, 0, 0, 0], np.float16) is None
+    for dtype, large in ((np.float32, 1e17), (np.float16, 6e4)):
+        np.testing.assert_allclose(measured([large] + [0] * 4, dtype).norms, [1, 0, 1], atol=1e-5)
+    far = RowMap(np.array([1e300, 0, 0, 0, 0]), True, None, whitening)
+    assert not BlockMap(far, np.dtype(np.float32), np.dtype(np.float32)).single
+
+
+def test_half_precision_rows_whose_factor_overflows_are_not_measured_in_it():
+    """A whitening that shortens them makes the factors of the shortest ones too large."""
+    X = np.array([[2e-4, 0, 0, 0, 0]], np.float16)
+    along = RowMap(None, True, None, Whitening(np.eye(1, 5), np.array([0.01])))
+    out = np.empty((1, 5), np.float32)
+    assert BlockMap(RowMap(None, True, None), X.dtype, out.dtype).measured(X, out) is not None
+    assert BlockMap(along, X.dtype, out.dtype).measured(X, out) is None

@@ -33,6 +33,13 @@ def test_it_spans_the_leading_directions_of_the_gradients(n_components, scale):
     np.testing.assert_allclose(z, dense(X_new, R_new) @ basis.T, atol=1e-9)
 
 
+def test_the_sign_of_a_direction_is_not_left_to_rounding():
+    X, R = anchors(20)
+    embedding = GradientEmbedding(X, R)
+    z = embedding.coordinates(R, X @ embedding.X.T)
+    assert np.all(z.max(axis=0) > -z.min(axis=0))
+
+
 def test_dependent_gradients_are_dropped():
     X, R = anchors(5)
     twice = GradientEmbedding(np.vstack([X, X]), np.vstack([R, 2 * R]))

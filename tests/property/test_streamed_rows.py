@@ -1,0 +1,146 @@
+"""Streamed rows that are whitened by linearity obey the clip, however much of them is shortened.
+
+The truth is computed in extended precision from the rows that are multiplied in every pass.
+"""
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from skmixdp.components.centred import clipped_deviations
+from skmixdp.components.queries import clipped_residuals
+from skmixdp.linear import UNDERFLOW_PAD, RowMap, SoftmaxLoss, Whitening, dot_error
+from skmixdp.public import PublicData
+from skmixdp.rows import Request, StreamedRows
+from skmixdp.rows.shards import mapped_shard
+from tests.catalog import CLIPPERS
+from tests.conftest import exactly_whitened
+
+K, D = 4, 5
+VALUES = st.one_of(st.just(0.0), st.floats(-3, 3, width=16), st.sampled_from([2**-24, 1e-3, 1.0, 6e4, -6e4]))
+BOTH = pytest.mark.parametrize("dtype", ["float32", "float64"])
+
+
+@st.composite
+def streamed_rows(draw):
+    """Rows of which some lie nearly along what is shortened, and the map."""
+    n_directions = draw(st.integers(1, D))
+    directions = np.linalg.qr(np.random.default_rng(draw(st.integers(0, 99))).normal(size=(D, n_directions)))[
+        0
+    ].T
+    factors = draw(hnp.arrays(np.float64, n_directions, elements=st.sampled_from([0.01, 0.011, 0.3, 1.0])))
+    mean = draw(hnp.arrays(np.float64, D, elements=st.floats(-3, 3, width=16)))
+    source = draw(st.sampled_from([np.float16, np.float32, np.float64]))
+    X = draw(hnp.arrays(np.float64, st.tuples(st.integers(1, 6), st.just(D)), elements=VALUES))
+    for row in range(draw(st.integers(0, len(X)))):
+        X[row] = (
+            mean
+            + draw(st.sampled_from([1e-4, 1.0, 1e3])) * directions[draw(st.integers(0, n_directions - 1))]
+        )
+    normalize, value = draw(st.booleans()), draw(st.sampled_from([None, 0.4]))
+    return X.astype(source), RowMap(mean, normalize, value, Whitening(directions, factors))
+
+
+def streamed(X, row_map, dtype):
+    return StreamedRows([mapped_shard(X, "X")], np.arange(len(X)) % K, row_map, np.dtype(dtype))
+
+
+def true_rows(X, source, row_map):
+    """The rows that contribute, in extended precision."""
+    multiplied = source._map(X, source._factors, source._out)
+    rows = exactly_whitened(multiplied, row_map.whitening)
+    if row_map.intercept_value is None:
+        return rows
+    return np.column_stack([rows, np.full(len(rows), row_map.intercept_value, np.longdouble)])
+
+
+def length(rows):
+    return np.sqrt((rows**2).sum(axis=-1))
+
+
+def asked(source, points, contribute):
+    """What a question saw of the one block."""
+    seen = []
+
+    def look(Z, block):
+        products = Z.copy()
+        C, S = contribute(Z, block)
+        seen.append((products, block, C, S))
+        return C, S
+
+    with np.errstate(all="ignore"):
+        source.private_sums([Request(points, look)])
+    (one,) = seen
+    return one
+
+
+ALONG = (
+    np.array([[1, 0, 0, 0, 0], [1, 1e-3, 0, 0, 0]], np.float32),
+    RowMap(None, True, None, Whitening(np.eye(1, 5), np.array([0.01]))),
+)
+
+
+@BOTH
+@settings(max_examples=300, deadline=None)
+@given(given_rows=streamed_rows(), seed=st.integers(0, 2**20))
+@example(given_rows=ALONG, seed=0)
+def test_norms_entries_and_products_are_as_the_clips_are_told(dtype, given_rows, seed):
+    X, row_map = given_rows
+    source = streamed(X, row_map, dtype)
+    d_in = D + (row_map.intercept_value is not None)
+    points = np.random.default_rng(seed).normal(size=(2, d_in))
+    Z, block, _, _ = asked(source, points, lambda Z, block: (None, Z))
+    rows = true_rows(X, source, row_map)
+    assert np.all(block.norms >= length(rows))
+    assert np.all(block.max_abs >= np.abs(rows).max(axis=1))
+    assert np.all(block.reach >= block.norms)
+    # Not more than rounding above it, either: at most a hundredfold, where rows are shortened so much.
+    eps = float(np.finfo(dtype).eps)
+    assert np.all(block.norms <= length(rows) * (1 + 1000 * eps + 1e-7) + UNDERFLOW_PAD)
+    error = np.abs(Z - rows @ points.T.astype(np.longdouble))
+    lengths = np.linalg.norm(points, axis=1)
+    bound = dot_error(d_in + 1, np.dtype(dtype)) * np.outer(
+        block.reach + UNDERFLOW_PAD, lengths + UNDERFLOW_PAD
+    )
+    assert np.all(error <= bound)
+
+
+@pytest.mark.parametrize("name", CLIPPERS)
+@BOTH
+@pytest.mark.parametrize("centred", [False, True], ids=["about zero", "about a centre"])
+@settings(max_examples=60, deadline=None)
+@given(given_rows=streamed_rows(), data=st.data())
+def test_no_row_contributes_more_than_the_clip_states(name, dtype, centred, given_rows, data):
+    X, row_map = given_rows
+    d_in = D + (row_map.intercept_value is not None)
+    W = data.draw(hnp.arrays(np.float64, (K, d_in), elements=st.floats(-50, 50)))
+    loss = SoftmaxLoss(K)
+    view = PublicData(np.random.default_rng(0).normal(size=(9, d_in)), np.arange(9) % K, loss).view(W)
+    clip, centre = CLIPPERS[name].at(view), view.gradient
+
+    def contribute(Z, block):
+        if centred:
+            return clipped_deviations(Z, block, loss, clip, centre)
+        return clipped_residuals(Z, block, loss, clip)
+
+    source = streamed(X, row_map, dtype)
+    _, _, C, weights = asked(source, np.concatenate([W, centre]) if centred else W, contribute)
+    g = C.astype(np.longdouble)[:, :, None] * true_rows(X, source, row_map)[:, None, :]
+    if centred:
+        g -= weights.astype(np.longdouble)[:, :, None] * centre
+    assert np.sqrt((g**2).sum(axis=(1, 2))).max() <= clip.sensitivity(np.dtype(dtype))
+
+
+def test_the_property_above_would_catch_lengths_in_the_rows_own_precision():
+    """In float32, what is left of a row along a direction that is shortened is made of rounding."""
+    rng = np.random.default_rng(0)
+    directions, factors = np.linalg.qr(rng.normal(size=(D, 1)))[0].T, np.array([0.01])
+    rows = (directions + 1e-3 * rng.normal(size=(500, D))).astype(np.float32)
+    true = length(exactly_whitened(rows, Whitening(directions, factors)))
+    matrix = (np.eye(D) + directions.T @ ((factors - 1)[:, None] * directions)).astype(np.float32)
+    naive = np.linalg.norm((rows @ matrix).astype(np.float64), axis=1)
+    assert np.mean(naive < true * (1 - 1e-7)) > 0.1
+    source = streamed(rows, RowMap(None, False, None, Whitening(directions, factors)), "float32")
+    assert np.all(source._norms >= true)
