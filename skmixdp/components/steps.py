@@ -84,13 +84,13 @@ class BalancedSteps:
 
         That is the heavy ball with momentum -1/2: a step size of 1 moves the head by 2/3 in
         the long run, and it is stable up to a third of what plain descent is. Mixing is noise too, so
-        a quarter less of the other is taken.
+        half as much of the other is taken.
         """
         return BalancedSteps(
             self.learning_rate,
             -0.5,
             self.l2,
-            noise_factor=0.75 * self.noise_factor,
+            noise_factor=0.5 * self.noise_factor,
             curvature=self.curvature,
             minimum=self.minimum,
             maximum=3 * self.maximum,  # as far as descent goes, in steps a third as long

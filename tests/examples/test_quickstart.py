@@ -26,7 +26,7 @@ def test_it_writes_a_tidy_table_with_one_row_per_fit(finished):
         "accuracy",
     ]
     assert list(table["method"].unique()) == list(quickstart.METHODS)
-    assert len(table) == 2 * (2 + 3 * 3)
+    assert len(table) == 2 * (2 + 4 * 3)
     assert table["accuracy"].between(0.5, 1).all()
     without_noise = table["method"].isin([quickstart.ONLY_PUBLIC, quickstart.NON_PRIVATE])
     assert table.loc[without_noise, "epsilon"].isna().all()
@@ -35,13 +35,13 @@ def test_it_writes_a_tidy_table_with_one_row_per_fit(finished):
 
 def test_it_writes_the_tables_and_the_picture(finished):
     text = (finished / "quickstart.md").read_text(encoding="utf-8")
-    assert text.count("\n| AdaMix ") == 2
+    assert text.count("\n| Default ") == 2
     assert all(f"| {method} " in text for method in quickstart.METHODS)
     assert (finished / "quickstart.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_it_prints_the_tables_a_report_and_where_the_files_are(tmp_path, capsys, monkeypatch):
-    table = constructed({"AdaMix": (0.9, 0.91)})
+    table = constructed({"Default": (0.9, 0.91)})
     monkeypatch.setattr(quickstart, "run", lambda splits, draws: (table, "the report"))
     quickstart.main(["--out", str(tmp_path / "new")])
     printed = capsys.readouterr().out
@@ -68,7 +68,9 @@ def test_a_split_sets_apart_what_it_says():
 def test_only_public_is_the_head_that_adamix_starts_from():
     split = quickstart.make_split(0)
     # One step of no length ends where it started.
-    still = MixedDPLogisticRegression(epsilon=None, noise_multiplier=1e3, n_steps=1, learning_rate=1e-12)
+    still = MixedDPLogisticRegression(
+        "adamix", epsilon=None, noise_multiplier=1e3, n_steps=1, learning_rate=1e-12
+    )
     still.fit(split.X_priv, split.y_priv, X_pub=split.X_pub, y_pub=split.y_pub)
     public = quickstart.fit_only_public(split)
     np.testing.assert_allclose(
@@ -114,16 +116,16 @@ def test_the_interval_is_students_with_one_degree_of_freedom_less_than_splits():
 
 
 def test_draws_are_averaged_before_pairing():
-    found = quickstart.paired_difference(constructed({"AdaMix": (0.9, 0.91)}), quickstart.NGD, 1.0)
+    found = quickstart.paired_difference(constructed({"Default": (0.9, 0.91)}), quickstart.NGD, 1.0)
     np.testing.assert_allclose([found.mean, found.high - found.mean], [10.5, 12.7062047 * 0.5])
 
 
 def test_the_table_claims_in_both_directions_and_not_otherwise():
-    table = constructed({"AdaMix": (0.9, 0.9), "Non-private": (0.95, 0.95), "Only-Public": (0.7, 1.0)})
+    table = constructed({"Default": (0.9, 0.9), "Non-private": (0.95, 0.95), "Only-Public": (0.7, 1.0)})
     verdicts = {line[0]: line[-1] for line in quickstart.difference_table(table)[1:]}
     assert verdicts == {
-        quickstart.NGD: "AdaMix is better",
-        quickstart.FULLY_PRIVATE: "AdaMix is better",
+        quickstart.NGD: "Default is better",
+        quickstart.FULLY_PRIVATE: "Default is better",
         quickstart.ONLY_PUBLIC: "not told apart",
         quickstart.NON_PRIVATE: "Non-private is better",
     }
