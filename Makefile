@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all coverage lint docs benchmark utility clean
+.PHONY: help setup demo test test-all coverage lint docs benchmark diffprivlib scale utility clean
 
 help:
 	@echo "make demo       the main job on real data: a table and a picture in results/"
@@ -14,6 +14,8 @@ help:
 	@echo "make docs       the documentation, in docs/_build/html"
 	@echo "make benchmark  speed as a ratio to plain matrix products"
 	@echo "make utility    accuracy under a budget: all methods, tables and figures in results/utility/"
+	@echo "make diffprivlib  the environment in which make benchmark measures diffprivlib, if it is there"
+	@echo "make scale      passes over 5,000,000 rows on disk (5 GB), and over rows on one and two workers"
 
 .venv/.demo: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -33,6 +35,14 @@ help:
 .venv/.bench: .venv/.test
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[bench]"
 	@touch $@
+
+# An environment of its own: diffprivlib does not import under a current scikit-learn.
+.venv-diffprivlib/.done: benchmarks/diffprivlib-requirements.txt
+	$(PYTHON) -m venv .venv-diffprivlib
+	.venv-diffprivlib/bin/python -m pip install --quiet --requirement benchmarks/diffprivlib-requirements.txt
+	@touch $@
+
+diffprivlib: .venv-diffprivlib/.done
 
 setup: .venv/.test
 
@@ -69,5 +79,8 @@ benchmark: .venv/.bench
 utility: .venv/.bench
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.utility.run --jobs 2
 
+scale: .venv/.bench
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.scale --out results/scale
+
 clean:
-	rm -rf .venv results docs/_build
+	rm -rf .venv .venv-diffprivlib results docs/_build

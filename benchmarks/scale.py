@@ -167,6 +167,10 @@ def _measure_memory_map(path: Path, y: Array, n: int) -> str:
             "cold pass / larger of cold read and pass in memory",
             f"{cold.wall / max(read.wall, held_wall):.2f}",
         ),
+        (
+            "warm pass / larger of cold read and pass in memory",
+            f"{warm_wall / max(read.wall, held_wall):.2f}",
+        ),
         ("warm pass / pass in memory, CPU time", f"{warm_cpu / held_cpu:.2f}"),
         (f"fit of {_STEPS} steps from a cold file, checks included", str(fit[0])),
         (f"peak RssAnon of that fit (before it: {_before:.0f} MiB)", f"{peak:.0f} MiB"),

@@ -9,10 +9,12 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ._charging import check_ledger, paid
+from ._devices import check_device, check_movable, where_computed
 from ._enclosing_pipeline import warn_of_leaks
+from ._members import members, n_members
 from ._noise import check_noise, noise_caveats, noise_source
 from ._tables import check_private_rows, head_outputs
-from ._together import PreparedHead, train_or_wait
+from ._together import PreparedHead, fit_many, train_or_wait
 from ._validation import (
     CheckTarget,
     check_algorithm,
@@ -46,6 +48,9 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
     #: What the names that ``algorithm`` accepts stand for.
     _kinds: ClassVar[dict[str, type[Algorithm]]] = BY_NAME
 
+    #: For searches, which know estimators by what they can do.
+    _fit_many = staticmethod(fit_many)
+
     # `X_pub` and `y_pub` are routed to fit by default, without set_fit_request.
     __metadata_request__fit: ClassVar = {"X_pub": True, "y_pub": True}
 
@@ -69,6 +74,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         noise: Any,
         ledger: Any,
         dataset: Any,
+        device: Any,
         dtype: Any,
         random_state: Any,
         verbose: Any,
@@ -90,6 +96,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         self.noise = noise
         self.ledger = ledger
         self.dataset = dataset
+        self.device = device
         self.dtype = dtype
         self.random_state = random_state
         self.verbose = verbose
@@ -135,6 +142,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         check_auto("learning_rate", self.learning_rate, zero=False)
         check_auto("l2", self.l2, zero=True)
         check_auto("public_l2", self.public_l2, zero=False)
+        check_device(self.device)
         check_choice("dtype", self.dtype, ("float32", "float64", "bfloat16"))
         for name in ("fit_intercept", "center", "normalize"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
@@ -154,12 +162,13 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         refuse_unsupported(unsupported)
         warn_of_leaks(public_rows=X_pub is not None)
         table = check_private_rows(self, X)
+        check_movable(table, check_device(self.device), noise=self.noise)
         n_rows, n_features = table.shape
         y = check_target(y, "y", n_rows, "X")
         names = getattr(self, "feature_names_in_", None)
         public = collect_public(X_pub, y_pub, names, n_features, check_target)
         warn_of_repeats(table)
-        warn_of_delta(self.delta, n_rows)
+        warn_of_delta(self.delta, n_members(n_rows))
         return table, y, public
 
     def _fit_head(
@@ -172,7 +181,8 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         treated_as_public: tuple[str, ...],
     ) -> None:
         """Train the head on validated rows with encoded labels or scaled targets, and report."""
-        n_rows, n_features = table.shape
+        own, n_features = members(table.shape[0]), table.shape[1]
+        n_rows = n_members(table.shape[0])
         X_pub, y_pub = public if public is not None else (np.empty((0, n_features)), y[:0])
         y_map = y_pub if self._whitens(len(X_pub)) else None
         self._row_map = RowMap.of(X_pub, self.center, self.normalize, self.fit_intercept, y_map)
@@ -194,14 +204,19 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         recipe = self._chosen_algorithm().recipe(scene, options)
         plan = make_plan(budget, recipe, scene, dtype)
 
+        device = check_device(self.device)
+        computed_on = where_computed(table, device, exact=noise.needs_grid)
+
         def finish(W: Array, charge: Charge | None) -> None:
             self.coef_, self.intercept_ = self._coefficients(W)
             self.n_iter_ = plan.n_steps
             self.learning_rate_ = plan.step_size(1)
-            self.privacy_ = self._report(budget, plan, noise, n_rows, data.n_rows, treated_as_public, charge)
+            self.privacy_ = self._report(
+                budget, plan, noise, n_rows, data.n_rows, treated_as_public, charge, computed_on
+            )
 
-        run = Run(recipe, plan, scene, noise, dtype)
-        train_or_wait(PreparedHead(self, table, y, self._row_map, run, finish))
+        run = Run(recipe, plan, scene, noise, dtype, members=own)
+        train_or_wait(PreparedHead(self, table, y, self._row_map, run, device, finish))
 
     def _coefficients(self, W: Array) -> tuple[Any, Any]:
         """``coef_`` and ``intercept_`` of a trained head (k, d_in)."""
@@ -273,6 +288,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         n_public: int,
         treated_as_public: tuple[str, ...],
         charge: Charge | None,
+        computed_on: str = "cpu",
     ) -> PrivacyReport:
         caveats = noise_caveats(noise, self.delta, n_private)
         if plan.epsilon_unamplified is not None:
@@ -292,6 +308,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
             noise=noise.kind,
             warnings=caveats,
             epsilon_unamplified=plan.epsilon_unamplified,
+            computed_on=computed_on,
             **paid(charge),
         )
 

@@ -85,6 +85,8 @@ class MixedDPLogisticRegression(ClassifierMixin, PrivateScoreMixin, LinearHead):
         Where the fit is paid for, after all checks and before the first release.
     dataset : str or None, default=None
         Name of the ledger's data set to which the rows of ``X`` belong; given with ``ledger``.
+    device : "auto" or what torch takes for a device, default="auto"
+        Where dense rows are held and multiplied; ``"auto"`` is where they are given.
     dtype : {"float32", "float64", "bfloat16"}, default="float32"
         Precision of the products with private rows; hardened noise uses float64. "bfloat16" holds
         dense rows in half the memory of float32 and adds up in float32; ``skmixdp[bfloat16]`` makes
@@ -161,6 +163,7 @@ class MixedDPLogisticRegression(ClassifierMixin, PrivateScoreMixin, LinearHead):
         noise: str = "float",
         ledger: PrivacyLedger | None = None,
         dataset: str | None = None,
+        device: Any = "auto",
         dtype: str = "float32",
         random_state: Any = None,
         verbose: int = 0,
@@ -183,6 +186,7 @@ class MixedDPLogisticRegression(ClassifierMixin, PrivateScoreMixin, LinearHead):
             noise=noise,
             ledger=ledger,
             dataset=dataset,
+            device=device,
             dtype=dtype,
             random_state=random_state,
             verbose=verbose,

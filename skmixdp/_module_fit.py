@@ -28,7 +28,7 @@ Array = NDArray[Any]
 
 #: Parameters of linear heads that mean nothing for a module, and of modules that mean nothing for a head.
 _LINEAR = ("l2", "public_l2", "fit_intercept", "center", "normalize", "dtype")
-_MODULE = ("trainable", "loss", "chunk_size", "device")
+_MODULE = ("trainable", "loss", "chunk_size")
 
 
 def load_modules() -> Any:
@@ -62,7 +62,6 @@ def check_module_parameters(classifier: Any) -> None:
     torch_side = load_modules()
     if not torch_side.is_module(classifier.module):
         raise TypeError(f"module={classifier.module!r} must be a torch.nn.Module or None.")
-    torch_side.check_device(classifier.device)
     if classifier.loss is not None and not callable(classifier.loss):
         raise ValueError(f"loss={classifier.loss!r} must be None or a function of outputs and labels.")
     size = classifier.chunk_size
@@ -109,6 +108,7 @@ def fit_module(
     with tqdm(total=plan.n_steps, desc=type(classifier).__name__, disable=not classifier.verbose) as bar:
         (W,) = train([Run(recipe, plan, scene, noise, dtype, callback=lambda t, W: bar.update())], rows)
     # A module may keep what passes through it: only the trained parameters leave the copy that saw rows.
+    where = str(next(worker.parameters()).device)
     classifier.module_ = torch_side.trained_module(classifier.module, classifier.device, W)
     classifier.n_iter_ = plan.n_steps
     facts = (
@@ -117,7 +117,7 @@ def fit_module(
         "that their shapes, finiteness, repeats and labels passed validation",
         f"the classes ({origin})",
     )
-    classifier.privacy_ = classifier._report(budget, plan, noise, len(X), len(public), facts, charge)
+    classifier.privacy_ = classifier._report(budget, plan, noise, len(X), len(public), facts, charge, where)
 
 
 def _check_rows(

@@ -78,6 +78,8 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         Where the fit is paid for, after all checks and before the first release.
     dataset : str or None, default=None
         Name of the ledger's data set to which the rows of ``X`` belong; given with ``ledger``.
+    device : "auto" or what torch takes for a device, default="auto"
+        Where dense rows are held and multiplied; ``"auto"`` is where they are given.
     dtype : {"float32", "float64", "bfloat16"}, default="float32"
         Precision of the products with private rows; hardened noise uses float64. "bfloat16" holds
         dense rows in half the memory of float32 and adds up in float32; ``skmixdp[bfloat16]`` makes
@@ -152,6 +154,7 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         noise: str = "float",
         ledger: PrivacyLedger | None = None,
         dataset: str | None = None,
+        device: Any = "auto",
         dtype: str = "float32",
         random_state: Any = None,
         verbose: int = 0,
@@ -174,6 +177,7 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
             noise=noise,
             ledger=ledger,
             dataset=dataset,
+            device=device,
             dtype=dtype,
             random_state=random_state,
             verbose=verbose,

@@ -48,14 +48,16 @@ def check_private_rows(estimator: Any, X: Any, *, minimum: int = 2, reset: bool 
 
 
 def bfloat16_rows(table: Table, y: Array, row_map: RowMap, *, exact: bool) -> PrivateRows:
-    """The rows of a dense table in memory, held in bfloat16."""
+    """The rows of a dense table in memory or on a device, held in bfloat16."""
     if exact:
         raise ValueError(
             "dtype='bfloat16' has no exact sums; pass dtype='float32', or noise='float' beside it."
         )
-    if not isinstance(table, ArrayTable) and not getattr(table, "on_host", False):
+    if (there := getattr(table, "bfloat16_rows", None)) is not None and not getattr(table, "on_host", True):
+        return there(y, row_map)  # type: ignore[no-any-return]
+    if not isinstance(table, ArrayTable) and there is None:
         raise ValueError(
-            f"dtype='bfloat16' holds dense rows in the host's memory, and X is a {type(table).__name__}; "
+            f"dtype='bfloat16' holds dense rows in memory, and X is a {type(table).__name__}; "
             "pass dtype='float32'."
         )
     mapped = (

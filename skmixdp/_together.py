@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from tqdm.auto import tqdm
 
 from ._charging import pay
+from ._devices import placed
+from ._members import fitted_to
 from ._tables import bfloat16_rows
 from .engine import Run, train
 from .linear import RowMap
@@ -36,6 +38,8 @@ class PreparedHead:
         What the head sees of the rows.
     run : Run
         How it is trained.
+    device : str or None
+        Where the rows are to be held; None is where they are.
     finish : callable
         Takes the trained head (k, d_in) and the charge.
     """
@@ -45,19 +49,22 @@ class PreparedHead:
     y: Array
     row_map: RowMap
     run: Run
+    device: str | None
     finish: Callable[[Array, Charge | None], None]
 
     def rows(self) -> PrivateRows:
         """The source that answers; rows that are not in memory are read, and refused if need be."""
         exact = self.run.noise.needs_grid
+        table = placed(self.table, self.device)
         if self.estimator.dtype == "bfloat16":
-            return bfloat16_rows(self.table, self.y, self.row_map, exact=exact)
-        return self.table.private_rows(self.y, self.row_map, self.run.dtype, exact=exact)
+            return bfloat16_rows(table, self.y, self.row_map, exact=exact)
+        return table.private_rows(self.y, self.row_map, self.run.dtype, exact=exact)
 
     def shares_rows(self, other: "PreparedHead") -> bool:
         """Whether a head that was given the same rows and labels sees the same of them."""
         return (
             (self.estimator.dtype, self.run.dtype) == (other.estimator.dtype, other.run.dtype)
+            and self.device == other.device
             and self.run.noise.needs_grid == other.run.noise.needs_grid
             and self.row_map.same_as(other.row_map)
             and np.array_equal(self.y, other.y)
@@ -89,7 +96,15 @@ def train_or_wait(head: PreparedHead) -> None:
         waiting.append(head)
 
 
-def fit_many(estimators: Sequence[Any], X: Any, y: Any, X_pub: Any = None, y_pub: Any = None) -> list[Any]:
+def fit_many(
+    estimators: Sequence[Any],
+    X: Any,
+    y: Any = None,
+    X_pub: Any = None,
+    y_pub: Any = None,
+    *,
+    rows: Sequence[Any] | None = None,
+) -> list[Any]:
     """Fit several estimators to the same rows, in shared passes over them.
 
     Each is fitted as its own ``fit`` would have fitted it: algorithms, budgets, step sizes and
@@ -104,6 +119,9 @@ def fit_many(estimators: Sequence[Any], X: Any, y: Any, X_pub: Any = None, y_pub
         twice.
     X, y, X_pub, y_pub : array-like
         As ``fit`` takes them.
+    rows : sequence or None, default=None
+        One entry for each estimator: indices or a boolean mask of those rows of ``X`` that it is fitted
+        to, such as the folds of a cross-validation, or None for all. None has all fitted to all.
 
     Returns
     -------
@@ -122,7 +140,9 @@ def fit_many(estimators: Sequence[Any], X: Any, y: Any, X_pub: Any = None, y_pub
     -----
     *Guarantee*: each estimator's ``privacy_`` speaks of that estimator alone. They are as many
     releases: whoever publishes several, or chooses among them by looking at private rows, spends
-    the sum, which a ledger adds up.
+    the sum, which a ledger adds up. With ``rows`` the guarantee of each is about its own rows, whose
+    number is public, and a ledger charges it to the data set as if it had seen them all: that folds do
+    not overlap earns nothing. All rows of ``X`` and ``y`` are checked for each, its own or not.
 
     Examples
     --------
@@ -133,6 +153,15 @@ def fit_many(estimators: Sequence[Any], X: Any, y: Any, X_pub: Any = None, y_pub
     >>> weak, strong = fit_many(heads, X[100:], y[100:], X_pub=X[:100], y_pub=y[:100])
     >>> weak.privacy_.epsilon < strong.privacy_.epsilon
     True
+
+    Three heads for cross-validation, each on two thirds of the rows:
+
+    >>> from sklearn.model_selection import KFold
+    >>> train = [fold for fold, _ in KFold(3).split(X[100:])]
+    >>> heads = [MixedDPLogisticRegression(epsilon=0.3) for _ in train]
+    >>> heads = fit_many(heads, X[100:], y[100:], X_pub=X[:100], y_pub=y[:100], rows=train)
+    >>> [head.privacy_.n_private for head in heads]
+    [1131, 1131, 1132]
     """
     estimators = list(estimators)
     for estimator in estimators:
@@ -140,14 +169,23 @@ def fit_many(estimators: Sequence[Any], X: Any, y: Any, X_pub: Any = None, y_pub
             raise TypeError(
                 f"fit_many trains this library's linear heads, and {estimator!r} is none; fit it by itself."
             )
+        if getattr(estimator, "module", None) is not None:
+            raise TypeError("fit_many trains linear heads, and an estimator has a module; fit it by itself.")
+    rows = [None] * len(estimators) if rows is None else list(rows)
+    if len(rows) != len(estimators):
+        raise ValueError(
+            f"rows has {len(rows)} entries and there are {len(estimators)} estimators; pass one for each, "
+            "None for all rows."
+        )
     if len({id(estimator) for estimator in estimators}) < len(estimators):
         raise ValueError("fit_many was given an estimator twice; pass a clone of it.")
     prepared: list[PreparedHead] = []
     with all_or_nothing(*estimators):
         token = _waiting.set(prepared)
         try:
-            for estimator in estimators:
-                estimator.fit(X, y, X_pub=X_pub, y_pub=y_pub)
+            for i, (estimator, own) in enumerate(zip(estimators, rows, strict=True)):
+                with fitted_to(own, f"rows[{i}]"):
+                    estimator.fit(X, y, X_pub=X_pub, y_pub=y_pub)
         finally:
             _waiting.reset(token)
         _train(prepared)
@@ -168,7 +206,7 @@ def _train(heads: Sequence[PreparedHead]) -> None:
         id(head): pay(
             head.estimator,
             head.run.plan.event,
-            n_rows=len(head.y),
+            n_rows=head.run.scene.n_private,
             private=head.run.noise.kind != "seeded",
         )
         for head in heads

@@ -86,7 +86,8 @@ class ZerothOrderDPClassifier(MixedDPLogisticRegression):
     chunk_size : int, default=1024
         Rows that pass through the module at a time; it bounds the memory of a pass.
     device : "auto" or what torch takes for a device, default="auto"
-        Where the module runs; ``"auto"`` leaves it where it is. Rows move there piece by piece.
+        Where the module runs; ``"auto"`` leaves it where it is. Rows move there piece by piece. For a
+        linear head, as in :class:`MixedDPLogisticRegression`.
     learning_rate, classes, batch_size, neighboring, noise, ledger, dataset, random_state, verbose
         As in :class:`MixedDPLogisticRegression`. A module needs public rows for a learning rate of
         ``"auto"``.
@@ -199,6 +200,7 @@ class ZerothOrderDPClassifier(MixedDPLogisticRegression):
             noise=noise,
             ledger=ledger,
             dataset=dataset,
+            device=device,
             dtype=dtype,
             random_state=random_state,
             verbose=verbose,
@@ -217,7 +219,6 @@ class ZerothOrderDPClassifier(MixedDPLogisticRegression):
         self.trainable = trainable
         self.loss = loss
         self.chunk_size = chunk_size
-        self.device = device
 
     def fit(
         self, X: Any, y: Any = None, X_pub: Any = None, y_pub: Any = None, **unsupported: Any

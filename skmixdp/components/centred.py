@@ -1,6 +1,8 @@
 """Gradients clipped about a public centre."""
 
+import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,9 +16,15 @@ from ..linear import (
     remove_mean_output,
     row_norms,
     scale_rows,
+    scale_tensor_rows,
+    tensor_dtype,
+    tensor_largest_entries,
+    tensor_residuals,
+    tensor_row_norms,
+    where,
 )
 from ..public import PublicView
-from ..rows import Block, Contribution
+from ..rows import Block, ContributeTensors, Contribution
 from .contracts import Clip, Clipper, Part, Question, Rounds, StepContext
 
 FloatArray = NDArray[np.floating[Any]]
@@ -61,16 +69,55 @@ class CentredQuery:
 
     def step(self, ctx: StepContext) -> Rounds:
         # What goes to the rows holds neither the noise source nor the view.
-        clip, centre, loss = self.clipper.at(ctx.view), ctx.view.gradient, ctx.loss
+        clip, centre = self.clipper.at(ctx.view), ctx.view.gradient
         (total,) = yield Question(
             points=np.concatenate([ctx.W, centre]),
-            contribute=lambda Z, block: clipped_deviations(Z, block, loss, clip, centre),
+            contribute=ClippedDeviations(ctx.loss, clip, centre),
             parts=(Part(clip.sensitivity(ctx.dtype)),),
             assemble=lambda sums: (_minus_centres(sums, centre),),
         )
         if self.sum_to_zero and ctx.loss.sum_to_zero:
             total = remove_mean_output(total)
         return ctx.direction(centre + total / ctx.batch_size)
+
+
+@dataclass(frozen=True)
+class ClippedDeviations:
+    """:func:`clipped_deviations` of one loss, clip and centre, on the host or where a block's tensors lie."""
+
+    loss: Loss
+    clip: Clip
+    centre: FloatArray
+
+    def __call__(self, Z: FloatArray, block: Block) -> Contribution:
+        return clipped_deviations(Z, block, self.loss, self.clip, self.centre)
+
+    @property
+    def for_tensors(self) -> ContributeTensors | None:
+        """See :class:`~skmixdp.rows.TensorContribution`; the guarantee is that of the host's arithmetic.
+
+        Lengths are accumulated in float64 there too, products are those of IEEE arithmetic in the
+        rows' precision, and the same slack is added.
+        """
+        residuals = tensor_residuals(self.loss)
+        if residuals is None or not getattr(self.clip, "takes_tensors", False):
+            return None
+        clip, centre, k = self.clip, self.centre, self.loss.n_outputs
+        largest = float(np.abs(centre).max(initial=0.0))
+
+        def contribute(Z: Any, block: Any) -> tuple[Any, Any]:
+            C = residuals(Z[:, :k], block.y)
+            eps, norms = float(np.finfo(tensor_dtype(C)).eps), tensor_row_norms(C, like=block.norms)
+            aligned = (C.to(norms.dtype) * Z[:, k:].to(norms.dtype)).sum(dim=1)
+            bounds: Any = _bounds(norms, aligned, block.norms, block.norms, centre, tensor_dtype(C))
+            factors: Any = clip.weights(
+                bounds,
+                lambda: (tensor_largest_entries(C, like=norms) * block.max_abs + largest) * (1 + 4 * eps),
+            )
+            C, used = scale_tensor_rows(C, factors, norms)
+            return C, used[:, None]
+
+        return contribute
 
 
 def clipped_deviations(
@@ -137,20 +184,25 @@ def deviation_bounds(
     ``|g - M|`` small beside ``|g|``, that is no small part of the difference. A row of which
     nothing finite is known has an infinite bound.
     """
-    dtype, (k, d_in) = R.dtype, centre.shape
-    eps = float(np.finfo(dtype).eps)
-    R = R.astype(np.float64, copy=False)
-    residual_norms = row_norms(R)
-    aligned = np.einsum("ij,ij->i", R, products.astype(np.float64, copy=False))
+    wide = R.astype(np.float64, copy=False)
+    aligned = np.einsum("ij,ij->i", wide, products.astype(np.float64, copy=False))
+    return _bounds(row_norms(wide), aligned, norms, norms if reach is None else reach, centre, R.dtype)  # type: ignore[no-any-return]
+
+
+def _bounds(
+    residual_norms: Any, aligned: Any, norms: Any, reach: Any, centre: FloatArray, dtype: np.dtype[Any]
+) -> Any:
+    """:func:`deviation_bounds` from ``|r|`` and ``r^T M x``, (n,) float64 each, in arrays or tensors."""
+    (k, d_in), eps = centre.shape, float(np.finfo(dtype).eps)
     centre_square = float(np.sum(np.ravel(centre) ** 2))  # summed pairwise
     square = (residual_norms * norms) ** 2 - 2 * aligned + centre_square
     lengths = residual_norms * (norms + UNDERFLOW_PAD)
-    size = lengths if reach is None else residual_norms * (reach + UNDERFLOW_PAD)
-    size = size + np.sqrt(centre_square) + np.sqrt(k) * UNDERFLOW_PAD
+    size = residual_norms * (reach + UNDERFLOW_PAD)
+    size = size + math.sqrt(centre_square) + math.sqrt(k) * UNDERFLOW_PAD
     slack = (16 * eps + dot_error(d_in + k + 1, dtype)) * size**2
-    bounds = np.sqrt(np.maximum(square, 0) + slack) + 2 * eps * lengths
+    bounds = (square.clip(min=0) + slack) ** 0.5 + 2 * eps * lengths
     # Not finite first: the maximum would turn a product of minus infinity into 0.
-    return np.where(np.isfinite(square), bounds, np.inf)
+    return where(abs(square) < math.inf, bounds, math.inf)
 
 
 def largest_deviations(R: FloatArray, block: Block, centre: FloatArray) -> FloatArray:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..linear import where
 from ..public import PublicView
 from .contracts import Clip, Clipper
 
@@ -33,12 +34,14 @@ class L2Clip:
     """
 
     threshold: float
+    takes_tensors = True
 
     def at(self, view: PublicView) -> "L2Clip":
         return self
 
     def weights(self, norms: FloatArray, largest: Callable[[], FloatArray]) -> FloatArray:
-        return _l2_weights(self.threshold, norms)
+        threshold = float(self.threshold)
+        return where(norms < math.inf, threshold / norms.clip(min=threshold), 0.0)  # type: ignore[no-any-return]
 
     @staticmethod
     def weights_of_heads(clips: Sequence["L2Clip"], norms: FloatArray) -> FloatArray:
@@ -49,7 +52,7 @@ class L2Clip:
         return self.threshold * (1 + 4 * float(np.finfo(dtype).eps) + 2**-33)
 
 
-def _l2_weights(thresholds: float | FloatArray, norms: FloatArray) -> FloatArray:
+def _l2_weights(thresholds: FloatArray, norms: FloatArray) -> FloatArray:
     factors = np.maximum(norms, thresholds)
     np.divide(thresholds, factors, out=factors)
     # An infinite norm has factor 0 already, and of a NaN and 0 fmax takes 0.
@@ -80,12 +83,13 @@ class AutomaticClip:
     """
 
     gamma: float
+    takes_tensors = True
 
     def at(self, view: PublicView) -> "AutomaticClip":
         return self
 
     def weights(self, norms: FloatArray, largest: Callable[[], FloatArray]) -> FloatArray:
-        return np.where(np.isfinite(norms), 1 / (norms + self.gamma), 0.0)
+        return where(norms < math.inf, 1 / (norms + float(self.gamma)), 0.0)  # type: ignore[no-any-return]
 
     def sensitivity(self, dtype: np.dtype[Any]) -> float:
         return 1 + 4 * float(np.finfo(dtype).eps) + 2**-33
@@ -167,13 +171,18 @@ class L2LinfClipAt:
     clip: Clip
     split: int
 
+    @property
+    def takes_tensors(self) -> bool:
+        return getattr(self.clip, "takes_tensors", False)
+
     def weights(self, norms: FloatArray, largest: Callable[[], FloatArray]) -> FloatArray:
-        entries = np.asarray(largest(), dtype=np.float64)
-        bound = self.clip.sensitivity(np.dtype(np.float64)) / math.sqrt(self.split)
+        entries = largest()
+        bound = float(self.clip.sensitivity(np.dtype(np.float64))) / math.sqrt(self.split)
         factors = self.clip.weights(norms, largest)
         # A row of zeros has no entry to bound; one that is not finite gets no weight.
-        allowed = np.divide(bound, entries, out=np.full_like(entries, np.inf), where=entries > 0)
-        return np.where(np.isfinite(entries), np.minimum(factors, allowed), 0.0)
+        allowed = bound / where(entries > 0, entries, math.inf)
+        smaller = where((entries > 0) & (allowed < factors), allowed, factors)
+        return where(entries < math.inf, smaller, 0.0)  # type: ignore[no-any-return]
 
     def sensitivity(self, dtype: np.dtype[Any]) -> float:
         return self.clip.sensitivity(dtype) * (1 + 4 * float(np.finfo(dtype).eps))

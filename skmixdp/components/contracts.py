@@ -219,7 +219,11 @@ class Query(Protocol):
 
 
 class Clip(Protocol):
-    """A clipping rule with its public values fixed for one step."""
+    """A clipping rule with its public values fixed for one step.
+
+    One whose ``weights`` takes float64 tensors too, and then returns one, says so by an attribute
+    ``takes_tensors`` that is True; rows on a device are then weighted there.
+    """
 
     def weights(self, norms: FloatArray, largest: Callable[[], FloatArray]) -> FloatArray:
         """Factor of each row's gradient, given the gradients' L2 norms (n,), in float64.

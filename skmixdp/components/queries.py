@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..linear import Loss, largest_entries, remove_mean_output, row_norm_bounds, scale_rows
 from ..public import PublicView
-from ..rows import Block, Contribution
+from ..rows import Block, ContributeTensors, Contribution
 from .contracts import (
     Clip,
     Clipper,
@@ -20,6 +20,7 @@ from .contracts import (
     Subspace,
     joint_weights,
 )
+from .tensors import clipped_tensor_residuals
 
 FloatArray = NDArray[np.floating[Any]]
 
@@ -118,6 +119,11 @@ class ClippedResiduals:
         if not isinstance(other, ClippedResiduals) or self.loss != other.loss:
             return None
         return ClippedResiduals(self.loss, self.clips + other.clips)
+
+    @property
+    def for_tensors(self) -> ContributeTensors | None:
+        """See :class:`~skmixdp.rows.TensorContribution`; one head at a time, as devices are asked."""
+        return clipped_tensor_residuals(self.loss, self.clips[0]) if len(self.clips) == 1 else None
 
 
 def clipped_residuals(Z: FloatArray, block: Block, loss: Loss, *clips: Clip) -> Contribution:

@@ -39,6 +39,9 @@ class Run:
         Random source of this run.
     dtype : dtype
         In which the private products are computed.
+    members : boolean array (n_rows,) or None
+        Rows of the source that are this run's private rows, ``scene.n_private`` of them; None is
+        all. The others have no part in what it asks, as if they were not there.
     callback : callable or None
         Called as ``callback(t, W)`` with every released head.
     """
@@ -48,6 +51,7 @@ class Run:
     scene: Scene
     noise: NoiseSource
     dtype: np.dtype[Any]
+    members: NDArray[np.bool_] | None = None
     callback: Callback | None = None
 
 
@@ -78,7 +82,8 @@ class _Active:
 
     def begin(self, t: int) -> None:
         recipe, scene = self.run.recipe, self.run.scene
-        self.door.begin_step(recipe.sampling.draw(scene.n_private, self.run.noise))
+        batch = recipe.sampling.draw(scene.n_private, self.run.noise)
+        self.door.begin_step(_among(self.run.members, batch))
         view = scene.view.data.view(self.W)
         self.ctx = StepContext(
             t=t,
@@ -111,3 +116,12 @@ class _Active:
         self.W, self.state = self.run.recipe.update.step(self.ctx, self.direction, self.state)
         if self.run.callback is not None:
             self.run.callback(self.ctx.t, self.W)
+
+
+def _among(members: NDArray[np.bool_] | None, batch: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
+    """The batch drawn among a run's members, as a mask of all rows of the source."""
+    if members is None or batch is None:
+        return batch if members is None else members
+    taking_part = np.zeros(len(members), dtype=bool)
+    taking_part[members] = batch
+    return taking_part

@@ -26,6 +26,14 @@ from .onednn import bfloat16_product
 from .preparation import RowMap, TargetMap
 from .products import row_products
 from .rounding import UNDERFLOW_PAD, dot_error, on_grid
+from .tensors import (
+    scale_tensor_rows,
+    tensor_dtype,
+    tensor_largest_entries,
+    tensor_residuals,
+    tensor_row_norms,
+    where,
+)
 from .whitening import Whitening
 
 __all__ = [
@@ -59,7 +67,13 @@ __all__ = [
     "row_norms",
     "row_products",
     "scale_rows",
+    "scale_tensor_rows",
+    "tensor_dtype",
+    "tensor_largest_entries",
+    "tensor_residuals",
+    "tensor_row_norms",
     "weighted_sum",
+    "where",
     "whitened_entries",
     "widen",
 ]

@@ -17,7 +17,7 @@ from ._search_plan import SearchPlan, check_head, check_parameters, make_plan, s
 from ._search_report import report_of
 from ._search_results import BestEstimatorMixin, best_of, results_of
 from ._search_rows import Rows, metric_of, rows_of
-from ._trials import Allowance, head_of, prepare, rehearse, run_trial
+from ._trials import Allowance, fitted_side_by_side, head_of, prepare, rehearse, run_trial
 
 #: Seeds of the trials of a seeded search.
 _SEEDS = 2**32
@@ -285,7 +285,13 @@ class PrivateSearchCV(BestEstimatorMixin, MetaEstimatorMixin, BaseEstimator):  #
     def _run(
         self, plan: SearchPlan, token: str, trials: list[Any], progress: Progress, first: int = 0
     ) -> list[tuple[Any, Any]]:
-        """Run trials, or take them from the cache."""
+        """Run trials, or take them from the cache.
+
+        Without a cache or other processes nothing is gained by running one after the other, unless
+        their number is secret: how heads share a pass moves the last bits of their sums.
+        """
+        if self.memory is None and self.n_jobs in (None, 1) and plan.strategy == "grid":
+            trials = fitted_side_by_side(trials)
         cached = progress.cached(run_trial, ["estimator", "rows", "scored"])
         jobs = (delayed(cached)(token, first + i, *trial) for i, trial in enumerate(trials))
         results = Parallel(n_jobs=self.n_jobs, return_as="generator")(jobs)

@@ -1,5 +1,6 @@
 """The rows of a search, and how a trial is scored on them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +15,8 @@ class Rows:
     """The rows of a search: private ones, public ones to fit on, and how a trial is scored.
 
     ``public`` and ``scorer`` are None where there are none; without a scorer a trial is scored on the
-    private rows by a noisy count of noise multiplier ``score_multiplier``.
+    private rows by a noisy count of noise multiplier ``score_multiplier``. ``fitted`` says that estimators
+    have been fitted on the rows already, side by side.
     """
 
     X: Any
@@ -22,10 +24,19 @@ class Rows:
     public: tuple[Any, Any] | None
     scorer: PublicScorer | None
     score_multiplier: float | None
+    fitted: bool = False
 
     def fit(self, estimator: Any) -> Any:
-        """Fit an estimator on the rows."""
-        return estimator.fit(self.X, self.y, **({} if self.public is None else public_params(*self.public)))
+        """Fit an estimator on the rows, unless that is done."""
+        return estimator if self.fitted else estimator.fit(self.X, self.y, **self._public)
+
+    def fit_side_by_side(self, estimators: Sequence[Any]) -> None:
+        """Fit heads on the rows, which each pass visits once for all of them."""
+        estimators[0]._fit_many(estimators, self.X, self.y, **self._public)
+
+    @property
+    def _public(self) -> dict[str, Any]:
+        return {} if self.public is None else public_params(*self.public)
 
     def score(self, estimator: Any) -> float:
         """Score a fitted estimator."""

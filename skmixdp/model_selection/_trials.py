@@ -1,6 +1,7 @@
 """One trial of a search: a fit that spends its share of the budget, and its score."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from sklearn.base import clone
@@ -136,3 +137,24 @@ def run_trial(token: str, number: int, estimator: Any, rows: Rows, scored: bool)
     prefix, _ = head_of(estimator)
     estimator.set_params(**{f"{prefix}ledger": None, f"{prefix}dataset": None})
     return rows.score(estimator) if scored else None, estimator
+
+
+#: What :func:`run_trial` takes after a trial's name.
+Trial = tuple[Any, Rows, bool]
+
+
+def fitted_side_by_side(trials: list[Trial]) -> list[Trial]:
+    """The trials with their fits done, in shared passes over the rows; as they are where that cannot be.
+
+    Pipelines transform rows, each in its own way, and modules are fitted by themselves. Each fit asks
+    its allowance before the first of them releases anything.
+    """
+    estimators = [estimator for estimator, _, _ in trials]
+    if not all(
+        hasattr(estimator, "_fit_many") and getattr(estimator, "module", None) is None
+        for estimator in estimators
+    ):
+        return trials
+    if trials:
+        trials[0][1].fit_side_by_side(estimators)
+    return [(estimator, replace(rows, fitted=True), scored) for estimator, rows, scored in trials]

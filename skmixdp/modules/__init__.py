@@ -4,7 +4,6 @@ Loaded when a fit is given a module; nothing else of the library imports torch.
 """
 
 from .checks import (
-    check_device,
     check_forward,
     is_module,
     select_parameters,
@@ -31,7 +30,6 @@ __all__ = [
     "Seeded",
     "as_array",
     "as_labels",
-    "check_device",
     "check_forward",
     "check_rows",
     "collect_public",

@@ -23,16 +23,6 @@ from .forward import (
 Array = NDArray[Any]
 
 
-def check_device(device: Any) -> None:
-    """``"auto"``, or what torch knows as a device."""
-    try:
-        torch.empty(0, device="cpu" if isinstance(device, str) and device == "auto" else device)
-    except (RuntimeError, TypeError, AssertionError):
-        raise ValueError(
-            f"device={device!r} must be 'auto' or a device that torch has, such as 'cpu'."
-        ) from None
-
-
 def is_module(value: Any) -> bool:
     """Whether a value is a torch module."""
     return isinstance(value, nn.Module)

@@ -112,6 +112,8 @@ class PrivacyReport(Statement):
     epsilon_unamplified : float or None
         Epsilon of the same releases if nothing but their noise is counted; None where epsilon
         counts nothing else.
+    computed_on : str
+        Device on which private rows were multiplied; the noise is added on the processor.
     dataset : str or None
         Data set of the ledger that the fit was charged to; None without a ledger.
     dataset_epsilon, dataset_delta, dataset_spent : float or None
@@ -134,6 +136,7 @@ class PrivacyReport(Statement):
     noise: str
     warnings: tuple[str, ...]
     epsilon_unamplified: float | None = None
+    computed_on: str = "cpu"
     dataset: str | None = None
     dataset_epsilon: float | None = None
     dataset_delta: float | None = None
@@ -152,6 +155,8 @@ class PrivacyReport(Statement):
             ("noise source", self.noise),
             ("treated as public", "; ".join(self.treated_as_public)),
         ]
+        if self.computed_on != "cpu":
+            rows.append(("computed on", f"{self.computed_on}; the noise is added on the processor"))
         if self.epsilon_unamplified is not None:
             rows.insert(1, ("without amplification", f"({self.epsilon_unamplified:.6g}, {self.delta:.3g})"))
         return rows + self._last_rows

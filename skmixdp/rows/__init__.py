@@ -1,7 +1,17 @@
 """Sources of private rows, and what all of them promise."""
 
 from .bfloat import BFloat16Rows
-from .contract import Block, Contribute, Contribution, PrivateRows, Request, Sums, truncated
+from .contract import (
+    Block,
+    Contribute,
+    ContributeTensors,
+    Contribution,
+    PrivateRows,
+    Request,
+    Sums,
+    TensorContribution,
+    truncated,
+)
 from .memory import InMemoryRows, sum_resolution
 from .sparse import SparseRows
 from .streamed import RowFiles, StreamedRows, open_rows
@@ -12,6 +22,7 @@ __all__ = [
     "BFloat16Rows",
     "Block",
     "Contribute",
+    "ContributeTensors",
     "Contribution",
     "InMemoryRows",
     "PrivateRows",
@@ -21,6 +32,7 @@ __all__ = [
     "StreamedRows",
     "Sums",
     "Table",
+    "TensorContribution",
     "from_device",
     "is_dask",
     "is_tensor",

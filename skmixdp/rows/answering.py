@@ -162,7 +162,8 @@ def selections(
 ) -> Iterator[Selection]:
     """The rows that any mask needs, block by block; None needs all.
 
-    Where every mask is given, there is at least one block, if an empty one.
+    Rows that follow each other are a slice, which costs no copy of them. Where every mask is given,
+    there is at least one block, if an empty one.
     """
     given = [mask for mask in masks if mask is not None]
     if len(given) < len(masks):
@@ -171,4 +172,6 @@ def selections(
         return
     taking_part = np.flatnonzero(np.logical_or.reduce(given))
     for start in range(0, max(len(taking_part), 1), block_rows):
-        yield taking_part[start : start + block_rows]
+        block = taking_part[start : start + block_rows]
+        unbroken = len(block) > 0 and block[-1] - block[0] == len(block) - 1
+        yield slice(int(block[0]), int(block[-1]) + 1) if unbroken else block

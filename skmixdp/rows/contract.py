@@ -58,8 +58,25 @@ class Block:
 
 Contribution = tuple[FloatArray | None, FloatArray | None]
 Contribute = Callable[[FloatArray, Block], Contribution]
+#: ``(Z, block)`` as above, but of tensors where they lie: ``block`` is a :class:`TensorBlock`.
+ContributeTensors = Callable[[Any, Any], tuple[Any, Any]]
 #: The sums of one question: ``C^T X`` (k, d_in) and ``sum S`` (s,), float64.
 Sums = tuple[FloatArray | None, FloatArray | None]
+
+
+class TensorContribution(Protocol):
+    """A ``contribute`` that knows how to do without the host.
+
+    A source whose rows are on a device asks for ``for_tensors``; what has no such attribute, or
+    None there, is called on the host with arrays.
+    """
+
+    def __call__(self, Z: FloatArray, block: Block) -> Contribution:
+        """Contributions of a block in arrays."""
+
+    @property
+    def for_tensors(self) -> ContributeTensors | None:
+        """What computes the same on tensors, under the same bounds; None if a piece cannot."""
 
 
 @dataclass(frozen=True)

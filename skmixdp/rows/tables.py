@@ -17,6 +17,9 @@ from .streamed import RowFiles, StreamedTable, memory_mapped
 class Table(Protocol):
     """Rows that an estimator has been given for ``X``.
 
+    Those which another device can hold have a method ``on_device(name)``, which returns the table
+    whose private rows are there; those which are on one say so in ``device``.
+
     Attributes
     ----------
     shape : tuple of int
@@ -66,6 +69,14 @@ class ArrayTable:
     def blocks(self) -> Iterator[Any]:
         yield self._X
 
+    def on_device(self, device: str) -> Table:
+        """The table whose private rows are held on a device."""
+        if device == "cpu":
+            return self
+        from .torch_table import TorchTable
+
+        return TorchTable.of_array(self._X, device)
+
 
 def special_table(X: Any) -> Table | None:
     """The table of sparse, memory-mapped, stored or Dask rows and tensors; None for other dense ones."""
@@ -80,7 +91,7 @@ def special_table(X: Any) -> Table | None:
 
         return DaskTable(X)
     if is_tensor(X):
-        from .torch_rows import TorchTable
+        from .torch_table import TorchTable
 
         return TorchTable(X)
     return None

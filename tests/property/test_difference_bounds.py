@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skmixdp.components import L2Clip, L2LinfClip
-from skmixdp.components.centred import clipped_deviations, deviation_bounds
+from skmixdp.components.centred import ClippedDeviations, clipped_deviations, deviation_bounds
 from skmixdp.components.embedded import clipped_parts
 from skmixdp.linear import GradientEmbedding, LogisticLoss, SoftmaxLoss, row_norms
 from skmixdp.rows import Block
@@ -45,12 +45,25 @@ def some_rows(rng, d, scale, dtype, same_sign, n=6):
     return (np.abs(X) if same_sign else X).astype(dtype)
 
 
+def deviations(held, Z, block, loss, clip, centre):
+    """Contributions of a block that is held in arrays, or in tensors."""
+    if held == "arrays":
+        return clipped_deviations(Z, block, loss, clip, centre)
+    torch = pytest.importorskip("torch", reason="tensors need skmixdp[features]")
+    from skmixdp.rows.torch_answers import TensorBlock
+
+    there = TensorBlock(*map(torch.from_numpy, (block._X, block.y, block.norms)), slice(None))
+    C, S = ClippedDeviations(loss, clip, centre).for_tensors(torch.from_numpy(Z), there)
+    return C.numpy(), S.numpy()
+
+
+@pytest.mark.parametrize("held", ["arrays", "tensors"])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", LOSSES)
 @settings(max_examples=300, deadline=None)
 @given(**wild)
 def test_no_difference_from_a_centre_exceeds_the_clip(
-    name, dtype, seed, d, scale, nudge, threshold, same_sign
+    name, dtype, held, seed, d, scale, nudge, threshold, same_sign
 ):
     loss, rng = LOSSES[name], np.random.default_rng(seed)
     k = loss.n_outputs
@@ -66,8 +79,8 @@ def test_no_difference_from_a_centre_exceeds_the_clip(
         (both, both.largest_entry(np.dtype(dtype))),
     ):
         Z, block = block_products(X, y, np.concatenate([W, centre]))
-        C, weights = clipped_deviations(Z, block, loss, clip, centre)
-        assert C.dtype == dtype
+        C, weights = deviations(held, Z, block, loss, clip, centre)
+        assert C.dtype == dtype and weights.dtype == np.float64
         for i in range(6):
             difference = exactly(C[i])[:, None] * exactly(X[i]) - exactly(weights[i]) * exactly(centre)
             assert np.sqrt(np.sum(difference**2)) <= clip.sensitivity(np.dtype(dtype))

@@ -1,14 +1,19 @@
 """Several heads in one pass: each is what its own fit would have made it."""
 
 import numpy as np
+import pandas as pd
 import pytest
+import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import KFold
 
 import skmixdp._together as together
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier, fit_many
 from skmixdp.exceptions import BudgetExceededError
 from skmixdp.privacy import PrivacyLedger
+from skmixdp.rows import open_rows
+from tests.conftest import Watched
 
 rng = np.random.default_rng(0)
 y = rng.integers(3, size=900)
@@ -95,3 +100,127 @@ def test_what_is_no_head_of_ours_and_what_comes_twice_is_refused():
     with pytest.raises(ValueError, match="an estimator twice"):
         fit_many([head, head], X, y)
     assert fit_many([], X, y) == []
+
+
+FOLDS = [train for train, _ in KFold(3, shuffle=True, random_state=0).split(X)]
+
+
+@pytest.mark.parametrize("held", ["memory", "data frame", "sparse", "memory map", "files", "tensor", "dask"])
+@pytest.mark.parametrize("as_masks", [False, True], ids=["indices", "masks"])
+def test_folds_are_fitted_in_one_pass_as_by_themselves(tmp_path, monkeypatch, held, as_masks):
+    passes = []
+    train = together.train
+    monkeypatch.setattr(together, "train", lambda runs, rows: passes.append(len(runs)) or train(runs, rows))
+    rows, labels = hold(held, tmp_path)
+    own = [np.isin(np.arange(len(X)), fold) for fold in FOLDS] if as_masks else FOLDS
+    estimators = [MixedDPLogisticRegression(epsilon=0.3, random_state=i) for i in range(4)]
+    estimators[1].set_params(batch_size=150, n_steps=6)
+    fitted = fit_many(estimators, rows, labels, **PUBLIC, rows=[*own, None])
+    assert passes == [4]
+    for found, fold in zip(fitted, [*FOLDS, np.arange(len(X))], strict=True):
+        alone = clone(found).fit(X[np.sort(fold)], y[np.sort(fold)], **PUBLIC)
+        np.testing.assert_allclose(found.coef_, alone.coef_, rtol=1e-3, atol=1e-4)
+        assert found.privacy_.n_private == len(fold)
+        assert found.privacy_.to_dict() | {"treated_as_public": 0} == alone.privacy_.to_dict() | {
+            "treated_as_public": 0
+        }
+
+
+def hold(held, tmp_path):
+    """``X, y`` as ``fit`` takes them."""
+    if held == "data frame":
+        return pd.DataFrame(X), y
+    if held == "sparse":
+        return sp.csr_array(X), y
+    if held == "memory map":
+        np.save(tmp_path / "rows.npy", X)
+        return np.load(tmp_path / "rows.npy", mmap_mode="r"), y
+    if held == "files":
+        for part, here in enumerate(np.array_split(np.arange(len(X)), 3)):
+            np.savez(tmp_path / f"rows{part}.npz", X=X[here], y=y[here])
+        return open_rows(tmp_path), None
+    if held == "tensor":
+        return pytest.importorskip("torch").from_numpy(X), y
+    if held == "dask":
+        return pytest.importorskip("dask.array").from_array(X, chunks=(200, -1)), y
+    return X, y
+
+
+@pytest.mark.parametrize("algorithm", ["noisy-gd", "dope-sgd", "gep", "modelmix"])
+def test_a_row_of_another_fold_moves_no_sum_and_an_own_one_no_more_than_its_sensitivity(
+    algorithm, monkeypatch
+):
+    """What is asked of all rows holds nothing of those that a head is not fitted to."""
+    own = np.arange(len(X)) % 2 == 0
+    moved = {}
+    for row in (None, 0, 1):
+        noise = Watched(3)
+        monkeypatch.setattr("skmixdp._base.noise_source", lambda *given, noise=noise: noise)
+        changed = X.copy()
+        if row is not None:
+            changed[row] *= -1
+        head = MixedDPLogisticRegression(algorithm, n_steps=3, epsilon=1.0)
+        fit_many([head], changed, y, **PUBLIC, rows=[own])
+        moved[row] = noise
+    for other, (low, high) in {0: (0.05, 2 + 1e-3), 1: (0.0, 0.0)}.items():
+        # Replacing a row takes away one contribution and adds another.
+        moves = [
+            np.linalg.norm(a - b) / scale * head.privacy_.noise_multiplier
+            for a, b, scale in zip(moved[None].sums, moved[other].sums, moved[None].scales, strict=True)
+        ]
+        assert low <= max(moves[: len(moves) // 3]) <= high
+
+
+def test_exact_sums_of_folds_are_those_of_the_folds():
+    pytest.importorskip("opendp")
+    heads = [MixedDPLogisticRegression(noise="hardened", epsilon=200.0, n_steps=2) for _ in FOLDS]
+    for found, fold in zip(fit_many(heads, X, y, **PUBLIC, rows=FOLDS), FOLDS, strict=True):
+        alone = clone(found).fit(X[fold], y[fold], **PUBLIC)
+        np.testing.assert_allclose(found.coef_, alone.coef_, atol=0.1 * np.abs(alone.coef_).max())
+        assert found.privacy_.n_private == len(fold)
+
+
+def test_each_fold_is_charged_by_its_own_event(tmp_path):
+    ledger = PrivacyLedger(tmp_path / "ledger.db", epsilon=5.0, delta=1e-4)
+    heads = [MixedDPLogisticRegression(epsilon=0.5, ledger=ledger, dataset="rows") for _ in FOLDS]
+    fit_many(heads, X, y, **PUBLIC, rows=FOLDS)
+    assert [charge.description for charge in ledger.charges()] == ["MixedDPLogisticRegression, 540 rows"] * 3
+
+
+def test_delta_and_batches_are_held_against_the_number_of_own_rows():
+    fit_many([MixedDPLogisticRegression(delta=0.01)], X, y, **PUBLIC, rows=[np.arange(50)])  # no warning
+    with pytest.warns(UserWarning, match=r"delta=0.02 is not below 1/n = 0.02"):
+        fit_many([MixedDPLogisticRegression(delta=0.02)], X, y, **PUBLIC, rows=[np.arange(50)])
+    with pytest.raises(ValueError, match="batch_size=60 exceeds the 50 private rows"):
+        fit_many([MixedDPLogisticRegression(batch_size=60)], X, y, **PUBLIC, rows=[np.arange(50)])
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([None], "rows has 1 entries and there are 2 estimators"),
+        ([None, np.ones(5, bool)], r"rows\[1\] is a mask of 5 rows and X has 810"),
+        ([[0, 1, 810], None], r"rows\[0\] holds 810 and X has rows 0 to 809"),
+        ([[0, 1, -1], None], r"rows\[0\] holds -1 and X has rows 0 to 809"),
+        ([None, [3, 4, 3]], r"rows\[1\] names a row twice"),
+        ([None, [3]], r"rows\[1\] holds 1 row\(s\) and a fit needs at least 2"),
+        ([None, []], r"rows\[1\] holds 0 row\(s\)"),
+        ([None, [0.5, 1.5]], r"rows\[1\] of shape \(2,\) and type float64 must be row numbers"),
+        ([None, [[1, 2]]], r"rows\[1\] of shape \(1, 2\)"),
+        ([None, 7], r"rows\[1\] of shape \(\)"),
+    ],
+)
+def test_rows_that_are_none_are_refused_before_any_charge(tmp_path, rows, message):
+    ledger = PrivacyLedger(tmp_path / "ledger.db", epsilon=5.0, delta=1e-4)
+    heads = [MixedDPLogisticRegression(epsilon=0.5, ledger=ledger, dataset="rows") for _ in range(2)]
+    with pytest.raises(ValueError, match=message) as refused:
+        fit_many(heads, X, y, **PUBLIC, rows=rows)
+    assert str(refused.value).endswith(".") and ". " not in str(refused.value)
+    assert ledger.charges() == [] and not hasattr(heads[0], "coef_")
+    assert heads[0].fit(X, y, **PUBLIC).privacy_.n_private == 810  # no fold is left behind
+
+
+def test_a_module_is_fitted_by_itself():
+    torch = pytest.importorskip("torch")
+    with pytest.raises(TypeError, match="an estimator has a module; fit it by itself"):
+        fit_many([ZerothOrderDPClassifier(module=torch.nn.Linear(6, 3))], X, y, **PUBLIC)

@@ -1,11 +1,15 @@
+import sys
+import time
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 from threadpoolctl import threadpool_limits
 
-from benchmarks import growth
+from benchmarks import device, growth, scale
 from benchmarks.measure import Case, measure
-from benchmarks.methods import per_sample, plain_products, skmixdp_heads, skmixdp_step
+from benchmarks.methods import diffprivlib_fit, per_sample, plain_products, skmixdp_heads, skmixdp_step
 from benchmarks.problems import Size, make_problem
 from benchmarks.run import main
 
@@ -91,9 +95,93 @@ def test_peers_take_a_step():
         assert "1000" in case.run()
 
 
+@pytest.fixture
+def environment(tmp_path, monkeypatch):
+    """An interpreter in which a package of this name is diffprivlib: scikit-learn without noise."""
+    package = tmp_path / "diffprivlib"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "models.py").write_text(
+        "import sklearn.linear_model\n\n\n"
+        "def LogisticRegression(epsilon, data_norm, random_state):\n"
+        "    assert (epsilon, data_norm) == (1.0, 1.0)\n"
+        "    return sklearn.linear_model.LogisticRegression()\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(diffprivlib_fit, "PYTHON", Path(sys.executable))
+
+
+def test_diffprivlib_is_fitted_elsewhere_and_its_own_seconds_count(environment):
+    problem = make_problem(Size(20_000, 64, 5, 60))
+    (case,) = diffprivlib_fit.cases(problem)
+    start = time.perf_counter()
+    (found,) = measure([case], seconds=1e-6)
+    assert 0 < found.seconds < (time.perf_counter() - start) / 2
+    assert found.note.startswith("accuracy ") and "on the 60 public rows" in found.note
+    assert float(found.note.split()[1]) > 0.8
+
+
+@pytest.mark.skipif(not diffprivlib_fit.PYTHON.exists(), reason="needs `make diffprivlib`")
+def test_the_real_one_is_fitted():
+    (case,) = diffprivlib_fit.cases(make_problem(Size(500, 4, 3, 60)))
+    assert case.run().startswith("accuracy ")
+
+
+def test_without_its_environment_diffprivlib_is_left_out(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(diffprivlib_fit, "PYTHON", tmp_path / "python")
+    assert diffprivlib_fit.cases(make_problem(Size(50, 4, 3, 6))) == []
+    assert "see `make diffprivlib`" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from Linux's /proc")
+def test_passes_over_a_file_are_measured_by_one_command_which_leaves_no_file(tmp_path, monkeypatch, capsys):
+    given = ["scale", "--out", str(tmp_path), "--rows", "3000", "--parts", "memory_map"]
+    monkeypatch.setattr(sys, "argv", given)
+    scale.main()
+    written = (tmp_path / "memory_map.md").read_text()
+    assert written in capsys.readouterr().out
+    for figure in ("cold read of the file", "one pass, cold", "one pass, pages in memory", "peak RssAnon"):
+        assert figure in written
+    assert [path.name for path in tmp_path.iterdir()] == ["memory_map.md"]
+
+
+def test_a_step_on_a_device_is_held_against_its_roofline(tmp_path, capsys):
+    torch = pytest.importorskip("torch", reason="tensors need skmixdp[features]")
+    small = [
+        "--rows",
+        "3000",
+        "--features",
+        "16",
+        "--classes",
+        "3",
+        "5",
+        "--square",
+        "64",
+        "--out",
+        str(tmp_path),
+    ]
+    device.main(["--device", "cpu", *small])
+    found = pd.read_csv(tmp_path / "device.csv")
+    assert list(found["k"]) == [3, 5] and np.all(found["step, ms"] > 0)
+    assert np.all(found["roofline / step"] > 0)
+    assert (tmp_path / "device.md").read_text() in capsys.readouterr().out
+    if not torch.cuda.is_available():
+        device.main(["--device", "cuda", *small])
+        assert "nothing is measured" in capsys.readouterr().out
+
+
 def ratios(found):
     limit = min(m.seconds for m in found if m.case.role == "limit")
     return {m.case.variant: m.seconds / limit for m in found}
+
+
+def test_no_step_is_many_times_its_two_products():
+    """What every run of the tests would see: bounds that a busy machine does not reach."""
+    problem = make_problem(Size(10_000, 512, 10, 100))
+    with threadpool_limits(1):
+        found = measure(plain_products.cases(problem) + skmixdp_step.cases(problem)[:3], seconds=0.2)
+    assert 0.3 < ratios(found)["private"] < 4
+    assert max(m.peak_bytes for m in found if m.case.role == "step") < 150 * 2**20
 
 
 @pytest.mark.slow

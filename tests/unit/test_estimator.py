@@ -59,20 +59,20 @@ class TestStart:
 
     def test_the_automatic_penalty_does_not_depend_on_the_rows_scale(self):
         still = {"learning_rate": 1e-300, "n_steps": 1, "normalize": False, "fit_intercept": False}
-        one = MixedDPLogisticRegression(**still).fit(X_PRIV, Y_PRIV, X_PUB, Y_PUB)
-        other = MixedDPLogisticRegression(**still).fit(8 * X_PRIV, Y_PRIV, 8 * X_PUB, Y_PUB)
+        one = MixedDPLogisticRegression("adamix", **still).fit(X_PRIV, Y_PRIV, X_PUB, Y_PUB)
+        other = MixedDPLogisticRegression("adamix", **still).fit(8 * X_PRIV, Y_PRIV, 8 * X_PUB, Y_PUB)
         np.testing.assert_allclose(one.coef_, 8 * other.coef_, atol=1e-4 * np.abs(one.coef_).max())
 
 
 class TestRows:
     def test_normalised_rows_make_the_scale_irrelevant(self):
         one = fit()
-        clf = MixedDPLogisticRegression(random_state=0).fit(16 * X_PRIV, Y_PRIV, 16 * X_PUB, Y_PUB)
+        clf = MixedDPLogisticRegression("adamix", random_state=0).fit(16 * X_PRIV, Y_PRIV, 16 * X_PUB, Y_PUB)
         np.testing.assert_allclose(clf.coef_, one.coef_, rtol=1e-5, atol=1e-5)
 
     def test_centred_rows_make_the_origin_irrelevant(self):
         one = fit(dtype="float64")
-        clf = MixedDPLogisticRegression(random_state=0, dtype="float64")
+        clf = MixedDPLogisticRegression("adamix", random_state=0, dtype="float64")
         clf.fit(X_PRIV + 32, Y_PRIV, X_PUB + 32, Y_PUB)
         np.testing.assert_allclose(clf.coef_, one.coef_, atol=1e-6)
         assert not np.allclose(fit(center=False).coef_, one.coef_, atol=0.1)
@@ -92,6 +92,26 @@ class TestRows:
         rows = X_TEST - X_PUB.mean(axis=0)
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)
         np.testing.assert_allclose(clf.decision_function(X_TEST), rows @ clf.coef_.T + clf.intercept_)
+
+    def test_whitening_comes_with_auto_alone_unless_asked_for(self):
+        for algorithm, whiten, expected in (
+            ("auto", "auto", True),
+            ("auto", False, False),
+            ("adamix", "auto", False),
+            ("adamix", True, True),
+        ):
+            clf = fit(algorithm, whiten=whiten, n_steps=1)
+            assert (clf._row_map.whitening is not None) == expected
+        rows = clf._row_map.whitening(X_TEST - X_PUB.mean(axis=0))
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+        np.testing.assert_allclose(clf.decision_function(X_TEST), rows @ clf.coef_.T + clf.intercept_)
+
+    def test_whitening_needs_public_rows(self):
+        clf = MixedDPLogisticRegression(whiten=True, classes=range(10), random_state=0)
+        with pytest.raises(ValueError, match=r"^whiten=True follows from public rows; pass X_pub and y_pub"):
+            clf.fit(X_PRIV, Y_PRIV)
+        with pytest.raises(ValueError, match=r"^whiten='yes' must be True, False or 'auto'\.$"):
+            clf.set_params(whiten="yes").fit(X_PRIV, Y_PRIV)
 
     def test_rows_too_long_for_float32_are_refused(self):
         clf = MixedDPLogisticRegression(normalize=False, center=False)

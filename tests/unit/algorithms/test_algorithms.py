@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from skmixdp.algorithms import BY_NAME, DOPE, GEP, PDADPMD, AdaMix, Coupling, ModelMix, NoisyGD
+from skmixdp.algorithms import BY_NAME, DOPE, GEP, PDADPMD, AdaMix, Auto, Coupling, ModelMix, NoisyGD
 from skmixdp.components import SampleWeight
 from skmixdp.components.contracts import ReleaseFacts, StepContext
 from skmixdp.engine import Run, train
@@ -237,6 +237,7 @@ def test_a_basis_that_is_not_orthonormal_is_refused():
 
 def test_names_stand_for_defaults():
     assert {name: type(kind()) for name, kind in BY_NAME.items()} == {
+        "auto": Auto,
         "noisy-gd": NoisyGD,
         "adamix": AdaMix,
         "modelmix": ModelMix,

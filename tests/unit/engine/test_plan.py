@@ -3,10 +3,10 @@ import math
 import numpy as np
 import pytest
 
-from skmixdp.algorithms import AdaMix, NoisyGD
+from skmixdp.algorithms import AdaMix, Auto, NoisyGD
 from skmixdp.engine import Budget, make_plan
 from skmixdp.privacy import epsilon_of, noise_multiplier_for, steps_for
-from tests.conftest import make_problem
+from tests.conftest import make_problem, make_regression_problem
 
 PROBLEM = make_problem()
 FLOAT = np.dtype("float64")
@@ -56,7 +56,7 @@ def test_the_event_is_that_of_the_plan():
 
 
 class TestBalancedSteps:
-    """The total noise per logit is 0.75, whatever the budget and the steps."""
+    """The total noise per logit is 1, whatever the budget and the steps."""
 
     @pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
     @pytest.mark.parametrize("n_steps", [None, 60, 200])
@@ -65,23 +65,45 @@ class TestBalancedSteps:
         eta = plan.step_size(1)
         a = 24 / 324
         spread = eta * (1 - a) * plan.noise_multiplier * 0.4 / 300 * math.sqrt(plan.n_steps)
-        assert spread == pytest.approx(0.75, rel=1e-6)
+        behind = 0.9 / (1 - 0.9)  # steps that momentum has not made yet at the end
+        assert spread == pytest.approx(plan.n_steps / (plan.n_steps - behind), rel=1e-6)
         assert eta == plan.step_size(plan.n_steps)
 
+    def test_more_noise_is_worth_taking_without_public_rows(self):
+        problem = make_problem(n_pub=0)
+        plan = problem.plan(problem.recipe(NoisyGD(clip=0.4, momentum=0.0)), n_steps=60)
+        spread = plan.step_size(1) * plan.noise_multiplier * 0.4 / 300 * math.sqrt(60)
+        assert spread == pytest.approx(1.5, rel=1e-6)
+
     def test_steps_are_gentle_or_at_the_limits(self):
-        counts = [plan_for(NoisyGD(), epsilon=epsilon).n_steps for epsilon in (0.01, 0.3, 1, 3, 30)]
+        counts = [
+            plan_for(NoisyGD(momentum=0.0), epsilon=epsilon).n_steps for epsilon in (0.01, 0.3, 1, 3, 30)
+        ]
         assert counts == sorted(counts)
         assert counts[0] == 15
-        middle = plan_for(NoisyGD(clip=0.1), epsilon=1.0)
+        assert plan_for(NoisyGD(), epsilon=0.01).n_steps == 40  # momentum has to have its way behind it
+        middle = plan_for(NoisyGD(clip=0.1, momentum=0.0), epsilon=1.0)
         assert 15 < middle.n_steps < 150
-        assert middle.step_size(1) * PROBLEM.scene.curvature == pytest.approx(1.5, rel=0.05)
+        assert middle.step_size(1) * PROBLEM.scene.curvature == pytest.approx(1.0, rel=0.05)
+
+    def test_averaged_heads_take_few_long_steps(self):
+        counts = [plan_for(Auto(), epsilon=epsilon).n_steps for epsilon in (0.01, 1, 10, 1000)]
+        assert counts == sorted(counts)
+        assert counts[0] == 20 and counts[-1] == 100
+        middle = plan_for(Auto(clip=0.1), epsilon=1.0)
+        total_step = 0.27 * 324 / 0.1
+        assert middle.n_steps == math.ceil(2 * math.sqrt(total_step * PROBLEM.scene.curvature))
 
     def test_the_rate_stays_below_the_stability_limit(self):
-        plan = plan_for(NoisyGD(clip=1e-4), epsilon=100.0)
+        # Ten times half of it, clipped residuals being what they are; not for squared loss.
+        plan = plan_for(NoisyGD(clip=1e-5), epsilon=100.0)
         assert plan.n_steps == 150
-        assert plan.step_size(1) * PROBLEM.scene.curvature == pytest.approx(1.9 / 0.1)
-        plain = plan_for(NoisyGD(clip=1e-4, momentum=0.0), epsilon=100.0)
-        assert plain.step_size(1) * PROBLEM.scene.curvature == pytest.approx(1.0)
+        assert plan.step_size(1) * PROBLEM.scene.curvature == pytest.approx(10 * 1.9 / 0.1)
+        plain = plan_for(NoisyGD(clip=1e-5, momentum=0.0), epsilon=100.0)
+        assert plain.step_size(1) * PROBLEM.scene.curvature == pytest.approx(10.0)
+        problem = make_regression_problem()
+        squared = problem.plan(problem.recipe(NoisyGD(clip=1e-6, momentum=0.0)), epsilon=100.0, n_steps=9)
+        assert squared.step_size(1) * problem.scene.curvature == pytest.approx(1.0)
 
     def test_the_curvature_is_the_losss_times_the_public_second_moment(self):
         X = PROBLEM.scene.view.data.X

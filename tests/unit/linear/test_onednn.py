@@ -46,7 +46,9 @@ def misread(A, B, out):
 
 
 @pytest.mark.parametrize(
-    ("kind", "right"), [(emulated, True), (nearest_eight_bits, False), (misread, False)], ids=str
+    ("kind", "right"),
+    [(emulated, True), (nearest_eight_bits, False), (misread, False)],
+    ids=["right", "rounded", "misread"],
 )
 def test_a_product_is_tried_before_it_is_used(kind, right):
     assert onednn.is_right(kind) is right

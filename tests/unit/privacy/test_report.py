@@ -43,6 +43,12 @@ def test_text_states_the_guarantee_and_its_terms():
     assert all(len(line) < 200 for line in text.splitlines())
 
 
+def test_another_device_is_named():
+    assert "computed on" not in str(REPORT)
+    there = dataclasses.replace(REPORT, computed_on="cuda:1")
+    assert "cuda:1; the noise is added on the processor" in str(there)
+
+
 def test_html_is_escaped():
     page = REPORT._repr_html_()
     assert page.startswith("<table>")

@@ -52,6 +52,18 @@ def dask_array(tmp_path, X, y):
     return da.from_array(X, chunks=(350, -1)), y
 
 
+def tensor(tmp_path, X, y):
+    torch = pytest.importorskip("torch", reason="tensors need skmixdp[features]")
+    return torch.from_numpy(X), y
+
+
+def tensor_on_a_device(tmp_path, X, y):
+    torch = pytest.importorskip("torch", reason="tensors need skmixdp[features]")
+    if not torch.cuda.is_available():
+        pytest.skip("needs a CUDA device")
+    return torch.from_numpy(X).cuda(), y
+
+
 HELD: dict[str, Callable[..., Any]] = {
     "memory": lambda tmp_path, X, y: (X, y),
     "sparse": lambda tmp_path, X, y: (sp.csr_array(X), y),
@@ -62,6 +74,9 @@ HELD: dict[str, Callable[..., Any]] = {
     "arrow": lambda tmp_path, X, y: (open_rows(in_files(tmp_path, X, y, ".arrow"), label="label"), None),
     "lists": lists,
     "dask": dask_array,
+    "torch": tensor,
+    "torch, as on a device": tensor,
+    "torch, CUDA": tensor_on_a_device,
 }
 
 
@@ -86,7 +101,12 @@ class Holder:
 
 
 @pytest.fixture(params=HELD)
-def holder(request, tmp_path):
+def holder(request, tmp_path, monkeypatch):
+    if request.param == "torch, as on a device":
+        pytest.importorskip("torch", reason="tensors need skmixdp[features]")
+        from skmixdp.rows import torch_table
+
+        monkeypatch.setattr(torch_table, "is_processor", lambda device: False)
     return Holder(request.param, tmp_path)
 
 

@@ -9,8 +9,9 @@ from skmixdp.rows import InMemoryRows, Request
 
 torch = pytest.importorskip("torch", reason="tensors need skmixdp[features]")
 
-from skmixdp.rows import torch_rows  # noqa: E402
-from skmixdp.rows.torch_rows import TorchRows, TorchTable, mapped  # noqa: E402
+from skmixdp.rows import torch_table  # noqa: E402
+from skmixdp.rows.torch_rows import TorchRows  # noqa: E402
+from skmixdp.rows.torch_table import TorchTable, mapped  # noqa: E402
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(3000, 7)).astype(np.float32)
@@ -57,8 +58,11 @@ def fitted(kind, rows, targets, **parameters):
     )
 
 
+@pytest.mark.parametrize("as_on_a_device", [False, True])
 @pytest.mark.parametrize("algorithm", ["adamix", "dope-sgd", "gep", "modelmix"])
-def test_a_classifier_learns_the_same_from_tensors(algorithm):
+def test_a_classifier_learns_the_same_from_tensors(monkeypatch, algorithm, as_on_a_device):
+    if as_on_a_device:
+        monkeypatch.setattr(torch_table, "is_processor", lambda device: False)
     of_arrays = fitted(MixedDPLogisticRegression, X, Y, algorithm=algorithm)
     of_tensors = fitted(
         MixedDPLogisticRegression, torch.from_numpy(X), torch.from_numpy(Y), algorithm=algorithm
@@ -69,6 +73,13 @@ def test_a_classifier_learns_the_same_from_tensors(algorithm):
     some = torch.from_numpy(X[:50])
     np.testing.assert_allclose(of_tensors.predict_proba(some), of_tensors.predict_proba(X[:50]), atol=1e-6)
     np.testing.assert_array_equal(of_tensors.predict(some), of_tensors.predict(X[:50]))
+
+
+def test_rows_in_the_hosts_memory_are_those_of_an_array():
+    rows = TorchTable(torch.from_numpy(X)).private_rows(
+        Y, RowMap(None, True, 0.4), np.dtype("float32"), exact=False
+    )
+    assert isinstance(rows, InMemoryRows)
 
 
 def test_a_regressor_learns_the_same_from_tensors():
@@ -119,7 +130,8 @@ def test_a_device_without_room_is_sent_rows_block_by_block(monkeypatch):
             raise torch.OutOfMemoryError("no room")
         return mapped(*arguments)
 
-    monkeypatch.setattr(torch_rows, "mapped", full)
+    monkeypatch.setattr(torch_table, "mapped", full)
+    monkeypatch.setattr(torch_table, "is_processor", lambda device: False)
     row_map = RowMap(None, True, 0.4)
     with pytest.warns(UserWarning, match="do not fit on cpu .* block by block"):
         rows = TorchTable(torch.from_numpy(X)).private_rows(Y, row_map, np.dtype("float32"), exact=False)

@@ -1,0 +1,139 @@
+"""Answers from blocks of rows in tensors, computed wholly where the tensors lie.
+
+The host sends points, and gets sums. Blocks are those of :mod:`~skmixdp.rows.answering`, for requests
+whose contributions have a form for tensors.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+
+from .contract import ContributeTensors, FloatArray, Request, Sums
+
+
+@dataclass(frozen=True)
+class TensorBlock:
+    """What a question may know of a block of rows besides its products, in tensors.
+
+    Attributes
+    ----------
+    X : tensor of shape (rows, d_in)
+        The rows.
+    y : tensor of shape (rows,) or (rows, k)
+        Labels, whole numbers in int64.
+    norms : tensor of shape (rows,)
+        L2 norm of each row, float64.
+    number : tensor of shape (rows,), or slice
+        Which rows of the source these are.
+    """
+
+    X: torch.Tensor
+    y: torch.Tensor
+    norms: torch.Tensor
+    number: torch.Tensor | slice
+
+    @cached_property
+    def max_abs(self) -> torch.Tensor:
+        """Largest absolute entry of each row, shape (rows,), float64."""
+        return largest(self.X).double()
+
+
+def tensor_form(request: Request) -> ContributeTensors | None:
+    """How a request's contributions are computed on tensors; None where the host must."""
+    if request.resolution is not None:
+        return None
+    form: ContributeTensors | None = getattr(request.contribute, "for_tensors", None)
+    return form
+
+
+def answer_there(
+    requests: Sequence[tuple[Request, ContributeTensors]],
+    blocks: Iterable[TensorBlock],
+    dtype: torch.dtype,
+    device: torch.device,
+) -> list[Sums]:
+    """Sums of all requests over the blocks, of which there is at least one, if an empty one.
+
+    Products and sums within a block are in ``dtype``; blocks are added up in float64. All of it is
+    on the device, and what is returned is all that leaves it.
+    """
+    points = torch.from_numpy(np.concatenate([request.points for request, _ in requests]))
+    points = points.to(device, dtype)
+    masks = [
+        None if request.mask is None else torch.from_numpy(request.mask).to(device) for request, _ in requests
+    ]
+    totals: list[list[torch.Tensor | None]] = [[None, None] for _ in requests]
+    for block in blocks:
+        Z = products(block.X, points)
+        weighted: list[tuple[int, torch.Tensor]] = []
+        end = 0
+        for index, ((request, form), mask) in enumerate(zip(requests, masks, strict=True)):
+            start, end = end, end + len(request.points)
+            C, S = form(Z[:, start:end], block)
+            if mask is not None:
+                absent = ~mask[block.number]
+                for part in (C, S):
+                    if part is not None:
+                        part[absent] = 0
+            if C is not None:
+                weighted.append((index, C))
+            if S is not None:
+                _add(totals[index], 1, S.sum(dim=0, dtype=torch.float64))
+        # One product for all requests.
+        if weighted:
+            beside = weighted[0][1] if len(weighted) == 1 else torch.cat([C for _, C in weighted], dim=1)
+            matrix, row = torch.mm(beside.t(), block.X), 0
+            for index, C in weighted:
+                _add(totals[index], 0, matrix[row : row + C.shape[1]])
+                row += C.shape[1]
+    return [(_to_host(matrix), _to_host(vector)) for matrix, vector in totals]
+
+
+def products(X: torch.Tensor, points: torch.Tensor) -> torch.Tensor:
+    """``X points^T``, shape (rows, m)."""
+    # (On a processor, X @ points^T is the slower product, with few points by half.)
+    return torch.mm(points, X.t()).t() if X.device.type == "cpu" else torch.mm(X, points.t())
+
+
+def largest(X: torch.Tensor) -> torch.Tensor:
+    """Largest absolute entry of each row."""
+    return X.abs().amax(dim=1)
+
+
+def _add(total: list[torch.Tensor | None], place: int, term: torch.Tensor) -> None:
+    held = total[place]
+    total[place] = term.double() if held is None else held.add_(term)
+
+
+def _to_host(total: torch.Tensor | None) -> FloatArray | None:
+    return None if total is None else np.asarray(total.cpu().numpy())
+
+
+class full_precision:  # noqa: N801
+    """Products in float32 as they are stated, whatever the user allows elsewhere.
+
+    A row's part in a sum is bounded by what was clipped. TensorFloat-32 would round rows and weighted
+    residuals to 11 bits after that, so that a part could exceed its bound by one in a thousand; and
+    bounds on the rounding of products (:func:`~skmixdp.linear.dot_error`) would no longer hold.
+    """
+
+    def __enter__(self) -> None:
+        # Since torch 2.9 every backend has a setting of its own, which the one for all may contradict.
+        owners: list[Any] = [torch.backends.cuda.matmul, getattr(torch.backends.mkldnn, "matmul", None)]
+        settings = [(owner, getattr(owner, "fp32_precision", None)) for owner in owners]
+        self._own = [(owner, setting) for owner, setting in settings if isinstance(setting, str)]
+        try:
+            self._allowed: str | None = torch.get_float32_matmul_precision()
+        except RuntimeError:
+            self._allowed = None
+        torch.set_float32_matmul_precision("highest")
+
+    def __exit__(self, *error: object) -> None:
+        if self._allowed is not None:
+            torch.set_float32_matmul_precision(self._allowed)
+        for owner, precision in self._own:
+            owner.fp32_precision = precision

@@ -1,0 +1,104 @@
+"""On tensors too, no row contributes more than its clip states; they are where a device's would be."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from skmixdp.components.tensors import clipped_tensor_residuals
+from skmixdp.linear import LogisticLoss, SoftmaxLoss, SquaredLoss, row_norms
+from skmixdp.public import PublicData
+from tests.catalog import CLIPPERS
+
+torch = pytest.importorskip("torch", reason="tensors need skmixdp[features]")
+
+from skmixdp.rows.torch_answers import TensorBlock  # noqa: E402
+
+VALUES = st.one_of(
+    st.floats(-3, 3, width=32),
+    st.sampled_from([0.0, 1e-30, 1e-12, 1.0, 1e6, 1e18, -1e18]),
+)
+LOSSES = {"logistic": LogisticLoss(), "softmax": SoftmaxLoss(4), "squared": SquaredLoss(3)}
+
+
+def contributions(X, Z, y, loss, clip, norms=None):
+    block = TensorBlock(
+        torch.from_numpy(X),
+        torch.from_numpy(y),
+        torch.from_numpy(row_norms(X) if norms is None else norms),
+        slice(None),
+    )
+    C, S = clipped_tensor_residuals(loss, clip)(torch.from_numpy(Z), block)
+    assert S is None
+    return C.numpy()
+
+
+def lengths(A):
+    """Lengths of rows in the arithmetic of reals, nearly."""
+    return np.linalg.norm(A.astype(np.longdouble), axis=1)
+
+
+@pytest.mark.parametrize("name", CLIPPERS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("kind", LOSSES)
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_no_row_contributes_more_than_the_clip_states(name, dtype, kind, data):
+    if (name, kind) == ("lipschitz", "squared"):
+        pytest.skip("squared loss has no Lipschitz constant")
+    loss = LOSSES[kind]
+    k = loss.n_outputs
+    X = data.draw(hnp.arrays(np.float64, st.tuples(st.integers(1, 6), st.just(5)), elements=VALUES))
+    W = data.draw(hnp.arrays(np.float64, (k, 5), elements=st.floats(-50, 50)))
+    rng = np.random.default_rng(0)
+    if kind == "squared":
+        y = data.draw(hnp.arrays(dtype, (len(X), k), elements=st.floats(-(2.0**40), 2.0**40, width=32)))
+        public_y = rng.normal(size=(9, k))
+    else:
+        y = data.draw(hnp.arrays(np.int64, len(X), elements=st.integers(0, max(k, 2) - 1)))
+        public_y = np.arange(9) % 2
+    clip = CLIPPERS[name].at(PublicData(rng.normal(size=(9, 5)), public_y, loss).view(W))
+    X = X.astype(dtype)
+    with np.errstate(all="ignore"):
+        Z = X @ W.T.astype(dtype)
+    C = contributions(X, Z, y, loss, clip)
+    assert C.dtype == dtype and np.isfinite(C).all()
+    assert (lengths(C) * lengths(X)).max() <= clip.sensitivity(np.dtype(dtype))
+    if "linf" in name:
+        entries = np.abs(C).astype(np.longdouble).max(axis=1) * np.abs(X).astype(np.longdouble).max(axis=1)
+        assert entries.max() <= clip.largest_entry(np.dtype(dtype))
+
+
+@pytest.mark.parametrize("name", CLIPPERS)
+def test_the_bound_is_met_and_a_clip_that_forgets_lengths_would_be_caught(name):
+    rng = np.random.default_rng(1)
+    loss = SoftmaxLoss(4)
+    X, y = 30 * rng.normal(size=(500, 5)).astype(np.float32), rng.integers(4, size=500)
+    W = rng.normal(size=(4, 5))
+    clip = CLIPPERS[name].at(PublicData(rng.normal(size=(9, 5)), np.arange(9) % 2, loss).view(W))
+    Z, bound = X @ W.T.astype(np.float32), clip.sensitivity(np.dtype(np.float32))
+    reached = (lengths(contributions(X, Z.copy(), y, loss, clip)) * lengths(X)).max()
+    assert 0.5 * bound < reached <= bound
+    short = contributions(X, Z.copy(), y, loss, clip, norms=np.full(500, 1e-3))
+    if "linf" not in name:  # there, entries still bound the row
+        assert (lengths(short) * lengths(X)).max() > 1.5 * bound
+
+
+@pytest.mark.parametrize("Z", [np.nan, np.inf, -np.inf, 3e38])
+@pytest.mark.parametrize("kind", LOSSES)
+@pytest.mark.parametrize("name", ["l2", "l2 and linf", "automatic, small gamma"])
+def test_a_row_whose_outputs_are_not_finite_contributes_nothing_that_is_not(name, kind, Z):
+    loss = LOSSES[kind]
+    k = loss.n_outputs
+    X = np.array([[1e-30, 0, 0], [1, 2, 3]], np.float32)
+    y = np.zeros((2, k), np.float32) if kind == "squared" else np.zeros(2, np.int64)
+    outputs = np.zeros((2, k), np.float32)
+    outputs[0] = Z
+    public = PublicData(np.eye(3), np.zeros((3, k)) if kind == "squared" else np.arange(3) % 2, loss)
+    clip = CLIPPERS[name].at(public.view(np.zeros((k, 3))))
+    C = contributions(X, outputs, y, loss, clip)
+    assert np.isfinite(C).all()
+    assert (lengths(C) * lengths(X)).max() <= clip.sensitivity(np.dtype(np.float32))
+    if kind == "squared" and not np.isfinite(Z):
+        np.testing.assert_array_equal(C[0], 0)
