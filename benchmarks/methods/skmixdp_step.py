@@ -58,6 +58,7 @@ def cases(problem: Problem) -> list[Case]:
                 anchor=np.zeros_like(problem.W),
                 dtype=problem.X.dtype,
                 noise=noise,
+                noise_multiplier=1.0,
             )
         )
 

@@ -96,7 +96,7 @@ def add_to(commands: Any) -> None:
     )
     ledger.add_argument("--ledger-delta", type=_fraction, help="delta of that budget (default: --delta)")
     model = parser.add_argument_group("model")
-    model.add_argument("--algorithm", choices=tuple(BY_NAME), default="adamix", help="default: %(default)s")
+    model.add_argument("--algorithm", choices=tuple(BY_NAME), default="auto", help="default: %(default)s")
     model.add_argument("--no-center", action="store_true", help="do not subtract the mean of the public rows")
     model.add_argument("--no-normalize", action="store_true", help="do not scale rows to unit length")
     model.add_argument("--no-intercept", action="store_true", help="train no intercept")

@@ -59,6 +59,7 @@ def descent(
     anchored: bool,
     weighting: Weighting | None = None,
     steps: Steps | None = None,
+    noise_factor: float = 1.0,
 ) -> Recipe:
     """Gradient descent with balanced steps: what most algorithms vary in one piece or two.
 
@@ -76,6 +77,8 @@ def descent(
         Rule for the public weight; None is that of the samples.
     steps : Steps or None
         How many steps, and how large; None balances them.
+    noise_factor : float
+        For balanced steps: see :class:`~skmixdp.components.BalancedSteps`.
     """
     l2 = 0.0 if options.l2 == "auto" else options.l2
     start = scene.view.W
@@ -84,7 +87,13 @@ def descent(
         query=query,
         weighting=weighting or SampleWeight(),
         steps=steps
-        or BalancedSteps(options.learning_rate, momentum, l2, boldness=boldness_with_clipped(scene.loss)),
+        or BalancedSteps(
+            options.learning_rate,
+            momentum,
+            l2,
+            noise_factor=noise_factor,
+            boldness=boldness_with_clipped(scene.loss),
+        ),
         update=SGD(momentum),
         l2=l2,
         anchor=start if anchored else np.zeros_like(start),
@@ -92,10 +101,10 @@ def descent(
 
 
 def boldness_with_clipped(loss: Loss) -> float:
-    """How far beyond half of the stability limit steps along clipped gradients may go.
+    """By how much the curvature that steps along clipped gradients meet is below its bound.
 
-    The Hessian of the cross-entropies is mostly far below its bound, and clipped residuals keep swings
-    small. Squared loss has the same Hessian everywhere.
+    The Hessian of the cross-entropies is mostly far below the bound, and clipped residuals keep swings
+    small where it is not. Squared loss has the same Hessian everywhere.
     """
     return 1.0 if loss.quadratic else 10.0
 

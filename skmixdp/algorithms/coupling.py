@@ -65,5 +65,5 @@ class Coupling(Algorithm):
             momentum=momentum,
             anchored=check_choice(self, "center", ("zero", "public")) == "public",
             weighting=check_weighting(self),
-            steps=BalancedSteps(options.learning_rate, momentum, l2, noise_factor=4 / 3, curvature=curvature),
+            steps=BalancedSteps(options.learning_rate, momentum, l2, noise_factor=0.75, curvature=curvature),
         )

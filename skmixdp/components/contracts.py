@@ -1,9 +1,8 @@
 """What the pieces of an algorithm hand to each other.
 
-Every algorithm is the same loop: sample, query, clip, release, assemble, weight, update. One
-file per family holds interchangeable pieces; this file holds what they agree on. Shapes: ``W``,
-gradients and directions are (k, d_in). Only the release sees private sums; what a query gets
-back is already noisy, and everything else is public.
+Every algorithm is the same loop: sample, query, clip, release, assemble, weight, update. One file per
+family holds interchangeable pieces; this file holds what they agree on. Shapes: ``W``, gradients and
+directions are (k, d_in). Only the release sees private sums; a query gets noisy ones, and all else is public.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -31,10 +30,9 @@ class Part:
     sensitivity : float
         Guaranteed bound on the L2 norm of one row's contribution to the array.
     share : float
-        Fraction of the step's privacy that the array takes. The shares of a step sum to at
-        most 1, and the noise has standard deviation
-        ``noise_multiplier * sensitivity / sqrt(share)``, so that the step as a whole is one
-        Gaussian release of that multiplier.
+        Fraction of the step's privacy that the array takes. The shares of a step sum to at most 1, and
+        the noise has standard deviation ``noise_multiplier * sensitivity / sqrt(share)``, so that the
+        step as a whole is one Gaussian release of that multiplier.
     """
 
     sensitivity: float
@@ -59,11 +57,11 @@ class Question:
     parts : tuple of Part
         One for each array that ``assemble`` returns.
     assemble : callable
-        LINEAR map from the sums to the arrays to be released; it runs before the noise is
-        added, so it must not depend on private rows in any other way.
+        LINEAR map from the sums to the arrays to be released, before the noise is added; it must not
+        depend on private rows in any other way.
     n_head : int
-        Number of leading points that are a head which moves along the other points from step to
-        step, so that a source may keep its products; 0 promises nothing.
+        Number of leading points that are a head which moves along the other points from step to step,
+        so that a source may keep its products; 0 promises nothing.
     """
 
     points: Any
@@ -90,8 +88,7 @@ class Scene:
     row_norm_bound : float
         Bound on the L2 norm of any private row; infinite where none is known.
     start : callable or None
-        ``PublicData -> W``: where the fit would have started with these public rows; None is where
-        it does start.
+        ``PublicData -> W``: where the fit would start with these public rows; None is the start itself.
     """
 
     view: PublicView
@@ -130,8 +127,7 @@ class ReleaseFacts:
     sensitivity : float
         Sensitivity of the gradient's sum at the start.
     private_weight : float
-        Root mean square over the steps of the private gradient's weight ``1 - a``: how much of
-        the noise reaches the head. Known once the public weight is bound, 1 before.
+        Root mean square over the steps of the private gradient's weight ``1 - a``; 1 until that is bound.
     """
 
     noise_multiplier: float

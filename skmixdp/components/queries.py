@@ -146,7 +146,7 @@ def clipped_residuals(Z: FloatArray, block: Block, loss: Loss, *clips: Clip) -> 
         Weighted residuals.
     S : None
     """
-    heads = Z.reshape(len(Z), len(clips), -1).swapaxes(0, 1)
+    heads = Z.reshape(len(Z), len(clips), Z.shape[1] // len(clips)).swapaxes(0, 1)
     # All of this is one pass each over the outputs of all heads; residuals are scaled once.
     E, scale = loss.scaled_residuals(heads, block.y)
     norms = row_norm_bounds(E)

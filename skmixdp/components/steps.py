@@ -44,7 +44,7 @@ class BalancedSteps:
     averaged : bool
         Whether the update averages its last heads.
     boldness : float
-        How far beyond half of the stability limit the learning rate may go.
+        How far below its bound the loss's curvature is taken to be for the learning rate.
 
     Notes
     -----
@@ -83,13 +83,14 @@ class BalancedSteps:
         """The rule for heads that mix the last two in equal parts on average.
 
         That is the heavy ball with momentum -1/2: a step size of 1 moves the head by 2/3 in
-        the long run, and it is stable up to a third of what plain descent is.
+        the long run, and it is stable up to a third of what plain descent is. Mixing is noise too, so
+        a quarter less of the other is taken.
         """
         return BalancedSteps(
             self.learning_rate,
             -0.5,
             self.l2,
-            noise_factor=self.noise_factor,
+            noise_factor=0.75 * self.noise_factor,
             curvature=self.curvature,
             minimum=self.minimum,
             maximum=3 * self.maximum,  # as far as descent goes, in steps a third as long
@@ -103,7 +104,7 @@ class BalancedSteps:
         stiffness = total_step * self._curvature(scene)
         wanted = 2 * math.sqrt(stiffness) if self.averaged else stiffness / gentle
         # Momentum has the head's way behind it only some time after the gradients.
-        least = max(self.minimum, 4 / (1 - self.momentum) if self.momentum > 0 else 0)
+        least = max(self.minimum, round(4 / (1 - self.momentum)) if self.momentum > 0 else 0)
         return math.ceil(min(max(wanted, least), self.maximum))
 
     def bind(self, scene: Scene, facts: ReleaseFacts) -> Callable[[int], float]:
@@ -112,13 +113,13 @@ class BalancedSteps:
             # The public gradient's weight dilutes the noise; where it is all, there is none.
             noise = spread * facts.private_weight / scene.batch_size
             balanced = self._noise(scene) / noise if noise else math.inf
-            curvature = self._curvature(scene) + self.l2
+            curvature = self._curvature(scene) / self.boldness + self.l2
             # Public rows of zeros, without an intercept, have none and bound nothing.
             limit = (1 + self.momentum) / ((1 - self.momentum) * curvature) if curvature else math.inf
             # What momentum still remembers at the end has not moved the head.
             behind = self.momentum / (1 - self.momentum) if self.momentum > 0 else 0.0
             balanced *= facts.n_steps / max(facts.n_steps - behind, facts.n_steps / 2)
-            rate = min(balanced, self.boldness * limit) / self.reach
+            rate = min(balanced, limit) / self.reach
             rate = rate if rate < math.inf else 1.0  # nothing pulls at the head: any rate will do
         else:
             rate = float(self.learning_rate)

@@ -37,6 +37,7 @@ class ModuleLoss:
     name: str = "a module's loss"
     curvature: float = 0.5
     noise_per_output: float = 0.75
+    quadratic: bool = False
 
     def values(self, Z: FloatArray, y: NDArray[Any]) -> FloatArray:
         """Loss of each row, shape (n,)."""

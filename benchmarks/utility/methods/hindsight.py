@@ -55,6 +55,7 @@ def fit(problem: Problem, epsilons: Sequence[float], *, algorithm: str | None = 
             MixedDPLogisticRegression(
                 Rescaled(BY_NAME[name](), factor),
                 epsilon=epsilon,
+                whiten=name == "auto",
                 random_state=problem.seed,
                 **start(problem),
             )
