@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge
 from skmixdp.engine import Run, train
@@ -268,6 +269,14 @@ class TestFits:
         got = fits[1].predict(held)
         assert got.shape == target[100:].shape
         np.testing.assert_allclose(np.asarray(got), _named(fits[1], X[100:], "predict"), atol=1e-9)
+
+
+def test_whitened_sparse_rows_are_never_made_dense(monkeypatch):
+    monkeypatch.setattr(sp.csr_array, "toarray", lambda *args, **kwargs: pytest.fail("rows were made dense"))
+    rows = sp.csr_array(X[100:])
+    clf = MixedDPLogisticRegression(random_state=0).fit(rows, y[100:], X_pub=X[:100], y_pub=y[:100])
+    assert clf._row_map.whitening is not None
+    np.testing.assert_allclose(clf.decision_function(rows), clf.decision_function(X[100:]), atol=1e-9)
 
 
 def _named(estimator, X, method):
