@@ -103,7 +103,8 @@ class RowMap:
                 # First by the largest entry: the square of a huge or tiny one is inf or 0.
                 _divide(block, largest_entries(block))
             if self.whitening is not None:
-                block = self.whitening(block)
+                # Rows whose largest entry is 1 neither overflow nor vanish in float32.
+                block = self.whitening(block, dtype if self.normalize else np.float64)
             if self.normalize:
                 _divide(block, row_norms(block))
             rows[start : start + _BLOCK_ROWS, :n_features] = block

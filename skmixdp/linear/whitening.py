@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from .rounding import dot_error
 
@@ -98,16 +98,16 @@ class Whitening:
         gram = self.directions @ self.directions.T
         return float(np.linalg.norm(gram - np.eye(len(gram)))) + self.rounding
 
-    def __call__(self, X: FloatArray) -> FloatArray:
-        """Whitened rows (n, n_features), new and in float64.
+    def __call__(self, X: FloatArray, precision: DTypeLike = np.float64) -> FloatArray:
+        """Whitened rows (n, n_features), new and in float64; products are computed in ``precision``.
 
         Columns after the features, such as that of the intercept, stay as they are.
         """
         n_features = self.directions.shape[1]
         whitened: FloatArray = np.array(X, dtype=np.float64)
-        change = whitened[:, :n_features]
+        change = whitened[:, :n_features].astype(precision, copy=False)
         for matrix in self.factorised:
-            change = change @ matrix
+            change = change @ matrix.astype(precision, copy=False)
         whitened[:, :n_features] += change
         return whitened
 
