@@ -124,6 +124,7 @@ def test_the_table_claims_in_both_directions_and_not_otherwise():
     table = constructed({"Default": (0.9, 0.9), "Non-private": (0.95, 0.95), "Only-Public": (0.7, 1.0)})
     verdicts = {line[0]: line[-1] for line in quickstart.difference_table(table)[1:]}
     assert verdicts == {
+        quickstart.ADAMIX: "Default is better",
         quickstart.NGD: "Default is better",
         quickstart.FULLY_PRIVATE: "Default is better",
         quickstart.ONLY_PUBLIC: "not told apart",
