@@ -40,8 +40,8 @@ class MixedDPLogisticRegression(ClassifierMixin, PrivateScoreMixin, LinearHead):
         Privacy budget of one fit. None spends what ``noise_multiplier`` and ``n_steps`` cost.
     delta : float, default=1e-5
         The guarantee's delta, well below 1/n.
-    n_steps : int or None, default=None
-        Number of steps; None leaves it to the algorithm's rule.
+    n_steps : int, "auto" or None, default=None
+        Number of steps; None and "auto" leave it to the algorithm's rule.
     noise_multiplier : float or None, default=None
         Noise standard deviation over sensitivity. With ``epsilon``, it sets the number of
         steps (rounded down; the remainder of the budget then lowers the noise).
@@ -147,7 +147,7 @@ class MixedDPLogisticRegression(ClassifierMixin, PrivateScoreMixin, LinearHead):
         *,
         epsilon: float | None = 1.0,
         delta: float = 1e-5,
-        n_steps: int | None = None,
+        n_steps: Any = None,
         noise_multiplier: float | None = None,
         learning_rate: Any = "auto",
         l2: Any = "auto",

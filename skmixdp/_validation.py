@@ -41,6 +41,8 @@ def check_budget(
             raise ValueError(f"{name}={value!r} must be a positive finite number or None.")
     if not (_is_number(delta) and 0 < delta < 1):
         raise ValueError(f"delta={delta!r} must lie strictly between 0 and 1; 1e-5 is usual.")
+    if isinstance(n_steps, str) and n_steps == "auto":
+        n_steps = None
     if n_steps is not None and not (_is_whole(n_steps) and n_steps >= 1):
         raise ValueError(f"n_steps={n_steps!r} must be a whole number of at least 1, or None.")
     check_choice("neighboring", neighboring, ("add_or_remove_one", "replace_one"))

@@ -64,6 +64,20 @@ class TestStart:
         np.testing.assert_allclose(one.coef_, 8 * other.coef_, atol=1e-4 * np.abs(one.coef_).max())
 
 
+def test_steps_may_be_left_to_the_rule_by_name():
+    for algorithm in ("auto", "adamix"):
+        np.testing.assert_array_equal(fit(algorithm, n_steps="auto").coef_, fit(algorithm).coef_)
+    with pytest.raises(ValueError, match=r"^n_steps='many' must be a whole number of at least 1, or None\.$"):
+        fit(n_steps="many")
+
+
+def test_the_step_size_that_was_taken_is_told():
+    told = fit().learning_rate_
+    again = fit(learning_rate=told)
+    assert again.learning_rate_ == told
+    np.testing.assert_array_equal(again.coef_, fit().coef_)
+
+
 class TestRows:
     def test_normalised_rows_make_the_scale_irrelevant(self):
         one = fit()
