@@ -12,7 +12,7 @@ from .whitening import Whitening
 
 FloatArray = NDArray[np.floating[Any]]
 
-_BLOCK_ROWS = 4096
+_BLOCK_ROWS = 1024
 
 #: Constant of the intercept column where no public rows tell (they give 0.3 to 0.5 on images,
 #: text and tables): uncentred rows of unit length have a common direction that serves as one.
