@@ -157,7 +157,8 @@ def test_the_documentation_is_true(folder, capsys):
                 program, argv = line.split()[:3], shlex.split(line)[3:]
                 assert program == ["python", "-m", "skmixdp"] and run(*argv) == 0, line
                 captured = capsys.readouterr()
-                assert captured.err == "", line
+                # Noise without a seed may, once in a long while, leave nothing but what public rows say.
+                assert [said for said in captured.err.splitlines() if "rows suffice" not in said] == [], line
                 shown.append(captured.out)
         else:
             assert shown[-1].startswith(block)
