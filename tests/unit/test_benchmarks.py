@@ -7,11 +7,12 @@ import pandas as pd
 import pytest
 from threadpoolctl import threadpool_limits
 
-from benchmarks import device, growth, scale
+from benchmarks import device, elsewhere, growth, scale
 from benchmarks.measure import Case, measure
 from benchmarks.methods import diffprivlib_fit, per_sample, plain_products, skmixdp_heads, skmixdp_step
 from benchmarks.problems import Size, make_problem
 from benchmarks.run import main
+from tests.stand_ins import diffprivlib_interpreter
 
 
 @pytest.fixture(scope="module")
@@ -98,17 +99,13 @@ def test_peers_take_a_step():
 @pytest.fixture
 def environment(tmp_path, monkeypatch):
     """An interpreter in which a package of this name is diffprivlib: scikit-learn without noise."""
-    package = tmp_path / "diffprivlib"
-    package.mkdir()
-    (package / "__init__.py").touch()
-    (package / "models.py").write_text(
+    models = (
         "import sklearn.linear_model\n\n\n"
         "def LogisticRegression(epsilon, data_norm, random_state):\n"
         "    assert (epsilon, data_norm) == (1.0, 1.0)\n"
         "    return sklearn.linear_model.LogisticRegression()\n"
     )
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.setattr(diffprivlib_fit, "PYTHON", Path(sys.executable))
+    monkeypatch.setattr(elsewhere, "PYTHON", diffprivlib_interpreter(tmp_path, models))
 
 
 def test_diffprivlib_is_fitted_elsewhere_and_its_own_seconds_count(environment):
@@ -121,14 +118,14 @@ def test_diffprivlib_is_fitted_elsewhere_and_its_own_seconds_count(environment):
     assert float(found.note.split()[1]) > 0.8
 
 
-@pytest.mark.skipif(not diffprivlib_fit.PYTHON.exists(), reason="needs `make diffprivlib`")
+@pytest.mark.skipif(not elsewhere.is_there(), reason="needs `make diffprivlib`")
 def test_the_real_one_is_fitted():
     (case,) = diffprivlib_fit.cases(make_problem(Size(500, 4, 3, 60)))
     assert case.run().startswith("accuracy ")
 
 
 def test_without_its_environment_diffprivlib_is_left_out(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(diffprivlib_fit, "PYTHON", tmp_path / "python")
+    monkeypatch.setattr(elsewhere, "PYTHON", tmp_path / "python")
     assert diffprivlib_fit.cases(make_problem(Size(50, 4, 3, 6))) == []
     assert "see `make diffprivlib`" in capsys.readouterr().out
 

@@ -1,7 +1,6 @@
 """The utility benchmark on a small made-up problem: no data, no network."""
 
 import math
-import sys
 
 import numpy as np
 import pandas as pd
@@ -10,12 +9,12 @@ import yaml
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import normalize
 
+from benchmarks import elsewhere
 from benchmarks.utility import data, measures, run, tables
 from benchmarks.utility.data import adult
 from benchmarks.utility.methods import (
     ADAPTERS,
     UnavailableError,
-    diffprivlib_head,
     hindsight,
     opacus_head,
     ppgd,
@@ -23,6 +22,7 @@ from benchmarks.utility.methods import (
 from benchmarks.utility.problems import BOTH, NAMES, PUBLIC, ZEROS, make_problem
 from benchmarks.utility.units import left_over, units
 from skmixdp import MixedDPLogisticRegression
+from tests.stand_ins import diffprivlib_interpreter
 
 TINY = {"adapter": "mixture", "n_train": 400, "n_test": 400, "n_features": 8, "n_classes": 3}
 
@@ -328,22 +328,17 @@ def test_an_opacus_head_is_trained(rows):
 
 
 def test_diffprivlib_runs_in_an_environment_of_its_own(rows, tmp_path, monkeypatch):
-    monkeypatch.setattr(diffprivlib_head, "PYTHON", tmp_path / "python")
+    monkeypatch.setattr(elsewhere, "PYTHON", tmp_path / "python")
     with pytest.raises(UnavailableError, match="make diffprivlib"):
         ADAPTERS["diffprivlib"].fit(make_problem(rows, 0, 0), [1.0])
     # A stand-in for that library, which is enough for what travels there and back.
-    package = tmp_path / "diffprivlib"
-    package.mkdir()
-    (package / "__init__.py").touch()
-    (package / "models.py").write_text(
+    diffprivlib_interpreter(
+        tmp_path,
         "from sklearn.linear_model import LogisticRegression as Plain\n"
         "def LogisticRegression(*, epsilon, data_norm, random_state):\n"
         "    assert data_norm == 1 and random_state == 0\n"
-        "    return Plain(C=epsilon)\n"
+        "    return Plain(C=epsilon)\n",
     )
-    command = tmp_path / "python"
-    command.write_text(f'#!/bin/sh\nPYTHONPATH="{tmp_path}" exec "{sys.executable}" "$@"\n')
-    command.chmod(0o755)
     problem = make_problem(rows, 0, 0)
     found = ADAPTERS["diffprivlib"].fit(problem, [1e-6, 10.0])
     assert [score.epsilon for score in found] == [1e-6, 10.0]
