@@ -1,18 +1,18 @@
 """What to take when nothing is known of the data."""
 
+from dataclasses import replace
+
 from ..components import (
-    SGD,
     BalancedSteps,
     FullSpace,
     GradientQuery,
     L2Clip,
     PublicShrinkage,
-    SampleWeight,
     TailAverage,
 )
 from ..components.contracts import Scene, Update
 from ..engine import Options, Recipe
-from ._base import Algorithm, boldness_with_clipped, check_flag, check_real
+from ._base import Algorithm, boldness_with_clipped, check_flag, check_real, descent
 
 #: Swings die down within a few steps; the average of the last heads takes out what is left.
 _MOMENTUM = 0.8
@@ -63,24 +63,17 @@ class Auto(Algorithm):
 
     def recipe(self, scene: Scene, options: Options) -> Recipe:
         query = GradientQuery(L2Clip(check_real(self, "clip", 0)), FullSpace(), sum_to_zero=True)
-        update: Update = TailAverage(SGD(_MOMENTUM))
+        recipe = descent(scene, options, query, momentum=_MOMENTUM, anchored=True)
+        steps = BalancedSteps(
+            options.learning_rate,
+            _MOMENTUM,
+            recipe.l2,
+            minimum=_FEWEST,
+            maximum=_MOST,
+            averaged=True,
+            boldness=boldness_with_clipped(scene.loss),
+        )
+        update: Update = TailAverage(recipe.update)
         if check_flag(self, "shrink"):
             update = PublicShrinkage(update, scene)
-        l2 = 0.0 if options.l2 == "auto" else options.l2
-        return Recipe(
-            sampling=options.sampling,
-            query=query,
-            weighting=SampleWeight(),
-            steps=BalancedSteps(
-                options.learning_rate,
-                _MOMENTUM,
-                l2,
-                minimum=_FEWEST,
-                maximum=_MOST,
-                averaged=True,
-                boldness=boldness_with_clipped(scene.loss),
-            ),
-            update=update,
-            l2=l2,
-            anchor=scene.view.W,
-        )
+        return replace(recipe, steps=steps, update=update)

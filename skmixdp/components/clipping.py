@@ -46,17 +46,14 @@ class L2Clip:
     @staticmethod
     def weights_of_heads(clips: Sequence["L2Clip"], norms: FloatArray) -> FloatArray:
         """See :func:`~skmixdp.components.contracts.joint_weights`."""
-        return _l2_weights(np.array([[clip.threshold] for clip in clips]), norms)
+        thresholds = np.array([[clip.threshold] for clip in clips])
+        factors = np.maximum(norms, thresholds)
+        np.divide(thresholds, factors, out=factors)
+        # An infinite norm has factor 0 already, and of a NaN and 0 fmax takes 0.
+        return np.asarray(np.fmax(factors, 0.0))
 
     def sensitivity(self, dtype: np.dtype[Any]) -> float:
         return self.threshold * (1 + 4 * float(np.finfo(dtype).eps) + 2**-33)
-
-
-def _l2_weights(thresholds: FloatArray, norms: FloatArray) -> FloatArray:
-    factors = np.maximum(norms, thresholds)
-    np.divide(thresholds, factors, out=factors)
-    # An infinite norm has factor 0 already, and of a NaN and 0 fmax takes 0.
-    return np.asarray(np.fmax(factors, 0.0))
 
 
 def gradient_norms(view: PublicView) -> FloatArray:

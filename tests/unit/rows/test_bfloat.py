@@ -71,17 +71,25 @@ def test_the_sums_are_those_of_the_rounded_rows():
             np.testing.assert_allclose(part, other, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", CLIPPERS)
-@settings(max_examples=60, deadline=None)
-@given(
+ROWS_AND_HEADS = given(
     X=hnp.arrays(np.float32, (4, 5), elements=st.floats(-(2.0**60), 2.0**60, width=32)),
     W=hnp.arrays(np.float64, (4, 5), elements=st.floats(-50, 50)),
 )
-def test_no_row_contributes_more_than_the_clip_states(name, X, W):
-    """What a single row adds to the sums, in the arithmetic of reals, nearly."""
+
+
+def fixed_clip(name, W):
+    """The loss of four classes, and a clip at the head ``W``."""
     loss = SoftmaxLoss(4)
     public = PublicData(np.random.default_rng(0).normal(size=(9, 5)), np.arange(9) % 4, loss)
-    clip = CLIPPERS[name].at(public.view(W))
+    return loss, CLIPPERS[name].at(public.view(W))
+
+
+@pytest.mark.parametrize("name", CLIPPERS)
+@settings(max_examples=60, deadline=None)
+@ROWS_AND_HEADS
+def test_no_row_contributes_more_than_the_clip_states(name, X, W):
+    """What a single row adds to the sums, in the arithmetic of reals, nearly."""
+    loss, clip = fixed_clip(name, W)
     seen = []
 
     def contribute(Z, block):
@@ -99,15 +107,10 @@ def test_no_row_contributes_more_than_the_clip_states(name, X, W):
 
 @pytest.mark.parametrize("name", CLIPPERS)
 @settings(max_examples=60, deadline=None)
-@given(
-    X=hnp.arrays(np.float32, (4, 5), elements=st.floats(-(2.0**60), 2.0**60, width=32)),
-    W=hnp.arrays(np.float64, (4, 5), elements=st.floats(-50, 50)),
-)
+@ROWS_AND_HEADS
 def test_nor_does_what_is_multiplied_in_bfloat16(name, X, W):
     """Weighted residuals as they stand in the product, against the rows that they meet there."""
-    loss = SoftmaxLoss(4)
-    public = PublicData(np.random.default_rng(0).normal(size=(9, 5)), np.arange(9) % 4, loss)
-    clip = CLIPPERS[name].at(public.view(W))
+    loss, clip = fixed_clip(name, W)
     multiplied = Multiplied(bfloat16_product())
     with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
         patch.setattr(bfloat, "bfloat16_product", lambda: multiplied)
