@@ -1,8 +1,8 @@
 """Private rows in a Dask array: each chunk answers where it lies, and the sums are added in a tree.
 
-Chunks are mapped once and stay on the workers. In each pass the questions go out to them, without
-what belongs to the run that asks; the noise is added where the fit runs, to the sum of all chunks. A
-chunk that is lost with its worker is made again from the array's graph.
+Chunks are mapped once and stay on the workers, about as many rows on each. In each pass the questions go
+out to them, without what belongs to the run that asks; the noise is added where the fit runs, to the sum of
+all chunks. A chunk that is lost with its worker is made again from the array's graph.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ..linear import RowMap, finite_rows, on_grid, row_norms
 from .contract import FloatArray, Labels, PrivateRows, Request, Sums
 from .memory import InMemoryRows, check_lengths, grid_of_rows
+from .placing import at, persisted, placed
 
 Array = NDArray[Any]
 
@@ -54,6 +55,8 @@ class DaskRows:
         Of the mapped rows and of the products.
     exact : bool
         Round rows to a grid on which sums are exact; see :class:`InMemoryRows`.
+    places : sequence of (str or None) or None
+        Address of the worker that keeps each chunk; None leaves that to the scheduler.
 
     Raises
     ------
@@ -76,6 +79,7 @@ class DaskRows:
         dtype: np.dtype[Any],
         *,
         exact: bool = False,
+        places: Sequence[str | None] | None = None,
     ) -> None:
         import dask
 
@@ -88,7 +92,8 @@ class DaskRows:
             prepare(chunk, y[a:b], row_map, dtype, self.grid)
             for chunk, (a, b) in zip(chunks, spans, strict=True)
         ]
-        self._chunks: tuple[Any, ...] = dask.persist(*made)
+        self._places = [None] * len(made) if places is None else places
+        self._chunks = persisted(made, self._places)
         self._spans = spans
         checks = dask.compute(*[dask.delayed(_check, pure=False)(chunk) for chunk in self._chunks])
         for number, ((a, b), (bad, longest)) in enumerate(zip(spans, checks, strict=True)):
@@ -107,9 +112,10 @@ class DaskRows:
         shared = dask.delayed(bare, name=f"requests-{uuid4().hex}", traverse=False)
         ask = dask.delayed(_ask, pure=False)
         answers = []
-        for chunk, (a, b) in zip(self._chunks, self._spans, strict=True):
+        for chunk, place, (a, b) in zip(self._chunks, self._places, self._spans, strict=True):
             masks = [None if request.mask is None else request.mask[a:b] for request in requests]
-            answers.append(ask(chunk, shared, masks))
+            with at(place):
+                answers.append(ask(chunk, shared, masks))
         add = dask.delayed(_add, pure=False)
         while len(answers) > 1:
             answers = [add(answers[i : i + _FAN_IN]) for i in range(0, len(answers), _FAN_IN)]
@@ -134,6 +140,7 @@ class DaskTable:
         if np.isnan(X.shape[1]):
             raise ValueError("X is a Dask array of unknown width; call X.compute_chunk_sizes() first.")
         X = X.rechunk({1: -1})
+        self._X = X
         self._blocks = X.to_delayed()[:, 0].tolist()
         sizes = X.chunks[0]
         if np.isnan(sizes).any():
@@ -148,7 +155,8 @@ class DaskTable:
         return self.shape[0]
 
     def private_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any], *, exact: bool) -> PrivateRows:
-        return DaskRows(self._blocks, self._sizes, y, row_map, dtype, exact=exact)
+        places = placed(self._X, [block.key for block in self._blocks], self._sizes)
+        return DaskRows(self._blocks, self._sizes, y, row_map, dtype, exact=exact, places=places)
 
     def blocks(self) -> Iterator[Array]:
         for block in self._blocks:
