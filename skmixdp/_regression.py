@@ -82,7 +82,7 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         Where dense rows are held and multiplied; ``"auto"`` is where they are given.
     dtype : {"float32", "float64", "bfloat16"}, default="float32"
         Precision of the products with private rows; hardened noise uses float64. "bfloat16" holds
-        dense rows in half the memory of float32 and adds up in float32; ``skmixdp[bfloat16]`` makes
+        dense rows in half the memory of float32 and adds up in float32; ``skmixdp[onednn]`` makes
         it faster too, where the processor can.
     random_state : None, int or RandomState, default=None
         None draws noise from a cryptographic generator keyed by the operating system. A seed

@@ -6,6 +6,7 @@ an update remembers, is theirs: no algorithm appears here.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,6 +58,11 @@ class Run:
 
 def train(runs: Sequence[Run], rows: PrivateRows) -> list[FloatArray]:
     """Train the heads of all runs and return them, each (k, d_in)."""
+    with getattr(rows, "training", nullcontext)():
+        return _train(runs, rows)
+
+
+def _train(runs: Sequence[Run], rows: PrivateRows) -> list[FloatArray]:
     active = [_Active(run) for run in runs]
     for t in range(1, max((run.plan.n_steps for run in runs), default=0) + 1):
         live = [a for a in active if t <= a.run.plan.n_steps]

@@ -23,8 +23,9 @@ from .implicit import (
 from .losses import LogisticLoss, Loss, SoftmaxLoss, SquaredLoss, classification_loss
 from .objective import PenalizedLoss
 from .onednn import bfloat16_product
+from .pools import one_pool
 from .preparation import RowMap, TargetMap
-from .products import row_products
+from .products import laid_out, row_products, row_sum
 from .rounding import UNDERFLOW_PAD, dot_error, on_grid
 from .tensors import (
     scale_tensor_rows,
@@ -58,14 +59,17 @@ __all__ = [
     "implicit_products",
     "implicit_rows",
     "implicit_weighted_sum",
+    "laid_out",
     "largest_entries",
     "largest_singular_value",
     "on_grid",
+    "one_pool",
     "orthonormal_columns",
     "remove_mean_output",
     "row_norm_bounds",
     "row_norms",
     "row_products",
+    "row_sum",
     "scale_rows",
     "scale_tensor_rows",
     "tensor_dtype",

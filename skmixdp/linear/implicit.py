@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .geometry import largest_entries, row_norms
+from .geometry import largest_entries
 from .preparation import RowMap
 from .rounding import dot_error
 from .whitening import Whitening
@@ -142,7 +142,9 @@ def whitened_entries(X: Any, factors: FloatArray, row_map: RowMap) -> FloatArray
         rows -= row_map.mean
     rows *= factors[:, np.newaxis]
     rounding = row_map.whitening.rounding + 4 * float(np.finfo(np.float64).eps)
-    entries = largest_entries(row_map.whitening(rows)) + rounding * row_norms(rows) * (1 + 2**-32)
+    # (Lengths are at most these; those of tiny rows would underflow.)
+    lengths = np.sqrt(rows.shape[1]) * (1 + 2**-32) * largest_entries(rows)
+    entries = largest_entries(row_map.whitening(rows)) + rounding * lengths
     return np.maximum(entries, abs(row_map.intercept_value or 0.0))
 
 

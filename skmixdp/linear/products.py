@@ -1,16 +1,21 @@
-"""The products of rows with a few points, at the speed of the machine.
+"""The products of rows with a few points, and their weighted sums, at the speed of the machine.
 
 With ten outputs, a matrix product spends most of its time copying rows into the order in which its
 kernel wants them. OpenBLAS has kernels for small matrices that do without; they take over where
 the product of the three sizes is at most a million, so here rows are multiplied in panels as small.
+With many outputs oneDNN, where it is installed, is faster than either.
 """
 
 from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from threadpoolctl import threadpool_info
+
+from .geometry import weighted_sum
+from .onednn import Product, product_of, steps
+from .pools import alone
 
 FloatArray = NDArray[np.floating[Any]]
 
@@ -27,12 +32,28 @@ _ROWS = (16, 128)
 _WITH_SMALL_KERNELS = {"SkylakeX", "Cooperlake", "Sapphirerapids"}
 
 
-def row_products(X: FloatArray, points: FloatArray, out: FloatArray) -> FloatArray:
-    """``X points^T``, shape (rows, m), of rows (rows, d_in) and points (m, d_in), in ``out``.
+#: With one thread, oneDNN is faster from so many points on, if these have so many entries together.
+_MANY_POINTS, _MANY_ENTRIES = 64, 2**14
 
-    The points are fastest where they lie in Fortran order. Which panels the rows are cut into
-    depends on the shapes and on the kind of processor alone.
+#: Products of fewer multiplications are over before a call of oneDNN has begun.
+_FEW_MULTIPLICATIONS = 2**22
+
+
+def laid_out(points: FloatArray, dtype: DTypeLike) -> FloatArray:
+    """Points (m, d_in) in a dtype, lying as :func:`row_products` multiplies them fastest."""
+    return points.astype(dtype, order="F" if _with_many(points, dtype) is None else "C")
+
+
+def row_products(X: FloatArray, points: FloatArray, out: FloatArray) -> FloatArray:
+    """``X points^T``, shape (rows, m), of rows (rows, d_in) and points (m, d_in).
+
+    ``out`` (rows, m), C-contiguous, is where the products are written to: row by row or, where there are many
+    points, column by column. What is returned is an array of their proper order. Which way is taken depends
+    on the shapes, on the kind of processor and on what is installed alone.
     """
+    product = _with_many(points, X.dtype)
+    if product is not None and _pays(points, X):
+        return product(points, X.T, out.reshape(len(points), len(X))).T
     rows, columns = _panel(X.shape[1], len(points))
     whole = len(X) // rows * rows if rows and X.flags.c_contiguous else 0
     if whole == 0:
@@ -48,6 +69,25 @@ def row_products(X: FloatArray, points: FloatArray, out: FloatArray) -> FloatArr
     if whole < len(X):
         np.matmul(X[whole:], points.T, out=out[whole:])
     return out
+
+
+def row_sum(C: FloatArray, X: FloatArray) -> FloatArray:
+    """``sum_i c_i x_i^T``, shape (k, d_in), of weighted residuals (rows, k) and rows (rows, d_in)."""
+    product = product_of(X.dtype)
+    if product is not None and C.dtype == X.dtype and _pays(C.T, X):
+        return product(C.T, X, np.empty((C.shape[1], X.shape[1]), X.dtype))
+    return weighted_sum(C, X)
+
+
+def _with_many(points: FloatArray, dtype: DTypeLike) -> Product | None:
+    return product_of(dtype) if len(points) >= _MANY_POINTS or alone() else None
+
+
+def _pays(left: FloatArray, X: FloatArray) -> bool:
+    """Whether the product of rows with as many outputs is one for oneDNN, which has to read both."""
+    size = len(left) * X.shape[1]
+    enough = (size >= _MANY_ENTRIES or alone()) and size * len(X) >= _FEW_MULTIPLICATIONS
+    return enough and steps(left) is not None and steps(X) is not None
 
 
 def _panel(d_in: int, m: int) -> tuple[int, int]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from ..linear import Whitening
+from ..linear import Whitening, laid_out
 from .contract import Block, FloatArray, Request, Sums, truncated
 from .joining import Joined
 from .running import RunningProducts
@@ -34,8 +34,8 @@ class Visit:
     block : Block
         What questions may know of them besides products.
     times : callable
-        ``points`` (m, d_in), in Fortran order, to ``X points^T``, shape (rows, m), in the dtype
-        of the products.
+        ``points`` (m, d_in), :func:`~skmixdp.linear.laid_out`, to ``X points^T``, shape (rows, m), in
+        the dtype of the products.
     weighted_sum : callable
         ``C`` (rows, k) to ``C^T X``, shape (k, d_in).
     """
@@ -105,7 +105,7 @@ def answer_each(
     requests: Sequence[Request], visits: Iterable[Visit], dtype: DTypeLike, products: Sequence[Products]
 ) -> list[Sums]:
     """As :func:`answer`, one by one; ``products`` says what must be multiplied for each request."""
-    points = np.concatenate([computed for computed, _ in products]).astype(dtype, order="F")
+    points = laid_out(np.concatenate([computed for computed, _ in products]), dtype)
     narrow = min(len(r.points) // r.n_joined for r in requests) < _NARROW
     columns = np.empty(0, dtype)
     ends = np.cumsum([len(computed) for computed, _ in products])

@@ -8,12 +8,13 @@ clip bounds.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..linear import bfloat16_product, largest_entries, row_norms, row_products, weighted_sum
+from ..linear import bfloat16_product, largest_entries, one_pool, row_norms, row_products, row_sum
 from ..linear.onednn import Product
 from .answering import Selection, Visit, answer, selections
 from .contract import Block, FloatArray, Labels, Request, Sums
@@ -66,6 +67,10 @@ class BFloat16Rows:
         # Each product rearranges its matrices first, which large blocks share.
         self._narrow_rows = max(2048, block_bytes // d_in)
 
+    def training(self) -> AbstractContextManager[None]:
+        """See :class:`~skmixdp.rows.contract.PrivateRows`."""
+        return one_pool(np.float32)
+
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
         product = bfloat16_product()
         if product is not None and all(getattr(r.contribute, "bounds_itself", False) for r in requests):
@@ -84,7 +89,7 @@ class BFloat16Rows:
             rows,
             Block(X, self._y[rows], self._norms[rows]),
             times=lambda points: row_products(X, points, products[: len(X)]),
-            weighted_sum=lambda C: weighted_sum(C, X),
+            weighted_sum=lambda C: row_sum(C, X),
         )
 
     def _narrow_visits(self, requests: Sequence[Request], product: Product) -> Iterator[Visit]:

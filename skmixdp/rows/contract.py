@@ -116,7 +116,10 @@ class Request:
 
 
 class PrivateRows(Protocol):
-    """A source of private rows."""
+    """A source of private rows.
+
+    It may have a method ``training()``: a context within which a fit makes all its passes.
+    """
 
     n_rows: int
     #: Power of two of which every entry of the rows is a multiple; None where none is known.

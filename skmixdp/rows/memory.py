@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from ..linear import on_grid, row_norms, row_products, weighted_sum
+from ..linear import on_grid, one_pool, row_norms, row_products, row_sum
 from .answering import Products, Selection, Visit, answer_each, selections
 from .contract import Block, FloatArray, Labels, Request, Sums
 from .joining import Joined
@@ -75,6 +76,10 @@ class InMemoryRows:
         self._running: WeakKeyDictionary[object, RunningProducts] = WeakKeyDictionary()
         self._block_rows = max(512, block_bytes // max(X.shape[1] * X.itemsize, 1))
 
+    def training(self) -> AbstractContextManager[None]:
+        """See :class:`~skmixdp.rows.contract.PrivateRows`."""
+        return one_pool(self._X.dtype)
+
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
         joined = Joined(requests)
         requests = joined.requests
@@ -96,7 +101,7 @@ class InMemoryRows:
             rows,
             Block(X, self._y[rows], self._norms[rows]),
             times=lambda points: row_products(X, points, buffer[: len(X)]),
-            weighted_sum=lambda C: weighted_sum(C, X),
+            weighted_sum=lambda C: row_sum(C, X),
         )
 
     def _products(self, request: Request) -> Products:

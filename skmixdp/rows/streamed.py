@@ -2,6 +2,7 @@
 
 import mmap
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..linear import BlockMap, RowMap, finite_rows, row_products, weighted_sum
+from ..linear import BlockMap, RowMap, finite_rows, one_pool, row_products, row_sum
 from .answering import Selection, Visit, answer, selections
 from .blocks import AppendedBlock, WhitenedBlock
 from .contract import Block, FloatArray, Labels, PrivateRows, Request, Sums
@@ -89,6 +90,10 @@ class StreamedRows:
         self._measure()
         check_lengths(self._norms, self._dtype)
 
+    def training(self) -> AbstractContextManager[None]:
+        """See :class:`~skmixdp.rows.contract.PrivateRows`."""
+        return one_pool(self._dtype)
+
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
         m = sum(len(request.points) for request in requests)
         Z = np.empty((len(self._out), m), self._dtype)
@@ -111,16 +116,17 @@ class StreamedRows:
                 rows,
                 block,
                 times=lambda points: row_products(X, points, Z),
-                weighted_sum=lambda C: weighted_sum(C, X),
+                weighted_sum=lambda C: row_sum(C, X),
             )
 
         def times(points: FloatArray) -> FloatArray:
-            row_products(X, points[:, :-1], Z)
-            return np.add(Z, (value * points[:, -1]).astype(Z.dtype), out=Z)
+            products = row_products(X, points[:, :-1], Z)
+            products += (value * points[:, -1]).astype(Z.dtype)
+            return products
 
         def summed(C: FloatArray) -> FloatArray:
             column = value * C.sum(axis=0, dtype=np.float64)
-            return np.concatenate([weighted_sum(C, X), column[:, np.newaxis]], axis=1)
+            return np.concatenate([row_sum(C, X), column[:, np.newaxis]], axis=1)
 
         return Visit(rows, block, times, summed)
 

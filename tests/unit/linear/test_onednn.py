@@ -1,6 +1,9 @@
-"""Products of bfloat16 matrices: exact but for the rounding of float32 sums, or not used."""
+"""Products by oneDNN: exact but for the rounding of float32 sums, or not used."""
 
 import ctypes
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -22,15 +25,31 @@ def from_bits(bits):
 
 
 def emulated(A, B, out):
-    return np.matmul(from_bits(A), from_bits(B), out=out)
+    if A.dtype == np.uint16:
+        A, B = from_bits(A), from_bits(B)
+    return np.matmul(A, B, out=out)
+
+
+KINDS = {"bfloat16": np.dtype(np.uint16), "float32": np.dtype(np.float32)}
+
+
+def found_product(kind):
+    product = bfloat16_product() if kind == "bfloat16" else onednn.float32_product()
+    if product is None:
+        pytest.skip("no oneDNN with bfloat16 products for this processor; install skmixdp[onednn]")
+    return product
+
+
+def stored(kind, values):
+    """Float32 numbers as a product takes them, and what they are worth then."""
+    if kind == "float32":
+        return values, values
+    return to_bits(values), from_bits(to_bits(values))
 
 
 @pytest.fixture
 def product():
-    found = bfloat16_product()
-    if found is None:
-        pytest.skip("no oneDNN with bfloat16 products for this processor; install skmixdp[bfloat16]")
-    return found
+    return found_product("bfloat16")
 
 
 def nearest_eight_bits(A, B, out):
@@ -45,13 +64,44 @@ def misread(A, B, out):
     return emulated(A.T.reshape(A.shape) if A.flags.f_contiguous else A, B, out)
 
 
+def narrowed(A, B, out):
+    """Rounds float32 matrices to bfloat16 before it multiplies them."""
+    return emulated(to_bits(A), to_bits(B), out) if A.dtype == np.float32 else emulated(A, B, out)
+
+
 @pytest.mark.parametrize(
-    ("kind", "right"),
-    [(emulated, True), (nearest_eight_bits, False), (misread, False)],
-    ids=["right", "rounded", "misread"],
+    ("product", "kind", "right"),
+    [
+        (emulated, "bfloat16", True),
+        (emulated, "float32", True),
+        (nearest_eight_bits, "bfloat16", False),
+        (nearest_eight_bits, "float32", False),
+        (narrowed, "float32", False),
+        (misread, "bfloat16", False),
+        (misread, "float32", False),
+    ],
 )
-def test_a_product_is_tried_before_it_is_used(kind, right):
-    assert onednn.is_right(kind) is right
+def test_a_product_is_tried_before_it_is_used(product, kind, right):
+    assert onednn.is_right(product, KINDS[kind]) is right
+
+
+def test_float32_is_not_narrowed_whatever_the_environment_allows():
+    found_product("float32")
+    program = """if True:
+        import numpy as np
+        from skmixdp.linear import onednn
+        A = np.random.default_rng(0).standard_normal((300, 300), dtype=np.float32)
+        got = onednn.float32_product()(A, A, np.empty_like(A))
+        print(np.abs(got - A.astype(float) @ A).max())
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=os.environ | {"ONEDNN_DEFAULT_FPMATH_MODE": "BF16", "DNNL_DEFAULT_FPMATH_MODE": "BF16"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert float(done.stdout) < 1e-4  # rounded to bfloat16 first, it would be some 0.2
 
 
 VALUES = st.one_of(
@@ -60,24 +110,25 @@ VALUES = st.one_of(
 )
 
 
+@pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=200, deadline=None)
 @given(data=st.data())
-def test_sums_are_those_of_float32(data):
-    product = bfloat16_product()
-    if product is None:
-        pytest.skip("no oneDNN with bfloat16 products for this processor; install skmixdp[bfloat16]")
+def test_sums_are_those_of_float32(kind, data):
+    product = found_product(kind)
     m, n, p = (data.draw(st.sampled_from([1, 2, 17, 64])) for _ in range(3))
-    A, B = (
-        from_bits(to_bits(data.draw(hnp.arrays(np.float32, shape, elements=VALUES))))
-        for shape in ((m, n), (n, p))
+    given, worth = zip(
+        *(
+            stored(kind, data.draw(hnp.arrays(np.float32, shape, elements=VALUES)))
+            for shape in ((m, n), (n, p))
+        ),
+        strict=True,
     )
-    left, right = (np.asfortranarray(to_bits(X)) if data.draw(st.booleans()) else to_bits(X) for X in (A, B))
+    A, B = (matrix.astype(np.longdouble) for matrix in worth)
+    left, right = (np.asfortranarray(X) if data.draw(st.booleans()) else X for X in given)
     found = product(left, right, np.full((m, p), np.nan, np.float32))
-    exact = A.astype(np.longdouble) @ B.astype(np.longdouble)
-    sizes = np.abs(A).astype(np.longdouble) @ np.abs(B).astype(np.longdouble)
     # Products and sums below the smallest normal number are flushed to zero.
-    allowed = dot_error(n, found.dtype) * sizes + 2 * n * np.finfo(np.float32).tiny
-    assert np.all(np.abs(found - exact) <= allowed)
+    allowed = dot_error(n, found.dtype) * (np.abs(A) @ np.abs(B)) + 2 * n * np.finfo(np.float32).tiny
+    assert np.all(np.abs(found - A @ B) <= allowed)
 
 
 @pytest.mark.parametrize(("m", "n", "p"), [(0, 3, 2), (2, 0, 3), (2, 3, 0)])
@@ -86,9 +137,33 @@ def test_products_of_nothing_are_zero(product, m, n, p):
     np.testing.assert_array_equal(found, np.zeros((m, p)))
 
 
-def test_matrices_with_gaps_are_refused(product):
-    with pytest.raises(ValueError, match="in rows or in columns without gaps"):
-        product(np.ones((4, 8), np.uint16)[:, ::2], np.ones((4, 1), np.uint16), np.empty((4, 1), np.float32))
+WIDE = np.arange(7 * 12, dtype=np.float32).reshape(7, 12)
+LYING = {
+    "rows": WIDE,
+    "columns": WIDE.T,
+    "every third row": WIDE[::3],
+    "some columns": WIDE[:, 2:9],
+    "some columns, turned": WIDE[1:4, 2:9].T,
+    "a row": WIDE[2:3],
+    "a column of a matrix": WIDE[:, 3:4],
+    "a number": WIDE[1:2, 4:5],
+    "every other column": WIDE[:, ::2],
+    "backwards": WIDE[::-1],
+    "one row again and again": np.broadcast_to(WIDE[0], (5, 12)),
+}
+
+
+@pytest.mark.parametrize("how", LYING)
+def test_matrices_are_multiplied_as_they_lie_or_refused(how):
+    product, A = found_product("float32"), LYING[how]
+    B = rng.standard_normal((A.shape[1], 3), dtype=np.float32)
+    out = np.empty((len(A), 3), np.float32)
+    if onednn.steps(A) is None:
+        assert how in ("every other column", "backwards", "one row again and again")
+        with pytest.raises(ValueError, match="must lie side by side"):
+            product(A, B, out)
+    else:
+        np.testing.assert_allclose(product(A, B, out), A @ B, rtol=1e-5, atol=1e-4)
 
 
 def test_products_that_are_no_longer_kept_are_given_back(product):
@@ -131,3 +206,4 @@ def test_what_cannot_be_used_is_not(monkeypatch, library):
 
     monkeypatch.setattr(onednn.ctypes, "CDLL", load)
     assert onednn.bfloat16_product.__wrapped__() is None
+    assert onednn.float32_product.__wrapped__() is None

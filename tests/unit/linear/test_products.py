@@ -6,7 +6,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp.linear import SoftmaxLoss, largest_singular_value, products, row_norm_bounds, row_products
+from skmixdp.linear import (
+    SoftmaxLoss,
+    dot_error,
+    laid_out,
+    largest_singular_value,
+    onednn,
+    products,
+    row_norm_bounds,
+    row_products,
+    row_sum,
+)
 
 rng = np.random.default_rng(0)
 
@@ -24,6 +34,46 @@ def test_products_of_rows_with_points(monkeypatch, kernels, order, rows, d_in, m
     out = np.full((rows, m), np.nan)
     assert row_products(X, points, out) is out
     np.testing.assert_allclose(out, X @ points.T, rtol=1e-10, atol=1e-10)
+
+
+@pytest.fixture(params=["oneDNN", "oneDNN for all", "none"])
+def library(request, monkeypatch):
+    """Who multiplies float32 matrices, and how often it was asked."""
+    asked = []
+    product = onednn.float32_product() if request.param != "none" else None
+    if product is None and request.param != "none":
+        pytest.skip("no oneDNN for this processor; install skmixdp[onednn]")
+
+    def counted(A, B, out):
+        asked.append(A.shape)
+        return product(A, B, out)
+
+    monkeypatch.setattr(products, "product_of", lambda dtype: counted if product and dtype == "f4" else None)
+    monkeypatch.setattr(products, "alone", lambda: request.param == "oneDNN for all")
+    return request.param, asked
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("rows", "d_in", "m", "by"),
+    [(700, 180, 100, "oneDNN"), (900, 513, 10, "oneDNN for all"), (300, 2049, 64, "oneDNN"), (9, 5, 100, "")],
+)
+def test_products_and_sums_of_many_rows(library, dtype, rows, d_in, m, by):
+    """The same but for rounding, whoever multiplies; oneDNN where that was found to pay."""
+    who, asked = library
+    X = rng.normal(size=(rows, d_in)).astype(dtype)
+    W, C = rng.normal(size=(m, d_in)), rng.normal(size=(rows, m)).astype(dtype)
+    P = laid_out(W, dtype)
+    assert P.dtype == dtype
+    error = dot_error(max(rows, d_in), P.dtype)
+    for points in (P, W.astype(dtype), laid_out(np.c_[W, W[:, :1]], dtype)[:, :-1]):
+        found = row_products(X, points, np.full((rows, m), np.nan, dtype))
+        exact, sizes = X.astype("f8") @ points.T.astype("f8"), np.abs(X) @ np.abs(points.T)
+        assert np.all(np.abs(found - exact) <= error * sizes)
+    for layout in (C, np.asfortranarray(C), np.c_[C, C][:, ::2]):
+        exact, sizes = layout.T.astype("f8") @ X.astype("f8"), np.abs(layout.T) @ np.abs(X)
+        assert np.all(np.abs(row_sum(layout, X) - exact) <= error * sizes)
+    assert bool(asked) == (dtype == "float32" and who != "none" and by in (who, "oneDNN"))
 
 
 def test_panels_are_small_enough_for_the_kernels_and_large_enough_to_pay(monkeypatch):

@@ -38,7 +38,7 @@ def multiplied(request, monkeypatch):
     """How bfloat16 matrices are multiplied, if they are."""
     product = bfloat16_product() if request.param == "oneDNN" else None
     if request.param == "oneDNN" and product is None:
-        pytest.skip("no oneDNN with bfloat16 products for this processor; install skmixdp[bfloat16]")
+        pytest.skip("no oneDNN with bfloat16 products for this processor; install skmixdp[onednn]")
     found = None if request.param == "none" else Multiplied(product)
     monkeypatch.setattr(bfloat, "bfloat16_product", lambda: found)
     return found

@@ -1,0 +1,89 @@
+"""One library's threads at a time, set back whatever happens."""
+
+import threading
+
+import numpy as np
+import pytest
+from threadpoolctl import ThreadpoolController, threadpool_limits
+
+from skmixdp import MixedDPLogisticRegression
+from skmixdp.linear import one_pool, pools
+from skmixdp.privacy import NoiseSource
+
+
+def n_threads():
+    return {library["num_threads"] for library in ThreadpoolController().select(user_api="blas").info()}
+
+
+@pytest.fixture
+def two_threads():
+    np.ones((2, 2)) @ np.ones((2, 2))
+    with threadpool_limits(limits=2, user_api="blas"):
+        if n_threads() != {2}:
+            pytest.skip("this BLAS has one thread")
+        yield
+
+
+@pytest.fixture
+def library(monkeypatch):
+    monkeypatch.setattr(pools, "product_of", lambda dtype: print if dtype == np.float32 else None)
+
+
+def test_others_have_one_thread_within(two_threads, library):
+    with one_pool(np.float32):
+        assert n_threads() == {1} and pools.alone()
+        with one_pool(np.float32):
+            assert n_threads() == {1} and pools.alone()
+        assert n_threads() == {1} and pools.alone()
+    assert n_threads() == {2} and not pools.alone()
+
+
+def test_an_error_sets_the_threads_back(two_threads, library):
+    with pytest.raises(KeyError), one_pool(np.float32):
+        raise KeyError
+    assert n_threads() == {2} and not pools.alone()
+
+
+def test_other_threads_of_the_program_know_nothing_of_it(two_threads, library):
+    seen = []
+    other = threading.Thread(target=lambda: seen.append(pools.alone()))
+    with one_pool(np.float32):
+        other.start()
+        other.join()
+    assert seen == [False]
+
+
+def test_nothing_changes_without_the_library_or_with_one_thread(two_threads, library):
+    with one_pool(np.float64):
+        assert n_threads() == {2} and not pools.alone()
+    with threadpool_limits(limits=1, user_api="blas"), one_pool(np.float32):
+        assert not pools.alone()
+
+
+@pytest.mark.parametrize(
+    ("holder", "dtype", "expected"),
+    [
+        ("memory", "float32", True),
+        ("memory", "float64", False),
+        ("memory", "bfloat16", True),
+        ("file", "float32", True),
+    ],
+)
+def test_a_fit_multiplies_with_one_pool(two_threads, library, monkeypatch, tmp_path, holder, dtype, expected):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((300, 8)).astype(np.float32), np.arange(300) % 3
+    if holder == "file":
+        np.save(tmp_path / "rows.npy", X)
+        X = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    perturb, seen = NoiseSource.perturb, []
+
+    def watched(self, *arguments):
+        seen.append(pools.alone())
+        return perturb(self, *arguments)
+
+    monkeypatch.setattr(NoiseSource, "perturb", watched)
+    MixedDPLogisticRegression(algorithm="adamix", n_steps=3, dtype=dtype).fit(
+        X, y, X_pub=X[:60], y_pub=y[:60]
+    )
+    assert seen == [expected] * 3
+    assert n_threads() == {2}
