@@ -143,7 +143,7 @@ def whitened_entries(X: Any, factors: FloatArray, row_map: RowMap) -> FloatArray
     rows *= factors[:, np.newaxis]
     rounding = row_map.whitening.rounding + 4 * float(np.finfo(np.float64).eps)
     # (Lengths are at most these; those of tiny rows would underflow.)
-    lengths = np.sqrt(rows.shape[1]) * (1 + 2**-32) * largest_entries(rows)
+    lengths = math.sqrt(rows.shape[1]) * (1 + 2**-32) * largest_entries(rows)
     entries = largest_entries(row_map.whitening(rows)) + rounding * lengths
     return np.maximum(entries, abs(row_map.intercept_value or 0.0))
 

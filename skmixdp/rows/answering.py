@@ -157,6 +157,15 @@ def _beside_each_other(parts: Sequence[FloatArray]) -> FloatArray:
     return np.concatenate([part.T for part in parts]).T
 
 
+def many_rows(m: int, d_in: int) -> int:
+    """Rows in a block whose products with ``m`` points take long: many, to share its fixed price.
+
+    Arithmetic takes so long then that it does not matter whether rows are still in cache for their second
+    product. The larger the sums of a block, the more rows it takes for adding them up to be cheap.
+    """
+    return min(max(2048, m * d_in // 32), 8192)
+
+
 def selections(
     masks: Sequence[NDArray[np.bool_] | None], n_rows: int, block_rows: int
 ) -> Iterator[Selection]:

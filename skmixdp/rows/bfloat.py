@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..linear import bfloat16_product, largest_entries, one_pool, row_norms, row_products, row_sum
 from ..linear.onednn import Product
-from .answering import Selection, Visit, answer, selections
+from .answering import Selection, Visit, answer, many_rows, selections
 from .contract import Block, FloatArray, Labels, Request, Sums
 from .memory import check_lengths
 
@@ -64,8 +64,6 @@ class BFloat16Rows:
         self.n_rows = len(self._bits)
         d_in = max(self._bits.shape[1], 1)
         self._block_rows = max(512, block_bytes // (4 * d_in))
-        # Each product rearranges its matrices first, which large blocks share.
-        self._narrow_rows = max(2048, block_bytes // d_in)
 
     def training(self) -> AbstractContextManager[None]:
         """See :class:`~skmixdp.rows.contract.PrivateRows`."""
@@ -95,7 +93,9 @@ class BFloat16Rows:
     def _narrow_visits(self, requests: Sequence[Request], product: Product) -> Iterator[Visit]:
         """All blocks, multiplied in bfloat16; their outputs are in a buffer, until the next one's are."""
         m = sum(len(request.points) for request in requests)
-        outputs = np.empty(m * min(self._narrow_rows, self.n_rows), np.float32)
+        # Each product rearranges its matrices first, which large blocks share.
+        block_rows = max(2 * self._block_rows, many_rows(m, self._bits.shape[1]))
+        outputs = np.empty(m * min(block_rows, self.n_rows), np.float32)
         placed: list[Bits] = []  # the points of the pass
 
         def times(bits: Bits, points: FloatArray) -> FloatArray:
@@ -107,7 +107,7 @@ class BFloat16Rows:
         def summed(bits: Bits, C: FloatArray) -> FloatArray:
             return product(shortened(C.T), bits, np.empty((C.shape[1], bits.shape[1]), np.float32))
 
-        for rows in selections([request.mask for request in requests], self.n_rows, self._narrow_rows):
+        for rows in selections([request.mask for request in requests], self.n_rows, block_rows):
             bits = self._bits[rows]
             yield Visit(
                 rows,

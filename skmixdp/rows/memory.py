@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from ..linear import on_grid, one_pool, row_norms, row_products, row_sum
-from .answering import Products, Selection, Visit, answer_each, selections
+from .answering import Products, Selection, Visit, answer_each, many_rows, selections
 from .contract import Block, FloatArray, Labels, Request, Sums
 from .joining import Joined
 from .running import RunningProducts
@@ -22,9 +22,8 @@ _LONGEST_ROW = 1e30
 #: Blocks for several requests are larger than those for one by this factor, at most.
 _LARGER = 4
 
-#: With at least so many points, arithmetic takes so long that it does not matter whether a block is
-#: still in cache for its second product. Its fixed price does, which more rows share.
-_MANY_POINTS, _MANY_ROWS = 32, 2048
+#: With at least so many points, blocks are as large as :func:`many_rows` says.
+_MANY_POINTS = 32
 
 #: Products of more bytes than this are not kept from one step to the next.
 _KEPT_BYTES = 2**28
@@ -88,7 +87,7 @@ class InMemoryRows:
         m = sum(len(computed) for computed, _ in products)
         block_rows = self._block_rows * min(len(requests), _LARGER)
         if m >= _MANY_POINTS:
-            block_rows = max(block_rows, _MANY_ROWS)
+            block_rows = max(block_rows, many_rows(m, self._X.shape[1]))
         blocks = selections([request.mask for request in requests], self.n_rows, block_rows)
         buffer = np.empty((min(block_rows, self.n_rows), m), self._X.dtype)
         visits = (self._visit(rows, buffer) for rows in blocks)
