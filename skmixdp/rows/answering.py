@@ -163,7 +163,7 @@ def many_rows(m: int, d_in: int) -> int:
     Arithmetic takes so long then that it does not matter whether rows are still in cache for their second
     product. The larger the sums of a block, the more rows it takes for adding them up to be cheap.
     """
-    return min(max(2048, m * d_in // 32), 8192)
+    return min(max(1536, m * d_in // 32), 8192)
 
 
 def selections(
