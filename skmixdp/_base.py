@@ -187,7 +187,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         y_map = y_pub if self._whitens(len(X_pub)) else None
         self._row_map = RowMap.of(X_pub, self.center, self.normalize, self.fit_intercept, y_map)
         l2 = None if self.public_l2 == "auto" else self.public_l2 * len(X_pub)
-        data = PublicData(self._row_map(X_pub, np.float64), y_pub, loss, l2)
+        data = PublicData(self._row_map(X_pub, np.float64), y_pub, loss, l2, self._products_dtype())
         sampling = self._sampling(n_rows)
         scene = Scene(
             view=data.view(self._start(data)),

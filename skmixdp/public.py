@@ -2,7 +2,7 @@
 
 :class:`PublicData` holds the rows; :class:`PublicView` is what they look like at one head
 ``W`` of shape (k, d_in): gradient, norms, quantiles and a basis, each computed when first
-asked for. All of it is float64: public rows are few.
+asked for. All of it is float64, but for the products of a view, which may be those of private rows.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,9 +18,12 @@ from .linear import (
     GradientEmbedding,
     Loss,
     PenalizedLoss,
+    laid_out,
     largest_singular_value,
     orthonormal_columns,
     row_norms,
+    row_products,
+    row_sum,
     weighted_sum,
 )
 
@@ -34,6 +37,9 @@ _L2 = 0.2
 
 #: Singular values below this fraction of the largest count as zero.
 _RANK_TOLERANCE = 1e-8
+
+#: Products of longer rows are computed in float64 whatever was asked for.
+_LONG = 1e18
 
 
 class PublicData:
@@ -50,20 +56,37 @@ class PublicData:
     l2 : float or None
         Strength of the public objective ``sum_j loss_j(W) + l2 / 2 |W|^2``, on the scale of the
         SUM of the losses; None is 0.2 for rows of unit length.
+    dtype : dtype
+        In which views multiply rows with heads and residuals: that of the private products, beside
+        whose rounding nothing is won by more.
     """
 
-    def __init__(self, X: FloatArray, y: Labels, loss: Loss, l2: float | None = None) -> None:
+    def __init__(
+        self,
+        X: FloatArray,
+        y: Labels,
+        loss: Loss,
+        l2: float | None = None,
+        dtype: np.dtype[Any] | None = None,
+    ) -> None:
         self.X = np.asarray(X, dtype=np.float64)
         self.y = y
         self.loss = loss
         if l2 is None:
             l2 = _L2 * max(float(np.mean(self.norms**2)), 1e-12) if len(self.X) else _L2
         self.l2 = l2
+        self._dtype = np.dtype(np.float64) if dtype is None else dtype
 
     @property
     def n_rows(self) -> int:
         """Number of public rows."""
         return len(self.X)
+
+    @cached_property
+    def multiplied(self) -> FloatArray:
+        """The rows in the dtype of a view's products."""
+        short = float(self.norms.max(initial=0.0)) <= _LONG
+        return self.X.astype(self._dtype if short else np.float64, copy=False)
 
     @cached_property
     def norms(self) -> FloatArray:
@@ -177,12 +200,16 @@ class PublicView:
     @cached_property
     def residuals(self) -> FloatArray:
         """Residuals of the public rows, shape (n_pub, k)."""
-        return self.data.loss.residuals(self.data.X @ self.W.T, self.data.y)
+        X = self.data.multiplied
+        Z = row_products(X, laid_out(self.W, X.dtype), np.empty((len(X), len(self.W)), X.dtype))
+        return np.asarray(self.data.loss.residuals(Z, self.data.y), dtype=np.float64)
 
     @cached_property
     def gradient(self) -> FloatArray:
         """Mean gradient (k, d_in); zero where there are no public rows."""
-        return weighted_sum(self.residuals, self.data.X) / max(self.n_rows, 1)
+        X = self.data.multiplied
+        total = row_sum(self.residuals.astype(X.dtype, copy=False), X)
+        return total.astype(np.float64, copy=False) / max(self.n_rows, 1)
 
     @cached_property
     def gradient_norms(self) -> FloatArray:
@@ -210,7 +237,8 @@ class PublicView:
         AdaMix leaves it arbitrary). P is at most the rank that both reach together.
         """
         _, values, directions = np.linalg.svd(self.gradient, full_matrices=False)
-        leading = directions[values > _RANK_TOLERANCE * values[:1]]
+        rounding = 16 * float(np.finfo(self.data.multiplied.dtype).eps)
+        leading = directions[values > max(_RANK_TOLERANCE, rounding) * values[:1]]
         candidates = np.concatenate([leading, self.data.principal_directions])
         return orthonormal_columns(candidates, min(n_components, candidates.shape[1]))
 

@@ -29,7 +29,7 @@ def cases(problem: Problem) -> list[Case]:
     fit and are no part of a step.
     """
     size = problem.size
-    data = PublicData(problem.X_pub, problem.y_pub, classification_loss(size.k))
+    data = PublicData(problem.X_pub, problem.y_pub, classification_loss(size.k), dtype=problem.X.dtype)
     rows = InMemoryRows(problem.X, problem.y)
     noise = NoiseSource(seed=0)
 

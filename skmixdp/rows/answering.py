@@ -161,9 +161,10 @@ def many_rows(m: int, d_in: int) -> int:
     """Rows in a block whose products with ``m`` points take long: many, to share its fixed price.
 
     Arithmetic takes so long then that it does not matter whether rows are still in cache for their second
-    product. The larger the sums of a block, the more rows it takes for adding them up to be cheap.
+    product. The larger the sums of a block, the more rows it takes for adding them up to be cheap, as far as
+    its outputs are no more than a million.
     """
-    return min(max(1536, m * d_in // 32), 8192)
+    return max(1536, min(m * d_in // 32, 2**20 // max(m, 1)))
 
 
 def selections(

@@ -40,6 +40,36 @@ def test_a_view_equals_the_dense_gradients(problem):
     np.testing.assert_allclose(view.gradient_norms, np.linalg.norm(dense.reshape(len(dense), -1), axis=1))
 
 
+@pytest.mark.parametrize(("size", "narrow"), [(1.0, True), (1e20, False)])
+def test_a_view_multiplies_in_the_dtype_of_private_products(problem, size, narrow):
+    """Only that: what it says is float64. Rows whose products could overflow stay float64."""
+    wide = problem.scene.view.data
+    data = PublicData(size * wide.X, wide.y, wide.loss, dtype=np.dtype(np.float32))
+    view, want = data.view(problem.scene.view.W / size), wide.view(problem.scene.view.W)
+    assert data.multiplied.dtype == (np.float32 if narrow else np.float64)
+    tolerance = 1e-6 if narrow else 1e-12
+    for found, right in (
+        (view.residuals, want.residuals),
+        (view.gradient, size * want.gradient),
+        (view.gradient_norms, size * want.gradient_norms),
+    ):
+        assert found.dtype == np.float64
+        np.testing.assert_allclose(found, right, rtol=0, atol=tolerance * np.abs(right).max())
+
+
+def test_rounding_is_no_direction_of_the_basis():
+    """Softmax gradients sum to zero over k classes: k - 1 directions, in float32 too."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 30)), np.arange(40) % 4
+    W = 0.3 * rng.normal(size=(4, 30))
+    bases = [
+        PublicData(X, y, SoftmaxLoss(4), dtype=np.dtype(dtype)).view(W).basis(6)
+        for dtype in ("float32", "float64")
+    ]
+    shared = np.linalg.svd(bases[0].T @ bases[1], compute_uv=False)
+    np.testing.assert_allclose(shared, 1, atol=1e-5)
+
+
 class TestBasis:
     def test_it_starts_with_the_gradients_own_directions(self, problem):
         view = problem.scene.view
