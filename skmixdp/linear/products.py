@@ -47,9 +47,9 @@ def laid_out(points: FloatArray, dtype: DTypeLike) -> FloatArray:
 def row_products(X: FloatArray, points: FloatArray, out: FloatArray) -> FloatArray:
     """``X points^T``, shape (rows, m), of rows (rows, d_in) and points (m, d_in).
 
-    ``out`` (rows, m), C-contiguous, is where the products are written to: row by row or, where there are many
-    points, column by column. What is returned is an array of their proper order. Which way is taken depends
-    on the shapes, on the kind of processor and on what is installed alone.
+    Products are written to ``out`` (rows, m), which is C-contiguous: row by row or, by oneDNN, column by
+    column. So what is returned has the memory of ``out`` and may have another order. Which way is taken
+    depends on nothing but shapes, processor, threads and what is installed.
     """
     product = _with_many(points, X.dtype)
     if product is not None and _pays(points, X):
