@@ -33,7 +33,7 @@ _WITH_SMALL_KERNELS = {"SkylakeX", "Cooperlake", "Sapphirerapids"}
 
 
 #: With one thread, oneDNN is faster from so many points on, if these have so many entries together.
-_MANY_POINTS, _MANY_ENTRIES = 64, 2**14
+_MANY_POINTS, _MANY_ENTRIES = 64, 2**12
 
 #: Products of fewer multiplications are over before a call of oneDNN has begun.
 _FEW_MULTIPLICATIONS = 2**22

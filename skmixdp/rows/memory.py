@@ -60,7 +60,7 @@ class InMemoryRows:
         y: Labels,
         *,
         exact: bool = False,
-        block_bytes: int = 2**21,
+        block_bytes: int = 2**22,
         norms: FloatArray | None = None,
     ) -> None:
         self.grid = grid_of_rows(len(X)) if exact else None
