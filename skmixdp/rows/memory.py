@@ -22,7 +22,8 @@ _LONGEST_ROW = 1e30
 #: Blocks for several requests are larger than those for one by this factor, at most.
 _LARGER = 4
 
-#: With at least so many points, blocks are as large as :func:`many_rows` says.
+#: With at least so many points, blocks are as large as :func:`many_rows` says, and half as large at least:
+#: there are more outputs, which are in cache as well.
 _MANY_POINTS = 32
 
 #: Products of more bytes than this are not kept from one step to the next.
@@ -87,7 +88,7 @@ class InMemoryRows:
         m = sum(len(computed) for computed, _ in products)
         block_rows = self._block_rows * min(len(requests), _LARGER)
         if m >= _MANY_POINTS:
-            block_rows = max(block_rows, many_rows(m, self._X.shape[1]))
+            block_rows = max(block_rows // 2, many_rows(m, self._X.shape[1]))
         blocks = selections([request.mask for request in requests], self.n_rows, block_rows)
         buffer = np.empty((min(block_rows, self.n_rows), m), self._X.dtype)
         visits = (self._visit(rows, buffer) for rows in blocks)
