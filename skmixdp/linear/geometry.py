@@ -69,6 +69,8 @@ def weighted_sum(C: FloatArray, X: FloatArray) -> FloatArray:
 def subtract_at(E: FloatArray, y: NDArray[Any], amounts: FloatArray) -> None:
     """Subtract amounts (..., n) from the entries ``y`` (n,) of the rows of ``E`` (..., n, k), in place."""
     n, k = E.shape[-2:]
+    if E.size == 0:
+        return
     by_columns = E.swapaxes(-1, -2)
     places = np.asarray(y, dtype=np.intp)  # small integers would overflow below
     if by_columns.flags.c_contiguous:
@@ -79,7 +81,7 @@ def subtract_at(E: FloatArray, y: NDArray[Any], amounts: FloatArray) -> None:
         E[..., np.arange(n), y] -= amounts
         return
     # One index for each row of each head instead of three: none occurs twice, but this is the fastest.
-    heads = np.arange(0, flat.size, n * k)[:, np.newaxis] if flat.size else np.empty((0, 1), np.intp)
+    heads = np.arange(0, flat.size, n * k)[:, np.newaxis]
     np.subtract.at(flat, (places + heads).ravel(), np.ravel(amounts))
 
 

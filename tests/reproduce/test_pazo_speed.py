@@ -6,6 +6,8 @@ import pytest
 from benchmarks.reproduce import pazo_speed
 
 
+# Said of Opacus's hooks, where that is installed.
+@pytest.mark.filterwarnings("ignore:Full backward hook is firing:UserWarning")
 def test_the_quick_path_counts_what_every_method_computes(tmp_path, capsys):
     pazo_speed.main(["--quick", "--out", str(tmp_path)])
     found = pd.read_csv(tmp_path / "pazo_speed.csv").set_index("method")
