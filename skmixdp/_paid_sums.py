@@ -139,7 +139,7 @@ def paid_sum(
         )
     door = Door(event.noise_multiplier, event.n_steps, noise)
     door.begin_step(None)
-    ((total,),) = release(rows, [(door, question)])
+    ((_, (total,)),) = release(rows, [(door, question)])
     report = PrivacyReport(
         epsilon=epsilon_of_event(event, budget.delta, budget.neighboring),
         delta=float(budget.delta),

@@ -15,15 +15,16 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from .linear import (
+    Cascade,
     GradientEmbedding,
     Loss,
     PenalizedLoss,
+    add_products,
     laid_out,
     largest_singular_value,
     orthonormal_columns,
     row_norms,
     row_products,
-    row_sum,
     weighted_sum,
 )
 
@@ -207,9 +208,9 @@ class PublicView:
     @cached_property
     def gradient(self) -> FloatArray:
         """Mean gradient (k, d_in); zero where there are no public rows."""
-        X = self.data.multiplied
-        total = row_sum(self.residuals.astype(X.dtype, copy=False), X)
-        return total.astype(np.float64, copy=False) / max(self.n_rows, 1)
+        X, total = self.data.multiplied, Cascade()
+        add_products(total, self.residuals.astype(X.dtype, copy=False), X)
+        return np.asarray(total.value / max(self.n_rows, 1))
 
     @cached_property
     def gradient_norms(self) -> FloatArray:

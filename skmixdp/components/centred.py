@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..linear import (
+    SHORTEST_DIFFERENCE,
     UNDERFLOW_PAD,
     Loss,
     dot_error,
@@ -45,12 +46,13 @@ class CentredQuery:
         Remove the released sum's component outside the subspace in which softmax gradients
         lie.
 
-    *Guarantee*: one row's contribution ``c_i (g_i - M)`` is no longer than the clip's
-    sensitivity, rounding included: the length that is clipped is an upper bound of the true
-    one (see :func:`deviation_bounds`). A row that takes no part contributes zero, to the sum
-    of gradients and to the sum of weights alike, so that removing it takes away its own
-    difference and nothing else. Replacing a row exchanges one difference for another and
-    moves the sum by up to twice the sensitivity, for which the accountant doubles mu.
+    *Guarantee*: one row's contribution ``c_i (g_i - M)`` is no longer than the clip's sensitivity, rounding
+    included: the length that is clipped is an upper bound of the true one (see :func:`deviation_bounds`).
+    Sums are added in double precision, since their terms may be a thousand times longer than their
+    differences; see :func:`difference_part`. A row that takes no part contributes zero, to the sum of
+    gradients and to the sum of weights alike, so that removing it takes away its own difference and nothing
+    else. Replacing a row exchanges one difference for another and moves the sum by up to twice the
+    sensitivity, for which the accountant doubles mu.
 
     Source: DOPE-SGD (Nasr et al. 2023, "Effectively Using Public Data in Privacy Preserving
     Machine Learning"), restated for means and an expected batch.
@@ -73,12 +75,24 @@ class CentredQuery:
         (total,) = yield Question(
             points=np.concatenate([ctx.W, centre]),
             contribute=ClippedDeviations(ctx.loss, clip, centre),
-            parts=(Part(clip.sensitivity(ctx.dtype)),),
+            parts=(difference_part(clip.sensitivity(ctx.dtype)),),
             assemble=lambda sums: (_minus_centres(sums, centre),),
+            wide_sums=True,
         )
         if self.sum_to_zero and ctx.loss.sum_to_zero:
             total = remove_mean_output(total)
         return ctx.direction(centre + total / ctx.batch_size)
+
+
+def difference_part(sensitivity: float) -> Part:
+    """The part of a sum of clipped differences ``c_i (g_i - M)``, from sums of ``c_i g_i`` and of ``c_i``.
+
+    The length that is clipped is at least :data:`SHORTEST_DIFFERENCE` times ``|g_i| + |M|``, so ``c_i g_i``
+    and ``c_i M`` are longer than the sensitivity by no more than the inverse. Two sums, a product and a
+    subtraction are rounded.
+    """
+    terms = 2 * sensitivity / SHORTEST_DIFFERENCE
+    return Part(sensitivity, longest_term=terms, later_roundings=4 * float(np.finfo(np.float64).eps))
 
 
 @dataclass(frozen=True)
@@ -181,8 +195,9 @@ def deviation_bounds(
     So the largest error of the three terms is added: 16 eps, and what sums of ``d_in`` and of
     ``k`` terms can lose in any order, of ``(|r| |x| + |M|)^2``. The bound also covers that the
     residuals are weighted in their own precision, two roundings of their full length: with
-    ``|g - M|`` small beside ``|g|``, that is no small part of the difference. A row of which
-    nothing finite is known has an infinite bound.
+    ``|g - M|`` small compared with ``|g|``, that is no small part of the difference. No bound is
+    below :data:`SHORTEST_DIFFERENCE` times ``|g| + |M|``. A row of which nothing finite is known has
+    an infinite bound.
     """
     wide = R.astype(np.float64, copy=False)
     aligned = np.einsum("ij,ij->i", wide, products.astype(np.float64, copy=False))
@@ -201,6 +216,8 @@ def _bounds(
     size = size + math.sqrt(centre_square) + math.sqrt(k) * UNDERFLOW_PAD
     slack = (16 * eps + dot_error(d_in + k + 1, dtype)) * size**2
     bounds = (square.clip(min=0) + slack) ** 0.5 + 2 * eps * lengths
+    shortest = SHORTEST_DIFFERENCE * size
+    bounds = where(bounds > shortest, bounds, shortest)
     # Not finite first: the maximum would turn a product of minus infinity into 0.
     return where(abs(square) < math.inf, bounds, math.inf)
 

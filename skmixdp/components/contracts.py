@@ -6,14 +6,14 @@ directions are (k, d_in). Only the release sees private sums; a query gets noisy
 """
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..linear import Loss
+from ..linear import Loss, SumError
 from ..privacy import NoiseSource
 from ..public import PublicData, PublicView
 from ..rows import Contribute, Sums
@@ -28,15 +28,27 @@ class Part:
     Attributes
     ----------
     sensitivity : float
-        Guaranteed bound on the L2 norm of one row's contribution to the array.
+        Guaranteed bound on the L2 norm of one row's contribution to the array, sums being exact.
     share : float
         Fraction of the step's privacy that the array takes. The shares of a step sum to at most 1, and
         the noise has standard deviation ``noise_multiplier * sensitivity / sqrt(share)``, so that the
         step as a whole is one Gaussian release of that multiplier.
+    longest_term : float or None
+        Bound on the norm of each row's term in the sums from which the array is computed, where that is not
+        the sensitivity; None is the sensitivity.
+    later_roundings : float
+        Bound on the rounding of what ``assemble`` computes, relative to the norm of the sums.
     """
 
     sensitivity: float
     share: float = 1.0
+    longest_term: float | None = None
+    later_roundings: float = 0.0
+
+    def as_computed(self, error: SumError) -> "Part":
+        """The part with the rounding of sums included in its sensitivity."""
+        term = self.sensitivity if self.longest_term is None else self.longest_term
+        return replace(self, sensitivity=self.sensitivity + error.of(term, self.later_roundings))
 
 
 def present_sums(sums: Sums) -> tuple[FloatArray, ...]:
@@ -59,6 +71,8 @@ class Question:
     assemble : callable
         LINEAR map from the sums to the arrays to be released, before the noise is added; it must not
         depend on private rows in any other way.
+    wide_sums : bool
+        Whether sums must be added in double precision, since their terms are longer than the sensitivity.
     n_head : int
         Number of leading points that are a head which moves along the other points from step to step,
         so that a source may keep its products; 0 promises nothing.
@@ -68,6 +82,7 @@ class Question:
     contribute: Contribute
     parts: tuple[Part, ...]
     assemble: Callable[[Sums], tuple[FloatArray, ...]] = present_sums
+    wide_sums: bool = False
     n_head: int = 0
 
 
@@ -163,7 +178,7 @@ class StepContext:
     noise_multiplier : float
         Noise standard deviation of the step's releases together over their sensitivity.
     released : list of Part
-        What has been released in this step so far.
+        What has been released in this step so far, with the sensitivities that were stated.
     """
 
     t: int
@@ -271,6 +286,10 @@ class Space(Protocol):
     @property
     def gain(self) -> float:
         """Largest factor by which ``encode`` can lengthen a gradient."""
+
+    @property
+    def roundings(self) -> float:
+        """Bound on the rounding of ``encode``, relative to the norm of what is encoded."""
 
     def encode(self, gradient: FloatArray) -> FloatArray:
         """Coordinates to be released of a (k, d_in) sum of gradients; linear."""

@@ -1,12 +1,13 @@
 """Gradients in two parts: their coordinates on public gradients, and the rest."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..linear import GradientEmbedding, Loss, remove_mean_output, row_norms, scale_rows
+from ..linear import SHORTEST_DIFFERENCE, GradientEmbedding, Loss, remove_mean_output, row_norms, scale_rows
 from ..public import PublicView
 from ..rows import Block, Contribution
 from .contracts import Clip, Clipper, Part, Question, Rounds, StepContext
@@ -34,7 +35,8 @@ class EmbeddedQuery:
     *Guarantee*: one row moves the coordinates' sum by at most the first clip's sensitivity
     and the residuals' sum by at most the second's, rounding included: coordinates are clipped
     as the numbers that they are, and the length of a residual is an upper bound of the true
-    one (:meth:`GradientEmbedding.residual_bounds`). The basis depends on public rows and
+    one (:meth:`GradientEmbedding.residual_bounds`). Sums are added in double precision, since
+    the terms of a residual may be a thousand times longer than itself. The basis depends on public rows and
     released heads only.
 
     Source: GEP (Yu et al. 2021, "Do Not Let Privacy Overbill Utility: Gradient Embedding
@@ -62,7 +64,7 @@ class EmbeddedQuery:
         def assemble(sums: tuple[FloatArray | None, FloatArray | None]) -> tuple[FloatArray, ...]:
             matrix, weighted = sums
             assert matrix is not None and weighted is not None
-            residual = matrix - embedding.gradient(weighted[q:])
+            residual = matrix - embedding.gradient(weighted[q:], embedding.precision)
             return (weighted[:q], residual) if q else (residual,)
 
         *coordinates, total = yield Question(
@@ -70,6 +72,7 @@ class EmbeddedQuery:
             contribute=lambda Z, block: clipped_parts(Z, block, loss, embedding, inside, outside),
             parts=self._parts(ctx.view, ctx.dtype),
             assemble=assemble,
+            wide_sums=True,
         )
         for z in coordinates:
             total = total + embedding.gradient(z)
@@ -78,12 +81,19 @@ class EmbeddedQuery:
         return ctx.direction(total / ctx.batch_size)
 
     def _parts(self, view: PublicView, dtype: np.dtype[Any]) -> tuple[Part, ...]:
-        residual = self.residual_clipper.at(view).sensitivity(dtype)
-        if view.embedding(self.n_components).n_components == 0:
-            return (Part(residual),)
+        embedding = view.embedding(self.n_components)
+        # Terms of the sums from which residuals are computed are longer by no more than this.
+        sensitivity = self.residual_clipper.at(view).sensitivity(dtype)
+        residual = Part(
+            sensitivity,
+            longest_term=2 * sensitivity / SHORTEST_DIFFERENCE,
+            later_roundings=embedding.rounding,
+        )
+        if embedding.n_components == 0:
+            return (residual,)
         # Coordinates are computed and weighted in float64, whatever the rows' precision.
         inside = self.clipper.at(view).sensitivity(np.dtype(np.float64))
-        return Part(inside, 0.5), Part(residual, 0.5)
+        return Part(inside, 0.5), replace(residual, share=0.5)
 
 
 def clipped_parts(

@@ -81,7 +81,7 @@ class GradientQuery:
         (released,) = yield Question(
             points=ctx.W,
             contribute=ClippedResiduals(ctx.loss, (clip,)),
-            parts=(Part(clip.sensitivity(ctx.dtype) * space.gain),),
+            parts=(Part(clip.sensitivity(ctx.dtype) * space.gain, later_roundings=space.roundings),),
             assemble=lambda sums: (space.encode(_matrix(sums)),),
         )
         total = space.decode(released)

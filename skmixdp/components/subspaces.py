@@ -1,11 +1,13 @@
 """Subspaces of feature space in which the private sum is released."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..linear import dot_error
 from ..public import PublicView
 
 FloatArray = NDArray[np.floating[Any]]
@@ -18,6 +20,7 @@ class FullSpace:
     """No projection."""
 
     gain = 1.0
+    roundings = 0.0
     is_full = True
 
     def at(self, view: PublicView) -> "FullSpace":
@@ -69,6 +72,7 @@ class Complement:
     """Release the full sum, then remove what lies outside the basis (post-processing)."""
 
     gain = 1.0
+    roundings = 0.0
 
     def __init__(self, basis: FloatArray) -> None:
         _check_orthonormal(basis)
@@ -89,6 +93,8 @@ class Coordinates:
     def __init__(self, basis: FloatArray) -> None:
         _check_orthonormal(basis)
         self.basis = basis
+        #: A matrix times a basis of Frobenius norm ``sqrt(P)``.
+        self.roundings = dot_error(len(basis), np.dtype(np.float64)) * math.sqrt(basis.shape[1]) * self.gain
 
     def encode(self, gradient: FloatArray) -> FloatArray:
         return np.asarray(gradient @ self.basis)

@@ -51,5 +51,5 @@ def noisy_count(
 
     door = Door(noise_multiplier, 1, noise)
     door.begin_step(None)
-    ((count,),) = release(rows, [(door, Question(points, contribute, (Part(1.0),)))])
+    ((_, (count,)),) = release(rows, [(door, Question(points, contribute, (Part(1.0),)))])
     return float(count[0])

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..components.contracts import Question, Scene, StepContext
+from ..components.contracts import Part, Question, Scene, StepContext
 from ..privacy import NoiseSource
 from ..rows import PrivateRows
 from .plan import Plan
@@ -70,8 +70,8 @@ def _train(runs: Sequence[Run], rows: PrivateRows) -> list[FloatArray]:
             a.begin(t)
         while waiting := [(a, a.question) for a in live if a.question is not None]:
             answers = release(rows, [(a.door, question) for a, question in waiting])
-            for (a, question), answer in zip(waiting, answers, strict=True):
-                a.receive(question, answer)
+            for (a, _), (parts, answer) in zip(waiting, answers, strict=True):
+                a.receive(parts, answer)
         for a in live:
             a.finish()
     return [a.run.recipe.update.result(a.W, a.state) for a in active]
@@ -107,8 +107,8 @@ class _Active:
         self.rounds = recipe.query.step(self.ctx)
         self._advance(lambda: next(self.rounds))
 
-    def receive(self, question: Question, answer: tuple[FloatArray, ...]) -> None:
-        self.ctx.released.extend(question.parts)
+    def receive(self, parts: tuple[Part, ...], answer: tuple[FloatArray, ...]) -> None:
+        self.ctx.released.extend(parts)
         self._advance(lambda: self.rounds.send(answer))
 
     def _advance(self, resume: Callable[[], Question]) -> None:

@@ -3,18 +3,20 @@
 A *door* belongs to one run. In each step it lets through questions whose shares sum to at most
 1; every released array gets Gaussian noise of standard deviation
 ``noise_multiplier * sensitivity / sqrt(share)``. With one row zeroed out, array j moves by at
-most ``sensitivity_j``, so the step as a whole is ``sqrt(sum_j share_j) / noise_multiplier``-
+most ``sensitivity_j``, rounding included: the row source states how much that can be, and it is
+added to what the clip guarantees. So the step as a whole is ``sqrt(sum_j share_j) / noise_multiplier``-
 Gaussian-DP: one Gaussian release of the plan's multiplier, and the plan allows ``n_steps``.
 """
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..components.contracts import Question
+from ..components.contracts import Part, Question
 from ..privacy import NoiseSource
 from ..rows import PrivateRows, Request, sum_resolution
 
@@ -71,7 +73,13 @@ class Door:
             bound = max(part.sensitivity for part in question.parts)
             resolution = sum_resolution(rows.n_rows, rows.grid, bound)
         return Request(
-            question.points, question.contribute, self._batch, resolution, n_head=question.n_head, run=self
+            question.points,
+            question.contribute,
+            self._batch,
+            resolution,
+            wide_sums=question.wide_sums,
+            n_head=question.n_head,
+            run=self,
         )
 
     def perturb(
@@ -87,14 +95,22 @@ class Door:
         return tuple(noisy)
 
 
-def release(rows: PrivateRows, visits: Sequence[tuple[Door, Question]]) -> list[tuple[FloatArray, ...]]:
-    """Noisy answers to the questions of one or several runs, from one pass over the rows."""
+def release(
+    rows: PrivateRows, visits: Sequence[tuple[Door, Question]]
+) -> list[tuple[tuple[Part, ...], tuple[FloatArray, ...]]]:
+    """Noisy answers to the questions of one or several runs, from one pass over the rows.
+
+    Each comes with its parts as they were released: their sensitivities include the rounding of sums.
+    """
     requests = [door.admit(question, rows) for door, question in visits]
     sums = rows.private_sums(requests)
-    return [
-        door.perturb(question, question.assemble(answer), _grid(rows, request))
-        for (door, question), request, answer in zip(visits, requests, sums, strict=True)
-    ]
+    answers = []
+    for (door, question), request, answer in zip(visits, requests, sums, strict=True):
+        error = rows.sum_error(request)
+        stated = replace(question, parts=tuple(part.as_computed(error) for part in question.parts))
+        noisy = door.perturb(stated, question.assemble(answer), _grid(rows, request))
+        answers.append((stated.parts, noisy))
+    return answers
 
 
 def _grid(rows: PrivateRows, request: Request) -> float | None:

@@ -25,8 +25,9 @@ from .objective import PenalizedLoss
 from .onednn import bfloat16_product
 from .pools import one_pool
 from .preparation import RowMap, TargetMap
-from .products import laid_out, row_products, row_sum
-from .rounding import UNDERFLOW_PAD, dot_error, on_grid
+from .products import add_products, laid_out, row_products
+from .rounding import SHORTEST_DIFFERENCE, UNDERFLOW_PAD, dot_error, on_grid
+from .sums import BLOCK_ROWS, EXACT, PANEL_ROWS, Cascade, SumError, panel_rows_for, sum_error
 from .tensors import (
     scale_tensor_rows,
     tensor_dtype,
@@ -38,8 +39,13 @@ from .tensors import (
 from .whitening import Whitening
 
 __all__ = [
+    "BLOCK_ROWS",
+    "EXACT",
+    "PANEL_ROWS",
+    "SHORTEST_DIFFERENCE",
     "UNDERFLOW_PAD",
     "BlockMap",
+    "Cascade",
     "GradientEmbedding",
     "ImplicitRows",
     "LogisticLoss",
@@ -49,8 +55,10 @@ __all__ = [
     "RowMap",
     "SoftmaxLoss",
     "SquaredLoss",
+    "SumError",
     "TargetMap",
     "Whitening",
+    "add_products",
     "bfloat16_product",
     "canonical",
     "classification_loss",
@@ -65,13 +73,14 @@ __all__ = [
     "on_grid",
     "one_pool",
     "orthonormal_columns",
+    "panel_rows_for",
     "remove_mean_output",
     "row_norm_bounds",
     "row_norms",
     "row_products",
-    "row_sum",
     "scale_rows",
     "scale_tensor_rows",
+    "sum_error",
     "tensor_dtype",
     "tensor_largest_entries",
     "tensor_residuals",

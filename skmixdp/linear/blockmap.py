@@ -1,9 +1,10 @@
 """A row map on one block after another, at the speed of memory.
 
-:class:`RowMap` computes in float64, which is right for rows that are mapped once. Rows larger than
-memory are mapped anew in every pass; those in half or single precision are then mapped in float32,
-with factors that one pass in advance has found in float64. Whitening is left to whoever multiplies, but
-enters the factors.
+:class:`RowMap` computes in float64, which is right for rows that are mapped once. Rows larger than memory
+are mapped anew in every pass; those in half or single precision are then mapped in float32, with factors
+that one pass in advance has found in float64. Whitening is left to whoever multiplies, but enters the
+factors. How a row is mapped depends on that row alone: one whose length is out of float32's reach is mapped
+by :class:`RowMap`, and no other row is.
 """
 
 from dataclasses import dataclass, replace
@@ -19,7 +20,7 @@ from .whitening import Whitening
 
 FloatArray = NDArray[np.floating[Any]]
 
-#: Rows of other lengths are left to RowMap: their float32 entries could over- or underflow.
+#: A row of another length is left to RowMap: its float32 entries could over- or underflow.
 _SHORTEST, _LONGEST = 1e-20, 1e18
 
 #: Rows that a whitening shortens by less than this are whitened themselves.
@@ -40,7 +41,8 @@ class Measured:
     Attributes
     ----------
     factors : array
-        What multiplies each row in later passes, in the precision of mapped rows.
+        What multiplies each row in later passes, in the precision of mapped rows. A negative one is for a row
+        that :class:`RowMap` maps, which is then multiplied by its absolute value.
     norms : array
         Lengths of the mapped rows, float64, the intercept included: the true ones to rounding, or,
         where whitening is left to be done, upper bounds on those of the whitened rows.
@@ -71,7 +73,8 @@ class BlockMap:
     Attributes
     ----------
     single : bool
-        Whether blocks are mapped in float32 with given factors, or by the row map itself.
+        Whether rows are mapped in float32 with given factors, but for those out of its reach, or all by the
+        row map itself.
     whitening : Whitening or None
         What mapped rows lack, being scaled as if they had it: it is linear, and much cheaper on points
         and sums than on rows in every pass. Sums that are exact on a grid would not be so after it, so
@@ -88,6 +91,8 @@ class BlockMap:
             (_HALF_UNIT, _HALF_SHORTEST) if source == np.float16 else (1.0, _SHORTEST)
         )
         self.whitening = row_map.whitening if grid is None and _mild(row_map.whitening) else None
+        if self.whitening is not None:
+            self._shortest /= _MILD  # factors grow by the inverse of what the whitening shortens
         if self.whitening is not None:
             row_map = replace(row_map, whitening=None, intercept_value=None)
         self._map = row_map
@@ -109,8 +114,13 @@ class BlockMap:
         """
         return self._value if self.single or self.whitening is not None else None
 
-    def measured(self, X: FloatArray, out: FloatArray) -> Measured | None:
-        """Factors and lengths of rows; None where some are out of the reach of :attr:`single`.
+    @property
+    def stretch(self) -> float:
+        """How many times longer mapped rows may be than rows that are whitened as well."""
+        return 1.0 if self.whitening is None else 1 / float(self.whitening.factors.min(initial=1.0))
+
+    def measured(self, X: FloatArray, out: FloatArray) -> Measured:
+        """Factors and lengths of rows.
 
         ``out`` (n or more, n_features), of the dtype of mapped rows, is overwritten.
 
@@ -121,12 +131,7 @@ class BlockMap:
         ``q u`` but for two roundings of each entry, so ``q (|M u| + 2 eps |u|)`` bounds its length after the
         whitening ``M``, which lengthens nothing. All but these roundings is computed in float64.
         """
-        factors = np.ones(len(X), self._dtype)
-        if self.single:
-            lengths = self._lengths(X, out)
-            if np.isnan(lengths).any():
-                return None
-            factors = self._factors(lengths)
+        factors = self._factors(self._lengths(X, out)) if self.single else np.ones(len(X), self._dtype)
         rows = self(X, factors, out)
         if self.whitening is None:
             return Measured(factors, self._with_appended(row_norms(rows)))
@@ -140,10 +145,7 @@ class BlockMap:
         entries = largest_entries(whitened) + pads
         if self._map.normalize:
             old, divisors = factors.astype(np.float64), np.where(norms > 0, norms, 1.0)
-            with np.errstate(over="ignore"):
-                factors = (old / divisors).astype(self._dtype)
-            if not np.isfinite(factors).all():
-                return None
+            factors = (old / divisors).astype(self._dtype)
             ratios = factors / old * (1 + 2**-50)
             norms, entries = norms * ratios, entries * ratios
         norms = self._with_appended(norms) * (1 + 2**-50)
@@ -159,13 +161,20 @@ class BlockMap:
             if self.whitening is not None and self._map.normalize:
                 rows *= factors[:, np.newaxis]
             return rows if self._grid is None else on_grid(rows, self._grid)
-        rows = self._centred(X, out)
-        if self._map.normalize or self._unit != 1:
-            rows *= factors[:, np.newaxis]
+        with np.errstate(over="ignore", invalid="ignore"):
+            rows = self._centred(X, out)
+            if self._map.normalize or self._unit != 1:
+                rows *= factors[:, np.newaxis]
+        far = factors < 0
+        if far.any():
+            # All rows, so that what comes out does not depend on how many others are far.
+            rows[far] = self._map(X, self._dtype)[far, : rows.shape[1]]
+            if self.whitening is not None and self._map.normalize:
+                rows[far] *= -factors[far, np.newaxis]
         return rows
 
     def _lengths(self, X: FloatArray, out: FloatArray) -> FloatArray:
-        """Lengths (n,) of centred rows, float64; nan where they are out of float32's reach.
+        """Lengths (n,) of centred rows, float64; NaN for a row that is out of float32's reach.
 
         ``out`` (n or more, n_features) is float32 and overwritten.
         """
@@ -175,9 +184,9 @@ class BlockMap:
         return np.where(known, lengths, np.nan)
 
     def _factors(self, lengths: FloatArray) -> FloatArray:
-        """What multiplies each centred row, (n,) float32."""
+        """What multiplies each centred row, (n,) float32; -1 for a row of unknown length."""
         divisors = np.where(lengths > 0, lengths, 1.0) if self._map.normalize else np.ones(len(lengths))
-        return (self._unit / divisors).astype(np.float32)
+        return np.where(np.isnan(lengths), -1.0, self._unit / divisors).astype(np.float32)
 
     def _with_appended(self, norms: FloatArray) -> FloatArray:
         return norms if self.appended is None else np.hypot(norms, self.appended)

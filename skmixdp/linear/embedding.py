@@ -5,18 +5,22 @@ orthonormal basis ``V_j = sum_a A_aj g_a`` comes from the anchors' m x m Gram ma
 products with it from products of rows, so nothing of size n x k x d_in is ever formed.
 """
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from .geometry import row_norms, weighted_sum
-from .rounding import UNDERFLOW_PAD, dot_error
+from .rounding import SHORTEST_DIFFERENCE, UNDERFLOW_PAD, dot_error
 
 FloatArray = NDArray[np.floating[Any]]
 
 #: Directions whose eigenvalue is at most this fraction of the largest count as dependent.
 _EIGENVALUE_CUT = 1e-8
+
+#: Relative rounding that adds little to the sensitivity of a sum over a million rows.
+_EXACT_ENOUGH = 1e-11
 
 
 class GradientEmbedding:
@@ -82,9 +86,32 @@ class GradientEmbedding:
         """
         return np.asarray(((R @ self.R.T) * products) @ self._A)
 
-    def gradient(self, coordinates: FloatArray) -> FloatArray:
-        """The (k, d_in) gradient ``sum_j z_j V_j`` of coordinates (q,)."""
-        return weighted_sum((self._A @ coordinates)[:, np.newaxis] * self.R, self.X)
+    def gradient(self, coordinates: FloatArray, precision: DTypeLike = np.float64) -> FloatArray:
+        """The (k, d_in) gradient ``sum_j z_j V_j`` of coordinates (q,), computed in a precision."""
+        weights = self._A.astype(precision) @ coordinates.astype(precision)
+        gradient = weighted_sum(weights[:, np.newaxis] * self.R, self.X.astype(precision))
+        return np.asarray(gradient, dtype=np.float64)
+
+    @cached_property
+    def precision(self) -> np.dtype[Any]:
+        """The precision in which :meth:`gradient` of a sum over many rows is exact enough.
+
+        Extended precision is far slower, and of use only where anchor gradients are nearly dependent.
+        """
+        return np.dtype(np.float64 if self._rounding_in(np.float64) <= _EXACT_ENOUGH else np.longdouble)
+
+    @cached_property
+    def rounding(self) -> float:
+        """Bound on the rounding of :meth:`gradient` in :attr:`precision`, relative to the coordinates' norm.
+
+        A subtraction after it is included.
+        """
+        return self._rounding_in(self.precision) + 2 * float(np.finfo(np.float64).eps) * (1 + self._skew)
+
+    def _rounding_in(self, precision: DTypeLike) -> float:
+        """Rounding of ``sum_j z_j sum_a A_ja g_a``: a multiple of ``sum_j |z_j| sum_a |A_ja| |g_a|``."""
+        n_roundings = sum(self._A.shape) + 4
+        return float(n_roundings * np.finfo(precision).eps * np.linalg.norm(self._reach))
 
     def residual_bounds(
         self,
@@ -114,7 +141,8 @@ class GradientEmbedding:
         ``|g|^2 - |z|^2 + 2 z^T e + z^T E z``. ``|e_j|`` is at most the products' relative error times
         ``|g| sum_a |A_aj| |g_a|``. The bound also covers the rounding of residuals that are
         weighted in ``dtype`` (two roundings of their full length) and of ``sum_j z_j V_j``.
-        A row of which nothing finite is known has an infinite bound.
+        No bound is below :data:`SHORTEST_DIFFERENCE` times ``|g| + |z|``. A row of which nothing
+        finite is known has an infinite bound.
         """
         eps = float(np.finfo(dtype).eps)
         (m, k), (d_in, q) = self.R.shape, (self.X.shape[1], self.n_components)
@@ -131,6 +159,7 @@ class GradientEmbedding:
             + wide * (lengths + reached) ** 2
         )
         bounds = np.sqrt(np.maximum(square, 0) + slack) + 2 * eps * lengths + wide * reached
+        bounds = np.maximum(bounds, SHORTEST_DIFFERENCE * (lengths + np.sqrt(inside)))
         return np.where(np.isfinite(square), bounds, np.inf)
 
 

@@ -33,16 +33,19 @@ def row_norm_bounds(C: FloatArray) -> FloatArray:
     """
     k, info = C.shape[-1], np.finfo(C.dtype)
     one_by_one = k >= _LONG and C.strides[-1] == C.itemsize
-    squares = np.vecdot(C, C) if one_by_one else np.einsum("...j,...j->...", C, C)
-    if not np.isfinite(squares).all():
-        # Some square overflowed: in float64 only those of what is infinite do.
-        C = C.astype(np.float64, copy=False)
-        return row_norms(C) * (1 + 2 * dot_error(k + 2, C.dtype))
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = np.vecdot(C, C) if one_by_one else np.einsum("...j,...j->...", C, C)
     bounds = np.asarray(squares, dtype=np.float64)
     # One rounding more for the square root, and one for the products that it enters.
     bounds *= 1 + 2 * dot_error(k + 2, C.dtype)
     bounds += 2 * k * float(info.tiny)
-    return np.sqrt(bounds, out=bounds)
+    np.sqrt(bounds, out=bounds)
+    finite = np.isfinite(bounds)
+    if not finite.all():
+        # Squares overflowed in these rows. In float64 only those of what is infinite do.
+        wide = C[~finite].astype(np.float64, copy=False)
+        bounds[~finite] = row_norms(wide) * (1 + 2 * dot_error(k + 2, wide.dtype))
+    return bounds
 
 
 def largest_entries(X: FloatArray) -> FloatArray:

@@ -20,14 +20,10 @@ from numpy.typing import NDArray
 
 from .geometry import largest_entries
 from .preparation import RowMap
-from .rounding import dot_error
+from .rounding import SHORTEST_DIFFERENCE, dot_error
 from .whitening import Whitening
 
 FloatArray = NDArray[np.floating[Any]]
-
-#: A row is not scaled up beyond this, in units of what it is the difference of: nearer to the
-#: mean it would be made of rounding.
-_NEAREST = 1e-6
 
 #: Lengths below this are those of rows of zeros; their inverse could overflow.
 _TINY = 1e-280
@@ -63,7 +59,9 @@ class ImplicitRows:
 def implicit_rows(X: Any, row_map: RowMap) -> ImplicitRows:
     """Factors and bounds of mapped CSR rows (n, n_features) without duplicate entries.
 
-    A row that lies nearer to the mean than a millionth of ``|x| + |m|`` comes out shorter than 1.
+    A row that lies nearer to the mean than a thousandth of ``|x| + |m|`` comes out shorter than 1, and its
+    length is stated as if it did not lie nearer. So no sum has terms that are a thousand times longer than
+    what is known of their differences.
 
     Notes
     -----
@@ -107,12 +105,12 @@ def implicit_rows(X: Any, row_map: RowMap) -> ImplicitRows:
         reach += row_map.whitening.rounding / dot_error(n_features + 1, np.dtype(np.float64))
     sizes *= unit
     if row_map.normalize:
-        divisors = np.maximum(lengths, _NEAREST * sizes if row_map.mean is not None else 0.0)
+        divisors = np.maximum(lengths, SHORTEST_DIFFERENCE * sizes if row_map.mean is not None else 0.0)
         factors = 1 / np.where(divisors > _TINY, divisors, 1.0)
     else:
         factors = np.ones(n_rows)
     value = row_map.intercept_value or 0.0
-    norms = np.hypot(factors * lengths, value) * _SLACK
+    norms = np.hypot(factors * np.maximum(lengths, SHORTEST_DIFFERENCE * sizes), value) * _SLACK
     return ImplicitRows(
         factors,
         norms,

@@ -96,9 +96,12 @@ class SoftmaxLoss:
         return E
 
     def scaled_residuals(self, Z: FloatArray, y: Labels) -> tuple[FloatArray, FloatArray]:
-        # Moderate outputs need no shift; to find each row's maximum takes longer than this.
+        # Moderate outputs need no shift. To find each row's maximum takes longer than this look at all of
+        # them, which decides nothing but whether there are rows to look at one by one.
         if not (Z.max(initial=0.0) <= _MODERATE and Z.min(initial=0.0) >= -_MODERATE):
-            Z -= Z.max(axis=-1, keepdims=True)
+            largest = Z.max(axis=-1)
+            moderate = (largest <= _MODERATE) & (Z.min(axis=-1) >= -_MODERATE)
+            Z -= np.where(moderate, 0.0, largest).astype(Z.dtype)[..., np.newaxis]
         np.exp(Z, out=Z)
         sums = Z @ np.ones(Z.shape[-1], Z.dtype)
         subtract_at(Z, y, sums)

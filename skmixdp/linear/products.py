@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from threadpoolctl import threadpool_info
 
-from .geometry import weighted_sum
 from .onednn import Product, product_of, steps
 from .pools import alone
+from .sums import BLOCK_ROWS, PANEL_ROWS, Cascade
 
 FloatArray = NDArray[np.floating[Any]]
 
@@ -27,6 +27,12 @@ _COLUMNS = 512
 
 #: Rows in a panel, at least (a call has a price) and at most (more gains nothing).
 _ROWS = (16, 128)
+
+#: A sum of fewer rows in a panel is faster by one large product, whose kernel copies its rows first.
+_FEWEST_SUMMED = 96
+
+#: Sums of so few entries are multiplied panel by panel in one call, whose result is small.
+_FEW_ENTRIES = 2**11
 
 #: What threadpoolctl calls the processors for which OpenBLAS has those kernels.
 _WITH_SMALL_KERNELS = {"SkylakeX", "Cooperlake", "Sapphirerapids"}
@@ -71,12 +77,91 @@ def row_products(X: FloatArray, points: FloatArray, out: FloatArray) -> FloatArr
     return out
 
 
-def row_sum(C: FloatArray, X: FloatArray) -> FloatArray:
-    """``sum_i c_i x_i^T``, shape (k, d_in), of weighted residuals (rows, k) and rows (rows, d_in)."""
+def add_products(
+    total: Cascade,
+    C: FloatArray,
+    X: FloatArray,
+    *,
+    panel_rows: int = PANEL_ROWS,
+    appended: float | None = None,
+) -> None:
+    """Add ``sum_i c_i x_i^T``, shape (k, d_in), of weighted residuals (rows, k) and rows (rows, d_in).
+
+    Parameters
+    ----------
+    total : Cascade
+        What the sum is added to.
+    C : array of shape (rows, k)
+        Weighted residuals. In double precision they make the whole sum one in double precision.
+    X : array of shape (rows, d_in)
+        The rows.
+    panel_rows : int, default=PANEL_ROWS
+        Largest number of rows whose terms are added in single precision.
+    appended : float or None
+        A constant entry that each row has after its last; the sum then has one more column.
+
+    Notes
+    -----
+    The rounding is that of :func:`~skmixdp.linear.sums.sum_error`.
+    """
+    k, d_in = C.shape[1], X.shape[1]
+    n_columns = d_in + (appended is not None)
+    if C.dtype == np.float64 or k * d_in <= _FEW_ENTRIES or len(X) == 0:
+        for start in range(0, max(len(X), 1), BLOCK_ROWS):
+            rows = slice(start, start + BLOCK_ROWS)
+            matrix = _wide_sum(C[rows], X[rows], panel_rows)
+            if appended is not None:
+                matrix = np.column_stack([matrix, _constant_column(C[rows], appended)])
+            total.add(matrix)
+        return
     product = product_of(X.dtype)
-    if product is not None and C.dtype == X.dtype and _pays(C.T, X):
-        return product(C.T, X, np.empty((C.shape[1], X.shape[1]), X.dtype))
-    return weighted_sum(C, X)
+    if product is not None and not _pays(C.T, X):
+        product = None
+    rows_at_once, columns = (panel_rows, d_in) if product is not None else _sum_panel(k, d_in, panel_rows)
+    for start in range(0, len(X), rows_at_once):
+        rows = slice(start, start + rows_at_once)
+        term = total.buffer((k, n_columns), X.dtype)
+        if product is not None and appended is None:
+            product(C[rows].T, X[rows], term)
+        elif product is not None:
+            term[:, :d_in] = product(C[rows].T, X[rows], np.empty((k, d_in), X.dtype))
+        else:
+            for first in range(0, d_in, columns):
+                taken = slice(first, min(first + columns, d_in))
+                np.matmul(C[rows].T, X[rows, taken], out=term[:, taken])
+        if appended is not None:
+            term[:, d_in] = _constant_column(C[rows], appended)
+        total.add(term)
+
+
+def _wide_sum(C: FloatArray, X: FloatArray, panel_rows: int) -> FloatArray:
+    """``C^T X`` in double precision; panels of single precision are all multiplied by one call."""
+    if C.dtype == np.float64:
+        return np.asarray(C.T @ X)
+    n_panels = len(X) // panel_rows
+    whole = n_panels * panel_rows
+    rest = (C[whole:].T @ X[whole:]).astype(np.float64)
+    if n_panels == 0:
+        return np.asarray(rest)
+    left = C[:whole].T.reshape(C.shape[1], n_panels, panel_rows).swapaxes(0, 1)
+    panels = np.matmul(left, X[:whole].reshape(n_panels, panel_rows, X.shape[1]))
+    rest += panels.sum(axis=0, dtype=np.float64)
+    return np.asarray(rest)
+
+
+def _constant_column(C: FloatArray, value: float) -> FloatArray:
+    """``value sum_i c_i``, shape (k,), in double precision."""
+    return np.asarray(value * C.sum(axis=0, dtype=np.float64))
+
+
+def _sum_panel(k: int, d_in: int, most_rows: int) -> tuple[int, int]:
+    """Rows and columns of the products that a sum is made of."""
+    if k > 1 and _small_kernels():
+        columns = -(-d_in // -(-d_in // _COLUMNS))
+        rows = min(most_rows, _SMALL // (k * columns) // 16 * 16)
+        if rows >= _FEWEST_SUMMED:
+            return rows, columns
+    return most_rows, d_in
 
 
 def _with_many(points: FloatArray, dtype: DTypeLike) -> Product | None:

@@ -16,6 +16,10 @@ FloatArray = NDArray[np.floating[Any]]
 #: Added to each length, it makes room for products that underflow in float32 or flush to zero.
 UNDERFLOW_PAD = 1e-15
 
+#: A difference counts as no shorter than this, in units of what it is the difference of. So no sum of clipped
+#: differences has terms longer than the clip by more than the inverse.
+SHORTEST_DIFFERENCE = 2.0**-10
+
 
 def dot_error(n_terms: int, dtype: np.dtype[Any]) -> float:
     """Relative error bound of a dot product that is computed in ``dtype``.

@@ -1,5 +1,6 @@
 """Whitening by what public rows of one class differ in."""
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -91,6 +92,18 @@ class Whitening:
         n_directions, n_features = self.directions.shape
         roundings = dot_error(2 * (n_directions + n_features) + 16, np.dtype(np.float64))
         return float(roundings * (1 + n_directions))
+
+    @cached_property
+    def sum_rounding(self) -> float:
+        """Bound on the rounding of a (k, d) matrix times the map, in units of the matrix's Frobenius norm.
+
+        For the map as it is stored. A matrix ``A`` times one of ``r`` orthonormal rows is off by at most
+        ``dot_error(d) |A|_F sqrt(r)``, what follows by ``dot_error(r) |A|_F sqrt(r)``, and the last addition
+        by a roundoff. Source: Higham 2002, section 3.5.
+        """
+        n_directions, n_features = self.directions.shape
+        roundings = dot_error(2 * (n_directions + n_features) + 16, np.dtype(np.float64))
+        return float(roundings * (1 + math.sqrt(max(n_directions, n_features))))
 
     @cached_property
     def skew(self) -> float:

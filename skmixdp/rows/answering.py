@@ -6,16 +6,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from ..linear import Whitening, laid_out
+from ..linear import BLOCK_ROWS, Cascade, Whitening, laid_out
 from .contract import Block, FloatArray, Request, Sums, truncated
 from .joining import Joined
 from .running import RunningProducts
 
+#: Rows of a block, at least: each block has a fixed cost.
+_FEWEST_ROWS = 512
+
 #: Fewer outputs than this are laid out column by column.
 _NARROW = 32
-
-#: Blocks whose sums are added in the rows' own precision before they go to float64.
-_ADDED_TOGETHER = 8
 
 #: Rows of a source, by number.
 Selection = slice | NDArray[np.intp]
@@ -36,47 +36,15 @@ class Visit:
     times : callable
         ``points`` (m, d_in), :func:`~skmixdp.linear.laid_out`, to ``X points^T``, shape (rows, m), in
         the dtype of the products.
-    weighted_sum : callable
-        ``C`` (rows, k) to ``C^T X``, shape (k, d_in).
+    add_sum : callable
+        Adds ``C^T X``, shape (k, d_in), to a :class:`~skmixdp.linear.Cascade`, given ``C`` (rows, k): in
+        double precision where ``C`` is.
     """
 
     rows: Selection
     block: Block
     times: Callable[[FloatArray], FloatArray]
-    weighted_sum: Callable[[FloatArray], FloatArray]
-
-
-class BlockTotal:
-    """Sum of arrays, one for each block, in float64: a few in their own precision first."""
-
-    def __init__(self) -> None:
-        self._total: FloatArray | None = None
-        self._recent: FloatArray | None = None
-        self._n_recent = 0
-
-    def add(self, term: FloatArray) -> None:
-        """Add the array of a block; it may be kept."""
-        if self._recent is None:
-            self._recent = term
-        else:
-            self._recent += term
-        self._n_recent += 1
-        if self._n_recent == _ADDED_TOGETHER:
-            self._flush()
-
-    @property
-    def value(self) -> FloatArray | None:
-        """The sum, or None where nothing was added."""
-        self._flush()
-        return self._total
-
-    def _flush(self) -> None:
-        if self._recent is not None:
-            if self._total is None:
-                self._total = self._recent.astype(np.float64)
-            else:
-                self._total += self._recent
-        self._recent, self._n_recent = None, 0
+    add_sum: Callable[[FloatArray, Cascade], None]
 
 
 def answer(
@@ -109,7 +77,10 @@ def answer_each(
     narrow = min(len(r.points) // r.n_joined for r in requests) < _NARROW
     columns = np.empty(0, dtype)
     ends = np.cumsum([len(computed) for computed, _ in products])
-    totals = [(BlockTotal(), BlockTotal()) for _ in requests]
+    # One product for all requests of a precision, and one sum for each request's statistics.
+    matrices = {wide: Cascade() for wide in (False, True)}
+    vectors = [Cascade() for _ in requests]
+    columns_of: dict[int, tuple[bool, slice]] = {}
     for visit in visits:
         Z = visit.times(points)
         if narrow and not Z.flags.f_contiguous:
@@ -119,7 +90,7 @@ def answer_each(
             copy = columns[: Z.size].reshape(Z.shape, order="F")
             np.copyto(copy, Z)
             Z = copy
-        weighted: list[tuple[int, FloatArray]] = []
+        weighted: dict[bool, list[tuple[int, FloatArray]]] = {False: [], True: []}
         for index, (request, (computed, running), end) in enumerate(
             zip(requests, products, ends, strict=True)
         ):
@@ -136,20 +107,26 @@ def answer_each(
             if request.resolution is not None:
                 C, S = (None if part is None else truncated(part, request.resolution) for part in (C, S))
             if C is not None:
-                weighted.append((index, C))
+                weighted[request.wide_sums].append((index, C))
             if S is not None:
-                totals[index][1].add(S.sum(axis=0, dtype=np.float64))
-        # One product for all requests.
-        if weighted:
-            product = visit.weighted_sum(_beside_each_other([C for _, C in weighted]))
-            row = 0
-            for index, C in weighted:
-                totals[index][0].add(product[row : row + C.shape[1]])
-                row += C.shape[1]
-    return [(matrix.value, vector.value) for matrix, vector in totals]
+                vectors[index].add(S.sum(axis=0, dtype=np.float64))
+        for wide, parts in weighted.items():
+            if parts:
+                joint = _side_by_side([C for _, C in parts])
+                visit.add_sum(joint.astype(np.float64) if wide else joint, matrices[wide])
+                column = 0
+                for index, C in parts:
+                    columns_of[index] = wide, slice(column, column + C.shape[1])
+                    column += C.shape[1]
+    found = {wide: total.value for wide, total in matrices.items()}
+    sums: list[Sums] = []
+    for index, vector in enumerate(vectors):
+        wide, own_columns = columns_of.get(index, (False, slice(0)))
+        sums.append((found[wide][own_columns] if index in columns_of else None, vector.value))
+    return sums
 
 
-def _beside_each_other(parts: Sequence[FloatArray]) -> FloatArray:
+def _side_by_side(parts: Sequence[FloatArray]) -> FloatArray:
     """The weighted residuals of all requests, shape (rows, sum k)."""
     if len(parts) == 1:
         return parts[0]
@@ -165,6 +142,11 @@ def many_rows(m: int, d_in: int) -> int:
     its outputs are no more than a million.
     """
     return max(1536, min(m * d_in // 32, 2**20 // max(m, 1)))
+
+
+def block_size(n_rows: int) -> int:
+    """A number of rows for a block, brought within what its sums in double precision allow."""
+    return min(max(_FEWEST_ROWS, n_rows), BLOCK_ROWS)
 
 
 def selections(

@@ -14,9 +14,20 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ..linear import bfloat16_product, largest_entries, one_pool, row_norms, row_products, row_sum
+from ..linear import (
+    PANEL_ROWS,
+    Cascade,
+    SumError,
+    add_products,
+    bfloat16_product,
+    largest_entries,
+    one_pool,
+    row_norms,
+    row_products,
+    sum_error,
+)
 from ..linear.onednn import Product
-from .answering import Selection, Visit, answer, many_rows, selections
+from .answering import Selection, Visit, answer, block_size, many_rows, selections
 from .contract import Block, FloatArray, Labels, Request, Sums
 from .memory import check_lengths
 
@@ -63,7 +74,7 @@ class BFloat16Rows:
         self._y = y
         self.n_rows = len(self._bits)
         d_in = max(self._bits.shape[1], 1)
-        self._block_rows = max(512, block_bytes // (4 * d_in))
+        self._block_rows = block_size(block_bytes // (4 * d_in))
 
     def training(self) -> AbstractContextManager[None]:
         """See :class:`~skmixdp.rows.contract.PrivateRows`."""
@@ -87,14 +98,17 @@ class BFloat16Rows:
             rows,
             Block(X, self._y[rows], self._norms[rows]),
             times=lambda points: row_products(X, points, products[: len(X)]),
-            weighted_sum=lambda C: row_sum(C, X),
+            add_sum=lambda C, total: add_products(total, C, X),
         )
+
+    def sum_error(self, request: Request) -> SumError:
+        return sum_error(self.n_rows, np.float64 if request.wide_sums else np.float32)
 
     def _narrow_visits(self, requests: Sequence[Request], product: Product) -> Iterator[Visit]:
         """All blocks, multiplied in bfloat16; their outputs are in a buffer, until the next one's are."""
         m = sum(len(request.points) for request in requests)
         # Each product rearranges its matrices first, which large blocks share.
-        block_rows = max(2 * self._block_rows, many_rows(m, self._bits.shape[1]))
+        block_rows = block_size(max(2 * self._block_rows, many_rows(m, self._bits.shape[1])))
         outputs = np.empty(m * min(block_rows, self.n_rows), np.float32)
         placed: list[Bits] = []  # the points of the pass
 
@@ -104,8 +118,12 @@ class BFloat16Rows:
             # (With the points on the left, the outputs come out column by column, and sooner.)
             return product(placed[0], bits.T, outputs[: m * len(bits)].reshape(m, -1)).T
 
-        def summed(bits: Bits, C: FloatArray) -> FloatArray:
-            return product(shortened(C.T), bits, np.empty((C.shape[1], bits.shape[1]), np.float32))
+        def add_sum(bits: Bits, C: FloatArray, total: Cascade) -> None:
+            weights = shortened(C.T)
+            for start in range(0, max(len(bits), 1), PANEL_ROWS):
+                rows = slice(start, start + PANEL_ROWS)
+                term = total.buffer((len(weights), bits.shape[1]), np.dtype(np.float32))
+                total.add(product(weights[:, rows], bits[rows], term))
 
         for rows in selections([request.mask for request in requests], self.n_rows, block_rows):
             bits = self._bits[rows]
@@ -113,7 +131,7 @@ class BFloat16Rows:
                 rows,
                 _BitsBlock(bits, self._y[rows], self._norms[rows]),
                 times=lambda points, bits=bits: times(bits, points),  # type: ignore[misc]
-                weighted_sum=lambda C, bits=bits: summed(bits, C),  # type: ignore[misc]
+                add_sum=lambda C, total, bits=bits: add_sum(bits, C, total),  # type: ignore[misc]
             )
 
 

@@ -9,6 +9,11 @@ public centres or random directions are more rows of ``points``. Whoever writes 
 linear head says what its points are, and what ``contribute`` gets in the place of ``Z``.
 
 The sums that come out are NOT private. Only ``engine/release.py`` may ask.
+
+Two promises of every source are part of the guarantee. What a row contributes is a function of that row
+alone, bit for bit: no shift, scale, precision or code path is chosen by looking at a whole block. And the
+source states how far the rounding of its sums can move when a row is zeroed out, in
+:meth:`PrivateRows.sum_error`.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,7 +24,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..linear import largest_entries
+from ..linear import SumError, largest_entries
 
 FloatArray = NDArray[np.floating[Any]]
 Labels = NDArray[Any]
@@ -97,6 +102,9 @@ class Request:
     resolution : float or None
         Power of two; contributions are rounded towards zero to multiples of it, so that
         their sums are exact. None rounds nothing.
+    wide_sums : bool
+        Whether weighted residuals are multiplied with the rows and added in double precision, whatever the
+        precision of the rows; for sums whose terms are longer than what is released of them.
     n_head : int
         Number of leading points that are a head which its run moves along the other points; 0
         promises nothing.
@@ -110,6 +118,7 @@ class Request:
     contribute: Contribute
     mask: NDArray[np.bool_] | None = None
     resolution: float | None = None
+    wide_sums: bool = False
     n_head: int = 0
     run: object = None
     n_joined: int = 1
@@ -126,7 +135,10 @@ class PrivateRows(Protocol):
     grid: float | None
 
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
-        """Exact, unprotected sums of all requests, from one pass over the rows."""
+        """Unprotected sums of all requests, from one pass over the rows."""
+
+    def sum_error(self, request: Request) -> SumError:
+        """How far the rounding of a request's sums can move when one row is zeroed out."""
 
 
 def truncated(contributions: FloatArray, resolution: float) -> FloatArray:

@@ -13,7 +13,7 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
-from ..linear import RowMap, finite_rows, on_grid, row_norms
+from ..linear import EXACT, RowMap, SumError, finite_rows, on_grid, row_norms, sum_error
 from .contract import FloatArray, Labels, PrivateRows, Request, Sums
 from .memory import InMemoryRows, check_lengths, grid_of_rows
 from .placing import at, persisted, placed
@@ -83,6 +83,7 @@ class DaskRows:
     ) -> None:
         import dask
 
+        self._dtype = np.dtype(dtype)
         self._ends = np.cumsum([0, *sizes])
         self.n_rows = int(self._ends[-1])
         self.grid = grid_of_rows(self.n_rows) if exact else None
@@ -121,6 +122,12 @@ class DaskRows:
             answers = [add(answers[i : i + _FAN_IN]) for i in range(0, len(answers), _FAN_IN)]
         (total,) = dask.compute(*answers)
         return list(total)
+
+    def sum_error(self, request: Request) -> SumError:
+        # (A tree of chunks adds in double precision, as a cascade does and with fewer terms at a time.)
+        if request.resolution is not None:
+            return EXACT
+        return sum_error(self.n_rows, np.float64 if request.wide_sums else self._dtype)
 
 
 class DaskTable:

@@ -57,8 +57,8 @@ class Joined:
 def _beside(one: Request, other: Request) -> Contribute | None:
     """What contributes for both, or None where they cannot be joined."""
     beside = getattr(one.contribute, "beside", None)
-    same_rows = one.mask is other.mask and one.resolution == other.resolution
-    if beside is None or not same_rows or one.n_head or other.n_head:
+    alike = one.mask is other.mask and one.resolution == other.resolution and one.wide_sums == other.wide_sums
+    if beside is None or not alike or one.n_head or other.n_head:
         return None
     contribute: Contribute | None = beside(other.contribute)
     return contribute if len(one.points) == len(other.points) else None

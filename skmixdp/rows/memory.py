@@ -8,8 +8,17 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from ..linear import on_grid, one_pool, row_norms, row_products, row_sum
-from .answering import Products, Selection, Visit, answer_each, many_rows, selections
+from ..linear import (
+    EXACT,
+    SumError,
+    add_products,
+    on_grid,
+    one_pool,
+    row_norms,
+    row_products,
+    sum_error,
+)
+from .answering import Products, Selection, Visit, answer_each, block_size, many_rows, selections
 from .contract import Block, FloatArray, Labels, Request, Sums
 from .joining import Joined
 from .running import RunningProducts
@@ -74,7 +83,7 @@ class InMemoryRows:
         self.n_rows = len(X)
         # A run's products go when the run does.
         self._running: WeakKeyDictionary[object, RunningProducts] = WeakKeyDictionary()
-        self._block_rows = max(512, block_bytes // max(X.shape[1] * X.itemsize, 1))
+        self._block_rows = block_size(block_bytes // max(X.shape[1] * X.itemsize, 1))
 
     def training(self) -> AbstractContextManager[None]:
         """See :class:`~skmixdp.rows.contract.PrivateRows`."""
@@ -86,7 +95,7 @@ class InMemoryRows:
         products = [self._products(request) for request in requests]
         # Each request has a price in every block: several of them are asked for larger ones.
         m = sum(len(computed) for computed, _ in products)
-        block_rows = self._block_rows * min(len(requests), _LARGER)
+        block_rows = block_size(self._block_rows * min(len(requests), _LARGER))
         if m >= _MANY_POINTS:
             block_rows = max(block_rows // 2, many_rows(m, self._X.shape[1]))
         blocks = selections([request.mask for request in requests], self.n_rows, block_rows)
@@ -101,8 +110,13 @@ class InMemoryRows:
             rows,
             Block(X, self._y[rows], self._norms[rows]),
             times=lambda points: row_products(X, points, buffer[: len(X)]),
-            weighted_sum=lambda C: row_sum(C, X),
+            add_sum=lambda C, total: add_products(total, C, X),
         )
+
+    def sum_error(self, request: Request) -> SumError:
+        if request.resolution is not None:
+            return EXACT
+        return sum_error(self.n_rows, np.float64 if request.wide_sums else self._X.dtype)
 
     def _products(self, request: Request) -> Products:
         """The points to be multiplied for a request, and what keeps the products of others."""

@@ -7,19 +7,25 @@ from typing import Any
 import numpy as np
 
 from ..linear import (
+    SHORTEST_DIFFERENCE,
     RowMap,
+    SumError,
     canonical,
     implicit_products,
     implicit_rows,
     implicit_weighted_sum,
+    sum_error,
     whitened_entries,
 )
-from .answering import Selection, Visit, answer, selections
+from .answering import Selection, Visit, answer, block_size, selections
 from .contract import Block, FloatArray, Labels, PrivateRows, Request, Sums
 from .memory import check_lengths
 
 #: Entries of a block of rows: its products are then no larger than a few MiB.
 _BLOCK_ENTRIES = 2**18
+
+#: Entries that a row is taken to have, for the size of a block. The true number is private.
+_ENTRIES_PER_ROW = 128
 
 #: Entries of the arrays that measure whitened rows: products with directions, or a few dense rows.
 _MEASURED_ENTRIES = 2**22
@@ -79,9 +85,9 @@ class SparseRows:
         self._map = row_map
         self._dtype = np.dtype(dtype)
         self.n_rows, n_features = X.shape
-        density = max(X.nnz / max(self.n_rows, 1), 1.0)
         # Sums of size (k, d_in) are added up once a block, which should hold more entries than that.
-        self._block_rows = max(512, int(max(_BLOCK_ENTRIES, 4 * n_features) / density))
+        entries = max(_BLOCK_ENTRIES, 4 * n_features)
+        self._block_rows = block_size(entries // min(_ENTRIES_PER_ROW, max(n_features, 1)))
         n_directions = 1 if row_map.whitening is None else len(row_map.whitening.factors)
         measured_rows = min(self._block_rows, max(_MEASURED_ENTRIES // n_directions, 512))
         parts = [
@@ -121,8 +127,15 @@ class SparseRows:
             times=lambda points: implicit_products(X, factors, self._map, points).astype(
                 self._dtype, copy=False
             ),
-            weighted_sum=lambda C: implicit_weighted_sum(X, factors, self._map, C),
+            add_sum=lambda C, total: total.add(implicit_weighted_sum(X, factors, self._map, C)),
         )
+
+    def sum_error(self, request: Request) -> SumError:
+        # Two sums are subtracted whose terms may be so much longer than their differences.
+        longer = 4 / SHORTEST_DIFFERENCE
+        error = sum_error(self.n_rows, np.float64, block_rows=self._block_rows, stretch=longer)
+        whitening = self._map.whitening
+        return error if whitening is None else error.plus_later(whitening.sum_rounding / SHORTEST_DIFFERENCE)
 
 
 class SparseTable:

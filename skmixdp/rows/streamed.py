@@ -10,8 +10,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..linear import BlockMap, RowMap, finite_rows, one_pool, row_products, row_sum
-from .answering import Selection, Visit, answer, selections
+from ..linear import (
+    EXACT,
+    PANEL_ROWS,
+    BlockMap,
+    Cascade,
+    RowMap,
+    SumError,
+    add_products,
+    finite_rows,
+    one_pool,
+    panel_rows_for,
+    row_products,
+    sum_error,
+)
+from .answering import Selection, Visit, answer, block_size, selections
 from .blocks import AppendedBlock, WhitenedBlock
 from .contract import Block, FloatArray, Labels, PrivateRows, Request, Sums
 from .memory import check_lengths, grid_of_rows
@@ -81,7 +94,8 @@ class StreamedRows:
         d_in = n_features + (row_map.intercept_value is not None)
         self.grid = grid_of_rows(self.n_rows) if exact else None
         self._map = BlockMap(row_map, shards[0].dtype, self._dtype, grid=self.grid)
-        self._block_rows = max(512, block_bytes // (d_in * self._dtype.itemsize))
+        self._block_rows = block_size(block_bytes // (d_in * self._dtype.itemsize))
+        self._panel_rows = panel_rows_for(self._map.stretch)
         self._out = np.empty((min(self._block_rows, max(self.n_rows, 1)), n_features), self._dtype)
         self._norms = np.empty(self.n_rows)
         self._factors = np.ones(self.n_rows, self._dtype)
@@ -111,24 +125,32 @@ class StreamedRows:
         block = Block(X, y, norms) if value is None else AppendedBlock(X, y, norms, value)
         if whitening is not None:
             block = WhitenedBlock(X, y, norms, self._max_abs[rows], whitening, value)
-        if value is None:
-            return Visit(
-                rows,
-                block,
-                times=lambda points: row_products(X, points, Z),
-                weighted_sum=lambda C: row_sum(C, X),
-            )
 
         def times(points: FloatArray) -> FloatArray:
+            if value is None:
+                return row_products(X, points, Z)
             products = row_products(X, points[:, :-1], Z)
             products += (value * points[:, -1]).astype(Z.dtype)
             return products
 
-        def summed(C: FloatArray) -> FloatArray:
-            column = value * C.sum(axis=0, dtype=np.float64)
-            return np.concatenate([row_sum(C, X), column[:, np.newaxis]], axis=1)
+        def add_sum(C: FloatArray, total: Cascade) -> None:
+            if self._panel_rows is None:
+                C = C.astype(np.float64, copy=False)
+            add_products(total, C, X, panel_rows=self._panel_rows or PANEL_ROWS, appended=value)
 
-        return Visit(rows, block, times, summed)
+        return Visit(rows, block, times, add_sum)
+
+    def sum_error(self, request: Request) -> SumError:
+        if request.resolution is not None:
+            return EXACT
+        whitening, stretch = self._map.whitening, self._map.stretch
+        if request.wide_sums or self._panel_rows is None:
+            error = sum_error(self.n_rows, np.float64, stretch=stretch)
+        else:
+            error = sum_error(self.n_rows, self._dtype, stretch=stretch, panel_rows=self._panel_rows)
+        if whitening is None:
+            return error
+        return error.plus_later(whitening.sum_rounding * stretch)
 
     def _read(self, masks: Sequence[NDArray[np.bool_] | None]) -> Iterator[tuple[Selection, Array]]:
         """Rows by number, and their features, of all blocks that take part: one at least."""
@@ -162,13 +184,9 @@ class StreamedRows:
                     "them with what public rows say."
                 )
             measured = self._map.measured(raw, self._out)
-            if measured is None:
-                self._map.single = False  # from here on, and for what was measured before, anew
-                return self._measure()
             self._factors[rows], self._norms[rows] = measured.factors, measured.norms
             if measured.max_abs is not None:
                 self._max_abs[rows] = measured.max_abs
-        return None
 
     def _all_blocks(self) -> Iterator[tuple[int, Shard, slice, Array]]:
         first = 0

@@ -12,7 +12,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from ..linear import BLOCK_ROWS, PANEL_ROWS, Cascade
 from .contract import ContributeTensors, FloatArray, Request, Sums
+
+#: Entries of the sums of panels that are held at once.
+_PANEL_ENTRIES = 2**25
 
 
 @dataclass(frozen=True)
@@ -58,18 +62,17 @@ def answer_there(
 ) -> list[Sums]:
     """Sums of all requests over the blocks, of which there is at least one, if an empty one.
 
-    Products and sums within a block are in ``dtype``; blocks are added up in float64. All of it is
-    on the device, and what is returned is all that leaves it.
+    Products are in ``dtype``, and so are sums of a panel of rows; panels are added up in float64. All of it
+    is on the device, and what is returned is all that leaves it.
     """
     points = torch.from_numpy(np.concatenate([request.points for request, _ in requests]))
     points = points.to(device, dtype)
     masks = [
         None if request.mask is None else torch.from_numpy(request.mask).to(device) for request, _ in requests
     ]
-    totals: list[list[torch.Tensor | None]] = [[None, None] for _ in requests]
+    totals = [(Cascade(), Cascade()) for _ in requests]
     for block in blocks:
         Z = products(block.X, points)
-        weighted: list[tuple[int, torch.Tensor]] = []
         end = 0
         for index, ((request, form), mask) in enumerate(zip(requests, masks, strict=True)):
             start, end = end, end + len(request.points)
@@ -79,18 +82,34 @@ def answer_there(
                 for part in (C, S):
                     if part is not None:
                         part[absent] = 0
+            matrix, vector = totals[index]
             if C is not None:
-                weighted.append((index, C))
+                add_tensor_products(matrix, C.double() if request.wide_sums else C, block.X)
             if S is not None:
-                _add(totals[index], 1, S.sum(dim=0, dtype=torch.float64))
-        # One product for all requests.
-        if weighted:
-            beside = weighted[0][1] if len(weighted) == 1 else torch.cat([C for _, C in weighted], dim=1)
-            matrix, row = torch.mm(beside.t(), block.X), 0
-            for index, C in weighted:
-                _add(totals[index], 0, matrix[row : row + C.shape[1]])
-                row += C.shape[1]
-    return [(_to_host(matrix), _to_host(vector)) for matrix, vector in totals]
+                vector.add(S.sum(dim=0, dtype=torch.float64))
+    return [(_to_host(matrix.value), _to_host(vector.value)) for matrix, vector in totals]
+
+
+def add_tensor_products(total: Cascade, C: torch.Tensor, X: torch.Tensor) -> None:
+    """Add ``C^T X`` (k, d_in) of weighted residuals (rows, k) and rows (rows, d_in) to a total.
+
+    As :func:`~skmixdp.linear.add_products` does, with the same error.
+    """
+    if C.dtype == torch.float64:
+        for start in range(0, max(len(X), 1), BLOCK_ROWS):
+            rows = slice(start, start + BLOCK_ROWS)
+            # (X^T C is the slower product, with few outputs ten times.)
+            total.add(torch.mm(C[rows].t(), X[rows].double()))
+        return
+    n_panels = len(X) // PANEL_ROWS
+    whole = n_panels * PANEL_ROWS
+    left = C[:whole].t().reshape(C.shape[1], n_panels, PANEL_ROWS).transpose(0, 1)
+    right = X[:whole].reshape(n_panels, PANEL_ROWS, X.shape[1])
+    at_once = max(_PANEL_ENTRIES // max(C.shape[1] * X.shape[1], 1), 1)
+    for start in range(0, n_panels, at_once):
+        panels = slice(start, start + at_once)
+        total.add(torch.bmm(left[panels], right[panels]).sum(dim=0, dtype=torch.float64))
+    total.add(torch.mm(C[whole:].t(), X[whole:]).double())
 
 
 def products(X: torch.Tensor, points: torch.Tensor) -> torch.Tensor:
@@ -102,11 +121,6 @@ def products(X: torch.Tensor, points: torch.Tensor) -> torch.Tensor:
 def largest(X: torch.Tensor) -> torch.Tensor:
     """Largest absolute entry of each row."""
     return X.abs().amax(dim=1)
-
-
-def _add(total: list[torch.Tensor | None], place: int, term: torch.Tensor) -> None:
-    held = total[place]
-    total[place] = term.double() if held is None else held.add_(term)
 
 
 def _to_host(total: torch.Tensor | None) -> FloatArray | None:

@@ -14,11 +14,19 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ..linear import tensor_dtype
-from .answering import Selection, Visit, answer, selections
+from ..linear import Cascade, SumError, sum_error, tensor_dtype
+from .answering import Selection, Visit, answer, block_size, selections
 from .contract import Block, ContributeTensors, FloatArray, Labels, Request, Sums
 from .memory import check_lengths
-from .torch_answers import TensorBlock, answer_there, full_precision, largest, products, tensor_form
+from .torch_answers import (
+    TensorBlock,
+    add_tensor_products,
+    answer_there,
+    full_precision,
+    largest,
+    products,
+    tensor_form,
+)
 
 #: Bytes in a block: on a device, a block pays for a copy of its outputs each way.
 _BLOCK_BYTES = {"cpu": 2**21}
@@ -90,7 +98,7 @@ class TorchRows:
         self._dtype = tensor_dtype(torch.empty(0, dtype=self._products))
         if block_bytes is None:
             block_bytes = _BLOCK_BYTES.get(self.device.type, _DEVICE_BYTES)
-        self._block_rows = max(_FEWEST_ROWS, block_bytes // max(X.shape[1] * self._dtype.itemsize, 1))
+        self._block_rows = block_size(block_bytes // max(X.shape[1] * self._dtype.itemsize, 1))
         lengths = [array_of(lengths_of(part)) for part in parts_of(X)]
         self._norms = np.concatenate(lengths) if lengths else np.empty(0)
         check_lengths(self._norms, self._dtype)
@@ -147,10 +155,10 @@ class TorchRows:
                 placed[0] = torch.from_numpy(np.ascontiguousarray(points)).to(self.device)
             return array_of(products(X, placed[0]))
 
-        def weighted_sum(X: torch.Tensor, C: FloatArray) -> FloatArray:
-            # (X^T C is the slower product, with few outputs ten times.)
-            columns = torch.from_numpy(np.ascontiguousarray(C.T)).to(self.device)
-            return array_of(torch.mm(columns, X.to(columns.dtype)))
+        def add_sum(X: torch.Tensor, C: FloatArray, total: Cascade) -> None:
+            there = Cascade()
+            add_tensor_products(there, torch.from_numpy(np.ascontiguousarray(C)).to(self.device), X)
+            total.add(array_of(there.value))
 
         for rows in self._selections(requests):
             X = self._taken(rows)
@@ -159,8 +167,11 @@ class TorchRows:
                 rows,
                 block,
                 times=lambda points, X=X: times(X, points),  # type: ignore[misc]
-                weighted_sum=lambda C, X=X: weighted_sum(X, C),  # type: ignore[misc]
+                add_sum=lambda C, total, X=X: add_sum(X, C, total),  # type: ignore[misc]
             )
+
+    def sum_error(self, request: Request) -> SumError:
+        return sum_error(self.n_rows, np.float64 if request.wide_sums else self._dtype)
 
     def _selections(self, requests: Sequence[Request]) -> Iterator[Selection]:
         return selections([request.mask for request in requests], self.n_rows, self._block_rows)

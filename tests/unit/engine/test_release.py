@@ -5,6 +5,7 @@ import pytest
 
 from skmixdp.components.contracts import Part, Question
 from skmixdp.engine import Door, release
+from skmixdp.linear import sum_error
 from skmixdp.privacy import HardenedNoise
 from skmixdp.rows import InMemoryRows
 from tests.conftest import Silent, Watched
@@ -26,7 +27,41 @@ def test_each_part_gets_its_own_noise():
     door = Door(3.0, 1, noise)
     door.begin_step(None)
     release(ROWS, [(door, BOTH)])
-    np.testing.assert_allclose(noise.scales, [3.0 * 0.5 / np.sqrt(0.5), 3.0 * 2.0 / np.sqrt(0.5)])
+    exact = [3.0 * 0.5 / np.sqrt(0.5), 3.0 * 2.0 / np.sqrt(0.5)]
+    np.testing.assert_allclose(noise.scales, exact, rtol=1e-12)
+
+
+def test_the_rounding_of_sums_is_part_of_the_sensitivity():
+    """For each part in units of its own terms, on every source that adds with rounding."""
+    part = Part(0.5, 0.5, longest_term=100.0, later_roundings=1e-6)
+    for dtype in ("float32", "float64"):
+        rows, noise = InMemoryRows(X.astype(dtype), np.zeros(20, int)), Watched()
+        door = Door(3.0, 1, noise)
+        door.begin_step(None)
+        asked = question(part, Part(2.0, 0.5))
+        ((parts, _),) = release(rows, [(door, asked)])
+        error = sum_error(20, dtype)
+        stated = [0.5 + error.of(100.0, 1e-6), 2.0 + error.of(2.0)]
+        assert [part.sensitivity for part in parts] == stated
+        assert noise.scales == [3.0 * sensitivity / np.sqrt(0.5) for sensitivity in stated]
+        assert stated[0] > 0.5 + 100 * error.relative + 2 * 20 * 100 * 1e-6
+        assert stated[1] > 2.0 * (1 + (9e-3 if dtype == "float32" else 1e-15))
+
+
+def test_sums_without_rounding_cost_no_noise():
+    rows, noise = InMemoryRows(X, np.zeros(20, int), exact=True), Watched()
+    noise.needs_grid = True
+    door = Door(3.0, 1, noise)
+    door.begin_step(None)
+    ((parts, _),) = release(rows, [(door, BOTH)])
+    assert [part.sensitivity for part in parts] == [0.5, 2.0]
+
+
+def test_what_is_released_are_the_sums():
+    noise = Watched()
+    door = Door(3.0, 1, noise)
+    door.begin_step(None)
+    release(ROWS, [(door, BOTH)])
     np.testing.assert_allclose(noise.sums[0], X.sum(axis=0, keepdims=True))
     np.testing.assert_allclose(noise.sums[1], [20])
 
@@ -83,11 +118,11 @@ def test_a_batch_holds_for_its_step():
     mask = np.arange(20) < 5
     door = Door(1.0, 2, Silent(0))
     door.begin_step(mask)
-    ((matrix, count),) = release(ROWS, [(door, BOTH)])
+    ((_, (matrix, count)),) = release(ROWS, [(door, BOTH)])
     np.testing.assert_allclose(matrix[0], X[:5].sum(axis=0))
     assert count == [5]
     door.begin_step(None)
-    ((_, count),) = release(ROWS, [(door, BOTH)])
+    ((_, (_, count)),) = release(ROWS, [(door, BOTH)])
     assert count == [20]
 
 

@@ -91,27 +91,61 @@ def test_rows_that_would_be_made_of_rounding_are_whitened_themselves():
     np.testing.assert_array_equal(blocks(X, blocks.measured(X, X).factors, X), row_map(X, np.float32))
 
 
+FAR = {
+    "huge": ([3e38, 3e38, 0, 0, 0], np.float32),
+    "tiny": ([1e-30, 0, 0, 0, 0], np.float32),
+    "subnormal": ([1e-42, 2e-44, 0, 0, 0], np.float32),
+    "tiny half": ([1e-5, 0, 0, 0, 0], np.float16),
+    "subnormal half": ([6e-8, 6e-8, 0, 0, 0], np.float16),
+}
+
+
 @pytest.mark.parametrize("whitening", [None, WHITENING], ids=["not whitened", "whitened"])
-def test_rows_out_of_the_reach_of_single_precision_are_not_measured_in_it(whitening):
+@pytest.mark.parametrize("name", FAR)
+def test_a_row_out_of_the_reach_of_single_precision_is_mapped_by_the_row_map(name, whitening):
+    """And no other row: what comes out for the others is the same, bit for bit."""
+    row, dtype = FAR[name]
     row_map = RowMap(None, True, None, whitening)
+    ordinary = np.random.default_rng(3).normal(size=(30, 5)).astype(dtype)
+    ordinary[7] = 0
+    changed = ordinary.copy()
+    changed[4] = row
+    found = []
+    for X in (ordinary, changed):
+        blocks = BlockMap(row_map, X.dtype, np.dtype(np.float32))
+        measured = blocks.measured(X, np.empty((40, 5), np.float32))
+        mapped = blocks(X, measured.factors, np.empty((40, 5), np.float32)).copy()
+        found.append([mapped, measured.norms, measured.factors])
+        want = row_map(X, np.float64)
+        wide = mapped if whitening is None else whitening(mapped)
+        np.testing.assert_allclose(wide, want, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(measured.norms, row_norms(want), rtol=1e-5)
+        assert np.all(measured.norms >= row_norms(wide) * (1 - 1e-12))
+    others = np.arange(30) != 4
+    for before, after in zip(*found, strict=True):
+        np.testing.assert_array_equal(before[others], after[others])
+    assert found[0][2][4] > 0 > found[1][2][4]
 
-    def measured(row, dtype):
-        X = np.array([row, [0] * 5, [3, 4, 0, 0, 0]], dtype)
-        return BlockMap(row_map, X.dtype, np.dtype(np.float32)).measured(X, np.empty((4, 5), np.float32))
 
-    assert measured([3e38, 3e38, 0, 0, 0], np.float32) is None
-    assert measured([1e-30, 0, 0, 0, 0], np.float32) is None
-    assert measured([1e-5, 0, 0, 0, 0], np.float16) is None
+@pytest.mark.parametrize("whitening", [None, WHITENING], ids=["not whitened", "whitened"])
+def test_rows_within_the_reach_of_single_precision_are_mapped_in_it(whitening):
+    row_map = RowMap(None, True, None, whitening)
     for dtype, large in ((np.float32, 1e17), (np.float16, 6e4)):
-        np.testing.assert_allclose(measured([large] + [0] * 4, dtype).norms, [1, 0, 1], atol=1e-5)
+        X = np.array([[large, 0, 0, 0, 0], [0] * 5, [3, 4, 0, 0, 0]], dtype)
+        measured = BlockMap(row_map, X.dtype, np.dtype("f4")).measured(X, np.empty((4, 5), "f4"))
+        assert np.all(measured.factors > 0)
+        np.testing.assert_allclose(measured.norms, [1, 0, 1], atol=1e-5)
     far = RowMap(np.array([1e300, 0, 0, 0, 0]), True, None, whitening)
     assert not BlockMap(far, np.dtype(np.float32), np.dtype(np.float32)).single
 
 
-def test_half_precision_rows_whose_factor_overflows_are_not_measured_in_it():
+def test_half_precision_rows_whose_factor_would_overflow_are_mapped_by_the_row_map():
     """A whitening that shortens them makes the factors of the shortest ones too large."""
     X = np.array([[2e-4, 0, 0, 0, 0]], np.float16)
     along = RowMap(None, True, None, Whitening(np.eye(1, 5), np.array([0.01])))
     out = np.empty((1, 5), np.float32)
-    assert BlockMap(RowMap(None, True, None), X.dtype, out.dtype).measured(X, out) is not None
-    assert BlockMap(along, X.dtype, out.dtype).measured(X, out) is None
+    assert BlockMap(RowMap(None, True, None), X.dtype, out.dtype).measured(X, out).factors > 0
+    blocks = BlockMap(along, X.dtype, out.dtype)
+    factors = blocks.measured(X, out).factors
+    assert factors < 0
+    np.testing.assert_allclose(blocks.whitening(blocks(X, factors, out)), [[1, 0, 0, 0, 0]], rtol=1e-4)

@@ -1,0 +1,215 @@
+"""Sums over rows whose rounding is known in advance.
+
+The released sums are those that a computer has added up. Zeroing out one row changes its own term exactly,
+and the rounding of every addition that comes after it. :func:`sum_error` bounds how much that can be; the
+release adds it to the stated sensitivity. Two things keep it small. Few rows are added in single precision,
+and few additions lie between a row and the result.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+FloatArray = NDArray[np.floating[Any]]
+
+#: Rows whose terms are added in single precision, in an order that is up to the library that multiplies.
+PANEL_ROWS = 368
+
+#: Rows whose terms are added in double precision, in any order.
+BLOCK_ROWS = 2**16
+
+#: Levels at which two sums in single precision are added; the next level adds in double precision.
+_SINGLE_LEVELS = 4
+
+#: Sums in double precision that one level adds before it hands them on.
+_FAN_IN = 16
+
+#: In units of the double-precision roundoff and of all terms: what a :class:`Cascade` of double-precision
+#: sums adds, for up to 16**8 of them.
+_CASCADE = 64
+
+#: What the rounding of sums may add to a sensitivity where the number of rows in a panel is a choice.
+_AIM = 0.01
+
+#: Panels of fewer rows take longer than double precision.
+_FEWEST_PANEL_ROWS = 48
+
+#: A sum has at most so many entries.
+_MOST_ENTRIES = 1e12
+
+#: Below this a single-precision result may be flushed to zero, or lose digits as a subnormal number.
+_UNDERFLOW = 2.0**-126
+
+
+@dataclass(frozen=True)
+class SumError:
+    """How far the rounding of a sum moves when one row is zeroed out.
+
+    Attributes
+    ----------
+    relative : float
+        In units of the norm of the longest term.
+    absolute : float
+        What underflow can add.
+    n_rows : int
+        Number of terms. What is computed from the sum is rounded in proportion to it.
+    """
+
+    relative: float = 0.0
+    absolute: float = 0.0
+    n_rows: int = 0
+
+    def of(self, longest_term: float, later_roundings: float = 0.0) -> float:
+        """Bound on the L2 norm of the change in rounding.
+
+        Parameters
+        ----------
+        longest_term : float
+            Bound on the norm of every row's term.
+        later_roundings : float, default=0
+            Bound on the rounding of what is computed from the sum afterwards, relative to the sum's norm.
+        """
+        later = 2 * later_roundings * self.n_rows * (1 + self.relative)
+        return (self.relative + later) * longest_term + self.absolute
+
+    def plus_later(self, roundings: float) -> "SumError":
+        """The error of what is computed from the sum with roundings relative to its norm."""
+        return replace(self, relative=self.of(1.0, roundings) - self.absolute)
+
+
+#: The error of sums that are computed without rounding.
+EXACT = SumError()
+
+
+def any_order(n_terms: int, roundoff: float) -> float:
+    """How much the rounding of a sum of ``n_terms`` can differ between two sets of terms.
+
+    In units of the longest term, and of products that are rounded once before they are added.
+
+    Notes
+    -----
+    Adding ``n`` terms in any order is a binary tree. Each addition is off by at most the roundoff ``u``
+    times its result, which is no longer than the number of leaves below it. The sum of these numbers over
+    all inner nodes is largest where terms are added one after the other: ``n (n + 1) / 2 - 1``. Rounded
+    products add ``n``. Two sums may be off in opposite directions, hence ``u (n^2 + 3 n)``. The growth of
+    the partial sums by rounding is at most ``(1 + u)^(n + 1)``. The bound is one on the Frobenius norm of
+    sums of ``c_i x_i^T``, since each entry's error is bounded by the entries' magnitudes and ``| |c_i|
+    |x_i|^T | = |c_i| |x_i|``.
+    """
+    return roundoff * (n_terms**2 + 3 * n_terms) * math.exp((n_terms + 1) * roundoff)
+
+
+def sum_error(
+    n_rows: int,
+    dtype: DTypeLike,
+    *,
+    panel_rows: int = PANEL_ROWS,
+    block_rows: int = BLOCK_ROWS,
+    stretch: float = 1.0,
+) -> SumError:
+    """The error of sums over rows as :class:`Cascade` adds them.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows.
+    dtype : dtype
+        In which weighted residuals and rows are multiplied: float32 or float64.
+    panel_rows : int, default=PANEL_ROWS
+        Largest number of rows whose terms are added in float32.
+    block_rows : int, default=BLOCK_ROWS
+        Largest number of rows whose terms are added in float64, in any order, before they are cascaded.
+    stretch : float, default=1
+        How many times longer the terms that are added may be than those of which a bound is known.
+
+    Returns
+    -------
+    SumError
+        In units of the terms of which a bound is known.
+
+    Notes
+    -----
+    Only one panel of rows holds the row that is zeroed out. All other panels are the same numbers in both
+    sums, bit for bit, so that their own rounding cancels. What differs is the panel itself
+    (:func:`any_order`), and every addition between it and the result. Two sums in single precision of
+    ``2^(j-1)`` panels each are off by at most ``u 2^j`` panels in each of the two cases, which adds up to
+    less than ``4 u 2^L`` panels over ``L`` levels. A level of double precision with ``f`` terms of ``m``
+    rows each is off by at most ``u m (f^2 + f) / 2``, again twice. Over all levels that is less than ``u n
+    (f + 1) f / (f - 1)``, and the last additions of what the levels hold are off by less than ``2 u n``
+    times their number. Source: Higham 2002, "Accuracy and Stability of Numerical Algorithms", sections 3.1
+    and 4.2, for one sum.
+    """
+    double = float(np.finfo(np.float64).eps) / 2
+    relative, absolute = any_order(min(block_rows, n_rows), double) + _CASCADE * double * n_rows, 0.0
+    if np.dtype(dtype) == np.float32:
+        single = float(np.finfo(np.float32).eps) / 2
+        # (The last summand is for a column of constants, which is added up separately and rounded once.)
+        levels = (4 * 2**_SINGLE_LEVELS + 2) * panel_rows
+        relative += any_order(panel_rows, single) + single * levels * math.exp(2 * panel_rows * single)
+        absolute = 4 * panel_rows * _UNDERFLOW * math.sqrt(_MOST_ENTRIES)
+    return SumError(relative * stretch, absolute * stretch, n_rows)
+
+
+def panel_rows_for(stretch: float) -> int | None:
+    """Rows in a panel for which the error stays near a hundredth of a term; None where there are too few."""
+    if stretch == 1:
+        return PANEL_ROWS
+    for rows in range(PANEL_ROWS, _FEWEST_PANEL_ROWS - 1, -16):
+        if sum_error(0, np.float32, panel_rows=rows, stretch=stretch).relative <= _AIM:
+            return rows
+    return None
+
+
+class Cascade:
+    """Sum of many arrays or tensors in double precision, with few additions between each and the result.
+
+    Terms in single precision are the sums of at most :data:`PANEL_ROWS` rows each, those in double precision
+    of at most :data:`BLOCK_ROWS`.
+    """
+
+    def __init__(self) -> None:
+        self._levels: list[list[Any]] = []  # at each level: the sum so far, and of how many terms
+        self._spare: list[Any] = []
+
+    def buffer(self, shape: tuple[int, int], dtype: np.dtype[Any]) -> FloatArray:
+        """An array for the next term, to be overwritten and then added."""
+        for index, spare in enumerate(self._spare):
+            if spare.shape == shape and spare.dtype == dtype:
+                return self._spare.pop(index)  # type: ignore[no-any-return]
+        return np.empty(shape, dtype)
+
+    def add(self, term: Any) -> None:
+        """Add an array, which belongs to the cascade from now on."""
+        level = 0 if term.dtype == np.float32 else _SINGLE_LEVELS
+        while True:
+            while len(self._levels) <= level:
+                self._levels.append([None, 0])
+            held, count = self._levels[level]
+            if held is None:
+                self._levels[level] = [term, 1]
+                return
+            held += term
+            if level < _SINGLE_LEVELS:
+                self._spare.append(term)
+            if count + 1 < (2 if level < _SINGLE_LEVELS else _FAN_IN):
+                self._levels[level][1] = count + 1
+                return
+            self._levels[level] = [None, 0]
+            level += 1
+            term = held
+            if level == _SINGLE_LEVELS:
+                term = held.astype(np.float64)
+                self._spare.append(held)
+
+    @property
+    def value(self) -> Any:
+        """The sum in double precision, or None where nothing was added."""
+        total = None
+        for held, _ in self._levels:
+            if held is not None:
+                wide = held.astype(np.float64) if held.dtype == np.float32 else held
+                total = wide if total is None else total + wide
+        return total

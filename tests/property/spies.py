@@ -1,0 +1,86 @@
+"""Row sources that are watched: what each row contributes, and what the sum is without one of them."""
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+
+
+class Spied:
+    """A ``contribute`` that hands on what it contributes to a listener, on the host or on tensors."""
+
+    def __init__(self, inner, listen):
+        self.inner = inner
+        self.listen = listen
+        self.bounds_itself = getattr(inner, "bounds_itself", False)
+
+    def __call__(self, Z, block):
+        return self.listen(*self.inner(Z, block))
+
+    def beside(self, other):
+        joint = getattr(self.inner, "beside", lambda _: None)(getattr(other, "inner", other))
+        return None if joint is None else Spied(joint, self.listen)
+
+    @property
+    def for_tensors(self):
+        form = getattr(self.inner, "for_tensors", None)
+        return None if form is None else lambda Z, block: self.listen(*form(Z, block))
+
+
+class SpiedRows:
+    """A row source whose requests are listened to; everything else is the source's own."""
+
+    def __init__(self, rows):
+        self._rows = rows
+
+    def __getattr__(self, name):
+        return getattr(self._rows, name)
+
+    def private_sums(self, requests):
+        heard = [
+            replace(request, contribute=Spied(request.contribute, self.listener(number)))
+            for number, request in enumerate(requests)
+        ]
+        return self._rows.private_sums(heard)
+
+
+class Recorded(SpiedRows):
+    """Counts the contributions of all rows, bit for bit, in any order."""
+
+    def __init__(self, rows):
+        super().__init__(rows)
+        self.seen = Counter()
+
+    def listener(self, number):
+        def listen(C, S):
+            arrays = [np.asarray(part) for part in (C, S) if part is not None]
+            joint = np.concatenate([np.ascontiguousarray(a, dtype=np.float64) for a in arrays], axis=1)
+            # (Zeros of either sign add the same.)
+            self.seen.update((number, row.tobytes()) for row in joint + 0.0)
+            return C, S
+
+        return listen
+
+
+class Without(SpiedRows):
+    """The same rows with one of them zeroed out: what it contributes is replaced by zero.
+
+    ``row`` counts in the order in which the source visits rows; None zeroes none.
+    """
+
+    def __init__(self, rows, row):
+        super().__init__(rows)
+        self._row = row
+
+    def listener(self, number):
+        place = [0]
+
+        def listen(C, S):
+            here = [part for part in (C, S) if part is not None]
+            first, place[0] = place[0], place[0] + len(here[0])
+            if self._row is not None and first <= self._row < place[0]:
+                for part in here:
+                    part[self._row - first] = 0
+            return C, S
+
+        return listen

@@ -1,0 +1,224 @@
+"""What a row contributes is a function of that row alone, bit for bit, on every source.
+
+If it were not, one row could move the contributions of all others, and no clip would bound that. So one row
+of many is changed into something extreme: what all other rows contribute must not change by a single bit,
+and nothing at all may change in the sums of a fold to which the row does not belong.
+"""
+
+from collections import Counter
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from skmixdp.engine import Run, train
+from skmixdp.linear import RowMap, SoftmaxLoss, Whitening, row_norm_bounds
+from skmixdp.rows import ArrayTable, BFloat16Rows, InMemoryRows, special_table
+from tests.catalog import ALGORITHMS
+from tests.conftest import Watched, make_problem, make_regression_problem
+from tests.property.spies import Recorded
+from tests.unit.rows.conftest import HELD
+
+N, D = 90, 8
+rng = np.random.default_rng(0)
+WHITENING = Whitening(np.linalg.qr(rng.normal(size=(D, 3)))[0].T, np.array([0.9, 0.3, 0.02]))
+MAPS = {
+    "unit length": RowMap(rng.normal(size=D), True, 0.4),
+    "as they are": RowMap(None, False, 0.4),
+    "centred": RowMap(rng.normal(size=D), False, 0.4),
+    "whitened": RowMap(rng.normal(size=D), True, 0.4, WHITENING),
+}
+CHANGES = {
+    "huge": lambda row: np.full(D, 3e28) * np.sign(row + 0.1),
+    "large": lambda row: 1e4 * row,
+    "tiny": lambda row: 1e-25 * row,
+    "subnormal": lambda row: 1e-41 * row,
+    "zero": lambda row: 0 * row,
+    "one entry": lambda row: 1e3 * np.eye(D)[0],
+    "none": lambda row: row,
+}
+
+
+def changed(X, y, place, change, n_classes):
+    """The rows with one of them turned into something else, its label included."""
+    X, y = X.copy(), y.copy()
+    X[place] = CHANGES[change](X[place])
+    y[place] = (y[place] + 1) % n_classes if y.ndim == 1 else 1e9 * y[place]
+    return X, y
+
+
+def sources(kind, tmp_path, X, y, row_map, dtype, exact):
+    if kind == "bfloat16":
+        return BFloat16Rows([row_map(X, np.float32)], y)
+    held, _ = HELD[kind](tmp_path, X, np.zeros(len(X)))  # labels are given
+    table = special_table(held)
+    table = ArrayTable(held) if table is None else table
+    return table.private_rows(y, row_map, np.dtype(dtype), exact=exact)
+
+
+KINDS = ["memory", "sparse", "memory map", "parquet", "dask", "torch", "torch, as on a device", "bfloat16"]
+PROBLEMS = {
+    "two classes": (2, make_problem(2, n_rows=N, d=D)),
+    "four classes": (4, make_problem(4, n_rows=N, d=D)),
+    "targets": (None, make_regression_problem(2, n_rows=N, d=D)),
+}
+
+
+@pytest.fixture
+def on_a_device(monkeypatch):
+    """Tensors on the processor are treated as if they were elsewhere."""
+
+    def pretend():
+        from skmixdp.rows import torch_table
+
+        monkeypatch.setattr(torch_table, "is_processor", lambda device: False)
+
+    return SimpleNamespace(pretend=pretend)
+
+
+def recipes(problem):
+    """The algorithms of the catalog that train a problem."""
+    found = {}
+    for name, algorithm in ALGORITHMS.items():
+        try:
+            found[name] = problem.recipe(algorithm)
+        except ValueError:
+            continue
+    return found
+
+
+RECIPES = {name: recipes(problem) for name, (_, problem) in PROBLEMS.items()}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(data=st.data())
+def test_no_other_row_contributes_anything_else(kind, tmp_path_factory, on_a_device, data):
+    if kind.startswith("torch"):
+        pytest.importorskip("torch", reason="tensors need skmixdp[features]")
+    if kind == "torch, as on a device":
+        on_a_device.pretend()
+    name = data.draw(st.sampled_from(sorted(PROBLEMS)), label="problem")
+    (n_classes, problem), found = PROBLEMS[name], RECIPES[name]
+    recipe = found[data.draw(st.sampled_from(sorted(found)), label="algorithm")]
+    row_map = MAPS[data.draw(st.sampled_from(sorted(MAPS)), label="map")]
+    dtype = (
+        data.draw(st.sampled_from(["float32", "float64"]), label="dtype") if kind != "bfloat16" else "float32"
+    )
+    change = data.draw(st.sampled_from(sorted(CHANGES)), label="change")
+    place = data.draw(st.integers(0, N - 1), label="place")
+    outside = data.draw(st.booleans(), label="outside of the second fold")
+    X = (
+        np.random.default_rng(data.draw(st.integers(0, 3), label="seed"))
+        .normal(size=(N, D))
+        .astype(np.float32)
+    )
+    y = problem.y
+    if row_map.mean is None and name == "targets" and change == "huge":
+        change = "large"  # products of a huge row with a huge residual have no finite length at all
+
+    members = np.arange(N) % 3 > 0
+    members[place] = not outside
+    problem_of_fold = replace(problem.scene, n_private=int(members.sum()), batch_size=float(members.sum()))
+    seen, sums = [], []
+    for held_X, held_y in ((X, y), changed(X, y, place, change, n_classes)):
+        rows = Recorded(
+            sources(kind, tmp_path_factory.mktemp("rows"), held_X, held_y, row_map, dtype, exact=False)
+        )
+        plan = problem.plan(recipe, n_steps=2, dtype=dtype)
+        whole, fold = Watched(1), Watched(2)
+        train(
+            [
+                Run(recipe, plan, problem.scene, whole, np.dtype(dtype)),
+                Run(recipe, plan, problem_of_fold, fold, np.dtype(dtype), members=members),
+            ],
+            rows,
+        )
+        seen.append(rows.seen)
+        sums.append(fold)
+    gone, come = seen[0] - seen[1], seen[1] - seen[0]
+    # Both runs ask the changed row, as often as there are questions and no oftener.
+    assert sum(gone.values()) == sum(come.values())
+    questions = sum(seen[0].values()) // N
+    assert sum(gone.values()) <= questions
+    if outside:
+        for one, other in zip(sums[0].sums, sums[1].sums, strict=True):
+            np.testing.assert_array_equal(one, other)
+        assert sums[0].scales == sums[1].scales
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_hardened_sums_move_by_one_contribution_exactly(data):
+    """On a grid nothing is rounded, so that all of a difference is the changed row's."""
+    n_classes, problem = PROBLEMS["four classes"]
+    recipe = problem.recipe(ALGORITHMS["noisy-gd, private alone"], exact=True)
+    change = data.draw(st.sampled_from(sorted(CHANGES)))
+    place = data.draw(st.integers(0, N - 1))
+    X = np.random.default_rng(1).normal(size=(N, D))
+    row_map, moved = MAPS[data.draw(st.sampled_from(["unit length", "as they are"]))], []
+    X_changed, y_changed = changed(X, problem.y, place, change, n_classes)
+    X_zero = row_map(X_changed, np.float64)
+    X_zero[place] = 0
+    for mapped in (row_map(X_changed, np.float64), X_zero):
+        noise = Watched(3)
+        noise.needs_grid = True
+        plan = problem.plan(recipe, n_steps=2)
+        train(
+            [Run(recipe, plan, problem.scene, noise, np.dtype("float64"))],
+            InMemoryRows(mapped, y_changed, exact=True),
+        )
+        moved.append(noise)
+    for one, other, scale in zip(moved[0].sums, moved[1].sums, moved[0].scales, strict=True):
+        assert np.linalg.norm(one - other) * plan.noise_multiplier <= scale
+
+
+ROWS = st.integers(1, 40)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    n=ROWS,
+    k=st.integers(1, 40),
+    order=st.sampled_from("CF"),
+    dtype=st.sampled_from(["f4", "f8"]),
+    data=st.data(),
+)
+def test_residuals_and_their_lengths_are_a_row_s_own(n, k, order, dtype, data):
+    """A block with an extreme row in it gives the other rows what a block without gives them."""
+    Z = np.asarray(3 * np.random.default_rng(n).normal(size=(n, k)), dtype=dtype, order=order)
+    place = data.draw(st.integers(0, n - 1))
+    extreme = data.draw(st.sampled_from([1e3, -1e3, 1e30, -1e30, 1e-40, np.inf, -np.inf, np.nan, 0.0, 21.0]))
+    other = Z.copy(order="K")
+    with np.errstate(all="ignore"):
+        other[place] = np.asarray(extreme, dtype) * np.where(np.arange(k) % 2, 1, -1)
+        kept = np.arange(n) != place
+        np.testing.assert_array_equal(row_norm_bounds(Z)[kept], row_norm_bounds(other)[kept])
+        if k < 3:
+            return
+        y = np.random.default_rng(k).integers(k, size=n)
+        for one, two in zip(*(SoftmaxLoss(k).scaled_residuals(A[None], y) for A in (Z, other)), strict=True):
+            np.testing.assert_array_equal(one[:, kept], two[:, kept])
+
+
+def test_a_block_that_is_shifted_as_a_whole_would_be_found():
+    """The twin: what decided about shifts by a block's largest output, as an earlier version did."""
+
+    def of_the_block(Z):
+        if np.abs(Z).max() > 20:
+            Z = Z - Z.max(axis=1, keepdims=True)
+        E = np.exp(Z)
+        return E / E.sum(axis=1, keepdims=True)
+
+    Z = np.random.default_rng(0).normal(size=(200, 3))
+    other = Z.copy()
+    other[0] = 1000
+    bits = [Counter(row.tobytes() for row in of_the_block(A)[1:]) for A in (Z, other)]
+    assert sum((bits[0] - bits[1]).values()) > 20
