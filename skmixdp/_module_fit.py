@@ -85,18 +85,20 @@ def fit_module(
     X, y, X_pub, y_pub, origin = _check_rows(classifier, torch_side, X, y, X_pub, y_pub)
     n_classes = len(classifier.classes_)
     _warn_of_batch_norms(torch_side.trained_batch_norms(classifier.module))
+    torch_side.refuse_quantised(classifier.module)
     worker = torch_side.working_copy(classifier.module, classifier.device)
     W = torch_side.select_parameters(worker, classifier.trainable)
     loss = torch_side.cross_entropy if classifier.loss is None else classifier.loss
     public = torch_side.LabelledRows(X_pub, y_pub, classifier.chunk_size)
-    torch_side.check_forward(W, loss, public, n_classes, X)
+    sampling = classifier._sampling(len(X))
+    size = _largest_pass(classifier.chunk_size, len(X), sampling.rate(len(X)))
+    torch_side.check_forward(W, loss, public, n_classes, X, size, classifier.module)
 
     noise = classifier._noise_source()
     if classifier.init == "public" and len(public):
         torch_side.warm_start(W, public, loss, noise)
     seed = int(noise.uniform((1,))[0] * 2**53)
     data = torch_side.ModuleData(public, torch_side.ModuleLoss(loss, n_classes), seed)
-    sampling = classifier._sampling(len(X))
     scene = Scene(data.view(W), budget.mu, len(X), sampling.rate(len(X)) * len(X), math.inf)
     options = Options(classifier.learning_rate, classifier.l2, sampling, exact_sums=noise.needs_grid)
     recipe = classifier._chosen_algorithm().recipe(scene, options)
@@ -155,6 +157,12 @@ def module_outputs(classifier: Any, X: Any) -> Array:
     X = torch_side.check_rows(X, "X", 1)
     outputs = torch_side.outputs_of(classifier.module_, X, classifier.chunk_size)
     return np.asarray(outputs[:, 1:] - outputs[:, :1] if outputs.shape[1] == 2 else outputs)
+
+
+def _largest_pass(chunk_size: int, n_rows: int, rate: float) -> int:
+    """Rows in the largest pass of private rows: 6 standard deviations above the mean for a drawn batch."""
+    mean = rate * n_rows
+    return min(chunk_size, n_rows, math.ceil(mean + 6 * math.sqrt(mean * (1 - rate))))
 
 
 def _warn_of_batch_norms(names: list[str]) -> None:

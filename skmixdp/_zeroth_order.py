@@ -74,8 +74,9 @@ class ZerothOrderDPClassifier(MixedDPLogisticRegression):
         How directions are drawn (all but "pazo-s").
     module : torch.nn.Module or None, default=None
         What is trained in the place of a linear head: it turns rows (n, ...) into one output for
-        each class, (n, n_classes), in the order of ``classes_``, each row by itself. It stays as it
-        is; fit trains a copy, in evaluation mode (no dropout; batch normalisation by the running
+        each class, (n, n_classes), in the order of ``classes_``, each row by itself: the guarantee
+        assumes it, and fit refuses modules that are seen to mix rows, or that are quantised. It stays as
+        it is; fit trains a copy, in evaluation mode (no dropout; batch normalisation by the running
         statistics that it has). None is a linear head.
     trainable : list of str, callable or None, default=None
         Parameters of the module to train: names, or the names of submodules, or a function of a
@@ -114,6 +115,11 @@ class ZerothOrderDPClassifier(MixedDPLogisticRegression):
     clipped. Public rows, the number of private rows, that validation passed, and what
     ``privacy_`` lists besides are not protected. A module's initial parameters and buffers are
     taken for public: what was trained on the private rows before is not made private by this.
+
+    The clip bounds what a row contributes if the loss of a row is a function of that row alone. Before
+    anything is released, fit tries this with full passes of public and made-up rows, extreme ones among
+    them. That finds batch statistics, capacities, scales of a whole batch, memory and chance. It cannot
+    prove the property, and a module that is written to recognise the trial passes it.
 
     Private rows pass through a module under ``torch.no_grad``. A direction is a seed from which
     its entries are drawn whenever the parameters move along it, in place, as in MeZO: beside the

@@ -4,8 +4,8 @@ Loaded when a fit is given a module; nothing else of the library imports torch.
 """
 
 from .checks import (
-    check_forward,
     is_module,
+    refuse_quantised,
     select_parameters,
     trained_batch_norms,
     trained_module,
@@ -14,6 +14,7 @@ from .checks import (
 from .directions import Direction, Seeded
 from .forward import LabelledRows, ModuleParameters, cross_entropy, outputs_of
 from .inputs import as_array, as_labels, check_rows, collect_public
+from .probe import check_forward
 from .public import ModuleData, ModuleLoss, ModuleView
 from .rows import LossesAt, ModuleRows
 from .start import warm_start
@@ -36,6 +37,7 @@ __all__ = [
     "cross_entropy",
     "is_module",
     "outputs_of",
+    "refuse_quantised",
     "select_parameters",
     "trained_batch_norms",
     "trained_module",

@@ -1,26 +1,25 @@
-"""Checks of a module, its loss and its rows, each ending in one sentence that names the mend."""
+"""Checks of a module and its loss, before private rows pass; a refusal is one sentence with its remedy."""
 
 import copy
-import math
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 
-from .directions import Direction, Seeded
-from .forward import (
-    FEWEST_STACKED,
-    STACKED_SIZE,
-    LabelledRows,
-    ModuleParameters,
-    PerSampleLoss,
-    losses_together,
+from .forward import ModuleParameters
+
+#: Packages of torch whose modules quantise activations, fake-quantise them or observe their range.
+_QUANTISING = (
+    "torch.ao.nn.quantized",
+    "torch.ao.nn.qat",
+    "torch.ao.nn.intrinsic",
+    "torch.ao.nn.quantizable",
+    "torch.ao.quantization",
+    "torch.nn.quantized",
+    "torch.nn.qat",
+    "torch.nn.intrinsic",
 )
-
-Array = NDArray[Any]
 
 
 def is_module(value: Any) -> bool:
@@ -52,6 +51,34 @@ def trained_batch_norms(module: nn.Module) -> list[str]:
     """Names of batch normalisations that were in training mode."""
     kinds = nn.modules.batchnorm._BatchNorm
     return [name for name, part in module.named_modules() if isinstance(part, kinds) and part.training]
+
+
+def refuse_quantised(module: nn.Module) -> None:
+    """Refuse quantised parts: many take their scale from all rows of a pass.
+
+    Raises
+    ------
+    ValueError
+        If a submodule is of one of torch's quantised, fake-quantised or observing classes, or holds a
+        quantised tensor.
+    """
+    for name, part in module.named_modules():
+        kind = type(part)
+        if kind.__module__.startswith(_QUANTISING):
+            where = f"{name!r} ({kind.__module__}.{kind.__name__})"
+        elif any(tensor.is_quantized for tensor in _own_tensors(part)):
+            where = f"{name!r} ({kind.__name__} with a quantised tensor)"
+        else:
+            continue
+        raise ValueError(
+            f"module has a quantised part, {where}, and the scale of quantised numbers may come from all "
+            "rows of a pass, so that one row moves the losses of others; pass the module in float32."
+        )
+
+
+def _own_tensors(part: nn.Module) -> list[torch.Tensor]:
+    tensors = [*part.parameters(recurse=False), *part.buffers(recurse=False)]
+    return tensors + [value for value in vars(part).values() if isinstance(value, torch.Tensor)]
 
 
 def select_parameters(module: nn.Module, trainable: Any) -> ModuleParameters:
@@ -107,102 +134,3 @@ def _begins(name: str, prefix: str) -> bool:
 
 def _some(names: list[str], limit: int = 8) -> str:
     return ", ".join(map(repr, names[:limit])) + (", ..." if len(names) > limit else "")
-
-
-def check_forward(
-    parameters: ModuleParameters,
-    loss: PerSampleLoss,
-    rows: LabelledRows,
-    n_classes: int,
-    private: Array | Tensor,
-) -> None:
-    """Whether the loss is a number for each row that depends on this row alone.
-
-    It is tried on public rows, or on rows of zeros and ones in the shape of private ones; no private
-    row takes part.
-
-    Raises
-    ------
-    ValueError
-        If the module does not take the rows, its outputs are not one for each class, the loss is
-        not per sample, or the loss of a row depends on other rows or on chance.
-    """
-    if len(rows) < 2:
-        rows = _made_up(private, n_classes)
-    index = np.arange(min(len(rows), 3))
-    x, y = next(rows.pieces(index, parameters, 3))
-    buffers = [buffer.clone() for buffer in parameters.module.buffers()]
-    outputs = _forward(parameters.module, x)
-    if not isinstance(outputs, Tensor) or tuple(outputs.shape) != (len(x), n_classes):
-        shape = tuple(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__
-        raise ValueError(
-            f"module turns {len(x)} rows into {shape} and there are {n_classes} classes; its outputs must "
-            f"have shape ({len(x)}, {n_classes})."
-        )
-    together = _losses(loss, outputs, y)
-    alone = torch.cat(
-        [_losses(loss, _forward(parameters.module, x[i : i + 1]), y[i : i + 1]) for i in range(len(x))]
-    )
-    near = _tolerance(parameters)
-    if not torch.allclose(together, alone, rtol=near, atol=near, equal_nan=True):
-        raise ValueError(
-            "the loss of a row depends on rows beside it or on chance, so no clip bounds what a row does; "
-            "module and loss must treat each row by itself (batch normalisation needs running statistics)."
-        )
-    if not all(torch.equal(a, b) for a, b in zip(buffers, parameters.module.buffers(), strict=True)):
-        raise ValueError(
-            "module changes its buffers in evaluation mode, and would keep what private rows left there."
-        )
-    parameters.stackable = _is_stackable(parameters, loss, rows)
-
-
-def _made_up(private: Array | Tensor, n_classes: int) -> LabelledRows:
-    kind = private.new_zeros if isinstance(private, Tensor) else lambda shape: np.zeros(shape, private.dtype)
-    made_up = kind((2, *private.shape[1:]))
-    made_up[1] = 1
-    return LabelledRows(made_up, np.array([0, n_classes - 1]), 2)
-
-
-def _forward(module: nn.Module, x: Tensor) -> Any:
-    try:
-        with torch.no_grad():
-            return module(x)
-    except Exception as error:
-        raise ValueError(
-            f"module fails on {len(x)} rows of shape {tuple(x.shape[1:])} and dtype {x.dtype}: {error}"
-        ) from error
-
-
-def _losses(loss: PerSampleLoss, outputs: Tensor, y: Tensor) -> Tensor:
-    try:
-        losses = loss(outputs, y)
-    except Exception as error:
-        raise ValueError(f"loss fails on outputs of shape {tuple(outputs.shape)}: {error}") from error
-    if not isinstance(losses, Tensor) or losses.shape != y.shape:
-        shape = tuple(losses.shape) if isinstance(losses, Tensor) else type(losses).__name__
-        raise ValueError(
-            f"loss turns the outputs of {len(y)} rows into {shape}; it must give one number for each row, of "
-            f"shape ({len(y)},), such as with reduction='none'."
-        )
-    return losses
-
-
-def _is_stackable(parameters: ModuleParameters, loss: PerSampleLoss, rows: LabelledRows) -> bool:
-    """Whether torch.func gives the losses that forward passes give; some operations it does not know."""
-    if FEWEST_STACKED * parameters.size > STACKED_SIZE:
-        return False
-    moves: list[tuple[Direction, float]] = [(Direction(((1.0, Seeded(0)),)), 0.0)] * 2
-    try:
-        several = losses_together(parameters, moves, loss, rows, np.arange(1))
-    except Exception:  # whatever the operation says of itself
-        return False
-    with torch.no_grad():
-        x, y = next(rows.pieces(np.arange(1), parameters))
-        one = loss(parameters.module(x), y).double().cpu().numpy()
-    near = _tolerance(parameters)
-    return bool(np.allclose(several, one[:, np.newaxis], rtol=near, atol=near))
-
-
-def _tolerance(parameters: ModuleParameters) -> float:
-    """How far a row's loss may differ with the rows beside it: sums in another order."""
-    return 4 * math.sqrt(torch.finfo(parameters.dtype).eps)

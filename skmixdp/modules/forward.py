@@ -19,6 +19,8 @@ Array = NDArray[Any]
 #: moves or larger modules it takes longer.
 FEWEST_STACKED = 16
 STACKED_SIZE = 2**19
+#: Rows in a pass through several copies of the parameters.
+STACKED_ROWS = 256
 
 #: ``(outputs, y)`` to the loss of each row.
 PerSampleLoss = Callable[[Tensor, Tensor], Tensor]

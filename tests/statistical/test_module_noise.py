@@ -7,21 +7,8 @@ from skmixdp.algorithms import PAZO, DPZero
 from skmixdp.engine import Run, train
 from skmixdp.privacy import NoiseSource
 from tests.module_problems import module_problem, module_rows, two_layers
+from tests.noise import watch
 from tests.statistical.test_noise_scale import assert_standard_normal
-
-
-class Recorded(NoiseSource):
-    """Keeps the noise that was added."""
-
-    def __init__(self, seed):
-        super().__init__(seed)
-        self.added = []
-
-    def perturb(self, array, scale, grid):
-        noisy = super().perturb(array, scale, grid)
-        self.added.append(noisy - array)
-        return noisy
-
 
 P = 102  # parameters of the module
 SCALES = {
@@ -34,12 +21,13 @@ SCALES = {
 
 
 @pytest.mark.parametrize("name", SCALES)
-def test_every_number_has_the_stated_noise(name):
+def test_every_number_has_the_stated_noise(monkeypatch, name):
     algorithm, scale = SCALES[name]
     problem = module_problem(two_layers(), n_rows=20)
     assert problem.scene.view.n_parameters == P
     recipe = problem.recipe(algorithm, learning_rate=1e-6)
     plan = problem.plan(recipe, n_steps=600)
-    noise = Recorded(11)
-    train([Run(recipe, plan, problem.scene, noise, np.dtype("float64"))], module_rows(problem))
-    assert_standard_normal(np.concatenate(noise.added) / (scale * plan.noise_multiplier))
+    log = watch(monkeypatch)
+    train([Run(recipe, plan, problem.scene, NoiseSource(11), np.dtype("float64"))], module_rows(problem))
+    added = np.concatenate([release.noisy - release.exact for release in log])
+    assert_standard_normal(added / (scale * plan.noise_multiplier))

@@ -16,6 +16,7 @@ from skmixdp.components.contracts import Part, Question
 from skmixdp.engine import Door, release
 from skmixdp.privacy import HardenedNoise, NoiseSource
 from skmixdp.rows import InMemoryRows
+from tests.conftest import Silent
 
 THRESHOLD = 1e-7
 
@@ -61,16 +62,11 @@ def data(n_classes, seed=0, n=400, d=120):
     return rng.normal(size=(n, d)), np.arange(n) % n_classes
 
 
-class Muted(NoiseSource):
-    def perturb(self, array, scale, grid):
-        return array
-
-
 def fitted_with_and_without_noise(monkeypatch, estimator, X, y, X_pub, y_pub):
     noisy = estimator.fit(X, y, X_pub, y_pub)
     W_noisy, plan = np.hstack([noisy.coef_, noisy.intercept_[:, None]]), noisy.privacy_
     value = noisy._row_map.intercept_value
-    monkeypatch.setattr("skmixdp._noise.NoiseSource", Muted)
+    monkeypatch.setattr("skmixdp._noise.NoiseSource", Silent)
     exact = estimator.fit(X, y, X_pub, y_pub)
     W_exact = np.hstack([exact.coef_, exact.intercept_[:, None]])
     difference = W_noisy - W_exact

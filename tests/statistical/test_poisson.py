@@ -5,10 +5,11 @@ import pytest
 from scipy.stats import binomtest, kstest
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge
+from skmixdp.algorithms import GEP
 from skmixdp.components import FullBatch, PoissonBatch
 from skmixdp.privacy import NoiseSource, epsilon_of
 from tests.catalog import ALGORITHMS
-from tests.conftest import Watched
+from tests.noise import assert_energies, watch
 
 
 def test_rows_take_part_independently_with_the_stated_probability():
@@ -53,20 +54,150 @@ def test_the_report_is_that_of_sampled_batches():
     assert (same.sampling_rate, same.mu) == (1, full.mu)
 
 
-@pytest.mark.parametrize("batch_size", [1, 3])
-def test_empty_batches_are_steps_like_any_other(monkeypatch, batch_size):
+def test_empty_batches_are_steps_like_any_other(monkeypatch):
+    """A step on no rows releases noise alone, of the scale of every other step.
+
+    No batch of 60 is empty with a probability of (1 - 1/e)^60 = 1e-12, and the energies are refused with
+    one of 2e-8.
+    """
+    n_steps = 60
     (X, y), (X_pub, y_pub) = data(), data(30, seed=1)
-    sources = []
-    monkeypatch.setattr(
-        "skmixdp._noise.NoiseSource", lambda seed: sources.append(Watched(seed)) or sources[-1]
-    )
-    clf = estimator(batch_size=batch_size, n_steps=12).fit(X, y, X_pub, y_pub)
-    lengths = [np.linalg.norm(total) for total in sources[0].sums]
-    assert len(lengths) == 12
-    assert len(set(sources[0].scales)) >= 1
-    if batch_size == 1:
-        assert min(lengths) == 0  # with probability e^-1 a step; seeded
+    log = watch(monkeypatch)
+    terms = {"epsilon": None, "noise_multiplier": 2.0, "random_state": None}
+    clf = estimator(algorithm="noisy-gd", batch_size=1, n_steps=n_steps, **terms)
+    clf.fit(X, y, X_pub, y_pub)
+    assert len(log) == n_steps
+    sizes = [int(release.mask.sum()) for release in log]
+    assert 0 in sizes and max(sizes) > 0
+    for release, size in zip(log, sizes, strict=True):
+        assert release.exact.any() == (size > 0)
+        assert (release.noisy != release.exact).all()
+    assert {release.scale for release in log} == {2.0 * log[0].sensitivity}
+    assert_energies([release.draws(2.0) for release in log])
     assert np.isfinite(clf.coef_).all()
+
+
+def batches(monkeypatch, n_steps=300, batch_size=60, **parameters):
+    """Who took part in each step of a fit, (n_steps, 240)."""
+    (X, y), (X_pub, y_pub) = data(), data(30, seed=1)
+    with monkeypatch.context() as patch:
+        log = watch(patch)
+        terms = {"epsilon": None, "noise_multiplier": 5.0, "random_state": None} | parameters
+        estimator(algorithm="noisy-gd", n_steps=n_steps, batch_size=batch_size, **terms).fit(
+            X, y, X_pub, y_pub
+        )
+    assert len(log) == n_steps
+    return np.array([release.mask for release in log])
+
+
+def assert_drawn_anew(masks, rate):
+    """Each row takes part in each step with the stated rate, whatever other rows and other steps do.
+
+    Sums of many independent terms, standardised: sound batches fail each of the five with a probability
+    below 1e-7.
+    """
+    n_steps, n_rows = masks.shape
+    Z = (masks - rate) / np.sqrt(rate * (1 - rate))
+    # Of a standardised Bernoulli number: E z^4 - 1.
+    spread = (1 - 3 * rate * (1 - rate)) / (rate * (1 - rate)) - 1
+    sums = {
+        "rate": Z.sum() / np.sqrt(Z.size),
+        "one step after another": (Z[1:] * Z[:-1]).sum() / np.sqrt(Z[1:].size),
+        "one row next to another": (Z[:, 1:] * Z[:, :-1]).sum() / np.sqrt(Z[:, 1:].size),
+        "how often each row takes part": (Z.sum(axis=0) ** 2 / n_steps - 1).sum()
+        / np.sqrt(n_rows * (2 + (spread - 2) / n_steps)),
+        "how many rows take part": (Z.sum(axis=1) ** 2 / n_rows - 1).sum()
+        / np.sqrt(n_steps * (2 + (spread - 2) / n_rows)),
+    }
+    for what, value in sums.items():
+        # The last two are sums of squares, whose upper tail is that of chi-square.
+        assert abs(value) < (6.5 if what.startswith("how") else 5.4), what
+
+
+@pytest.mark.parametrize("batch_size", [24, 60, 200])
+def test_a_batch_is_drawn_anew_in_each_step(monkeypatch, batch_size):
+    assert_drawn_anew(batches(monkeypatch, batch_size=batch_size), batch_size / 240)
+
+
+def kept(draw):
+    """A batch that is drawn once."""
+    first = {}
+    return lambda self, n, noise: first.setdefault(n, draw(self, n, noise))
+
+
+def alternating(draw):
+    """Every batch is used twice."""
+    last = []
+
+    def twice(self, n, noise):
+        last.append(last[-1] if len(last) % 2 else draw(self, n, noise))
+        return last[-1]
+
+    return twice
+
+
+def of_fixed_size(draw):
+    def shuffled(self, n, noise):
+        return np.argsort(np.argsort(noise.uniform((n,)))) < self.batch_size
+
+    return shuffled
+
+
+def too_large(draw):
+    return lambda self, n, noise: noise.uniform((n,)) < 1.1 * self.rate(n)
+
+
+def in_pairs(draw):
+    return lambda self, n, noise: np.repeat(noise.uniform((n // 2,)) < self.rate(n), 2)
+
+
+def some_rows_more_often(draw):
+    return lambda self, n, noise: noise.uniform((n,)) < self.rate(n) * np.where(np.arange(n) % 2, 1.3, 0.7)
+
+
+@pytest.mark.parametrize(
+    "sabotage", [kept, alternating, of_fixed_size, too_large, in_pairs, some_rows_more_often]
+)
+def test_batches_that_are_drawn_otherwise_are_found(monkeypatch, sabotage):
+    monkeypatch.setattr(PoissonBatch, "draw", sabotage(PoissonBatch.draw))
+    with pytest.raises(AssertionError):
+        assert_drawn_anew(batches(monkeypatch), 0.25)
+
+
+def test_batches_come_from_the_secret_source_of_noise(monkeypatch):
+    """They follow from its key, which is new for each fit, and from its uniform numbers."""
+    one, other = ((batches(monkeypatch, n_steps=20) - 0.25) / np.sqrt(0.25 * 0.75) for _ in range(2))
+    assert abs((one * other).sum()) < 5.5 * np.sqrt(one.size)  # fails with a probability of 4e-8
+    with monkeypatch.context() as patch:
+        patch.setattr("skmixdp.privacy.noise.secrets.randbits", lambda bits: 2**bits // 3)
+        one, other = (batches(monkeypatch, n_steps=20) for _ in range(2))
+    assert np.array_equal(one, other)
+    for value, expected in ((0.0, 240), (0.2499, 240), (0.2501, 0)):
+        with monkeypatch.context() as patch:
+            patch.setattr(NoiseSource, "uniform", lambda self, shape, value=value: np.full(shape, value))
+            assert (batches(patch, n_steps=3).sum(axis=1) == expected).all()
+
+
+@pytest.mark.parametrize("algorithm", ["noisy-gd", "adamix", GEP(3), "dope-sgd"], ids=str)
+def test_rows_outside_a_batch_have_no_part_in_its_sums(monkeypatch, algorithm):
+    (X, y), (X_pub, y_pub) = data(), data(30, seed=1)
+
+    def release(X, y):
+        with monkeypatch.context() as patch:
+            log = watch(patch)
+            estimator(algorithm=algorithm, n_steps=1, dtype="float64").fit(X, y, X_pub, y_pub)
+        return log
+
+    before = release(X, y)
+    outside = ~before[0].mask
+    assert 100 < outside.sum() < 240
+    changed = np.where(outside[:, np.newaxis], 1e6 * X[::-1] + 1, X)
+    after = release(changed, np.where(outside, (y + 1) % 3, y))
+    inside = release(np.where(outside[:, np.newaxis], X, -X), y)
+    for one, other, another in zip(before, after, inside, strict=True):
+        assert np.array_equal(one.mask, other.mask)
+        assert one.exact.tobytes() == other.exact.tobytes()
+        assert not np.allclose(one.exact, another.exact)
 
 
 def test_sums_are_divided_by_the_expected_size(monkeypatch):

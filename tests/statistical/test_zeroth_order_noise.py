@@ -11,6 +11,7 @@ from skmixdp.engine import Run, train
 from skmixdp.privacy import NoiseSource
 from skmixdp.rows import InMemoryRows
 from tests.conftest import make_problem
+from tests.noise import watch
 from tests.statistical.test_noise_scale import assert_standard_normal
 
 FLOAT = np.dtype("float64")
@@ -41,25 +42,13 @@ CASES = {
 }
 
 
-class Kept(NoiseSource):
-    """Keeps what went into the release and what came out."""
-
-    def __init__(self, seed):
-        super().__init__(seed)
-        self.pairs = []
-
-    def perturb(self, array, scale, grid):
-        noisy = super().perturb(array, scale, grid)
-        self.pairs.append((np.array(array), noisy))
-        return noisy
-
-
 def released(name, X, y, problem, n_steps, seed=0):
     recipe = problem.recipe(CASES[name][0], learning_rate=0.1)
     plan = problem.plan(recipe, n_steps=n_steps)
-    noise = Kept(seed)
-    train([Run(recipe, plan, problem.scene, noise, FLOAT)], InMemoryRows(X, y))
-    return noise.pairs, plan.noise_multiplier
+    with pytest.MonkeyPatch.context() as patch:
+        log = watch(patch)
+        train([Run(recipe, plan, problem.scene, NoiseSource(seed), FLOAT)], InMemoryRows(X, y))
+    return [(release.exact, release.noisy) for release in log], plan.noise_multiplier
 
 
 @pytest.mark.parametrize("name", CASES)

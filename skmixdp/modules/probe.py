@@ -1,0 +1,322 @@
+"""Trying out, on public and made-up rows, whether a module and its loss treat each row by itself.
+
+A fit clips what each row contributes, so its guarantee needs the loss of a row to be a function of that
+row alone. No trial can prove this of arbitrary code. This one finds what goes wrong in practice:
+statistics of the batch, scales that follow its largest entry, capacities that many rows of one kind
+exhaust, a memory of earlier rows, chance, and losses that are averaged or normalised over a batch. A
+module that is written to recognise the trial passes it.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from .directions import Direction, Seeded
+from .forward import (
+    FEWEST_STACKED,
+    STACKED_ROWS,
+    STACKED_SIZE,
+    LabelledRows,
+    ModuleParameters,
+    PerSampleLoss,
+    as_input,
+    losses_together,
+)
+from .made_up import replacements
+
+Array = NDArray[Any]
+#: Rows and class indices to the loss of each row, float64 in main memory.
+Losses = Callable[[Tensor, Tensor], Tensor]
+#: Rows and class indices.
+Rows = tuple[Tensor, Tensor]
+
+#: Standard deviation of what is added to a parameter tensor, relative to its root mean square and
+#: absolute, one after the other. A fit moves the parameters, and a part that mixes rows may have a
+#: weight of 0 at the start.
+_MOVES = ((0.1, 0.01), (1.0, 0.1))
+_SEED = 0
+#: Rows of the passes that show whether module and loss can be called at all.
+_FIRST = 3
+#: How often a difference of rounding's size is looked at again: a processor that splits a sum among
+#: threads may on rare occasions split it in another way.
+_LOOKS = 3
+#: Where a device may add in another order whenever it is asked: what a loss may then differ by, in units
+#: of the precision.
+_ON_DEVICES = 64
+
+
+def check_forward(
+    parameters: ModuleParameters,
+    loss: PerSampleLoss,
+    rows: LabelledRows,
+    n_classes: int,
+    private: Array | Tensor,
+    size: int,
+    start: nn.Module,
+) -> None:
+    """Whether the loss is one number for each row that depends on this row alone, as far as a trial shows.
+
+    A pass of ``size`` rows is repeated with a few rows replaced (by infinite, huge, tiny, zero and
+    alternating entries, and with another label), with every second row replaced, with all rows equal, in
+    reverse order and in part. Rows that are not replaced must keep their loss: bit by bit on a processor, to
+    64 units of the precision on other devices. Another place or another number of rows may change it by
+    more rounding. The same is tried after two moves of the parameters.
+
+    Parameters
+    ----------
+    parameters : ModuleParameters
+        The trained parameters; moved, and put back. ``stackable`` is set.
+    loss : callable
+        ``(outputs, y)`` to the loss of each row.
+    rows : LabelledRows
+        PUBLIC rows; there may be none.
+    n_classes : int
+        Number of classes.
+    private : array or Tensor of shape (n, ...)
+        Private rows, of which only the shape and the dtype are used.
+    size : int
+        Number of rows in the largest pass of private rows.
+    start : torch.nn.Module
+        A module of the same architecture with the values that the parameters get back.
+
+    Raises
+    ------
+    ValueError
+        If the module does not take the rows, its outputs are not one for each class, the loss is not per
+        sample, or the loss of a row depends on other rows, on chance or on earlier passes.
+
+    Notes
+    -----
+    *Guarantee*: no private row takes part, so the trial costs no budget. It can show that a module mixes
+    rows. It cannot show that a module does not: the guarantee of the fit assumes it.
+
+    The trial takes some 22 passes of ``size`` rows, and the memory of one pass and of two copies of its rows.
+    """
+    size = max(size, _FIRST)
+    x, y = _ordinary_rows(parameters, loss, rows, n_classes, private, size)
+    buffers = [buffer.clone() for buffer in parameters.module.buffers()]
+    trial = _Trial(lambda x, y: _losses(parameters, loss, x, y, n_classes), n_classes, parameters)
+    try:
+        trial.run(x, y, thorough=True)
+        generator = torch.Generator(parameters.device).manual_seed(_SEED)
+        for relative, absolute in _MOVES:
+            _move(parameters, relative, absolute, generator)
+            trial.run(x, y, thorough=False)
+    finally:
+        values = dict(start.named_parameters())
+        parameters.assign([values[name] for name in parameters.names])
+    if not all(map(_same, buffers, parameters.module.buffers())):
+        raise ValueError(
+            "module changes its buffers in evaluation mode, and would keep what private rows left there; "
+            "remove what updates them."
+        )
+    parameters.stackable = _is_stackable(parameters, loss, x, y, n_classes)
+
+
+class _Trial:
+    """Passes that differ from a first one in known rows, and the comparison of all other rows.
+
+    Parameters
+    ----------
+    losses : callable
+        Rows and class indices to the loss of each row.
+    n_classes : int
+        Number of classes.
+    parameters : ModuleParameters
+        They say what rounding may do: their precision and their device.
+    """
+
+    def __init__(self, losses: Losses, n_classes: int, parameters: ModuleParameters) -> None:
+        self._losses = losses
+        self._n_classes = n_classes
+        self._near = _near(parameters)
+        on_processor = parameters.device.type == "cpu"
+        self._slack = 0.0 if on_processor else _ON_DEVICES * torch.finfo(parameters.dtype).eps
+
+    def run(self, x: Tensor, y: Tensor, *, thorough: bool) -> None:
+        """Try a pass of rows ``x`` (size, ...) with class indices ``y`` (size,) in all ways, or in a few.
+
+        Raises
+        ------
+        ValueError
+            If the loss of a row changes where it should not.
+        """
+        base = self._losses(x, y)
+        if thorough:  # so that chance is not taken for the effect of other rows
+            self._repeats(x, y, base)
+        for values, index in replacements(x, thorough=thorough):
+            self._stays(x, y, base, values, index)
+        self._equal_rows(x[:1], x[-1:] if thorough else None, y)
+        if thorough:
+            # A rule that sends rows here or there may send the negative elsewhere.
+            self._equal_rows(-x[:1] if x.is_floating_point() else x[-1:], x[:1], y)
+            self._places_and_numbers(x, y, base)
+            self._repeats(x, y, base)
+
+    def _repeats(self, x: Tensor, y: Tensor, base: Tensor) -> None:
+        if not self._keeps(base, lambda: self._losses(x, y)):
+            raise ValueError(
+                "the loss of a row differs between two passes of the same rows, by chance or by what the "
+                "module remembers of rows in between; remove what is random or kept in evaluation mode."
+            )
+
+    def _stays(self, x: Tensor, y: Tensor, base: Tensor, values: Tensor, index: Tensor) -> None:
+        """Replace the rows of an index, and their labels: all others keep the loss ``base`` (size,)."""
+        others = torch.ones(len(base), dtype=torch.bool)
+        others[index] = False
+        changed, labels = x.clone(), y.clone()
+        changed[index] = values.to(x.dtype)
+        labels[index] = (y[index] + 1) % self._n_classes
+        try:
+            kept = self._keeps(base[others], lambda: self._losses(changed, labels)[others])
+        except ValueError:
+            # A module may refuse made-up entries, such as codes out of range; other passes have none.
+            return
+        if not kept:
+            _refuse("depends on the values of other rows in a pass")
+
+    def _equal_rows(self, row: Tensor, other: Tensor | None, y: Tensor) -> None:
+        """A pass of one row again and again has equal losses, and another row at its head changes none."""
+        x, y = row.expand(len(y), *row.shape[1:]).clone(), y[:1].expand_as(y).clone()
+        try:
+            base = self._losses(x, y)
+        except ValueError:  # the negative of a public row may be no row that a module takes
+            return
+        if not _close(base, base[:1].expand_as(base), self._near):
+            _refuse("depends on its place in a pass, or on how many rows like it there are")
+        if other is not None:
+            self._stays(x, y, base, other, torch.tensor([0]))
+
+    def _places_and_numbers(self, x: Tensor, y: Tensor, base: Tensor) -> None:
+        if not _close(base, self._losses(x.flip(0), y.flip(0)).flip(0), self._near):
+            _refuse("depends on its place in a pass")
+        for end in (1, len(x) // 2):
+            if not _close(base[:end], self._losses(x[:end], y[:end]), self._near):
+                _refuse("depends on how many rows are in a pass")
+
+    def _keeps(self, base: Tensor, again: Callable[[], Tensor]) -> bool:
+        """Whether losses of the same rows in the same places are the same."""
+        for _ in range(_LOOKS):
+            losses = again()
+            if _same(base, losses) or _close(base, losses, self._slack):
+                return True
+            if not _close(base, losses, self._near):
+                return False
+        return False
+
+
+def _refuse(how: str) -> NoReturn:
+    raise ValueError(
+        f"the loss of a row {how}, so no clip bounds what one row does; use a module and a loss that treat "
+        "each row by itself (batch normalisation needs running statistics)."
+    )
+
+
+def _ordinary_rows(
+    parameters: ModuleParameters,
+    loss: PerSampleLoss,
+    rows: LabelledRows,
+    n_classes: int,
+    private: Array | Tensor,
+    size: int,
+) -> Rows:
+    """A pass of public rows, again and again; without them, of made-up rows that the module takes."""
+    index = np.arange(size)
+    if len(rows) > 1:
+        x, y = next(rows.pieces(index % len(rows), parameters, size))
+        _losses(parameters, loss, x[:_FIRST], y[:_FIRST], n_classes)
+        return x, y
+    generator = torch.Generator().manual_seed(_SEED)
+    like = as_input(private[:0], parameters.device, parameters.dtype)
+    shape = (size, *like.shape[1:])
+    y = torch.from_numpy(index % n_classes).to(parameters.device)
+    if like.is_floating_point():
+        x = torch.randn(shape, generator=generator).to(like)
+        try:
+            _losses(parameters, loss, x[:_FIRST], y[:_FIRST], n_classes)
+            return x, y
+        except ValueError:  # real numbers may be codes as well
+            pass
+    x = torch.randint(0, 2, shape, generator=generator).to(like)
+    _losses(parameters, loss, x[:_FIRST], y[:_FIRST], n_classes)
+    return x, y
+
+
+def _losses(
+    parameters: ModuleParameters, loss: PerSampleLoss, x: Tensor, y: Tensor, n_classes: int
+) -> Tensor:
+    """Loss of each row, (n,), float64 in main memory."""
+    try:
+        with torch.no_grad():
+            outputs = parameters.module(x)
+    except Exception as error:
+        raise ValueError(
+            f"module fails on {len(x)} rows of shape {tuple(x.shape[1:])} and dtype {x.dtype}: {error}"
+        ) from error
+    if not isinstance(outputs, Tensor) or tuple(outputs.shape) != (len(x), n_classes):
+        shape = tuple(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__
+        raise ValueError(
+            f"module turns {len(x)} rows into {shape} and there are {n_classes} classes; its outputs must "
+            f"have shape ({len(x)}, {n_classes})."
+        )
+    try:
+        losses = loss(outputs, y)
+    except Exception as error:
+        raise ValueError(f"loss fails on outputs of shape {tuple(outputs.shape)}: {error}") from error
+    if not isinstance(losses, Tensor) or losses.shape != y.shape:
+        shape = tuple(losses.shape) if isinstance(losses, Tensor) else type(losses).__name__
+        raise ValueError(
+            f"loss turns the outputs of {len(y)} rows into {shape}; it must give one number for each row, of "
+            f"shape ({len(y)},), such as with reduction='none'."
+        )
+    return losses.detach().double().cpu()
+
+
+def _move(parameters: ModuleParameters, relative: float, absolute: float, generator: torch.Generator) -> None:
+    """Add normal numbers to the parameters, in place."""
+    with torch.no_grad():
+        for tensor in parameters.tensors:
+            root_mean_square = float(tensor.norm()) / math.sqrt(max(tensor.numel(), 1))
+            noise = torch.randn(tensor.shape, generator=generator, dtype=tensor.dtype, device=tensor.device)
+            tensor.add_(noise, alpha=relative * root_mean_square + absolute)
+
+
+def _is_stackable(
+    parameters: ModuleParameters, loss: PerSampleLoss, x: Tensor, y: Tensor, n_classes: int
+) -> bool:
+    """Whether torch.func gives the losses that forward passes give, each row's by itself."""
+    if FEWEST_STACKED * parameters.size > STACKED_SIZE:
+        return False
+    x, y = x[:STACKED_ROWS], y[:STACKED_ROWS]
+    moves = [(Direction(((1.0, Seeded(0)),)), 0.0)] * 2
+
+    def stacked(x: Tensor, y: Tensor) -> Tensor:
+        rows = LabelledRows(x, y.cpu().numpy(), len(x))
+        return torch.from_numpy(losses_together(parameters, moves, loss, rows)[:, -1])
+
+    near = _near(parameters)
+    try:
+        together = stacked(x, y)
+        _Trial(stacked, n_classes, parameters).run(x, y, thorough=False)
+    except Exception:  # there are operations that torch.func does not know
+        return False
+    return _close(together, _losses(parameters, loss, x, y, n_classes), near)
+
+
+def _near(parameters: ModuleParameters) -> float:
+    """How far losses may differ where sums are in another order, relative to 1 and to the loss."""
+    return 4 * math.sqrt(torch.finfo(parameters.dtype).eps)
+
+
+def _close(one: Tensor, other: Tensor, near: float) -> bool:
+    return torch.allclose(one, other, rtol=near, atol=near, equal_nan=True)
+
+
+def _same(one: Tensor, other: Tensor) -> bool:
+    """Bit by bit, but for the kind of a NaN."""
+    return one.shape == other.shape and bool(((one == other) | (one.isnan() & other.isnan())).all())

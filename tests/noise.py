@@ -1,0 +1,304 @@
+"""What went into each release of a fit, what was stated of it, what noise was asked for, and what came out.
+
+The one place where tests know the names of the function and of the method through which all noise goes.
+"""
+
+import importlib
+import math
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import chi2, kstest
+
+from skmixdp.privacy import HardenedNoise, NoiseSource
+
+#: ``NoiseSource.<METHOD>(array, scale, grid)``: the array plus noise.
+METHOD = "perturb"
+#: ``skmixdp.engine.release.<FUNCTION>(rows, visits)``: noisy answers to questions of several runs.
+FUNCTION = "release"
+
+#: Each statistic of a sound sample is rejected with a probability below this.
+LEVEL = 2e-8
+#: Standard deviations that a sum of a thousand products of independent draws exceeds that rarely.
+FAR = 5.8
+
+
+@dataclass(frozen=True)
+class Release:
+    """One array that left private rows.
+
+    Attributes
+    ----------
+    run : object
+        Whose it is: releases of one run have the same.
+    sensitivity, share : float
+        As stated for the array.
+    mask : boolean array or None
+        Rows that took part; None is all.
+    exact, noisy : array
+        What the rows summed to, and what the run was given.
+    scale : float
+        Standard deviation that the source of noise was asked for.
+    grid : float or None
+        Of what the noisy array is to be a multiple.
+    source : NoiseSource
+        The source.
+    """
+
+    run: object
+    sensitivity: float
+    share: float
+    mask: np.ndarray | None
+    exact: np.ndarray
+    noisy: np.ndarray
+    scale: float
+    grid: float | None
+    source: NoiseSource
+
+    def scale_for(self, noise_multiplier: float) -> float:
+        """The standard deviation that a multiplier asks for."""
+        return noise_multiplier * self.sensitivity / math.sqrt(self.share)
+
+    def draws(self, noise_multiplier: float) -> np.ndarray:
+        """The noise in the units in which it should be standard normal."""
+        return np.ravel(self.noisy - self.exact) / self.scale_for(noise_multiplier)
+
+
+#: Takes a release and those before it, and returns the noisy array that is handed out in its place.
+Sabotage = Callable[[Release, list[Release]], np.ndarray]
+
+
+class _Rows:
+    """Private rows that keep what they are asked and what they answer."""
+
+    def __init__(self, rows: Any) -> None:
+        self._rows = rows
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._rows, name)
+
+    def private_sums(self, requests):
+        self.masks = [request.mask for request in requests]
+        self.answers = self._rows.private_sums(requests)
+        return self.answers
+
+
+def watch(monkeypatch: Any, sabotage: Sabotage | None = None) -> list[Release]:
+    """Record all releases from now on, in their order, and change what they hand out.
+
+    The exact sums are taken from the rows and the noisy ones from what a run receives, so that noise
+    which gets lost anywhere in between is missed.
+    """
+    asked: list[tuple[NoiseSource, float, float | None]] = []
+
+    def asking(method):
+        def add(self, array, scale, grid):
+            asked.append((self, float(scale), grid))
+            return method(self, array, scale, grid)
+
+        return add
+
+    for kind in (NoiseSource, HardenedNoise):
+        monkeypatch.setattr(kind, METHOD, asking(vars(kind)[METHOD]))
+
+    importlib.import_module(
+        "skmixdp._paid_sums"
+    )  # which is loaded late otherwise, and would keep what follows
+    original = getattr(sys.modules["skmixdp.engine.release"], FUNCTION)
+    log: list[Release] = []
+
+    def watched(rows, visits):
+        del asked[:]
+        seen = _Rows(rows)
+        noisy = original(seen, visits)
+        exact = [
+            question.assemble(answer) for (_, question), answer in zip(visits, seen.answers, strict=True)
+        ]
+        n_parts = sum(len(question.parts) for _, question in visits)
+        assert len(asked) == n_parts, f"{n_parts} arrays were released, with noise in {len(asked)}"
+        sources = iter(asked)
+        handed_out = []
+        for (run, question), mask, sums, answers in zip(visits, seen.masks, exact, noisy, strict=True):
+            given = []
+            for part, total, answer in zip(question.parts, sums, answers, strict=True):
+                source, scale, grid = next(sources)
+                release = Release(
+                    run,
+                    part.sensitivity,
+                    part.share,
+                    mask,
+                    np.array(total, dtype=np.float64),
+                    np.array(answer, dtype=np.float64),
+                    scale,
+                    grid,
+                    source,
+                )
+                if sabotage is not None:
+                    release = Release(**{**vars(release), "noisy": sabotage(release, log)})
+                log.append(release)
+                given.append(release.noisy.copy())
+            handed_out.append(tuple(given))
+        return handed_out
+
+    for name, module in list(sys.modules.items()):
+        if name.startswith("skmixdp") and vars(module).get(FUNCTION) is original:
+            monkeypatch.setattr(module, FUNCTION, watched)
+    return log
+
+
+def by_run(releases: list[Release]) -> list[list[Release]]:
+    """The releases of each run, in the order of their first ones."""
+    runs: dict[int, list[Release]] = {}
+    for release in releases:
+        runs.setdefault(id(release.run), []).append(release)
+    return list(runs.values())
+
+
+def assert_scales(run: list[Release], noise_multiplier: float, n_steps: int) -> None:
+    """Noise of the stated scale was asked for, and the shares of the steps are used up, and no more."""
+    asked = np.array([release.scale for release in run])
+    needed = np.array([release.scale_for(noise_multiplier) for release in run])
+    assert (needed > 0).all() and (np.abs(asked - needed) <= 1e-14 * needed).all(), (
+        "another scale was asked for"
+    )
+    shares = np.array([release.share for release in run])
+    assert (shares > 0).all() and abs(shares.sum() - n_steps) <= 1e-9 * n_steps, "shares of other steps"
+
+
+def assert_energies(samples: list[np.ndarray]) -> None:
+    """The sum of squares of each sample may be that of as many standard normal draws.
+
+    Sound samples fail with a probability of at most LEVEL in all.
+    """
+    energies, sizes = np.array([(float(sample @ sample), len(sample)) for sample in samples]).T
+    tails = np.minimum(chi2.cdf(energies, sizes), chi2.sf(energies, sizes))
+    worst = int(np.argmin(tails))
+    assert tails[worst] > LEVEL / 2 / len(samples), (
+        f"mean square {energies[worst] / sizes[worst]:.3g} of {int(sizes[worst])} draws"
+    )
+
+
+def assert_uncorrelated(one: np.ndarray, other: np.ndarray) -> None:
+    """Two standard normal samples may be independent; sound ones fail with a probability of LEVEL."""
+    product = one * other
+    assert abs(product.sum()) < FAR * math.sqrt(len(product)), "correlated draws"
+
+
+def assert_fresh(steps: list[np.ndarray]) -> None:
+    """The draws of each step are standard normal, and new: those of the two steps before say nothing of them.
+
+    A sound sample fails with a probability of at most ``4 * LEVEL``.
+    """
+    everything = np.concatenate(steps)
+    assert_energies([everything])
+    assert kstest(everything, "norm").pvalue > LEVEL, "not normal"
+    compared = 0
+    for lag in (1, 2):
+        pairs = [(a, b) for a, b in zip(steps, steps[lag:], strict=False) if a.shape == b.shape]
+        if pairs:
+            assert_uncorrelated(*map(np.concatenate, zip(*pairs, strict=True)))
+            compared += len(pairs)
+    assert compared >= len(steps) - 2, "no steps to compare"
+
+
+def check_releases(log, stated):
+    """All that must hold of the releases of a path, whose runs have these multipliers and steps."""
+    runs = by_run(log)
+    assert len(runs) == len(stated)
+    draws = []
+    for run, (noise_multiplier, n_steps) in zip(runs, stated, strict=True):
+        assert_scales(run, noise_multiplier, n_steps)
+        draws.append([release.draws(noise_multiplier) for release in run])
+    assert_energies([step for steps in draws for step in steps])  # no release without its noise
+    side_by_side = [steps for steps in draws if len(steps) > 1]
+    if side_by_side:
+        assert_fresh([np.concatenate(steps) for steps in zip(*side_by_side, strict=True)])
+    for one, other in combinations(side_by_side, 2):
+        assert_uncorrelated(np.concatenate(one), np.concatenate(other))
+    one_by_one = [steps[0] for steps in draws if len(steps) == 1]
+    if sum(map(len, one_by_one)) > 500:
+        assert_fresh(one_by_one)
+    assert not any((release.noisy == release.exact).any() for release in log)
+
+
+def scaled(factor, only=lambda release: True):
+    """Noise that is ``factor`` times as large on some of the releases."""
+
+    def fault(log):
+        return [replace(r, noisy=r.exact + factor * (r.noisy - r.exact)) if only(r) else r for r in log]
+
+    return fault
+
+
+def last_nearly_exact(log):
+    return [*log[:-1], *scaled(1e-6)(log[-1:])]
+
+
+def repeated_in_every_step(log):
+    """The noise of the first release of a shape, on the scale of each."""
+    first = {}
+    changed = []
+    for release in log:
+        unit = first.setdefault(release.exact.shape, (release.noisy - release.exact) / release.scale)
+        changed.append(replace(release, noisy=release.exact + release.scale * unit))
+    return changed
+
+
+def repeated_in_every_run(log):
+    """Runs that are fitted together have the noise of the first of them."""
+    first, *others = by_run(log)
+    changed = list(first)
+    for run in others:
+        for release, model in zip(run, first, strict=True):
+            unit = (model.noisy - model.exact) / model.scale
+            changed.append(replace(release, noisy=release.exact + release.scale * unit))
+    return changed
+
+
+def smaller_scale_asked_for(log):
+    """What a source was asked for, whatever it drew."""
+    return [replace(release, scale=release.scale * (1 - 1e-9)) for release in log]
+
+
+def one_step_more(log):
+    """A release that no step has a share left for."""
+    return [*log, log[-1]]
+
+
+LAST = "the last release nearly exact"
+FAULTS = {
+    "2/3": scaled(2 / 3),
+    "3/2": scaled(3 / 2),
+    "1e-6": scaled(1e-6),
+    LAST: last_nearly_exact,
+    "the same in every step": repeated_in_every_step,
+    "a scale that is one part in 1e9 too small": smaller_scale_asked_for,
+    "one step more": one_step_more,
+}
+REPEATED = {"the same in every run": repeated_in_every_run}
+
+
+def recorded(monkeypatch, path, sabotage=None):
+    """The releases of a path, and what it states of them."""
+    with monkeypatch.context() as patch:
+        log = watch(patch, sabotage)
+        stated = path()
+    return log, stated
+
+
+def assert_found(faults, log, stated):
+    """Each fault is found in releases that are sound."""
+    for name, fault in faults.items():
+        if name == LAST and log[-1].exact.size < 4:
+            continue  # the energy of a few draws may be small by chance
+        faulty = fault(log)
+        try:
+            check_releases(faulty, stated)
+        except AssertionError:
+            continue
+        pytest.fail(f"noise with this fault passed: {name}")

@@ -1,0 +1,157 @@
+"""What a row of a module contributes is, bit by bit, a function of that row alone."""
+
+from dataclasses import replace
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from skmixdp.algorithms import PAZO, DPZero
+from skmixdp.components import FullBatch, PoissonBatch
+from skmixdp.engine import Run, train
+from skmixdp.modules.rows import _rounded_sums
+from tests.conftest import Watched, make_problem
+from tests.module_problems import LabelledRows, ModuleRows, cross_entropy, module_scene
+from tests.module_zoo import HONEST, MIXING
+
+N_ROWS = 150
+MODULES = HONEST | {"neighbour": (MIXING["Neighbour"], (6,), 0)}
+ALGORITHMS = {"dpzero": DPZero(2, loss_clip=2.0), "pazo-s": PAZO("s", loss_clip=1.5)}
+SAMPLINGS = {"full batch": FullBatch(), "Poisson": PoissonBatch(90)}
+#: Entries of a row that make losses ordinary, huge, tiny, zero or not finite.
+ENTRIES = st.one_of(
+    st.floats(-3, 3, width=32),
+    st.sampled_from([0.0, 1e-40, -1e-30, 1e6, -1e18, 3e38, np.inf, -np.inf, np.nan]),
+)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_moves_are_stacked():
+    """So that ``stackable`` alone decides how rows pass."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("skmixdp.modules.rows.FEWEST_STACKED", 2)
+        yield
+
+
+class WatchedRows(ModuleRows):
+    """Keeps what each row contributes to each question."""
+
+    def private_sums(self, requests):
+        (request,) = requests
+        self.contributions = getattr(self, "contributions", [])
+
+        def contribute(losses, block):
+            C, S = request.contribute(losses, block)
+            self.contributions.append((request.mask, S.copy()))
+            return C, S
+
+        return super().private_sums([replace(request, contribute=contribute)])
+
+
+class Experiment:
+    """One step on rows that differ in one, with everything else the same."""
+
+    def __init__(self, kind, algorithm, sampling, stackable, chunk_size):
+        make, shape, tokens = MODULES[kind]
+        rng = np.random.default_rng(0)
+        self.tokens = tokens
+        self.X = rng.integers(0, tokens, (N_ROWS, *shape)) if tokens else rng.normal(size=(N_ROWS, *shape))
+        self.X = self.X if tokens else self.X.astype(np.float32)
+        self.y = np.arange(N_ROWS) % 3
+        problem = make_problem(3, N_ROWS, n_pub=12)
+        public = LabelledRows(self.X[:12], self.y[:12], chunk_size)
+        scene = module_scene(problem, make(), chunk_size=chunk_size)
+        scene.view.data.rows = public
+        scene.view.W.stackable = stackable
+        self.scene, self.chunk_size = scene, chunk_size
+        self.start = [tensor.clone() for tensor in scene.view.W.tensors]
+        problem = replace(problem, scene=scene)
+        self.recipe = problem.recipe(ALGORITHMS[algorithm], sampling=SAMPLINGS[sampling], learning_rate=0.01)
+        self.plan = problem.plan(self.recipe, n_steps=1)
+        self.before = self.contributions(self.X, self.y)
+
+    def contributions(self, X, y):
+        self.scene.view.W.assign(self.start)
+        rows = WatchedRows(LabelledRows(X, y, self.chunk_size), cross_entropy)
+        train([Run(self.recipe, self.plan, self.scene, Watched(3), np.dtype("float64"))], rows)
+        return rows.contributions
+
+
+@cache
+def experiment(*terms):
+    return Experiment(*terms)
+
+
+def changed_others(tried, i, X, y):
+    """Whether any row but ``i`` contributes other bits than before."""
+    after = tried.contributions(X, y)
+    assert len(after) == len(tried.before) >= 1
+    changed = False
+    for (mask, S), (same, T) in zip(tried.before, after, strict=True):
+        assert np.array_equal(mask, same) if mask is not None else same is None
+        others = (np.arange(N_ROWS) if mask is None else np.flatnonzero(mask)) != i
+        assert np.isfinite(T).all()
+        changed |= S[others].tobytes() != T[others].tobytes()
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("kind", "stackable", "algorithm", "sampling"),
+    [
+        ("perceptron", False, "dpzero", "full batch"),
+        ("perceptron", True, "dpzero", "full batch"),
+        ("perceptron", True, "pazo-s", "Poisson"),
+        ("convolutions", False, "pazo-s", "full batch"),
+        ("convolutions", True, "dpzero", "Poisson"),
+        ("attention", False, "dpzero", "full batch"),
+        ("recurrent", False, "dpzero", "Poisson"),
+    ],
+)
+@settings(max_examples=12, deadline=None)
+@given(data=st.data())
+def test_other_rows_contribute_the_same_bits(kind, stackable, algorithm, sampling, data):
+    tried = experiment(kind, algorithm, sampling, stackable, data.draw(st.sampled_from([40, 64, 1024])))
+    i = data.draw(st.integers(0, N_ROWS - 1))
+    X, y = tried.X.copy(), tried.y.copy()
+    elements = st.integers(0, tried.tokens - 1) if tried.tokens else ENTRIES
+    X[i] = data.draw(hnp.arrays(X.dtype, X.shape[1:], elements=elements))
+    y[i] = data.draw(st.integers(0, 2))
+    assert not changed_others(tried, i, X, y)
+
+
+@pytest.mark.parametrize("stackable", [False, True])
+def test_the_comparison_sees_a_module_that_mixes_rows(stackable):
+    tried = experiment("neighbour", "dpzero", "full batch", stackable, 64)
+    X, y = tried.X.copy(), tried.y.copy()
+    X[9] *= 2
+    assert changed_others(tried, 9, X, y)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n=st.sampled_from([1, 2, 31, 32, 33, 1000, 40_000]),
+    bound=st.sampled_from([0.1, 1 / 3, 1.0, 1e6 + 0.1]),
+    kind=st.sampled_from(["equal", "alternating", "uniform", "tiny ones"]),
+)
+def test_a_zeroed_row_moves_the_rounded_sum_by_less_than_its_bound(seed, n, bound, kind):
+    """Exactly: both sums are taken for the rational numbers that they are."""
+    rng = np.random.default_rng(seed)
+    with_row = {
+        "equal": np.full(n, bound),
+        "alternating": bound * (1.0 - 2 * (np.arange(n) % 2)),
+        "uniform": rng.uniform(-bound, bound, n),
+        "tiny ones": bound * 2.0 ** -rng.integers(0, 60, n),
+    }[kind][:, np.newaxis]
+    i = rng.integers(n)
+    with_row[i] = bound
+    zeroed = with_row.copy()
+    zeroed[i] = 0
+    (one,), (other,) = _rounded_sums(with_row, n), _rounded_sums(zeroed, n)
+    moved = abs(Fraction(one) - Fraction(other))
+    assert moved <= Fraction(bound)
+    assert float(moved) == pytest.approx(bound, rel=1e-7)

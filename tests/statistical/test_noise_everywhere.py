@@ -1,0 +1,245 @@
+"""Every path on which numbers leave private rows adds the noise that is stated for it, and new noise.
+
+Each path is a fit, a score or a statistic by the public interface. What its releases summed to, what was
+stated of them and what came out of them is recorded between the rows and the run. Then
+
+- the scale that was asked for is the noise multiplier times the stated sensitivity over the root of the
+  share, exactly, and the shares use up the steps of the report and no more;
+- the draws, what came out less what went in over that scale, are standard normal, and uncorrelated between
+  steps and between runs that are fitted together.
+
+The same checks must fail on the same releases with a fault planted. Fits are not seeded. The checks of a
+sound path are at most 16 statistics, each of which fails with a probability below 2e-8: below 1e-6 in all.
+"""
+
+import numpy as np
+import pytest
+
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier, fit_many
+from skmixdp.algorithms import DOPE, GEP, AdaMix
+from skmixdp.model_selection import PrivateSearchCV
+from skmixdp.preprocessing import NoisyScaler
+from tests.noise import FAULTS, REPEATED, assert_found, by_run, check_releases, recorded, scaled
+
+SIGMA = 3.0
+N, D, STEPS = 240, 6, 90
+
+rng = np.random.default_rng(0)
+Y = np.arange(N) % 3
+X = (rng.normal(size=(3, D))[Y] + rng.normal(size=(N, D))).astype(np.float32)
+PUBLIC = {"X_pub": rng.normal(size=(30, D)).astype(np.float32), "y_pub": np.arange(30) % 3}
+TERMS = {"epsilon": None, "noise_multiplier": SIGMA, "delta": 1e-4}
+FOLDS = [np.flatnonzero(np.arange(N) % 3 != fold) for fold in range(3)]
+
+
+def classifier(algorithm="noisy-gd", n_steps=STEPS, **parameters):
+    return MixedDPLogisticRegression(algorithm, n_steps=n_steps, **{**TERMS, **parameters})
+
+
+def of(*estimators):
+    """The multiplier and the number of steps that the reports of fitted estimators state."""
+    return [(estimator.privacy_.noise_multiplier, estimator.privacy_.n_steps) for estimator in estimators]
+
+
+def fitted(estimator, rows=X, labels=Y, public=PUBLIC):
+    found = of(estimator.fit(rows, labels, **public))
+    assert found == [(SIGMA, estimator.n_steps)]
+    return found
+
+
+def fitted_together(estimators, rows=None):
+    return of(*fit_many(estimators, X, Y, **PUBLIC, rows=rows))
+
+
+def several(**parameters):
+    return [classifier(learning_rate=rate, **parameters) for rate in (0.3, 1.0, 2.0)]
+
+
+def module(name="dpzero", n_steps=160, **parameters):
+    torch = pytest.importorskip("torch", reason="needs torch; install skmixdp[features]")
+    network = torch.nn.Sequential(torch.nn.Linear(D, 5), torch.nn.Tanh(), torch.nn.Linear(5, 3))
+    if not name.endswith("-s"):
+        parameters["n_directions"] = 4
+    return ZerothOrderDPClassifier(
+        name, module=network, init="module", learning_rate=1e-3, n_steps=n_steps, **{**TERMS, **parameters}
+    )
+
+
+def regression(**parameters):
+    ridge = MixedDPRidge("noisy-gd", n_steps=150, **TERMS, **parameters)
+    return fitted(ridge, X, X[:, :2], {"X_pub": PUBLIC["X_pub"], "y_pub": PUBLIC["X_pub"][:, :2]})
+
+
+def counts(n_counts=600, **parameters):
+    """Noisy counts of the rows that a head gets right, by a multiplier of their own."""
+    clf = classifier(n_steps=1, **parameters).fit(X, Y, **PUBLIC)
+    for _ in range(n_counts):
+        clf.private_score(X, Y, noise_multiplier=7.0)
+    return of(clf) + [(7.0, 1)] * n_counts
+
+
+def scalers(**parameters):
+    wide = rng.uniform(-1, 1, size=(50, 400))
+    found = []
+    for _ in range(3):
+        scaler = NoisyScaler(5.0, 1e-4, bounds=(-1.0, 2.0), **parameters).fit(wide)
+        found += of(scaler)
+    return found
+
+
+def search(**parameters):
+    """Fits of three candidates side by side, and a count for each."""
+    grid = {"learning_rate": [0.3, 1.0, 2.0]}
+    head = MixedDPLogisticRegression("noisy-gd", n_steps=STEPS)
+    found = PrivateSearchCV(head, grid, epsilon=3.0, delta=1e-4, **parameters).fit(X, Y, **PUBLIC)
+    fits = of(found.best_estimator_) * 3
+    return fits + [(found.privacy_.score_noise * N, 1)] * 3
+
+
+def search_on_public_rows():
+    """The same with free scores, and a last fit of the winner on all public rows."""
+    grid = {"learning_rate": [0.3, 1.0, 2.0]}
+    head = MixedDPLogisticRegression("noisy-gd", n_steps=STEPS)
+    terms = {"epsilon": 3.0, "delta": 1e-4, "scoring": "public", "refit": True, "strategy": "grid"}
+    return of(PrivateSearchCV(head, grid, **terms).fit(X, Y, **PUBLIC).best_estimator_) * 4
+
+
+HARDENED = {"noise": "hardened"}
+#: What makes the releases of a path, and says for each of its runs which multiplier and how many steps
+#: were stated.
+PATHS = {
+    "full batch": lambda: fitted(classifier()),
+    "Poisson": lambda: fitted(classifier(batch_size=60)),
+    "one row a batch": lambda: fitted(classifier(batch_size=1)),
+    "two classes": lambda: fitted(classifier(n_steps=250), X, Y > 0, PUBLIC | {"y_pub": PUBLIC["y_pub"] > 0}),
+    "regression": lambda: regression(),
+    "regression, Poisson": lambda: regression(batch_size=60),
+    "folds": lambda: fitted_together(several(), FOLDS),
+    "folds, Poisson": lambda: fitted_together(several(batch_size=40), FOLDS),
+    "several heads": lambda: fitted_together(several()),
+    "several heads, Poisson": lambda: fitted_together(several(batch_size=60)),
+    "adamix": lambda: fitted(classifier(AdaMix())),
+    "subspace": lambda: fitted(classifier(AdaMix(n_components=4, clip_floor=0.5))),
+    "gep": lambda: fitted(classifier(GEP())),
+    "gep, Poisson": lambda: fitted(classifier(GEP(), batch_size=60)),
+    "dope": lambda: fitted(classifier(DOPE())),
+    "pazo-s": lambda: fitted(ZerothOrderDPClassifier("pazo-s", n_steps=400, learning_rate=1e-3, **TERMS)),
+    "module": lambda: fitted(module()),
+    "module, Poisson": lambda: fitted(module(batch_size=60)),
+    "module, pazo-s": lambda: fitted(module("pazo-s")),
+    "counts": counts,
+    "scaler": scalers,
+    "scaler, means alone": lambda: scalers(with_std=False),
+    "search, grid": lambda: search(strategy="grid"),
+    "search, public scores": search_on_public_rows,
+    "hardened": lambda: fitted(classifier(n_steps=60, **HARDENED)),
+    "hardened, several heads": lambda: fitted_together(several(**HARDENED)),
+    "hardened, folds": lambda: fitted_together(several(**HARDENED), FOLDS),
+    "hardened, module": lambda: fitted(module(**HARDENED)),
+    "hardened, counts": lambda: counts(**HARDENED),
+    "hardened, scaler": lambda: scalers(**HARDENED),
+    "bfloat16": lambda: fitted(classifier(dtype="bfloat16")),
+    "float64": lambda: fitted(classifier(dtype="float64")),
+}
+
+
+def assert_on_grid(log):
+    """Sums and noisy sums are whole multiples of a grid that is fine next to the noise."""
+    for release in log:
+        assert release.source.kind == "hardened"
+        assert release.grid is not None and release.grid < release.scale / 100
+        for array in (release.exact, release.noisy):
+            units = array / release.grid
+            assert np.array_equal(units, np.round(units)) and np.abs(units).max() < 2.0**53
+
+
+@pytest.mark.parametrize("name", PATHS)
+def test_the_noise_of_a_path_is_what_is_stated(monkeypatch, name):
+    if "hardened" in name:
+        pytest.importorskip("opendp", reason="needs skmixdp[hardened]")
+    log, stated = recorded(monkeypatch, PATHS[name])
+    check_releases(log, stated)
+    if "hardened" in name:
+        assert_on_grid(log)
+    faults = dict(FAULTS)
+    if len({len(run) for run in by_run(log)}) == 1 < len(log) / len(stated) < len(log):
+        faults |= REPEATED
+    assert_found(faults, log, stated)
+
+
+def test_a_random_search_adds_noise_to_each_of_its_secret_trials(monkeypatch):
+    def path():
+        head = MixedDPLogisticRegression("noisy-gd", n_steps=STEPS)
+        terms = {"epsilon": 3.0, "delta": 1e-4, "strategy": "random", "n_trials": 4}
+        found = PrivateSearchCV(head, {"learning_rate": [0.3, 1.0]}, **terms).fit(X, Y, **PUBLIC)
+        return [*of(found.best_estimator_), (found.privacy_.score_noise * N, 1)]
+
+    log, (fit, score) = recorded(monkeypatch, path)
+    lengths = [len(run) for run in by_run(log)]
+    assert lengths.count(1) == lengths.count(STEPS) == len(lengths) / 2
+    stated = [fit if length > 1 else score for length in lengths]
+    check_releases(log, stated)
+    assert_found(FAULTS, log, stated)
+
+
+def on_drawn_batches(release):
+    """Whether the rows of a release are neither all, nor those of a fold."""
+    return release.mask is not None and not any(
+        np.array_equal(np.flatnonzero(release.mask), fold) for fold in FOLDS
+    )
+
+
+def on_folds(release):
+    return release.mask is not None and not on_drawn_batches(release)
+
+
+def missing(only):
+    """A sabotage: nearly no noise where ``only`` says so. The fit goes on with what it hands out."""
+
+    def sabotage(release, before):
+        (changed,) = scaled(1e-6, only)([release])
+        return changed.noisy
+
+    return sabotage
+
+
+@pytest.mark.parametrize("name", [name for name in PATHS if "Poisson" in name])
+def test_noise_that_is_missing_on_drawn_batches_alone_is_missed(monkeypatch, name):
+    log, stated = recorded(monkeypatch, PATHS[name], missing(on_drawn_batches))
+    with pytest.raises(AssertionError, match=r"mean square (0|.*e-1)"):
+        check_releases(log, stated)
+
+
+@pytest.mark.parametrize("name", ["folds", "hardened, folds"])
+def test_noise_that_is_missing_on_folds_alone_is_missed(monkeypatch, name):
+    if "hardened" in name:
+        pytest.importorskip("opendp", reason="needs skmixdp[hardened]")
+    log, stated = recorded(monkeypatch, PATHS[name], missing(on_folds))
+    with pytest.raises(AssertionError, match=r"mean square (0|.*e-1)"):
+        check_releases(log, stated)
+
+
+@pytest.mark.parametrize(
+    ("only", "name"),
+    [
+        (on_drawn_batches, "full batch"),
+        (on_drawn_batches, "folds"),
+        (on_folds, "full batch"),
+        (on_folds, "Poisson"),
+    ],
+)
+def test_noise_that_is_missing_on_one_path_is_not_missed_on_another(monkeypatch, only, name):
+    """Which is why every path is tried."""
+    check_releases(*recorded(monkeypatch, PATHS[name], missing(only)))
+
+
+def test_a_part_that_is_released_without_noise_is_missed(monkeypatch):
+    """Such as the coordinates of GEP: what the source of noise was not asked for is no release."""
+
+    def sabotage(release, before):
+        return release.exact if release.share < 1 and len(before) % 2 == 0 else release.noisy
+
+    log, stated = recorded(monkeypatch, PATHS["gep"], sabotage)
+    assert log[0].exact.ndim == 1 and log[1].exact.ndim == 2
+    with pytest.raises(AssertionError, match=r"mean square (0|.*e-1)"):
+        check_releases(log, stated)
