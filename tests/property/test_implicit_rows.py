@@ -17,6 +17,7 @@ from hypothesis.extra import numpy as hnp
 from skmixdp.components.centred import clipped_deviations
 from skmixdp.components.queries import clipped_residuals
 from skmixdp.linear import (
+    SHORTEST_DIFFERENCE,
     UNDERFLOW_PAD,
     RowMap,
     SoftmaxLoss,
@@ -116,8 +117,8 @@ def test_norms_and_entries_are_never_below_the_true_ones(given_rows):
         # reciprocal could overflow stay as they are.
         differences = length(true_rows(X, replace(row_map, intercept_value=None), np.ones(len(X))))
         sizes = length(X.astype(np.longdouble)) + length(row_map.mean[None].astype(np.longdouble))
-        # (A whitened length is what is left of a square, with twice the digits lost.)
-        far = (differences > (1e-5 if row_map.whitening is None else 1e-3) * sizes) & (differences > 1e-279)
+        shortest = 2 * SHORTEST_DIFFERENCE
+        far = (differences > shortest * sizes) & (differences > 1e-279)
         bare = length(rows[:, :D])
         np.testing.assert_allclose(bare[far].astype(float), 1.0, atol=1e-5)
 
@@ -207,7 +208,7 @@ def test_the_properties_above_would_catch_a_norm_that_is_a_difference():
     naive = np.sqrt(max(square, 0))
     true = length(true_rows(X.toarray(), row_map, np.ones(1)))[0]
     assert naive < 0.99 * true or naive > 1.01 * true
-    assert true <= implicit_rows(X, row_map).norms[0] <= 1e-6 * np.linalg.norm(mean)
+    assert true <= implicit_rows(X, row_map).norms[0] <= 3 * SHORTEST_DIFFERENCE * np.linalg.norm(mean)
 
 
 def test_the_properties_above_would_catch_a_whitened_length_that_is_a_difference():
