@@ -1,0 +1,6 @@
+"""Attacks on fitted estimators, and lower bounds on epsilon by experiment."""
+
+from ._audit import AuditResult, audit_epsilon
+from ._membership import MembershipResult, membership_attack
+
+__all__ = ["AuditResult", "MembershipResult", "audit_epsilon", "membership_attack"]
