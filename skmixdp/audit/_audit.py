@@ -1,9 +1,8 @@
 """Lower bounds on epsilon by experiment."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,108 +19,26 @@ from ._bounds import (
     threshold_bound,
 )
 from ._canaries import made_up_rows
-from ._checks import check_confidence, check_delta, check_whole
-from ._fits import Claim, Fits, Rows, check_factory, claim_of
+from ._checks import (
+    check_canaries,
+    check_confidence,
+    check_count,
+    check_delta,
+    check_fits,
+    check_guesses,
+    check_rows,
+)
+from ._claims import Claim, claim_of
+from ._fits import Fits, check_factory
 from ._losses import losses_of
-from ._white_box import check_visible, evidence_of
+from ._result import AuditResult, View
+from ._rows import Rows
+from ._white_box import check_visible, evidence_of, strengths_of
 
 FloatArray = NDArray[np.float64]
-View = Literal["released", "model"]
-
-#: Shares of the canaries of one fit for which the attacker guesses, tried side by side.
-_GUESSED = (1 / 2, 1 / 4, 1 / 8, 1 / 16)
 
 #: Fits without any canary, whose mean losses a model's are compared with.
 _N_REFERENCES = 4
-
-#: The many fits of an audit: fewer certify nothing.
-_FEWEST_FITS = 10
-
-
-@dataclass(frozen=True)
-class AuditResult:
-    """What an audit found.
-
-    Each bound by itself holds with probability ``confidence``: were the mechanism as private as a value
-    below it says, such a bound would come out with a probability of at most ``1 - confidence``.
-
-    Attributes
-    ----------
-    epsilon : float
-        Lower bound on epsilon at ``delta``, whatever the mechanism; 0 certifies nothing.
-    delta : float
-        The delta of ``epsilon`` and of ``claimed_epsilon``.
-    mu : float
-        Lower bound on the Gaussian-DP parameter: no mechanism of a smaller one has such attacks.
-    epsilon_from_mu : float
-        Epsilon at ``delta`` of a ``mu``-Gaussian-DP mechanism: a lower bound on the epsilon of one whose
-        trade-off function is Gaussian, as that of full-batch releases is.
-    measured_mu : float
-        Difference of the mean scores with and without the canary over their standard deviation: an
-        estimate, not a bound.
-    measured_mu_interval : tuple of float
-        Its confidence interval, for normal scores.
-    claimed_epsilon, claimed_mu : float or None
-        What the estimator claims against one who sees this much; None where it makes no such claim.
-    confidence : float
-        Of each bound, and of the interval.
-    view : {"released", "model"}
-        What the attacker saw.
-    n_fits, n_canaries : int
-        Number of fits that the bounds rest on, and of canaries in each.
-    included : boolean array
-        For each score, whether its canary was included: of one fit's canaries, or of each fit.
-    scores : array
-        The attacker's scores.
-    """
-
-    epsilon: float
-    delta: float
-    mu: float
-    epsilon_from_mu: float
-    measured_mu: float
-    measured_mu_interval: tuple[float, float]
-    claimed_epsilon: float | None
-    claimed_mu: float | None
-    confidence: float
-    view: View
-    n_fits: int
-    n_canaries: int
-    included: NDArray[np.bool_] = field(repr=False, compare=False)
-    scores: FloatArray = field(repr=False, compare=False)
-
-    @property
-    def exceeds_claim(self) -> bool:
-        """Whether a bound exceeds what is claimed: the guarantee is then refuted.
-
-        For an estimator that keeps its promise, this happens with a probability of at most
-        ``2 (1 - confidence)``.
-        """
-        too_large_epsilon = self.claimed_epsilon is not None and self.epsilon > self.claimed_epsilon
-        return too_large_epsilon or (self.claimed_mu is not None and self.mu > self.claimed_mu)
-
-    def __str__(self) -> str:
-        low, high = self.measured_mu_interval
-        rows = [
-            ("epsilon", f"at least {self.epsilon:.3g}", self.claimed_epsilon),
-            ("mu (Gaussian DP)", f"at least {self.mu:.3g}", self.claimed_mu),
-            ("epsilon of that mu", f"at least {self.epsilon_from_mu:.3g}", self.claimed_epsilon),
-            ("measured mu", f"{self.measured_mu:.3g} ({low:.3g} to {high:.3g})", self.claimed_mu),
-        ]
-        lines = [
-            f"  {name:<18}  {found:<24}  claimed: {'none' if claim is None else format(claim, '.4g')}"
-            for name, found, claim in rows
-        ]
-        verdict = "THE CLAIM IS REFUTED" if self.exceeds_claim else "the claim is not refuted"
-        plural = "s" if self.n_fits > 1 else ""
-        title = f"Privacy audit: {self.n_fits} fit{plural}, {self.n_canaries} canaries, view {self.view!r}"
-        return "\n".join(
-            [
-                title.replace(" 1 canaries", " 1 canary"),
-                *lines,
-                f"  delta {self.delta:.3g}, confidence {self.confidence:g}: {verdict}",
-            ]
-        )
 
 
 def audit_epsilon(
@@ -196,8 +113,8 @@ def audit_epsilon(
 
     The relation is that of the estimators: a row is *zeroed out*, that is, it adds zero to every released
     sum, and the public number of rows stays. Both neighbours therefore have as many rows. Under
-    ``neighboring="replace_one"`` the bounds still hold but reach half the claimed mu at most, since a row that
-    is replaced moves a sum twice as far as one that is zeroed out.
+    ``neighboring="replace_one"`` the bounds still hold but reach half the claimed mu at most, since a
+    row that is replaced moves a sum twice as far as one that is zeroed out.
 
     In the white box, a canary's score is the inner product of what was released, less what the known
     rows contribute, with what the canary alone contributes to the same query, over the noise's variance
@@ -236,13 +153,11 @@ def audit_epsilon(
     check_delta(delta)
     if view not in ("released", "model"):
         raise ValueError(f"view={view!r} must be 'released' or 'model'.")
-    check_whole("n_fits", n_fits, 1)
-    if n_fits > 1 and (n_fits < _FEWEST_FITS or n_fits % 2):
-        raise ValueError(f"n_fits={n_fits!r} must be 1 or an even number of at least {_FEWEST_FITS}.")
-    known = _check_rows(X, y, "X", "y", 2)
-    given = None if canaries is None else _check_canaries(canaries, known)
-    n_canaries = _check_count(n_canaries, n_fits, given, known)
-    guesses = _check_guesses(n_guesses, n_canaries, n_fits)
+    check_fits(n_fits)
+    known = check_rows(X, y, "X", "y", 2)
+    given = None if canaries is None else check_canaries(canaries, known)
+    n_canaries = check_count(n_canaries, n_fits, given, known)
+    guesses = check_guesses(n_guesses, n_canaries, n_fits)
     estimator = check_factory(factory)
     if view == "released":
         check_visible(estimator)
@@ -335,7 +250,7 @@ def _make_canaries(
     except ValueError:  # nothing tells which contribute most
         return made_up[:n_canaries]
     trial = fits(made_up, np.zeros(len(made_up), dtype=bool))
-    strongest = np.argsort(-evidence_of(trial, known, made_up).strengths, kind="stable")
+    strongest = np.argsort(-strengths_of(trial, made_up), kind="stable")
     return made_up[strongest[:n_canaries]]
 
 
@@ -344,74 +259,3 @@ def _n_correct(scores: FloatArray, included: NDArray[np.bool_], n_guesses: int) 
     order = np.argsort(scores, kind="stable")
     half = n_guesses // 2
     return int(np.sum(included[order[-half:]]) + np.sum(~included[order[:half]]))
-
-
-# -- checks ----------------------------------------------------------------------------------
-
-
-def _check_rows(X: Any, y: Any, X_name: str, y_name: str, least: int) -> Rows:
-    try:
-        rows = np.array(X, dtype=np.float64)
-    except (TypeError, ValueError):  # whose message would quote an entry
-        raise ValueError(f"{X_name} must be a dense table of numbers; pass an array.") from None
-    targets = np.array(y)
-    if rows.ndim != 2 or len(rows) < least:
-        raise ValueError(
-            f"{X_name} has shape {rows.shape} and must be a table of at least {least} row(s), (n_samples, "
-            "n_features)."
-        )
-    if targets.ndim == 0 or len(targets) != len(rows):
-        raise ValueError(
-            f"{y_name} has shape {targets.shape} and {X_name} {len(rows)} rows; pass one label or target "
-            "for each."
-        )
-    return Rows(rows, targets)
-
-
-def _check_canaries(canaries: Any, known: Rows) -> Rows:
-    if not isinstance(canaries, tuple) or len(canaries) != 2:
-        raise TypeError(f"canaries must be None or a tuple (X, y), not {type(canaries).__name__}.")
-    given = _check_rows(*canaries, "canaries[0]", "canaries[1]", 1)
-    if given.X.shape[1] != known.X.shape[1] or given.y.shape[1:] != known.y.shape[1:]:
-        raise ValueError(
-            f"canaries have {given.X.shape[1]} features and targets of shape {given.y.shape[1:]}, the rows "
-            f"{known.X.shape[1]} and {known.y.shape[1:]}; pass the same of both."
-        )
-    return given
-
-
-def _check_count(n_canaries: Any, n_fits: int, given: Rows | None, known: Rows) -> int:
-    if n_canaries is None:
-        default = 1 if n_fits > 1 else min(1000, len(known) // 2)
-        n_canaries = default if given is None else len(given)
-    check_whole("n_canaries", n_canaries, 1)
-    if given is not None and n_canaries != len(given):
-        raise ValueError(
-            f"n_canaries={n_canaries} and canaries holds {len(given)} rows; leave n_canaries out."
-        )
-    if n_fits > 1 and n_canaries != 1:
-        raise ValueError(
-            f"n_canaries={n_canaries} with n_fits={n_fits}: many fits test one canary; pass 1, or n_fits=1."
-        )
-    if n_canaries > len(known):
-        raise ValueError(
-            f"n_canaries={n_canaries} exceeds the {len(known)} rows of X, which canaries would outnumber; "
-            "pass fewer canaries or more rows."
-        )
-    if n_fits == 1 and n_canaries < 4:
-        raise ValueError(f"n_canaries={n_canaries} is too few for one fit; pass at least 4, or more fits.")
-    return int(n_canaries)
-
-
-def _check_guesses(n_guesses: Any, n_canaries: int, n_fits: int) -> list[int]:
-    """The numbers of guesses to try."""
-    if n_guesses is None:
-        return sorted({2 * max(1, round(share * n_canaries / 2)) for share in _GUESSED})
-    if n_fits > 1:
-        raise ValueError(f"n_guesses={n_guesses!r} has no effect with many fits; leave it out.")
-    check_whole("n_guesses", n_guesses, 2)
-    if n_guesses % 2 or n_guesses > n_canaries:
-        raise ValueError(
-            f"n_guesses={n_guesses} must be even and at most the number of canaries, {n_canaries}."
-        )
-    return [int(n_guesses)]

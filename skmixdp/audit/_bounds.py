@@ -10,8 +10,9 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 from scipy.special import betaincinv, ndtr, ndtri
-from scipy.stats import binom, nct, norm
+from scipy.stats import binom, chi2
 
 FloatArray = NDArray[np.float64]
 
@@ -19,6 +20,9 @@ FloatArray = NDArray[np.float64]
 _LARGEST_MU = 40.0
 _LARGEST_EPSILON = 60.0
 _EPSILON_STEP = 0.05
+
+#: A standard normal is not farther out than this with any probability that matters.
+_SPAN = 40.0
 
 
 def proportion_lower(successes: int, trials: int, level: float) -> float:
@@ -265,12 +269,17 @@ def separation(
 
 
 def _noncentrality(statistic: float, freedom: int, probability: float) -> float:
-    """Noncentrality at which a t statistic falls below the given one with ``probability``."""
-    # The normal approximation brackets it amply; the distribution function falls with it.
-    width = 10 + 10 * abs(norm.ppf(probability)) * math.sqrt(1 + statistic**2 / (2 * freedom))
-    return _last_true(
-        lambda shift: bool(nct.cdf(statistic, freedom, shift) >= probability),
-        statistic - width,
-        statistic + width,
-        1e-6 * (1 + abs(statistic)),
-    )
+    """Noncentrality at which a t statistic falls below the given one with ``probability``.
+
+    With ``S`` the pooled standard deviation over the true one, that probability is the mean of
+    ``Phi(statistic S - shift)``: an integral over the quantiles of S, by Gauss and Legendre's rule. It falls
+    in the shift for every statistic, which SciPy's noncentral t does not for large ones.
+    """
+    nodes, weights = np.polynomial.legendre.leggauss(128)
+    S = np.sqrt(chi2.ppf((nodes + 1) / 2, freedom) / freedom)
+
+    def below(shift: float) -> float:
+        return float(weights @ ndtr(statistic * S - shift)) / 2
+
+    low, high = statistic * S[0] - _SPAN, statistic * S[-1] + _SPAN
+    return float(brentq(lambda shift: below(shift) - probability, min(low, high), max(low, high)))

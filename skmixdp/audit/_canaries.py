@@ -61,7 +61,5 @@ def made_up_rows(
 
 def _directions(count: int, dimension: int, rng: np.random.RandomState) -> Array:
     """Unit vectors (count, dimension): random orthonormal bases, as many as it takes."""
-    bases = [
-        np.linalg.qr(rng.normal(size=(dimension, dimension)))[0] for _ in range(-(-count // dimension))
-    ]
+    bases = [np.linalg.qr(rng.normal(size=(dimension, dimension)))[0] for _ in range(-(-count // dimension))]
     return np.concatenate(bases)[:count]

@@ -1,7 +1,6 @@
 """Fits of plain estimators to data sets that differ in their canaries alone."""
 
-import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,23 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..engine.release import RecordedRelease, recorded_releases
-from ..privacy import epsilon_of, mu_of_budget
+from ._claims import steps_of
+from ._rows import Rows
 
 Array = NDArray[Any]
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Rows and their labels or targets."""
-
-    X: Array
-    y: Array
-
-    def __len__(self) -> int:
-        return len(self.X)
-
-    def __getitem__(self, index: Any) -> "Rows":
-        return Rows(self.X[index], self.y[index])
 
 
 @dataclass(frozen=True)
@@ -34,16 +20,6 @@ class Fitted:
 
     estimator: Any
     releases: list[RecordedRelease]
-
-
-def steps_of(estimator: Any) -> Iterator[Any]:
-    """The steps of a pipeline, or the estimator itself; its last one is trained."""
-    steps = getattr(estimator, "steps", None)
-    if steps is None:
-        yield estimator
-        return
-    for _, step in steps:
-        yield from steps_of(step)
 
 
 class Fits:
@@ -63,9 +39,9 @@ class Fits:
     The neighbours of which a guarantee speaks have a row that is *zeroed out*: it adds zero to every
     sum, and the public number of rows stays. No row of numbers does that by itself, since after
     centring, with an intercept, a row of zeros has a gradient like any other. So an excluded canary
-    is zeroed out where sums are released, and a known row's copy stands in its place in ``X``: what
+    is zeroed out where sums are released, and the mean of two known rows stands in its place in ``X``: what
     else an estimator or a pipeline reads from ``X`` does not see the canary either, and if it is private
-    as claimed, the copy changes nothing.
+    as claimed, what stands there changes nothing.
     """
 
     def __init__(self, factory: Callable[[], Any], known: Rows, X_pub: Any, y_pub: Any) -> None:
@@ -81,13 +57,12 @@ class Fits:
         ValueError
             If the estimator releases nothing by this library's mechanism.
         """
-        known = self._known
-        stand_ins = known[np.arange(len(canaries)) % len(known)]
-        X = np.concatenate([known.X, stand_ins.X])
-        y = np.concatenate([known.y, stand_ins.y])
+        known, m = self._known, len(canaries)
+        X, y = _stand_ins(known, m)
+        pool = Rows(np.concatenate([X, canaries.X]), np.concatenate([y, canaries.y]))
+        added = pool[np.arange(m) + m * included]
+        X, y = np.concatenate([known.X, added.X]), np.concatenate([known.y, added.y])
         taking_part = np.concatenate([np.ones(len(known), dtype=bool), included])
-        X[len(known) :][included] = canaries.X[included]
-        y[len(known) :][included] = canaries.y[included]
         estimator = self._factory()
         with recorded_releases(None if taking_part.all() else ~taking_part) as releases:
             estimator.fit(X, y, **self._public)
@@ -97,6 +72,12 @@ class Fits:
                 "factory of this library's estimators, or of pipelines that end in one."
             )
         return Fitted(estimator, releases)
+
+
+def _stand_ins(known: Rows, count: int) -> tuple[Array, Array]:
+    """Rows for the places of excluded canaries: no copies, since repeated rows are warned of."""
+    n, i = len(known), np.arange(count)
+    return (known.X[i % n] + known.X[(i + 1 + i // n) % n]) / 2, known.y[i % n]
 
 
 def check_factory(factory: Any) -> Any:
@@ -125,8 +106,8 @@ def check_factory(factory: Any) -> Any:
     ]
     if any(seed in seeds[1] for seed in seeds[0]):
         raise ValueError(
-            f"factory returns estimators with random_state={seeds[0][0]}, the same seed each time, so the noise "
-            "would not change from fit to fit; leave random_state at None."
+            f"factory returns estimators with random_state={seeds[0][0]}, the same seed each time, so the "
+            "noise would not change from fit to fit; leave random_state at None."
         )
     return first
 
@@ -134,44 +115,4 @@ def check_factory(factory: Any) -> Any:
 def _noise_seed(step: Any) -> int | None:
     """The seed of a step's noise, where it is a number."""
     seed = getattr(step, "random_state", None) if hasattr(step, "epsilon") else None
-    return seed if isinstance(seed, (int, np.integer)) else None
-
-
-@dataclass(frozen=True)
-class Claim:
-    """What an estimator claims: epsilon at a delta, and mu; None where it claims none."""
-
-    epsilon: float | None
-    mu: float | None
-    delta: float
-
-
-def claim_of(estimator: Any, delta: float | None, *, released: bool) -> Claim:
-    """The claim of a fitted estimator or pipeline.
-
-    Parameters
-    ----------
-    estimator : fitted estimator or pipeline
-        Its steps that release something have ``privacy_``.
-    delta : float or None
-        At which epsilon is wanted; None is the estimator's own.
-    released : bool
-        Whether the claim must hold for one who sees every release. One that counts on something
-        else staying secret, as ModelMix does, is then replaced by that of the noise alone.
-    """
-    reports = [step.privacy_ for step in steps_of(estimator) if hasattr(step, "privacy_")]
-    pairs = [_epsilon_and_mu(report, released) for report in reports]
-    mus = [mu for _, mu in pairs]
-    mu = None if any(mu is None for mu in mus) else math.sqrt(sum(mu**2 for mu in mus if mu is not None))
-    stated = sum(report.delta for report in reports)
-    if delta is None or (len(reports) == 1 and delta == stated):
-        return Claim(sum(epsilon for epsilon, _ in pairs), mu, stated)
-    return Claim(None if mu is None else epsilon_of(1 / mu, 1, delta=delta), mu, delta)
-
-
-def _epsilon_and_mu(report: Any, released: bool) -> tuple[float, float | None]:
-    noise_alone = getattr(report, "epsilon_unamplified", None)
-    if not released or noise_alone is None:
-        return report.epsilon, getattr(report, "mu", None)
-    exact = report.sampling_rate == 1 and report.noise != "hardened"
-    return noise_alone, mu_of_budget(noise_alone, report.delta) if exact else None
+    return int(seed) if isinstance(seed, (int, np.integer)) else None

@@ -1,5 +1,6 @@
 """Scores of canaries for one who sees every released array."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,7 +9,9 @@ from numpy.typing import NDArray
 
 from ..engine.release import RecordedRelease
 from ..rows import InMemoryRows, Request
-from ._fits import Fitted, Rows, steps_of
+from ._claims import trained_step
+from ._fits import Fitted
+from ._rows import Rows
 
 FloatArray = NDArray[np.float64]
 
@@ -32,11 +35,6 @@ class Evidence:
     products: FloatArray
     gram: FloatArray
 
-    @property
-    def strengths(self) -> FloatArray:
-        """Lengths (m,) of the contributions: the mu that each canary by itself can show."""
-        return np.sqrt(np.diag(self.gram))
-
     def scores(self) -> FloatArray:
         """How much speaks for each canary (m,): normal scores of variance 1 if all is as claimed.
 
@@ -50,7 +48,7 @@ class Evidence:
         u = np.linalg.solve(whitener, self.products)
         a = np.diag(np.linalg.solve(whitener, self.gram)).clip(0)
         spread = np.sqrt(a * (1 - a / 4))
-        return np.divide(u, spread, out=np.zeros_like(u), where=spread > 0)
+        return np.asarray(np.divide(u, spread, out=np.zeros_like(u), where=spread > 0))
 
 
 def evidence_of(fitted: Fitted, known: Rows, canaries: Rows) -> Evidence:
@@ -68,27 +66,33 @@ def evidence_of(fitted: Fitted, known: Rows, canaries: Rows) -> Evidence:
     The attacker of differential privacy knows all rows but the canaries, so what the known ones add
     to a release is subtracted. A sampled batch is not known: its expectation is.
     """
-    points_of = _Asked(fitted, known)
-    alone = [_Asked(fitted, canaries[[i]]) for i in range(len(canaries))]
-    rate = float(getattr(list(steps_of(fitted.estimator))[-1].privacy_, "sampling_rate", 1.0))
+    others, alone = _Asked(fitted, known), _one_by_one(fitted, canaries)
+    rate = float(getattr(trained_step(fitted.estimator).privacy_, "sampling_rate", 1.0))
     products = np.zeros(len(canaries))
     gram = np.zeros((len(canaries), len(canaries)))
-    for release in fitted.releases:
-        if not points_of.understands(release):
-            continue  # a count or a scaler's moments: ignoring a release takes nothing from the bound
-        expected = points_of.answer(release)
-        answers = [source.answer(release) for source in alone]
-        for part, (array, scale) in enumerate(zip(release.arrays, release.scales, strict=True)):
-            own = np.array([answer[part].ravel() for answer in answers]) / scale
-            rest = (array - rate * expected[part]).ravel() / scale - rate / 2 * own.sum(axis=0)
+    for release in others.understood(fitted.releases):
+        expected = others.answer(release)
+        for part, own in enumerate(_contributions(alone, release)):
+            released = release.arrays[part] - rate * expected[part]
+            rest = released.ravel() / release.scales[part] - rate / 2 * own.sum(axis=0)
             products += own @ rest
             gram += own @ own.T
     return Evidence(products, gram)
 
 
+def strengths_of(fitted: Fitted, canaries: Rows) -> FloatArray:
+    """Lengths (m,) of the contributions that canaries would have made: the mu that each can show."""
+    alone = _one_by_one(fitted, canaries)
+    squares = np.zeros(len(canaries))
+    for release in alone[0].understood(fitted.releases):
+        for own in _contributions(alone, release):
+            squares += np.sum(own**2, axis=1)
+    return np.sqrt(squares)
+
+
 def check_visible(estimator: Any) -> None:
     """Refuse an estimator whose releases cannot be asked of other rows."""
-    head = list(steps_of(estimator))[-1]
+    head = trained_step(estimator)
     if not hasattr(head, "_as_trained") or getattr(head, "module", None) is not None:
         raise ValueError(
             f"view='released' needs an estimator that trains one linear head, and {type(head).__name__} "
@@ -100,18 +104,35 @@ class _Asked:
     """Rows as the head saw them, which answer the queries that private rows were asked."""
 
     def __init__(self, fitted: Fitted, rows: Rows) -> None:
-        *_, head = steps_of(fitted.estimator)
+        head = trained_step(fitted.estimator)
         X = rows.X if head is fitted.estimator else fitted.estimator[:-1].transform(rows.X)
         seen, labels = head._as_trained(np.asarray(X), rows.y)
         self._d_in = seen.shape[1]
         self._rows = InMemoryRows(seen, labels)
 
-    def understands(self, release: RecordedRelease) -> bool:
-        points = release.question.points
-        return isinstance(points, np.ndarray) and len(points) > 0 and points.shape[1] == self._d_in
+    def understood(self, releases: Sequence[RecordedRelease]) -> Iterator[RecordedRelease]:
+        """The releases of the head's training; others, such as a scaler's, are left out.
+
+        To ignore a release takes power from an attack and nothing from its bounds.
+        """
+        for release in releases:
+            points = release.question.points
+            if isinstance(points, np.ndarray) and len(points) > 0 and points.shape[1] == self._d_in:
+                yield release
 
     def answer(self, release: RecordedRelease) -> tuple[FloatArray, ...]:
         """What these rows add to the released arrays."""
         question = release.question
         (sums,) = self._rows.private_sums([Request(question.points, question.contribute)])
         return tuple(np.asarray(array, dtype=np.float64) for array in question.assemble(sums))
+
+
+def _one_by_one(fitted: Fitted, rows: Rows) -> list[_Asked]:
+    return [_Asked(fitted, rows[[i]]) for i in range(len(rows))]
+
+
+def _contributions(alone: Sequence[_Asked], release: RecordedRelease) -> Iterator[FloatArray]:
+    """For each released array, what each row alone adds to it (m, size), in units of the noise."""
+    answers = [source.answer(release) for source in alone]
+    for part, scale in enumerate(release.scales):
+        yield np.array([answer[part].ravel() for answer in answers]) / scale
