@@ -24,6 +24,9 @@ _EPSILON_STEP = 0.05
 #: A standard normal is not farther out than this with any probability that matters.
 _SPAN = 40.0
 
+#: Of an integral over quantiles.
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(100)
+
 
 def proportion_lower(successes: int, trials: int, level: float) -> float:
     """Clopper-Pearson lower confidence bound on a probability.
@@ -240,7 +243,7 @@ def separation(
     Parameters
     ----------
     included, excluded : arrays of shape (n_in,), (n_out,)
-        Scores, at least two of each.
+        Scores. With fewer than two of either, the value is not a number and the interval is the whole line.
     confidence : float
         Of the two-sided interval.
 
@@ -253,6 +256,8 @@ def separation(
         ``value sqrt(n_in n_out / (n_in + n_out))`` is then noncentral t.
     """
     n_in, n_out = len(included), len(excluded)
+    if min(n_in, n_out) < 2:
+        return math.nan, (-math.inf, math.inf)
     freedom = n_in + n_out - 2
     squares = (n_in - 1) * included.var(ddof=1) + (n_out - 1) * excluded.var(ddof=1)
     difference = float(included.mean() - excluded.mean())
@@ -275,11 +280,10 @@ def _noncentrality(statistic: float, freedom: int, probability: float) -> float:
     ``Phi(statistic S - shift)``: an integral over the quantiles of S, by Gauss and Legendre's rule. It falls
     in the shift for every statistic, which SciPy's noncentral t does not for large ones.
     """
-    nodes, weights = np.polynomial.legendre.leggauss(128)
-    S = np.sqrt(chi2.ppf((nodes + 1) / 2, freedom) / freedom)
+    S = np.sqrt(chi2.ppf((_NODES + 1) / 2, freedom) / freedom)
 
     def below(shift: float) -> float:
-        return float(weights @ ndtr(statistic * S - shift)) / 2
+        return float(_WEIGHTS @ ndtr(statistic * S - shift)) / 2
 
     low, high = statistic * S[0] - _SPAN, statistic * S[-1] + _SPAN
     return float(brentq(lambda shift: below(shift) - probability, min(low, high), max(low, high)))
