@@ -56,7 +56,7 @@ def test_without_epsilon_and_delta_a_guess_is_a_coin(r, v):
 def test_the_p_value_of_one_run_is_that_of_the_theorem():
     m, r, v, epsilon, delta = 200, 30, 26, 1.2, 1e-3
     q = math.exp(epsilon) / (1 + math.exp(epsilon))
-    law = [math.comb(r, l) * q**l * (1 - q) ** (r - l) for l in range(r + 1)]
+    law = [math.comb(r, c) * q**c * (1 - q) ** (r - c) for c in range(r + 1)]
     alpha = max(sum(law[v - i : v]) / i for i in range(1, v + 1))
     expected = sum(law[v:]) + 2 * m * delta * alpha
     assert one_run_p_value(m, r, v, epsilon, delta) == pytest.approx(expected, rel=1e-12)
