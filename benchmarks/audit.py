@@ -76,66 +76,71 @@ def audit(make: Callable[[], Any], targets: bool, fits: int, black_fits: int) ->
     return row | {"seconds": time.perf_counter() - started}
 
 
+_HEAD = """# Audits of every algorithm
+
+Made by `python -m benchmarks.audit`; [docs/audit.md](../docs/audit.md) says what the columns mean. Bounds are
+lower bounds and should stay below the claim. Measured mu is an estimate and should be near the claim.
+
+- Data: Gaussian classes. Many fits: {n} private rows and one canary, {d} features, {k} classes, {n_pub}
+  public rows. One fit: {m} private rows, {m} canaries, {d_one} features, {k_one} classes, {n_pub_one} public
+  rows.
+- Claim: {steps} steps of noise multiplier {sigma:.4f}, hence mu {mu}, and epsilon at delta {delta:g}.
+- White box: {fits} fits. Black box: {black_fits} fits. One fit: white box. Confidence of each bound and
+  interval: {confidence}.
+- Time: {minutes:.0f} minutes on one thread of a machine of {cores} cores, which other work shared.
+- {refuted} of {audits} audits refute a claim; if every claim is true, at most {chance:.0f} are expected to.
+- White box: the claimed mu lies in the interval of the measured one for {inside} of {algorithms} algorithms.
+  {near} measured values are within 0.1 of the claim, {close} within 0.2.
+
+| algorithm | claimed epsilon | claimed mu | white box: epsilon | mu | measured mu \
+| one fit: epsilon | mu | black box: claimed epsilon | mu | measured mu |
+|{rules}
+"""
+
+_ROW = (
+    "| {algorithm} | {white_claimed_epsilon:.2f} | {white_claimed_mu:.3f} "
+    "| {white_epsilon:.2f} | {white_mu:.2f} "
+    "| {white_measured_mu:.2f} ({white_low:.2f} to {white_high:.2f}) | {one_epsilon:.2f} | {one_mu:.2f} "
+    "| {black_claimed_epsilon:.2f} | {black_mu:.2f} "
+    "| {black_measured_mu:.2f} ({black_low:.2f} to {black_high:.2f}) |"
+)
+
+
 def table(rows: pd.DataFrame, fits: int, black_fits: int) -> str:
     """The rows as Markdown, with what they were measured on."""
     n, d, k, n_pub = MANY
-    head = (
-        "algorithm",
-        "claimed epsilon",
-        "claimed mu",
-        "white box: epsilon",
-        "mu",
-        "measured mu",
-        "one fit: epsilon",
-        "mu",
-        "black box: claimed epsilon",
-        "mu",
-        "measured mu",
+    m, d_one, k_one, n_pub_one = ONE
+    audits = ("white", "one", "black")
+    claim = rows["white_claimed_mu"]
+    distance = (rows["white_measured_mu"] - claim).abs()
+    head = _HEAD.format(
+        n=n,
+        d=d,
+        k=k,
+        n_pub=n_pub,
+        m=m,
+        d_one=d_one,
+        k_one=k_one,
+        n_pub_one=n_pub_one,
+        steps=STEPS,
+        sigma=math.sqrt(STEPS) / MU,
+        mu=MU,
+        delta=DELTA,
+        fits=fits,
+        black_fits=black_fits,
+        confidence=CONFIDENCE,
+        minutes=rows["seconds"].sum() / 60,
+        cores=os.cpu_count(),
+        refuted=int(sum(rows[f"{audit}_exceeds_claim"].sum() for audit in audits)),
+        audits=len(rows) * len(audits),
+        chance=2 * len(rows) * len(audits) * (1 - CONFIDENCE),
+        inside=int(claim.between(rows["white_low"], rows["white_high"]).sum()),
+        algorithms=len(rows),
+        near=int((distance <= 0.1).sum()),
+        close=int((distance <= 0.2).sum()),
+        rules=" --- |" * 11,
     )
-    lines = [f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}"]
-    for row in rows.to_dict("records"):
-        cells = (
-            row["algorithm"],
-            f"{row['white_claimed_epsilon']:.2f}",
-            f"{row['white_claimed_mu']:.3f}",
-            f"{row['white_epsilon']:.2f}",
-            f"{row['white_mu']:.2f}",
-            f"{row['white_measured_mu']:.2f} ({row['white_low']:.2f} to {row['white_high']:.2f})",
-            f"{row['one_epsilon']:.2f}",
-            f"{row['one_mu']:.2f}",
-            f"{row['black_claimed_epsilon']:.2f}",
-            f"{row['black_mu']:.2f}",
-            f"{row['black_measured_mu']:.2f} ({row['black_low']:.2f} to {row['black_high']:.2f})",
-        )
-        lines.append(f"| {' | '.join(cells)} |")
-    views = ("white", "one", "black")
-    refuted = int(sum(rows[f"{view}_exceeds_claim"].sum() for view in views))
-    inside = int(
-        ((rows.white_low <= rows.white_claimed_mu) & (rows.white_claimed_mu <= rows.white_high)).sum()
-    )
-    near = int(((rows.white_measured_mu - rows.white_claimed_mu).abs() <= 0.1).sum())
-    expected = len(rows) * len(views) * (1 - CONFIDENCE)
-    return "\n".join(
-        [
-            "# Audits of every algorithm",
-            "",
-            "Made by `python -m benchmarks.audit`; what the columns mean is in [docs/audit.md](../docs/audit.md).",
-            "Every bound is a lower bound and should stay below the claim; measured mu is an estimate and should be near it.",
-            "",
-            f"- Data: Gaussian classes. Many fits: {n} private rows and one canary, {d} features, {k} classes, {n_pub} public",
-            f"  rows; one fit: {ONE[0]} private rows and {ONE[0]} canaries, {ONE[1]} features, {ONE[2]} classes, {ONE[3]} public rows.",
-            f"- Claim: {STEPS} steps, noise multiplier {math.sqrt(STEPS) / MU:.4f}, hence mu {MU}, and epsilon at delta {DELTA:g}.",
-            f"- White box: {fits} fits. Black box: {black_fits} fits. One fit: white box. Confidence {CONFIDENCE} of each bound.",
-            f"- {rows.seconds.sum() / 60:.1f} minutes on one thread of a machine with {os.cpu_count()} cores that did other work as well.",
-            f"- {refuted} of {len(rows) * len(views)} audits refute a claim; where every claim is true, fewer than "
-            f"{2 * expected:.0f} are expected.",
-            f"- White box: the claimed mu lies in the interval of the measured one for {inside} of {len(rows)} algorithms, and "
-            f"{near} measured values are within 0.1 of it.",
-            "",
-            *lines,
-            "",
-        ]
-    )
+    return head + "\n".join(_ROW.format(**row) for row in rows.to_dict("records")) + "\n"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
