@@ -47,7 +47,7 @@ class Evidence:
         whitener = np.eye(len(self.gram)) + self.gram / 4
         u = np.linalg.solve(whitener, self.products)
         a = np.diag(np.linalg.solve(whitener, self.gram)).clip(0)
-        spread = np.sqrt(a * (1 - a / 4))
+        spread = np.sqrt(a * (1 - a / 4).clip(0))
         return np.asarray(np.divide(u, spread, out=np.zeros_like(u), where=spread > 0))
 
 
@@ -72,7 +72,7 @@ def evidence_of(fitted: Fitted, known: Rows, canaries: Rows) -> Evidence:
     gram = np.zeros((len(canaries), len(canaries)))
     for release in others.understood(fitted.releases):
         expected = others.answer(release)
-        for part, own in enumerate(_contributions(alone, release)):
+        for part, own in _contributions(alone, release):
             released = release.arrays[part] - rate * expected[part]
             rest = released.ravel() / release.scales[part] - rate / 2 * own.sum(axis=0)
             products += own @ rest
@@ -85,7 +85,7 @@ def strengths_of(fitted: Fitted, canaries: Rows) -> FloatArray:
     alone = _one_by_one(fitted, canaries)
     squares = np.zeros(len(canaries))
     for release in alone[0].understood(fitted.releases):
-        for own in _contributions(alone, release):
+        for _, own in _contributions(alone, release):
             squares += np.sum(own**2, axis=1)
     return np.sqrt(squares)
 
@@ -131,8 +131,12 @@ def _one_by_one(fitted: Fitted, rows: Rows) -> list[_Asked]:
     return [_Asked(fitted, rows[[i]]) for i in range(len(rows))]
 
 
-def _contributions(alone: Sequence[_Asked], release: RecordedRelease) -> Iterator[FloatArray]:
-    """For each released array, what each row alone adds to it (m, size), in units of the noise."""
+def _contributions(alone: Sequence[_Asked], release: RecordedRelease) -> Iterator[tuple[int, FloatArray]]:
+    """For each released array its place, and what each row alone adds to it (m, size), in units of the noise.
+
+    An array that no row can move has no noise and shows nothing.
+    """
     answers = [source.answer(release) for source in alone]
     for part, scale in enumerate(release.scales):
-        yield np.array([answer[part].ravel() for answer in answers]) / scale
+        if scale > 0:
+            yield part, np.array([answer[part].ravel() for answer in answers]) / scale

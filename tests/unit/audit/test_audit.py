@@ -1,5 +1,7 @@
 """How an audit fits, what it sees, and what it refuses."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import sklearn
@@ -13,7 +15,7 @@ from skmixdp.audit import audit_epsilon
 from skmixdp.audit._claims import claim_of
 from skmixdp.audit._fits import Fits
 from skmixdp.audit._rows import Rows
-from skmixdp.audit._white_box import evidence_of, strengths_of
+from skmixdp.audit._white_box import Evidence, evidence_of, strengths_of
 from skmixdp.exceptions import PrivacyLeakWarning
 from skmixdp.preprocessing import NoisyScaler, PublicOnly
 from skmixdp.privacy import NoiseSource, epsilon_of
@@ -316,3 +318,37 @@ def test_fitted_and_shared_estimators_are_refused():
     shared.fit(**data)
     with pytest.raises(ValueError, match="returns a fitted estimator"):
         audit_epsilon(lambda: shared, **data)
+
+
+def test_scores_of_overlapping_canaries_are_standard_normal_and_centred():
+    """By simulation from the model that :class:`Evidence` states; two canaries are almost the same."""
+    rng = np.random.default_rng(0)
+    directions = rng.normal(size=(5, 6)) * [[3.0], [1.0], [1.0], [0.3], [0.0]]
+    directions[2] = directions[1] + 0.05 * rng.normal(size=6)
+    gram = directions @ directions.T
+    scores, coins = [], rng.integers(2, size=(4000, 5))
+    for included in coins:
+        released = (included - 0.5) @ directions + rng.normal(size=6)
+        scores.append(Evidence(directions @ released, gram).scores())
+    scores = np.array(scores)
+    np.testing.assert_array_equal(scores[:, 4], 0)  # contributes nothing
+    for i in range(4):
+        of_one, of_other = scores[coins[:, i] == 1, i], scores[coins[:, i] == 0, i]
+        assert of_one.mean() == pytest.approx(-of_other.mean(), abs=0.1)
+        assert of_one.std() == pytest.approx(1, abs=0.06)
+        # The overlap costs power, and never adds any.
+        assert 0 < of_one.mean() - of_other.mean() <= np.sqrt(gram[i, i]) + 0.1
+    alone = Evidence(np.array([3.0]), np.array([[4.0]])).scores()
+    assert alone == pytest.approx([1.5])
+
+
+def test_an_array_without_noise_is_left_out(monkeypatch):
+    """No row moves an array of sensitivity 0, and nothing is divided by its noise."""
+    fix_noise(monkeypatch)
+    data = draw()
+    canaries = canaries_for(data)
+    fitted = fits_of(data, factory("gep", MU))(canaries, np.ones(6, dtype=bool))
+    strengths = strengths_of(fitted, canaries)
+    first = [replace(release, scales=(0.0, release.scales[1])) for release in fitted.releases]
+    without = strengths_of(replace(fitted, releases=first), canaries)
+    assert np.all(np.isfinite(without)) and np.all(without < strengths)
