@@ -9,6 +9,9 @@ from tests.catalog import ALGORITHMS
 
 DELTA = 1e-5
 
+#: A unit row does not reach the bound on its part in these, or not in every step: rows keep their length.
+LONG_ROWS = ("dpzero", "pazo", "coupling", "modelmix, coupling")
+
 
 def draw(n=100, d=8, n_classes=4, seed=0):
     """Private and public rows, as arguments of ``audit_epsilon``."""
@@ -37,6 +40,7 @@ def factory(name, mu, n_steps=2, **options):
         "delta": DELTA,
         "noise_multiplier": np.sqrt(n_steps) / mu,
         "n_steps": n_steps,
+        "normalize": not name.startswith(LONG_ROWS),
     }
     return lambda: kind(algorithm, **(parameters | options))
 

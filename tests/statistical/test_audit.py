@@ -13,10 +13,6 @@ from tests.catalog import ALGORITHMS
 
 NAMES = [*ALGORITHMS, "ridge, adamix", "ridge, noisy-gd"]
 
-#: Where unit rows do not reach the bound that the mechanism states, which is then generous. The audit's
-#: mu is at most this part of the claimed one.
-REACHED = {"theoretical": 0.6, "coupling": 0.65, "gep": 0.95}
-
 
 @pytest.fixture(autouse=True)
 def _fixed(monkeypatch):
@@ -74,27 +70,20 @@ def test_half_the_noise_is_caught_by_one_fit(monkeypatch):
 @pytest.mark.parametrize("name", NAMES)
 def test_measured_mu_is_close_to_the_claim_and_half_the_noise_is_caught(monkeypatch, name):
     """With 240 fits, measured mu has a standard error of 0.14 around 1 and of 0.16 around 2."""
-    reached = next((part for kind, part in REACHED.items() if kind in name), 1.0)
     arguments = problem(name, n=50) | {"n_fits": 240, "random_state": 0}
     honest = audit_epsilon(factory(name, 1.0), **arguments, confidence=1 - 1e-6)
     assert not honest.exceeds_claim
-    assert 0.7 * reached - 0.4 < honest.measured_mu < reached + 0.5
+    assert 0.45 < honest.measured_mu < 1.55
     scale_noise(monkeypatch, 0.5)
     halved = audit_epsilon(factory(name, 1.0), **arguments, confidence=0.95)
-    if reached > 0.9:
-        assert halved.exceeds_claim
-        assert halved.measured_mu_interval[0] > 1.0
-    # Where the bound is not reached, half the noise shows in the same proportion.
-    assert 1.3 < halved.measured_mu / honest.measured_mu < 3.5
+    assert halved.exceeds_claim
+    assert halved.measured_mu_interval[0] > 1.0
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", ["noisy-gd", "adamix", "auto", "dope-sgd", "pda-dpmd, cosine", "ridge, adamix"]
-)
+@pytest.mark.parametrize("name", ["noisy-gd", "adamix", "dope-sgd", "pda-dpmd, cosine"])
 def test_half_the_noise_is_caught_by_one_fit_of_each_kind(monkeypatch, name):
-    sizes = {"n": 1000, "d": 400} if name.startswith("ridge") else {"n": 1000, "d": 400, "n_classes": 10}
-    arguments = problem(name, **sizes) | {"n_canaries": 1000, "n_guesses": 200, "random_state": 0}
+    arguments = draw(n=1000, d=400, n_classes=10) | {"n_canaries": 1000, "n_guesses": 200, "random_state": 0}
     honest = audit_epsilon(factory(name, 1.0, n_steps=1), **arguments, confidence=0.999)
     assert not honest.exceeds_claim
     scale_noise(monkeypatch, 0.5)
