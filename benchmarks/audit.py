@@ -170,6 +170,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             f"{name}: measured mu {rows[-1]['white_measured_mu']:.3f}, {rows[-1]['seconds']:.0f} s",
             flush=True,
         )
+    order = [name for name, _, _ in factories()]
+    rows.sort(key=lambda row: order.index(row["algorithm"]))
     found = table(pd.DataFrame(rows), chosen.fits, chosen.black_fits)
     (chosen.out / "audit_results.md").write_text(found, encoding="utf-8")
     print(found)
