@@ -258,6 +258,10 @@ class MixedDPLogisticRegression(ClassifierMixin, PrivateScoreMixin, LinearHead):
             raise ValueError("whiten=True follows from public rows; pass X_pub and y_pub, or whiten=False.")
         return bool(self.whiten)
 
+    def _as_trained(self, X: Array, y: Array) -> tuple[Array, Array]:
+        """Rows and class indices as the fitted head saw them, for an audit to ask."""
+        return self._row_map(X, np.float64), encode_labels(y, self.classes_, "y", private=True)
+
     def _start(self, data: PublicData) -> Array:
         if not callable(getattr(self.init, "start", None)):
             return super()._start(data)

@@ -242,6 +242,10 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
             self._fit_head(budget, loss, table, self._target_map(y, dtype), public, treated_as_public)
         return self
 
+    def _as_trained(self, X: Array, y: Array) -> tuple[Array, Array]:
+        """Rows and scaled targets as the fitted head saw them, for an audit to ask."""
+        return self._row_map(X, np.float64), self._target_map(y.reshape(len(y), -1), np.float64)
+
     def _coefficients(self, W: Array) -> tuple[Any, Any]:
         coef, intercept = self._target_map.to_units(*super()._coefficients(W))
         return (coef[0], intercept[0]) if self._flat else (coef, intercept)

@@ -300,20 +300,21 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "test_a_row_of_another_fold_moves_no_sum_and_an_own_one_no_more_than_its_sensitivity",
     ),
     _sabotage(
-        "rows outside of a batch take part",
-        "Every row is in every batch, and amplification by sampling is claimed for nothing.",
+        "rows of other batches take part",
+        "Heads that are trained together get the sums of each other's batches and folds.",
         "rows/answering.py",
         "part[absent] = 0",
         "part[absent] *= 1",
-        "tests/statistical/test_poisson.py::test_rows_outside_a_batch_have_no_part_in_its_sums[noisy-gd]",
+        "tests/unit/rows/test_sources.py::test_requests_with_batches_of_their_own_are_answered_in_one_pass"
+        "[memory-all]",
     ),
     _sabotage(
-        "rows outside of a batch take part on a device",
+        "rows of other batches take part on a device",
         "The same for rows that are tensors.",
         "rows/torch_answers.py",
         "part[absent] = 0",
         "part[absent] *= 1",
-        "tests/unit/rows/test_torch_rows.py::test_the_sums_are_those_of_rows_in_memory",
+        "tests/unit/rows/test_devices.py::test_questions_about_batches_of_their_own_are_answered_in_one_pass",
     ),
     # -- rounding ---------------------------------------------------------------------------
     _sabotage(
