@@ -69,9 +69,6 @@ class TestHarness:
         ):
             (tmp_path / path).write_text((ROOT / path).read_text(encoding="utf-8"), encoding="utf-8")
         (tmp_path / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
-        (tmp_path / "conftest.py").write_text(
-            "from hypothesis import settings\nsettings.register_profile('fixed')\n", encoding="utf-8"
-        )
         return tmp_path
 
     @pytest.mark.parametrize(
