@@ -2,11 +2,11 @@
 
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import Phase, settings
 
 
 class Outcomes:
@@ -14,6 +14,16 @@ class Outcomes:
 
     def __init__(self) -> None:
         self.found: dict[str, Any] = {"passed": 0, "skipped": 0, "failed": [], "broken": []}
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_configure(self):
+        """Examples of hypothesis are the same on every machine, and the first that fails will do."""
+        # Imported earlier, its assertions could not be rewritten.
+        from hypothesis import Phase, settings
+
+        phases = (Phase.explicit, Phase.generate)
+        settings.register_profile("sabotage", derandomize=True, phases=phases, report_multiple_bugs=False)
+        settings.load_profile("sabotage")
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item, call):
@@ -41,17 +51,11 @@ def by_assertion(error: BaseException) -> bool:
 
 
 def main(report: str, *tests: str) -> int:
-    """Exit status of pytest.
-
-    Examples of hypothesis are the same on every machine, and the first that fails will do.
-    """
-    settings.register_profile(
-        "sabotage", derandomize=True, phases=(Phase.explicit, Phase.generate), report_multiple_bugs=False
-    )
+    """Exit status of pytest."""
     outcomes = Outcomes()
-    options = ["-q", "-x", "--no-header", "-p", "no:cacheprovider", "--hypothesis-profile=sabotage"]
-    status = pytest.main([*options, *tests], plugins=[outcomes])
-    Path(report).write_text(json.dumps(outcomes.found), encoding="utf-8")
+    status = pytest.main(["-q", "-x", "--no-header", "-p", "no:cacheprovider", *tests], plugins=[outcomes])
+    found = {**outcomes.found, "seconds": time.process_time()}
+    Path(report).write_text(json.dumps(found), encoding="utf-8")
     return int(status)
 
 

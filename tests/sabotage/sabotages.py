@@ -161,7 +161,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     ),
     _sabotage(
         "keys of 16 bits",
-        "All noise that a fit can have is tried out within a minute.",
+        "An attacker tries out all noise that a fit can have, within a minute.",
         "privacy/noise.py",
         "secrets.randbits(128)",
         "secrets.randbits(16)",
@@ -243,7 +243,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     ),
     _sabotage(
         "lengths of rows before they are rounded to bfloat16",
-        "Clips are for rows that are shorter than those which are multiplied.",
+        "Rows are multiplied that are longer than those whose lengths the clip knows.",
         "rows/bfloat.py",
         "norms.append(row_norms(from_bits(bits)))",
         "norms.append(row_norms(block))",
@@ -311,7 +311,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     ),
     _sabotage(
         "rows of other batches take part on a device",
-        "The same for rows that are tensors.",
+        "Heads that are trained together on tensors get the sums of each other's batches and folds.",
         "rows/torch_answers.py",
         "part[absent] = 0",
         "part[absent] *= 1",
@@ -345,7 +345,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     ),
     _sabotage(
         "panels of any number of rows on a device",
-        "The same for rows that are tensors.",
+        "Sums of tensors in float32 run over a million rows, and their stated error is that of 368.",
         "rows/torch_answers.py",
         "n_panels = len(X) // PANEL_ROWS",
         "n_panels = 0",
@@ -375,31 +375,25 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "return EXACT",
         _ROUNDING + "test_no_source_states_less_than_its_precision_loses[memory map-float32-False]",
     ),
-    Sabotage(
-        "DOPE's sums in float32, as if their terms were short",
-        "Sums of long gradients are rounded by more than the short differences that are released of them.",
-        (
-            Edit("skmixdp/components/centred.py", "wide_sums=True", "wide_sums=False"),
-            Edit(
-                "skmixdp/components/centred.py", "Part(sensitivity, longest_term=terms,", "Part(sensitivity,"
-            ),
-        ),
-        (
-            "tests/property/test_sum_rounding.py::test_long_gradients_of_which_little_is_released"
-            "[40000-1000.0-dope-sgd]",
-        ),
+    _sabotage(
+        "DOPE's sums in float32",
+        "Sums of long gradients are rounded by more than the short differences that are released of them, "
+        "for which the noise would have to be twenty times as large.",
+        "components/centred.py",
+        "wide_sums=True",
+        "wide_sums=False",
+        "tests/property/test_longest_terms.py::test_the_rounding_of_long_terms_costs_next_to_no_noise"
+        "[dope-sgd-float32]",
     ),
-    Sabotage(
-        "GEP's sums in float32, as if their terms were short",
-        "The same for residuals.",
-        (
-            Edit("skmixdp/components/embedded.py", "wide_sums=True", "wide_sums=False"),
-            Edit("skmixdp/components/embedded.py", "longest_term=2 * sensitivity / SHORTEST_DIFFERENCE,", ""),
-        ),
-        (
-            "tests/property/test_sum_rounding.py::test_long_gradients_of_which_little_is_released"
-            "[40000-1000.0-gep]",
-        ),
+    _sabotage(
+        "GEP's sums in float32",
+        "Sums of long gradients are rounded by more than the short residuals that are released of them, "
+        "for which the noise would have to be twenty times as large.",
+        "components/embedded.py",
+        "wide_sums=True",
+        "wide_sums=False",
+        "tests/property/test_longest_terms.py::test_the_rounding_of_long_terms_costs_next_to_no_noise"
+        "[gep-float32]",
     ),
     _sabotage(
         "DOPE's terms stated as short as what is released",
@@ -411,7 +405,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     ),
     _sabotage(
         "GEP's terms stated as short as what is released",
-        "The same for residuals.",
+        "The rounding of sums is stated for released residuals, a thousandth of what is added up.",
         "components/embedded.py",
         "longest_term=2 * sensitivity / SHORTEST_DIFFERENCE,",
         "",
@@ -476,7 +470,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     ),
     _sabotage(
         "replace_one without the factor 2 in events",
-        "The same where epsilon follows from the noise.",
+        "Where epsilon follows from the noise, a replaced row is accounted for as if it were a removed one.",
         "privacy/events.py",
         'factor = 4.0 if neighboring == "replace_one" else 1.0',
         "factor = 1.0",
@@ -515,8 +509,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         _RELEASE + "test_shares_of_all_rounds_count_towards_one_step",
     ),
     _sabotage(
-        "a search with the price of one trial",
-        "All trials of a grid cost as much as one.",
+        "a search accounted for as one trial",
+        "All trials of a grid together cost as much as one.",
         "privacy/selection.py",
         "squares = trials / trial**2",
         "squares = 1 / trial**2",
@@ -539,8 +533,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "tests/sklearn/test_private_search.py::TestBudget::test_what_was_released_composes_to_the_budget[counts]",
     ),
     _sabotage(
-        "mixing that is accounted for where nobody looked",
-        "ModelMix claims amplification outside of the grids on which its argument was tried.",
+        "mixing accounted for outside of the tested grids",
+        "ModelMix claims amplification where its argument was never tried.",
         "privacy/mixing.py",
         "    known &= shift <= MAX_SHIFT and width >= MIN_WIDTH\n",
         "",
@@ -570,7 +564,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     ),
     _sabotage(
         "a ledger that forgets every charge but the first",
-        "Charges are listed and not added up.",
+        "Charges after the first are listed and not added up.",
         "privacy/ledger.py",
         "            write_account(connection, account)\n            return",
         "            _ = account.n_charges > 1 or write_account(connection, account)\n            return",
@@ -578,7 +572,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     ),
     _sabotage(
         "a ledger that admits everything",
-        "A budget is a number in a table.",
+        "Fits run whose charges exceed the budget.",
         "privacy/account.py",
         "if not rule.admits(self.total, event):",
         "if False:",
@@ -586,7 +580,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     ),
     _sabotage(
         "a private score that is not charged",
-        "Counts of private rows are released beside the ledger.",
+        "Counts of private rows are released and the ledger does not know of them.",
         "_private_score.py",
         '        pay(self, event, n_rows=n_rows, private=noise.kind != "seeded")\n',
         "",
@@ -618,7 +612,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     ),
     _sabotage(
         "an error that quotes a label",
-        "A private label is in an error message, and so in a log.",
+        "An error message contains a private label, and so does the log that it ends in.",
         "_validation.py",
         "; name every class in classes.",
         ", as {y.tolist()[row]!r} is; name every class in classes.",

@@ -2,10 +2,11 @@
 
 import ast
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
-from .harness import ROOT, apply, copy_to, outcome_of, run_tests
+from .harness import LIMIT, ROOT, Outcome, apply, copy_to, outcome_of, run_tests
 from .outcomes import by_assertion
 from .page import PAGE, cells, rows_of
 from .sabotages import SABOTAGES, Edit, Sabotage
@@ -27,7 +28,7 @@ def test_a_sabotage_is_found(sabotage, tmp_path):
 @pytest.mark.slow
 def test_without_sabotage_the_same_tests_pass(tmp_path):
     copy_to(tmp_path)
-    outcome = run_tests(tmp_path, TESTS, limit=600)
+    outcome = run_tests(tmp_path, TESTS, patience=900)
     assert not outcome.failed and not outcome.broken, outcome.output
     assert outcome.passed >= len(TESTS) - outcome.skipped
 
@@ -92,10 +93,15 @@ class TestHarness:
     )
     def test_only_failed_tests_count(self, folder, code, caught):
         (folder / "test_it.py").write_text(code, encoding="utf-8")
-        limit = 1 if "sleep" in code else 60
-        outcome = run_tests(folder, ["test_it.py::test"], limit)
+        patience = 1 if "sleep" in code else 60
+        outcome = run_tests(folder, ["test_it.py::test"], patience)
         assert outcome.caught == caught
         assert caught or outcome.broken or outcome.passed == 1
+
+    def test_what_takes_too_long_is_not_caught(self):
+        found = Outcome(0, 0, ("a test",), (), LIMIT - 1, "")
+        assert found.caught and not replace(found, seconds=LIMIT + 1).caught
+        assert not replace(found, broken=("another",)).caught and not replace(found, failed=()).caught
 
     def test_only_assertions_are_failures(self):
         def raised_by(function):

@@ -13,5 +13,5 @@ def test_a_private_label_that_is_no_class_is_not_quoted(good, odd):
     with pytest.raises(ValueError, match="is not one of the classes") as private:
         encode_labels(labels, classes, "y", private=True)
     assert "7391" not in str(private.value)
-    with pytest.raises(ValueError, match="7391.* is not one of the classes"):
+    with pytest.raises(ValueError, match=r"7391.* is not one of the classes"):
         encode_labels(labels, classes, "y_pub", private=False)
