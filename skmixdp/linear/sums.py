@@ -134,14 +134,13 @@ def sum_error(
     -----
     Only one panel of rows holds the row that is zeroed out. All other panels are the same numbers in both
     sums, bit for bit, so that their own rounding cancels. What differs is the panel itself
-    (:func:`any_order`), and every addition between it and the result. The
-    ``q`` panels that are added one after the other are off by at most ``u (2 + ... + q)`` panels in each of
-    the two cases, and a column of constants, which is added up separately, is rounded once more: ``u (q^2 + q)``
-    panels together. A level of double precision with ``f`` terms of ``m``
-    rows each is off by at most ``u m (f^2 + f) / 2``, again twice. Over all levels that is less than ``u n
-    (f + 1) f / (f - 1)``, and the last additions of what the levels hold are off by less than ``2 u n``
-    times their number. Source: Higham 2002, "Accuracy and Stability of Numerical Algorithms", sections 3.1
-    and 4.2, for one sum.
+    (:func:`any_order`), and every addition between it and the result. The ``q`` panels that are added one
+    after the other are off by at most ``u (2 + ... + q)`` panels in each of the two cases, and a column of
+    constants, which is added up separately, is rounded once more: ``u (q^2 + q)`` panels together. A level
+    of double precision with ``f`` terms of ``m`` rows each is off by at most ``u m (f^2 + f) / 2``, again
+    twice. Over all levels that is less than ``u n (f + 1) f / (f - 1)``, and the last additions of what the
+    levels hold are off by less than ``2 u n`` times their number. Source: Higham 2002, "Accuracy and
+    Stability of Numerical Algorithms", sections 3.1 and 4.2, for one sum.
     """
     double = float(np.finfo(np.float64).eps) / 2
     relative, absolute = any_order(min(block_rows, n_rows), double) + _CASCADE * double * n_rows, 0.0
