@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .._seeds import warn_of_seed
+
 Array = NDArray[np.floating[Any]]
 
 #: What is subtracted from squares in [0, 1], and how the pair of a number and its square is weighed:
@@ -48,7 +50,7 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         Name of the private rows in the ledger.
     random_state : None, int or RandomState, default=None
         None draws noise from a cryptographic generator. A seed makes the fit reproducible and
-        NOT private, and the report says so.
+        NOT private: a NotPrivateWarning and the report say so.
 
     Attributes
     ----------
@@ -158,6 +160,7 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
             self.ledger,
             self.dataset,
         )
+        warn_of_seed(self.random_state)
         table = check_table(X, "X", minimum=2)
         n_rows, n_features = table.shape
         center, half = _check_bounds(self.bounds, n_features)
