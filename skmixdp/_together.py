@@ -23,7 +23,7 @@ from .rows import PrivateRows, Table
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PreparedHead:
     """A fit after its checks and before its first release.
 

@@ -18,7 +18,7 @@ from sklearn.pipeline import Pipeline
 
 from skmixdp import MixedDPLogisticRegression
 from skmixdp.algorithms import AdaMix
-from skmixdp.exceptions import NotPrivateWarning, PrivacyLeakWarning
+from skmixdp.exceptions import NotPrivateWarning
 from skmixdp.model_selection import PrivateSearchCV, _private_search, public_params
 from skmixdp.privacy import PrivacyLedger, TrialLaw
 
@@ -280,7 +280,8 @@ def test_a_filter_that_makes_errors_does_not_lose_a_search_that_was_charged(rout
     search = PrivateSearchCV(head, {"chatty__mark": MARKS}, epsilon=2.0, delta=DELTA, strategy="random")
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "said by all")
-        warnings.simplefilter("ignore", PrivacyLeakWarning)  # Chatty is fitted on private rows
+        for aid in ("steps of the pipeline", "the pipeline does not"):  # Chatty is fitted on private rows
+            warnings.filterwarnings("ignore", aid)
         with pytest.raises(UserWarning, match="said by mark-"):
             search.fit(rows.X, rows.y, **public_params(rows.X_pub, rows.y_pub))
     assert search.predict(rows.X).shape == (60,) and search.privacy_.private
