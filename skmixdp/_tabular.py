@@ -34,7 +34,7 @@ def check_table(X: Any, name: str, *, minimum: int) -> Array:
     except CONVERSION_ERRORS as error:
         if isinstance(error, TypeError):
             raise TypeError(
-                f"{name} is sparse where dense rows are needed; pass {name}.toarray()."
+                f"Sparse data was passed as {name} where dense rows are needed; pass {name}.toarray()."
                 if sp.issparse(X)
                 else f"{name} holds an entry that is no number; each argument must be a real number, or a "
                 "string that spells a number."

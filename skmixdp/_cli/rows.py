@@ -90,8 +90,8 @@ def align(X: Any, names: Sequence[str], where: str, reference: str, mend: str = 
     extra = [name for name in X.columns if name not in set(names)]
     if missing or extra:
         # Names of columns may be entries of a first row where a file has no line of names.
-        told = [f"lacks {len(missing)} of its columns"] if missing else []
-        told += [f"has {len(extra)} columns that are none of these"] if extra else []
+        told = ["lacks some columns"] if missing else []
+        told += ["has others besides"] if extra else []
         raise InputError(
             f"{where}, compared with {reference}, {' and '.join(told)}; give it the same feature columns, by "
             f"the names in its first line if it is a CSV file (their order may differ){mend}."

@@ -1,6 +1,5 @@
 """A search over parameters whose whole price is known."""
 
-import uuid
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -11,28 +10,23 @@ from sklearn.utils.parallel import Parallel, delayed
 from tqdm.auto import tqdm
 
 from .._seeds import warn_of_seed
-from ..privacy import NoiseSource, SearchTerms
+from ..privacy import SearchTerms
 from ._candidates import Candidates
 from ._resume import Progress, progress_of
-from ._search_plan import SearchPlan, check_head, check_parameters, make_plan, seed_of
+from ._search_plan import SearchPlan, check_head, check_parameters, make_plan
 from ._search_report import report_of
 from ._search_results import BestEstimatorMixin, best_of, results_of
-from ._search_rows import Rows, metric_of, rows_of
-from ._trial_warnings import common, distinct, quiet, recorded, show
+from ._search_rows import metric_of, rows_of
+from ._search_start import begin, is_seeded, prepared
+from ._trial_warnings import distinct, quiet, recorded, show
 from ._trials import (
-    Allowance,
     fitted_side_by_side,
     head_of,
     prepare,
-    rehearse,
     run_secret_trial,
     run_trial,
-    silenced,
     verbosity_of,
 )
-
-#: Seeds of the trials of a seeded search.
-_SEEDS = 2**32
 
 #: Parameters that do not tell one search from another.
 _NO_PART = frozenset({"ledger", "memory", "n_jobs", "verbose"})
@@ -237,9 +231,9 @@ class PrivateSearchCV(BestEstimatorMixin, MetaEstimatorMixin, BaseEstimator):  #
         rows = replace(rows, score_multiplier=plan.terms.score_multiplier(plan.fit_epsilon))
         with progress_of(self.memory, self._key(X, y, X_pub, y_pub)) as progress:
             shown: list[Warning] = []
-            drawn = progress.load() or self._begin(plan, candidates, rows, progress, shown)
+            drawn = progress.load() or begin(self, plan, candidates, rows, progress, shown)
             token, tried, seeds, charge = drawn
-            trials = [(self._prepared(plan, *pair), rows, True) for pair in zip(tried, seeds, strict=False)]
+            trials = [(prepared(self, plan, *pair), rows, True) for pair in zip(tried, seeds, strict=False)]
             done, caught = self._run(plan, token, trials, progress, secret=plan.strategy == "random")
             # A secret trial that failed loses, to a score that is not a number too.
             succeeded = [i for i, outcome in enumerate(done) if outcome is not None]
@@ -250,7 +244,7 @@ class PrivateSearchCV(BestEstimatorMixin, MetaEstimatorMixin, BaseEstimator):  #
                 _, best, own = done[winner]
                 caught = own if plan.strategy == "random" else caught
             if best is not None and self.refit:
-                last = (self._prepared(plan, tried[winner], seeds[-1]), everything, False)
+                last = (prepared(self, plan, tried[winner], seeds[-1]), everything, False)
                 (((_, best, more),), _) = self._run(plan, token, [last], progress, first=len(tried))
                 caught = [*caught, *more]
             progress.finish()
@@ -274,77 +268,13 @@ class PrivateSearchCV(BestEstimatorMixin, MetaEstimatorMixin, BaseEstimator):  #
         self.scorer_ = scorer
         self.n_splits_ = 1
         self.multimetric_ = False
-        self.privacy_ = report_of(self, plan, head_of(best)[1], rows, charge, private=not self._seeded)
+        self.privacy_ = report_of(self, plan, head_of(best)[1], rows, charge, private=not is_seeded(self))
         for name in ("classes_", "n_features_in_", "feature_names_in_"):
             if hasattr(best, name):
                 setattr(self, name, getattr(best, name))
         # Last, since a filter may make errors of them, and what was paid for must not be lost.
         show(caught, shown, stacklevel=3)
         return self
-
-    @property
-    def _seeded(self) -> bool:
-        """Whether the noise of all trials comes from seeds; trials that are not alike in this are refused."""
-        return self.random_state is not None or head_of(self.estimator)[1].random_state is not None
-
-    def _begin(
-        self,
-        plan: SearchPlan,
-        candidates: Candidates,
-        rows: Rows,
-        progress: Progress,
-        shown: list[Warning],
-    ) -> tuple[str, list[dict[str, Any]], list[int | None], Any]:
-        """Draw the trials, check that they can be run, and charge for them.
-
-        Of a grid all candidates are checked, drawn or not: neither an error nor the time that this takes
-        depends on what was drawn.
-        """
-        seed, (_, head) = seed_of(self.random_state), head_of(self.estimator)
-        noise = NoiseSource(seed)
-        tried = plan.draw(candidates, noise)
-        seeds = [None if seed is None else int(u * _SEEDS) for u in noise.uniform((len(tried) + 1,))]
-        # None at all is checked as one, so that bad input is an error whatever was drawn.
-        checked = candidates.every() if candidates.size is not None else tried or [candidates.at(0.0)]
-        warned = []
-        with quiet():
-            for candidate in {joblib.hash(one): one for one in checked}.values():
-                with recorded() as caught:
-                    rehearse(self._prepared(plan, candidate, seeds[0], rehearsal=True), rows)
-                warned.append(caught)
-        if plan.strategy == "grid":
-            show((warning for caught in warned for warning in caught), shown, stacklevel=4)
-        elif candidates.size is not None:  # what all candidates have in common tells of none
-            show(common(warned), shown, stacklevel=4)
-        charge = None
-        if self.ledger is not None:
-            charge = self.ledger.charge(
-                self.dataset,
-                plan.terms.event(plan.trials, plan.fit_epsilon),
-                neighboring=plan.terms.neighboring,
-                description=f"PrivateSearchCV of {type(head).__name__}",
-                private=not self._seeded,
-            )
-        drawn = uuid.uuid4().hex, tried, seeds, charge
-        progress.save(drawn)
-        return drawn
-
-    def _prepared(
-        self, plan: SearchPlan, candidate: dict[str, Any], seed: int | None, *, rehearsal: bool = False
-    ) -> Any:
-        terms, epsilon = plan.terms, plan.fit_epsilon
-        allowance = Allowance(
-            terms.fit_mu(epsilon),
-            terms.neighboring,
-            terms.noise,
-            private=not self._seeded,
-            rehearsal=rehearsal,
-        )
-        settings = {"epsilon": epsilon, "delta": self.delta, "ledger": allowance, "dataset": "search"}
-        if seed is not None:
-            settings["random_state"] = seed
-        trial = prepare(self.estimator, candidate, settings)
-        return silenced(trial) if plan.strategy == "random" else trial
 
     def _run(
         self,

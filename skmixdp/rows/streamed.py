@@ -266,7 +266,7 @@ def open_rows(paths: Any, *, label: str | None = None) -> RowFiles:
     Notes
     -----
     *Guarantee*: that of the fit. Private rows stay in the files, which must not change while a fit
-    runs. Messages name shards and row numbers and no value of a row.
+    runs. Messages name files, and neither a row nor a value in it.
 
     Examples
     --------
