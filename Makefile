@@ -56,7 +56,7 @@ test: .venv/.test
 test-all: .venv/.test
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
-# Add --write to renew docs/sabotage.md.
+# With --write, the command writes docs/sabotage.md anew.
 sabotage: .venv/.test
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.sabotage --jobs 2
 

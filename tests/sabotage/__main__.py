@@ -1,4 +1,4 @@
-"""Tries all sabotages and prints what found them: ``python -m tests.sabotage [--write] [--jobs N]``."""
+"""Tries sabotages and prints what found them: ``python -m tests.sabotage [--only WORDS] [--write] [--jobs N]``."""
 
 import argparse
 import sys
@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from .harness import Outcome, outcome_of
-from .page import PAGE, page, table
+from .page import PAGE, page, seconds_in, table
 from .sabotages import SABOTAGES, Sabotage
 
 
@@ -24,17 +24,20 @@ def main() -> int:
     """0 if all were found."""
     parser = argparse.ArgumentParser(prog="python -m tests.sabotage", description=__doc__)
     parser.add_argument("--jobs", type=int, default=1, help="how many to try at a time")
+    parser.add_argument("--only", default="", help="try those whose names contain this")
     parser.add_argument("--write", action="store_true", help="write the page of the documentation anew")
     options = parser.parse_args()
+    chosen = [sabotage for sabotage in SABOTAGES if options.only in sabotage.name]
     with ThreadPoolExecutor(options.jobs) as pool:
-        outcomes = list(pool.map(tried, SABOTAGES))
-    seconds = {sabotage.name: outcome.seconds for sabotage, outcome in zip(SABOTAGES, outcomes, strict=True)}
-    sys.stdout.write(table(SABOTAGES, seconds))
-    missed = [pair for pair in zip(SABOTAGES, outcomes, strict=True) if not pair[1].caught]
-    for sabotage, outcome in missed:
-        sys.stderr.write(f"\n{sabotage.name} was not found: {outcome.broken}\n{outcome.output}\n")
+        outcomes = dict(zip((s.name for s in chosen), pool.map(tried, chosen), strict=True))
+    seconds = {name: outcome.seconds for name, outcome in outcomes.items()}
+    sys.stdout.write(table(chosen, seconds))
+    missed = {name: outcome for name, outcome in outcomes.items() if not outcome.caught}
+    for name, outcome in missed.items():
+        sys.stderr.write(f"\n{name} was not found: {outcome.broken}\n{outcome.output}\n")
     if options.write and not missed:
-        PAGE.write_text(page(SABOTAGES, seconds), encoding="utf-8")
+        known = seconds_in(PAGE.read_text(encoding="utf-8"))
+        PAGE.write_text(page(SABOTAGES, known | seconds), encoding="utf-8")
     return int(bool(missed))
 
 

@@ -44,6 +44,11 @@ def page(sabotages: Iterable[Sabotage], seconds: Mapping[str, float]) -> str:
 
 
 def rows_of(text: str) -> list[tuple[str, ...]]:
-    """The rows of the table in a page, without their seconds."""
+    """The rows of the table in a page, cell by cell."""
     lines = [line for line in text.splitlines() if line.startswith("| ")]
-    return [tuple(cell.strip() for cell in line.strip("|").split("|"))[:3] for line in lines[2:]]
+    return [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in lines[2:]]
+
+
+def seconds_in(text: str) -> dict[str, float]:
+    """What a page says of how long each sabotage took."""
+    return {row[0]: float(row[3]) for row in rows_of(text) if row[3] != "-"}

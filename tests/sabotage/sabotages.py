@@ -333,7 +333,6 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "for start in range(0, n_rows, block_rows):",
         "for start in range(0, max(n_rows - block_rows, 1), block_rows):",
         "tests/unit/test_rows.py::test_answers_equal_dense_sums_whatever_the_blocks",
-        quick=True,
     ),
     _sabotage(
         "panels of any number of rows",
@@ -576,7 +575,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "privacy/account.py",
         "if not rule.admits(self.total, event):",
         "if False:",
-        _LEDGER + "test_over_budget_is_refused_and_nothing_is_recorded",
+        "tests/sklearn/test_ledger_workflows.py::test_over_budget_releases_nothing_and_keeps_the_earlier_fit",
     ),
     _sabotage(
         "a private score that is not charged",
@@ -587,11 +586,11 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "tests/sklearn/test_private_search.py::TestLedger::test_a_private_score_is_charged",
     ),
     _sabotage(
-        "a ledger that is read without its lock",
+        "a ledger that decides before it holds its lock",
         "Two processes that charge at once both get the last of a budget.",
-        "privacy/store.py",
-        '"BEGIN IMMEDIATE" if write else "BEGIN"',
-        '"BEGIN" if write else "BEGIN"',
+        "privacy/ledger.py",
+        "self._account_to_charge(connection, dataset).after(event, neighboring, private)",
+        "account.after(event, neighboring, private)",
         "tests/unit/privacy/test_ledger_processes.py::test_exactly_one_of_two_processes_gets_the_last_of_a_budget",
     ),
     _sabotage(
