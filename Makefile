@@ -3,12 +3,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all coverage lint docs benchmark diffprivlib scale utility clean
+.PHONY: help setup demo test test-all sabotage coverage lint docs benchmark diffprivlib scale utility clean
 
 help:
 	@echo "make demo       the main job on real data: a table and a picture in results/"
 	@echo "make test       the tests, slow ones left out"
 	@echo "make test-all   all tests"
+	@echo "make sabotage   break the guarantee on purpose in many ways; tests must find each"
 	@echo "make coverage   all branches of privacy/ and engine/release.py are tested"
 	@echo "make lint       ruff, mypy and the import contracts"
 	@echo "make docs       the documentation, in docs/_build/html"
@@ -54,6 +55,10 @@ test: .venv/.test
 
 test-all: .venv/.test
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+
+# Add --write to renew docs/sabotage.md.
+sabotage: .venv/.test
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.sabotage --jobs 2
 
 # Every branch of what the guarantee rests on is taken by a test.
 coverage: .venv/.test

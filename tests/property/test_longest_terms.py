@@ -1,0 +1,82 @@
+"""Sums from which differences are computed have terms no longer than is stated of them.
+
+A row's gradient may nearly equal the public one. Little of it is then released, and its full length is added
+up and rounded: the rounding of sums is stated in units of the longest term.
+"""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skmixdp.algorithms import DOPE, GEP
+from skmixdp.components.contracts import StepContext
+from skmixdp.linear import row_norms
+from skmixdp.privacy import NoiseSource
+from skmixdp.rows import Block, InMemoryRows, Request
+from tests.conftest import make_problem
+
+MADE = {
+    "dope-sgd": DOPE(0.5, momentum=0.0),
+    "gep": GEP(clip=0.5, residual_clip=0.5, momentum=0.0),
+    "gep, few directions": GEP(2, clip=0.5, residual_clip=0.5, momentum=0.0),
+}
+
+
+def asked(algorithm, length, spread, dtype, seed=0):
+    """A step's question, and rows whose gradients nearly all point one way."""
+    rng = np.random.default_rng(seed)
+    direction = rng.normal(size=9)
+    direction *= length / np.linalg.norm(direction)
+    problem = make_problem(2, d=8, normalize=False)
+    data = problem.scene.view.data
+    data.X[:] = direction + spread * rng.normal(size=data.X.shape)
+    data.y[:] = 1
+    X = (direction + spread * rng.normal(size=(400, 9))).astype(dtype)
+    query = problem.recipe(MADE[algorithm], learning_rate=1e-3).query
+    start, dtype = np.zeros_like(problem.scene.view.W), np.dtype(dtype)  # at which all residuals are 1/2
+    context = StepContext(1, 1, data.view(start), 300.0, 0.0, 1.0, 0.0, start, dtype, NoiseSource(0), 1.0)
+    question = next(query.step(context))
+    y = (rng.random(400) < 0.9).astype(int)
+    return question, InMemoryRows(X, y)
+
+
+def terms(*given):
+    """Lengths of the terms of a step's sums of gradients, and the part that is computed from them."""
+    question, rows = asked(*given)
+    X, y = rows._X, rows._y
+    C, _ = question.contribute(X @ question.points.T.astype(X.dtype), Block(X, y, row_norms(X)))
+    return row_norms(C) * row_norms(X), question.parts[-1]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("algorithm", MADE)
+@settings(max_examples=60, deadline=None)
+@given(
+    length=st.sampled_from([1e-3, 1.0, 30.0, 1e3, 1e6]),
+    spread=st.sampled_from([0.0, 1e-9, 1e-4, 1e-2, 0.1, 1.0]),
+    seed=st.integers(0, 100),
+)
+def test_no_term_is_longer_than_is_stated(algorithm, dtype, length, spread, seed):
+    lengths, part = terms(algorithm, length, spread, dtype, seed)
+    stated = part.sensitivity if part.longest_term is None else part.longest_term
+    assert lengths.max() <= stated
+
+
+@pytest.mark.parametrize("algorithm", ["dope-sgd", "gep"])
+def test_terms_are_much_longer_than_what_is_released_of_them(algorithm):
+    """The twin: in units of the sensitivity, the rounding of such sums would be stated too small."""
+    lengths, part = terms(algorithm, 1e3, 1e-3, "float64")
+    assert lengths.max() > 20 * part.sensitivity
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("algorithm", MADE)
+def test_the_rounding_of_long_terms_costs_next_to_no_noise(algorithm, dtype):
+    """They are added in double precision. In single precision the noise would be twenty times as large."""
+    question, rows = asked(algorithm, 1e3, 1e-3, dtype)
+    request = Request(question.points, question.contribute, wide_sums=question.wide_sums)
+    for part in question.parts:
+        assert (
+            part.sensitivity < part.as_computed(rows.sum_error(request)).sensitivity < 1.01 * part.sensitivity
+        )

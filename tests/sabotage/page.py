@@ -1,0 +1,49 @@
+"""The page of the documentation that lists all sabotages."""
+
+from collections.abc import Iterable, Mapping
+
+from .harness import ROOT
+from .sabotages import Sabotage
+
+PAGE = ROOT / "docs" / "sabotage.md"
+
+_HEAD = """# Broken on purpose
+
+A test of a guarantee can pass for the wrong reason. So the guarantee is broken on purpose. Each line of the
+table is a change of a line or two of the source. It is applied to a copy of the package, and one of the named
+tests must then fail. Without the change all of them pass. Most of these changes leave every fit running and
+every report as it was. Some of them were bugs of earlier versions.
+
+`make sabotage` tries all of them and prints the table. The changes are in `tests/sabotage/sabotages.py`. A
+change whose text is no longer in the source is an error, so none of them is lost when code moves.
+
+"""
+
+_COLUMNS = ("change", "what would be wrong", "found by", "seconds")
+
+
+def cells(sabotage: Sabotage) -> tuple[str, str, str]:
+    """What a row of the table says, but for the seconds."""
+    found_by = "<br>".join(f"`{test}`" for test in sabotage.tests)
+    return sabotage.name, sabotage.breaks, found_by
+
+
+def table(sabotages: Iterable[Sabotage], seconds: Mapping[str, float]) -> str:
+    """Markdown of the table; ``seconds`` by the name of a sabotage, a dash where it has none."""
+    rows = [
+        (*cells(sabotage), f"{seconds[sabotage.name]:.0f}" if sabotage.name in seconds else "-")
+        for sabotage in sabotages
+    ]
+    lines = [_COLUMNS, ("---", "---", "---", "---:"), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def page(sabotages: Iterable[Sabotage], seconds: Mapping[str, float]) -> str:
+    """The page as a whole."""
+    return _HEAD + table(sabotages, seconds)
+
+
+def rows_of(text: str) -> list[tuple[str, ...]]:
+    """The rows of the table in a page, without their seconds."""
+    lines = [line for line in text.splitlines() if line.startswith("| ")]
+    return [tuple(cell.strip() for cell in line.strip("|").split("|"))[:3] for line in lines[2:]]

@@ -1,0 +1,621 @@
+"""Ways to break the guarantee, each with the tests that have to notice.
+
+A sabotage is a replacement in the source, so small that a review could overlook it. Nearly all of them leave
+every fit running, and its report as it was.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Edit:
+    """A replacement in the source.
+
+    Attributes
+    ----------
+    file : str
+        Path from the root of the repository.
+    old, new : str
+        ``old`` occurs in the file exactly once.
+    """
+
+    file: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True)
+class Sabotage:
+    """A way to break the guarantee.
+
+    Attributes
+    ----------
+    name : str
+        What is done.
+    breaks : str
+        What would be wrong then, in one sentence.
+    edits : tuple of Edit
+        How it is done.
+    tests : tuple of str
+        Node ids of tests of which one at least must fail.
+    quick : bool
+        Whether it is tried by ``make test`` too.
+    """
+
+    name: str
+    breaks: str
+    edits: tuple[Edit, ...]
+    tests: tuple[str, ...]
+    quick: bool = False
+
+
+def _sabotage(
+    name: str, breaks: str, file: str, old: str, new: str, *tests: str, quick: bool = False
+) -> Sabotage:
+    """One edit in the package."""
+    return Sabotage(name, breaks, (Edit(f"skmixdp/{file}", old, new),), tests, quick)
+
+
+_EVERYWHERE = "tests/statistical/test_noise_everywhere.py::test_the_noise_of_a_path_is_what_is_stated"
+_LEDGER = "tests/unit/privacy/test_ledger.py::"
+_ROUNDING = "tests/unit/rows/test_stated_rounding.py::"
+_RELEASE = "tests/unit/engine/test_release.py::"
+
+SABOTAGES: tuple[Sabotage, ...] = (
+    # -- how much noise is added ------------------------------------------------------------
+    _sabotage(
+        "noise x 0.66, as it is asked for",
+        "Every release has two thirds of the noise that is accounted for.",
+        "engine/release.py",
+        "self._noise_multiplier * part.sensitivity",
+        "0.66 * self._noise_multiplier * part.sensitivity",
+        _RELEASE + "test_each_part_gets_its_own_noise",
+        quick=True,
+    ),
+    _sabotage(
+        "noise x 0.66, as it is drawn",
+        "The noise source draws less than it is asked for.",
+        "privacy/noise.py",
+        "array + scale * self.normal",
+        "array + 0.66 * scale * self.normal",
+        "tests/statistical/test_noise_scale.py::test_released_sums_carry_the_stated_noise[0.5-1.0-seeded]",
+    ),
+    _sabotage(
+        "noise x 1e-6 on Poisson batches",
+        "Fits with batch_size release their sums almost exactly; all others are sound.",
+        "engine/loop.py",
+        "self.door.begin_step(_among(self.run.members, batch))",
+        "self.door.begin_step(_among(self.run.members, batch))\n        "
+        "self.door._noise_multiplier = (1 if batch is None else 1e-6) * self.run.plan.noise_multiplier",
+        _EVERYWHERE + "[Poisson]",
+    ),
+    _sabotage(
+        "noise x 1e-6 on folds",
+        "Fits to some of the rows, as in a cross-validation, release their sums almost exactly.",
+        "engine/loop.py",
+        "self.door.begin_step(_among(self.run.members, batch))",
+        "self.door.begin_step(_among(self.run.members, batch))\n        "
+        "self.door._noise_multiplier = (1 if self.run.members is None else 1e-6) "
+        "* self.run.plan.noise_multiplier",
+        _EVERYWHERE + "[folds]",
+    ),
+    _sabotage(
+        "share ignored in the noise",
+        "Several arrays that are released in one step have the noise of one.",
+        "engine/release.py",
+        "part.sensitivity / math.sqrt(part.share)",
+        "part.sensitivity",
+        _RELEASE + "test_each_part_gets_its_own_noise",
+    ),
+    _sabotage(
+        "public weight applied to the noise",
+        "The noise is made smaller by the weight of the private gradient, by which only its sum may be.",
+        "engine/loop.py",
+        "Door(run.plan.noise_multiplier, run",
+        "Door(run.plan.noise_multiplier * (1 - run.plan.public_weight(1, run.scene.view)), run",
+        _EVERYWHERE + "[adamix]",
+    ),
+    _sabotage(
+        "GEP's coordinates without noise",
+        "One of two arrays of a step leaves the rows as it is.",
+        "engine/release.py",
+        "noisy.append(self._noise.perturb(array,",
+        "noisy.append(array if part.share < 1 and array.ndim == 1 else self._noise.perturb(array,",
+        _EVERYWHERE + "[gep]",
+    ),
+    _sabotage(
+        "means of a scaler without noise",
+        "NoisyScaler keeps the exact means of private columns and makes only the deviations noisy.",
+        "preprocessing/_noisy_scaler.py",
+        "np.clip(noisy[:n_features] / (weight * n_rows), -1, 1)",
+        "np.clip(contributions[:, :n_features].mean(axis=0) / weight, -1, 1)",
+        "tests/sklearn/test_noisy_scaler.py::test_a_seed_is_reproducible_and_said_to_be_not_private",
+    ),
+    _sabotage(
+        "counts with a sensitivity of 1/2",
+        "The noise of private scores is half of what is charged.",
+        "engine/counting.py",
+        "(Part(1.0),)",
+        "(Part(0.5),)",
+        "tests/unit/engine/test_counting.py::"
+        "test_a_row_changes_a_count_by_one_and_the_noise_is_that_of_one_row",
+    ),
+    # -- which noise is added ---------------------------------------------------------------
+    _sabotage(
+        "the same noise in every step",
+        "The difference of two releases is free of noise.",
+        "privacy/noise.py",
+        "scale * self.normal(array.shape)",
+        "scale * self.__dict__.setdefault(str(array.shape), self.normal(array.shape))",
+        _EVERYWHERE + "[full batch]",
+    ),
+    _sabotage(
+        "noise of NumPy's default_rng(0)",
+        "Anyone can draw the noise again and subtract it.",
+        "privacy/noise.py",
+        "np.random.Generator(AESCounter(key=key))",
+        "np.random.default_rng(0)",
+        "tests/unit/privacy/test_noise.py::test_fresh_sources_differ_and_are_cryptographic",
+        "tests/unit/privacy/test_noise.py::test_keys_come_from_the_operating_system",
+        quick=True,
+    ),
+    _sabotage(
+        "keys of 16 bits",
+        "An attacker tries out all noise that a fit can have, within a minute.",
+        "privacy/noise.py",
+        "secrets.randbits(128)",
+        "secrets.randbits(16)",
+        "tests/unit/privacy/test_noise.py::test_keys_come_from_the_operating_system",
+    ),
+    _sabotage(
+        "hardened noise that is continuous",
+        "Low-order bits of hardened releases tell what was added up.",
+        "privacy/noise.py",
+        "return noisy.reshape(array.shape) * grid",
+        "return super().perturb(array, scale, grid)",
+        "tests/unit/privacy/test_noise.py::test_hardened_noise_stays_on_the_grid",
+    ),
+    _sabotage(
+        "a Poisson batch drawn once and kept",
+        "The same rows take part in every step, and amplification by sampling is claimed for nothing.",
+        "components/sampling.py",
+        "return noise.uniform((n_private,)) < self.rate(n_private)",
+        'return self.__dict__.setdefault("kept", noise.uniform((n_private,)) < self.rate(n_private))',
+        "tests/statistical/test_poisson.py::test_a_batch_is_drawn_anew_in_each_step[60]",
+    ),
+    _sabotage(
+        "ModelMix with sign(0) = 0",
+        "The first step, which starts from two equal heads, is not mixed and is accounted for as if it were.",
+        "components/updates.py",
+        "np.where(gap >= 0, least / 2, -least / 2)",
+        "np.sign(gap) * least / 2",
+        "tests/unit/algorithms/test_modelmix.py::test_equal_heads_are_pushed_apart_upwards",
+    ),
+    # -- what one row can do ----------------------------------------------------------------
+    _sabotage(
+        "clip x 1.5",
+        "Gradients are half as long again as the sensitivity says.",
+        "components/queries.py",
+        "factors *= scale",
+        "factors *= 1.5 * scale",
+        "tests/property/test_sensitivity.py::test_no_row_contributes_more_than_the_clip_states[logistic-float32-l2]",
+    ),
+    _sabotage(
+        "clip x 1.5 for heads fitted side by side",
+        "Heads of fit_many and of searches are clipped too late, single ones as they should be.",
+        "components/clipping.py",
+        "np.array([[clip.threshold] for clip in clips])",
+        "np.array([[(1 if len(clips) == 1 else 1.5) * clip.threshold] for clip in clips])",
+        "tests/unit/rows/test_joining.py::test_no_row_of_any_head_contributes_more_than_its_own_clip_states",
+    ),
+    _sabotage(
+        "clip x 1.5 for single sums",
+        "DOPE, GEP and the statistics of a scaler are clipped too late.",
+        "components/clipping.py",
+        "threshold = float(self.threshold)",
+        "threshold = 1.5 * float(self.threshold)",
+        "tests/property/test_difference_bounds.py::test_no_difference_from_a_centre_exceeds_the_clip"
+        "[logistic-float64-arrays]",
+    ),
+    _sabotage(
+        "rows' lengths left out of the clip",
+        "A long row contributes as much more as it is longer.",
+        "components/queries.py",
+        "    norms *= block.norms\n",
+        "",
+        "tests/property/test_sensitivity.py::test_no_row_contributes_more_than_the_clip_states[logistic-float32-l2]",
+    ),
+    _sabotage(
+        "row norm bound without its slack",
+        "Lengths whose squares are added up in float32 come out too short, and clips too long.",
+        "linear/geometry.py",
+        "    bounds *= 1 + 2 * dot_error(k + 2, C.dtype)\n",
+        "",
+        "tests/unit/linear/test_products.py::test_bounds_on_row_lengths_are_bounds_and_close",
+    ),
+    _sabotage(
+        "bfloat16 rounded to the nearest",
+        "Weighted residuals get longer by up to one part in 256 after they were clipped.",
+        "rows/bfloat.py",
+        "weights = shortened(C.T)",
+        "weights = to_bits(C.T)",
+        "tests/unit/rows/test_bfloat.py::test_nor_does_what_is_multiplied_in_bfloat16[l2]",
+    ),
+    _sabotage(
+        "lengths of rows before they are rounded to bfloat16",
+        "Rows are multiplied that are longer than those whose lengths the clip knows.",
+        "rows/bfloat.py",
+        "norms.append(row_norms(from_bits(bits)))",
+        "norms.append(row_norms(block))",
+        "tests/unit/rows/test_bfloat.py::test_no_row_contributes_more_than_the_clip_states[l2]",
+    ),
+    _sabotage(
+        "differences without the rounding of their lengths",
+        "A gradient that nearly equals the public one has a computed length of nothing and is not clipped.",
+        "components/centred.py",
+        "bounds = (square.clip(min=0) + slack) ** 0.5 + 2 * eps * lengths",
+        "bounds = square.clip(min=0) ** 0.5",
+        "tests/property/test_difference_bounds.py::test_no_difference_from_a_centre_exceeds_the_clip"
+        "[logistic-float32-arrays]",
+    ),
+    _sabotage(
+        "hardened contributions rounded to the nearest",
+        "Contributions get longer than their clip by rounding to the grid.",
+        "rows/contract.py",
+        "np.trunc(contributions / resolution)",
+        "np.round(contributions / resolution)",
+        "tests/unit/test_rows.py::TestExactSums::test_rounding_lengthens_no_contribution",
+    ),
+    _sabotage(
+        "losses that are not clipped",
+        "A row's loss along a random direction is released without a bound.",
+        "components/zeroth_order.py",
+        "return np.clip(values, -bound, bound, out=values)",
+        "return values",
+        "tests/property/test_module_sensitivity.py::"
+        "test_zeroing_out_a_row_moves_every_step_by_at_most_its_sensitivity[in place-full-dpzero]",
+    ),
+    _sabotage(
+        "softmax shifted for all rows of a block",
+        "One row with large outputs moves the last bits of what all other rows contribute.",
+        "linear/losses.py",
+        "np.where(moderate, 0.0, largest)",
+        "np.where(moderate.all(), 0.0, largest)",
+        "tests/property/test_row_locality.py::test_residuals_and_their_lengths_are_a_row_s_own",
+    ),
+    _sabotage(
+        "a module's trial returns at once",
+        "Modules that mix the rows of a batch are trained, and no clip bounds what one row does.",
+        "modules/probe.py",
+        "size = max(size, _FIRST)",
+        "return",
+        "tests/unit/modules/test_probe.py::test_modules_that_mix_rows_are_refused[0-Capacity]",
+    ),
+    _sabotage(
+        "members of a fold ignored",
+        "A fit to some of the rows uses all of them, and its number of rows is wrong.",
+        "engine/loop.py",
+        "self.door.begin_step(_among(self.run.members, batch))",
+        "self.door.begin_step(batch)",
+        "tests/sklearn/test_fit_many.py::"
+        "test_a_row_of_another_fold_moves_no_sum_and_an_own_one_no_more_than_its_sensitivity[noisy-gd]",
+    ),
+    _sabotage(
+        "rows of other batches take part",
+        "Heads that are trained together get the sums of each other's batches and folds.",
+        "rows/answering.py",
+        "part[absent] = 0",
+        "part[absent] *= 1",
+        "tests/unit/rows/test_sources.py::test_requests_with_batches_of_their_own_are_answered_in_one_pass"
+        "[memory-all]",
+    ),
+    _sabotage(
+        "rows of other batches take part on a device",
+        "Heads that are trained together on tensors get the sums of each other's batches and folds.",
+        "rows/torch_answers.py",
+        "part[absent] = 0",
+        "part[absent] *= 1",
+        "tests/unit/rows/test_devices.py::test_a_step_on_a_device_is_that_of_the_host[clipped-l2-softmax-float32-cpu]",
+    ),
+    _sabotage(
+        "TensorFloat-32 on devices",
+        "Weighted residuals and rows are rounded to 11 bits after the clip, if the user allows it elsewhere.",
+        "rows/torch_answers.py",
+        'torch.set_float32_matmul_precision("highest")',
+        'torch.set_float32_matmul_precision("high")',
+        "tests/unit/rows/test_devices.py::TestPrecision::test_by_the_setting_for_all[high]",
+    ),
+    # -- rounding ---------------------------------------------------------------------------
+    _sabotage(
+        "sums of one block left out",
+        "The last rows have no part in what is released, while the report counts them.",
+        "rows/answering.py",
+        "for start in range(0, n_rows, block_rows):",
+        "for start in range(0, max(n_rows - block_rows, 1), block_rows):",
+        "tests/unit/test_rows.py::test_answers_equal_dense_sums_whatever_the_blocks",
+        quick=True,
+    ),
+    _sabotage(
+        "panels of any number of rows",
+        "Sums in float32 run over a million rows, and their stated error is that of 368.",
+        "linear/products.py",
+        "    panel_rows: int = PANEL_ROWS,\n",
+        "    panel_rows: int = 2**24,\n",
+        _ROUNDING + "test_sums_in_single_precision_are_short_on_every_source[memory]",
+    ),
+    _sabotage(
+        "panels of any number of rows on a device",
+        "Sums of tensors in float32 run over a million rows, and their stated error is that of 368.",
+        "rows/torch_answers.py",
+        "n_panels = len(X) // PANEL_ROWS",
+        "n_panels = 0",
+        _ROUNDING + "test_tensors_are_added_up_in_short_sums",
+    ),
+    _sabotage(
+        "sums without a stated error",
+        "Sensitivities leave out the rounding of sums of rows in memory.",
+        "rows/memory.py",
+        "return sum_error(self.n_rows, np.float64 if request.wide_sums else self._X.dtype)",
+        "return EXACT",
+        _RELEASE + "test_the_rounding_of_sums_is_part_of_the_sensitivity",
+    ),
+    _sabotage(
+        "sums without a stated error in bfloat16",
+        "Sensitivities leave out the rounding of sums of rows in bfloat16.",
+        "rows/bfloat.py",
+        "return sum_error(self.n_rows, np.float64 if request.wide_sums else np.float32)",
+        "return SumError()",
+        _ROUNDING + "test_rows_in_bfloat16_state_what_single_precision_loses",
+    ),
+    _sabotage(
+        "sums without a stated error on disk",
+        "Sensitivities leave out the rounding of sums of rows that are read block by block.",
+        "rows/streamed.py",
+        "error = sum_error(self.n_rows, self._dtype, stretch=stretch, panel_rows=self._panel_rows)",
+        "return EXACT",
+        _ROUNDING + "test_no_source_states_less_than_its_precision_loses[memory map-float32-False]",
+    ),
+    _sabotage(
+        "DOPE's sums in float32",
+        "Sums of long gradients are rounded by more than the short differences that are released of them, "
+        "for which the noise would have to be twenty times as large.",
+        "components/centred.py",
+        "wide_sums=True",
+        "wide_sums=False",
+        "tests/property/test_longest_terms.py::test_the_rounding_of_long_terms_costs_next_to_no_noise"
+        "[dope-sgd-float32]",
+    ),
+    _sabotage(
+        "GEP's sums in float32",
+        "Sums of long gradients are rounded by more than the short residuals that are released of them, "
+        "for which the noise would have to be twenty times as large.",
+        "components/embedded.py",
+        "wide_sums=True",
+        "wide_sums=False",
+        "tests/property/test_longest_terms.py::test_the_rounding_of_long_terms_costs_next_to_no_noise"
+        "[gep-float32]",
+    ),
+    _sabotage(
+        "DOPE's terms stated as short as what is released",
+        "The rounding of sums is stated for released differences, a thousandth of what is added up.",
+        "components/centred.py",
+        "Part(sensitivity, longest_term=terms,",
+        "Part(sensitivity,",
+        "tests/property/test_longest_terms.py::test_no_term_is_longer_than_is_stated[dope-sgd-float64]",
+    ),
+    _sabotage(
+        "GEP's terms stated as short as what is released",
+        "The rounding of sums is stated for released residuals, a thousandth of what is added up.",
+        "components/embedded.py",
+        "longest_term=2 * sensitivity / SHORTEST_DIFFERENCE,",
+        "",
+        "tests/property/test_longest_terms.py::test_no_term_is_longer_than_is_stated[gep-float64]",
+    ),
+    _sabotage(
+        "hardened sums on too fine a grid",
+        "Sums that are promised to be exact are rounded.",
+        "rows/memory.py",
+        "spare = 52 -",
+        "spare = 62 -",
+        "tests/unit/test_rows.py::TestExactSums::test_no_rounding_in_any_order",
+    ),
+    _sabotage(
+        "a module's sums not made shorter",
+        "Sums of losses move by more than the clip, by rounding.",
+        "modules/rows.py",
+        "shorter = 1 - n_rows * 2.0**-46",
+        "shorter = 1.0",
+        "tests/property/test_module_rows.py::test_a_zeroed_row_moves_the_rounded_sum_by_less_than_its_bound",
+    ),
+    # -- accounting -------------------------------------------------------------------------
+    _sabotage(
+        "accountant with T - 1",
+        "One step of each fit is free.",
+        "privacy/accountants.py",
+        "gaussian.epsilon_for(mu, delta)",
+        "gaussian.epsilon_for(mu * math.sqrt(max(event.n_steps - 1, 0.5) / event.n_steps), delta)",
+        "tests/unit/privacy/test_calibrate.py::test_published_values",
+    ),
+    _sabotage(
+        "calibration with T - 1",
+        "The noise is that of one step less than are taken.",
+        "privacy/calibrate.py",
+        "full_batch = math.sqrt(n_steps)",
+        "full_batch = math.sqrt(max(n_steps - 1, 1))",
+        "tests/unit/privacy/test_calibrate.py::test_any_two_determine_the_third",
+    ),
+    _sabotage(
+        "accountant of Poisson batches with T - 1",
+        "One step of each fit with batch_size is free.",
+        "privacy/sampled.py",
+        "accountant.compose(step, event.n_steps)",
+        "accountant.compose(step, event.n_steps - 1)",
+        "tests/unit/privacy/test_calibrate.py::test_sampled_epsilon_is_dp_accountings",
+    ),
+    _sabotage(
+        "sampling rate halved in the event",
+        "Batches are accounted for as if they were half as large.",
+        "engine/plan.py",
+        "recipe.event(sigma, n_steps, rate, budget.noise)",
+        "recipe.event(sigma, n_steps, rate if rate == 1 else rate / 2, budget.noise)",
+        "tests/statistical/test_poisson.py::test_the_report_is_that_of_sampled_batches",
+    ),
+    _sabotage(
+        "replace_one without the factor 2",
+        "A replaced row is accounted for as if it were a removed one.",
+        "privacy/calibrate.py",
+        'return mu / 2 if self.neighboring == "replace_one" else mu',
+        "return mu",
+        "tests/unit/privacy/test_calibrate.py::test_any_two_determine_the_third",
+    ),
+    _sabotage(
+        "replace_one without the factor 2 in events",
+        "Where epsilon follows from the noise, a replaced row is accounted for as if it were a removed one.",
+        "privacy/events.py",
+        'factor = 4.0 if neighboring == "replace_one" else 1.0',
+        "factor = 1.0",
+        "tests/unit/privacy/test_calibrate.py::test_replacing_a_row_costs_twice_the_sensitivity",
+    ),
+    _sabotage(
+        "hardened noise accounted for as continuous",
+        "A discrete Gaussian gets an epsilon that is proved for the continuous one alone.",
+        "privacy/events.py",
+        'if self.sampling_rate < 1 or self.noise == "hardened":',
+        "if self.sampling_rate < 1:",
+        "tests/unit/privacy/test_calibrate.py::test_hardened_noise_costs_a_little_more_and_never_less",
+    ),
+    _sabotage(
+        "epsilon rounded down",
+        "The reported epsilon lies below the exact one.",
+        "privacy/gaussian.py",
+        "return math.exp(root) * (1 + _SAFETY)",
+        "return math.exp(root) * (1 - _SAFETY)",
+        "tests/unit/privacy/test_gaussian.py::test_epsilon_is_the_safe_inverse_of_the_curve",
+    ),
+    _sabotage(
+        "more steps than are accounted for",
+        "A run may go on after its last step.",
+        "engine/release.py",
+        "if self._steps_left < 1:",
+        "if False:",
+        _RELEASE + "test_no_step_beyond_those_that_were_paid_for",
+    ),
+    _sabotage(
+        "shares that add up to more than a step",
+        "A step may release as often as it likes.",
+        "engine/release.py",
+        "self._share_left -= sum(",
+        "sum(",
+        _RELEASE + "test_shares_of_all_rounds_count_towards_one_step",
+    ),
+    _sabotage(
+        "a search accounted for as one trial",
+        "All trials of a grid together cost as much as one.",
+        "privacy/selection.py",
+        "squares = trials / trial**2",
+        "squares = 1 / trial**2",
+        "tests/sklearn/test_private_search.py::TestBudget::test_what_was_released_composes_to_the_budget",
+    ),
+    _sabotage(
+        "all trials of a random search are shown",
+        "What must stay secret for the choice to cost so little is in cv_results_.",
+        "model_selection/_private_search.py",
+        'if plan.strategy == "random":  # the others',
+        "if False:  # the others",
+        "tests/sklearn/test_private_search.py::TestWhatIsShown::test_a_random_search_shows_the_best_trial_alone",
+    ),
+    _sabotage(
+        "scores of a search with half the noise",
+        "Noisy counts cost more than is set aside for them.",
+        "privacy/selection.py",
+        "/ math.sqrt(self.score_share)",
+        "/ math.sqrt(4 * self.score_share)",
+        "tests/sklearn/test_private_search.py::TestBudget::test_what_was_released_composes_to_the_budget[counts]",
+    ),
+    _sabotage(
+        "mixing accounted for outside of the tested grids",
+        "ModelMix claims amplification where its argument was never tried.",
+        "privacy/mixing.py",
+        "    known &= shift <= MAX_SHIFT and width >= MIN_WIDTH\n",
+        "",
+        "tests/unit/privacy/test_modelmix.py::test_nothing_is_claimed_where_nothing_was_tested",
+    ),
+    _sabotage(
+        "half of the mixing",
+        "Heads are hidden in mixtures of half the width that ModelMix is accounted for by.",
+        "components/updates.py",
+        "np.abs(gap) < least, np.where",
+        "np.abs(gap) < least / 2, 0.5 * np.where",
+        "tests/unit/algorithms/test_modelmix.py::test_the_gap_becomes_the_old_one_and_the_threshold",
+    ),
+    # -- ledger and report ------------------------------------------------------------------
+    Sabotage(
+        "a charge after the release",
+        "A fit that the ledger refuses has released everything by then.",
+        (
+            Edit("skmixdp/_together.py", "id(head): pay(", "id(head): lambda head=head: pay("),
+            Edit("skmixdp/_together.py", "charges[id(head)])", "charges[id(head)]())"),
+        ),
+        (
+            "tests/sklearn/test_ledger_workflows.py::"
+            "test_over_budget_releases_nothing_and_keeps_the_earlier_fit",
+            "tests/sklearn/test_ledger_workflows.py::test_a_fit_that_fails_after_its_charge_keeps_it",
+        ),
+    ),
+    _sabotage(
+        "a ledger that forgets every charge but the first",
+        "Charges after the first are listed and not added up.",
+        "privacy/ledger.py",
+        "            write_account(connection, account)\n            return",
+        "            _ = account.n_charges > 1 or write_account(connection, account)\n            return",
+        _LEDGER + "test_running_sums_are_those_of_the_charges",
+    ),
+    _sabotage(
+        "a ledger that admits everything",
+        "Fits run whose charges exceed the budget.",
+        "privacy/account.py",
+        "if not rule.admits(self.total, event):",
+        "if False:",
+        _LEDGER + "test_over_budget_is_refused_and_nothing_is_recorded",
+    ),
+    _sabotage(
+        "a private score that is not charged",
+        "Counts of private rows are released and the ledger does not know of them.",
+        "_private_score.py",
+        '        pay(self, event, n_rows=n_rows, private=noise.kind != "seeded")\n',
+        "",
+        "tests/sklearn/test_private_search.py::TestLedger::test_a_private_score_is_charged",
+    ),
+    _sabotage(
+        "a ledger that is read without its lock",
+        "Two processes that charge at once both get the last of a budget.",
+        "privacy/store.py",
+        '"BEGIN IMMEDIATE" if write else "BEGIN"',
+        '"BEGIN" if write else "BEGIN"',
+        "tests/unit/privacy/test_ledger_processes.py::test_exactly_one_of_two_processes_gets_the_last_of_a_budget",
+    ),
+    _sabotage(
+        "a seed that is not reported",
+        "A fit with noise that anyone can draw again is reported as private.",
+        "privacy/noise.py",
+        '"cryptographic" if seed is None else "seeded"',
+        '"cryptographic"',
+        "tests/unit/privacy/test_noise.py::test_seeds_reproduce_and_say_so",
+    ),
+    _sabotage(
+        "a report that always says private",
+        "The verdict of a seeded fit is that of a private one.",
+        "privacy/report.py",
+        'return self.noise != "seeded"',
+        "return True",
+        "tests/unit/privacy/test_report.py::test_a_seeded_run_is_reported_as_not_private",
+    ),
+    _sabotage(
+        "an error that quotes a label",
+        "An error message contains a private label, and so does the log that it ends in.",
+        "_validation.py",
+        "; name every class in classes.",
+        ", as {y.tolist()[row]!r} is; name every class in classes.",
+        "tests/unit/test_validation.py::test_a_private_label_that_is_no_class_is_not_quoted",
+    ),
+)

@@ -1,0 +1,129 @@
+"""Tests of the guarantee fail where the guarantee is broken."""
+
+import ast
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from .harness import LIMIT, ROOT, Outcome, apply, copy_to, outcome_of, run_tests
+from .outcomes import by_assertion
+from .page import PAGE, cells, rows_of
+from .sabotages import SABOTAGES, Edit, Sabotage
+
+TESTS = sorted({test for sabotage in SABOTAGES for test in sabotage.tests})
+
+
+@pytest.mark.parametrize(
+    "sabotage",
+    [pytest.param(s, marks=() if s.quick else pytest.mark.slow, id=s.name) for s in SABOTAGES],
+)
+def test_a_sabotage_is_found(sabotage, tmp_path):
+    outcome = outcome_of(sabotage, tmp_path)
+    if outcome.skipped and not (outcome.passed or outcome.failed or outcome.broken):
+        pytest.skip("the tests that would find it need an extra that is not installed")
+    assert outcome.caught, f"{outcome.broken or 'all named tests passed'}\n{outcome.output}"
+
+
+@pytest.mark.slow
+def test_without_sabotage_the_same_tests_pass(tmp_path):
+    copy_to(tmp_path)
+    outcome = run_tests(tmp_path, TESTS, patience=900)
+    assert not outcome.failed and not outcome.broken, outcome.output
+    assert outcome.passed >= len(TESTS) - outcome.skipped
+
+
+def test_every_text_that_is_replaced_is_there_once_and_what_comes_of_it_is_python():
+    for sabotage in SABOTAGES:
+        for edit in sabotage.edits:
+            assert edit.file.startswith("skmixdp/") and edit.old != edit.new
+            text = (ROOT / edit.file).read_text(encoding="utf-8")
+            assert text.count(edit.old) == 1, f"{sabotage.name}: {edit.old!r} in {edit.file}"
+            ast.parse(text.replace(edit.old, edit.new))
+
+
+def test_every_named_test_exists():
+    for test in TESTS:
+        path, *names = test.partition("[")[0].split("::")
+        body = ast.parse((ROOT / path).read_text(encoding="utf-8")).body
+        for name in names:
+            (found,) = [node for node in body if getattr(node, "name", None) == name]
+            body = found.body
+    assert max(Counter(sabotage.name for sabotage in SABOTAGES).values()) == 1
+
+
+def test_the_page_lists_all_sabotages():
+    """``python -m tests.sabotage --write`` writes it anew."""
+    assert rows_of(PAGE.read_text(encoding="utf-8")) == list(map(cells, SABOTAGES))
+
+
+class TestHarness:
+    """It takes nothing for a failed test that is none."""
+
+    @pytest.fixture
+    def folder(self, tmp_path):
+        """A copy of what the harness itself consists of, with tests of every kind."""
+        (tmp_path / "tests" / "sabotage").mkdir(parents=True)
+        for path in (
+            "tests/__init__.py",
+            *(f"tests/sabotage/{name}.py" for name in ("__init__", "outcomes")),
+        ):
+            (tmp_path / path).write_text((ROOT / path).read_text(encoding="utf-8"), encoding="utf-8")
+        (tmp_path / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+        return tmp_path
+
+    @pytest.mark.parametrize(
+        ("code", "caught"),
+        [
+            ("def test(): assert 1 == 2", True),
+            pytest.param("def test(): assert 1 == 1", False, marks=pytest.mark.slow),
+            pytest.param("def test(): raise ValueError", False, marks=pytest.mark.slow),
+            pytest.param(
+                "import pytest\n@pytest.fixture\ndef x(): assert 1 == 2\ndef test(x): pass",
+                False,
+                marks=pytest.mark.slow,
+            ),
+            pytest.param(
+                "import nothing_of_the_kind\ndef test(): assert 1 == 2", False, marks=pytest.mark.slow
+            ),
+            pytest.param("import os\ndef test(): os._exit(1)", False, marks=pytest.mark.slow),
+            pytest.param("def another(): assert 1 == 2", False, marks=pytest.mark.slow),
+            ("import time\ndef test():\n    time.sleep(60)", False),
+        ],
+    )
+    def test_only_failed_tests_count(self, folder, code, caught):
+        (folder / "test_it.py").write_text(code, encoding="utf-8")
+        patience = 1 if "sleep" in code else 60
+        outcome = run_tests(folder, ["test_it.py::test"], patience)
+        assert outcome.caught == caught
+        assert caught or outcome.broken or outcome.passed == 1
+
+    def test_what_takes_too_long_is_not_caught(self):
+        found = Outcome(0, 0, ("a test",), (), LIMIT - 1, "")
+        assert found.caught and not replace(found, seconds=LIMIT + 1).caught
+        assert not replace(found, broken=("another",)).caught and not replace(found, failed=()).caught
+
+    def test_only_assertions_are_failures(self):
+        def raised_by(function):
+            try:
+                function()
+            except BaseException as error:
+                return error
+
+        def nothing_raised():
+            with pytest.raises(ValueError, match="nothing"):
+                pass
+
+        asserted, other = AssertionError("1 == 2"), ValueError("1")
+        assert by_assertion(raised_by(nothing_raised)) and by_assertion(asserted)
+        assert by_assertion(ExceptionGroup("two examples", [other, asserted]))
+        assert not by_assertion(other) and not by_assertion(ExceptionGroup("two examples", [other, other]))
+
+    def test_a_text_that_is_not_there_once_is_an_error(self, tmp_path):
+        (tmp_path / "code.py").write_text("a = 1\nb = 1\nc = 2\n", encoding="utf-8")
+        for old, count in (("= 1", 2), ("= 3", 0)):
+            sabotage = Sabotage("a sabotage", "", (Edit("code.py", old, "= 9"),), ())
+            with pytest.raises(ValueError, match=f"a sabotage: '{old}' occurs {count} times in code.py"):
+                apply(sabotage, tmp_path)
+        apply(Sabotage("", "", (Edit("code.py", "a = 1", "a = 9"),), ()), tmp_path)
+        assert (tmp_path / "code.py").read_text(encoding="utf-8") == "a = 9\nb = 1\nc = 2\n"

@@ -1,0 +1,92 @@
+"""What sources say of the rounding of their sums is true of the way in which they add."""
+
+import numpy as np
+import pytest
+
+from skmixdp.linear import Cascade, add_products, sum_error
+from skmixdp.rows import BFloat16Rows, Request
+
+from .conftest import Holder, draw
+
+#: Sums of fewer numbers 1 + 2**-10 than this are exact in float32, in any order.
+EXACT_UP_TO = 2**14
+
+
+def numbers(n):
+    """Numbers 1 or 1 + 2**-10, whose exact sum no single sum in float32 of more than 2**15 of them can be."""
+    bits = np.random.default_rng(0).integers(2, size=n)
+    bits[0] += 1 - bits.sum() % 2  # an odd number of them, so that the last bit of the sum is set
+    assert bits.sum() % 2 == 1 and bits.max() <= 2
+    return (1 + bits * 2.0**-10).astype(np.float32)
+
+
+def unweighted(Z, block):
+    return Z, None
+
+
+def source(kind, tmp_path, X, y):
+    if kind == "bfloat16":
+        return BFloat16Rows([X], y)
+    return Holder(kind, tmp_path).source(X, y, dtype="float32")
+
+
+@pytest.mark.parametrize("kind", ["memory", "sparse", "memory map", "parquet", "dask", "torch", "bfloat16"])
+def test_sums_in_single_precision_are_short_on_every_source(kind, tmp_path):
+    """The stated error is that of panels of 368 rows, so that sums of numbers of 11 bits are exact."""
+    if kind == "torch":
+        pytest.importorskip("torch", reason="tensors need skmixdp[features]")
+    n = 40_000
+    values = numbers(n)
+    X = np.column_stack([np.ones(n, np.float32), values - 1])
+    rows = source(kind, tmp_path, X, np.zeros(n, int))
+    ((matrix, _),) = rows.private_sums([Request(np.ones((1, 2)), unweighted)])
+    assert matrix[0, 0] == values.sum(dtype=np.float64)
+
+
+@pytest.mark.parametrize(("k", "d"), [(1, 1), (3, 20), (50, 50)])
+def test_sums_in_single_precision_are_short_however_many_outputs_there_are(k, d):
+    n = 40_000
+    values, total = numbers(n), Cascade()
+    add_products(total, np.repeat(values[:, np.newaxis], k, axis=1), np.ones((n, d), np.float32))
+    assert np.all(total.value == values.sum(dtype=np.float64))
+
+
+def test_tensors_are_added_up_in_short_sums():
+    torch = pytest.importorskip("torch", reason="tensors need skmixdp[features]")
+    from skmixdp.rows.torch_answers import add_tensor_products
+
+    n = 40_000
+    for k, d in ((1, 1), (50, 50)):
+        values, total = numbers(n), Cascade()
+        C = torch.from_numpy(values)[:, None].repeat(1, k)
+        add_tensor_products(total, C, torch.ones((n, d)))
+        assert bool((total.value == values.sum(dtype=np.float64)).all())
+
+
+def test_long_sums_in_single_precision_would_be_found():
+    """The twin: one sum over all rows has no room for the last bit."""
+    values = numbers(40_000)
+    exact = values.sum(dtype=np.float64)
+    assert values @ np.ones_like(values) != exact
+    assert np.cumsum(values[: EXACT_UP_TO - 32])[-1] == values[: EXACT_UP_TO - 32].sum(dtype=np.float64)
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_no_source_states_less_than_its_precision_loses(holder, dtype, wide):
+    X, y = draw(1500)
+    rows = holder.source(X, y, dtype=dtype)
+    stated = rows.sum_error(Request(np.zeros((1, 7)), unweighted, wide_sums=wide))
+    # Sparse rows are added in double precision, whatever theirs is.
+    least = sum_error(1500, "float64" if wide or holder.kind == "sparse" else dtype)
+    assert stated.relative >= least.relative > 0
+    assert stated.absolute >= least.absolute
+    assert stated.n_rows == 1500
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_rows_in_bfloat16_state_what_single_precision_loses(wide):
+    X, y = draw(1500)
+    stated = BFloat16Rows([X], y).sum_error(Request(np.zeros((1, 7)), unweighted, wide_sums=wide))
+    assert stated == sum_error(1500, "float64" if wide else "float32")
+    assert stated.relative > 0
