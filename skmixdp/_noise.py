@@ -7,7 +7,9 @@ import numpy as np
 from ._validation import seed_of
 from .privacy import HardenedNoise, Noise, NoiseSource
 
-_FLOAT_WARNING = "sums and noise are floating-point numbers; attacks on their low-order bits are not covered"
+_FLOAT_WARNING = (
+    "the noise is drawn as floating-point numbers; attacks on their low-order bits are not covered"
+)
 _SEED_WARNING = "random_state is set: anyone who knows it can remove the noise"
 
 

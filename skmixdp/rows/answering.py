@@ -80,7 +80,7 @@ def answer_each(
     # One product for all requests of a precision, and one sum for each request's statistics.
     matrices = {wide: Cascade() for wide in (False, True)}
     vectors = [Cascade() for _ in requests]
-    columns_of: dict[int, tuple[bool, slice]] = {}
+    widths = [0] * len(requests)
     for visit in visits:
         Z = visit.times(points)
         if narrow and not Z.flags.f_contiguous:
@@ -90,7 +90,7 @@ def answer_each(
             copy = columns[: Z.size].reshape(Z.shape, order="F")
             np.copyto(copy, Z)
             Z = copy
-        weighted: dict[bool, list[tuple[int, FloatArray]]] = {False: [], True: []}
+        weighted: dict[bool, list[FloatArray]] = {False: [], True: []}
         for index, (request, (computed, running), end) in enumerate(
             zip(requests, products, ends, strict=True)
         ):
@@ -107,22 +107,21 @@ def answer_each(
             if request.resolution is not None:
                 C, S = (None if part is None else truncated(part, request.resolution) for part in (C, S))
             if C is not None:
-                weighted[request.wide_sums].append((index, C))
+                weighted[request.wide_sums].append(C)
+                widths[index] = C.shape[1]
             if S is not None:
                 vectors[index].add(S.sum(axis=0, dtype=np.float64))
         for wide, parts in weighted.items():
             if parts:
-                joint = _side_by_side([C for _, C in parts])
+                joint = _side_by_side(parts)
                 visit.add_sum(joint.astype(np.float64) if wide else joint, matrices[wide])
-                column = 0
-                for index, C in parts:
-                    columns_of[index] = wide, slice(column, column + C.shape[1])
-                    column += C.shape[1]
     found = {wide: total.value for wide, total in matrices.items()}
     sums: list[Sums] = []
-    for index, vector in enumerate(vectors):
-        wide, own_columns = columns_of.get(index, (False, slice(0)))
-        sums.append((found[wide][own_columns] if index in columns_of else None, vector.value))
+    for request, width, vector in zip(requests, widths, vectors, strict=True):
+        matrix = None
+        if width:
+            matrix, found[request.wide_sums] = np.split(found[request.wide_sums], [width])
+        sums.append((matrix, vector.value))
     return sums
 
 

@@ -160,7 +160,7 @@ class TestPrivateScore:
             ("X has 4 features", {"X": np.ones((60, 4))}),
             ("X contains NaN", {"X": np.full((60, 5), np.nan)}),
             ("y has 2 labels and X 60 rows", {"y": [0, 1]}),
-            (r"y\[0\] is not one of the classes", {"y": np.full(60, 7)}),
+            ("y holds a label that is not one of the classes", {"y": np.full(60, 7)}),
         ],
     )
     def test_bad_input_is_refused_before_the_charge(self, fit, rows, tmp_path, match, changes):

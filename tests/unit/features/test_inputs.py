@@ -129,9 +129,9 @@ def test_texts():
     texts = as_items(["one", "two"], "text")
     assert [texts[0], texts[1]] == ["one", "two"]
     assert as_items(np.array(["one", "two"]), "text").digest(1) == texts.digest(1) != texts.digest(0)
-    with pytest.raises(TypeError, match=r"X\[1\]=nan is a float; pass texts"):
+    with pytest.raises(TypeError, match="X holds a float; pass texts"):
         as_items(["one", float("nan")], "text")
-    with pytest.raises(TypeError, match=r"X='one' is one str; pass a list of items \(use \[X\]\)"):
+    with pytest.raises(TypeError, match=r"^X is one str; pass a list of items \(use \[X\]\)"):
         as_items("one", "text")
     with pytest.raises(ValueError, match=r"X has shape \(2,\) and type int64; pass n texts"):
         as_items(np.arange(2), "text")

@@ -1,0 +1,85 @@
+"""Attacks that succeeded on earlier versions, at the sizes at which they did."""
+
+import numpy as np
+import pytest
+
+from skmixdp.components import L2Clip
+from skmixdp.components.contracts import Part, Question
+from skmixdp.components.queries import ClippedResiduals
+from skmixdp.engine import Door, release
+from skmixdp.linear import SoftmaxLoss, SquaredLoss
+from skmixdp.privacy import NoiseSource
+from skmixdp.rows import InMemoryRows, sum_resolution
+from skmixdp.rows.memory import grid_of_rows
+
+
+class Kept(NoiseSource):
+    """Keeps what would be released, and adds nothing."""
+
+    def __init__(self, *, needs_grid=False):
+        super().__init__(0)
+        self.needs_grid = needs_grid
+
+    def perturb(self, array, scale, grid):
+        self.sum, self.scale = np.array(array), scale
+        return array
+
+
+def difference(loss, clip, W, y, one, other, *, exact=False):
+    """How far apart two neighbouring data sets are, in units of the stated sensitivity."""
+    kept = []
+    for X in (one, other):
+        noise = Kept(needs_grid=exact)
+        door = Door(1.0, 1, noise)
+        door.begin_step(None)
+        dtype = np.dtype("float64") if exact else X.dtype
+        part = Part(clip.sensitivity(dtype))
+        question = Question(W, ClippedResiduals(loss, (clip,)), (part,), lambda sums: (sums[0],))
+        release(InMemoryRows(X, y, exact=exact), [(door, question)])
+        kept.append(noise)
+    return np.linalg.norm(kept[0].sum - kept[1].sum) / kept[0].scale
+
+
+def rows_of_ones(n, dtype, first):
+    X = np.zeros((n, 1), dtype)
+    X[:, 0] = 1
+    X[0] = first
+    return X
+
+
+def most_shaken(n, clip):
+    """The head whose residuals differ most, on the grid, with and without a shift of the outputs."""
+    resolution = sum_resolution(n, grid_of_rows(n), clip.sensitivity(np.dtype("float64")))
+    rng = np.random.default_rng(0)
+    best = (-1.0, np.zeros(3))
+    for _ in range(2000):
+        units = rng.integers(1, int(1 / resolution) // 3, size=2)
+        p = np.array([round(1 / resolution) - units.sum(), *units]) * resolution
+        if np.linalg.norm(p - [1, 0, 0]) > 0.99 * clip.threshold:
+            continue
+        W = np.log(p) + rng.integers(-3, 4) * 2.0**-52 + 0.5
+        cut = [np.trunc(E / E.sum() / resolution) for E in (np.exp(W), np.exp(W - W.max()))]
+        best = max(best, (float(np.linalg.norm(cut[0] - cut[1])), W), key=lambda pair: pair[0])
+    assert best[0] > 0, "no head is shaken by a shift: the attack has no target"
+    return best[1]
+
+
+def test_one_row_decides_whether_the_outputs_of_all_are_shifted():
+    """13.9 times the sensitivity, with exact sums on a grid."""
+    n, clip = 524_288, L2Clip(0.5)
+    W, y = most_shaken(n, clip)[:, None], np.zeros(n, int)
+    for exact in (True, False):
+        pair = (rows_of_ones(n, np.float64, first) for first in (1000.0, 0.0))
+        assert difference(SoftmaxLoss(3), clip, W, y, *pair, exact=exact) <= 1
+
+
+@pytest.mark.parametrize(
+    ("n", "k"), [(20_000, 100), (524_288, 1), pytest.param(524_288, 100, marks=pytest.mark.slow)]
+)
+def test_one_huge_row_decides_how_the_norms_of_all_are_computed(n, k):
+    """5.0 times the sensitivity at 524,288 rows and 100 targets."""
+    rng = np.random.default_rng(0)
+    y = np.tile((3 * rng.normal(size=k)).astype(np.float32), (n, 1))
+    pair = (rows_of_ones(n, np.float32, first) for first in (3e29, 0.0))
+    W = rng.normal(size=(k, 1))
+    assert difference(SquaredLoss(k), L2Clip(0.5), W, y, *pair) <= 1
