@@ -1,4 +1,4 @@
-"""Tries sabotages and prints what found them: ``python -m tests.sabotage [--only WORDS] [--write] [--jobs N]``."""
+"""Tries sabotages, prints what found them: ``python -m tests.sabotage [--only X] [--write] [--jobs N]``."""
 
 import argparse
 import sys
@@ -24,7 +24,7 @@ def main() -> int:
     """0 if all were found."""
     parser = argparse.ArgumentParser(prog="python -m tests.sabotage", description=__doc__)
     parser.add_argument("--jobs", type=int, default=1, help="how many to try at a time")
-    parser.add_argument("--only", default="", help="try those whose names contain this")
+    parser.add_argument("--only", default="", help="try those whose names contain X", metavar="X")
     parser.add_argument("--write", action="store_true", help="write the page of the documentation anew")
     options = parser.parse_args()
     chosen = [sabotage for sabotage in SABOTAGES if options.only in sabotage.name]
