@@ -2,6 +2,7 @@
 
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 
 from . import __version__
@@ -34,8 +35,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0 for success, 2 for bad input (one line on stderr), 1 if the reader of the output
-        went away, 130 if interrupted.
+        0 for success, 2 for bad input (one line on stderr), 1 for an unexpected error (where it happened, on
+        stderr) or if the reader of the output went away, 130 if interrupted.
 
     Raises
     ------
@@ -53,6 +54,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         # The interpreter flushes stdout once more when it ends; let that succeed.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except Exception as error:
+        # Its text may quote private rows; where it happened does not.
+        trace = "".join(traceback.format_tb(error.__traceback__))
+        sys.stderr.write(
+            f"{trace}skmixdp {args.command}: unexpected {type(error).__name__}, whose text is left out since "
+            "it may quote rows; please report it with the lines above.\n"
+        )
         return 1
     except KeyboardInterrupt:
         sys.stderr.write(f"skmixdp {args.command}: interrupted.\n")

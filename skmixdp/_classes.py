@@ -27,9 +27,11 @@ def find_classes(estimator: Any, y: Array, y_pub: Array | None) -> tuple[Array, 
             stacklevel=3,
         )
     if len(classes) < 2:
+        # A class that was read from private labels is not named.
+        named = "" if estimator.classes is None and y_pub is None else f": {classes.tolist()}"
         raise ValueError(
             f"{type(estimator).__name__} needs at least two classes and classes holds {len(classes)} "
-            f"class: {classes.tolist()}; name all of them in classes."
+            f"class{named}; name all of them in classes."
         )
     return classes, origin
 

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from ._base import LinearHead
 from ._classes import find_classes, warn_of_empty_classes
 from ._private_score import PrivateScoreMixin
+from ._seeds import warn_of_seed
 from ._tables import given_labels, is_dask, lazy_result, passed
 from ._together import all_or_nothing
 from ._validation import check_class_labels, check_labels, check_same_numbering, encode_labels
@@ -93,7 +94,7 @@ class MixedDPLogisticRegression(ClassifierMixin, PrivateScoreMixin, LinearHead):
         it faster too, where the processor can.
     random_state : None, int or RandomState, default=None
         None draws noise from a cryptographic generator keyed by the operating system. A seed
-        makes the run reproducible and NOT private, and the report says so.
+        makes the run reproducible and NOT private: a NotPrivateWarning and the report say so.
     verbose : int, default=0
         Whether to show a progress bar.
 
@@ -225,6 +226,7 @@ class MixedDPLogisticRegression(ClassifierMixin, PrivateScoreMixin, LinearHead):
         """
         with all_or_nothing(self):
             budget = self._check_parameters()
+            warn_of_seed(self.random_state)
             y = given_labels(X, y)
             table, y, public = self._check_rows(X, y, X_pub, y_pub, check_labels, unsupported)
             check_class_labels(y, "y")
@@ -257,6 +259,10 @@ class MixedDPLogisticRegression(ClassifierMixin, PrivateScoreMixin, LinearHead):
         if self.whiten and n_public == 0:
             raise ValueError("whiten=True follows from public rows; pass X_pub and y_pub, or whiten=False.")
         return bool(self.whiten)
+
+    def _as_trained(self, X: Array, y: Array) -> tuple[Array, Array]:
+        """Rows and class indices as the fitted head saw them, for an audit to ask."""
+        return self._row_map(X, np.float64), encode_labels(y, self.classes_, "y", private=True)
 
     def _start(self, data: PublicData) -> Array:
         if not callable(getattr(self.init, "start", None)):

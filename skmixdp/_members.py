@@ -56,9 +56,10 @@ def _mask(rows: NDArray[Any], name: str, n_rows: int) -> NDArray[np.bool_]:
         raise ValueError(
             f"{name} of shape {rows.shape} and type {rows.dtype} must be row numbers, a boolean mask or None."
         )
-    outside = rows[(rows < 0) | (rows >= n_rows)]
-    if outside.size:
-        raise ValueError(f"{name} holds {outside[0]} and X has rows 0 to {n_rows - 1}; name rows of X.")
+    if np.any((rows < 0) | (rows >= n_rows)):
+        raise ValueError(
+            f"{name} holds a number of no row, and X has rows 0 to {n_rows - 1}; name rows of X."
+        )
     mask = np.zeros(n_rows, dtype=bool)
     mask[rows.astype(np.intp)] = True
     if int(mask.sum()) < len(rows):

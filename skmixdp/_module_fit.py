@@ -107,8 +107,18 @@ def fit_module(
     private = torch_side.LabelledRows(X, y, classifier.chunk_size)
     rows = torch_side.ModuleRows(private, loss, exact=noise.needs_grid)
     charge = pay(classifier, plan.event, n_rows=len(X), private=noise.kind != "seeded")
+    withheld = None
     with tqdm(total=plan.n_steps, desc=type(classifier).__name__, disable=not classifier.verbose) as bar:
-        (W,) = train([Run(recipe, plan, scene, noise, dtype, callback=lambda t, W: bar.update())], rows)
+        run = Run(recipe, plan, scene, noise, dtype, callback=lambda t, W: bar.update())
+        try:
+            (W,) = train([run], rows)
+        except Exception as error:  # of the module or the loss, which may quote what they were given
+            withheld = type(error).__name__
+    if withheld is not None:
+        raise RuntimeError(
+            f"module or loss fails on private rows with {withheld}, whose text is left out since it may "
+            "quote them; try the module on rows that are public. What was charged stays charged."
+        )
     # A module may keep what passes through it: only the trained parameters leave the copy that saw rows.
     where = str(next(worker.parameters()).device)
     classifier.module_ = torch_side.trained_module(classifier.module, classifier.device, W)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from ._charging import pay
+from ._seeds import warn_of_seed
 from ._tables import check_private_rows, given_labels
 from ._validation import check_labels, encode_labels, seed_of
 from .engine import noisy_count
@@ -66,6 +67,7 @@ class PrivateScoreMixin:
         head = self.coef_
         if self._row_map.intercept_value is not None:
             head = np.column_stack([self.coef_, self.intercept_ / self._row_map.intercept_value])
+        warn_of_seed(self.random_state)
         noise = self._noise_source()
         if noise.kind == "seeded":
             noise = NoiseSource(_SEEDS_OF_COUNTS + (seed_of(self.random_state) or 0))

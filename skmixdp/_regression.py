@@ -9,6 +9,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ._base import LinearHead
+from ._seeds import warn_of_seed
 from ._tables import given_labels, is_dask, lazy_result, passed
 from ._target_validation import check_target_map, check_targets
 from ._together import all_or_nothing
@@ -86,7 +87,7 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         it faster too, where the processor can.
     random_state : None, int or RandomState, default=None
         None draws noise from a cryptographic generator keyed by the operating system. A seed
-        makes the run reproducible and NOT private, and the report says so.
+        makes the run reproducible and NOT private: a NotPrivateWarning and the report say so.
     verbose : int, default=0
         Whether to show a progress bar.
 
@@ -221,6 +222,7 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         """
         with all_or_nothing(self):
             budget = self._check_parameters()
+            warn_of_seed(self.random_state)
             y = given_labels(X, y)
             self._flat = np.asarray(y).ndim == 1
             table, y, public = self._check_rows(X, y, X_pub, y_pub, check_targets, unsupported)
@@ -241,6 +243,10 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
             loss = SquaredLoss(y.shape[1])
             self._fit_head(budget, loss, table, self._target_map(y, dtype), public, treated_as_public)
         return self
+
+    def _as_trained(self, X: Array, y: Array) -> tuple[Array, Array]:
+        """Rows and scaled targets as the fitted head saw them, for an audit to ask."""
+        return self._row_map(X, np.float64), self._target_map(y.reshape(len(y), -1), np.float64)
 
     def _coefficients(self, W: Array) -> tuple[Any, Any]:
         coef, intercept = self._target_map.to_units(*super()._coefficients(W))

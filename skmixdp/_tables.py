@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._validation import check_table
+from ._tabular import check_table, rows_to_transform
 from .linear import RowMap, finite_rows, implicit_products, implicit_rows
 from .rows import ArrayTable, BFloat16Rows, PrivateRows, RowFiles, Table, from_device, special_table
 from .rows import is_dask as is_dask
@@ -79,8 +79,7 @@ def head_outputs(estimator: Any, X: Any) -> Array:
     """Outputs (n, k) of a fitted head, or (n,) of a flat one, part by part where rows are many."""
     table = special_table(X)
     if table is None:
-        rows = validate_data(estimator, X, reset=False, dtype=[np.float64, np.float32])
-        return _dense_outputs(estimator, rows)
+        return _dense_outputs(estimator, rows_to_transform(estimator, X))
     table.check("X")
     validate_data(estimator, _header(X, table), reset=False, skip_check_array=True)
     parts = []

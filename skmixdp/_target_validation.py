@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ._tabular import CONVERSION_ERRORS
 from .linear import TargetMap
 
 Array = NDArray[Any]
@@ -15,12 +16,17 @@ def check_targets(y: Any, name: str, n_rows: int, rows_name: str) -> Array:
     """Targets as a finite float64 table (n_rows, k); a flat array is one target a row."""
     if y is None:
         raise ValueError(f"fit requires {name} to be passed, but the target {name} is None.")
-    given = np.asarray(y)
+    try:
+        given = np.asarray(y)
+    except CONVERSION_ERRORS:  # targets of different lengths
+        raise ValueError(
+            f"{name} must hold as many real numbers in each row; pass a table of them."
+        ) from None
     if given.dtype.kind not in "biufO":
         raise ValueError(f"{name} must hold real numbers; encode text, dates and complex numbers first.")
     try:
         targets = given.astype(np.float64)
-    except (TypeError, ValueError):  # whose message would quote the entry
+    except CONVERSION_ERRORS:  # whose message would quote the entry
         raise ValueError(f"{name} must hold real numbers; encode everything else first.") from None
     if targets.ndim not in (1, 2) or targets.shape[1:] == (0,):
         raise ValueError(

@@ -13,6 +13,7 @@ from tqdm.auto import tqdm
 from ._charging import pay
 from ._devices import placed
 from ._members import fitted_to
+from ._seeds import said_of_seeds, warn_of_seed
 from ._tables import bfloat16_rows
 from .engine import Run, train
 from .linear import RowMap
@@ -22,7 +23,7 @@ from .rows import PrivateRows, Table
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PreparedHead:
     """A fit after its checks and before its first release.
 
@@ -179,8 +180,9 @@ def fit_many(
         )
     if len({id(estimator) for estimator in estimators}) < len(estimators):
         raise ValueError("fit_many was given an estimator twice; pass a clone of it.")
+    warn_of_seed(*(estimator.random_state for estimator in estimators))
     prepared: list[PreparedHead] = []
-    with all_or_nothing(*estimators):
+    with all_or_nothing(*estimators), said_of_seeds():
         token = _waiting.set(prepared)
         try:
             for i, (estimator, own) in enumerate(zip(estimators, rows, strict=True)):

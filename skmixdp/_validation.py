@@ -7,11 +7,13 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, column_or_1d
+from sklearn.utils.validation import column_or_1d
 
+from ._tabular import CONVERSION_ERRORS, check_table
 from .algorithms import BY_NAME, Algorithm
 from .engine import Budget
 from .privacy import Neighboring, Noise
@@ -122,49 +124,16 @@ def seed_of(random_state: Any) -> int | None:
     )
 
 
-def check_table(X: Any, name: str, *, minimum: int) -> Array:
-    """Rows as a finite float table of at least ``minimum`` rows.
-
-    scikit-learn's own messages for some of these cases quote entries of ``X``, and an error is
-    no place to publish private ones.
-    """
-    try:
-        table = check_array(
-            X,
-            dtype=[np.float64, np.float32],
-            ensure_2d=False,
-            allow_nd=True,
-            ensure_all_finite=False,
-            ensure_min_samples=0,
-            ensure_min_features=0,
-            input_name=name,
-        )
-    except ValueError:
-        raise ValueError(
-            f"{name} must hold real numbers; encode text and categories first (Complex data not supported)."
-        ) from None
-    if table.ndim != 2:
-        raise ValueError(
-            f"{name} has shape {table.shape}, not (n_samples, n_features); Reshape your data to a table."
-        )
-    if len(table) < minimum:
-        raise ValueError(
-            f"{name} has {len(table)} sample(s) while a minimum of {minimum} is required; pass more rows."
-        )
-    if table.shape[1] == 0:
-        raise ValueError(f"{name} has 0 feature(s) (shape={table.shape}) while a minimum of 1 is required.")
-    if not np.all(np.isfinite(table)):
-        raise ValueError(
-            f"{name} contains NaN or infinity; drop those rows, or impute them with what public rows say."
-        )
-    return np.asarray(table)
-
-
 def check_labels(y: Any, name: str, n_rows: int, rows_name: str) -> Array:
     """Labels as a flat array of ``n_rows`` entries without missing ones."""
     if y is None:
         raise ValueError(f"fit requires {name} to be passed, but the target {name} is None.")
-    shape = np.asarray(y).shape
+    try:
+        shape = np.asarray(y).shape
+    except CONVERSION_ERRORS:
+        raise ValueError(
+            f"{name} should be a 1d array of labels of one kind; pass one label a row."
+        ) from None
     if len(shape) != 1 and shape[1:] != (1,):
         raise ValueError(f"{name} should be a 1d array, got an array of shape {shape}; pass one label a row.")
     labels = np.asarray(column_or_1d(y, warn=True))
@@ -179,9 +148,12 @@ def check_labels(y: Any, name: str, n_rows: int, rows_name: str) -> Array:
 
 def check_class_labels(y: Array, name: str) -> None:
     """Labels of classes, rather than measured values."""
+    kinds = {isinstance(label, str) for label in y.tolist()} if y.dtype.kind == "O" else {True}
     try:
+        if len(kinds) > 1:
+            raise ValueError("text and numbers")
         check_classification_targets(y)
-    except ValueError:
+    except CONVERSION_ERRORS:
         raise ValueError(
             f"Unknown label type: {name} holds measured values or labels of mixed kinds; pass whole "
             "numbers, bools or strings."
@@ -202,7 +174,8 @@ def check_classes(classes: Any) -> Array:
 def _has_missing(labels: Array) -> bool:
     if labels.dtype.kind == "f":
         return not np.all(np.isfinite(labels))
-    return labels.dtype.kind == "O" and any(label is None or label != label for label in labels)
+    # What is missing in pandas is neither equal to itself nor different, and says so by an error.
+    return labels.dtype.kind == "O" and bool(pd.isna(labels).any())
 
 
 def collect_public(
@@ -263,12 +236,10 @@ def encode_labels(y: Array, classes: Array, name: str, *, private: bool) -> NDAr
     index = np.array([positions.get(label, -1) for label in y.tolist()], dtype=np.intp)
     unknown = index < 0
     if np.any(unknown):
+        # Of a private label nothing is said, not even whose it is: it may be an entry of a wrong column.
         row = int(np.argmax(unknown))
-        # A private label stays unsaid: it may be an entry of a wrong column.
-        value = "" if private else f" = {y.tolist()[row]!r}"
-        raise ValueError(
-            f"{name}[{row}]{value} is not one of the classes {_short(classes)}; name every class in classes."
-        )
+        label = f"{name} holds a label that" if private else f"{name}[{row}] = {y.tolist()[row]!r}"
+        raise ValueError(f"{label} is not one of the classes {_short(classes)}; name every class in classes.")
     return index
 
 
@@ -309,8 +280,8 @@ def warn_of_repeats(X: Array | Table) -> None:
     distinct, n_rows = table.n_distinct(), table.shape[0]
     if distinct < _DISTINCT_SHARE * n_rows:
         warnings.warn(
-            f"only {distinct} of {n_rows} private rows are distinct; the guarantee is per row, so "
-            "someone who appears in several rows is protected less; do not bootstrap private rows.",
+            "many private rows occur several times; the guarantee is per row, so someone who appears in "
+            "several rows is protected less; do not bootstrap private rows.",
             UserWarning,
             stacklevel=4,
         )

@@ -6,6 +6,7 @@ from sklearn.utils.metaestimators import available_if
 
 from ._classification import MixedDPLogisticRegression
 from ._module_fit import check_module_parameters, fit_module, module_outputs
+from ._seeds import warn_of_seed
 from ._together import all_or_nothing
 from ._validation import check_algorithm, check_choice
 from .algorithms import PAZO, Algorithm, DPZero
@@ -263,6 +264,7 @@ class ZerothOrderDPClassifier(MixedDPLogisticRegression):
             return self
         with all_or_nothing(self):
             budget = self._check_parameters()
+            warn_of_seed(self.random_state)
             fit_module(self, budget, X, y, X_pub, y_pub, unsupported)
             self._forget("coef_", "intercept_", "_row_map", "n_features_in_", "feature_names_in_")
         return self

@@ -84,6 +84,7 @@ class _Rows:
 
     def private_sums(self, requests):
         self.masks = [request.mask for request in requests]
+        self.errors = [self._rows.sum_error(request) for request in requests]
         self.answers = self._rows.private_sums(requests)
         return self.answers
 
@@ -123,9 +124,13 @@ def watch(monkeypatch: Any, sabotage: Sabotage | None = None) -> list[Release]:
         assert len(asked) == n_parts, f"{n_parts} arrays were released, with noise in {len(asked)}"
         sources = iter(asked)
         handed_out = []
-        for (run, question), mask, sums, answers in zip(visits, seen.masks, exact, noisy, strict=True):
+        for (run, question), mask, error, sums, (parts, answers) in zip(
+            visits, seen.masks, seen.errors, exact, noisy, strict=True
+        ):
             given = []
-            for part, total, answer in zip(question.parts, sums, answers, strict=True):
+            # What the clips guarantee, and what the rows say of the rounding of their sums.
+            assert parts == tuple(part.as_computed(error) for part in question.parts)
+            for part, total, answer in zip(parts, sums, answers, strict=True):
                 source, scale, grid = next(sources)
                 release = Release(
                     run,
@@ -142,7 +147,7 @@ def watch(monkeypatch: Any, sabotage: Sabotage | None = None) -> list[Release]:
                     release = Release(**{**vars(release), "noisy": sabotage(release, log)})
                 log.append(release)
                 given.append(release.noisy.copy())
-            handed_out.append(tuple(given))
+            handed_out.append((parts, tuple(given)))
         return handed_out
 
     for name, module in list(sys.modules.items()):

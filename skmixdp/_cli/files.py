@@ -4,9 +4,6 @@
 except :func:`load_model`, whose purpose it is.
 """
 
-import lzma
-import zipfile
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -110,9 +107,9 @@ def load_model(path: Path) -> Any:
         # What a damaged or foreign pickle raises is anything at all.
         except Exception as error:
             raise InputError(
-                f"{where} is not a model saved by `fit` or with joblib ({type(error).__name__}: {error}); "
-                "give the file that `fit --out` wrote, or fit again."
-            ) from error
+                f"{where} is not a model saved by `fit` or with joblib ({type(error).__name__}); give the "
+                "file that `fit --out` wrote, or fit again."
+            ) from None  # what it says may quote the file, which may be one of private rows
 
 
 @contextmanager
@@ -129,11 +126,14 @@ def _reading(where: str) -> Iterator[None]:
         yield
     except InputError:
         raise
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, lzma.LZMAError) as error:
+    except Exception as error:  # of a damaged file, which may be of any kind
         if _PICKLED in str(error):
             raise InputError(
                 f"{where} holds Python objects, which are not opened because they could run code, or is "
                 "not a NumPy file; save numbers, and labels as numbers or with astype(str)."
-            ) from error
-        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise InputError(f"{where} cannot be read ({reason}); check the path and the file.") from error
+            ) from None
+        # What a reader says beyond the system's own words may quote the file.
+        reason = (
+            getattr(error, "strerror", None) or f"damaged, or not what its name says: {type(error).__name__}"
+        )
+        raise InputError(f"{where} cannot be read ({reason}); check the path and the file.") from None

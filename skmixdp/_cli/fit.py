@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from .._classification import MixedDPLogisticRegression
+from .._seeds import said_of_seeds, warn_of_seed
 from ..algorithms import BY_NAME
 from ..exceptions import BudgetExceededError
 from ..privacy import PrivacyLedger
@@ -210,9 +211,11 @@ def _train(args: argparse.Namespace, private: Rows, public: Rows | None) -> Mixe
         random_state=args.seed,
         verbose=int(sys.stderr.isatty() and not args.quiet),
     )
+    warn_of_seed(args.seed, name="--seed")
     try:
         model.set_params(ledger=_open_ledger(args), dataset=args.dataset)
-        return model.fit(private.X, private.y, **public_rows)
+        with said_of_seeds():
+            return model.fit(private.X, private.y, **public_rows)
     # ImportError: hardened noise needs a package of its own. OSError: the ledger's file.
     except (ValueError, TypeError, ImportError, OSError, BudgetExceededError) as error:
         raise InputError(str(error)) from error

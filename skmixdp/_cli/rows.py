@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Rows:
     """Labelled rows of one file; ``where`` is what messages call it.
 
@@ -89,11 +89,12 @@ def align(X: Any, names: Sequence[str], where: str, reference: str, mend: str = 
     missing = [name for name in names if name not in X.columns]
     extra = [name for name in X.columns if name not in set(names)]
     if missing or extra:
-        told = [f"lacks the columns {listed(missing)}"] if missing else []
-        told += [f"has the extra columns {listed(extra)}"] if extra else []
+        # Names of columns may be entries of a first row where a file has no line of names.
+        told = ["lacks some columns"] if missing else []
+        told += ["has others besides"] if extra else []
         raise InputError(
-            f"{where} {' and '.join(told)} compared with {reference}; give it the same feature "
-            f"columns (their order may differ){mend}."
+            f"{where}, compared with {reference}, {' and '.join(told)}; give it the same feature columns, by "
+            f"the names in its first line if it is a CSV file (their order may differ){mend}."
         )
     return X[list(names)]
 
@@ -113,8 +114,8 @@ def read_classes(text: str, y: Array) -> Array:
     except (KeyError, ValueError, OverflowError):
         kind = "True or False" if y.dtype.kind == "b" else "numbers"
         raise InputError(
-            f"--classes {text!r} does not fit the private labels, which are {kind}, such as "
-            f"{y[0].item()!r}; write the classes in the same way."
+            f"--classes {text!r} does not fit the private labels, which are {kind}; write the classes in the "
+            "same way."
         ) from None
 
 
@@ -129,9 +130,8 @@ def check_together(private: Rows, public: Rows | None, classes: Array | None) ->
         _check_same_network(private, public)
         if (private.y.dtype.kind == "U") != (public.y.dtype.kind == "U"):
             raise InputError(
-                f"the labels of {private.where} and of {public.where} differ in type, such as "
-                f"{private.y[0].item()!r} and {public.y[0].item()!r}; write them alike, all as "
-                "numbers or all as text."
+                f"the labels of {private.where} and of {public.where} differ in type; write them alike, all "
+                "as numbers or all as text."
             )
     if classes is not None:
         known, source = classes, "--classes"
@@ -141,11 +141,16 @@ def check_together(private: Rows, public: Rows | None, classes: Array | None) ->
         return
     for rows in (private, public):
         if rows is not None and not np.isin(rows.y, known).all():
-            label = rows.y[~np.isin(rows.y, known)][0].item()
+            # A private label is not named, nor the row in which it is.
+            label = "a label" if rows is private else f"the label {_first(~np.isin(rows.y, known), rows.y)!r}"
             raise InputError(
-                f"{rows.where} holds the label {label!r}, which is not one of the classes "
-                f"{listed(known.tolist())} ({source}); name every class in --classes."
+                f"{rows.where} holds {label}, which is not one of the classes {listed(known.tolist())} "
+                f"({source}); name every class in --classes."
             )
+
+
+def _first(marked: Array, y: Array) -> Any:
+    return y[marked][0].item()
 
 
 def _check_same_network(private: Rows, public: Rows) -> None:
@@ -180,8 +185,8 @@ def _labelled_table(path: Path, where: str, label_column: str | None) -> tuple[A
         return _table_features(frame, where), None
     if label_column not in frame.columns:
         raise InputError(
-            f"--label-column {label_column!r} is not a column of {where}, which has "
-            f"{listed(frame.columns)}; name one of these."
+            f"--label-column {label_column!r} is not a column of {where}; name one of its "
+            f"{frame.shape[1]} columns, whose names must be in its first line if it is a CSV file."
         )
     y = labels_of_column(frame[label_column], f"the label column {label_column!r} of {where}")
     return _table_features(frame.drop(columns=label_column), where), y
@@ -214,9 +219,7 @@ def read_labels(path: Path, where: str) -> Array:
         return labels_of_array(read_npy(path, where), where)
     frame = read_table(path, where)
     if frame.shape[1] != 1:
-        raise InputError(
-            f"{where} has {frame.shape[1]} columns {listed(frame.columns)}; keep the label column alone."
-        )
+        raise InputError(f"{where} has {frame.shape[1]} columns; keep the label column alone.")
     return labels_of_column(frame.iloc[:, 0], where)
 
 
@@ -225,18 +228,23 @@ def _table_features(frame: "pd.DataFrame", where: str) -> Any:
     import pandas as pd
 
     numeric = pd.api.types.is_numeric_dtype
-    text = [n for n in frame.columns if not numeric(frame[n].dtype) or frame[n].dtype.kind == "c"]
+    # By place: in a file without a line of names, what is taken for names is a row.
+    text = [
+        place
+        for place, dtype in enumerate(frame.dtypes, start=1)
+        if not numeric(dtype) or getattr(dtype, "kind", "") == "c"
+    ]
     if text:
         raise InputError(
-            f"{where} has columns that are not numbers, {listed(text)}; remove them, or turn them into "
-            "numbers by an encoder fitted on public rows."
+            f"{where} has feature columns that are not numbers, at the places {listed(text)}; remove them, "
+            "or turn them into numbers by an encoder fitted on public rows."
         )
     single = len(frame.columns) > 0 and all(dtype == np.float32 for dtype in frame.dtypes)
     values = frame.to_numpy(dtype=np.float32 if single else np.float64, na_value=np.nan)
-    return pd.DataFrame(_array_features(values, where, list(frame.columns)), columns=frame.columns)
+    return pd.DataFrame(_array_features(values, where), columns=frame.columns)
 
 
-def _array_features(X: Array, where: str, names: list[str] | None = None) -> Array:
+def _array_features(X: Array, where: str) -> Array:
     """A finite array of numbers with at least one row and one column."""
     if X.ndim != 2 or X.dtype.kind not in "biuf":
         raise InputError(
@@ -247,24 +255,20 @@ def _array_features(X: Array, where: str, names: list[str] | None = None) -> Arr
         raise InputError(
             f"{where} has {X.shape[0]} rows and {X.shape[1]} feature columns; add what is missing."
         )
-    finite = np.isfinite(X)
-    if not finite.all():
-        row, column = np.argwhere(~finite)[0].tolist()
+    if not np.isfinite(X).all():
         raise InputError(
-            f"{where} has {int((~finite).sum())} empty or infinite values, the first in row {row + 1} of "
-            f"column {column + 1 if names is None else repr(names[column])}; remove these rows, or fill "
-            "them with a value computed from public rows."
+            f"{where} has empty or infinite values; remove their rows, or fill them with a value computed "
+            "from public rows."
         )
     return X
 
 
 def labels_of_column(column: "pd.Series[Any]", where: str) -> Array:
     """Labels of a table's column."""
-    empty = column.isna().to_numpy()
-    if empty.any():
+    if column.isna().any():
         raise InputError(
-            f"{where} has {int(empty.sum())} empty cells, the first in row {int(empty.argmax()) + 1} "
-            "(text such as NA or None counts as empty); fill them or remove these rows."
+            f"{where} has empty cells (text such as NA or None counts as empty); fill them or remove their "
+            "rows."
         )
     values = column.tolist()
     if len({isinstance(value, str) for value in values}) > 1:
@@ -284,6 +288,7 @@ def labels_of_array(y: Array, where: str) -> Array:
     if y.dtype.kind == "f":
         whole = np.isfinite(y) & (y == np.floor(y))
         if not whole.all():
-            strange = y[~whole][0].item()
-            raise InputError(f"{where} holds {strange!r}; write class labels as whole numbers or text.")
+            raise InputError(
+                f"{where} holds numbers that are not whole; write class labels as whole numbers or text."
+            )
     return y

@@ -9,8 +9,10 @@ Gaussian-DP: one Gaussian release of the plan's multiplier, and the plan allows 
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -90,9 +92,12 @@ class Door:
             raise RuntimeError("a question must state one part for each array that it releases.")
         noisy = []
         for part, array in zip(question.parts, arrays, strict=True):
-            scale = self._noise_multiplier * part.sensitivity / math.sqrt(part.share)
-            noisy.append(self._noise.perturb(array, scale, grid))
+            noisy.append(self._noise.perturb(array, self.noise_scale(part), grid))
         return tuple(noisy)
+
+    def noise_scale(self, part: Part) -> float:
+        """Standard deviation of the noise that is added to a part."""
+        return self._noise_multiplier * part.sensitivity / math.sqrt(part.share)
 
 
 def release(
@@ -102,13 +107,14 @@ def release(
 
     Each comes with its parts as they were released: their sensitivities include the rounding of sums.
     """
-    requests = [door.admit(question, rows) for door, question in visits]
+    requests = [_for_audit(door.admit(question, rows), rows) for door, question in visits]
     sums = rows.private_sums(requests)
     answers = []
     for (door, question), request, answer in zip(visits, requests, sums, strict=True):
         error = rows.sum_error(request)
         stated = replace(question, parts=tuple(part.as_computed(error) for part in question.parts))
         noisy = door.perturb(stated, question.assemble(answer), _grid(rows, request))
+        _record(door, stated, noisy)
         answers.append((stated.parts, noisy))
     return answers
 
@@ -118,3 +124,90 @@ def _grid(rows: PrivateRows, request: Request) -> float | None:
     if rows.grid is None or request.resolution is None:
         return None
     return rows.grid * request.resolution
+
+
+# -- what an audit needs ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RecordedRelease:
+    """What one visit released, and the public facts of how it was asked.
+
+    Attributes
+    ----------
+    question : Question
+        The query, with the stated sensitivity and share of each array.
+    arrays : tuple of array
+        What was released: sums with their noise.
+    scales : tuple of float
+        The noise's standard deviation in each array, as stated: noise multiplier times sensitivity
+        over the square root of the share.
+    """
+
+    question: Question
+    arrays: tuple[FloatArray, ...]
+    scales: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class _Recorder:
+    releases: list[RecordedRelease]
+    absent: NDArray[np.bool_] | None
+
+
+_recorder: ContextVar[_Recorder | None] = ContextVar("_recorder", default=None)
+
+
+@contextmanager
+def recorded_releases(absent: NDArray[np.bool_] | None = None) -> Iterator[list[RecordedRelease]]:
+    """Record what fits within release, and zero out some of their private rows.
+
+    Parameters
+    ----------
+    absent : boolean array of shape (n_rows,) or None, default=None
+        Rows that contribute zero to every sum, as in the neighbouring data sets of which the guarantee
+        speaks; the number of rows stays. None leaves all rows in.
+
+    Yields
+    ------
+    list of RecordedRelease
+        Filled while the context lasts, in the order of release.
+
+    Raises
+    ------
+    RuntimeError
+        From a release within, if the source has not as many rows as ``absent``.
+
+    Notes
+    -----
+    *Guarantee*: a record holds noisy arrays and what is public of their queries, never a sum. A row
+    that is zeroed out has the same effect as a row that was never there, for the same public number
+    of rows.
+    """
+    recorder = _Recorder([], absent)
+    token = _recorder.set(recorder)
+    try:
+        yield recorder.releases
+    finally:
+        _recorder.reset(token)
+
+
+def _for_audit(request: Request, rows: PrivateRows) -> Request:
+    """The request without the rows that an audit zeroes out."""
+    recorder = _recorder.get()
+    if recorder is None or recorder.absent is None:
+        return request
+    if len(recorder.absent) != rows.n_rows:
+        raise RuntimeError(
+            f"absent has {len(recorder.absent)} entries and the source {rows.n_rows} rows; pass one for each."
+        )
+    present = ~recorder.absent
+    return replace(request, mask=present if request.mask is None else request.mask & present)
+
+
+def _record(door: Door, question: Question, noisy: tuple[FloatArray, ...]) -> None:
+    """Append what a visit released to the record, where there is one."""
+    recorder = _recorder.get()
+    if recorder is not None:
+        scales = tuple(door.noise_scale(part) for part in question.parts)
+        recorder.releases.append(RecordedRelease(question, noisy, scales))

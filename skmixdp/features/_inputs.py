@@ -137,7 +137,7 @@ def as_items(X: Any, kind: Kind) -> Items:
     """The items in whatever a user passed as ``X``."""
     if isinstance(X, (str, bytes, os.PathLike)):
         mend = "skmixdp.datasets.from_folder lists the images of a folder" if kind == "image" else "use [X]"
-        raise TypeError(f"X={X!r} is one {type(X).__name__}; pass a list of items ({mend}).")
+        raise TypeError(f"X is one {type(X).__name__}; pass a list of items ({mend}).")
     if hasattr(X, "iloc") or type(X).__module__.partition(".")[0] == "polars":
         X = X.to_numpy()
     elif hasattr(X, "detach"):  # a tensor
@@ -190,9 +190,9 @@ def _checked_images(X: Sequence[Any]) -> Items:
 
 
 def _checked_texts(X: Sequence[Any]) -> Items:
-    for index, element in enumerate(X):
+    for element in X:
         if not isinstance(element, str):
-            raise TypeError(f"X[{index}]={element!r} is a {type(element).__name__}; pass texts (str).")
+            raise TypeError(f"X holds a {type(element).__name__}; pass texts (str).")
     return Texts(X)
 
 

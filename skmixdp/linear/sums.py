@@ -16,13 +16,13 @@ from numpy.typing import DTypeLike, NDArray
 FloatArray = NDArray[np.floating[Any]]
 
 #: Rows whose terms are added in single precision, in an order that is up to the library that multiplies.
-PANEL_ROWS = 368
+PANEL_ROWS = 384
 
 #: Rows whose terms are added in double precision, in any order.
 BLOCK_ROWS = 2**16
 
-#: Levels at which two sums in single precision are added; the next level adds in double precision.
-_SINGLE_LEVELS = 4
+#: Panels whose sums are added in single precision, one after the other, before they go to double precision.
+_PANELS = 6
 
 #: Sums in double precision that one level adds before it hands them on.
 _FAN_IN = 16
@@ -134,21 +134,20 @@ def sum_error(
     -----
     Only one panel of rows holds the row that is zeroed out. All other panels are the same numbers in both
     sums, bit for bit, so that their own rounding cancels. What differs is the panel itself
-    (:func:`any_order`), and every addition between it and the result. Two sums in single precision of
-    ``2^(j-1)`` panels each are off by at most ``u 2^j`` panels in each of the two cases, which adds up to
-    less than ``4 u 2^L`` panels over ``L`` levels. A level of double precision with ``f`` terms of ``m``
-    rows each is off by at most ``u m (f^2 + f) / 2``, again twice. Over all levels that is less than ``u n
-    (f + 1) f / (f - 1)``, and the last additions of what the levels hold are off by less than ``2 u n``
-    times their number. Source: Higham 2002, "Accuracy and Stability of Numerical Algorithms", sections 3.1
-    and 4.2, for one sum.
+    (:func:`any_order`), and every addition between it and the result. The ``q`` panels that are added one
+    after the other are off by at most ``u (2 + ... + q)`` panels in each of the two cases, and a column of
+    constants, which is added up separately, is rounded once more: ``u (q^2 + q)`` panels together. A level
+    of double precision with ``f`` terms of ``m`` rows each is off by at most ``u m (f^2 + f) / 2``, again
+    twice. Over all levels that is less than ``u n (f + 1) f / (f - 1)``, and the last additions of what the
+    levels hold are off by less than ``2 u n`` times their number. Source: Higham 2002, "Accuracy and
+    Stability of Numerical Algorithms", sections 3.1 and 4.2, for one sum.
     """
     double = float(np.finfo(np.float64).eps) / 2
     relative, absolute = any_order(min(block_rows, n_rows), double) + _CASCADE * double * n_rows, 0.0
     if np.dtype(dtype) == np.float32:
         single = float(np.finfo(np.float32).eps) / 2
-        # (The last summand is for a column of constants, which is added up separately and rounded once.)
-        levels = (4 * 2**_SINGLE_LEVELS + 2) * panel_rows
-        relative += any_order(panel_rows, single) + single * levels * math.exp(2 * panel_rows * single)
+        later = (_PANELS**2 + _PANELS) * panel_rows
+        relative += any_order(panel_rows, single) + single * later * math.exp(2 * panel_rows * single)
         absolute = 4 * panel_rows * _UNDERFLOW * math.sqrt(_MOST_ENTRIES)
     return SumError(relative * stretch, absolute * stretch, n_rows)
 
@@ -176,14 +175,14 @@ class Cascade:
 
     def buffer(self, shape: tuple[int, int], dtype: np.dtype[Any]) -> FloatArray:
         """An array for the next term, to be overwritten and then added."""
-        for index, spare in enumerate(self._spare):
-            if spare.shape == shape and spare.dtype == dtype:
+        for index in reversed(range(len(self._spare))):  # the last one may still be in cache
+            if self._spare[index].shape == shape and self._spare[index].dtype == dtype:
                 return self._spare.pop(index)  # type: ignore[no-any-return]
         return np.empty(shape, dtype)
 
     def add(self, term: Any) -> None:
         """Add an array, which belongs to the cascade from now on."""
-        level = 0 if term.dtype == np.float32 else _SINGLE_LEVELS
+        level = 0 if term.dtype == np.float32 else 1
         while True:
             while len(self._levels) <= level:
                 self._levels.append([None, 0])
@@ -192,17 +191,17 @@ class Cascade:
                 self._levels[level] = [term, 1]
                 return
             held += term
-            if level < _SINGLE_LEVELS:
+            if level == 0:
                 self._spare.append(term)
-            if count + 1 < (2 if level < _SINGLE_LEVELS else _FAN_IN):
+            if count + 1 < (_PANELS if level == 0 else _FAN_IN):
                 self._levels[level][1] = count + 1
                 return
             self._levels[level] = [None, 0]
-            level += 1
             term = held
-            if level == _SINGLE_LEVELS:
+            if level == 0:
                 term = held.astype(np.float64)
                 self._spare.append(held)
+            level += 1
 
     @property
     def value(self) -> Any:

@@ -1,6 +1,5 @@
 """A search over parameters whose whole price is known."""
 
-import uuid
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -10,17 +9,24 @@ from sklearn.metrics import check_scoring
 from sklearn.utils.parallel import Parallel, delayed
 from tqdm.auto import tqdm
 
-from ..privacy import NoiseSource, SearchTerms
+from .._seeds import warn_of_seed
+from ..privacy import SearchTerms
 from ._candidates import Candidates
 from ._resume import Progress, progress_of
-from ._search_plan import SearchPlan, check_head, check_parameters, make_plan, seed_of
+from ._search_plan import SearchPlan, check_head, check_parameters, make_plan
 from ._search_report import report_of
 from ._search_results import BestEstimatorMixin, best_of, results_of
-from ._search_rows import Rows, metric_of, rows_of
-from ._trials import Allowance, fitted_side_by_side, head_of, prepare, rehearse, run_trial
-
-#: Seeds of the trials of a seeded search.
-_SEEDS = 2**32
+from ._search_rows import metric_of, rows_of
+from ._search_start import begin, is_seeded, prepared
+from ._trial_warnings import distinct, quiet, recorded, show
+from ._trials import (
+    fitted_side_by_side,
+    head_of,
+    prepare,
+    run_secret_trial,
+    run_trial,
+    verbosity_of,
+)
 
 #: Parameters that do not tell one search from another.
 _NO_PART = frozenset({"ledger", "memory", "n_jobs", "verbose"})
@@ -76,9 +82,12 @@ class PrivateSearchCV(BestEstimatorMixin, MetaEstimatorMixin, BaseEstimator):  #
     dataset : str or None, default=None
         Name of the private rows in the ledger.
     random_state : None, int or RandomState, default=None
-        None is private. A seed makes the search reproducible and NOT private.
+        None is private. A seed makes the search reproducible and NOT private, and so does one in the
+        estimator: a NotPrivateWarning, the report and the ledger say so. A candidate that brings a seed of
+        its own into a search without one is refused.
     verbose : int, default=0
-        Whether to show a progress bar; a random search has none, since it would count the trials.
+        Whether to show a progress bar; a random search has none, since it would count the trials, and
+        overrides every ``verbose`` in its estimators.
 
     Attributes
     ----------
@@ -104,6 +113,10 @@ class PrivateSearchCV(BestEstimatorMixin, MetaEstimatorMixin, BaseEstimator):  #
     together (epsilon, delta)-differentially private in the rows of ``X, y``. The charge comes after every
     candidate's input was checked and before anything is released. Fits must be full batches of Gaussian
     noise; others are refused.
+
+    Of a random search nothing is shown but the winner: no progress, no warnings of other trials, and no
+    errors either. A trial that fails after the charge loses to all others. What a step or a metric of
+    your own prints, logs or writes is beyond this, and so is time.
 
     References
     ----------
@@ -194,8 +207,8 @@ class PrivateSearchCV(BestEstimatorMixin, MetaEstimatorMixin, BaseEstimator):  #
         BudgetExceededError
             If the ledger's budget does not pay for the search; nothing is released.
         RuntimeError
-            If the random number of trials was 0, which costs as much as any other; or if another
-            process is at the same search.
+            If the random number of trials was 0, which costs as much as any other; if every trial of a
+            random search failed; or if another process is at the same search.
         """
         if unsupported:
             raise TypeError(f"fit does not take {', '.join(sorted(unsupported))}; only public rows.")
@@ -203,6 +216,7 @@ class PrivateSearchCV(BestEstimatorMixin, MetaEstimatorMixin, BaseEstimator):  #
         candidates = Candidates(self.param_grid)
         prefix, head = head_of(self.estimator)
         check_head(head, prefix, candidates.names)
+        warn_of_seed(self.random_state, head.random_state)
         scorer = check_scoring(self.estimator, scoring=metric_of(self.scoring))
         rows, everything = rows_of(self, X, y, X_pub, y_pub, head)
         share = self.score_share if rows.scorer is None else 0.0
@@ -216,25 +230,37 @@ class PrivateSearchCV(BestEstimatorMixin, MetaEstimatorMixin, BaseEstimator):  #
         )
         rows = replace(rows, score_multiplier=plan.terms.score_multiplier(plan.fit_epsilon))
         with progress_of(self.memory, self._key(X, y, X_pub, y_pub)) as progress:
-            drawn = progress.load() or self._begin(plan, candidates, rows, everything, progress)
+            shown: list[Warning] = []
+            drawn = progress.load() or begin(self, plan, candidates, rows, progress, shown)
             token, tried, seeds, charge = drawn
-            trials = [(self._prepared(plan, *pair), rows, True) for pair in zip(tried, seeds, strict=False)]
-            done = self._run(plan, token, trials, progress)
-            scores = [score for score, _ in done]
-            winner = best_of(scores) if scores else 0
-            if scores and self.refit:
-                last = (self._prepared(plan, tried[winner], seeds[-1]), everything, False)
-                ((_, best),) = self._run(plan, token, [last], progress, first=len(tried))
-            elif scores:
-                best = done[winner][1]
+            trials = [(prepared(self, plan, *pair), rows, True) for pair in zip(tried, seeds, strict=False)]
+            done, caught = self._run(plan, token, trials, progress, secret=plan.strategy == "random")
+            # A secret trial that failed loses, to a score that is not a number too.
+            succeeded = [i for i, outcome in enumerate(done) if outcome is not None]
+            scores = [done[i][0] for i in succeeded]
+            best = None
+            if succeeded:
+                winner = succeeded[best_of(scores)]
+                _, best, own = done[winner]
+                caught = own if plan.strategy == "random" else caught
+            if best is not None and self.refit:
+                last = (prepared(self, plan, tried[winner], seeds[-1]), everything, False)
+                (((_, best, more),), _) = self._run(plan, token, [last], progress, first=len(tried))
+                caught = [*caught, *more]
             progress.finish()
-        if not scores:
+        if not tried:
             raise RuntimeError(
                 "the random number of trials was 0, so there is no result; the budget is spent all the same, "
                 "so choose another distribution than 'poisson', or a larger n_trials."
             )
+        if best is None:
+            raise RuntimeError(
+                "every trial failed, so there is no result, and the budget is spent all the same; why stays "
+                "secret, so fit the candidates to rows that are public to find out."
+            )
         if plan.strategy == "random":  # the others, and how many they were, stay secret
-            tried, scores, winner = [tried[winner]], [scores[winner]], 0
+            best.set_params(**verbosity_of(prepare(self.estimator, tried[winner], {})))
+            tried, scores, winner = [tried[winner]], [done[winner][0]], 0
         self.cv_results_ = results_of(tried, scores)
         self.best_index_ = winner
         self.best_params_, self.best_score_ = tried[winner], scores[winner]
@@ -242,61 +268,46 @@ class PrivateSearchCV(BestEstimatorMixin, MetaEstimatorMixin, BaseEstimator):  #
         self.scorer_ = scorer
         self.n_splits_ = 1
         self.multimetric_ = False
-        self.privacy_ = report_of(self, plan, head_of(best)[1], rows, charge)
+        self.privacy_ = report_of(self, plan, head_of(best)[1], rows, charge, private=not is_seeded(self))
         for name in ("classes_", "n_features_in_", "feature_names_in_"):
             if hasattr(best, name):
                 setattr(self, name, getattr(best, name))
+        # Last, since a filter may make errors of them, and what was paid for must not be lost.
+        show(caught, shown, stacklevel=3)
         return self
 
-    def _begin(
-        self, plan: SearchPlan, candidates: Candidates, rows: Rows, everything: Rows, progress: Progress
-    ) -> tuple[str, list[dict[str, Any]], list[int | None], Any]:
-        """Draw the trials, check that they can be run, and pay for them."""
-        seed, (_, head) = seed_of(self.random_state), head_of(self.estimator)
-        noise = NoiseSource(seed)
-        tried = plan.draw(candidates, noise)
-        seeds = [None if seed is None else int(u * _SEEDS) for u in noise.uniform((len(tried) + 1,))]
-        # None at all is checked as one, so that bad input is an error whatever was drawn.
-        for candidate in {joblib.hash(one): one for one in tried or [candidates.at(0.0)]}.values():
-            rehearse(self._prepared(plan, candidate, seeds[0], rehearsal=True), rows)
-        charge = None
-        if self.ledger is not None:
-            charge = self.ledger.charge(
-                self.dataset,
-                plan.terms.event(plan.trials, plan.fit_epsilon),
-                neighboring=plan.terms.neighboring,
-                description=f"PrivateSearchCV of {type(head).__name__}",
-                private=seed is None and head.random_state is None,
-            )
-        drawn = uuid.uuid4().hex, tried, seeds, charge
-        progress.save(drawn)
-        return drawn
-
-    def _prepared(
-        self, plan: SearchPlan, candidate: dict[str, Any], seed: int | None, *, rehearsal: bool = False
-    ) -> Any:
-        terms, epsilon = plan.terms, plan.fit_epsilon
-        allowance = Allowance(terms.fit_mu(epsilon), terms.neighboring, terms.noise, rehearsal=rehearsal)
-        settings = {"epsilon": epsilon, "delta": self.delta, "ledger": allowance, "dataset": "search"}
-        if seed is not None:
-            settings["random_state"] = seed
-        return prepare(self.estimator, candidate, settings)
-
     def _run(
-        self, plan: SearchPlan, token: str, trials: list[Any], progress: Progress, first: int = 0
-    ) -> list[tuple[Any, Any]]:
-        """Run trials, or take them from the cache.
+        self,
+        plan: SearchPlan,
+        token: str,
+        trials: list[Any],
+        progress: Progress,
+        *,
+        first: int = 0,
+        secret: bool = False,
+    ) -> tuple[list[Any], list[Warning]]:
+        """Run trials, or take them from the cache; their outcomes, and all that they warned of.
 
         Without a cache or other processes nothing is gained by running one after the other, unless
-        their number is secret: how heads share a pass moves the last bits of their sums.
+        their number is secret: how heads share a pass moves the last bits of their sums. A trial that fails
+        ends the search, unless it is ``secret``: its outcome is then None.
         """
-        if self.memory is None and self.n_jobs in (None, 1) and plan.strategy == "grid":
-            trials = fitted_side_by_side(trials)
-        cached = progress.cached(run_trial, ["estimator", "rows", "scored"])
-        jobs = (delayed(cached)(token, first + i, *trial) for i, trial in enumerate(trials))
-        results = Parallel(n_jobs=self.n_jobs, return_as="generator")(jobs)
-        hidden = not self.verbose or plan.strategy == "random"
-        return list(tqdm(results, total=len(trials), desc=type(self).__name__, unit="fit", disable=hidden))
+        with quiet(), recorded() as together:
+            if self.memory is None and self.n_jobs in (None, 1) and plan.strategy == "grid":
+                trials = fitted_side_by_side(trials)
+            cached = progress.cached(run_trial, ["estimator", "rows", "scored"])
+            named = ((token, first + i, *trial) for i, trial in enumerate(trials))
+            if secret:
+                jobs = (delayed(run_secret_trial)(cached, *trial) for trial in named)
+            else:
+                jobs = (delayed(cached)(*trial) for trial in named)
+            # verbose=0 whatever joblib's context says: it would count the trials.
+            results = Parallel(n_jobs=self.n_jobs, return_as="generator", verbose=0)(jobs)
+            hidden = not self.verbose or plan.strategy == "random"
+            bar = tqdm(results, total=len(trials), desc=type(self).__name__, unit="fit", disable=hidden)
+            done = list(bar)
+        caught = [warning for outcome in done if outcome is not None for warning in outcome[2]]
+        return done, distinct([*together, *caught])
 
     def _key(self, *rows: Any) -> str:
         """Tells this search from others; the same input gives the same key."""

@@ -10,13 +10,15 @@ from ._search_rows import Rows
 _SECRET = "time, logs and memory= tell how many trials there were, which must stay secret"
 
 
-def report_of(search: Any, plan: SearchPlan, head: Any, rows: Rows, charge: Any) -> SearchReport:
+def report_of(
+    search: Any, plan: SearchPlan, head: Any, rows: Rows, charge: Any, *, private: bool
+) -> SearchReport:
     """State the whole; the winner's own report is told that it is not the whole.
 
     Parameters
     ----------
     search : PrivateSearchCV
-        Of which ``delta`` and ``random_state`` are read.
+        Of which ``delta`` is read.
     plan : SearchPlan
         What was done.
     head : estimator
@@ -25,6 +27,9 @@ def report_of(search: Any, plan: SearchPlan, head: Any, rows: Rows, charge: Any)
         On which trials were run.
     charge : Charge or None
         What the ledger recorded.
+    private : bool
+        Whether the noise of all trials is secret. Trials that are not alike in this, or in the kind of
+        noise, were refused, so the winner's kind is that of all.
     """
     inner, trials = head.privacy_, plan.trials
     random = isinstance(trials, TrialLaw)
@@ -50,7 +55,7 @@ def report_of(search: Any, plan: SearchPlan, head: Any, rows: Rows, charge: Any)
             *inner.treated_as_public,
             "the candidates, and that they could be fitted",
         ),
-        noise="seeded" if search.random_state is not None else inner.noise,
+        noise=inner.noise if private else "seeded",
         warnings=(*inner.warnings, _SECRET) if random else inner.warnings,
         dataset=None if charge is None else charge.dataset,
         dataset_epsilon=None if charge is None else charge.budget,

@@ -10,7 +10,7 @@ from ._public_params import public_params
 from ._public_score import PublicScorer, hold_out, public_score, take
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Rows:
     """The rows of a search: private ones, public ones to fit on, and how a trial is scored.
 

@@ -1,6 +1,7 @@
 """One trial of a search: a fit that spends its share of the budget, and its score."""
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -8,6 +9,7 @@ from sklearn.base import clone
 
 from ..privacy import GaussianEvent, Neighboring, Noise
 from ._search_rows import Rows
+from ._trial_warnings import distinct, recorded
 
 #: What an estimator must have for a search to divide its budget.
 _NEEDED = frozenset({"epsilon", "delta", "noise_multiplier", "neighboring", "noise", "ledger", "dataset"})
@@ -31,23 +33,35 @@ class Allowance:
         What one fit may cost: full-batch Gaussian-DP parameter of a zeroed-out row.
     neighboring, noise : str
         Of the search.
-    rehearsal : bool
+    private : bool, default=True
+        Whether the noise of the search is secret; a fit for which the opposite holds is refused.
+    rehearsal : bool, default=False
         Stop every fit here, before its first release.
     """
 
-    def __init__(self, mu: float, neighboring: Neighboring, noise: Noise, *, rehearsal: bool = False) -> None:
+    def __init__(
+        self,
+        mu: float,
+        neighboring: Neighboring,
+        noise: Noise,
+        *,
+        private: bool = True,
+        rehearsal: bool = False,
+    ) -> None:
         self.mu = mu
         self.neighboring = neighboring
         self.noise = noise
+        self.private = private
         self.rehearsal = rehearsal
 
-    def charge(self, dataset: str, event: Any, *, neighboring: Any, **of_no_account: Any) -> None:
+    def charge(self, dataset: str, event: Any, *, neighboring: Any, private: bool, **unused: Any) -> None:
         """Let a fit pass that costs no more than it may.
 
         Raises
         ------
         ValueError
-            If it is not full batches of Gaussian noise, on the terms of the search.
+            If it is not full batches of Gaussian noise, on the terms of the search, or if its noise comes
+            from a seed and that of the search does not.
         RuntimeError
             If it costs more.
         Rehearsed
@@ -64,6 +78,15 @@ class Allowance:
                     f"{name}={value!r} of a candidate differs from {name}={getattr(self, name)!r} of the "
                     "estimator; a search needs one for all its fits."
                 )
+        if private != self.private:
+            raise ValueError(
+                "random_state of a candidate is set, which would take the guarantee from the whole search; "
+                "leave it at None, or pass random_state to PrivateSearchCV for a search that is reproducible "
+                "and NOT private."
+                if self.private
+                else "random_state=None of a candidate differs from that of the estimator, which is set; "
+                "give a seed to all of them, or to none for a search that is private."
+            )
         if math.sqrt(event.n_steps) / event.noise_multiplier > self.mu * (1 + _ROUNDING):
             raise RuntimeError(f"a fit asked for {event!r}, more than was set aside: mu={self.mu:g}.")
         if self.rehearsal:
@@ -113,6 +136,19 @@ def prepare(estimator: Any, candidate: dict[str, Any], settings: dict[str, Any])
     return trial.set_params(**{prefix + name: value for name, value in settings.items()})
 
 
+def verbosity_of(estimator: Any) -> dict[str, Any]:
+    """The parameters ``verbose`` of an estimator and of its parts."""
+    return {
+        name: value for name, value in estimator.get_params().items() if name.split("__")[-1] == "verbose"
+    }
+
+
+def silenced(estimator: Any) -> Any:
+    """The estimator, which prints nothing and shows no progress: what it shows counts its fits."""
+    shown = verbosity_of(estimator)
+    return estimator.set_params(**{name: type(value)(0) for name, value in shown.items() if value})
+
+
 def rehearse(estimator: Any, rows: Rows) -> None:
     """Let a fit check its input and make its plan, without a release.
 
@@ -128,15 +164,29 @@ def rehearse(estimator: Any, rows: Rows) -> None:
     raise RuntimeError(f"{estimator!r} was fitted without asking its ledger; a search cannot account for it.")
 
 
-def run_trial(token: str, number: int, estimator: Any, rows: Rows, scored: bool) -> tuple[float | None, Any]:
-    """Fit and score one candidate: its score, None unless ``scored``, and the fitted estimator.
+#: Score of a trial, the fitted estimator, and what it warned of.
+Outcome = tuple[float | None, Any, list[Warning]]
+
+
+def run_trial(token: str, number: int, estimator: Any, rows: Rows, scored: bool) -> Outcome:
+    """Fit and score one candidate: its score, None unless ``scored``, the fitted estimator, its warnings.
 
     ``token`` and ``number`` name the trial, for a cache.
     """
-    rows.fit(estimator)
-    prefix, _ = head_of(estimator)
-    estimator.set_params(**{f"{prefix}ledger": None, f"{prefix}dataset": None})
-    return rows.score(estimator) if scored else None, estimator
+    with recorded() as caught:
+        rows.fit(estimator)
+        prefix, _ = head_of(estimator)
+        estimator.set_params(**{f"{prefix}ledger": None, f"{prefix}dataset": None})
+        score = rows.score(estimator) if scored else None
+    return score, estimator, distinct(caught)
+
+
+def run_secret_trial(run: Callable[..., Outcome], *trial: Any) -> Outcome | None:
+    """A trial that must not be told from others by its failure; None if it failed."""
+    try:
+        return run(*trial)
+    except Exception:  # whatever it is, to say it is to say that this candidate was tried
+        return None
 
 
 #: What :func:`run_trial` takes after a trial's name.

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..linear import EXACT, SumError
 from ..rows import Block, Request, Sums, truncated
 from .directions import Direction
 from .forward import (
@@ -83,6 +84,9 @@ class ModuleRows:
 
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
         return [self._sums(request) for request in requests]
+
+    def sum_error(self, request: Request) -> SumError:
+        return EXACT  # or made up for, by :func:`_rounded_sums`
 
     def _sums(self, request: Request) -> Sums:
         index = None if request.mask is None else np.flatnonzero(request.mask)

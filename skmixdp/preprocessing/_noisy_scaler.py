@@ -8,6 +8,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .._seeds import warn_of_seed
+from .._tabular import check_table, rows_to_transform
+
 Array = NDArray[np.floating[Any]]
 
 #: What is subtracted from squares in [0, 1], and how the pair of a number and its square is weighed:
@@ -48,7 +51,7 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         Name of the private rows in the ledger.
     random_state : None, int or RandomState, default=None
         None draws noise from a cryptographic generator. A seed makes the fit reproducible and
-        NOT private, and the report says so.
+        NOT private: a NotPrivateWarning and the report say so.
 
     Attributes
     ----------
@@ -142,7 +145,7 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
             If the ledger does not admit the fit; nothing is charged or released.
         """
         from .._paid_sums import SumBudget, paid_sum
-        from .._validation import check_table, warn_of_delta, warn_of_repeats
+        from .._validation import warn_of_delta, warn_of_repeats
 
         for name in ("with_mean", "with_std"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
@@ -158,6 +161,7 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
             self.ledger,
             self.dataset,
         )
+        warn_of_seed(self.random_state)
         table = check_table(X, "X", minimum=2)
         n_rows, n_features = table.shape
         center, half = _check_bounds(self.bounds, n_features)
@@ -196,14 +200,14 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
     def transform(self, X: Any) -> Array:
         """Rows (n_samples, n_features), standardised; float32 stays float32."""
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        X = rows_to_transform(self, X)
         shift, scale = self._shift_and_scale(X.dtype)
         return np.asarray((X - shift) / scale)
 
     def inverse_transform(self, X: Any) -> Array:
         """Undo :meth:`transform` on rows (n_samples, n_features)."""
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        X = rows_to_transform(self, X)
         shift, scale = self._shift_and_scale(X.dtype)
         return np.asarray(X * scale + shift)
 

@@ -14,11 +14,10 @@ from sklearn.base import (
 from sklearn.covariance import ledoit_wolf, shrunk_covariance
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .._tabular import rows_to_transform
 from ._sources import public_table
 
 Array = NDArray[np.floating[Any]]
-
-_KINDS = [np.float64, np.float32]
 
 #: Share of the largest eigenvalue below which a direction counts as one without variance.
 _FLAT = 1e-12
@@ -96,13 +95,13 @@ class PublicCenterer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
     def transform(self, X: Any) -> Array:
         """Rows (n_samples, n_features) less the public mean; float32 stays float32."""
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=_KINDS)
+        X = rows_to_transform(self, X)
         return np.asarray(X - self.mean_.astype(X.dtype))
 
     def inverse_transform(self, X: Any) -> Array:
         """Add the public mean to rows (n_samples, n_features)."""
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=_KINDS)
+        X = rows_to_transform(self, X)
         return np.asarray(X + self.mean_.astype(X.dtype))
 
     def __sklearn_tags__(self) -> Any:
@@ -247,7 +246,7 @@ class PublicWhitener(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def transform(self, X: Any) -> Array:
         """Whitened rows (n_samples, n_components); float32 stays float32."""
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=_KINDS)
+        X = rows_to_transform(self, X)
         return np.asarray((X - self.mean_.astype(X.dtype)) @ self.components_.T.astype(X.dtype))
 
     def inverse_transform(self, X: Any) -> Array:

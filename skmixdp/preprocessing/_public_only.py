@@ -9,6 +9,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
+from .._tabular import refusal_of
 from ._sources import join_rows
 
 
@@ -124,14 +125,28 @@ class PublicOnly(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
 
     def transform(self, X: Any) -> Any:
         """Rows (n_samples, n_features) as the fitted transformer maps them."""
-        check_is_fitted(self)
-        return self.transformer_.transform(X)
+        return self._mapped(X, "transform")
 
     @_inner_has("inverse_transform")
     def inverse_transform(self, X: Any) -> Any:
         """Undo :meth:`transform`, where the wrapped transformer can."""
+        return self._mapped(X, "inverse_transform")
+
+    def _mapped(self, X: Any, method: str) -> Any:
+        """What the fitted transformer makes of rows; its own errors may quote them."""
         check_is_fitted(self)
-        return self.transformer_.inverse_transform(X)
+        try:
+            return getattr(self.transformer_, method)(X)
+        except Exception as error:
+            takes = get_tags(self.transformer_).input_tags
+            refusal = refusal_of(
+                self if method == "transform" else None,
+                X,
+                type(self.transformer_).__name__,
+                error,
+                numeric=takes.two_d_array and not (takes.categorical or takes.string),
+            )
+        raise refusal
 
     @_inner_has("get_feature_names_out")
     def get_feature_names_out(self, input_features: Any = None) -> Any:

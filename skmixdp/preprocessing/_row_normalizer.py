@@ -1,6 +1,12 @@
 """Scaling each row by itself."""
 
+from collections.abc import Callable
+from typing import Any
+
 from sklearn.preprocessing import Normalizer
+from sklearn.utils._param_validation import InvalidParameterError
+
+from .._tabular import CONVERSION_ERRORS, refusal_of
 
 
 class RowNormalizer(Normalizer):  # type: ignore[misc]
@@ -41,3 +47,35 @@ class RowNormalizer(Normalizer):  # type: ignore[misc]
     array([[0.6, 0.8],
            [0. , 0. ]])
     """
+
+    def fit(self, X: Any, y: Any = None) -> "RowNormalizer":
+        """Keep the number and the names of columns.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows.
+        y : array-like, default=None
+            Ignored.
+
+        Returns
+        -------
+        self : RowNormalizer
+            Fitted transformer.
+        """
+        self._without_quotes(super().fit, X)
+        return self
+
+    def transform(self, X: Any, copy: bool | None = None) -> Any:
+        """Rows (n_samples, n_features), each of unit length; ``copy`` overrides the parameter."""
+        return self._without_quotes(super().transform, X, copy=copy)
+
+    def _without_quotes(self, method: Callable[..., Any], X: Any, **given: Any) -> Any:
+        """What a method of scikit-learn's makes of rows, which its errors may quote."""
+        try:
+            return method(X, **given)
+        except InvalidParameterError:
+            raise
+        except CONVERSION_ERRORS as error:
+            refusal = refusal_of(self, X, type(self).__name__, error)
+        raise refusal

@@ -9,9 +9,18 @@ import numpy as np
 from ..exceptions import BudgetExceededError
 from . import gaussian
 from .accountants import epsilon_of_event
-from .calibrate import check_positive, check_steps, check_terms
-from .composition import ORDERS, Composition, PrivacyFilter, divergences_of, epsilon_of_rdp, mu_of_event
-from .events import GaussianEvent, ModelMixEvent, Neighboring
+from .calibrate import check_terms
+from .checks import as_number, check_choice, check_positive
+from .composition import (
+    COMPOSITION,
+    ORDERS,
+    Composition,
+    PrivacyFilter,
+    divergences_of,
+    epsilon_of_rdp,
+    mu_of_event,
+)
+from .events import NEIGHBORING, GaussianEvent, ModelMixEvent, Neighboring
 
 
 @dataclass(frozen=True)
@@ -42,6 +51,11 @@ class Account:
         Number of charges.
     private : bool
         Whether the noise of all charges is secret; otherwise nothing is guaranteed.
+
+    Raises
+    ------
+    ValueError
+        If a field is outside its range: an account that was read back from a damaged ledger.
     """
 
     dataset: str
@@ -57,6 +71,27 @@ class Account:
     n_charges: int = 0
     private: bool = True
 
+    def __post_init__(self) -> None:
+        check_positive("epsilon", self.epsilon)
+        check_terms(self.delta, 1.0, NEIGHBORING[0] if self.neighboring is None else self.neighboring)
+        if self.composition is not None:
+            check_choice("composition", self.composition, COMPOSITION)
+        if self.order is not None and not np.any(self.order == ORDERS):
+            raise ValueError(f"order={self.order!r} must be a Renyi order that ledgers sum.")
+        if self.divergences and len(self.divergences) != len(ORDERS):
+            raise ValueError(
+                f"divergences must hold {len(ORDERS)} numbers, and hold {len(self.divergences)}."
+            )
+        # Divergences may be infinite where none is known, and so may what they convert to.
+        sums = {"total": self.total, "spent": self.spent, "n_charges": self.n_charges}
+        for name, value in [*sums.items(), *(("divergences", value) for value in self.divergences)]:
+            if (number := as_number(value)) is None or not number >= 0:
+                raise ValueError(f"{name}={value!r} must be a number of at least 0.")
+        if self.n_charges > 0 and (self.neighboring is None or self.composition is None):
+            raise ValueError("an account with charges must say its neighboring and its composition.")
+        if (self.order is not None) != (self.n_charges > 0 and self.composition == "renyi"):
+            raise ValueError(f"order={self.order!r} must be set by the first charge that is summed as Renyi.")
+
     def after(self, event: object, neighboring: Neighboring, private: bool = True) -> "Account":
         """The account once ``event`` is charged.
 
@@ -70,8 +105,6 @@ class Account:
             If no accountant knows this kind of event.
         """
         if isinstance(event, (GaussianEvent, ModelMixEvent)):
-            check_positive("noise_multiplier", event.noise_multiplier)
-            check_steps(event.n_steps)
             check_terms(self.delta, event.sampling_rate, neighboring, event.noise)
         if self.neighboring not in (None, neighboring):
             raise ValueError(

@@ -2,10 +2,10 @@
 
 import math
 from dataclasses import dataclass
-from numbers import Integral, Real
 
 from . import concentrated, gaussian
 from .accountants import amplified_epsilon, epsilon_of_event
+from .checks import as_number, check_choice, check_count, check_positive, check_rate
 from .events import NEIGHBORING, NOISE, EventFamily, GaussianEvent, Neighboring, Noise
 
 #: Relative precision to which the noise multiplier of an amplified event is found, from above.
@@ -57,7 +57,7 @@ def epsilon_of(
     3.26455
     """
     check_positive("noise_multiplier", noise_multiplier)
-    check_steps(n_steps)
+    check_count("n_steps", n_steps)
     check_terms(delta, sampling_rate, neighboring, noise)
     event = GaussianEvent(noise_multiplier, n_steps, sampling_rate, noise)
     return epsilon_of_event(event, delta, neighboring)
@@ -81,7 +81,7 @@ def noise_multiplier_for(
     multiplier, steps, sampling rate and kind of noise.
     """
     check_positive("epsilon", epsilon)
-    check_steps(n_steps)
+    check_count("n_steps", n_steps)
     terms = _Terms(delta, sampling_rate, neighboring, noise, family)
     # What the releases need by themselves is enough for whatever amplifies them.
     enough = terms.gaussian_multiplier(epsilon, n_steps)
@@ -223,30 +223,13 @@ class _Terms:
 
 def check_terms(delta: float, sampling_rate: float, neighboring: Neighboring, noise: Noise = "float") -> None:
     """Refuse terms of releases that are outside their range or do not go together."""
-    if not (isinstance(delta, Real) and 0 < delta < 1):
+    if (number := as_number(delta)) is None or not 0 < number < 1:
         raise ValueError(f"delta={delta!r} must lie strictly between 0 and 1, well below 1/n.")
-    if not (isinstance(sampling_rate, Real) and 0 < sampling_rate <= 1):
-        raise ValueError(f"sampling_rate={sampling_rate!r} must lie in (0, 1]; 1 is the full batch.")
-    for name, value, choices in (
-        ("neighboring", neighboring, NEIGHBORING),
-        ("noise", noise, NOISE),
-    ):
-        if value not in choices:
-            raise ValueError(f"{name}={value!r} must be one of {', '.join(choices)}.")
+    check_rate(sampling_rate)
+    check_choice("neighboring", neighboring, NEIGHBORING)
+    check_choice("noise", noise, NOISE)
     if noise == "hardened" and sampling_rate < 1:
         raise ValueError(
             f"sampling_rate={sampling_rate!r} cannot be accounted for with noise='hardened'; "
             "use the full batch (1) or noise='float'."
         )
-
-
-def check_steps(n_steps: int) -> None:
-    """Refuse a number of releases that is not a whole number of at least 1."""
-    if not isinstance(n_steps, Integral) or n_steps < 1:
-        raise ValueError(f"n_steps={n_steps!r} must be a whole number of at least 1.")
-
-
-def check_positive(name: str, value: float) -> None:
-    """Refuse what is not a positive finite number."""
-    if not (isinstance(value, Real) and 0 < value < math.inf):
-        raise ValueError(f"{name}={value!r} must be a positive finite number.")

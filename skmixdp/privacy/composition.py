@@ -170,7 +170,8 @@ class PrivacyFilter:
         if composition == "gaussian":
             return cls(epsilon, delta, neighboring, composition)
         divergences = np.maximum(divergences_of(event, neighboring), np.finfo(float).tiny)
-        often = rdp_limits(epsilon, delta, ORDERS) / divergences
+        with np.errstate(over="ignore"):  # next to no cost fits more often than a float can say
+            often = rdp_limits(epsilon, delta, ORDERS) / divergences
         return cls(epsilon, delta, neighboring, composition, float(ORDERS[np.argmax(often)]))
 
     @property

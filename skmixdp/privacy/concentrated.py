@@ -17,8 +17,11 @@ _SAFETY = 1e-9
 def epsilon_for(rho: float, delta: float) -> float:
     """Smallest epsilon that the conversion gives for ``rho``-zCDP at ``delta``.
 
-    Any order gives a valid epsilon, so an inexact minimum is still an upper bound.
+    It is infinite for an infinite ``rho``. Any order gives a valid epsilon, so an inexact minimum is
+    still an upper bound.
     """
+    if rho == math.inf:
+        return math.inf
 
     def epsilon(log_excess: float) -> float:
         excess = math.exp(log_excess)  # the Renyi order less 1

@@ -1,14 +1,16 @@
 """What a mechanism did to its private rows, as data.
 
-An event says nothing about trainers: it is what accounting needs and no more.
+An event says nothing about trainers: it is what accounting needs and no more. Its fields are checked when
+it is made, so that no accountant, and no ledger that reads it back, meets a number that makes no sense.
 """
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, get_args
+from typing import Any, Literal, Protocol, get_args
 
-from .mixing import Conversion
+from .checks import check_choice, check_count, check_positive, check_rate
+from .mixing import CONVERSION, Conversion
 from .trials import TrialLaw, shape_of
 
 Neighboring = Literal["add_or_remove_one", "replace_one"]
@@ -61,12 +63,20 @@ class GaussianEvent:
     noise : {"float", "hardened"}, default="float"
         Continuous Gaussian noise; or, on sums that are multiples of a grid, discrete
         Gaussian noise on that grid.
+
+    Raises
+    ------
+    ValueError
+        If a field is outside its range.
     """
 
     noise_multiplier: float
     n_steps: int
     sampling_rate: float = 1.0
     noise: Noise = "float"
+
+    def __post_init__(self) -> None:
+        _check_releases(self)
 
     @property
     def unamplified(self) -> "GaussianEvent":
@@ -87,7 +97,8 @@ class GaussianEvent:
         """Zero-concentrated DP parameter at full batch: ``sum_t 1 / (2 sigma_t**2)``."""
         # Replacing a row moves the sum by at most twice what zeroing it out does.
         factor = 4.0 if neighboring == "replace_one" else 1.0
-        return factor * self.n_steps / (2 * self.noise_multiplier**2)
+        # Divided twice, since the square of a tiny or huge multiplier is no float.
+        return factor / 2 * self.n_steps / self.noise_multiplier / self.noise_multiplier
 
 
 @dataclass(frozen=True)
@@ -104,6 +115,11 @@ class ModelMixEvent:
         ``s``, if one row moves no coordinate by more than the L2 sensitivity over ``sqrt(s)``.
     conversion : {"tight", "classic"}, default="tight"
         From Renyi orders to (epsilon, delta).
+
+    Raises
+    ------
+    ValueError
+        If a field is outside its range.
     """
 
     noise_multiplier: float
@@ -113,6 +129,12 @@ class ModelMixEvent:
     width: float = field(kw_only=True)
     linf_split: int = field(default=1, kw_only=True)
     conversion: Conversion = field(default="tight", kw_only=True)
+
+    def __post_init__(self) -> None:
+        _check_releases(self)
+        _keep(self, "width", check_positive("width", self.width))
+        _keep(self, "linf_split", check_count("linf_split", self.linf_split))
+        check_choice("conversion", self.conversion, CONVERSION)
 
     @property
     def unamplified(self) -> GaussianEvent:
@@ -143,6 +165,11 @@ class SelectionEvent:
         As in :class:`GaussianEvent`.
     refit_multiplier : float or None, default=None
         In the same way, of a fit with the parameters of the best trial; None is no such fit.
+
+    Raises
+    ------
+    ValueError
+        If a field is outside its range.
     """
 
     noise_multiplier: float
@@ -151,7 +178,29 @@ class SelectionEvent:
     noise: Noise = "float"
     refit_multiplier: float | None = None
 
+    def __post_init__(self) -> None:
+        _keep(self, "noise_multiplier", check_positive("noise_multiplier", self.noise_multiplier))
+        law = self.law
+        _keep(self, "mean", law.mean)
+        _keep(self, "distribution", law.name)
+        check_choice("noise", self.noise, NOISE)
+        if self.refit_multiplier is not None:
+            _keep(self, "refit_multiplier", check_positive("refit_multiplier", self.refit_multiplier))
+
     @property
     def law(self) -> TrialLaw:
         """Law of the number of trials."""
         return TrialLaw(self.mean, shape_of(self.distribution))
+
+
+def _check_releases(event: GaussianEvent | ModelMixEvent) -> None:
+    """Check the fields that Gaussian releases of any kind have."""
+    _keep(event, "noise_multiplier", check_positive("noise_multiplier", event.noise_multiplier))
+    _keep(event, "n_steps", check_count("n_steps", event.n_steps))
+    _keep(event, "sampling_rate", check_rate(event.sampling_rate))
+    check_choice("noise", event.noise, NOISE)
+
+
+def _keep(event: object, name: str, value: Any) -> None:
+    """Put a checked number into a frozen event, as a number of Python: equal events then look alike."""
+    object.__setattr__(event, name, value)

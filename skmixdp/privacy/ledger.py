@@ -8,11 +8,12 @@ from sqlite3 import Connection
 from typing import Any
 
 from .account import Account
-from .calibrate import check_positive, check_terms
+from .calibrate import check_terms
+from .checks import check_positive
 from .composition import COMPOSITION, Composition
 from .events import NEIGHBORING, Neighboring
 from .ledger_report import Charge, LedgerReport
-from .records import event_to_json
+from .records import event_from_json, event_to_json
 from .store import FileStore, MemoryStore
 from .tables import add_charge, read_account, read_accounts, read_charges, write_account
 
@@ -175,7 +176,9 @@ class PrivacyLedger:
         check_terms(0.5, 1.0, neighboring)
         if not isinstance(description, str):
             raise TypeError(f"description={description!r} must be a string.")
-        event_to_json(event)  # an event that cannot be kept cannot be charged
+        # What is kept is charged: an event that cannot be read back, or whose numbers were changed after it
+        # was made so that they make no sense, is refused here.
+        event = event_from_json(event_to_json(event))
         # What takes time is computed once without holding the lock, and kept for when it is held.
         with self._store.transaction(write=False) as connection:
             account = self._account_to_charge(connection, dataset)

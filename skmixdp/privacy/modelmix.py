@@ -1,11 +1,9 @@
 """Epsilon of ModelMix, usable alone."""
 
-from numbers import Integral
-
 from .accountants import epsilon_of_event
-from .calibrate import check_positive, check_steps, check_terms
+from .calibrate import check_terms
 from .events import ModelMixEvent, Neighboring
-from .mixing import CONVERSION, Conversion
+from .mixing import Conversion
 
 
 def modelmix_epsilon(
@@ -68,14 +66,7 @@ def modelmix_epsilon(
     >>> round(modelmix_epsilon(0.364, 500, delta=1e-5, width=15, sampling_rate=0.02, linf_split=25), 2)
     2.52
     """
-    check_positive("noise_multiplier", noise_multiplier)
-    check_steps(n_steps)
     check_terms(delta, sampling_rate, neighboring)
-    check_positive("width", width)
-    if not isinstance(linf_split, Integral) or isinstance(linf_split, bool) or linf_split < 1:
-        raise ValueError(f"linf_split={linf_split!r} must be a whole number of at least 1; 1 splits nothing.")
-    if conversion not in CONVERSION:
-        raise ValueError(f"conversion={conversion!r} must be one of {', '.join(CONVERSION)}.")
     event = ModelMixEvent(
         noise_multiplier, n_steps, sampling_rate, width=width, linf_split=linf_split, conversion=conversion
     )

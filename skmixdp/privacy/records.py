@@ -17,6 +17,10 @@ _Kind = TypeVar("_Kind", bound=type)
 _KINDS: dict[str, type] = {}
 
 
+class _UnknownKindError(ValueError):
+    """A record names a kind of event that nobody registered here; it need not be damaged."""
+
+
 def register_event(name: str) -> Callable[[_Kind], _Kind]:
     """Class decorator: events of this dataclass are kept under ``name``.
 
@@ -59,9 +63,22 @@ def event_from_json(text: str) -> Any:
     Raises
     ------
     ValueError
-        If it names a kind that is not registered.
+        If it names a kind that is not registered, or is damaged: no JSON of the right form, or with a
+        number that makes no sense.
     """
-    return _decoded(json.loads(text))
+    try:
+        record = json.loads(text)
+        if not isinstance(record, dict):
+            raise TypeError("it is no JSON object")
+        return _decoded(record)
+    except _UnknownKindError:
+        raise
+    # What a constructor says of arguments that it does not know depends on the kind of event.
+    except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
+        raise ValueError(
+            f"the record of an event is damaged ({type(error).__name__}: {error}); restore the file that "
+            "holds it from a copy."
+        ) from error
 
 
 def _encoded(event: object) -> dict[str, Any]:
@@ -83,7 +100,7 @@ def _decoded(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     if value["kind"] not in _KINDS:
-        raise ValueError(
+        raise _UnknownKindError(
             f"the event kind {value['kind']!r} is unknown here; import the module that registers it, or "
             "use the version of skmixdp that wrote it."
         )

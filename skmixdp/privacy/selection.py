@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from .accountants import epsilon_of_event
-from .calibrate import check_positive, check_steps, check_terms, mu_of_budget
+from .calibrate import check_terms, mu_of_budget
+from .checks import check_count, check_positive
 from .composition import FloatArray, rdp_of_event
 from .events import GaussianEvent, Neighboring, Noise, SelectionEvent
 from .trials import TrialLaw
@@ -103,7 +104,7 @@ class SearchTerms:
         trial, fit = self.trial_multiplier(fit_epsilon), 1 / self.fit_mu(fit_epsilon)
         if isinstance(trials, TrialLaw):
             return SelectionEvent(trial, trials.mean, trials.name, self.noise, fit if self.refit else None)
-        check_steps(trials)
+        check_count("n_trials", trials)
         squares = trials / trial**2 + self.refit / fit**2
         return GaussianEvent(1 / math.sqrt(squares), 1, noise=self.noise)
 

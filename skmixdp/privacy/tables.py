@@ -90,15 +90,31 @@ def add_charge(
 
 
 def _account_of(row: Row) -> Account:
+    """A row of the table as an account; a damaged one is refused, since its sums decide what fits."""
     values = dict(row)
-    values["by_default"], values["private"] = bool(values["by_default"]), bool(values["private"])
-    values["divergences"] = tuple(json.loads(values["divergences"]))
-    return Account(**values)
+    try:
+        values["by_default"], values["private"] = _flag(row, "by_default"), _flag(row, "private")
+        values["divergences"] = tuple(json.loads(values["divergences"]))
+        return Account(**values)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"the ledger's account of dataset={row['dataset']!r} is damaged ({error}); restore the file from "
+            "a copy."
+        ) from error
 
 
 def _charge_of(row: Row) -> Charge:
     values = dict(row)
-    values["time"] = datetime.fromisoformat(values["time"])
-    values["event"] = event_from_json(values["event"])
-    values["private"] = bool(values["private"])
+    try:
+        values["time"] = datetime.fromisoformat(values["time"])
+        values["event"] = event_from_json(values["event"])
+        values["private"] = _flag(row, "private")
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"charge {row['id']} of the ledger cannot be read: {error}") from error
     return Charge(**values)
+
+
+def _flag(row: Row, name: str) -> bool:
+    if row[name] not in (0, 1):
+        raise ValueError(f"{name}={row[name]!r} must be 0 or 1")
+    return bool(row[name])

@@ -8,10 +8,11 @@ negative binomial and infinite for Poisson.
 
 import math
 from dataclasses import dataclass
-from numbers import Real
 
 from scipy.optimize import brentq
 from scipy.stats import poisson
+
+from .checks import as_number
 
 #: Shapes of the laws that have names.
 SHAPES = {"logarithmic": 0.0, "geometric": 1.0, "poisson": math.inf}
@@ -42,10 +43,13 @@ class TrialLaw:
     shape: float
 
     def __post_init__(self) -> None:
-        if not (_is_number(self.mean) and 1 <= self.mean < math.inf):
+        mean, shape = as_number(self.mean), as_number(self.shape)
+        if mean is None or not 1 <= mean < math.inf:
             raise ValueError(f"mean={self.mean!r} must be a finite number of trials of at least 1.")
-        if not (_is_number(self.shape) and self.shape >= 0):
+        if shape is None or not shape >= 0:
             raise ValueError(f"shape={self.shape!r} must be a number of at least 0; infinity is Poisson.")
+        object.__setattr__(self, "mean", mean)
+        object.__setattr__(self, "shape", shape)
 
     @property
     def name(self) -> str | float:
@@ -101,8 +105,8 @@ def shape_of(distribution: object) -> float:
     """
     if isinstance(distribution, str) and distribution in SHAPES:
         return SHAPES[distribution]
-    if _is_number(distribution) and float(distribution) >= 0:  # type: ignore[arg-type]
-        return float(distribution)  # type: ignore[arg-type]
+    if (shape := as_number(distribution)) is not None and shape >= 0:
+        return shape
     raise ValueError(
         f"distribution={distribution!r} must be one of {', '.join(map(repr, SHAPES))}, or a number of at "
         "least 0, the shape of a truncated negative binomial law."
@@ -119,7 +123,3 @@ def _scale(gamma: float, shape: float) -> float:
     """``(gamma**-shape - 1) / shape``; its limit at 0 belongs to the logarithmic law."""
     log_gamma = math.log(gamma)
     return -log_gamma if shape == 0 else math.expm1(-shape * log_gamma) / shape
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)

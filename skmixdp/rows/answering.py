@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from ..linear import BLOCK_ROWS, Cascade, Whitening, laid_out
+from ..linear import BLOCK_ROWS, PANEL_ROWS, Cascade, Whitening, laid_out
 from .contract import Block, FloatArray, Request, Sums, truncated
 from .joining import Joined
 from .running import RunningProducts
@@ -145,8 +145,8 @@ def many_rows(m: int, d_in: int) -> int:
 
 
 def block_size(n_rows: int) -> int:
-    """A number of rows for a block, brought within what its sums in double precision allow."""
-    return min(max(_FEWEST_ROWS, n_rows), BLOCK_ROWS)
+    """A number of rows for a block: whole panels, and no more than its sums in double precision allow."""
+    return max(min(max(_FEWEST_ROWS, n_rows), BLOCK_ROWS) // PANEL_ROWS, 1) * PANEL_ROWS
 
 
 def selections(

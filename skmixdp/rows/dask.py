@@ -6,6 +6,7 @@ all chunks. A chunk that is lost with its worker is made again from the array's 
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
@@ -24,14 +25,15 @@ Array = NDArray[Any]
 _FAN_IN = 8
 
 
-@dataclass(frozen=True)
+# Without a repr of its fields, since workers log what a task that failed was given.
+@dataclass(frozen=True, repr=False)
 class _Chunk:
-    """Mapped rows as a worker keeps them; ``bad`` is the row that is not finite, if there is one."""
+    """Mapped rows as a worker keeps them; ``finite`` says whether they were."""
 
     X: FloatArray
     y: Labels
     norms: FloatArray
-    bad: int | None = None
+    finite: bool = True
 
     def sums(self, requests: Sequence[Request], masks: Sequence[Array | None]) -> list[Sums]:
         asked = [replace(request, mask=mask) for request, mask in zip(requests, masks, strict=True)]
@@ -61,7 +63,7 @@ class DaskRows:
     Raises
     ------
     ValueError
-        If a row is not finite or too long, by chunk and number.
+        If a row is not finite or too long, or a chunk cannot be computed.
 
     Notes
     -----
@@ -94,16 +96,15 @@ class DaskRows:
             for chunk, (a, b) in zip(chunks, spans, strict=True)
         ]
         self._places = [None] * len(made) if places is None else places
-        self._chunks = persisted(made, self._places)
+        with _without_quotes():
+            self._chunks = persisted(made, self._places)
         self._spans = spans
-        checks = dask.compute(*[dask.delayed(_check, pure=False)(chunk) for chunk in self._chunks])
-        for number, ((a, b), (bad, longest)) in enumerate(zip(spans, checks, strict=True)):
-            if bad is not None:
-                raise ValueError(
-                    f"chunk {number} of X (rows {a} to {b - 1}) contains NaN or infinity in row {bad}; drop "
-                    "those rows, or impute them with what public rows say."
-                )
-            check_lengths(np.array([longest]), np.dtype(dtype))
+        checks = _computed(*[dask.delayed(_check, pure=False)(chunk) for chunk in self._chunks])
+        if not all(finite for finite, _ in checks):
+            raise ValueError(
+                "X contains NaN or infinity; drop those rows, or impute them with what public rows say."
+            )
+        check_lengths(np.array([longest for _, longest in checks]), np.dtype(dtype))
 
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
         import dask
@@ -120,7 +121,7 @@ class DaskRows:
         add = dask.delayed(_add, pure=False)
         while len(answers) > 1:
             answers = [add(answers[i : i + _FAN_IN]) for i in range(0, len(answers), _FAN_IN)]
-        (total,) = dask.compute(*answers)
+        (total,) = _computed(*answers)
         return list(total)
 
     def sum_error(self, request: Request) -> SumError:
@@ -151,7 +152,7 @@ class DaskTable:
         self._blocks = X.to_delayed()[:, 0].tolist()
         sizes = X.chunks[0]
         if np.isnan(sizes).any():
-            sizes = dask.compute(*[dask.delayed(len)(block) for block in self._blocks])
+            sizes = _computed(*[dask.delayed(len)(block) for block in self._blocks])
         self._sizes = [int(size) for size in sizes]
         self.shape: tuple[int, int] = (sum(self._sizes), int(X.shape[1]))
 
@@ -167,7 +168,28 @@ class DaskTable:
 
     def blocks(self) -> Iterator[Array]:
         for block in self._blocks:
-            yield np.asarray(block.compute())
+            (computed,) = _computed(block)
+            yield np.asarray(computed)
+
+
+def _computed(*delayed: Any) -> tuple[Any, ...]:
+    """Results of tasks."""
+    import dask
+
+    with _without_quotes():
+        return tuple(dask.compute(*delayed))
+
+
+@contextmanager
+def _without_quotes() -> Iterator[None]:
+    """What makes the chunks is the user's, and its errors may quote rows."""
+    try:
+        yield
+    except (ValueError, TypeError, ArithmeticError, LookupError) as error:
+        raise ValueError(
+            f"a chunk of X cannot be computed ({type(error).__name__}, whose text is left out since it may "
+            "quote rows); compute the array by itself to find out why."
+        ) from None
 
 
 def lazily(X: Any, compute: Callable[[Array], Array], n_columns: int | None, dtype: Any) -> Any:
@@ -184,19 +206,18 @@ def lazily(X: Any, compute: Callable[[Array], Array], n_columns: int | None, dty
 
 def _prepare(X: Array, y: Labels, row_map: RowMap, dtype: np.dtype[Any], grid: float | None) -> _Chunk:
     X = np.asarray(X)
-    finite = finite_rows(X)
-    if not finite.all():
+    if not finite_rows(X).all():
         nothing = np.empty((0, X.shape[1]), dtype)
-        return _Chunk(nothing, y[:0], np.empty(0), int(np.argmin(finite)))
+        return _Chunk(nothing, y[:0], np.empty(0), finite=False)
     rows = row_map(X, dtype)
     if grid is not None:
         rows = on_grid(rows, grid)
     return _Chunk(rows, y, row_norms(rows))
 
 
-def _check(chunk: _Chunk) -> tuple[int | None, float]:
+def _check(chunk: _Chunk) -> tuple[bool, float]:
     with np.errstate(invalid="ignore"):
-        return chunk.bad, float(np.max(chunk.norms, initial=0.0))
+        return chunk.finite, float(np.max(chunk.norms, initial=0.0))
 
 
 def _ask(chunk: _Chunk, requests: Sequence[Request], masks: Sequence[Array | None]) -> list[Sums]:

@@ -132,10 +132,9 @@ class InMemoryRows:
 def check_lengths(norms: FloatArray, dtype: np.dtype[Any]) -> None:
     """Refuse rows so long, or of a length so unknown, that products could overflow."""
     if not np.all(norms <= _LONGEST_ROW):
-        row = int(np.argmin(norms <= _LONGEST_ROW))
         raise ValueError(
-            f"row {row} of X is of length {norms[row]:.3g}, too large for {dtype} products; "
-            "pass normalize=True or scale the features."
+            f"X holds a row that is too large for {dtype} products; pass normalize=True or scale the "
+            "features."
         )
 
 

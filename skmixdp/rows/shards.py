@@ -2,11 +2,11 @@
 
 A shard is a part of the rows that is read at once: a memory-mapped ``.npy`` file (of which the system
 reads the pages that are needed), an ``.npz`` archive, a row group of a Parquet file, a record batch of
-an Arrow file. Messages name the shard and a row, and nothing that is in the row.
+an Arrow file. Messages of what is in the rows name the file alone: which part of it, and which row, depends
+on private values.
 """
 
 import zipfile
-import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +38,8 @@ class Shard:
         Reads the labels, (n_rows,); None where it has none.
     names : tuple of str or None
         Names of the features.
+    part_of : str or None
+        Name of the file of which it is a part; None where it is all of one.
     """
 
     where: str
@@ -47,6 +49,12 @@ class Shard:
     rows: Callable[[], Array]
     labels: Callable[[], Array] | None = None
     names: tuple[str, ...] | None = None
+    part_of: str | None = None
+
+    @property
+    def file(self) -> str:
+        """What messages call the file: what is said of rows does not tell which part they are in."""
+        return self.where if self.part_of is None else self.part_of
 
 
 def mapped_shard(X: Array, where: str) -> Shard:
@@ -63,7 +71,7 @@ def npy_shards(path: Path, label: str | None) -> list[Shard]:
         )
     try:
         X = np.load(path, mmap_mode="r")
-    except (ValueError, EOFError, OSError):
+    except Exception:  # of a damaged header, which may be of any kind and may quote it
         raise ValueError(f"{path.name} {_CUT}, or save it with numpy.save and without objects.") from None
     return [mapped_shard(X, path.name)]
 
@@ -73,7 +81,7 @@ def npz_shards(path: Path, label: str | None) -> list[Shard]:
     try:
         with zipfile.ZipFile(path) as archive:
             headers = {name: _header(archive, name) for name in archive.namelist()}
-    except (zipfile.BadZipFile, zlib.error, ValueError, EOFError, OSError):
+    except Exception:  # as above
         raise ValueError(f"{path.name} {_CUT}, or save it with numpy.savez and without objects.") from None
     if "X.npy" not in headers:
         raise ValueError(f"{path.name} has no array X; save its rows as numpy.savez(path, X=..., y=...).")
@@ -134,9 +142,10 @@ def arrow_shards(path: Path, label: str | None) -> list[Shard]:
             sizes[i],
             layout.n_features,
             layout.dtype,
-            lambda: layout.rows(table(layout.columns), where),
-            None if label is None else lambda: _labels(table([label])[label], where),
+            lambda: layout.rows(table(layout.columns), path.name),
+            None if label is None else lambda: _labels(table([label])[label], path.name),
             None if layout.listed else tuple(layout.columns),
+            path.name,
         )
 
     return [shard(i) for i in range(n_groups) if sizes[i]]
@@ -176,9 +185,7 @@ class _Layout:
 
     def rows(self, table: Any, where: str) -> Array:
         if any(column.null_count for column in table.columns):
-            empty = next(c for c in table.columns if c.null_count)
-            row = int(np.argmax(np.asarray(empty.is_null())))
-            raise ValueError(f"{where} has an empty value in row {row}; drop the row or fill it.")
+            raise ValueError(f"{where} has an empty value; drop the row or fill it.")
         if self.listed:
             flat = table.column(0).combine_chunks().flatten()
             if len(flat) != len(table) * self.n_features or flat.null_count:
@@ -247,12 +254,11 @@ def _member(path: Path, name: str) -> Array:
     try:
         with np.load(path) as archive:
             return np.asarray(archive[name])
-    except (zipfile.BadZipFile, zlib.error, ValueError, EOFError, OSError):
+    except Exception:  # as above
         raise ValueError(f"{path.name} {_CUT}.") from None
 
 
 def _labels(column: Any, where: str) -> Array:
     if column.null_count:
-        row = int(np.argmax(np.asarray(column.is_null())))
-        raise ValueError(f"{where} has no label in row {row}; drop the rows without a label.")
+        raise ValueError(f"{where} has rows without a label; drop them.")
     return np.asarray(column.to_pandas().to_numpy())

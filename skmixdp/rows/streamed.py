@@ -175,26 +175,24 @@ class StreamedRows:
 
     def _measure(self) -> None:
         """Find each row's factor and length, and refuse rows that are not finite."""
-        for first, shard, rows, raw in self._all_blocks():
-            finite = finite_rows(raw)
-            if not finite.all():
-                row = rows.start - first + int(np.argmin(finite))
+        for shard, rows, raw in self._all_blocks():
+            if not finite_rows(raw).all():
                 raise ValueError(
-                    f"{shard.where} contains NaN or infinity in row {row}; drop those rows, or impute "
-                    "them with what public rows say."
+                    f"{shard.file} contains NaN or infinity; drop those rows, or impute them with what "
+                    "public rows say."
                 )
             measured = self._map.measured(raw, self._out)
             self._factors[rows], self._norms[rows] = measured.factors, measured.norms
             if measured.max_abs is not None:
                 self._max_abs[rows] = measured.max_abs
 
-    def _all_blocks(self) -> Iterator[tuple[int, Shard, slice, Array]]:
+    def _all_blocks(self) -> Iterator[tuple[Shard, slice, Array]]:
         first = 0
         for shard in self._shards:
             X = shard.rows()
             for rows in selections([None], shard.n_rows, self._block_rows):
                 assert isinstance(rows, slice)
-                yield first, shard, slice(first + rows.start, first + rows.stop), _take(X, rows)
+                yield shard, slice(first + rows.start, first + rows.stop), _take(X, rows)
             first += shard.n_rows
 
 
@@ -286,7 +284,7 @@ def open_rows(paths: Any, *, label: str | None = None) -> RowFiles:
     Notes
     -----
     *Guarantee*: that of the fit. Private rows stay in the files, which must not change while a fit
-    runs. Messages name shards and row numbers and no value of a row.
+    runs. Messages name files, and neither a row nor a value in it.
 
     Examples
     --------

@@ -212,7 +212,7 @@ class TestRows:
     def test_rows_that_repeat_as_in_a_bootstrap(self, fit, rows):
         drawn = np.random.default_rng(0).integers(60, size=60)
         with pytest.warns(
-            UserWarning, match=r"private rows are distinct; the guarantee is per row"
+            UserWarning, match=r"private rows occur several times; the guarantee is per row"
         ) as caught:
             fit(X=rows.X[drawn], y=rows.y[drawn])
         assert ". " not in str(caught[0].message)
@@ -223,14 +223,16 @@ class TestRows:
 
 class TestLabels:
     def test_unknown_private_label(self, refuse, rows):
-        refuse(r"^y\[\d+\] is not one of the classes \[0, 1, 2\]", y=np.where(rows.y == 2, 9, rows.y))
+        refuse(
+            r"^y holds a label that is not one of the classes \[0, 1, 2\]", y=np.where(rows.y == 2, 9, rows.y)
+        )
 
     def test_unknown_public_label(self, refuse, rows):
         refuse(r"^y_pub\[\d+\] = 2 is not one of the classes \[0, 1\]", {"classes": [0, 1]}, y=rows.y % 2)
 
     def test_labels_of_another_kind(self, refuse, rows):
-        refuse(r"^y\[0\] is not", {"classes": ["a", "b"]})
-        refuse(r"^y\[0\] is not", y=rows.y.astype(str))
+        refuse(r"^y holds a label that is not", {"classes": ["a", "b"]})
+        refuse(r"^y holds a label that is not", y=rows.y.astype(str))
 
     def test_public_rows_without_one_of_the_classes(self, fit, rows):
         kept = rows.y_pub != 1

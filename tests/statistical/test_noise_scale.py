@@ -47,7 +47,7 @@ def test_released_sums_carry_the_stated_noise(noise, sensitivity, share):
     sample = []
     for _ in range(n_steps):
         door.begin_step(None)
-        ((released,),) = release(rows, [(door, sum_question(sensitivity, share))])
+        ((_, (released,)),) = release(rows, [(door, sum_question(sensitivity, share))])
         sample.append((released - exact) / (sigma * sensitivity / np.sqrt(share)))
     sample = np.ravel(sample)
     assert_standard_normal(sample)

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from threadpoolctl import threadpool_limits
 
-from benchmarks import device, elsewhere, growth, scale
+from benchmarks import audit, device, elsewhere, growth, scale
 from benchmarks.measure import Case, measure
 from benchmarks.methods import diffprivlib_fit, per_sample, plain_products, skmixdp_heads, skmixdp_step
 from benchmarks.problems import Size, make_problem
@@ -206,3 +206,18 @@ def test_time_grows_linearly():
     with threadpool_limits(1):
         powers = growth.slopes(growth.measure_growth(shrink=4))
     assert all(0.5 < power < 1.2 for power in powers.values()), powers
+
+
+def test_the_audit_resumes_and_states_what_it_measured(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(audit, "ONE", (40, 8, 4, 24))
+    arguments = ["--out", str(tmp_path), "--fits", "10", "--black-fits", "10", "--only"]
+    audit.main([*arguments, "noisy-gd"])
+    first = (tmp_path / "audit.csv").read_text()
+    audit.main([*arguments, "noisy-gd", "ridge, adamix"])
+    assert (tmp_path / "audit.csv").read_text().startswith(first)
+    assert capsys.readouterr().out.count("noisy-gd: ") == 1
+    page = (tmp_path / "audit_results.md").read_text()
+    assert "of 6 audits refute a claim" in page
+    for name in ("noisy-gd", "ridge, adamix"):
+        (row,) = [line for line in page.splitlines() if line.startswith(f"| {name} |")]
+        assert row.count("|") == 12 and " | 4.00 | 0.925 | " in row

@@ -55,10 +55,10 @@ def test_only_rows_of_the_mask_take_part():
     np.testing.assert_array_equal(zero, 0)
 
 
-def test_rows_too_long_for_their_precision_are_refused_by_number():
+def test_rows_too_long_for_their_precision_are_refused():
     long = X.copy()
     long[17] *= 1e200
-    with pytest.raises(ValueError, match=r"row 17 of X .* normalize=True"):
+    with pytest.raises(ValueError, match=r"X holds a row that is too large for float64 .* normalize=True"):
         InMemoryRows(long, y)
 
 

@@ -19,6 +19,12 @@ from skmixdp import MixedDPLogisticRegression
 from skmixdp._cli import outputs
 from tests.unit.cli.conftest import SEED, WORDS, contents, refuse, run, save_npz, save_tables, twin
 
+#: What a fit with --seed says on standard error, --quiet or not.
+SEEDED = (
+    "skmixdp fit: warning: --seed is set, so whoever knows it can remove the noise and the result is NOT "
+    "private; set none for what is to be published.\n"
+)
+
 
 def test_the_whole_way_in_a_process_of_its_own(data, folder):
     def python(*args):
@@ -48,13 +54,14 @@ def test_fit_prints_its_report_and_writes_it(data, folder, capsys):
     assert run("fit", *args) == 0
     captured = capsys.readouterr()
     report = joblib.load("m").privacy_
-    assert captured.out == f"{report}\n" and captured.err == ""
+    assert captured.out == f"{report}\n" and captured.err == SEEDED
     assert "NOT PRIVATE" in captured.out
     assert json.loads(Path("r.json").read_text()) == report.to_dict()
 
 
-def test_quiet_fit_prints_nothing(model, capsys):
-    assert capsys.readouterr() == ("", "")
+def test_quiet_fit_prints_nothing_but_that_it_is_not_private(data, folder, capsys):
+    assert run("fit", *save_npz(data), "--seed", SEED, "--out", "m", "--quiet") == 0
+    assert capsys.readouterr() == ("", SEEDED)
 
 
 def test_outputs_have_the_permissions_of_any_new_file(model, folder):
@@ -197,7 +204,7 @@ def test_a_failure_between_the_two_outputs_undoes_the_first(old, data, folder, c
     assert "could not be written" in error
 
 
-def test_a_failure_that_is_a_defect_keeps_its_traceback_and_leaves_nothing(data, folder, monkeypatch):
+def test_a_failure_that_is_a_defect_is_placed_and_leaves_nothing(data, folder, monkeypatch, capsys):
     rows = save_npz(data)
     before = contents(folder)
 
@@ -206,8 +213,9 @@ def test_a_failure_that_is_a_defect_keeps_its_traceback_and_leaves_nothing(data,
         raise ZeroDivisionError
 
     monkeypatch.setattr(joblib, "dump", defect)
-    with pytest.raises(ZeroDivisionError):
-        run("fit", *rows, "--out", "m", "--report", "r.json", "--quiet")
+    assert run("fit", *rows, "--out", "m", "--report", "r.json", "--quiet") == 1
+    said = capsys.readouterr().err.splitlines()
+    assert "in defect" in said[-3] and said[-1].startswith("skmixdp fit: unexpected ZeroDivisionError, whose")
     assert contents(folder) == before
 
 

@@ -185,7 +185,6 @@ def test_declared_compositions():
 
 def test_events_that_cost_nothing_are_refused():
     rule = PrivacyFilter(1.0, DELTA, ADD, "renyi", 8.0)
-    for n_steps in (0, -1):
-        with pytest.raises(ValueError, match="not a positive one; check its numbers"):
-            rule.cost(GaussianEvent(10.0, n_steps))
+    with pytest.raises(ValueError, match="not a positive one; check its numbers"):
+        rule.cost(GaussianEvent(1e200, 1))
     assert rule.cost(GaussianEvent(1e6, 1, 1e-9)) > 0

@@ -1,0 +1,103 @@
+"""Tables of numbers, checked without a word of what is in them.
+
+scikit-learn and NumPy quote entries of a table in some of their errors ("could not convert string to float:
+'Smith'"), and an error is no place to publish private ones. What is said here depends on shapes, types and on
+what kind of check failed; never on an entry, a row's number or a count of rows that failed.
+"""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_array, validate_data
+
+Array = NDArray[Any]
+
+#: What libraries raise for entries that are no numbers.
+CONVERSION_ERRORS = (ValueError, TypeError, OverflowError, ArithmeticError)
+
+
+def check_table(X: Any, name: str, *, minimum: int) -> Array:
+    """Rows as a finite float table of at least ``minimum`` rows."""
+    try:
+        table = check_array(
+            X,
+            dtype=[np.float64, np.float32],
+            ensure_2d=False,
+            allow_nd=True,
+            ensure_all_finite=False,
+            ensure_min_samples=0,
+            ensure_min_features=0,
+            input_name=name,
+        )
+    except CONVERSION_ERRORS as error:
+        if isinstance(error, TypeError):
+            raise TypeError(
+                f"Sparse data was passed as {name} where dense rows are needed; pass {name}.toarray()."
+                if sp.issparse(X)
+                else f"{name} holds an entry that is no number; each argument must be a real number, or a "
+                "string that spells a number."
+            ) from None
+        raise ValueError(
+            f"{name} must hold real numbers; encode text and categories first (Complex data not supported)."
+        ) from None
+    if table.ndim != 2:
+        raise ValueError(
+            f"{name} has shape {table.shape}, not (n_samples, n_features); Reshape your data to a table."
+        )
+    if len(table) < minimum:
+        raise ValueError(
+            f"{name} has {len(table)} sample(s) while a minimum of {minimum} is required; pass more rows."
+        )
+    if table.shape[1] == 0:
+        raise ValueError(f"{name} has 0 feature(s) (shape={table.shape}) while a minimum of 1 is required.")
+    if not np.all(np.isfinite(table)):
+        raise ValueError(
+            f"{name} contains NaN or infinity; drop those rows, or impute them with what public rows say."
+        )
+    return np.asarray(table)
+
+
+def rows_to_transform(estimator: Any, X: Any) -> Array:
+    """Rows for a fitted estimator, of as many columns and of the same names as those of its fit."""
+    table = check_table(X, "X", minimum=1)
+    validate_data(estimator, X, reset=False, skip_check_array=True)
+    return table
+
+
+def refusal_of(estimator: Any, X: Any, culprit: str, error: Exception, *, numeric: bool = True) -> Exception:
+    """What to raise in the place of another library's error, which may quote rows of ``X``.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Whose rows they are; if it is fitted, they must have its columns.
+    X : array-like
+        Rows that were being worked on.
+    culprit : str
+        What worked on them.
+    error : Exception
+        What it raised; its type is kept if it is a TypeError, and its text is left out.
+    numeric : bool, default=True
+        Whether the culprit takes numbers alone.
+
+    Returns
+    -------
+    Exception
+        A ValueError or TypeError that says what is wrong, as far as that can be told without a quote.
+    """
+    kind = TypeError if isinstance(error, TypeError) else ValueError
+    if sp.issparse(X):
+        return kind(f"{culprit} fails on sparse rows; pass X.toarray(), or check what it takes.")
+    try:
+        if hasattr(estimator, "n_features_in_") and len(getattr(X, "shape", (0, 0))) == 2:
+            validate_data(estimator, X, reset=False, skip_check_array=True)
+        if numeric:
+            check_table(X, "X", minimum=1)
+    except (ValueError, TypeError) as reason:
+        return kind(str(reason))
+    return kind(
+        f"{culprit} fails on X with {type(error).__name__}, whose text is left out since it may quote rows; "
+        "try it on rows that are public."
+    )

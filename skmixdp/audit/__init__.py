@@ -1,0 +1,7 @@
+"""Attacks on fitted estimators, and lower bounds on epsilon by experiment."""
+
+from ._audit import audit_epsilon
+from ._membership import MembershipResult, membership_attack
+from ._result import AuditResult
+
+__all__ = ["AuditResult", "MembershipResult", "audit_epsilon", "membership_attack"]

@@ -1,0 +1,289 @@
+"""Lower bounds on privacy parameters from what an attacker got right.
+
+All of them are one-sided confidence bounds: where the mechanism is as private as a value says, the
+bound exceeds that value with a probability of at most ``1 - confidence``, whatever the attacker does.
+Scalars are plain floats; ``level`` is that probability.
+"""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import betaincinv, ndtr, ndtri
+from scipy.stats import binom, chi2
+
+FloatArray = NDArray[np.float64]
+
+#: Beyond this no audit of a feasible size certifies anything.
+_LARGEST_MU = 40.0
+_LARGEST_EPSILON = 60.0
+_EPSILON_STEP = 0.05
+
+#: A standard normal is not farther out than this with any probability that matters.
+_SPAN = 40.0
+
+#: Of an integral over quantiles.
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(100)
+
+
+def proportion_lower(successes: int, trials: int, level: float) -> float:
+    """Clopper-Pearson lower confidence bound on a probability.
+
+    It exceeds the true one with a probability of at most ``level``.
+    """
+    return float(betaincinv(successes, trials - successes + 1, level)) if successes > 0 else 0.0
+
+
+def proportion_upper(successes: int, trials: int, level: float) -> float:
+    """Clopper-Pearson upper confidence bound on a probability."""
+    return 1.0 - proportion_lower(trials - successes, trials, level)
+
+
+def epsilon_from_rates(true_positive: float, false_positive: float, delta: float) -> float:
+    """Smallest epsilon, at ``delta``, under which a test may have these two rates or better ones.
+
+    Parameters
+    ----------
+    true_positive : float
+        Lower bound on the probability of saying "included" of an included row.
+    false_positive : float
+        Upper bound on the probability of saying so of an excluded one.
+    delta : float
+        The guarantee's delta.
+
+    Notes
+    -----
+    An (epsilon, delta)-differentially private mechanism has ``TPR <= e^epsilon FPR + delta`` for each
+    test, and the same for "excluded" (Kairouz, Oh and Viswanath 2015, Theorem 2.1).
+    """
+
+    def one_way(hit: float, miss: float) -> float:
+        if hit <= delta:
+            return 0.0
+        return math.inf if miss == 0 else max(0.0, math.log((hit - delta) / miss))
+
+    return max(one_way(true_positive, false_positive), one_way(1 - false_positive, 1 - true_positive))
+
+
+def mu_from_rates(true_positive: float, false_positive: float) -> float:
+    """Smallest Gaussian-DP parameter under which a test may have these two rates or better ones.
+
+    Source: Dong, Roth and Su 2022, section 2.2; Nasr et al. 2023, "Tight Auditing of Differentially
+    Private Machine Learning".
+    """
+    return max(0.0, float(ndtri(true_positive) - ndtri(false_positive)))
+
+
+def threshold_bound(
+    included: FloatArray,
+    excluded: FloatArray,
+    level: float,
+    bound_of_rates: Callable[[float, float], float],
+) -> float:
+    """Lower bound from scores of independent fits with and without one canary.
+
+    Parameters
+    ----------
+    included, excluded : arrays of shape (n_in,), (n_out,)
+        Scores of the fits in the order in which they were made; more of them is better.
+    level : float
+        Probability with which the bound may be wrong.
+    bound_of_rates : callable
+        :func:`epsilon_from_rates` at a delta, or :func:`mu_from_rates`.
+
+    Notes
+    -----
+    The first quarter of the fits chooses the sign and the threshold of the test, by the rates that
+    normal scores of the same mean and spread would have. The others estimate its two rates, each by a
+    Clopper-Pearson bound of half the level.
+    """
+    n_choose = max(2, len(included) // 4), max(2, len(excluded) // 4)
+    choose_in, choose_out = included[: n_choose[0]], excluded[: n_choose[1]]
+    test_in, test_out = included[n_choose[0] :], excluded[n_choose[1] :]
+    sign = 1.0 if choose_in.mean() >= choose_out.mean() else -1.0
+    means = sign * float(choose_in.mean()), sign * float(choose_out.mean())
+    spread = math.sqrt((choose_in.var(ddof=1) + choose_out.var(ddof=1)) / 2)
+
+    def bound(hits: int, false_alarms: int) -> float:
+        return bound_of_rates(
+            proportion_lower(hits, len(test_in), level / 2),
+            proportion_upper(false_alarms, len(test_out), level / 2),
+        )
+
+    def promised(threshold: float) -> float:
+        rates = [float(ndtr((mean - threshold) / (spread or 1.0))) for mean in means]
+        return bound(round(rates[0] * len(test_in)), round(rates[1] * len(test_out)))
+
+    # From the middle outwards: of equally good thresholds the first is taken.
+    offsets = sorted(np.linspace(-3, 3, 61), key=abs)
+    threshold = max(((means[0] + means[1]) / 2 + k * spread for k in offsets), key=promised)
+    return bound(int(np.sum(sign * test_in > threshold)), int(np.sum(sign * test_out > threshold)))
+
+
+def one_run_p_value(n_canaries: int, n_guesses: int, n_correct: int, epsilon: float, delta: float) -> float:
+    """Probability, at most, of so many correct guesses under an (epsilon, delta) guarantee.
+
+    Parameters
+    ----------
+    n_canaries : int
+        Canaries of one fit, each included with probability 1/2 by itself.
+    n_guesses : int
+        For how many of them the attacker guessed, a number fixed beforehand; it abstains on the rest.
+    n_correct : int
+        How many guesses were right.
+    epsilon, delta : float
+        The guarantee that is tested.
+
+    Returns
+    -------
+    float
+        ``P[B >= v] + 2 m delta max_i P[v > B >= v - i] / i`` for v correct guesses of r on m canaries and
+        B binomial with r trials of probability ``e^epsilon / (1 + e^epsilon)``; 1 at the most.
+
+    Notes
+    -----
+    Source: Steinke, Nasr and Jagielski 2023, "Privacy Auditing with One (1) Training Run", Theorem 5.2.
+    """
+    right = 1 / (1 + math.exp(-epsilon))
+    tail = float(binom.sf(n_correct - 1, n_guesses, right))
+    slack = 0.0
+    if delta > 0 and n_correct > 0:
+        i = np.arange(1, n_correct + 1)
+        slack = float(np.max(np.cumsum(binom.pmf(n_correct - i, n_guesses, right)) / i))
+    return min(1.0, tail + 2 * n_canaries * delta * slack)
+
+
+def one_run_epsilon(n_canaries: int, n_guesses: int, n_correct: int, delta: float, level: float) -> float:
+    """Lower bound on epsilon at ``delta`` from the guesses of one fit; see :func:`one_run_p_value`.
+
+    All values below the bound are rejected at ``level``. It is looked for from 0 upwards, so that a
+    p-value that came down again would not matter.
+    """
+
+    def rejected(epsilon: float) -> bool:
+        return one_run_p_value(n_canaries, n_guesses, n_correct, epsilon, delta) < level
+
+    low = 0.0
+    if not rejected(low):
+        return 0.0
+    while low < _LARGEST_EPSILON and rejected(low + _EPSILON_STEP):
+        low += _EPSILON_STEP
+    return _last_true(rejected, low, low + _EPSILON_STEP, 1e-4)
+
+
+def one_run_mu(n_canaries: int, n_guesses: int, n_correct: int, level: float) -> float:
+    """Lower bound on the Gaussian-DP parameter from the guesses of one fit.
+
+    Parameters are those of :func:`one_run_p_value`.
+
+    Notes
+    -----
+    Let ``p_l`` be the probability of l correct guesses among r, and for some i
+
+    - ``a = sum_{l >= i} (l / m) p_l``: a random canary was guessed right, and at least i were in all;
+    - ``b = sum_{l >= i - 1} ((r - l) / m) p_l``: a random canary was guessed wrong, and at least
+      i - 1 others right.
+
+    Moving that canary in or out turns one event into the other. So a mechanism with the trade-off
+    function f has ``a <= 1 - f(b)``: by f-DP for each draw of the canaries, and on average by
+    concavity. For Gaussian DP that reads ``b >= Phi(Phi^-1(a) - mu)``. Suppose that v or more
+    correct guesses had probability ``level``. Going down from i = v, each constraint asks for some
+    probability of fewer correct guesses; :func:`_excluded` adds up the least that will do, and where
+    that comes to more than 1 the supposition was wrong.
+
+    Taking the least in each step is best: any other distribution has, on every level, at least as
+    much of ``a`` for its amount of ``b``, since correct guesses outweigh wrong ones the more the higher l.
+
+    Source: Mahloujifar, Melis and Chaudhuri 2024, "Auditing f-Differential Privacy in One Run", for a
+    fixed number of guesses; Steinke, Nasr and Jagielski 2023 for the game.
+    """
+
+    def rejected(mu: float) -> bool:
+        return _excluded(n_canaries, n_guesses, n_correct, mu, level)
+
+    if not rejected(0.0):
+        return 0.0
+    high = 1.0
+    while high < _LARGEST_MU and rejected(high):
+        high *= 2
+    return _last_true(rejected, 0.0, high, 1e-4)
+
+
+def _excluded(m: int, r: int, v: int, mu: float, level: float) -> bool:
+    """Whether v correct guesses or more cannot have a probability of ``level`` under mu-Gaussian DP."""
+    right, wrong, whole = v / m * level, (r - v) / m * level, r / m
+    for i in range(v - 1, -1, -1):
+        missing = float(ndtr(ndtri(right) - mu)) - wrong
+        if missing > 0:
+            wrong += missing
+            right += missing * i / (r - i)
+        if right + wrong > whole:
+            return True
+    return right + wrong > whole
+
+
+def _last_true(condition: Callable[[float], bool], low: float, high: float, tolerance: float) -> float:
+    """A point from which ``condition`` holds downwards to ``low``, where it holds, by bisection."""
+    while high - low > tolerance:
+        middle = (low + high) / 2
+        if condition(middle):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def separation(
+    included: FloatArray, excluded: FloatArray, confidence: float
+) -> tuple[float, tuple[float, float]]:
+    """Distance between two samples of scores in units of their spread, and its interval.
+
+    Parameters
+    ----------
+    included, excluded : arrays of shape (n_in,), (n_out,)
+        Scores. With fewer than two of either, the value is not a number and the interval is the whole line.
+    confidence : float
+        Of the two-sided interval.
+
+    Returns
+    -------
+    value : float
+        Difference of means over the pooled standard deviation.
+    interval : (float, float)
+        Exact for independent normal scores of one variance: the statistic
+        ``value sqrt(n_in n_out / (n_in + n_out))`` is then noncentral t.
+    """
+    n_in, n_out = len(included), len(excluded)
+    if min(n_in, n_out) < 2:
+        return math.nan, (-math.inf, math.inf)
+    freedom = n_in + n_out - 2
+    squares = (n_in - 1) * included.var(ddof=1) + (n_out - 1) * excluded.var(ddof=1)
+    difference = float(included.mean() - excluded.mean())
+    if squares == 0:
+        value = math.copysign(math.inf, difference) if difference else 0.0
+        return value, (value, value)
+    value = difference / math.sqrt(squares / freedom)
+    factor = math.sqrt(n_in * n_out / (n_in + n_out))
+    tail = (1 - confidence) / 2
+    return value, (
+        _noncentrality(value * factor, freedom, 1 - tail) / factor,
+        _noncentrality(value * factor, freedom, tail) / factor,
+    )
+
+
+def _noncentrality(statistic: float, freedom: int, probability: float) -> float:
+    """Noncentrality at which a t statistic falls below the given one with ``probability``.
+
+    With ``S`` the pooled standard deviation over the true one, that probability is the mean of
+    ``Phi(statistic S - shift)``: an integral over the quantiles of S, by Gauss and Legendre's rule. It falls
+    in the shift for every statistic, which SciPy's noncentral t does not for large ones.
+    """
+    S = np.sqrt(chi2.ppf((_NODES + 1) / 2, freedom) / freedom)
+
+    def below(shift: float) -> float:
+        return float(_WEIGHTS @ ndtr(statistic * S - shift)) / 2
+
+    low, high = statistic * S[0] - _SPAN, statistic * S[-1] + _SPAN
+    return float(brentq(lambda shift: below(shift) - probability, min(low, high), max(low, high)))

@@ -1,0 +1,120 @@
+"""Checks of what an audit is given, each ending in one sentence that names the remedy."""
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from ._rows import Rows
+
+#: The fewest of many fits, and the fewest canaries of one: fewer certify nothing.
+_FEWEST_FITS = 10
+_FEWEST_CANARIES = 4
+
+#: Shares of the canaries of one fit for which the attacker guesses, tried side by side.
+_GUESSED = (1 / 2, 1 / 4, 1 / 8, 1 / 16)
+
+
+def check_confidence(confidence: Any) -> None:
+    """A number strictly between 0 and 1."""
+    if not _is_real(confidence) or not 0 < confidence < 1:
+        raise ValueError(f"confidence={confidence!r} must lie strictly between 0 and 1; 0.95 is usual.")
+
+
+def check_delta(delta: Any) -> None:
+    """None, or a number strictly between 0 and 1."""
+    if delta is not None and not (_is_real(delta) and 0 < delta < 1):
+        raise ValueError(
+            f"delta={delta!r} must lie strictly between 0 and 1, or be None for the estimator's own."
+        )
+
+
+def check_fits(n_fits: Any) -> None:
+    """1, or an even number that is large enough."""
+    check_whole("n_fits", n_fits, 1)
+    if n_fits > 1 and (n_fits < _FEWEST_FITS or n_fits % 2):
+        raise ValueError(f"n_fits={n_fits!r} must be 1 or an even number of at least {_FEWEST_FITS}.")
+
+
+def check_whole(name: str, value: Any, least: int) -> None:
+    """A whole number of at least ``least``."""
+    whole = isinstance(value, Integral) and not isinstance(value, (bool, np.bool_))
+    if not whole or value < least:
+        raise ValueError(f"{name}={value!r} must be a whole number of at least {least}.")
+
+
+def check_rows(X: Any, y: Any, X_name: str, y_name: str, least: int) -> Rows:
+    """Dense rows with a label or target each, copied."""
+    try:
+        rows = np.array(X, dtype=np.float64)
+    except (TypeError, ValueError):  # whose message would quote an entry
+        raise ValueError(f"{X_name} must be a dense table of numbers; pass an array.") from None
+    targets = np.array(y)
+    if rows.ndim != 2 or len(rows) < least:
+        raise ValueError(
+            f"{X_name} has shape {rows.shape} and must be a table of at least {least} row(s), (n_samples, "
+            "n_features)."
+        )
+    if targets.ndim == 0 or len(targets) != len(rows):
+        raise ValueError(
+            f"{y_name} has shape {targets.shape} and {X_name} {len(rows)} rows; pass one label or target "
+            "for each."
+        )
+    return Rows(rows, targets)
+
+
+def check_canaries(canaries: Any, known: Rows) -> Rows:
+    """Given canaries, which look like the known rows."""
+    if not isinstance(canaries, tuple) or len(canaries) != 2:
+        raise TypeError(f"canaries must be None or a tuple (X, y), not {type(canaries).__name__}.")
+    given = check_rows(*canaries, "canaries[0]", "canaries[1]", 1)
+    if given.X.shape[1] != known.X.shape[1] or given.y.shape[1:] != known.y.shape[1:]:
+        raise ValueError(
+            f"canaries have {given.X.shape[1]} features and targets of shape {given.y.shape[1:]}, the rows "
+            f"{known.X.shape[1]} and {known.y.shape[1:]}; pass the same of both."
+        )
+    return given
+
+
+def check_count(n_canaries: Any, n_fits: int, given: Rows | None, known: Rows) -> int:
+    """The number of canaries in a fit."""
+    if n_canaries is None:
+        default = 1 if n_fits > 1 else min(1000, len(known) // 2)
+        n_canaries = default if given is None else len(given)
+    check_whole("n_canaries", n_canaries, 1)
+    if given is not None and n_canaries != len(given):
+        raise ValueError(
+            f"n_canaries={n_canaries} and canaries holds {len(given)} rows; leave n_canaries out."
+        )
+    if n_fits > 1 and n_canaries != 1:
+        raise ValueError(
+            f"n_canaries={n_canaries} with n_fits={n_fits}: many fits test one canary; pass 1, or n_fits=1."
+        )
+    if n_canaries > len(known):
+        raise ValueError(
+            f"n_canaries={n_canaries} exceeds the {len(known)} rows of X, which canaries would outnumber; "
+            "pass fewer canaries or more rows."
+        )
+    if n_fits == 1 and n_canaries < _FEWEST_CANARIES:
+        raise ValueError(
+            f"n_canaries={n_canaries} is too few for one fit; pass at least {_FEWEST_CANARIES}, or more fits."
+        )
+    return int(n_canaries)
+
+
+def check_guesses(n_guesses: Any, n_canaries: int, n_fits: int) -> list[int]:
+    """The numbers of guesses to try."""
+    if n_guesses is None:
+        return sorted({2 * max(1, round(share * n_canaries / 2)) for share in _GUESSED})
+    if n_fits > 1:
+        raise ValueError(f"n_guesses={n_guesses!r} has no effect with many fits; leave it out.")
+    check_whole("n_guesses", n_guesses, 2)
+    if n_guesses % 2 or n_guesses > n_canaries:
+        raise ValueError(
+            f"n_guesses={n_guesses} must be even and at most the number of canaries, {n_canaries}."
+        )
+    return [int(n_guesses)]
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))

@@ -1,0 +1,118 @@
+"""Fits of plain estimators to data sets that differ in their canaries alone."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..engine.release import RecordedRelease, recorded_releases
+from ._claims import steps_of
+from ._rows import Rows
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A fitted estimator, and what its mechanism released."""
+
+    estimator: Any
+    releases: list[RecordedRelease]
+
+
+class Fits:
+    """Fits to known rows and to those canaries that are included.
+
+    Parameters
+    ----------
+    factory : callable
+        Returns a fresh estimator.
+    known : Rows
+        Private rows that take part in every fit.
+    X_pub, y_pub : array-likes or None
+        Public rows, handed to ``fit``.
+
+    Notes
+    -----
+    The neighbours of which a guarantee speaks have a row that is *zeroed out*: it adds zero to every
+    sum, and the public number of rows stays. No row of numbers does that by itself, since after
+    centring, with an intercept, a row of zeros has a gradient like any other. So an excluded canary
+    is zeroed out where sums are released, and the mean of two known rows stands in its place in ``X``: what
+    else an estimator or a pipeline reads from ``X`` does not see the canary either, and if it is private
+    as claimed, what stands there changes nothing.
+    """
+
+    def __init__(self, factory: Callable[[], Any], known: Rows, X_pub: Any, y_pub: Any) -> None:
+        self._factory = factory
+        self._known = known
+        self._public = {} if X_pub is None and y_pub is None else {"X_pub": X_pub, "y_pub": y_pub}
+
+    def __call__(self, canaries: Rows, included: NDArray[np.bool_]) -> Fitted:
+        """Fit with some of the canaries.
+
+        Raises
+        ------
+        ValueError
+            If the estimator releases nothing by this library's mechanism.
+        """
+        known, m = self._known, len(canaries)
+        X, y = _stand_ins(known, m)
+        pool = Rows(np.concatenate([X, canaries.X]), np.concatenate([y, canaries.y]))
+        added = pool[np.arange(m) + m * included]
+        X, y = np.concatenate([known.X, added.X]), np.concatenate([known.y, added.y])
+        taking_part = np.concatenate([np.ones(len(known), dtype=bool), included])
+        estimator = self._factory()
+        with recorded_releases(None if taking_part.all() else ~taking_part) as releases:
+            estimator.fit(X, y, **self._public)
+        if not releases or not any(hasattr(step, "privacy_") for step in steps_of(estimator)):
+            raise ValueError(
+                f"factory returns {type(estimator).__name__}, which released nothing through skmixdp; pass a "
+                "factory of this library's estimators, or of pipelines that end in one."
+            )
+        return Fitted(estimator, releases)
+
+
+def _stand_ins(known: Rows, count: int) -> tuple[Array, Array]:
+    """Rows for the places of excluded canaries: no copies, since repeated rows are warned of."""
+    n, i = len(known), np.arange(count)
+    return (known.X[i % n] + known.X[(i + 1 + i // n) % n]) / 2, known.y[i % n]
+
+
+def check_factory(factory: Any) -> Any:
+    """Refuse a factory that does not return fresh, unseeded estimators; one of its estimators."""
+    if not callable(factory):
+        raise TypeError(
+            f"factory={factory!r} must be a function that returns an unfitted estimator; pass "
+            "lambda: clone(estimator)."
+        )
+    first, second = factory(), factory()
+    for estimator in (first, second):
+        if not callable(getattr(estimator, "fit", None)):
+            raise TypeError(f"factory returns {estimator!r}, which has no fit; return an estimator.")
+        if any(hasattr(step, "privacy_") for step in steps_of(estimator)):
+            raise ValueError("factory returns a fitted estimator; return a fresh one, by clone(estimator).")
+        if any(getattr(step, "ledger", None) is not None for step in steps_of(estimator)):
+            raise ValueError(
+                "factory returns an estimator with a ledger, which every fit of the audit would charge; "
+                "leave ledger out."
+            )
+    if first is second:
+        raise ValueError("factory returns the same estimator twice; return a fresh one, by clone(estimator).")
+    seeds = [
+        [seed for step in steps_of(estimator) if (seed := _noise_seed(step)) is not None]
+        for estimator in (first, second)
+    ]
+    if any(seed in seeds[1] for seed in seeds[0]):
+        raise ValueError(
+            f"factory returns estimators with random_state={seeds[0][0]}, the same seed each time, so the "
+            "noise would not change from fit to fit; leave random_state at None."
+        )
+    return first
+
+
+def _noise_seed(step: Any) -> int | None:
+    """The seed of a step's noise, where it is a number."""
+    seed = getattr(step, "random_state", None) if hasattr(step, "epsilon") else None
+    return int(seed) if isinstance(seed, (int, np.integer)) else None

@@ -1,0 +1,58 @@
+"""Small data, estimators and noise for audits."""
+
+import random
+
+import numpy as np
+
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
+from tests.catalog import ALGORITHMS
+
+DELTA = 1e-5
+
+#: A unit row does not reach the bound on its part in these, or not in every step: rows keep their length.
+LONG_ROWS = ("dpzero", "pazo", "coupling", "modelmix, coupling")
+
+
+def draw(n=100, d=8, n_classes=4, seed=0):
+    """Private and public rows, as arguments of ``audit_epsilon``."""
+    rng = np.random.default_rng(seed)
+    centres = rng.normal(size=(n_classes, d))
+    y, y_pub = np.arange(n) % n_classes, np.arange(24) % n_classes
+    X, X_pub = (centres[labels] + rng.normal(size=(len(labels), d)) for labels in (y, y_pub))
+    return {"X": X, "y": y, "X_pub": X_pub, "y_pub": y_pub}
+
+
+def draw_targets(n=100, d=8, seed=0):
+    """The same with measured targets."""
+    data = draw(n, d, seed=seed)
+    for rows, targets in (("X", "y"), ("X_pub", "y_pub")):
+        data[targets] = data[rows][:, 0] + 0.1 * data[targets]
+    return data
+
+
+def factory(name, mu, n_steps=2, **options):
+    """Makes estimators of a catalog's algorithm that claim ``mu`` for their releases together."""
+    kind = ZerothOrderDPClassifier if name.startswith(("dpzero", "pazo")) else MixedDPLogisticRegression
+    kind = MixedDPRidge if name.startswith("ridge") else kind
+    algorithm = ALGORITHMS[name.removeprefix("ridge, ")]
+    parameters = {
+        "epsilon": None,
+        "delta": DELTA,
+        "noise_multiplier": np.sqrt(n_steps) / mu,
+        "n_steps": n_steps,
+        "normalize": not name.startswith(LONG_ROWS),
+    }
+    return lambda: kind(algorithm, **(parameters | options))
+
+
+def fix_noise(monkeypatch, seed=0):
+    """The same keys of cryptographic noise in every run, without a seed that an estimator knows of."""
+    monkeypatch.setattr("skmixdp.privacy.noise.secrets.randbits", random.Random(seed).getrandbits)
+
+
+def scale_noise(monkeypatch, factor):
+    """Plant an error: normal draws that are too small by a factor."""
+    from skmixdp.privacy import NoiseSource
+
+    draws = NoiseSource.normal
+    monkeypatch.setattr(NoiseSource, "normal", lambda self, shape: factor * draws(self, shape))

@@ -1,0 +1,275 @@
+"""Events and accounts with numbers that make no sense: refused when made and when read back."""
+
+import json
+import math
+import sqlite3
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from skmixdp.exceptions import BudgetExceededError
+from skmixdp.privacy import (
+    GaussianEvent,
+    ModelMixEvent,
+    PrivacyLedger,
+    SelectionEvent,
+    event_from_json,
+    event_to_json,
+)
+from skmixdp.privacy.account import Account
+
+ADD = "add_or_remove_one"
+
+GOOD = {
+    GaussianEvent: {"noise_multiplier": 30.0, "n_steps": 5, "sampling_rate": 1.0, "noise": "float"},
+    ModelMixEvent: {
+        "noise_multiplier": 30.0,
+        "n_steps": 5,
+        "sampling_rate": 1.0,
+        "noise": "float",
+        "width": 90.0,
+        "linf_split": 4,
+        "conversion": "tight",
+    },
+    SelectionEvent: {
+        "noise_multiplier": 30.0,
+        "mean": 4.0,
+        "distribution": "geometric",
+        "noise": "float",
+        "refit_multiplier": 40.0,
+    },
+}
+
+#: No number of any kind.
+NOT_NUMBERS = [
+    None,
+    True,
+    np.True_,
+    "1",
+    "",
+    b"1",
+    [1.0],
+    np.ones(1),
+    1j,
+    Decimal(1),
+    float,
+    math.nan,
+    np.nan,
+]
+POSITIVE = [
+    *NOT_NUMBERS,
+    0,
+    0.0,
+    -0.0,
+    -1,
+    -1e-300,
+    math.inf,
+    -math.inf,
+    np.float32(0),
+    np.int64(-3),
+    10**400,
+]
+COUNT = [*POSITIVE, 0.5, 1.0, np.float64(2.0), 2**53 + 1]
+RATE = [*POSITIVE, 1.0000001, 2]
+WORD = [None, True, 3, "", "Float", "float ", "laplace", ["float"], np.array(["float"])]
+
+BAD = {
+    "noise_multiplier": POSITIVE,
+    "n_steps": COUNT,
+    "sampling_rate": RATE,
+    "noise": WORD,
+    "width": POSITIVE,
+    "linf_split": COUNT,
+    "conversion": WORD,
+    "mean": [*POSITIVE, 0.999],
+    "distribution": [*NOT_NUMBERS, "binomial", -1, -1e-9, 10**400],
+    "refit_multiplier": POSITIVE[1:],  # None is no such fit
+}
+
+
+def _bad_fields():
+    for kind, good in GOOD.items():
+        for name in good:
+            for value in BAD[name]:
+                yield pytest.param(kind, name, value, id=f"{kind.__name__}-{name}-{str(value)[:12]!r}")
+
+
+BAD_FIELDS = list(_bad_fields())
+
+
+@pytest.mark.parametrize(("kind", "name", "value"), BAD_FIELDS)
+def test_a_field_outside_its_range_makes_no_event(kind, name, value):
+    with pytest.raises(ValueError, match=rf"^{name}=.* must .*\.$") as caught:
+        kind(**{**GOOD[kind], name: value})
+    assert "\n" not in str(caught.value).replace(repr(value), "")
+
+
+# An array of one number is kept as that number.
+@pytest.mark.parametrize(
+    ("kind", "name", "value"), [field for field in BAD_FIELDS if not isinstance(field.values[2], np.ndarray)]
+)
+def test_nothing_is_charged_for_an_event_that_was_tampered_with(kind, name, value):
+    """A pickle or ``object.__setattr__`` passes by the checks; a ledger must not be fooled, nor crash."""
+    event = kind(**GOOD[kind])
+    object.__setattr__(event, name, value)
+    ledger = PrivacyLedger(":memory:", epsilon=1e6, delta=1e-5)
+    with pytest.raises((ValueError, TypeError)):
+        ledger.charge("a", event, neighboring=ADD)
+    assert ledger.report().accounts == () and ledger.charges() == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "value"),
+    [field for field in BAD_FIELDS if isinstance(field.values[2], (int, float, str, list, type(None)))],
+)
+def test_a_bad_field_in_a_record_is_refused(kind, name, value):
+    record = json.loads(event_to_json(kind(**GOOD[kind])))
+    text = json.dumps({**record, "values": {**record["values"], name: value}})
+    with pytest.raises(ValueError, match=rf"record of an event is damaged .*{name}="):
+        event_from_json(text)
+
+
+@pytest.mark.parametrize("kind", GOOD)
+def test_numbers_of_other_kinds_are_taken_for_what_they_are(kind):
+    good = kind(**GOOD[kind])
+    for float_like, int_like in (
+        (np.float64, np.int64),
+        (np.float32, np.uint8),
+        (Fraction, int),
+        (int, np.int16),
+    ):
+        values = {
+            name: float_like(value) if isinstance(value, float) else value
+            for name, value in GOOD[kind].items()
+        }
+        values = {
+            name: int_like(value) if isinstance(value, int) else value for name, value in values.items()
+        }
+        other = kind(**values)
+        assert other == good and hash(other) == hash(good) and repr(other) == repr(good)
+        assert event_to_json(other) == event_to_json(good)
+        assert event_from_json(event_to_json(other)) == good
+
+
+def test_equal_laws_of_trials_make_equal_events():
+    by_shape, by_name = (SelectionEvent(2.0, 3, law) for law in (math.inf, "poisson"))
+    assert by_shape == by_name and event_from_json(event_to_json(by_shape)) == by_name
+    assert SelectionEvent(2.0, 3, np.float64(0.25)).distribution == 0.25
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        GaussianEvent(5e-324, 1),
+        GaussianEvent(1e-200, 2**53),
+        GaussianEvent(1e-200, 3, noise="hardened"),
+        ModelMixEvent(1e-200, 3, width=1e300),
+        ModelMixEvent(5e-324, 2**53, width=1e-300, linf_split=2**53),
+    ],
+)
+def test_next_to_no_noise_costs_more_than_any_budget(event):
+    ledger = PrivacyLedger(":memory:", epsilon=1e6, delta=1e-5)
+    with pytest.raises(BudgetExceededError):
+        ledger.charge("a", event, neighboring=ADD)
+    assert ledger.charges() == []
+
+
+def test_a_cost_that_no_float_can_hold_is_not_charged():
+    ledger = PrivacyLedger(":memory:", epsilon=1.0, delta=1e-5)
+    for event in (GaussianEvent(1e200, 1), ModelMixEvent(1e300, 1, width=1.0)):
+        with pytest.raises(ValueError, match="has a cost of 0, not a positive one"):
+            ledger.charge("a", event, neighboring=ADD)
+    assert ledger.charges() == []
+
+
+# -- damaged ledgers -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def charged(tmp_path):
+    path = tmp_path / "ledger.sqlite"
+    ledger = PrivacyLedger(path, epsilon=3.0, delta=1e-5)
+    ledger.charge("a", GaussianEvent(30.0, 5), neighboring=ADD)
+    ledger.charge("r", GaussianEvent(30.0, 5, noise="hardened"), neighboring=ADD)
+    return ledger
+
+
+def damage(ledger, table, column, value, dataset="a"):
+    with sqlite3.connect(ledger.path) as connection:
+        connection.execute("PRAGMA ignore_check_constraints = ON")
+        connection.execute(f'UPDATE {table} SET "{column}" = ? WHERE dataset = ?', (value, dataset))
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        *[("epsilon", value) for value in (0.0, -1.0, math.inf, "much")],
+        *[("delta", value) for value in (0.0, 1.0, -1.0, "some")],
+        *[("by_default", value) for value in (2, "yes")],
+        *[("private", value) for value in (-1, "yes")],
+        *[("neighboring", value) for value in ("", "both", None, 3)],
+        *[("composition", value) for value in ("", "pld", None, 3)],
+        *[("order", value) for value in (0.0, -2.0, 1.05, math.inf, 2.0, "two")],
+        *[("total", value) for value in (-1e-9, -math.inf, "none")],
+        *[("spent", value) for value in (-1.0, "none")],
+        *[("n_charges", value) for value in (-1, "one")],
+        *[("divergences", value) for value in ("", "[1, 2]", "3", "{", "null", '["a"]')],
+    ],
+)
+def test_a_damaged_account_is_refused_and_not_charged(charged, column, value):
+    damage(charged, "accounts", column, value)
+    for action in (
+        lambda: charged.charge("a", GaussianEvent(300.0, 1), neighboring=ADD),
+        lambda: charged.account("a"),
+        lambda: charged.report(),
+    ):
+        with pytest.raises(ValueError, match="the ledger's account of dataset='a' is damaged"):
+            action()
+    assert [charge.id for charge in charged.charges()] == [1, 2] if column != "epsilon" else True
+
+
+@pytest.mark.parametrize(
+    "divergences", [json.dumps([-1.0] * 165), json.dumps([math.nan] * 165), json.dumps([0.1] * 164)]
+)
+def test_damaged_divergences_are_refused(charged, divergences):
+    damage(charged, "accounts", "divergences", divergences, "r")
+    with pytest.raises(ValueError, match="account of dataset='r' is damaged"):
+        charged.spent("r")
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "match"),
+    [
+        ("time", "yesterday", "charge 1 of the ledger cannot be read"),
+        ("private", 7, "charge 1 of the ledger cannot be read: private=7"),
+        ("event", "", "record of an event is damaged"),
+        ("event", "3", "record of an event is damaged"),
+        ("event", "[" * 100_000, "record of an event is damaged"),
+        ("event", '{"values": {}}', "record of an event is damaged"),
+        ("event", '{"kind": "gaussian"}', "record of an event is damaged"),
+        ("event", '{"kind": ["gaussian"], "values": {}}', "record of an event is damaged"),
+        ("event", '{"kind": "gaussian", "values": []}', "record of an event is damaged"),
+        ("event", '{"kind": "gaussian", "values": {"n_steps": 3}}', "record of an event is damaged"),
+        (
+            "event",
+            '{"kind": "gaussian", "values": {"noise_multiplier": 0, "n_steps": 3}}',
+            "noise_multiplier=0",
+        ),
+        ("event", '{"kind": "laplace", "values": {}}', "the event kind 'laplace' is unknown here; import"),
+    ],
+)
+def test_a_damaged_charge_is_refused(charged, column, value, match):
+    damage(charged, "charges", column, value)
+    for action in (charged.charges, charged.report):
+        with pytest.raises(ValueError, match=match):
+            action()
+    assert len(charged.charges("r")) == 1
+
+
+def test_an_account_as_it_is_passes():
+    account = Account("a", 1.0, 1e-5).after(GaussianEvent(30.0, 5), ADD)
+    assert replace(account) == account
