@@ -42,6 +42,7 @@ _GRADIENTS = (
 )
 _RELEASE = (
     f"{_UNIT}/engine/test_release.py",
+    f"{_UNIT}/engine/test_recorded_releases.py",
     "tests/statistical/test_noise_scale.py",
     "tests/statistical/test_hardened_noise.py",
 )
