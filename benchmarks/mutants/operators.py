@@ -74,6 +74,9 @@ _SWAPS |= {new: old for old, new in _SWAPS.items()}
 #: Decorators that only save time, or that only tools read.
 _IDLE_DECORATORS = {"cache", "lru_cache", "cached_property", "overload", "abstractmethod"}
 
+#: Arguments that only check what cannot differ, or only save time.
+_IDLE_ARGUMENTS = {"strict", "copy"}
+
 
 class _Ours(Operator):
     """An operator that makes at most one mutant of a node."""
@@ -233,6 +236,13 @@ class Source:
                 best = span
         return best
 
+    def runs_at_import(self, line: int) -> bool:
+        """Whether the statement at a line lies in no function: then it runs in whichever test comes first."""
+        return not any(
+            isinstance(node, ast.FunctionDef) and node.body[0].lineno <= line <= (node.end_lineno or 0)
+            for node in ast.walk(self._tree)
+        )
+
     @cached_property
     def _tree(self) -> ast.Module:
         return ast.parse(self.text)
@@ -258,6 +268,8 @@ class Source:
                     parts.append(node)
                 case ast.Assign(targets=[ast.Name(id="__all__" | "Conversion" | "Composition")]):
                     parts.append(node)
+                case ast.ClassDef(bases=[ast.Name(id="Protocol")]):
+                    parts.append(node)
                 case ast.Import() | ast.ImportFrom():
                     parts.append(node)
         return [((p.lineno, p.col_offset), (p.end_lineno, p.end_col_offset)) for p in parts]  # type: ignore[attr-defined]
@@ -275,7 +287,7 @@ def _excluded(operator: str, node: Any) -> bool:
     if operator == "AddNot":  # of a comparison it is its opposite, of a negation its absence
         test = node.children[2 if node.type in ("test", "ternary") else 1]
         return test.type in ("comparison", "not_test")
-    if operator in ("DropKeywordArgument", "ReplaceTrueWithFalse"):
+    if operator in ("DropKeywordArgument", "ReplaceTrueWithFalse", "ReplaceFalseWithTrue"):
         argument = node if node.type == "argument" else node.parent
-        return argument.type == "argument" and argument.children[0] == "strict"
+        return argument.type == "argument" and argument.get_first_leaf().value in _IDLE_ARGUMENTS
     return False

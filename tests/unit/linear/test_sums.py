@@ -49,7 +49,7 @@ def test_sums_in_single_precision_are_off_by_a_panel_and_the_six_that_are_added(
 
 
 def test_a_panel_of_384_rows_adds_about_one_hundredth():
-    assert PANEL_ROWS == 384
+    assert (PANEL_ROWS, BLOCK_ROWS) == (384, 65_536)
     assert 0.0095 < sum_error(10**6, np.float32).relative < 0.0101
 
 
