@@ -7,8 +7,7 @@ import pytest
 from dp_accounting import dp_event
 from dp_accounting.pld import pld_privacy_accountant
 
-from skmixdp.privacy import epsilon_of
-from skmixdp.privacy import gaussian
+from skmixdp.privacy import epsilon_of, gaussian
 from skmixdp.privacy.gaussian import epsilon_for, log_delta, mu_for
 
 EPSILONS = [1e-3, 1e-2, 0.1, 1.0, 3.0, 10.0, 100.0]

@@ -204,6 +204,9 @@ class TestLaw:
             assert law.number(below + 1e-9) == k + 1
         assert law.number(0.0) == 1
 
+    def test_the_geometric_law_halts_with_one_over_its_mean(self):
+        assert TrialLaw(20.0, 1.0).halting_probability == 0.05
+
     def test_a_mean_of_one_trial_is_one_trial(self):
         for shape in (0.0, 0.5, 1.0):
             assert TrialLaw(1.0, shape).number(1 - 1e-16) == 1
