@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all sabotage coverage lint docs benchmark diffprivlib scale utility clean
+.PHONY: help setup demo test test-all sabotage coverage mutants lint docs benchmark diffprivlib scale utility clean
 
 help:
 	@echo "make demo       the main job on real data: a table and a picture in results/"
@@ -11,6 +11,7 @@ help:
 	@echo "make test-all   all tests"
 	@echo "make sabotage   break the guarantee on purpose in many ways; tests must find each"
 	@echo "make coverage   all branches of privacy/ and engine/release.py are tested"
+	@echo "make mutants    small faults in what the guarantee rests on are noticed; SAMPLE=200 tries 200 of them"
 	@echo "make lint       ruff, mypy and the import contracts"
 	@echo "make docs       the documentation, in docs/_build/html"
 	@echo "make benchmark  speed as a ratio to plain matrix products"
@@ -31,6 +32,10 @@ help:
 
 .venv/.docs: .venv/.demo
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[docs]"
+	@touch $@
+
+.venv/.mutants: .venv/.test
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[mutants]"
 	@touch $@
 
 .venv/.bench: .venv/.test
@@ -65,6 +70,10 @@ coverage: .venv/.test
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 -m "not slow" --hypothesis-profile=fixed --cov=skmixdp --cov-report= \
 		tests/unit/privacy tests/unit/engine tests/statistical
 	$(BIN)/coverage report --include "skmixdp/privacy/*,skmixdp/engine/release.py" --fail-under 100
+
+# Hours without SAMPLE: docs/mutants.md.
+mutants: .venv/.mutants
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.mutants.run $(if $(SAMPLE),--sample $(SAMPLE))
 
 lint: .venv/.test
 	$(BIN)/ruff check .

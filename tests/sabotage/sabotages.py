@@ -336,7 +336,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     ),
     _sabotage(
         "panels of any number of rows",
-        "Sums in float32 run over a million rows, and their stated error is that of 368.",
+        "Sums in float32 run over a million rows, and their stated error is that of a few hundred.",
         "linear/products.py",
         "    panel_rows: int = PANEL_ROWS,\n",
         "    panel_rows: int = 2**24,\n",
@@ -344,7 +344,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     ),
     _sabotage(
         "panels of any number of rows on a device",
-        "Sums of tensors in float32 run over a million rows, and their stated error is that of 368.",
+        "Sums of tensors in float32 run over a million rows, and their stated error is that of a few hundred.",
         "rows/torch_answers.py",
         "n_panels = len(X) // PANEL_ROWS",
         "n_panels = 0",

@@ -7,7 +7,7 @@ from skmixdp.components.contracts import Part, Question
 from skmixdp.engine import Door, release
 from skmixdp.linear import sum_error
 from skmixdp.privacy import HardenedNoise
-from skmixdp.rows import InMemoryRows
+from skmixdp.rows import InMemoryRows, sum_resolution
 from tests.conftest import Silent, Watched
 
 X = np.random.default_rng(0).normal(size=(20, 3))
@@ -93,7 +93,7 @@ def test_no_step_beyond_those_that_were_paid_for():
         door.begin_step(None)
 
 
-@pytest.mark.parametrize("part", [Part(np.inf), Part(np.nan), Part(-1.0), Part(1.0, 0.0), Part(1.0, -1.0)])
+@pytest.mark.parametrize("part", [Part(np.inf), Part(np.nan), Part(-0.5), Part(1.0, 0.0), Part(1.0, -0.5)])
 def test_a_part_without_a_usable_sensitivity_is_refused_before_the_rows_are_asked(part):
     class Unasked(InMemoryRows):
         def private_sums(self, requests):
@@ -103,6 +103,29 @@ def test_a_part_without_a_usable_sensitivity_is_refused_before_the_rows_are_aske
     door.begin_step(None)
     with pytest.raises(RuntimeError, match="share and a finite sensitivity"):
         release(Unasked(X, np.zeros(20, int)), [(door, question(part, Part(1.0, 0.1)))])
+
+
+def test_shares_that_add_up_to_one_but_for_rounding_are_admitted():
+    door = Door(1.0, 1, Silent(0))
+    door.begin_step(None)
+    for _ in range(10):  # ten times 0.1 is a little more than 1
+        door.admit(question(Part(0.0, 0.1)), ROWS)
+    with pytest.raises(RuntimeError, match="sum to more than 1"):
+        door.admit(question(Part(1.0, 1e-9)), ROWS)
+
+
+def test_the_rows_are_asked_what_the_question_says():
+    door = Door(1.0, 1, Silent(0))
+    mask = np.arange(20) < 5
+    door.begin_step(mask)
+    asked = Question(np.ones((2, 3)), lambda Z, block: (Z, None), (Part(1.0),), wide_sums=True, n_head=2)
+    request = door.admit(asked, ROWS)
+    assert request.points is asked.points
+    assert request.contribute is asked.contribute
+    assert request.mask is mask
+    assert request.resolution is None
+    assert (request.wide_sums, request.n_head) == (True, 2)
+    assert request.run is door
 
 
 def test_every_array_must_be_stated():
@@ -132,6 +155,39 @@ class TestHardened:
         door.begin_step(None)
         with pytest.raises(RuntimeError, match="rows on a grid"):
             release(ROWS, [(door, BOTH)])
+
+    def test_the_grid_is_coarse_enough_for_the_part_that_moves_most(self):
+        rows = InMemoryRows(X, np.zeros(20, int), exact=True)
+        door = Door(1.0, 1, HardenedNoise())
+        door.begin_step(None)
+        asked = question(Part(1e-3, 0.5), Part(8.0, 0.5))
+        resolution = door.admit(asked, rows).resolution
+        assert resolution == sum_resolution(20, rows.grid, 8.0) > sum_resolution(20, rows.grid, 1e-3)
+
+    def test_noise_is_drawn_on_the_grid_of_the_sums(self):
+        class Noted(HardenedNoise):
+            def perturb(self, array, scale, grid):
+                grids.append(grid)
+                return super().perturb(array, scale, grid)
+
+        grids = []
+        rows = InMemoryRows(X, np.zeros(20, int), exact=True)
+        door = Door(1.0, 1, Noted())
+        door.begin_step(None)
+        release(rows, [(door, BOTH)])
+        assert grids == [rows.grid * sum_resolution(20, rows.grid, 2.0)] * 2
+
+    def test_noise_that_needs_no_grid_is_told_of_none(self):
+        class Noted(Silent):
+            def perturb(self, array, scale, grid):
+                grids.append(grid)
+                return array
+
+        grids = []
+        door = Door(1.0, 1, Noted(0))
+        door.begin_step(None)
+        release(InMemoryRows(X, np.zeros(20, int), exact=True), [(door, BOTH)])
+        assert grids == [None, None]
 
     def test_it_refuses_a_map_that_leaves_the_grid(self):
         rows = InMemoryRows(X, np.zeros(20, int), exact=True)

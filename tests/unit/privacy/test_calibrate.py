@@ -9,6 +9,7 @@ from dp_accounting.pld import pld_privacy_accountant
 
 from skmixdp.privacy import (
     GaussianEvent,
+    ModelMixEvent,
     accountant_name,
     epsilon_of,
     epsilon_of_event,
@@ -158,3 +159,22 @@ def test_a_search_that_does_not_end_says_so(monkeypatch):
     monkeypatch.setattr("skmixdp.privacy.sampled._MOST_SECANT_STEPS", 0)
     with pytest.raises(RuntimeError, match="pass a noise_multiplier instead"):
         noise_multiplier_for(2, 1e-5, n_steps=10, sampling_rate=0.5)
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [
+        {"neighboring": "replace_one"},
+        {"noise": "hardened"},
+        {"sampling_rate": 0.05},
+        {"family": lambda sigma, n, rate, noise: ModelMixEvent(sigma, n, rate, noise, width=9.0)},
+    ],
+    ids=["replace_one", "hardened", "sampled", "mixed"],
+)
+def test_the_multiplier_that_is_named_is_enough_and_not_far_too_much(terms):
+    with pytest.raises(ValueError, match="does not pay for one step") as caught:
+        steps_for(0.1, 1e-5, noise_multiplier=0.3, **terms)
+    named = float(str(caught.value).split(">= ")[1].split(" ")[0])
+    exact = noise_multiplier_for(0.1, 1e-5, n_steps=1, **terms)
+    assert exact <= named <= exact + 1e-3 + 1e-12
+    assert steps_for(0.1, 1e-5, noise_multiplier=named, **terms) >= 1

@@ -188,3 +188,20 @@ def test_events_that_cost_nothing_are_refused():
     with pytest.raises(ValueError, match="not a positive one; check its numbers"):
         rule.cost(GaussianEvent(1e200, 1))
     assert rule.cost(GaussianEvent(1e6, 1, 1e-9)) > 0
+
+
+def test_limits_are_the_conversion_rounded_down_by_a_part_in_a_thousand_million():
+    for epsilon in (0.01, 1.0, 50.0):
+        orders = np.array([1.1, 2.0, 64.0, 1024.0])
+        cost = np.log((orders - 1) / orders) - (np.log(DELTA) + np.log(orders)) / (orders - 1)
+        limits = rdp_limits(epsilon, DELTA, orders)
+        np.testing.assert_allclose((epsilon - cost) - limits, 1e-9 * np.abs(epsilon - cost), rtol=1e-4)
+        assert epsilon_of_rdp(cost[-1:] * 0 + 0.5, DELTA, orders[-1:]) == pytest.approx(0.5 + cost[-1])
+
+
+def test_the_orders_are_those_of_every_ledger_so_far():
+    """A ledger keeps divergences by their place; a change of an order would give them another meaning."""
+    tenths, whole, rest = ORDERS[:99], ORDERS[99:153], ORDERS[153:]
+    np.testing.assert_allclose(tenths, np.linspace(1.1, 10.9, 99), rtol=1e-15)
+    np.testing.assert_array_equal(whole, np.linspace(11, 64, 54))
+    assert rest.tolist() == [72, 80, 96, 112, 128, 160, 192, 256, 384, 512, 768, 1024]

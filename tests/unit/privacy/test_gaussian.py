@@ -7,7 +7,7 @@ import pytest
 from dp_accounting import dp_event
 from dp_accounting.pld import pld_privacy_accountant
 
-from skmixdp.privacy import epsilon_of
+from skmixdp.privacy import epsilon_of, gaussian
 from skmixdp.privacy.gaussian import epsilon_for, log_delta, mu_for
 
 EPSILONS = [1e-3, 1e-2, 0.1, 1.0, 3.0, 10.0, 100.0]
@@ -61,3 +61,34 @@ def test_agreement_with_dp_accounting(sigma, n_steps, delta):
     accountant = pld_privacy_accountant.PLDAccountant(value_discretization_interval=1e-4)
     accountant.compose(dp_event.GaussianDpEvent(sigma / math.sqrt(n_steps)))
     assert epsilon_of(sigma, n_steps, delta=delta) == pytest.approx(accountant.get_epsilon(delta), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("root", "asked"), [(20.0, [0, 0, 1, 3, 7, 15, 31]), (-20.0, [0, -1, -3, -7, -15, -31, 0])]
+)
+def test_a_root_is_bracketed_by_steps_that_double(root, asked):
+    seen = []
+
+    def function(u):
+        seen.append(u)
+        return u - root
+
+    assert gaussian._increasing_root(function, start=0.0) == pytest.approx(root, rel=1e-14)
+    assert seen[: len(asked)] == asked
+    assert gaussian._increasing_root(lambda u: u - 3.0, start=3.0) == 3.0
+
+
+@pytest.mark.parametrize("delta", [1e-12, 1e-5])
+@pytest.mark.parametrize("mu", [0.01, 0.3, 3.0, 30.0])
+def test_an_epsilon_is_searched_from_a_bound_that_is_less_than_twice_as_large(monkeypatch, mu, delta):
+    """Where the tail alone is below delta, so one step down is a bracket."""
+    starts = []
+    find = gaussian._increasing_root
+
+    def watched(function, start):
+        starts.append(math.exp(start))
+        return find(function, start)
+
+    monkeypatch.setattr(gaussian, "_increasing_root", watched)
+    found = epsilon_for(mu, delta)
+    assert 1 <= starts[0] / found < 1.8

@@ -16,6 +16,7 @@ from skmixdp.privacy import (
     amplified_epsilon,
     epsilon_of,
     epsilon_of_event,
+    mixing,
     modelmix_epsilon,
     noise_multiplier_for,
     steps_for,
@@ -193,3 +194,42 @@ def test_bad_input_is_named(change, name):
     good = {"noise_multiplier": 5.0, "n_steps": 10, "delta": 1e-5, "width": 10.0}
     with pytest.raises(ValueError, match=rf"^{name}="):
         modelmix_epsilon(**{**good, **change})
+
+
+def test_fractional_orders_are_for_one_coordinate_alone():
+    orders = np.array([1.5, 2.0, 2.5])
+    terms = {"shift": 0.5, "width": 10.0, "sampling_rate": 0.1}
+    assert np.isfinite(mixing.renyi(orders, 10, linf_split=1, **terms)).all()
+    np.testing.assert_array_equal(
+        np.isfinite(mixing.renyi(orders, 10, linf_split=2, **terms)), [False, True, False]
+    )
+
+
+def test_the_edges_of_what_was_tested_are_included():
+    def claims(order, shift, width):
+        found = mixing.renyi(np.array([order]), 1, shift=shift, width=width, sampling_rate=1.0, linf_split=1)
+        return bool(np.isfinite(found[0]))
+
+    assert claims(256.0, 0.5, 1.0) and not claims(257.0, 0.5, 1.0)
+    assert claims(2.0, 6.0, 1.0) and not claims(2.0, 6.01, 1.0)
+    assert claims(50.0, 5.0, 1.0) and not claims(50.0, 5.01, 1.0)
+    assert claims(2.0, 0.5, 0.05) and not claims(2.0, 0.5, 0.049)
+
+
+def test_every_step_of_a_divergence_has_its_margin():
+    order, terms = np.array([3.0]), {"shift": 0.5, "width": 10.0, "sampling_rate": 1.0, "linf_split": 1}
+    moment = mixing.log_moments(order, 0.5, 10.0, 1.0, 1)[0]
+    one = mixing.renyi(order, 1, **terms)[0]
+    assert mixing.renyi(order, 7, **terms)[0] == pytest.approx(7 * one, rel=1e-14)
+    assert 2 * one - moment == pytest.approx(1e-9 * moment + 1e-13, rel=1e-3)
+
+
+def test_both_conversions_are_the_least_over_the_orders():
+    terms = {"shift": 0.5, "width": 10.0, "sampling_rate": 0.1, "linf_split": 4}
+    orders = np.arange(2.0, 257.0)
+    divergences = mixing.renyi(orders, 50, **terms)
+    tight = np.log((orders - 1) / orders) - (np.log(1e-5) + np.log(orders)) / (orders - 1)
+    classic = np.log(1e5) / (orders - 1)
+    for name, cost in (("tight", tight), ("classic", classic)):
+        found = mixing.epsilon_for(n_steps=50, delta=1e-5, conversion=name, **terms)
+        assert found == pytest.approx(np.min(divergences + cost), rel=1e-12)

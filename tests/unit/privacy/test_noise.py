@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from skmixdp.privacy import HardenedNoise, NoiseSource
+from skmixdp.privacy.noise import _key_from
 
 
 def test_fresh_sources_differ_and_are_cryptographic():
@@ -59,3 +60,9 @@ def test_hardened_noise_without_its_package_names_the_mend(monkeypatch):
     monkeypatch.setitem(sys.modules, "opendp.prelude", None)
     with pytest.raises(ImportError, match=r"skmixdp\[hardened\]"):
         HardenedNoise()
+
+
+def test_a_seed_fills_both_halves_of_the_key():
+    high, low = np.random.SeedSequence(5).generate_state(2, np.uint64)
+    assert _key_from(5) == int(high) * 2**64 + int(low)
+    assert int(high) > 0 and int(low) > 0

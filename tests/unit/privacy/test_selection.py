@@ -188,6 +188,36 @@ class TestLaw:
         found = (1 - gamma) / (gamma ** (1 + shape) * scale)
         assert mean * (1 - 1e-6) < found <= mean * (1 + 1e-12)
 
+    @pytest.mark.parametrize("shape", [0.0, 0.5, 1.0, 3.0])
+    @pytest.mark.parametrize("mean", [1.5, 8.0])
+    def test_a_number_of_trials_is_the_quantile_of_definition_1(self, shape, mean):
+        law = TrialLaw(mean, shape)
+        gamma, below = law.halting_probability, 0.0
+        for k in range(1, 12):
+            if shape == 0:
+                probability = (1 - gamma) ** k / (k * math.log(1 / gamma))
+            else:
+                product = math.prod((j + shape) / (j + 1) for j in range(k))
+                probability = (1 - gamma) ** k / (gamma**-shape - 1) * product
+            below += probability
+            assert law.number(below - 1e-9) == k
+            assert law.number(below + 1e-9) == k + 1
+        assert law.number(0.0) == 1
+
+    def test_the_geometric_law_halts_with_one_over_its_mean(self):
+        assert TrialLaw(20.0, 1.0).halting_probability == 0.05
+
+    def test_a_mean_of_one_trial_is_one_trial(self):
+        for shape in (0.0, 0.5, 1.0):
+            assert TrialLaw(1.0, shape).number(1 - 1e-16) == 1
+
+    def test_poisson_is_the_quantile_of_poisson(self):
+        law = TrialLaw(2.0, math.inf)
+        below = 0.0
+        for k in range(6):
+            below += math.exp(-2) * 2**k / math.factorial(k)
+            assert (law.number(below - 1e-9), law.number(below + 1e-9)) == (k, k + 1)
+
 
 def report(**changes):
     values = {

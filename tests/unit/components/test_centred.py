@@ -1,0 +1,89 @@
+"""The lengths by which differences from a centre are clipped, number by number."""
+
+import math
+
+import numpy as np
+import pytest
+
+from skmixdp.components import L2Clip, L2LinfClip
+from skmixdp.components.centred import (
+    ClippedDeviations,
+    clipped_deviations,
+    deviation_bounds,
+    largest_deviations,
+)
+from skmixdp.linear import SoftmaxLoss, row_norms
+from skmixdp.rows import Block
+
+PAD = 1e-15
+EPS = {"float32": 2.0**-23, "float64": 2.0**-52}
+
+CASES = {
+    # |r|, |x|, reach, r^T M x, entries of the centre
+    "nothing cancels": (2.0, 3.0, 3.0, 1.0, 0.5),
+    "everything cancels": (2.0, 3.0, 3.0, 36.0, math.sqrt(36 / 8)),
+    "less than nothing is left": (2.0, 3.0, 3.0, 40.0, math.sqrt(36 / 8)),
+    "products that are off by more": (2.0, 3.0, 50.0, 36.0, math.sqrt(36 / 8)),
+    "short rows": (2.0, 3e-15, 3e-15, 0.0, 1e-15),
+    "no centre": (2.0, 3.0, 3.0, 0.0, 0.0),
+}
+
+
+@pytest.mark.parametrize("dtype", EPS)
+@pytest.mark.parametrize("case", CASES)
+def test_a_bound_is_the_length_and_all_that_rounding_can_hide(case, dtype):
+    r, x, reach, aligned, entry = CASES[case]
+    k, d = 2, 4
+    centre = np.full((k, d), entry)
+    R = np.array([[0.0, r]], dtype)
+    products = np.array([[0.0, aligned / r]], dtype)
+    (found,) = deviation_bounds(R, products, np.array([x]), centre, np.array([reach]))
+
+    eps, length = EPS[dtype], math.sqrt(k * d) * entry
+    size = r * (reach + PAD) + length + math.sqrt(k) * PAD
+    roundings = (d + k + 1) * eps / 2
+    slack = 16 * eps + roundings / (1 - roundings)
+    square = max((r * x) ** 2 - 2 * aligned + length**2, 0)
+    exact = math.sqrt(square + slack * size**2) + 2 * eps * r * (x + PAD)
+    assert found == pytest.approx(max(exact, size / 1024), rel=1e-10)
+
+
+@pytest.mark.parametrize("bad", ["residual", "product", "norm"])
+def test_a_row_of_which_nothing_finite_is_known_has_an_infinite_bound(bad):
+    R, products, norms = np.ones((3, 2)), np.ones((3, 2)), np.ones(3)
+    for row, value in enumerate((math.inf, -math.inf, math.nan)):
+        {"residual": R[:, 0], "product": products[:, 0], "norm": norms}[bad][row] = value
+    with np.errstate(invalid="ignore"):
+        found = deviation_bounds(R, products, norms, np.ones((2, 4)))
+    np.testing.assert_array_equal(found, np.inf)
+
+
+@pytest.mark.parametrize("dtype", EPS)
+def test_entries_are_bounded_by_the_largest_of_both(dtype):
+    X = np.array([[3.0, -4.0], [0.5, 0.25]], dtype)
+    R = np.array([[1.0, -2.0, 0.0], [0.5, 0.25, 0.0]], dtype)
+    centre = np.array([[0.5, 0.0], [0.0, -7.0], [0.0, 0.0]])
+    found = largest_deviations(R, Block(X, np.zeros(2), row_norms(X)), centre)
+    np.testing.assert_allclose(found, np.array([15.0, 7.25]) * (1 + 4 * EPS[dtype]), rtol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", EPS)
+@pytest.mark.parametrize("clip", [L2Clip(0.3), L2LinfClip(L2Clip(0.3), 8).at(None)], ids=["l2", "linf"])
+def test_tensors_get_the_factors_of_arrays(dtype, clip):
+    torch = pytest.importorskip("torch", reason="tensors need skmixdp[features]")
+    from skmixdp.rows.torch_answers import TensorBlock
+
+    rng, loss = np.random.default_rng(0), SoftmaxLoss(3)
+    X, y = rng.normal(size=(50, 4)).astype(dtype), rng.integers(3, size=50)
+    X[40:] *= 1e-3  # of these the centre is the larger part
+    centre, W = rng.normal(size=(3, 4)), rng.normal(size=(3, 4))
+    Z = X @ np.concatenate([W, centre]).astype(dtype).T
+    block = Block(X, y, row_norms(X))
+    there = TensorBlock(*map(torch.from_numpy, (block._X, block.y, block.norms)), slice(None))
+    C, weights = ClippedDeviations(loss, clip, centre).for_tensors(torch.from_numpy(Z.copy()), there)
+    expected_C, expected = clipped_deviations(Z.copy(), block, loss, clip, centre)
+    assert weights.shape == expected.shape == (50, 1)
+    tolerance = 1e-5 if dtype == "float32" else 1e-12
+    np.testing.assert_allclose(weights.numpy(), expected, rtol=tolerance)
+    np.testing.assert_allclose(C.numpy(), expected_C, rtol=tolerance, atol=tolerance * 1e-2)
+    assert np.ptp(expected) > 0.01

@@ -1,0 +1,106 @@
+"""Factors and stated sensitivities of the clipping rules, number by number."""
+
+import math
+from dataclasses import FrozenInstanceError
+
+import numpy as np
+import pytest
+
+from skmixdp.components import AutomaticClip, L2Clip, L2LinfClip, LipschitzClip, PublicQuantileClip
+from skmixdp.components.clipping import deviation_norms, gradient_norms
+from skmixdp.components.contracts import joint_weights
+from tests.conftest import make_problem
+
+EPS = {"float32": 2.0**-23, "float64": 2.0**-52}
+NORMS = np.array([0.0, 0.25, 0.5, 2.0, 1e300, math.inf, math.nan])
+
+
+def unasked():
+    raise AssertionError("no entries are needed")
+
+
+def test_a_gradient_is_scaled_down_to_the_threshold_and_never_up():
+    factors = L2Clip(0.5).weights(NORMS, unasked)
+    np.testing.assert_allclose(factors, [1, 1, 1, 0.25, 5e-301, 0, 0], rtol=1e-15)
+
+
+def test_factors_of_several_heads_are_those_of_each():
+    norms = np.stack([NORMS, NORMS[::-1], 3 * NORMS])
+    clips = [L2Clip(0.5), L2Clip(2.0), L2Clip(1e-3)]
+    with np.errstate(invalid="ignore"):
+        found = joint_weights(clips, norms.copy(), unasked)
+    expected = [clip.weights(row, unasked) for clip, row in zip(clips, norms, strict=True)]
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_automatic_clipping_divides_by_the_norm_plus_gamma():
+    factors = AutomaticClip(0.5).weights(NORMS, unasked)
+    np.testing.assert_allclose(factors, [2, 4 / 3, 1, 0.4, 1e-300, 0, 0], rtol=1e-15)
+
+
+@pytest.mark.parametrize("dtype", EPS)
+def test_the_rounding_of_a_factor_and_its_product_is_in_the_sensitivity(dtype):
+    for clip, exact in ((L2Clip(3.0), 3.0), (AutomaticClip(0.5), 1.0), (LipschitzClip(3.0), None)):
+        if exact is None:
+            view = make_problem(4).scene.view
+            clip, exact = clip.at(view), 3 * math.sqrt(2)
+        stated = clip.sensitivity(np.dtype(dtype)) / exact - 1
+        assert stated == pytest.approx(4 * EPS[dtype] + 2.0**-33, rel=1e-5)
+
+
+@pytest.mark.parametrize("dtype", EPS)
+def test_a_clip_of_entries_states_four_more_roundings(dtype):
+    clip = L2LinfClip(L2Clip(3.0), 9).at(make_problem().scene.view)
+    norm = L2Clip(3.0).sensitivity(np.dtype(dtype)) * (1 + 4 * EPS[dtype])
+    assert clip.sensitivity(np.dtype(dtype)) == norm
+    assert clip.largest_entry(np.dtype(dtype)) == norm / 3
+
+
+def test_a_clip_of_entries_takes_the_smaller_factor():
+    clip = L2LinfClip(L2Clip(2.0), 4).at(make_problem().scene.view)  # entries up to 1
+    norms = np.array([1.0, 4.0, 4.0, 0.0, math.inf, 4.0, 4.0])
+    entries = np.array([0.5, 2.0, 4.0, 0.0, math.inf, math.inf, 1e-320])
+    with np.errstate(over="ignore"):
+        found = clip.weights(norms, lambda: entries)
+    np.testing.assert_allclose(found, [1, 0.5, 0.25, 1, 0, 0, 0.5], rtol=1e-9)
+    rounded = clip.weights(np.array([2.0]), lambda: np.array([2.0]))
+    assert rounded == L2Clip(2.0).sensitivity(np.dtype("float64")) / 2 / 2
+
+
+def test_a_threshold_follows_the_public_rows_down_to_its_floor():
+    view = make_problem().scene.view
+    for measure in (gradient_norms, deviation_norms):
+        lengths = np.sort(measure(view))
+        assert PublicQuantileClip(1.0, 0.0, measure).at(view) == L2Clip(lengths[-1])
+        assert PublicQuantileClip(0.0, 0.0, measure).at(view) == L2Clip(lengths[0])
+        assert PublicQuantileClip(0.5, 1e3, measure).at(view) == L2Clip(1e3)
+    assert PublicQuantileClip(0.5, 0.25).at(make_problem(n_pub=0).scene.view) == L2Clip(0.25)
+    assert PublicQuantileClip(0.5, 0.0).measure is gradient_norms
+
+
+def test_rules_cannot_be_changed_once_a_step_is_fixed():
+    view = make_problem().scene.view
+    rules = [
+        (L2Clip(1.0), "threshold"),
+        (AutomaticClip(1.0), "gamma"),
+        (PublicQuantileClip(0.5, 0.1), "floor"),
+        (LipschitzClip(1.0), "row_norm_bound"),
+        (L2LinfClip(L2Clip(1.0), 2).at(view), "split"),
+    ]
+    for clip, name in rules:
+        with pytest.raises(FrozenInstanceError):
+            setattr(clip, name, 2.0)
+    for clip, _ in rules[:2]:
+        assert clip.at(view) is clip
+
+
+def test_which_clips_weigh_tensors():
+    view = make_problem().scene.view
+    assert L2Clip.takes_tensors is AutomaticClip.takes_tensors is True
+    assert L2LinfClip(L2Clip(1.0), 2).at(view).takes_tensors is True
+
+    class Plain:
+        def at(self, view):
+            return self
+
+    assert L2LinfClip(Plain(), 2).at(view).takes_tensors is False

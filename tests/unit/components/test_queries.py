@@ -1,0 +1,216 @@
+"""What queries ask, what they state of it, and what they make of the answer."""
+
+import math
+from dataclasses import FrozenInstanceError
+
+import numpy as np
+import pytest
+
+from skmixdp.components import (
+    CentredQuery,
+    EmbeddedQuery,
+    FullSpace,
+    GradientQuery,
+    L2Clip,
+    L2LinfClip,
+    PublicSubspace,
+)
+from skmixdp.components.centred import ClippedDeviations, difference_part
+from skmixdp.components.contracts import Part, StepContext
+from skmixdp.components.queries import ClippedResiduals
+from skmixdp.linear import LogisticLoss, SoftmaxLoss, SquaredLoss
+from skmixdp.privacy import NoiseSource
+from tests.conftest import make_problem
+
+FLOAT = np.dtype("float64")
+CLIP = L2Clip(0.5)
+RNG = np.random.default_rng(0)
+
+
+def context(n_classes=4, *, public_weight=0.25, dtype=FLOAT, n_pub=24):
+    scene = make_problem(n_classes, n_pub=n_pub).scene
+    anchor = np.zeros_like(scene.view.W)
+    return StepContext(
+        1, 1, scene.view, scene.batch_size, public_weight, 1.0, 0.0, anchor, dtype, NoiseSource(0), 1.0
+    )
+
+
+def asked(query, ctx):
+    rounds = query.step(ctx)
+    return rounds, next(rounds)
+
+
+def answer(rounds, *arrays):
+    with pytest.raises(StopIteration) as stop:
+        rounds.send(arrays)
+    return stop.value.value
+
+
+class TestGradientQuery:
+    @pytest.mark.parametrize("subspace", [FullSpace(), PublicSubspace(2), PublicSubspace(2, exact_sums=True)])
+    def test_it_states_the_clip_times_the_gain(self, subspace):
+        ctx = context(dtype=np.dtype("float32"))
+        _, question = asked(GradientQuery(CLIP, subspace, True), ctx)
+        space = subspace.at(ctx.view)
+        sensitivity = CLIP.sensitivity(np.dtype("float32")) * space.gain
+        assert question.parts == (Part(sensitivity, 1.0, None, space.roundings),)
+        assert question.points is ctx.W
+        assert question.contribute == ClippedResiduals(ctx.loss, (CLIP,))
+        assert not question.wide_sums and question.n_head == 0
+        total = RNG.normal(size=ctx.W.shape)
+        np.testing.assert_array_equal(question.assemble((total, None))[0], space.encode(total))
+
+    def test_where_the_private_mean_has_no_weight_nothing_is_asked(self):
+        ctx = context(public_weight=1)
+        with pytest.raises(StopIteration) as stop:
+            next(GradientQuery(CLIP, FullSpace(), True).step(ctx))
+        np.testing.assert_allclose(stop.value.value, ctx.view.gradient)
+
+    @pytest.mark.parametrize("n_classes", [2, 4])
+    @pytest.mark.parametrize("sum_to_zero", [False, True])
+    def test_the_component_that_is_noise_alone_is_removed_for_softmax(self, n_classes, sum_to_zero):
+        ctx = context(n_classes)
+        rounds, _ = asked(GradientQuery(CLIP, FullSpace(), sum_to_zero), ctx)
+        total = RNG.normal(size=ctx.W.shape)
+        found = answer(rounds, total)
+        if sum_to_zero and n_classes == 4:
+            total = total - total.mean(axis=0)
+        np.testing.assert_allclose(found, ctx.direction(total / ctx.batch_size), atol=1e-14)
+
+    @pytest.mark.parametrize("length", [0.05, 0.1, 3.0])
+    def test_a_second_clip_bounds_the_noisy_mean(self, length):
+        ctx = context(2)
+        rounds, _ = asked(GradientQuery(CLIP, FullSpace(), False, second_clip=0.1), ctx)
+        mean = RNG.normal(size=ctx.W.shape)
+        mean *= length / np.linalg.norm(mean)
+        found = answer(rounds, mean * ctx.batch_size)
+        np.testing.assert_allclose(found, ctx.direction(mean * min(1, 0.1 / length)), rtol=1e-12)
+
+    def test_modelmix_bounds_its_entries_and_keeps_all_of_its_noise(self):
+        query = GradientQuery(CLIP, FullSpace(), True)
+        mixed = query.for_mixing(lambda clipper: L2LinfClip(clipper, 4))
+        assert (mixed.clipper.clipper, mixed.clipper.split) == (CLIP, 4)
+        assert mixed.sum_to_zero is False and mixed.second_clip is None
+        assert mixed.subspace is query.subspace
+        with pytest.raises(ValueError, match="n_components=None"):
+            GradientQuery(CLIP, PublicSubspace(2), True).for_mixing(lambda clipper: clipper)
+        with pytest.raises(ValueError, match=r"second_clip=0\.2"):
+            GradientQuery(CLIP, FullSpace(), True, 0.2).for_mixing(lambda clipper: clipper)
+
+    def test_its_sensitivity_is_the_clips(self):
+        view = context().view
+        assert GradientQuery(CLIP, FullSpace(), True).sensitivity(view, FLOAT) == CLIP.sensitivity(FLOAT)
+        assert CentredQuery(CLIP, True).sensitivity(view, FLOAT) == CLIP.sensitivity(FLOAT)
+
+
+class TestClippedResiduals:
+    def test_heads_of_one_loss_are_asked_together(self):
+        one, other = (ClippedResiduals(SoftmaxLoss(3), (L2Clip(c),)) for c in (1.0, 2.0))
+        joint = one.beside(other)
+        assert joint == ClippedResiduals(SoftmaxLoss(3), (L2Clip(1.0), L2Clip(2.0)))
+        assert one.beside(ClippedResiduals(SoftmaxLoss(4), (CLIP,))) is None
+        assert one.beside(lambda Z, block: None) is None
+
+    def test_only_one_head_goes_to_a_device(self):
+        pytest.importorskip("torch", reason="tensors need skmixdp[features]")
+        one = ClippedResiduals(LogisticLoss(), (CLIP,))
+        assert one.for_tensors is not None
+        assert one.beside(one).for_tensors is None
+
+    def test_it_cannot_be_changed_and_bounds_itself(self):
+        one = ClippedResiduals(LogisticLoss(), (CLIP,))
+        assert one.bounds_itself is True
+        for fixed in (one, ClippedDeviations(LogisticLoss(), CLIP, np.zeros((1, 2)))):
+            with pytest.raises(FrozenInstanceError):
+                fixed.loss = SoftmaxLoss(3)
+
+
+class TestCentredQuery:
+    def test_it_states_the_clip_and_how_long_the_terms_are(self):
+        ctx = context(dtype=np.dtype("float32"))
+        _, question = asked(CentredQuery(CLIP, True), ctx)
+        stated = CLIP.sensitivity(np.dtype("float32"))
+        # The shortest difference is 2**-10 of what it is the difference of; two sums make it.
+        assert question.parts == (Part(stated, 1.0, 2048 * stated, 2.0**-50),)
+        assert difference_part(1.0) == Part(1.0, 1.0, 2048.0, 2.0**-50)
+        assert question.wide_sums
+        np.testing.assert_array_equal(question.points, np.concatenate([ctx.W, ctx.view.gradient]))
+        total, weights = RNG.normal(size=ctx.W.shape), np.array([3.0])
+        (found,) = question.assemble((total, weights[np.newaxis]))
+        np.testing.assert_allclose(found, total - 3 * ctx.view.gradient)
+
+    @pytest.mark.parametrize("n_classes", [2, 4])
+    @pytest.mark.parametrize("sum_to_zero", [False, True])
+    def test_the_centre_comes_back_on_the_mean_scale(self, n_classes, sum_to_zero):
+        ctx = context(n_classes)
+        rounds, _ = asked(CentredQuery(CLIP, sum_to_zero), ctx)
+        total = RNG.normal(size=ctx.W.shape)
+        found = answer(rounds, total)
+        if sum_to_zero and n_classes == 4:
+            total = total - total.mean(axis=0)
+        mean = ctx.view.gradient + total / ctx.batch_size
+        np.testing.assert_allclose(found, ctx.direction(mean), atol=1e-14)
+
+    def test_modelmix_bounds_its_entries(self):
+        mixed = CentredQuery(CLIP, True).for_mixing(lambda clipper: L2LinfClip(clipper, 4))
+        assert mixed.clipper.split == 4 and mixed.sum_to_zero is False
+
+    def test_devices_take_what_has_a_form_for_tensors(self):
+        pytest.importorskip("torch", reason="tensors need skmixdp[features]")
+        centre = np.zeros((1, 2))
+        assert ClippedDeviations(LogisticLoss(), CLIP, centre).for_tensors is not None
+
+        class HostOnly:
+            pass
+
+        assert ClippedDeviations(LogisticLoss(), HostOnly(), centre).for_tensors is None
+        assert ClippedDeviations(SquaredLoss(1), CLIP, centre).for_tensors is not None
+
+
+class TestEmbeddedQuery:
+    INSIDE, OUTSIDE = L2Clip(2.0), L2Clip(0.5)
+
+    def query(self, n_components=3, sum_to_zero=True):
+        return EmbeddedQuery(n_components, self.INSIDE, self.OUTSIDE, sum_to_zero)
+
+    def test_both_parts_take_half_of_the_step(self):
+        ctx = context(dtype=np.dtype("float32"))
+        _, question = asked(self.query(), ctx)
+        residual = self.OUTSIDE.sensitivity(np.dtype("float32"))
+        rounding = ctx.view.embedding(3).rounding
+        assert question.parts == (
+            Part(self.INSIDE.sensitivity(FLOAT), 0.5),  # coordinates are float64 whatever the rows are
+            Part(residual, 0.5, 2048 * residual, rounding),
+        )
+        assert question.wide_sums
+        found = self.query().sensitivity(ctx.view, ctx.dtype)
+        assert found == pytest.approx(question.parts[0].sensitivity * math.sqrt(2), rel=1e-14)
+
+    def test_without_public_gradients_the_residual_takes_the_whole_step(self):
+        ctx = context(n_pub=0, public_weight=0.0)
+        rounds, question = asked(self.query(), ctx)
+        (part,) = question.parts
+        assert (part.sensitivity, part.share) == (self.OUTSIDE.sensitivity(FLOAT), 1.0)
+        total = RNG.normal(size=ctx.W.shape)
+        (residual,) = question.assemble((total, np.zeros(0)))
+        np.testing.assert_array_equal(residual, total)
+        found = answer(rounds, total)
+        np.testing.assert_allclose(found, (total - total.mean(axis=0)) / ctx.batch_size, atol=1e-14)
+
+    @pytest.mark.parametrize("n_classes", [2, 4])
+    @pytest.mark.parametrize("sum_to_zero", [False, True])
+    def test_the_parts_are_put_together_again(self, n_classes, sum_to_zero):
+        ctx = context(n_classes)
+        embedding = ctx.view.embedding(3)
+        rounds, question = asked(self.query(3, sum_to_zero), ctx)
+        np.testing.assert_array_equal(question.points, np.concatenate([ctx.W, embedding.X]))
+        q = embedding.n_components
+        matrix, weighted = RNG.normal(size=ctx.W.shape), RNG.normal(size=2 * q)
+        inside, residual = question.assemble((matrix, weighted))
+        np.testing.assert_array_equal(inside, weighted[:q])
+        np.testing.assert_allclose(residual, matrix - embedding.gradient(weighted[q:]), atol=1e-10)
+        found = answer(rounds, inside, residual)
+        total = residual + embedding.gradient(inside)
+        if sum_to_zero and n_classes == 4:
+            total = total - total.mean(axis=0)
+        np.testing.assert_allclose(found, ctx.direction(total / ctx.batch_size), atol=1e-12)

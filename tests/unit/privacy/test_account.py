@@ -1,0 +1,148 @@
+"""What a charge makes of an account, number by number, and which accounts cannot be."""
+
+import math
+
+import numpy as np
+import pytest
+
+from skmixdp.exceptions import BudgetExceededError
+from skmixdp.privacy import GaussianEvent, LedgerReport, ModelMixEvent, epsilon_of_event
+from skmixdp.privacy.account import Account, own_epsilon
+from skmixdp.privacy.composition import ORDERS, divergences_of, epsilon_of_rdp
+from skmixdp.privacy.gaussian import epsilon_for, mu_for
+
+ADD, REPLACE = "add_or_remove_one", "replace_one"
+DELTA = 1e-5
+FULL = GaussianEvent(30.0, 9)  # mu = 0.1
+HARDENED = GaussianEvent(30.0, 9, noise="hardened")
+ZEROS = (0.0,) * len(ORDERS)
+
+
+def test_full_batches_add_up_their_squares():
+    account = Account("a", 3.0, DELTA)
+    for n in range(1, 4):
+        account = account.after(FULL, ADD, private=n != 2)
+        assert account.total == pytest.approx(0.01 * n, rel=1e-14)
+        assert account.spent == pytest.approx(epsilon_for(math.sqrt(0.01 * n), DELTA), rel=1e-12)
+        assert (account.n_charges, account.divergences) == (n, ())
+        left = math.sqrt(mu_for(3.0, DELTA) ** 2 - 0.01 * n)
+        assert account.remaining == pytest.approx(epsilon_for(left, DELTA), rel=1e-12)
+    assert (account.neighboring, account.composition, account.order) == (ADD, "gaussian", None)
+    assert account.private is False  # one seed is enough
+    assert (account.epsilon, account.delta, account.dataset) == (3.0, DELTA, "a")
+
+
+def test_divergences_add_up_at_every_order():
+    account = Account("a", 3.0, DELTA)
+    each = divergences_of(HARDENED, ADD)
+    for n in range(1, 4):
+        account = account.after(HARDENED, ADD)
+        np.testing.assert_allclose(account.divergences, n * each, rtol=1e-14)
+        total = dict(zip(ORDERS, account.divergences, strict=True))[account.order]
+        assert account.total == pytest.approx(total, rel=1e-14)
+        if n > 1:
+            assert account.spent == epsilon_of_rdp(np.array(account.divergences), DELTA, ORDERS)
+    # What is left at the order goes to one full batch: mu**2 / 2 times the order.
+    (limit,) = [account._filter(ADD).limit]
+    mu = math.sqrt((limit - account.total) * 2 / account.order)
+    assert account.remaining == pytest.approx(epsilon_for(mu, DELTA), rel=1e-12)
+    assert account.private is True
+
+
+def test_a_first_charge_costs_what_its_own_accountant_says_if_that_is_less():
+    sampled = GaussianEvent(1.5, 50, 0.02)
+    account = Account("a", 3.0, DELTA).after(sampled, ADD)
+    assert account.spent == own_epsilon(sampled, DELTA, ADD) == epsilon_of_event(sampled, DELTA, ADD)
+    assert account.spent < epsilon_of_rdp(np.array(account.divergences), DELTA, ORDERS)
+    again = account.after(sampled, ADD)
+    assert again.spent == epsilon_of_rdp(np.array(again.divergences), DELTA, ORDERS)
+
+
+def test_nothing_is_left_of_a_budget_that_is_spent():
+    account = Account("a", 1.0, DELTA)
+    assert account.remaining == 1.0
+    whole = GaussianEvent(1 / mu_for(1.0, DELTA), 1)
+    assert account.after(whole, ADD).remaining < 1e-3
+    first = GaussianEvent(0.8, 3, 0.001)  # fits by its own accountant alone
+    small = Account("a", epsilon_of_event(first, DELTA, ADD) * 1.001, DELTA).after(first, ADD)
+    assert small.remaining == 0.0
+    with pytest.raises(BudgetExceededError):
+        small.after(FULL, ADD)
+
+
+def test_the_relation_of_the_first_charge_stays():
+    account = Account("a", 1.0, DELTA, neighboring=REPLACE)
+    with pytest.raises(ValueError, match="neighboring='add_or_remove_one' is not the relation"):
+        account.after(FULL, ADD)
+    assert account.after(FULL, REPLACE).total == pytest.approx(0.04, rel=1e-14)
+
+
+@pytest.mark.parametrize("event", [FULL, ModelMixEvent(30.0, 9, width=90.0, linf_split=4)])
+def test_the_terms_of_an_event_are_checked(event):
+    with pytest.raises(ValueError, match="neighboring='both'"):
+        Account("a", 1.0, DELTA).after(event, "both")
+
+
+def test_a_refusal_says_what_is_left_and_which_composition_would_do():
+    account = Account("a", 1.0, DELTA).after(FULL, ADD)
+    with pytest.raises(BudgetExceededError, match="use a smaller epsilon") as caught:
+        account.after(GaussianEvent(1.0, 9), ADD)
+    assert f"has {account.remaining:.4g} left" in str(caught.value)
+    with pytest.raises(BudgetExceededError, match="composition='renyi'"):
+        account.after(GaussianEvent(1.0, 100, 0.01), ADD)
+    with pytest.raises(BudgetExceededError, match="use a smaller epsilon"):
+        Account("a", 1.0, DELTA).after(HARDENED, ADD).after(GaussianEvent(1.0, 9), ADD)
+
+
+GAUSSIAN = {"neighboring": ADD, "composition": "gaussian", "n_charges": 1, "total": 0.01, "spent": 0.3}
+RENYI = {**GAUSSIAN, "composition": "renyi", "order": 2.0, "divergences": ZEROS}
+
+
+@pytest.mark.parametrize(
+    ("fields", "match"),
+    [
+        ({**RENYI, "order": 2.05}, "order=2.05 must be a Renyi order"),
+        ({**GAUSSIAN, "order": 2.0}, "order=2.0 must be set by"),
+        ({**RENYI, "order": None}, "order=None must be set by"),
+        ({"composition": "renyi", "order": 2.0}, "order=2.0 must be set by"),
+        ({**RENYI, "divergences": ZEROS[1:]}, "divergences must hold 165 numbers"),
+        ({**RENYI, "divergences": (*ZEROS[1:], -0.5)}, "divergences=-0.5 must be"),
+        ({**RENYI, "divergences": (*ZEROS[1:], math.nan)}, "divergences=nan must be"),
+        ({**GAUSSIAN, "total": -0.5}, "total=-0.5 must be"),
+        ({**GAUSSIAN, "spent": "0.3"}, "spent='0.3' must be"),
+        ({**GAUSSIAN, "n_charges": -1}, "n_charges=-1 must be"),
+        ({**GAUSSIAN, "neighboring": None}, "must say its neighboring and its composition"),
+        ({**GAUSSIAN, "composition": None}, "must say its neighboring and its composition"),
+        ({"composition": "pld"}, "composition='pld' must be one of"),
+        ({"neighboring": "both"}, "neighboring='both' must be one of"),
+        ({"epsilon": 0.0}, "epsilon=0.0 must be"),
+        ({"delta": 1.0}, "delta=1.0 must"),
+    ],
+)
+def test_an_account_that_cannot_be_is_refused(fields, match):
+    with pytest.raises(ValueError, match=match.replace(".", r"\.")):
+        Account(**{"dataset": "a", "epsilon": 1.0, "delta": DELTA, **fields})
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        GAUSSIAN,
+        RENYI,
+        {**RENYI, "total": math.inf, "spent": math.inf, "divergences": (math.inf, *ZEROS[1:])},
+        {"composition": "renyi"},
+        {"neighboring": REPLACE},
+        {**GAUSSIAN, "total": 0.0},
+    ],
+)
+def test_an_account_that_can_be_is_not(fields):
+    assert Account("a", 1.0, DELTA, **fields).by_default is False
+
+
+def test_columns_of_the_printed_ledger_are_as_wide_as_their_widest_cell():
+    accounts = (Account("a", 1.0, DELTA), Account("a long name", 1.0, DELTA))
+    lines = str(LedgerReport(accounts, ())).splitlines()[1:]
+    assert len({line.index(word) for line, word in zip(lines, ("spent", " 0 ", " 0 "), strict=True)}) <= 2
+    starts = [lines[0].index("spent"), lines[1].index(" 0 ") + 1, lines[2].index(" 0 ") + 1]
+    assert starts == [15, 15, 15]
