@@ -32,7 +32,7 @@ def source(kind, tmp_path, X, y):
 
 @pytest.mark.parametrize("kind", ["memory", "sparse", "memory map", "parquet", "dask", "torch", "bfloat16"])
 def test_sums_in_single_precision_are_short_on_every_source(kind, tmp_path):
-    """The stated error is that of panels of a few hundred rows, so that sums of numbers of 11 bits are exact."""
+    """The stated error is that of a few hundred rows, so sums of numbers of 11 bits are exact."""
     if kind == "torch":
         pytest.importorskip("torch", reason="tensors need skmixdp[features]")
     n = 40_000
