@@ -44,6 +44,7 @@ _GRADIENTS = (
 _RELEASE = (
     f"{_UNIT}/engine/test_release.py",
     f"{_UNIT}/engine/test_recorded_releases.py",
+    f"{_UNIT}/test_frozen.py",
     "tests/statistical/test_noise_scale.py",
     "tests/statistical/test_hardened_noise.py",
 )
@@ -54,7 +55,11 @@ TARGETS: dict[str, tuple[str, ...]] = {
         f"{_UNIT}/privacy/test_ledger.py",
         f"{_UNIT}/privacy/test_ledger_processes.py",
     ),
-    "skmixdp/privacy/*.py": (f"{_UNIT}/privacy", "tests/statistical/test_selection.py"),
+    "skmixdp/privacy/*.py": (
+        f"{_UNIT}/privacy",
+        f"{_UNIT}/test_frozen.py",
+        "tests/statistical/test_selection.py",
+    ),
     "skmixdp/engine/release.py": _RELEASE,
     "skmixdp/components/clipping.py": _GRADIENTS,
     "skmixdp/components/queries.py": _GRADIENTS,
