@@ -44,6 +44,7 @@ _GRADIENTS = (
 _RELEASE = (
     f"{_UNIT}/engine/test_release.py",
     f"{_UNIT}/engine/test_recorded_releases.py",
+    f"{_UNIT}/test_frozen.py",
     "tests/statistical/test_noise_scale.py",
     "tests/statistical/test_hardened_noise.py",
 )
@@ -54,7 +55,11 @@ TARGETS: dict[str, tuple[str, ...]] = {
         f"{_UNIT}/privacy/test_ledger.py",
         f"{_UNIT}/privacy/test_ledger_processes.py",
     ),
-    "skmixdp/privacy/*.py": (f"{_UNIT}/privacy", "tests/statistical/test_selection.py"),
+    "skmixdp/privacy/*.py": (
+        f"{_UNIT}/privacy",
+        f"{_UNIT}/test_frozen.py",
+        "tests/statistical/test_selection.py",
+    ),
     "skmixdp/engine/release.py": _RELEASE,
     "skmixdp/components/clipping.py": _GRADIENTS,
     "skmixdp/components/queries.py": _GRADIENTS,
@@ -250,13 +255,12 @@ def _test_files(path: Path) -> list[Path]:
 def _tests_of(mutant: Mutant, source: Source, baseline: Baseline) -> list[str]:
     """Tests that concern the file and reach the statement, the quickest first.
 
-    What runs when the package is imported is reached by every test; those are asked that run any function
-    of the file.
+    What runs when the package is imported is reached by every test.
     """
     reached, durations = baseline.reached[mutant.path], baseline.durations
     names = {name for line in source.statement_lines(mutant.line) for name in reached.get(line, ())}
     if source.runs_at_import(mutant.line):
-        names = {name for found in reached.values() for name in found}
+        names = set(durations)
     wanted = _concerning(mutant.path)
     names = {
         n for n in names if n in durations and n.startswith(tuple(f"{w}{c}" for w in wanted for c in ":/"))

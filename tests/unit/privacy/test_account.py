@@ -83,6 +83,11 @@ def test_the_terms_of_an_event_are_checked(event):
         Account("a", 1.0, DELTA).after(event, "both")
 
 
+def test_discrete_noise_on_sampled_batches_is_refused_in_words_of_its_fields():
+    with pytest.raises(ValueError, match=r"sampling_rate=0\.5 cannot be accounted for"):
+        Account("a", 1.0, DELTA).after(GaussianEvent(30.0, 9, 0.5, "hardened"), ADD)
+
+
 def test_a_refusal_says_what_is_left_and_which_composition_would_do():
     account = Account("a", 1.0, DELTA).after(FULL, ADD)
     with pytest.raises(BudgetExceededError, match="use a smaller epsilon") as caught:

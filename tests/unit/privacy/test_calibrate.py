@@ -178,3 +178,12 @@ def test_the_multiplier_that_is_named_is_enough_and_not_far_too_much(terms):
     exact = noise_multiplier_for(0.1, 1e-5, n_steps=1, **terms)
     assert exact <= named <= exact + 1e-3 + 1e-12
     assert steps_for(0.1, 1e-5, noise_multiplier=named, **terms) >= 1
+
+
+def test_defaults_are_full_batches_of_continuous_noise_and_rows_that_come_or_go():
+    named = {"sampling_rate": 1.0, "neighboring": "add_or_remove_one", "noise": "float"}
+    assert epsilon_of(5.0, 20, delta=1e-5) == epsilon_of(5.0, 20, delta=1e-5, **named)
+    assert noise_multiplier_for(1.0, 1e-5, n_steps=9) == noise_multiplier_for(1.0, 1e-5, n_steps=9, **named)
+    assert steps_for(1.0, 1e-5, noise_multiplier=20) == steps_for(1.0, 1e-5, noise_multiplier=20, **named)
+    del named["sampling_rate"]
+    assert mu_of_budget(1.0, 1e-5) == mu_of_budget(1.0, 1e-5, **named)

@@ -233,3 +233,11 @@ def test_both_conversions_are_the_least_over_the_orders():
     for name, cost in (("tight", tight), ("classic", classic)):
         found = mixing.epsilon_for(n_steps=50, delta=1e-5, conversion=name, **terms)
         assert found == pytest.approx(np.min(divergences + cost), rel=1e-12)
+
+
+def test_defaults_are_the_full_batch_without_a_split():
+    plain = modelmix_epsilon(5.0, 20, delta=1e-5, width=30.0)
+    named = {"sampling_rate": 1.0, "linf_split": 1, "conversion": "tight", "neighboring": "add_or_remove_one"}
+    assert modelmix_epsilon(5.0, 20, delta=1e-5, width=30.0, **named) == plain
+    for change in ({"linf_split": 2}, {"conversion": "classic"}, {"neighboring": "replace_one"}):
+        assert modelmix_epsilon(5.0, 20, delta=1e-5, width=30.0, **named | change) != plain

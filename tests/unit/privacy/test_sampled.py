@@ -97,3 +97,11 @@ def test_divergences_are_rounded_up_and_never_below_zero():
     rounding = 1e-13 * 100 / (orders - 1)
     np.testing.assert_allclose(tiny, rounding, rtol=1e-3)
     assert np.all(tiny > 0.99 * rounding)
+
+
+def test_replacing_a_row_is_removing_one_and_adding_another():
+    event, orders = GaussianEvent(2.0, 10, 0.05), np.array([1.5, 3.0, 20.0])
+    out = sampled.renyi(event, 2 * orders, ADD)
+    back = sampled.renyi(event, 2 * orders - 1, ADD)
+    found = sampled.renyi(event, orders, "replace_one")
+    np.testing.assert_allclose(found, (2 * orders - 1) / (2 * orders - 2) * out + back, rtol=1e-12)

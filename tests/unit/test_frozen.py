@@ -1,0 +1,34 @@
+"""What was stated, charged or counted cannot be changed afterwards."""
+
+from dataclasses import FrozenInstanceError, fields, is_dataclass
+
+import pytest
+
+from skmixdp import privacy
+from skmixdp.engine.release import RecordedRelease
+from skmixdp.privacy import account, calibrate, composition
+
+STATED = [
+    account.Account,
+    calibrate._Terms,
+    composition.PrivacyFilter,
+    RecordedRelease,
+    privacy.Charge,
+    privacy.GaussianEvent,
+    privacy.LedgerReport,
+    privacy.ModelMixEvent,
+    privacy.PrivacyReport,
+    privacy.SearchReport,
+    privacy.SearchTerms,
+    privacy.SelectionEvent,
+    privacy.TrialLaw,
+]
+
+
+@pytest.mark.parametrize("kind", STATED)
+def test_it_is_frozen(kind):
+    made = object.__new__(kind)
+    assert is_dataclass(kind)
+    for field in fields(kind):
+        with pytest.raises(FrozenInstanceError):
+            setattr(made, field.name, 0)
