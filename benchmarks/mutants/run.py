@@ -309,27 +309,23 @@ def run_mutants(
     jobs: int,
     deadline: float,
     report: Callable[[Outcome], None],
-) -> list[Outcome]:
-    """Outcomes of the mutants that were begun before the deadline."""
+) -> None:
+    """Report the outcome of each mutant that is begun before the deadline."""
     copies = []
     for number in range(jobs):
         copy = work / f"copy{number}"
         shutil.rmtree(copy, ignore_errors=True)
         _copy_project(copy)
         copies.append(copy)
-    waiting, running, outcomes = list(reversed(mutants)), {}, []  # type: ignore[var-annotated]
-
-    def finish(outcome: Outcome) -> None:
-        outcomes.append(outcome)
-        report(outcome)
-
+    waiting = list(reversed(mutants))
+    running: dict[int, _Running] = {}
     while waiting or running:
         while waiting and copies and time.monotonic() < deadline:
             mutant = waiting.pop()
             source = sources[mutant.path]
             tests = _tests_of(mutant, source, baseline)
             if not tests:
-                finish(Outcome(mutant, source.changed_line(mutant), "not run"))
+                report(Outcome(mutant, source.changed_line(mutant), "not run"))
                 continue
             copy = copies.pop()
             _write(copy / mutant.path, source.mutated(mutant))
@@ -357,8 +353,7 @@ def run_mutants(
             copies.append(run.copy)
             outcome = "timed out" if status is None else "survived" if status == 0 else "killed"
             by = _killer(run.notes) if outcome == "killed" else ""
-            finish(Outcome(run.mutant, source.changed_line(run.mutant), outcome, by, seconds))
-    return outcomes
+            report(Outcome(run.mutant, source.changed_line(run.mutant), outcome, by, seconds))
 
 
 def _write(path: Path, text: str) -> None:
@@ -455,7 +450,20 @@ def main() -> None:
         importlib.import_module(library)
     baseline = _baseline(work, tests, arguments.jobs)
 
-    def show(outcome: Outcome) -> None:
+    kept = work / "outcomes.json"
+    outcomes: list[Outcome] = []
+    if arguments.only and kept.exists():
+        population = {mutant.name: mutant for path in paths for mutant in sources[path].mutants()}
+        outcomes += [
+            Outcome(**found | {"mutant": population[found["mutant"]]})
+            for found in json.loads(kept.read_text())
+            if found["mutant"] in population
+        ]
+
+    def keep(outcome: Outcome) -> None:
+        """Print an outcome and write it down at once: a run that is stopped has told what it found."""
+        outcomes[:] = [o for o in outcomes if o.mutant != outcome.mutant] + [outcome]
+        kept.write_text(json.dumps([vars(o) | {"mutant": o.mutant.name} for o in outcomes], indent=1))
         mutant, (old, new) = outcome.mutant, outcome.change
         print(
             f"{outcome.outcome:<9} {outcome.seconds:5.1f} s  {mutant.name}  line {mutant.line}  {outcome.by}",
@@ -465,15 +473,7 @@ def main() -> None:
             print(f"    - {old}\n    + {new}", flush=True)
 
     deadline = time.monotonic() + 60 * arguments.minutes
-    outcomes = run_mutants(mutants, sources, baseline, work, arguments.jobs, deadline, show)
-    kept = work / "outcomes.json"
-    if arguments.only and kept.exists():
-        again = {outcome.mutant.name for outcome in outcomes}
-        population = {mutant.name: mutant for path in paths for mutant in sources[path].mutants()}
-        for found in json.loads(kept.read_text()):
-            if found["mutant"] not in again and found["mutant"] in population:
-                outcomes.append(Outcome(**found | {"mutant": population[found["mutant"]]}))
-    kept.write_text(json.dumps([vars(o) | {"mutant": o.mutant.name} for o in outcomes], indent=1))
+    run_mutants(mutants, sources, baseline, work, arguments.jobs, deadline, keep)
     summary = table(outcomes, totals)
     (work / "table.md").write_text(summary + "\n")
     print(f"\n{summary}")

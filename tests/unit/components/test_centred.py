@@ -45,7 +45,7 @@ def test_a_bound_is_the_length_and_all_that_rounding_can_hide(case, dtype):
     slack = 16 * eps + roundings / (1 - roundings)
     square = max((r * x) ** 2 - 2 * aligned + length**2, 0)
     exact = math.sqrt(square + slack * size**2) + 2 * eps * r * (x + PAD)
-    assert found == pytest.approx(max(exact, size / 1024), rel=1e-10)
+    assert found == pytest.approx(max(exact, size / 1024), rel=1e-10, abs=0)
 
 
 @pytest.mark.parametrize("bad", ["residual", "product", "norm"])
@@ -87,3 +87,31 @@ def test_tensors_get_the_factors_of_arrays(dtype, clip):
     np.testing.assert_allclose(weights.numpy(), expected, rtol=tolerance)
     np.testing.assert_allclose(C.numpy(), expected_C, rtol=tolerance, atol=tolerance * 1e-2)
     assert np.ptp(expected) > 0.01
+
+
+@pytest.mark.parametrize("dtype", EPS)
+def test_tensors_are_clipped_by_the_bounds_of_arrays(dtype):
+    torch = pytest.importorskip("torch", reason="tensors need skmixdp[features]")
+    from skmixdp.rows.torch_answers import TensorBlock
+
+    class Spy:
+        takes_tensors = True
+
+        def weights(self, norms, largest):
+            seen.append((np.asarray(norms), np.asarray(largest())))
+            return 0 * norms
+
+    seen = []
+    rng, loss = np.random.default_rng(0), SoftmaxLoss(3)
+    X, y = rng.normal(size=(50, 4)).astype(dtype), rng.integers(3, size=50)
+    centre, W = 3 * rng.normal(size=(3, 4)), rng.normal(size=(3, 4))
+    Z = X @ np.concatenate([W, centre]).astype(dtype).T
+    block = Block(X, y, row_norms(X))
+    there = TensorBlock(*map(torch.from_numpy, (block._X, block.y, block.norms)), slice(None))
+    residuals = ClippedDeviations(loss, Spy(), centre)
+    residuals.for_tensors(torch.from_numpy(Z.copy()), there)
+    residuals(Z.copy(), block)
+    (norms, entries), (expected_norms, expected_entries) = seen
+    tolerance = 1e-6 if dtype == "float32" else 1e-14  # residuals differ in the last place
+    np.testing.assert_allclose(norms, expected_norms, rtol=tolerance)
+    np.testing.assert_allclose(entries, expected_entries, rtol=tolerance / 10)

@@ -18,8 +18,9 @@ from skmixdp.components import (
 from skmixdp.components.centred import ClippedDeviations, difference_part
 from skmixdp.components.contracts import Part, StepContext
 from skmixdp.components.queries import ClippedResiduals
-from skmixdp.linear import LogisticLoss, SoftmaxLoss, SquaredLoss
+from skmixdp.linear import LogisticLoss, SoftmaxLoss, SquaredLoss, row_norms
 from skmixdp.privacy import NoiseSource
+from skmixdp.rows import Block
 from tests.conftest import make_problem
 
 FLOAT = np.dtype("float64")
@@ -214,3 +215,40 @@ class TestEmbeddedQuery:
         if sum_to_zero and n_classes == 4:
             total = total - total.mean(axis=0)
         np.testing.assert_allclose(found, ctx.direction(total / ctx.batch_size), atol=1e-12)
+
+
+@pytest.mark.parametrize("m", [1, 3])
+def test_each_head_gets_its_own_clip_and_each_row_its_own_weight(m):
+    problem = make_problem(4)
+    X, y, loss = problem.X, problem.y, problem.scene.loss
+    heads = [RNG.normal(size=(4, X.shape[1])) for _ in range(m)]
+    clips = tuple(L2Clip(0.3 * (j + 1)) for j in range(m))
+    Z = X @ np.concatenate(heads).T
+    C, S = ClippedResiduals(loss, clips)(Z.copy(), Block(X, y, row_norms(X)))
+    assert S is None and C.shape == Z.shape
+    for j, clip in enumerate(clips):
+        R = loss.residuals(X @ heads[j].T, y)
+        lengths = np.linalg.norm(R, axis=1) * np.linalg.norm(X, axis=1)
+        expected = np.minimum(1, clip.threshold / lengths)[:, np.newaxis] * R
+        np.testing.assert_allclose(C[:, 4 * j : 4 * j + 4], expected, rtol=1e-9, atol=1e-12)
+        assert np.mean(lengths > clip.threshold) > 0.1
+
+
+def test_entries_are_bounded_by_the_residuals_and_the_rows():
+    problem = make_problem(4)
+    X, y, loss = problem.X, problem.y, problem.scene.loss
+    W = RNG.normal(size=(4, X.shape[1]))
+
+    class Spy:
+        def weights(self, norms, largest):
+            seen.append((np.array(norms), np.array(largest())))
+            return np.ones_like(norms)
+
+    seen = []
+    ClippedResiduals(loss, (Spy(),))(X @ W.T, Block(X, y, row_norms(X)))
+    R = loss.residuals(X @ W.T, y)
+    ((norms, entries),) = seen
+    lengths = np.linalg.norm(R, axis=1) * np.linalg.norm(X, axis=1)
+    np.testing.assert_allclose(norms, lengths, rtol=1e-6)
+    assert np.all(norms >= lengths * (1 - 1e-15))
+    np.testing.assert_allclose(entries, np.abs(R).max(axis=1) * np.abs(X).max(axis=1), rtol=1e-6)

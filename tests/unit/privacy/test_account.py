@@ -7,7 +7,7 @@ import pytest
 
 from skmixdp.exceptions import BudgetExceededError
 from skmixdp.privacy import GaussianEvent, LedgerReport, ModelMixEvent, epsilon_of_event
-from skmixdp.privacy.account import Account, own_epsilon
+from skmixdp.privacy.account import Account, _costs_less_than_in_full, own_epsilon
 from skmixdp.privacy.composition import ORDERS, divergences_of, epsilon_of_rdp
 from skmixdp.privacy.gaussian import epsilon_for, mu_for
 
@@ -151,3 +151,10 @@ def test_columns_of_the_printed_ledger_are_as_wide_as_their_widest_cell():
     assert len({line.index(word) for line, word in zip(lines, ("spent", " 0 ", " 0 "), strict=True)}) <= 2
     starts = [lines[0].index("spent"), lines[1].index(" 0 ") + 1, lines[2].index(" 0 ") + 1]
     assert starts == [15, 15, 15]
+
+
+def test_sampled_batches_cost_less_than_they_would_in_full():
+    """If only a little, at some of the orders."""
+    assert _costs_less_than_in_full(GaussianEvent(1.0, 1, 0.97), ADD)
+    assert not _costs_less_than_in_full(GaussianEvent(1.0, 1), ADD)
+    assert not _costs_less_than_in_full(GaussianEvent(1.0, 1), REPLACE)

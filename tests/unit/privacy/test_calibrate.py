@@ -187,3 +187,16 @@ def test_defaults_are_full_batches_of_continuous_noise_and_rows_that_come_or_go(
     assert steps_for(1.0, 1e-5, noise_multiplier=20) == steps_for(1.0, 1e-5, noise_multiplier=20, **named)
     del named["sampling_rate"]
     assert mu_of_budget(1.0, 1e-5) == mu_of_budget(1.0, 1e-5, **named)
+
+
+@pytest.mark.parametrize(
+    ("terms", "match"),
+    [
+        ({"delta": 0.0}, "delta=0.0"),
+        ({"neighboring": "swap"}, "neighboring='swap'"),
+        ({"noise": "loud"}, "noise='loud'"),
+    ],
+)
+def test_the_terms_of_a_budget_are_checked(terms, match):
+    with pytest.raises(ValueError, match=match.replace(".", r"\.")):
+        mu_of_budget(**{"epsilon": 1.0, "delta": 1e-5, **terms})

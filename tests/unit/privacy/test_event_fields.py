@@ -273,3 +273,9 @@ def test_a_damaged_charge_is_refused(charged, column, value, match):
 def test_an_account_as_it_is_passes():
     account = Account("a", 1.0, 1e-5).after(GaussianEvent(30.0, 5), ADD)
     assert replace(account) == account
+
+
+def test_what_modelmix_adds_to_a_gaussian_event_is_named():
+    with pytest.raises(TypeError):
+        ModelMixEvent(30.0, 5, 1.0, "float", 4, width=90.0)
+    assert ModelMixEvent(30.0, 5, width=90.0).linf_split == 1

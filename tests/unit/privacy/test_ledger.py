@@ -458,3 +458,29 @@ def test_an_event_without_gaussian_dp_does_not_follow_full_batches(ledger, pure)
     charge(ledger, FULL)
     with pytest.raises(BudgetExceededError, match="composition='renyi' before their first charge"):
         charge(ledger, pure(0.1))
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda ledger: ledger.account("a"),
+        lambda ledger: ledger.spent("a"),
+        lambda ledger: ledger.remaining("a"),
+        lambda ledger: ledger.charges(),
+        lambda ledger: ledger.report(),
+    ],
+    ids=["account", "spent", "remaining", "charges", "report"],
+)
+def test_reading_does_not_wait_for_a_writer(path, monkeypatch, read):
+    monkeypatch.setattr(store, "_PATIENCE", 0.05)
+    ledger = PrivacyLedger(path, epsilon=3.0, delta=1e-5)
+    charge(ledger)
+    writer = sqlite3.connect(path, isolation_level=None)
+    writer.execute("BEGIN IMMEDIATE")
+    try:
+        read(ledger)
+        with pytest.raises(OSError, match="cannot be used"):
+            charge(ledger)
+    finally:
+        writer.execute("ROLLBACK")
+        writer.close()

@@ -91,3 +91,20 @@ def test_a_fit_that_a_ledger_paid_for_says_what_is_spent():
     )
     assert "patients: epsilon 2.5 of (3, 1e-06) is spent" in str(paid)
     assert "patients" not in str(REPORT) and REPORT.to_dict()["dataset"] is None
+
+
+def test_the_ledger_comes_before_the_warnings_which_come_last():
+    charged = dataclasses.replace(
+        REPORT,
+        warnings=("one", "two"),
+        dataset="patients",
+        dataset_epsilon=3.0,
+        dataset_delta=1e-6,
+        dataset_spent=1.25,
+        epsilon_unamplified=2.0,
+        computed_on="cuda:1",
+    )
+    names = [line.split("  ")[1].strip() for line in str(charged).splitlines()[1:]]
+    assert names[:3] == ["guarantee", "without amplification", "neighbours"]
+    assert names[-4:] == ["computed on", "ledger", "warning", "warning"]
+    assert "patients: epsilon 1.25 of (3, 1e-06) is spent" in str(charged)
