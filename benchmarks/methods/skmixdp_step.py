@@ -42,7 +42,8 @@ def cases(problem: Problem) -> list[Case]:
     def private(question: Question, of: PrivateRows = rows) -> Answer:
         door = Door(1.0, 1, noise)
         door.begin_step(None)
-        return release(of, [(door, question)])[0]
+        ((_, answer),) = release(of, [(door, question)])
+        return answer
 
     def rounds(subspace: Subspace) -> Rounds:
         query = GradientQuery(PublicQuantileClip(0.9, floor=0.5), subspace, sum_to_zero=True)

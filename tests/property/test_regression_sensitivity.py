@@ -81,7 +81,7 @@ def test_removing_a_row_moves_every_sum_by_at_most_its_sensitivity(name, kind, k
         watched.append(Watched(5))
         train([Run(recipe, plan, problem.scene, watched[-1], FLOAT)], rows)
     with_row, without = watched
-    assert with_row.scales == pytest.approx(without.scales, rel=1e-8)  # rounding grows with n
+    assert with_row.scales == pytest.approx(without.scales, rel=1e-6)  # rounding grows with n
     moves = []
     for one, other, scale in zip(with_row.sums, without.sums, with_row.scales, strict=True):
         stated = scale / plan.noise_multiplier
