@@ -84,7 +84,7 @@ def read_features(path: Path, flag: str, *, label_column: str | None) -> Any:
     return _array_features(X, where)
 
 
-def align(X: Any, names: Sequence[str], where: str, reference: str, mend: str = "") -> Any:
+def align(X: Any, names: Sequence[str], where: str, reference: str, fix: str = "") -> Any:
     """A data frame's columns in the order of ``names``; refused unless they are the same set."""
     missing = [name for name in names if name not in X.columns]
     extra = [name for name in X.columns if name not in set(names)]
@@ -94,7 +94,7 @@ def align(X: Any, names: Sequence[str], where: str, reference: str, mend: str = 
         told += ["has others besides"] if extra else []
         raise InputError(
             f"{where}, compared with {reference}, {' and '.join(told)}; give it the same feature columns, by "
-            f"the names in its first line if it is a CSV file (their order may differ){mend}."
+            f"the names in its first line if it is a CSV file (their order may differ){fix}."
         )
     return X[list(names)]
 

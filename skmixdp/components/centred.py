@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..linear import (
+    LONGEST_TERM,
     SHORTEST_DIFFERENCE,
     UNDERFLOW_PAD,
     Loss,
@@ -91,7 +92,7 @@ def difference_part(sensitivity: float) -> Part:
     and ``c_i M`` are longer than the sensitivity by no more than the inverse. Two sums, a product and a
     subtraction are rounded.
     """
-    terms = 2 * sensitivity / SHORTEST_DIFFERENCE
+    terms = LONGEST_TERM * sensitivity
     return Part(sensitivity, longest_term=terms, later_roundings=4 * float(np.finfo(np.float64).eps))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..linear import SHORTEST_DIFFERENCE, GradientEmbedding, Loss, remove_mean_output, row_norms, scale_rows
+from ..linear import LONGEST_TERM, GradientEmbedding, Loss, remove_mean_output, row_norms, scale_rows
 from ..public import PublicView
 from ..rows import Block, Contribution
 from .contracts import Clip, Clipper, Part, Question, Rounds, StepContext
@@ -86,7 +86,7 @@ class EmbeddedQuery:
         sensitivity = self.residual_clipper.at(view).sensitivity(dtype)
         residual = Part(
             sensitivity,
-            longest_term=2 * sensitivity / SHORTEST_DIFFERENCE,
+            longest_term=LONGEST_TERM * sensitivity,
             later_roundings=embedding.rounding,
         )
         if embedding.n_components == 0:

@@ -136,9 +136,9 @@ class Texts(_Base):
 def as_items(X: Any, kind: Kind) -> Items:
     """The items in whatever a user passed as ``X``."""
     if isinstance(X, (str, bytes, os.PathLike)):
-        mend = "skmixdp.datasets.from_folder lists the images of a folder" if kind == "image" else "use [X]"
+        fix = "skmixdp.datasets.from_folder lists the images of a folder" if kind == "image" else "use [X]"
         given = f"X={X!r}" if kind == "image" else "X"  # a path may be named, a text may be private
-        raise TypeError(f"{given} is one {type(X).__name__}; pass a list of items ({mend}).")
+        raise TypeError(f"{given} is one {type(X).__name__}; pass a list of items ({fix}).")
     if hasattr(X, "iloc") or type(X).__module__.partition(".")[0] == "polars":
         X = X.to_numpy()
     elif hasattr(X, "detach"):  # a tensor

@@ -26,7 +26,7 @@ from .onednn import bfloat16_product
 from .pools import one_pool
 from .preparation import RowMap, TargetMap
 from .products import add_products, laid_out, row_products
-from .rounding import SHORTEST_DIFFERENCE, UNDERFLOW_PAD, dot_error, on_grid
+from .rounding import LONGEST_TERM, SHORTEST_DIFFERENCE, UNDERFLOW_PAD, dot_error, on_grid
 from .sums import BLOCK_ROWS, EXACT, PANEL_ROWS, Cascade, SumError, panel_rows_for, sum_error
 from .tensors import (
     scale_tensor_rows,
@@ -41,6 +41,7 @@ from .whitening import Whitening
 __all__ = [
     "BLOCK_ROWS",
     "EXACT",
+    "LONGEST_TERM",
     "PANEL_ROWS",
     "SHORTEST_DIFFERENCE",
     "UNDERFLOW_PAD",

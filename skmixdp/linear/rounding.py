@@ -20,6 +20,9 @@ UNDERFLOW_PAD = 1e-15
 #: differences has terms longer than the clip by more than the inverse.
 SHORTEST_DIFFERENCE = 2.0**-10
 
+#: Bound on the terms of a clipped difference, in units of its clip: the two of which it is made, together.
+LONGEST_TERM = 2 / SHORTEST_DIFFERENCE
+
 
 def dot_error(n_terms: int, dtype: np.dtype[Any]) -> float:
     """Relative error bound of a dot product that is computed in ``dtype``.

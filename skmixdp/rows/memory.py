@@ -95,9 +95,10 @@ class InMemoryRows:
         products = [self._products(request) for request in requests]
         # Each request has a price in every block: several of them are asked for larger ones.
         m = sum(len(computed) for computed, _ in products)
-        block_rows = block_size(self._block_rows * min(len(requests), _LARGER))
+        block_rows = self._block_rows * min(len(requests), _LARGER)
         if m >= _MANY_POINTS:
             block_rows = max(block_rows // 2, many_rows(m, self._X.shape[1]))
+        block_rows = block_size(block_rows)
         blocks = selections([request.mask for request in requests], self.n_rows, block_rows)
         buffer = np.empty((min(block_rows, self.n_rows), m), self._X.dtype)
         visits = (self._visit(rows, buffer) for rows in blocks)

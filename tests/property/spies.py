@@ -4,6 +4,30 @@ from collections import Counter
 from dataclasses import replace
 
 import numpy as np
+import pytest
+
+from skmixdp.rows import ArrayTable, BFloat16Rows, special_table
+from tests.unit.rows.conftest import HELD
+
+
+def prepare(kind, monkeypatch):
+    """Skip rows that need what is not installed; where asked, treat tensors as those of a device."""
+    if kind.startswith("torch"):
+        pytest.importorskip("torch", reason="tensors need skmixdp[features]")
+    if kind == "torch, as on a device":
+        from skmixdp.rows import torch_table
+
+        monkeypatch.setattr(torch_table, "is_processor", lambda device: False)
+
+
+def source(kind, tmp_path, X, y, row_map, dtype):
+    """Mapped rows, held in one of the ways of ``HELD`` or in bfloat16, with labels or targets."""
+    if kind == "bfloat16":
+        return BFloat16Rows([row_map(X, np.float32)], y)
+    held, _ = HELD[kind](tmp_path, X, np.zeros(len(X)))  # labels are given
+    table = special_table(held)
+    table = ArrayTable(held) if table is None else table
+    return table.private_rows(y, row_map, np.dtype(dtype), exact=False)
 
 
 class Spied:

@@ -7,7 +7,6 @@ and nothing at all may change in the sums of a fold to which the row does not be
 
 from collections import Counter
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,11 +15,10 @@ from hypothesis import strategies as st
 
 from skmixdp.engine import Run, train
 from skmixdp.linear import RowMap, SoftmaxLoss, Whitening, row_norm_bounds
-from skmixdp.rows import ArrayTable, BFloat16Rows, InMemoryRows, special_table
+from skmixdp.rows import InMemoryRows
 from tests.catalog import ALGORITHMS
 from tests.conftest import Watched, make_problem, make_regression_problem
-from tests.property.spies import Recorded
-from tests.unit.rows.conftest import HELD
+from tests.property.spies import Recorded, prepare, source
 
 N, D = 90, 8
 rng = np.random.default_rng(0)
@@ -50,33 +48,12 @@ def changed(X, y, place, change, n_classes):
     return X, y
 
 
-def sources(kind, tmp_path, X, y, row_map, dtype, exact):
-    if kind == "bfloat16":
-        return BFloat16Rows([row_map(X, np.float32)], y)
-    held, _ = HELD[kind](tmp_path, X, np.zeros(len(X)))  # labels are given
-    table = special_table(held)
-    table = ArrayTable(held) if table is None else table
-    return table.private_rows(y, row_map, np.dtype(dtype), exact=exact)
-
-
 KINDS = ["memory", "sparse", "memory map", "parquet", "dask", "torch", "torch, as on a device", "bfloat16"]
 PROBLEMS = {
     "two classes": (2, make_problem(2, n_rows=N, d=D)),
     "four classes": (4, make_problem(4, n_rows=N, d=D)),
     "targets": (None, make_regression_problem(2, n_rows=N, d=D)),
 }
-
-
-@pytest.fixture
-def on_a_device(monkeypatch):
-    """Tensors on the processor are treated as if they were elsewhere."""
-
-    def pretend():
-        from skmixdp.rows import torch_table
-
-        monkeypatch.setattr(torch_table, "is_processor", lambda device: False)
-
-    return SimpleNamespace(pretend=pretend)
 
 
 def recipes(problem):
@@ -100,11 +77,8 @@ RECIPES = {name: recipes(problem) for name, (_, problem) in PROBLEMS.items()}
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(data=st.data())
-def test_no_other_row_contributes_anything_else(kind, tmp_path_factory, on_a_device, data):
-    if kind.startswith("torch"):
-        pytest.importorskip("torch", reason="tensors need skmixdp[features]")
-    if kind == "torch, as on a device":
-        on_a_device.pretend()
+def test_no_other_row_contributes_anything_else(kind, tmp_path_factory, monkeypatch, data):
+    prepare(kind, monkeypatch)
     name = data.draw(st.sampled_from(sorted(PROBLEMS)), label="problem")
     (n_classes, problem), found = PROBLEMS[name], RECIPES[name]
     recipe = found[data.draw(st.sampled_from(sorted(found)), label="algorithm")]
@@ -129,9 +103,7 @@ def test_no_other_row_contributes_anything_else(kind, tmp_path_factory, on_a_dev
     problem_of_fold = replace(problem.scene, n_private=int(members.sum()), batch_size=float(members.sum()))
     seen, sums = [], []
     for held_X, held_y in ((X, y), changed(X, y, place, change, n_classes)):
-        rows = Recorded(
-            sources(kind, tmp_path_factory.mktemp("rows"), held_X, held_y, row_map, dtype, exact=False)
-        )
+        rows = Recorded(source(kind, tmp_path_factory.mktemp("rows"), held_X, held_y, row_map, dtype))
         plan = problem.plan(recipe, n_steps=2, dtype=dtype)
         whole, fold = Watched(1), Watched(2)
         train(

@@ -24,11 +24,10 @@ from skmixdp.linear import (
     sum_error,
 )
 from skmixdp.linear.sums import any_order
-from skmixdp.rows import ArrayTable, BFloat16Rows, InMemoryRows, Request, special_table
+from skmixdp.rows import InMemoryRows, Request
 from tests.catalog import ALGORITHMS
 from tests.conftest import Watched, make_problem
-from tests.property.spies import Without
-from tests.unit.rows.conftest import HELD
+from tests.property.spies import Without, prepare, source
 
 
 def pattern(name, n, d, rng):
@@ -60,16 +59,6 @@ MAPS = {
 }
 
 
-def source(kind, tmp_path, X, y, row_map, dtype):
-    if kind == "bfloat16":
-        return BFloat16Rows([row_map(X, np.float32)], y)
-    held, _ = HELD[kind](tmp_path, X, np.zeros(len(X)))
-    table = special_table(held)
-    return (ArrayTable(held) if table is None else table).private_rows(
-        y, row_map, np.dtype(dtype), exact=False
-    )
-
-
 def losses_of_privacy(problem, recipe, dtype, rows, n_rows, rng):
     """How far each of a few rows moves a step's sums, in units of what the step may cost."""
     plan = problem.plan(recipe, n_steps=1, dtype=dtype)
@@ -97,11 +86,7 @@ def losses_of_privacy(problem, recipe, dtype, rows, n_rows, rng):
 )
 @given(data=st.data())
 def test_no_row_moves_a_sum_by_more_than_is_stated(kind, tmp_path_factory, monkeypatch, data):
-    if kind.startswith("torch"):
-        pytest.importorskip("torch", reason="tensors need skmixdp[features]")
-        from skmixdp.rows import torch_table
-
-        monkeypatch.setattr(torch_table, "is_processor", lambda device: False)
+    prepare(kind, monkeypatch)
     n = data.draw(st.sampled_from([1, 50, PANEL_ROWS + 1, 3000, 20_000]), label="rows")
     seed = data.draw(st.integers(0, 5), label="seed")
     rng = np.random.default_rng(seed)
@@ -160,7 +145,7 @@ def test_large_sums_of_nearly_equal_terms(n, d):
 
 
 def test_blocks_that_are_added_in_single_precision_would_be_found():
-    """The twin: the same rows in one panel move the sum by more than is stated for panels of 368."""
+    """The twin: the same rows in one panel move the sum by more than is stated for panels of 384."""
     n = 2**22
     rng = np.random.default_rng(1)
     X, C = np.ones((n, 1), np.float32), (0.33 * (0.9 + 0.0999 * rng.random((n, 1)))).astype(np.float32)

@@ -406,7 +406,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "GEP's terms stated as short as what is released",
         "The rounding of sums is stated for released residuals, a thousandth of what is added up.",
         "components/embedded.py",
-        "longest_term=2 * sensitivity / SHORTEST_DIFFERENCE,",
+        "longest_term=LONGEST_TERM * sensitivity,",
         "",
         "tests/property/test_longest_terms.py::test_no_term_is_longer_than_is_stated[gep-float64]",
     ),
