@@ -1,0 +1,121 @@
+"""The seeded fits of the golden master: small, of every algorithm, source of rows and loss."""
+
+import warnings
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.datasets import make_classification, make_regression
+
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier, fit_many
+from skmixdp.algorithms import DOPE, GEP, PAZO, AdaMix, DPZero, ModelMix, NoisyGD
+
+_SEED = 20_261_122
+
+
+@cache
+def classes(k: int) -> tuple[np.ndarray, ...]:
+    """Private and public rows of ``k`` classes: X, y, X_pub, y_pub."""
+    X, y = make_classification(
+        460, 9, n_informative=6, n_redundant=1, n_classes=k, class_sep=1.5, random_state=k
+    )
+    X = X + 0.3
+    return X[60:], y[60:], X[:60], y[:60]
+
+
+@cache
+def targets(k: int) -> tuple[np.ndarray, ...]:
+    """Private and public rows with ``k`` targets."""
+    X, y = make_regression(460, 7, n_targets=k, noise=5.0, random_state=k)
+    return X[60:], y[60:], X[:60], y[:60]
+
+
+def _classifier(algorithm: Any = "auto", *, k: int = 3, public: bool = True, **parameters: Any) -> Any:
+    X, y, X_pub, y_pub = classes(k)
+    settings = {"dtype": "float64", "random_state": _SEED, "classes": range(k), **parameters}
+    estimator = MixedDPLogisticRegression(algorithm, epsilon=2.0, **settings)
+    return estimator.fit(X, y, X_pub, y_pub) if public else estimator.fit(X, y)
+
+
+def _sparse(**parameters: Any) -> Any:
+    X, y, X_pub, y_pub = classes(3)
+    estimator = MixedDPLogisticRegression(epsilon=2.0, dtype="float64", random_state=_SEED, **parameters)
+    return estimator.fit(sp.csr_array(np.where(np.abs(X) < 1, 0.0, X)), y, X_pub, y_pub)
+
+
+def _regressor(algorithm: Any = "adamix", *, k: int = 1, **parameters: Any) -> Any:
+    X, y, X_pub, y_pub = targets(k)
+    estimator = MixedDPRidge(algorithm, epsilon=2.0, dtype="float64", random_state=_SEED, **parameters)
+    return estimator.fit(X, y, X_pub, y_pub)
+
+
+def _zeroth_order(algorithm: Any, *, k: int = 3) -> Any:
+    X, y, X_pub, y_pub = classes(k)
+    estimator = ZerothOrderDPClassifier(
+        algorithm, epsilon=2.0, n_steps=15, dtype="float64", random_state=_SEED
+    )
+    return estimator.fit(X, y, X_pub, y_pub)
+
+
+def _together(i: int) -> Any:
+    X, y, X_pub, y_pub = classes(3)
+    heads = [
+        MixedDPLogisticRegression(algorithm, epsilon=2.0, dtype="float64", random_state=_SEED + j)
+        for j, algorithm in enumerate(("auto", "adamix", "dope-sgd"))
+    ]
+    folds = [np.arange(len(X)) % 3 != j for j in range(3)]
+    return fit_many(heads, X, y, X_pub, y_pub, rows=folds)[i]
+
+
+#: Each name's seeded fit; the name is the key of its coefficients on file.
+FITS: dict[str, Callable[[], Any]] = {
+    "default": _classifier,
+    "default, two classes": partial(_classifier, k=2),
+    "default, no public rows": partial(_classifier, public=False),
+    "default, float32": partial(_classifier, dtype="float32"),
+    "default, replace one": partial(_classifier, neighboring="replace_one"),
+    "default, Poisson batches": partial(_classifier, "adamix", batch_size=80, n_steps=12),
+    "default, sparse rows": _sparse,
+    "noisy-gd": partial(_classifier, "noisy-gd"),
+    "noisy-gd, no public rows, no length": partial(
+        _classifier, "noisy-gd", public=False, normalize=False, learning_rate=0.1
+    ),
+    "adamix": partial(_classifier, "adamix"),
+    "adamix, projected": partial(_classifier, AdaMix(n_components=3)),
+    "coupling": partial(_classifier, "coupling"),
+    "pda-dpmd": partial(_classifier, "pda-dpmd"),
+    "dope-sgd": partial(_classifier, "dope-sgd"),
+    "dope-sgd, fixed clip": partial(_classifier, DOPE(0.2)),
+    "gep": partial(_classifier, "gep", n_steps=15),
+    "gep, few directions, two classes": partial(_classifier, GEP(3), k=2, n_steps=15),
+    "modelmix": partial(_classifier, "modelmix"),
+    "modelmix, noisy-gd": partial(_classifier, ModelMix(NoisyGD(momentum=0.0), width=30.0, linf_split=4)),
+    "whitened adamix, momentum": partial(_classifier, AdaMix(momentum=0.9), whiten=True, init="zeros"),
+    "ridge": _regressor,
+    "ridge, three targets": partial(_regressor, k=3),
+    "ridge, pda-dpmd": partial(_regressor, "pda-dpmd"),
+    "ridge, noisy-gd, no intercept": partial(_regressor, "noisy-gd", fit_intercept=False),
+    "pazo-m": partial(_zeroth_order, "pazo-m"),
+    "pazo-p": partial(_zeroth_order, "pazo-p"),
+    "pazo-s, two classes": partial(_zeroth_order, "pazo-s", k=2),
+    "pazo-p, two directions": partial(_zeroth_order, PAZO("p", n_directions=2)),
+    "dpzero": partial(_zeroth_order, "dpzero"),
+    "dpzero, gaussian": partial(_zeroth_order, DPZero(2, directions="gaussian")),
+    "first of three folds": partial(_together, 0),
+    "second of three folds": partial(_together, 1),
+    "third of three folds": partial(_together, 2),
+}
+
+
+def coefficients(name: str) -> np.ndarray:
+    """Coefficients and intercepts of a fit, (k, d + 1), and the claims of its report in a last row."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of seeds, and of declared scales
+        fitted = FITS[name]()
+    head = np.column_stack([np.atleast_2d(fitted.coef_), np.atleast_1d(fitted.intercept_)])
+    report = fitted.privacy_
+    claims = np.zeros(head.shape[1])
+    claims[:4] = report.epsilon, report.noise_multiplier, report.n_steps, fitted.learning_rate_
+    return np.vstack([head, claims])
