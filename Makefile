@@ -69,7 +69,7 @@ sabotage: .venv/.test
 coverage: .venv/.test
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 -m "not slow" --hypothesis-profile=fixed --cov=skmixdp --cov-report= \
 		tests/unit/privacy tests/unit/engine tests/statistical
-	$(BIN)/coverage report --include "skmixdp/privacy/*,skmixdp/engine/release.py" --fail-under 100
+	$(BIN)/coverage report --include "skmixdp/privacy/*,skmixdp/_engine/release.py" --fail-under 100
 
 # Hours without SAMPLE: docs/mutants.md.
 mutants: .venv/.mutants

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from skmixdp._linear import SoftmaxLoss
+from skmixdp._rows import Request
 from skmixdp.components import L2Clip
 from skmixdp.components.queries import ClippedResiduals
-from skmixdp.linear import SoftmaxLoss
-from skmixdp.rows import Request
 
 _REPETITIONS = 7
 
@@ -50,8 +50,8 @@ def measure(device: Any, given: Any) -> list[dict[str, Any]]:
     """One row of results for each number of classes."""
     import torch
 
-    from skmixdp.rows.torch_answers import full_precision
-    from skmixdp.rows.torch_rows import TorchRows
+    from skmixdp._rows.torch_answers import full_precision
+    from skmixdp._rows.torch_rows import TorchRows
 
     torch.manual_seed(0)
     X = torch.randn(given.rows, given.features, device=device)

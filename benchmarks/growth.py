@@ -15,10 +15,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 from threadpoolctl import threadpool_limits
 
+from skmixdp._linear import classification_loss
+from skmixdp._rows import InMemoryRows, Request
 from skmixdp.components import L2Clip
 from skmixdp.components.queries import clipped_residuals
-from skmixdp.linear import classification_loss
-from skmixdp.rows import InMemoryRows, Request
 
 from .problems import Size, make_problem
 

@@ -20,10 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skmixdp import MixedDPLogisticRegression
+from skmixdp._linear import SoftmaxLoss
+from skmixdp._rowmap import RowMap
+from skmixdp._rows import ArrayTable, PrivateRows, Request, special_table
 from skmixdp.components.clipping import L2Clip
 from skmixdp.components.queries import clipped_residuals
-from skmixdp.linear import RowMap, SoftmaxLoss
-from skmixdp.rows import ArrayTable, PrivateRows, Request, special_table
 
 Array = NDArray[Any]
 

@@ -3,10 +3,7 @@
 The estimators follow scikit-learn; what they guarantee stands in their ``privacy_``.
 """
 
-from ._classification import MixedDPLogisticRegression
-from ._regression import MixedDPRidge
-from ._together import fit_many
-from ._zeroth_order import ZerothOrderDPClassifier
+from .estimators import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier, fit_many
 
 __version__ = "0.1.0"
 

@@ -14,17 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from .linear import (
-    Cascade,
+from ._kernels import Cascade, add_products, laid_out, row_products
+from ._linear import (
     GradientEmbedding,
     Loss,
     PenalizedLoss,
-    add_products,
-    laid_out,
     largest_singular_value,
     orthonormal_columns,
     row_norms,
-    row_products,
     weighted_sum,
 )
 
@@ -49,7 +46,7 @@ class PublicData:
     Parameters
     ----------
     X : array of shape (n_pub, d_in)
-        Rows after the :class:`~skmixdp.linear.RowMap`; ``n_pub`` may be 0.
+        Rows after the :class:`~skmixdp._linear.RowMap`; ``n_pub`` may be 0.
     y : array of shape (n_pub,), or (n_pub, k) for squared loss
         Class indices or targets.
     loss : Loss

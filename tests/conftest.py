@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+from skmixdp._engine import Budget, Options, make_plan
+from skmixdp._linear import SquaredLoss, classification_loss
+from skmixdp._rowmap import RowMap
 from skmixdp.algorithms import PAZO
 from skmixdp.components import FullBatch
-from skmixdp.components.contracts import Scene
-from skmixdp.engine import Budget, Options, make_plan
-from skmixdp.linear import RowMap, SquaredLoss, classification_loss
+from skmixdp.components.protocols import PublicInfo
 from skmixdp.privacy import NoiseSource
 from skmixdp.public import PublicData
 
@@ -31,16 +32,16 @@ class Watched(NoiseSource):
         self.sums: list[np.ndarray] = []
         self.scales: list[float] = []
 
-    def perturb(self, array, scale, grid):
+    def add_noise(self, array, scale, grid):
         self.sums.append(np.array(array))
         self.scales.append(scale)
-        return super().perturb(np.zeros_like(array), scale, grid)
+        return super().add_noise(np.zeros_like(array), scale, grid)
 
 
 class Silent(NoiseSource):
     """No noise: what is released is the sum itself."""
 
-    def perturb(self, array, scale, grid):
+    def add_noise(self, array, scale, grid):
         return array
 
 
@@ -50,7 +51,7 @@ class Problem:
 
     X: np.ndarray
     y: np.ndarray
-    scene: Scene
+    info: PublicInfo
 
     def recipe(
         self,
@@ -61,11 +62,11 @@ class Problem:
         exact: bool = False,
         sampling=None,
     ):
-        return algorithm.recipe(self.scene, Options(learning_rate, l2, sampling or FullBatch(), exact))
+        return algorithm.recipe(self.info, Options(learning_rate, l2, sampling or FullBatch(), exact))
 
     def plan(self, recipe, *, n_steps: int = 4, epsilon: float = 1.0, dtype: str = "float64"):
         budget = Budget(epsilon, 1e-5, n_steps, None, "add_or_remove_one", "float")
-        return make_plan(budget, recipe, self.scene, np.dtype(dtype))
+        return make_plan(budget, recipe, self.info, np.dtype(dtype))
 
 
 def make_problem(
@@ -80,8 +81,8 @@ def make_problem(
     loss = classification_loss(n_classes)
     data = PublicData(row_map(X_pub, np.float64), y_pub, loss)
     start = data.fit(1.0) if n_pub else np.zeros((loss.n_outputs, d + 1))
-    scene = Scene(data.view(start), 0.27, n_rows, float(n_rows), np.hypot(1, 0.4) * (1 + 1e-6))
-    return Problem(row_map(X, np.float64), y, scene)
+    info = PublicInfo(data.view(start), 0.27, n_rows, float(n_rows), np.hypot(1, 0.4) * (1 + 1e-6))
+    return Problem(row_map(X, np.float64), y, info)
 
 
 def make_regression_problem(
@@ -95,8 +96,8 @@ def make_regression_problem(
     row_map = RowMap(None, True, 0.4)
     data = PublicData(row_map(X_pub, np.float64), y_pub, SquaredLoss(n_targets))
     start = data.fit(1.0) if n_pub else np.zeros((n_targets, d + 1))
-    scene = Scene(data.view(start), 0.27, n_rows, float(n_rows), np.hypot(1, 0.4) * (1 + 1e-6))
-    return Problem(row_map(X, np.float64), y, scene)
+    info = PublicInfo(data.view(start), 0.27, n_rows, float(n_rows), np.hypot(1, 0.4) * (1 + 1e-6))
+    return Problem(row_map(X, np.float64), y, info)
 
 
 def exactly_whitened(rows, whitening):
@@ -113,10 +114,10 @@ def recipe_or_refusal(problem, algorithm, **options):
         return problem.recipe(algorithm, **options)
     except ValueError as error:
         message = str(error)
-    if problem.scene.view.n_rows == 0 and isinstance(algorithm, PAZO):
+    if problem.info.view.n_rows == 0 and isinstance(algorithm, PAZO):
         assert "needs public rows" in message and "use DPZero" in message
     else:
-        assert f"cannot train {problem.scene.loss.name}: " in message
+        assert f"cannot train {problem.info.loss.name}: " in message
     assert ". " not in message and message.endswith(".")
     return None
 

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from skmixdp.components.contracts import Scene
+from skmixdp.components.protocols import PublicInfo
 from tests.conftest import Problem, make_problem
 
 torch = pytest.importorskip("torch", reason="needs torch; install skmixdp[features]")
 
-from skmixdp.modules import (  # noqa: E402
+from skmixdp._modules import (  # noqa: E402
     Direction,
     LabelledRows,
     ModuleData,
@@ -58,13 +58,15 @@ def linear_module(W: np.ndarray):
     return module
 
 
-def module_scene(problem: Problem, module: Any = None, loss=cross_entropy, chunk_size: int = 64) -> Scene:
+def module_scene(
+    problem: Problem, module: Any = None, loss=cross_entropy, chunk_size: int = 64
+) -> PublicInfo:
     """The problem's scene with a module, by default that of its start, in the place of the head."""
-    public = problem.scene.view.data
-    W = all_of(linear_module(problem.scene.view.W) if module is None else module)
+    public = problem.info.view.data
+    W = all_of(linear_module(problem.info.view.W) if module is None else module)
     rows = LabelledRows(public.X, public.y, chunk_size)
-    data = ModuleData(rows, ModuleLoss(loss, len(problem.scene.view.W)), seed=3)
-    return replace(problem.scene, view=data.view(W), row_norm_bound=np.inf)
+    data = ModuleData(rows, ModuleLoss(loss, len(problem.info.view.W)), seed=3)
+    return replace(problem.info, view=data.view(W), row_norm_bound=np.inf)
 
 
 def module_rows(problem: Problem, *, exact: bool = False, chunk_size: int = 64) -> ModuleRows:
@@ -74,4 +76,4 @@ def module_rows(problem: Problem, *, exact: bool = False, chunk_size: int = 64) 
 def module_problem(module: Any = None, **sizes) -> Problem:
     """A problem whose scene is a module's."""
     problem = make_problem(**sizes)
-    return replace(problem, scene=module_scene(problem, module))
+    return replace(problem, info=module_scene(problem, module))

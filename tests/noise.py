@@ -18,8 +18,8 @@ from scipy.stats import chi2, kstest
 from skmixdp.privacy import HardenedNoise, NoiseSource
 
 #: ``NoiseSource.<METHOD>(array, scale, grid)``: the array plus noise.
-METHOD = "perturb"
-#: ``skmixdp.engine.release.<FUNCTION>(rows, visits)``: noisy answers to questions of several runs.
+METHOD = "add_noise"
+#: ``skmixdp._engine.release.<FUNCTION>(rows, visits)``: noisy answers to queries of several runs.
 FUNCTION = "release"
 
 #: Each statistic of a sound sample is rejected with a probability below this.
@@ -108,28 +108,26 @@ def watch(monkeypatch: Any, sabotage: Sabotage | None = None) -> list[Release]:
         monkeypatch.setattr(kind, METHOD, asking(vars(kind)[METHOD]))
 
     importlib.import_module(
-        "skmixdp._paid_sums"
+        "skmixdp._engine.noisy_sum"
     )  # which is loaded late otherwise, and would keep what follows
-    original = getattr(sys.modules["skmixdp.engine.release"], FUNCTION)
+    original = getattr(sys.modules["skmixdp._engine.release"], FUNCTION)
     log: list[Release] = []
 
     def watched(rows, visits):
         del asked[:]
         seen = _Rows(rows)
         noisy = original(seen, visits)
-        exact = [
-            question.assemble(answer) for (_, question), answer in zip(visits, seen.answers, strict=True)
-        ]
-        n_parts = sum(len(question.parts) for _, question in visits)
+        exact = [query.assemble(answer) for (_, query), answer in zip(visits, seen.answers, strict=True)]
+        n_parts = sum(len(query.releases) for _, query in visits)
         assert len(asked) == n_parts, f"{n_parts} arrays were released, with noise in {len(asked)}"
         sources = iter(asked)
         handed_out = []
-        for (run, question), mask, error, sums, (parts, answers) in zip(
+        for (run, query), mask, error, sums, (parts, answers) in zip(
             visits, seen.masks, seen.errors, exact, noisy, strict=True
         ):
             given = []
             # What the clips guarantee, and what the rows say of the rounding of their sums.
-            assert parts == tuple(part.as_computed(error) for part in question.parts)
+            assert parts == tuple(part.as_computed(error) for part in query.releases)
             for part, total, answer in zip(parts, sums, answers, strict=True):
                 source, scale, grid = next(sources)
                 release = Release(

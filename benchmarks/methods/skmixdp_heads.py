@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from skmixdp._linear import classification_loss
+from skmixdp._rows import InMemoryRows, Request
 from skmixdp.components import L2Clip
 from skmixdp.components.queries import ClippedResiduals
-from skmixdp.linear import classification_loss
-from skmixdp.rows import InMemoryRows, Request
 
 from ..measure import Case
 from ..problems import Problem

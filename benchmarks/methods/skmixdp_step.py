@@ -7,19 +7,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skmixdp._engine import GaussianMechanism, release
+from skmixdp._linear import classification_loss
+from skmixdp._rows import BFloat16Rows, InMemoryRows, PrivateRows, Request
 from skmixdp.components import FullSpace, GradientQuery, PublicQuantileClip, PublicSubspace
-from skmixdp.components.contracts import Question, Rounds, StepContext, Subspace
-from skmixdp.engine import Door, release
-from skmixdp.linear import classification_loss
+from skmixdp.components.protocols import PrivateQuery, Rounds, StepContext, Subspace
 from skmixdp.privacy import NoiseSource
 from skmixdp.public import PublicData
-from skmixdp.rows import BFloat16Rows, InMemoryRows, PrivateRows, Request
 
 from ..measure import Case
 from ..problems import Problem
 
 Answer = tuple[NDArray[Any], ...]
-Ask = Callable[[Question], Answer]
+Ask = Callable[[PrivateQuery], Answer]
 
 
 def cases(problem: Problem) -> list[Case]:
@@ -35,14 +35,14 @@ def cases(problem: Problem) -> list[Case]:
 
     half_size = BFloat16Rows([problem.X], problem.y)
 
-    def exact(question: Question) -> Answer:
-        (sums,) = rows.private_sums([Request(question.points, question.contribute)])
-        return question.assemble(sums)
+    def exact(query: PrivateQuery) -> Answer:
+        (sums,) = rows.private_sums([Request(query.points, query.contribute)])
+        return query.assemble(sums)
 
-    def private(question: Question, of: PrivateRows = rows) -> Answer:
-        door = Door(1.0, 1, noise)
-        door.begin_step(None)
-        ((_, answer),) = release(of, [(door, question)])
+    def private(query: PrivateQuery, of: PrivateRows = rows) -> Answer:
+        mechanism = GaussianMechanism(1.0, 1, noise)
+        mechanism.begin_step(None)
+        ((_, answer),) = release(of, [(mechanism, query)])
         return answer
 
     def rounds(subspace: Subspace) -> Rounds:
@@ -66,9 +66,9 @@ def cases(problem: Problem) -> list[Case]:
     def step(subspace: Subspace, ask: Ask) -> str:
         asked = rounds(subspace)
         try:
-            question = next(asked)
+            query = next(asked)
             while True:
-                question = asked.send(ask(question))
+                query = asked.send(ask(query))
         except StopIteration:
             return ""
 

@@ -51,7 +51,7 @@ _RELEASE = (
 
 #: What is mutated, and the tests that concern it.
 TARGETS: dict[str, tuple[str, ...]] = {
-    "skmixdp/privacy/store.py": (
+    "skmixdp/privacy/ledger/_store.py": (
         f"{_UNIT}/privacy/test_ledger.py",
         f"{_UNIT}/privacy/test_ledger_processes.py",
     ),
@@ -60,12 +60,12 @@ TARGETS: dict[str, tuple[str, ...]] = {
         f"{_UNIT}/test_frozen.py",
         "tests/statistical/test_selection.py",
     ),
-    "skmixdp/engine/release.py": _RELEASE,
+    "skmixdp/_engine/release.py": _RELEASE,
     "skmixdp/components/clipping.py": _GRADIENTS,
     "skmixdp/components/queries.py": _GRADIENTS,
-    "skmixdp/components/centred.py": _GRADIENTS,
-    "skmixdp/components/embedded.py": _GRADIENTS,
-    "skmixdp/linear/sums.py": (f"{_UNIT}/linear/test_sums.py", *_RELEASE),
+    "skmixdp/components/dope.py": _GRADIENTS,
+    "skmixdp/components/gep.py": _GRADIENTS,
+    "skmixdp/_kernels/sums.py": (f"{_UNIT}/linear/test_sums.py", *_RELEASE),
 }
 
 #: Imported before the first fork.

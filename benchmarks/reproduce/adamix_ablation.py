@@ -23,12 +23,12 @@ from numpy.typing import NDArray
 from tqdm.auto import tqdm
 
 from skmixdp import MixedDPLogisticRegression
+from skmixdp._engine import Options, Recipe
+from skmixdp._linear import classification_loss, row_norms, weighted_sum
 from skmixdp.algorithms import Algorithm
 from skmixdp.algorithms._base import descent
 from skmixdp.components import FullSpace, GradientQuery, L2Clip, PublicQuantileClip, PublicSubspace
-from skmixdp.components.contracts import Scene
-from skmixdp.engine import Options, Recipe
-from skmixdp.linear import classification_loss, row_norms, weighted_sum
+from skmixdp.components.protocols import PublicInfo
 from skmixdp.public import PublicData, PublicView
 
 Array = NDArray[Any]
@@ -47,12 +47,12 @@ class Ablation(Algorithm):
         self.clip = clip
         self.n_components = n_components
 
-    def recipe(self, scene: Scene, options: Options) -> Recipe:
+    def recipe(self, info: PublicInfo, options: Options) -> Recipe:
         adaptive = PublicQuantileClip(QUANTILE, QUANTILE_FLOOR)
         clipper = adaptive if self.clip is None else L2Clip(self.clip)
         subspace = FullSpace() if self.n_components is None else PublicSubspace(self.n_components)
         query = GradientQuery(clipper, subspace, sum_to_zero=True)
-        return descent(scene, options, query, momentum=0.9, anchored=False)
+        return descent(info, options, query, momentum=0.9, anchored=False)
 
 
 METHODS = {

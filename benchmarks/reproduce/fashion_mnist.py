@@ -22,8 +22,8 @@ from tqdm.auto import tqdm
 
 from benchmarks.reproduce.adamix_ablation import data_folder, markdown
 from skmixdp import MixedDPLogisticRegression
+from skmixdp._linear import classification_loss
 from skmixdp.features import FrozenFeatures, ScatteringFeatures, TimmFeatures
-from skmixdp.linear import classification_loss
 from skmixdp.public import PublicData
 
 Array = NDArray[Any]

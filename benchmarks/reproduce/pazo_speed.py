@@ -21,14 +21,14 @@ import pandas as pd
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from skmixdp._engine import Budget, Options, Run, make_plan, train
+from skmixdp._linear import classification_loss
+from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import DOPE, GEP, PAZO, PDADPMD, Algorithm, DPZero, NoisyGD
 from skmixdp.components import FullBatch
-from skmixdp.components.contracts import Scene
-from skmixdp.engine import Budget, Options, Run, make_plan, train
-from skmixdp.linear import classification_loss
+from skmixdp.components.protocols import PublicInfo
 from skmixdp.privacy import NoiseSource
 from skmixdp.public import PublicData, PublicView
-from skmixdp.rows import InMemoryRows
 
 from ..problems import Problem, Size, make_problem
 from .adamix_ablation import markdown
@@ -120,15 +120,15 @@ def steps_of(algorithm: Algorithm, problem: Problem, n_steps: int, *, counting: 
     """A function that takes ``n_steps`` steps, and returns the rows for their counts."""
     kind = CountingData if counting else PublicData
     data = kind(problem.X_pub, problem.y_pub, classification_loss(problem.size.k))
-    scene = Scene(data.view(problem.W), 1.0, problem.size.n, problem.size.n, 1.0)
-    recipe = algorithm.recipe(scene, Options(0.1, "auto", FullBatch(), exact_sums=False))
+    info = PublicInfo(data.view(problem.W), 1.0, problem.size.n, problem.size.n, 1.0)
+    recipe = algorithm.recipe(info, Options(0.1, "auto", FullBatch(), exact_sums=False))
     budget = Budget(1.0, 1e-6, n_steps, None, "add_or_remove_one", "float")
-    plan = make_plan(budget, recipe, scene, problem.X.dtype)
+    plan = make_plan(budget, recipe, info, problem.X.dtype)
     make = (lambda X, y: Counting(X, y, problem.size.k)) if counting else InMemoryRows
     rows = make(problem.X, problem.y)
 
     def run() -> Any:
-        train([Run(recipe, plan, scene, NoiseSource(0), problem.X.dtype)], rows)
+        train([Run(recipe, plan, info, NoiseSource(0), problem.X.dtype)], rows)
         return rows
 
     return run

@@ -25,14 +25,14 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from tqdm.auto import tqdm
 
+from skmixdp._engine import Budget, Options, Run, make_plan, train
+from skmixdp._linear import SquaredLoss
+from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import PDADPMD, Algorithm, NoisyGD
 from skmixdp.components import FullBatch
-from skmixdp.components.contracts import Scene
-from skmixdp.engine import Budget, Options, Run, make_plan, train
-from skmixdp.linear import SquaredLoss
+from skmixdp.components.protocols import PublicInfo
 from skmixdp.privacy import NoiseSource, mu_of_budget
 from skmixdp.public import PublicData
-from skmixdp.rows import InMemoryRows
 
 Array = NDArray[Any]
 
@@ -133,16 +133,16 @@ class Draw:
         data, n = self.public, len(self.X)
         mu = mu_of_budget(EPSILON, DELTA)
         cold, warm = (
-            Scene(data.view(W), mu, n, float(n), np.inf) for W in (0 * data.solution, data.solution)
+            PublicInfo(data.view(W), mu, n, float(n), np.inf) for W in (0 * data.solution, data.solution)
         )
         runs = []
         for number, choice in enumerate(choices):
-            scene = cold if choice.method == COLD else warm
-            recipe = choice.algorithm().recipe(scene, Options(choice.learning_rate, 0.0, FullBatch(), False))
+            info = cold if choice.method == COLD else warm
+            recipe = choice.algorithm().recipe(info, Options(choice.learning_rate, 0.0, FullBatch(), False))
             budget = Budget(EPSILON, DELTA, choice.n_steps, None, "add_or_remove_one", "float")
-            plan = make_plan(budget, recipe, scene, FLOAT)
+            plan = make_plan(budget, recipe, info, FLOAT)
             noise = NoiseSource(1_000_003 * seed + number)
-            runs.append(Run(recipe, plan, scene, noise, FLOAT))
+            runs.append(Run(recipe, plan, info, noise, FLOAT))
         heads = train(runs, InMemoryRows(self.X.astype(FLOAT), self.y.astype(FLOAT)))
         return [self.loss(W) for W in heads]
 

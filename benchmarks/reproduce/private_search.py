@@ -1,7 +1,7 @@
 """What choosing an algorithm costs: an honest search, an ordinary one, and none at all.
 
 BANKING77 with MiniLM embeddings; 5 public rows per class, all other training rows private. The
-question is which of four algorithms to use, at epsilon 3. ``PrivateSearchCV`` spends epsilon 3 on
+query is which of four algorithms to use, at epsilon 3. ``PrivateSearchCV`` spends epsilon 3 on
 everything; ``GridSearchCV`` gives each fit epsilon 3 and says nothing of the rest; the default is
 fitted once.
 

@@ -31,7 +31,7 @@ examples:
   python -m skmixdp extract photos --model timm:resnet50 --weights resnet50.safetensors --out feats.npz
   python -m skmixdp extract photos --model open-clip:ViT-B-32 --weights laion2b_s34b_b79k --out feats.npz
 
-exit codes: 0 done, 2 bad input (one line says what to mend), 1 unexpected error."""
+exit codes: 0 done, 2 bad input (one line says what to fix), 1 unexpected error."""
 
 
 def add_to(commands: Any) -> None:

@@ -6,11 +6,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from .._classification import MixedDPLogisticRegression
-from .._seeds import said_of_seeds, warn_of_seed
 from ..algorithms import BY_NAME
+from ..estimators._logistic import MixedDPLogisticRegression
 from ..exceptions import BudgetExceededError
 from ..privacy import PrivacyLedger
+from ..privacy.seeds import said_of_seeds, warn_of_seed
 from .files import is_table
 from .messages import InputError, count, count_or_zero
 from .outputs import Writer, check_outputs, write_together
@@ -29,7 +29,7 @@ examples:
       --epsilon 1 --out model.joblib --report report.json
   python -m skmixdp fit --private private.npz --public public.npz --epsilon 1 --out head.joblib
 
-exit codes: 0 done, 2 bad input (one line says what to mend), 1 unexpected error."""
+exit codes: 0 done, 2 bad input (one line says what to fix), 1 unexpected error."""
 
 
 def add_to(commands: Any) -> None:

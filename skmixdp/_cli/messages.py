@@ -14,7 +14,7 @@ TRUST = (
 
 
 class InputError(ValueError):
-    """Something that the person at the command line can mend, in one sentence."""
+    """Something that the person at the command line can fix, in one sentence."""
 
 
 class Parser(argparse.ArgumentParser):

@@ -39,7 +39,7 @@ def make_transformer(model: str, weights: str | None, options: str | None, given
     if family is None:
         raise InputError(f"--model {model} starts with none of the known families; use one like {known}.")
     if (family.name is None) == bool(name):
-        raise InputError(f"--model {model} is written like {family.example}; mend the name.")
+        raise InputError(f"--model {model} is written like {family.example}; fix the name.")
     if weights is not None and family.weights is None:
         raise InputError(f"--weights {weights} was given and {prefix} has none; leave it out.")
     parameters = dict(given)

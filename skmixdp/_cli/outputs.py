@@ -78,7 +78,7 @@ def write_together(outputs: Mapping[Path, Writer]) -> None:
         if isinstance(error, OSError):
             raise InputError(
                 f"{' and '.join(map(str, outputs))} could not be written ({error.strerror or error}), and "
-                "nothing was changed; mend that and run again."
+                "nothing was changed; fix that and run again."
             ) from error
         raise
     finally:

@@ -52,8 +52,8 @@ def run(args: argparse.Namespace) -> None:
     names = getattr(model, "feature_names_in_", None)
     if names is not None and hasattr(X, "columns"):
         reference = f"the rows that {args.model} was trained on"
-        mend = ", and name a label column with --label-column"
-        X = align(X, names.tolist(), f"ROWS {args.rows}", reference, mend)
+        fix = ", and name a label column with --label-column"
+        X = align(X, names.tolist(), f"ROWS {args.rows}", reference, fix)
     width = getattr(model, "n_features_in_", X.shape[1])
     if X.shape[1] != width:
         raise InputError(

@@ -9,6 +9,8 @@ from typing import NoReturn
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from .._engine import Options, Recipe
+from .._linear import Loss
 from ..components import (
     SGD,
     BalancedSteps,
@@ -18,9 +20,7 @@ from ..components import (
     CouplingWeight,
     SampleWeight,
 )
-from ..components.contracts import Query, Scene, Steps, Weighting
-from ..engine import Options, Recipe
-from ..linear import Loss
+from ..components.protocols import PublicInfo, Query, Steps, Weighting
 
 #: Names that ``public_weight`` accepts in place of an object.
 WEIGHTINGS: dict[str, Callable[[], Weighting]] = {
@@ -40,7 +40,7 @@ class Algorithm(BaseEstimator, ABC):  # type: ignore[misc]
     """
 
     @abstractmethod
-    def recipe(self, scene: Scene, options: Options) -> Recipe:
+    def recipe(self, info: PublicInfo, options: Options) -> Recipe:
         """The pieces of this algorithm for one fit.
 
         Raises
@@ -51,7 +51,7 @@ class Algorithm(BaseEstimator, ABC):  # type: ignore[misc]
 
 
 def descent(
-    scene: Scene,
+    info: PublicInfo,
     options: Options,
     query: Query,
     *,
@@ -65,7 +65,7 @@ def descent(
 
     Parameters
     ----------
-    scene, options : Scene, Options
+    scene, options : PublicInfo, Options
         Public facts and the user's choices.
     query : Query
         What is asked of private rows.
@@ -81,7 +81,7 @@ def descent(
         For balanced steps: see :class:`~skmixdp.components.BalancedSteps`.
     """
     l2 = 0.0 if options.l2 == "auto" else options.l2
-    start = scene.view.W
+    start = info.view.W
     return Recipe(
         sampling=options.sampling,
         query=query,
@@ -92,7 +92,7 @@ def descent(
             momentum,
             l2,
             noise_factor=noise_factor,
-            boldness=boldness_with_clipped(scene.loss),
+            max_step_scale=boldness_with_clipped(info.loss),
         ),
         update=SGD(momentum),
         l2=l2,
@@ -109,7 +109,7 @@ def boldness_with_clipped(loss: Loss) -> float:
     return 1.0 if loss.quadratic else 10.0
 
 
-def refuse_loss(owner: object, loss: Loss, mend: str) -> NoReturn:
+def refuse_loss(owner: object, loss: Loss, fix: str) -> NoReturn:
     """Refuse to train a loss for which an algorithm is not defined, or not with its parameters.
 
     Parameters
@@ -118,10 +118,10 @@ def refuse_loss(owner: object, loss: Loss, mend: str) -> NoReturn:
         The algorithm.
     loss : Loss
         The loss.
-    mend : str
+    fix : str
         Why, and what to do instead; the end of a sentence.
     """
-    raise ValueError(f"{type(owner).__name__} cannot train {loss.name}: {mend}.")
+    raise ValueError(f"{type(owner).__name__} cannot train {loss.name}: {fix}.")
 
 
 def refuse_exact_sums(owner: object, options: Options) -> None:

@@ -2,27 +2,27 @@
 
 import numpy as np
 
+from .._engine import Options, Recipe
 from ..components import BalancedSteps, ConstantWeight, Descent
-from ..components.contracts import Query, Scene, Weighting
-from ..engine import Options, Recipe
+from ..components.protocols import PublicInfo, Query, Weighting
 
 DIRECTIONS = ("sphere", "gaussian")
 
 #: No public gradient in the direction.
-STILL = ConstantWeight(0.0)
+NO_PUBLIC_WEIGHT = ConstantWeight(0.0)
 
 #: Longest run that the rule asks for: an estimate along few of many directions learns slowly.
 _LONGEST_RUN = 500
 
 
 def zeroth_order_descent(
-    scene: Scene, options: Options, query: Query, weighting: Weighting, spread: float
+    info: PublicInfo, options: Options, query: Query, weighting: Weighting, spread: float
 ) -> Recipe:
     """Plain descent along estimates of the gradient.
 
     Parameters
     ----------
-    scene, options : Scene, Options
+    scene, options : PublicInfo, Options
         Public facts and the user's choices.
     query : Query
         What is asked of private rows.
@@ -41,7 +41,7 @@ def zeroth_order_descent(
             options.learning_rate,
             0.0,
             l2,
-            curvature=spread * scene.curvature if options.learning_rate == "auto" else None,
+            curvature=spread * info.curvature if options.learning_rate == "auto" else None,
             maximum=_LONGEST_RUN,
         ),
         update=Descent(),

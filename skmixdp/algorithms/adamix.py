@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from .._engine import Options, Recipe
 from ..components import FullSpace, GradientQuery, PublicQuantileClip, PublicSubspace
-from ..components.contracts import Scene, Subspace
-from ..engine import Options, Recipe
+from ..components.protocols import PublicInfo, Subspace
 from ._base import Algorithm, check_choice, check_real, check_weighting, check_whole, descent
 from .noisy_gd import NoisyGD
 
@@ -75,9 +75,9 @@ class AdaMix(Algorithm):
         self.variant = variant
         self.radius = radius
 
-    def recipe(self, scene: Scene, options: Options) -> Recipe:
+    def recipe(self, info: PublicInfo, options: Options) -> Recipe:
         if check_choice(self, "variant", ("practical", "theoretical")) == "theoretical":
-            return self._theoretical().recipe(scene, options)
+            return self._theoretical().recipe(info, options)
         momentum = check_real(self, "momentum", 0, 1, closed=True)
         anchored = check_choice(self, "center", ("zero", "public")) == "public"
         clipper = PublicQuantileClip(
@@ -88,7 +88,7 @@ class AdaMix(Algorithm):
             subspace = PublicSubspace(check_whole(self, "n_components", 1), options.exact_sums)
         query = GradientQuery(clipper, subspace, sum_to_zero=True)
         return descent(
-            scene,
+            info,
             options,
             query,
             momentum=momentum,

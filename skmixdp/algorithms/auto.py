@@ -2,16 +2,9 @@
 
 from dataclasses import replace
 
-from ..components import (
-    BalancedSteps,
-    FullSpace,
-    GradientQuery,
-    L2Clip,
-    PublicShrinkage,
-    TailAverage,
-)
-from ..components.contracts import Scene, Update
-from ..engine import Options, Recipe
+from .._engine import Options, Recipe
+from ..components import BalancedSteps, FullSpace, GradientQuery, L2Clip, PublicShrinkage, TailAverage
+from ..components.protocols import PublicInfo, Update
 from ._base import Algorithm, boldness_with_clipped, check_flag, check_real, descent
 
 #: Swings die down within a few steps; the average of the last heads takes out what is left.
@@ -61,9 +54,9 @@ class Auto(Algorithm):
         self.clip = clip
         self.shrink = shrink
 
-    def recipe(self, scene: Scene, options: Options) -> Recipe:
+    def recipe(self, info: PublicInfo, options: Options) -> Recipe:
         query = GradientQuery(L2Clip(check_real(self, "clip", 0)), FullSpace(), sum_to_zero=True)
-        recipe = descent(scene, options, query, momentum=_MOMENTUM, anchored=True)
+        recipe = descent(info, options, query, momentum=_MOMENTUM, anchored=True)
         steps = BalancedSteps(
             options.learning_rate,
             _MOMENTUM,
@@ -71,9 +64,9 @@ class Auto(Algorithm):
             minimum=_FEWEST,
             maximum=_MOST,
             averaged=True,
-            boldness=boldness_with_clipped(scene.loss),
+            max_step_scale=boldness_with_clipped(info.loss),
         )
         update: Update = TailAverage(recipe.update)
         if check_flag(self, "shrink"):
-            update = PublicShrinkage(update, scene)
+            update = PublicShrinkage(update, info)
         return replace(recipe, steps=steps, update=update)

@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from .._engine import Options, Recipe
 from ..components import AutomaticClip, BalancedSteps, FullSpace, GradientQuery
-from ..components.contracts import Scene
-from ..engine import Options, Recipe
+from ..components.protocols import PublicInfo
 from ._base import Algorithm, check_choice, check_real, check_weighting, descent
 
 
@@ -52,14 +52,14 @@ class Coupling(Algorithm):
         self.momentum = momentum
         self.center = center
 
-    def recipe(self, scene: Scene, options: Options) -> Recipe:
+    def recipe(self, info: PublicInfo, options: Options) -> Recipe:
         gamma = check_real(self, "gamma", 0)
         momentum = check_real(self, "momentum", 0, 1, closed=True)
         l2 = 0.0 if options.l2 == "auto" else options.l2
         # Short gradients are multiplied by up to 1 / gamma, and the curvature with them.
-        curvature = scene.curvature * max(1.0, 1 / gamma)
+        curvature = info.curvature * max(1.0, 1 / gamma)
         return descent(
-            scene,
+            info,
             options,
             GradientQuery(AutomaticClip(gamma), FullSpace(), sum_to_zero=True),
             momentum=momentum,

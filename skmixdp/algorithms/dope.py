@@ -1,8 +1,8 @@
 """DOPE-SGD."""
 
-from ..components import CentredQuery, L2Clip, PublicQuantileClip, deviation_norms
-from ..components.contracts import Clipper, Scene
-from ..engine import Options, Recipe
+from .._engine import Options, Recipe
+from ..components import DopeQuery, L2Clip, PublicQuantileClip, deviation_norms
+from ..components.protocols import Clipper, PublicInfo
 from ._base import Algorithm, check_choice, check_real, descent, refuse_exact_sums
 
 
@@ -58,12 +58,12 @@ class DOPE(Algorithm):
         self.momentum = momentum
         self.center = center
 
-    def recipe(self, scene: Scene, options: Options) -> Recipe:
+    def recipe(self, info: PublicInfo, options: Options) -> Recipe:
         refuse_exact_sums(self, options)
         momentum = check_real(self, "momentum", 0, 1, closed=True)
         anchored = check_choice(self, "center", ("zero", "public")) == "public"
-        query = CentredQuery(self._clipper(), sum_to_zero=True)
-        return descent(scene, options, query, momentum=momentum, anchored=anchored)
+        query = DopeQuery(self._clipper(), sum_to_zero=True)
+        return descent(info, options, query, momentum=momentum, anchored=anchored)
 
     def _clipper(self) -> Clipper:
         if not isinstance(self.clip, str):

@@ -1,10 +1,10 @@
 """DPZero."""
 
+from .._engine import Options, Recipe
 from ..components import RandomDirections, TwoPointQuery
-from ..components.contracts import Scene
-from ..engine import Options, Recipe
+from ..components.protocols import PublicInfo
 from ._base import Algorithm, check_choice, check_real, check_whole
-from ._zeroth_order import DIRECTIONS, STILL, zeroth_order_descent
+from ._zeroth_order import DIRECTIONS, NO_PUBLIC_WEIGHT, zeroth_order_descent
 
 
 class DPZero(Algorithm):
@@ -47,7 +47,7 @@ class DPZero(Algorithm):
         self.loss_clip = loss_clip
         self.directions = directions
 
-    def recipe(self, scene: Scene, options: Options) -> Recipe:
+    def recipe(self, info: PublicInfo, options: Options) -> Recipe:
         on_sphere = check_choice(self, "directions", DIRECTIONS) == "sphere"
         query = TwoPointQuery(
             RandomDirections(0.5, on_sphere),
@@ -55,5 +55,5 @@ class DPZero(Algorithm):
             check_real(self, "smoothing", 0),
             check_real(self, "loss_clip", 0),
         )
-        spread = 1 + scene.view.n_parameters / query.n_directions
-        return zeroth_order_descent(scene, options, query, STILL, spread)
+        spread = 1 + info.view.n_parameters / query.n_directions
+        return zeroth_order_descent(info, options, query, NO_PUBLIC_WEIGHT, spread)

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..components import EmbeddedQuery, L2Clip, PublicQuantileClip
-from ..components.contracts import Clipper, Scene
-from ..engine import Options, Recipe
+from .._engine import Options, Recipe
+from ..components import GepQuery, L2Clip, PublicQuantileClip
+from ..components.protocols import Clipper, PublicInfo
 from ..public import PublicView
 from ._base import Algorithm, check_choice, check_real, check_whole, descent, refuse_exact_sums
 
@@ -81,20 +81,18 @@ class GEP(Algorithm):
         self.momentum = momentum
         self.center = center
 
-    def recipe(self, scene: Scene, options: Options) -> Recipe:
+    def recipe(self, info: PublicInfo, options: Options) -> Recipe:
         refuse_exact_sums(self, options)
         momentum = check_real(self, "momentum", 0, 1, closed=True)
         anchored = check_choice(self, "center", ("zero", "public")) == "public"
         n_components = None if self.n_components is None else check_whole(self, "n_components", 1)
-        query = EmbeddedQuery(
+        query = GepQuery(
             n_components,
             self._clipper("clip", lambda view: view.embedding(n_components).held_out_coordinates),
             self._clipper("residual_clip", lambda view: view.embedding(n_components).held_out_residuals),
             sum_to_zero=True,
         )
-        return descent(
-            scene, options, query, momentum=momentum, anchored=anchored, noise_factor=_NOISE_FACTOR
-        )
+        return descent(info, options, query, momentum=momentum, anchored=anchored, noise_factor=_NOISE_FACTOR)
 
     def _clipper(self, name: str, measure: Callable[[PublicView], FloatArray]) -> Clipper:
         if not isinstance(getattr(self, name), str):

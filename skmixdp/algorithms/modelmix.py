@@ -4,10 +4,10 @@ import math
 from dataclasses import replace
 from typing import Any
 
+from .._engine import Options, Recipe
 from ..components import L2LinfClip, mixable
-from ..components.contracts import Clipper, Scene
 from ..components.mixing import Width
-from ..engine import Options, Recipe
+from ..components.protocols import Clipper, PublicInfo
 from ..privacy import Event, ModelMixEvent, Noise
 from ._base import Algorithm, check_real, check_whole
 from .adamix import AdaMix
@@ -61,8 +61,8 @@ class ModelMix(Algorithm):
         self.width = width
         self.linf_split = linf_split
 
-    def recipe(self, scene: Scene, options: Options) -> Recipe:
-        width, split = self._width(scene, options), check_whole(self, "linf_split", 1)
+    def recipe(self, info: PublicInfo, options: Options) -> Recipe:
+        width, split = self._width(info, options), check_whole(self, "linf_split", 1)
         base = AdaMix(momentum=0.0) if self.base is None else self.base
         if not isinstance(base, Algorithm):
             raise ValueError(
@@ -83,7 +83,7 @@ class ModelMix(Algorithm):
                 noise_multiplier, n_steps, sampling_rate, noise, width=width(n_steps), linf_split=split
             )
 
-        recipe = base.recipe(scene, options)
+        recipe = base.recipe(info, options)
         return replace(
             recipe,
             query=mixable(recipe.query).for_mixing(bound_entries),
@@ -92,9 +92,9 @@ class ModelMix(Algorithm):
             event=event,
         )
 
-    def _width(self, scene: Scene, options: Options) -> Width:
+    def _width(self, info: PublicInfo, options: Options) -> Width:
         if self.width == "auto":
-            scale = _RELATIVE_WIDTH * options.sampling.rate(scene.n_private) / scene.mu
+            scale = _RELATIVE_WIDTH * options.sampling.rate(info.n_private) / info.mu
             return lambda n_steps: scale * math.sqrt(n_steps)
         if isinstance(self.width, str):
             raise ValueError(f"width={self.width!r} of ModelMix must be 'auto' or a number above 0.")

@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
+from .._engine import Options, Recipe
 from ..components import (
     BallProjection,
     DecayingSteps,
@@ -14,8 +15,7 @@ from ..components import (
     PolynomialAverage,
     project_on_ball,
 )
-from ..components.contracts import Scene
-from ..engine import Options, Recipe
+from ..components.protocols import PublicInfo
 from ._base import Algorithm, check_choice, check_real, check_weighting, descent, refuse_loss
 
 
@@ -80,13 +80,13 @@ class NoisyGD(Algorithm):
         self.public_weight = public_weight
         self.average = average
 
-    def recipe(self, scene: Scene, options: Options) -> Recipe:
+    def recipe(self, info: PublicInfo, options: Options) -> Recipe:
         decaying = check_choice(self, "schedule", ("balanced", "decaying")) == "decaying"
         anchored = check_choice(self, "center", ("zero", "public")) == "public"
         momentum = 0.0 if decaying else check_real(self, "momentum", 0, 1, closed=True)
-        query = GradientQuery(self._clipper(scene), FullSpace(), sum_to_zero=True)
+        query = GradientQuery(self._clipper(info), FullSpace(), sum_to_zero=True)
         recipe = descent(
-            scene,
+            info,
             options,
             query,
             momentum=momentum,
@@ -94,7 +94,7 @@ class NoisyGD(Algorithm):
             weighting=check_weighting(self),
         )
         if decaying:
-            recipe = self._with_decaying_steps(recipe, scene, options)
+            recipe = self._with_decaying_steps(recipe, info, options)
         if self.radius is not None:
             radius = check_real(self, "radius", 0)
             recipe = replace(
@@ -104,7 +104,7 @@ class NoisyGD(Algorithm):
             )
         return replace(recipe, update=PolynomialAverage(recipe.update)) if self.average else recipe
 
-    def _with_decaying_steps(self, recipe: Recipe, scene: Scene, options: Options) -> Recipe:
+    def _with_decaying_steps(self, recipe: Recipe, info: PublicInfo, options: Options) -> Recipe:
         if options.learning_rate != "auto":
             raise ValueError(
                 f"learning_rate={options.learning_rate!r} has no place beside schedule='decaying', "
@@ -116,22 +116,22 @@ class NoisyGD(Algorithm):
             raise ValueError(
                 "l2=0 has no place beside schedule='decaying'; pass 'auto' or a positive number."
             )
-        l2 = self._optimal_l2(scene) if options.l2 == "auto" else options.l2
+        l2 = self._optimal_l2(info) if options.l2 == "auto" else options.l2
         return replace(recipe, steps=DecayingSteps(l2), l2=l2)
 
-    def _optimal_l2(self, scene: Scene) -> float:
+    def _optimal_l2(self, info: PublicInfo) -> float:
         """Minimiser of the bound of AdaMix, Theorem 3, on the mean scale."""
-        lipschitz = self._clipper(scene).at(scene.view).threshold
-        rho = scene.mu**2 / 2
-        total = math.sqrt(2 * scene.view.W.size / rho) * lipschitz / check_real(self, "radius", 0)
-        return total / (scene.n_private + scene.view.n_rows)
+        lipschitz = self._clipper(info).at(info.view).threshold
+        rho = info.mu**2 / 2
+        total = math.sqrt(2 * info.view.W.size / rho) * lipschitz / check_real(self, "radius", 0)
+        return total / (info.n_private + info.view.n_rows)
 
-    def _clipper(self, scene: Scene) -> L2Clip | LipschitzClip:
+    def _clipper(self, info: PublicInfo) -> L2Clip | LipschitzClip:
         if not isinstance(self.clip, str):
             return L2Clip(check_real(self, "clip", 0))
         check_choice(self, "clip", ("lipschitz",))
-        if not math.isfinite(scene.loss.lipschitz):
-            refuse_loss(self, scene.loss, "clip='lipschitz' needs residuals of bounded length; pass a number")
-        if not math.isfinite(scene.row_norm_bound):
+        if not math.isfinite(info.loss.lipschitz):
+            refuse_loss(self, info.loss, "clip='lipschitz' needs residuals of bounded length; pass a number")
+        if not math.isfinite(info.row_norm_bound):
             raise ValueError("clip='lipschitz' needs rows of known length; pass normalize=True or a number.")
-        return LipschitzClip(scene.row_norm_bound)
+        return LipschitzClip(info.row_norm_bound)

@@ -2,11 +2,11 @@
 
 from typing import Any
 
+from .._engine import Options, Recipe
 from ..components import CandidateQuery, PublicDirections, RandomDirections, TwoPointQuery
-from ..components.contracts import Query, Scene, Weighting
-from ..engine import Options, Recipe
+from ..components.protocols import PublicInfo, Query, Weighting
 from ._base import Algorithm, check_choice, check_flag, check_real, check_weighting, check_whole
-from ._zeroth_order import DIRECTIONS, STILL, zeroth_order_descent
+from ._zeroth_order import DIRECTIONS, NO_PUBLIC_WEIGHT, zeroth_order_descent
 
 
 class PAZO(Algorithm):
@@ -84,36 +84,40 @@ class PAZO(Algorithm):
         self.orthonormal = orthonormal
         self.directions = directions
 
-    def recipe(self, scene: Scene, options: Options) -> Recipe:
+    def recipe(self, info: PublicInfo, options: Options) -> Recipe:
         build = {"m": self._mixing, "p": self._public_subspace, "s": self._selection}
         variant = check_choice(self, "variant", tuple(build))
-        if scene.view.n_rows == 0:
+        if info.view.n_rows == 0:
             raise ValueError(
                 f"PAZO(variant={variant!r}) needs public rows for its gradients and there are none; pass "
                 "X_pub and y_pub, or use DPZero ('dpzero'), which needs none."
             )
-        query, weighting, spread = build[variant](scene)
-        return zeroth_order_descent(scene, options, query, weighting, spread)
+        query, weighting, spread = build[variant](info)
+        return zeroth_order_descent(info, options, query, weighting, spread)
 
-    def _mixing(self, scene: Scene) -> tuple[Query, Weighting, float]:
-        batch_size = self._batch_size(scene, 1, "public_batch_size")
+    def _mixing(self, info: PublicInfo) -> tuple[Query, Weighting, float]:
+        batch_size = self._batch_size(info, 1, "public_batch_size")
         directions = RandomDirections(0.25, self._on_sphere())
         # The estimate is as long as the gradient, whatever the dimension.
         return self._two_point(directions, batch_size), check_weighting(self), 1.0
 
-    def _public_subspace(self, scene: Scene) -> tuple[Query, Weighting, float]:
+    def _public_subspace(self, info: PublicInfo) -> tuple[Query, Weighting, float]:
         n_batches = check_whole(self, "n_public_batches", 1)
-        batch_size = self._batch_size(scene, n_batches, "n_public_batches")
+        batch_size = self._batch_size(info, n_batches, "n_public_batches")
         orthonormal = check_flag(self, "orthonormal")
         directions = PublicDirections(n_batches, batch_size, orthonormal, self._on_sphere())
         query = self._two_point(directions, None)
-        return query, STILL, 1 + n_batches / query.n_directions
+        return query, NO_PUBLIC_WEIGHT, 1 + n_batches / query.n_directions
 
-    def _selection(self, scene: Scene) -> tuple[Query, Weighting, float]:
+    def _selection(self, info: PublicInfo) -> tuple[Query, Weighting, float]:
         n_candidates = check_whole(self, "n_candidates", 1)
-        batch_size = self._batch_size(scene, n_candidates, "n_candidates")
+        batch_size = self._batch_size(info, n_candidates, "n_candidates")
         noise = None if self.candidate_noise is None else check_real(self, "candidate_noise", 0)
-        return CandidateQuery(n_candidates, batch_size, check_real(self, "loss_clip", 0), noise), STILL, 1.0
+        return (
+            CandidateQuery(n_candidates, batch_size, check_real(self, "loss_clip", 0), noise),
+            NO_PUBLIC_WEIGHT,
+            1.0,
+        )
 
     def _two_point(self, directions: Any, public_batch_size: int | None) -> TwoPointQuery:
         n_directions = check_whole(self, "n_directions", 1)
@@ -124,12 +128,12 @@ class PAZO(Algorithm):
     def _on_sphere(self) -> bool:
         return check_choice(self, "directions", DIRECTIONS) == "sphere"
 
-    def _batch_size(self, scene: Scene, n_batches: int, name: str) -> int | None:
+    def _batch_size(self, info: PublicInfo, n_batches: int, name: str) -> int | None:
         """The size of public batches, if there are rows for as many."""
         size = 1 if self.public_batch_size is None else check_whole(self, "public_batch_size", 1)
-        if n_batches * size > scene.view.n_rows:
+        if n_batches * size > info.view.n_rows:
             raise ValueError(
                 f"{name}={getattr(self, name)} of PAZO asks for {n_batches} disjoint public batches of "
-                f"{size} row(s) and there are {scene.view.n_rows} public rows; pass fewer, or smaller ones."
+                f"{size} row(s) and there are {info.view.n_rows} public rows; pass fewer, or smaller ones."
             )
         return None if self.public_batch_size is None else size

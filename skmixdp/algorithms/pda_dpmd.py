@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 
+from .._engine import Options, Recipe
 from ..components import (
     BalancedSteps,
     ConstantWeight,
@@ -13,8 +14,7 @@ from ..components import (
     MirrorDescent,
     UniformAverage,
 )
-from ..components.contracts import Scene
-from ..engine import Options, Recipe
+from ..components.protocols import PublicInfo
 from ._base import Algorithm, check_choice, check_real, descent
 
 
@@ -65,7 +65,7 @@ class PDADPMD(Algorithm):
         self.cosine_steps = cosine_steps
         self.second_clip = second_clip
 
-    def recipe(self, scene: Scene, options: Options) -> Recipe:
+    def recipe(self, info: PublicInfo, options: Options) -> Recipe:
         exact = check_choice(self, "mirror", ("exact", "cosine")) == "exact"
         for name in ("cosine_steps", "second_clip"):
             if getattr(self, name) is None:
@@ -80,8 +80,8 @@ class PDADPMD(Algorithm):
         query = GradientQuery(clip, FullSpace(), sum_to_zero=True, second_clip=self.second_clip)
         if not exact:
             weighting = CosineWeight(self.cosine_steps)
-            return descent(scene, options, query, momentum=0.0, anchored=False, weighting=weighting)
-        psi, start = scene.view.data.mean_objective, scene.view.W
+            return descent(info, options, query, momentum=0.0, anchored=False, weighting=weighting)
+        psi, start = info.view.data.mean_objective, info.view.W
         # The mean of the heads has a third of the variance of the last one. Three quarters of what that
         # allows, as for all but plain steps, was best or near it on images, texts and a table.
         steps = BalancedSteps(
@@ -89,9 +89,9 @@ class PDADPMD(Algorithm):
             0.0,
             0.0 if options.l2 == "auto" else options.l2,
             noise_factor=0.75 * math.sqrt(3) / psi.noise_gain(start),
-            curvature=min(scene.curvature, psi.relative_curvature(start)),
+            curvature=min(info.curvature, psi.relative_curvature(start)),
         )
         recipe = descent(
-            scene, options, query, momentum=0.0, anchored=False, weighting=ConstantWeight(0.0), steps=steps
+            info, options, query, momentum=0.0, anchored=False, weighting=ConstantWeight(0.0), steps=steps
         )
         return replace(recipe, update=UniformAverage(MirrorDescent(psi)))

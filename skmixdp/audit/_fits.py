@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..engine.release import RecordedRelease, recorded_releases
+from .._engine.release import RecordedRelease, recorded_releases
 from ._claims import steps_of
 from ._rows import Rows
 

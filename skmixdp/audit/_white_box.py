@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..engine.release import RecordedRelease
-from ..rows import InMemoryRows, Request
+from .._engine.release import RecordedRelease
+from .._rows import InMemoryRows, Request
 from ._claims import trained_step
 from ._fits import Fitted
 from ._rows import Rows
@@ -116,15 +116,15 @@ class _Asked:
         To ignore a release takes power from an attack and nothing from its bounds.
         """
         for release in releases:
-            points = release.question.points
+            points = release.query.points
             if isinstance(points, np.ndarray) and len(points) > 0 and points.shape[1] == self._d_in:
                 yield release
 
     def answer(self, release: RecordedRelease) -> tuple[FloatArray, ...]:
         """What these rows add to the released arrays."""
-        question = release.question
-        (sums,) = self._rows.private_sums([Request(question.points, question.contribute)])
-        return tuple(np.asarray(array, dtype=np.float64) for array in question.assemble(sums))
+        query = release.query
+        (sums,) = self._rows.private_sums([Request(query.points, query.contribute)])
+        return tuple(np.asarray(array, dtype=np.float64) for array in query.assemble(sums))
 
 
 def _one_by_one(fitted: Fitted, rows: Rows) -> list[_Asked]:

@@ -1,15 +1,8 @@
 """Swappable pieces of an algorithm, one family a file; ``contracts`` is what they agree on."""
 
-from .centred import CentredQuery
-from .clipping import (
-    AutomaticClip,
-    L2Clip,
-    L2LinfClip,
-    LipschitzClip,
-    PublicQuantileClip,
-    deviation_norms,
-)
-from .embedded import EmbeddedQuery
+from .clipping import AutomaticClip, L2Clip, L2LinfClip, LipschitzClip, PublicQuantileClip, deviation_norms
+from .dope import DopeQuery
+from .gep import GepQuery
 from .mirror import MirrorDescent
 from .mixing import mixable
 from .queries import GradientQuery
@@ -36,16 +29,16 @@ __all__ = [
     "BalancedSteps",
     "BallProjection",
     "CandidateQuery",
-    "CentredQuery",
     "ConstantWeight",
     "ConvexWeight",
     "CosineWeight",
     "CouplingWeight",
     "DecayingSteps",
     "Descent",
-    "EmbeddedQuery",
+    "DopeQuery",
     "FullBatch",
     "FullSpace",
+    "GepQuery",
     "GradientQuery",
     "L2Clip",
     "L2LinfClip",

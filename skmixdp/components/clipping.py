@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..linear import where
+from .._linear import where
 from ..public import PublicView
-from .contracts import Clip, Clipper
+from .protocols import Clip, Clipper
 
 FloatArray = NDArray[np.floating[Any]]
 
@@ -45,7 +45,7 @@ class L2Clip:
 
     @staticmethod
     def weights_of_heads(clips: Sequence["L2Clip"], norms: FloatArray) -> FloatArray:
-        """See :func:`~skmixdp.components.contracts.joint_weights`."""
+        """See :func:`~skmixdp.components.protocols.joint_weights`."""
         thresholds = np.array([[clip.threshold] for clip in clips])
         factors = np.maximum(norms, thresholds)
         np.divide(thresholds, factors, out=factors)

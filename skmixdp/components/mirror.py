@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..linear import PenalizedLoss
-from .contracts import StepContext
+from .._linear import PenalizedLoss
+from .protocols import StepContext
 
 FloatArray = NDArray[np.floating[Any]]
 

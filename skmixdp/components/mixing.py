@@ -14,7 +14,7 @@ Source: ModelMix, Algorithm 1 and Theorem 4.1.
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from .contracts import Clipper, Query, Steps, Update
+from .protocols import Clipper, Query, Steps, Update
 
 #: Least width of the mixing over the sensitivity, as a function of the number of steps.
 Width = Callable[[int], float]

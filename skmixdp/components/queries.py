@@ -7,14 +7,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..linear import Loss, largest_entries, remove_mean_output, row_norm_bounds, scale_rows
+from .._linear import Loss, largest_entries, remove_mean_output, row_norm_bounds, scale_rows
+from .._rows import Block, ContributeTensors, Contribution
 from ..public import PublicView
-from ..rows import Block, ContributeTensors, Contribution
-from .contracts import (
+from .protocols import (
     Clip,
     Clipper,
-    Part,
-    Question,
+    PrivateQuery,
+    ReleasedArray,
     Rounds,
     StepContext,
     Subspace,
@@ -78,10 +78,12 @@ class GradientQuery:
         # What goes to the rows holds neither the noise source nor the view.
         clip = self.clipper.at(ctx.view)
         space = self.subspace.at(ctx.view)
-        (released,) = yield Question(
+        (released,) = yield PrivateQuery(
             points=ctx.W,
             contribute=ClippedResiduals(ctx.loss, (clip,)),
-            parts=(Part(clip.sensitivity(ctx.dtype) * space.gain, later_roundings=space.roundings),),
+            releases=(
+                ReleasedArray(clip.sensitivity(ctx.dtype) * space.gain, later_roundings=space.roundings),
+            ),
             assemble=lambda sums: (space.encode(_matrix(sums)),),
         )
         total = space.decode(released)
@@ -105,7 +107,7 @@ class ClippedResiduals:
         One for each head.
     """
 
-    #: See :class:`~skmixdp.rows.contract.Request`.
+    #: See :class:`~skmixdp._rows.source.Request`.
     bounds_itself: ClassVar[bool] = True
 
     loss: Loss
@@ -115,14 +117,14 @@ class ClippedResiduals:
         return clipped_residuals(Z, block, self.loss, *self.clips)
 
     def beside(self, other: object) -> "ClippedResiduals | None":
-        """One question for this one's heads and the other's; None where their losses differ."""
+        """One query for this one's heads and the other's; None where their losses differ."""
         if not isinstance(other, ClippedResiduals) or self.loss != other.loss:
             return None
         return ClippedResiduals(self.loss, self.clips + other.clips)
 
     @property
     def for_tensors(self) -> ContributeTensors | None:
-        """See :class:`~skmixdp.rows.TensorContribution`; one head at a time, as devices are asked."""
+        """See :class:`~skmixdp._rows.TensorContribution`; one head at a time, as devices are asked."""
         return clipped_tensor_residuals(self.loss, self.clips[0]) if len(self.clips) == 1 else None
 
 

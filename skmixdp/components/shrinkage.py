@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..public import PublicData
-from .contracts import Scene, StepContext, Update
+from .protocols import PublicInfo, StepContext, Update
 
 FloatArray = NDArray[np.floating[Any]]
 
@@ -43,7 +43,7 @@ class PublicShrinkage:
     ----------
     inner : Update
         What moves the head.
-    scene : Scene
+    scene : PublicInfo
         The public facts of the fit.
 
     Notes
@@ -55,9 +55,9 @@ class PublicShrinkage:
     James and Stein 1961, "Estimation with quadratic loss".
     """
 
-    def __init__(self, inner: Update, scene: Scene) -> None:
+    def __init__(self, inner: Update, info: PublicInfo) -> None:
         self.inner = inner
-        self.scene = scene
+        self.info = info
 
     def init(self, W: FloatArray) -> tuple[FloatArray, Any]:
         W, inner = self.inner.init(W)
@@ -73,7 +73,7 @@ class PublicShrinkage:
     def result(self, W: FloatArray, state: Any) -> FloatArray:
         inner, variance = state
         W = self.inner.result(W, inner)
-        data, start = self.scene.view.data, self.scene.view.W
+        data, start = self.info.view.data, self.info.view.W
         if data.n_rows < _FEWEST:
             return W
         way = W - start
@@ -104,7 +104,7 @@ class PublicShrinkage:
     def _folds(self, data: PublicData) -> Iterator[tuple[FloatArray, PublicData]]:
         """Starts, each with the rows that it has not seen."""
         for known, judge in (data.halves, data.halves[::-1]):
-            yield (self.scene.view.W if self.scene.start is None else self.scene.start(known)), judge
+            yield (self.info.view.W if self.info.start is None else self.info.start(known)), judge
 
 
 def _certain_share(data: PublicData, way: FloatArray, variance: float) -> float:

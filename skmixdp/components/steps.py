@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 
-from .contracts import ReleaseFacts, Scene
+from .protocols import PublicInfo, ReleaseFacts
 
 #: Without public rows there is no centring, and part of each row's length is what all have in common:
 #: so much more noise is worth taking for a total step so much longer.
@@ -43,7 +43,7 @@ class BalancedSteps:
         How far the update takes the head in the long run for each unit of the step size.
     averaged : bool
         Whether the update averages its last heads.
-    boldness : float
+    max_step_scale : float
         How far below its bound the loss's curvature is taken to be for the learning rate.
 
     Notes
@@ -64,9 +64,9 @@ class BalancedSteps:
         curvature: float | None = None,
         minimum: int = 15,
         maximum: int = 150,
-        reach: float = 1.0,
+        effective_step: float = 1.0,
         averaged: bool = False,
-        boldness: float = 1.0,
+        max_step_scale: float = 1.0,
     ) -> None:
         self.learning_rate = learning_rate
         self.momentum = momentum
@@ -75,9 +75,9 @@ class BalancedSteps:
         self.curvature = curvature
         self.minimum = minimum
         self.maximum = maximum
-        self.reach = reach
+        self.effective_step = effective_step
         self.averaged = averaged
-        self.boldness = boldness
+        self.max_step_scale = max_step_scale
 
     def for_mixing(self) -> "BalancedSteps":
         """The rule for heads that mix the last two in equal parts on average.
@@ -94,47 +94,47 @@ class BalancedSteps:
             curvature=self.curvature,
             minimum=self.minimum,
             maximum=3 * self.maximum,  # as far as descent goes, in steps a third as long
-            reach=2 / 3,
+            effective_step=2 / 3,
         )
 
-    def count(self, scene: Scene, sensitivity: float) -> int:
-        total_step = self._noise(scene) * scene.mu * _all_rows(scene) / sensitivity
+    def count(self, info: PublicInfo, sensitivity: float) -> int:
+        total_step = self._noise(info) * info.mu * _all_rows(info) / sensitivity
         # Half of the stability limit where that is less: plain descent, and mixed heads.
         gentle = min(1.5, (1 + self.momentum) / (1 - self.momentum))
-        stiffness = total_step * self._curvature(scene)
+        stiffness = total_step * self._curvature(info)
         wanted = 2 * math.sqrt(stiffness) if self.averaged else stiffness / gentle
         # Momentum has the head's way behind it only some time after the gradients.
         least = max(self.minimum, round(4 / (1 - self.momentum)) if self.momentum > 0 else 0)
         return math.ceil(min(max(wanted, least), self.maximum))
 
-    def bind(self, scene: Scene, facts: ReleaseFacts) -> Callable[[int], float]:
+    def bind(self, info: PublicInfo, facts: ReleaseFacts) -> Callable[[int], float]:
         if isinstance(self.learning_rate, str):
             spread = facts.noise_multiplier * facts.sensitivity * math.sqrt(facts.n_steps)
             # The public gradient's weight dilutes the noise; where it is all, there is none.
-            noise = spread * facts.private_weight / scene.batch_size
-            balanced = self._noise(scene) / noise if noise else math.inf
-            curvature = self._curvature(scene) / self.boldness + self.l2
+            noise = spread * facts.private_weight / info.batch_size
+            balanced = self._noise(info) / noise if noise else math.inf
+            curvature = self._curvature(info) / self.max_step_scale + self.l2
             # Public rows of zeros, without an intercept, have none and bound nothing.
             limit = (1 + self.momentum) / ((1 - self.momentum) * curvature) if curvature else math.inf
             # What momentum still remembers at the end has not moved the head.
             behind = self.momentum / (1 - self.momentum) if self.momentum > 0 else 0.0
             balanced *= facts.n_steps / max(facts.n_steps - behind, facts.n_steps / 2)
-            rate = min(balanced, limit) / self.reach
+            rate = min(balanced, limit) / self.effective_step
             rate = rate if rate < math.inf else 1.0  # nothing pulls at the head: any rate will do
         else:
             rate = float(self.learning_rate)
         return lambda t: rate
 
-    def _noise(self, scene: Scene) -> float:
-        uncentred = scene.view.n_rows == 0 and not scene.loss.quadratic
-        return self.noise_factor * scene.loss.noise_per_output * (_UNCENTRED if uncentred else 1)
+    def _noise(self, info: PublicInfo) -> float:
+        uncentred = info.view.n_rows == 0 and not info.loss.quadratic
+        return self.noise_factor * info.loss.noise_per_output * (_UNCENTRED if uncentred else 1)
 
-    def _curvature(self, scene: Scene) -> float:
-        return scene.curvature if self.curvature is None else self.curvature
+    def _curvature(self, info: PublicInfo) -> float:
+        return info.curvature if self.curvature is None else self.curvature
 
 
-def _all_rows(scene: Scene) -> int:
-    return scene.n_private + scene.view.n_rows
+def _all_rows(info: PublicInfo) -> int:
+    return info.n_private + info.view.n_rows
 
 
 class DecayingSteps:
@@ -153,8 +153,8 @@ class DecayingSteps:
         """Itself: the rule is given, whatever the update makes of it."""
         return self
 
-    def count(self, scene: Scene, sensitivity: float) -> int:
-        return max(1, math.floor((scene.mu * self.noise_multiplier) ** 2))
+    def count(self, info: PublicInfo, sensitivity: float) -> int:
+        return max(1, math.floor((info.mu * self.noise_multiplier) ** 2))
 
-    def bind(self, scene: Scene, facts: ReleaseFacts) -> Callable[[int], float]:
+    def bind(self, info: PublicInfo, facts: ReleaseFacts) -> Callable[[int], float]:
         return lambda t: 2 / (self.l2 * (t + 1))

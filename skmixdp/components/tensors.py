@@ -2,15 +2,9 @@
 
 from typing import Any
 
-from ..linear import (
-    Loss,
-    scale_tensor_rows,
-    tensor_largest_entries,
-    tensor_residuals,
-    tensor_row_norms,
-)
-from ..rows import ContributeTensors
-from .contracts import Clip
+from .._linear import Loss, scale_tensor_rows, tensor_largest_entries, tensor_residuals, tensor_row_norms
+from .._rows import ContributeTensors
+from .protocols import Clip
 
 
 def clipped_tensor_residuals(loss: Loss, clip: Clip) -> ContributeTensors | None:

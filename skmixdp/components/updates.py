@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .contracts import StepContext, Update
 from .mixing import Width, mixable
+from .protocols import StepContext, Update
 
 FloatArray = NDArray[np.floating[Any]]
 

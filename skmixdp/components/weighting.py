@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..public import PublicView
-from .contracts import ReleaseFacts, Scene
+from .protocols import PublicInfo, ReleaseFacts
 
 Rule = Callable[[int, PublicView], float]
 
@@ -26,8 +26,8 @@ class SampleWeight:
     Source: AdaMix, Algorithm 2 (sum of both losses), restated for means.
     """
 
-    def bind(self, scene: Scene, facts: ReleaseFacts) -> Rule:
-        return _always(scene.view.n_rows / (scene.view.n_rows + scene.n_private), scene)
+    def bind(self, info: PublicInfo, facts: ReleaseFacts) -> Rule:
+        return _always(info.view.n_rows / (info.view.n_rows + info.n_private), info)
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class ConstantWeight:
 
     weight: float
 
-    def bind(self, scene: Scene, facts: ReleaseFacts) -> Rule:
-        return _always(self.weight, scene)
+    def bind(self, info: PublicInfo, facts: ReleaseFacts) -> Rule:
+        return _always(self.weight, info)
 
 
 @dataclass(frozen=True)
@@ -60,9 +60,9 @@ class CosineWeight:
 
     n_steps: float | None = None
 
-    def bind(self, scene: Scene, facts: ReleaseFacts) -> Rule:
-        if scene.view.n_rows == 0:
-            return _always(0.0, scene)
+    def bind(self, info: PublicInfo, facts: ReleaseFacts) -> Rule:
+        if info.view.n_rows == 0:
+            return _always(0.0, info)
         turn = float(2 * facts.n_steps if self.n_steps is None else self.n_steps)
         return lambda t, view: 1 - (math.cos(math.pi * t / (2 * turn)) if t < turn else 0.0)
 
@@ -89,16 +89,16 @@ class CouplingWeight:
     smoothness: float | None = None
     initial_loss: float | None = None
 
-    def bind(self, scene: Scene, facts: ReleaseFacts) -> Rule:
-        if scene.view.n_rows == 0:
-            return _always(0.0, scene)
-        L = scene.curvature if self.smoothness is None else self.smoothness
-        data = scene.view.data
+    def bind(self, info: PublicInfo, facts: ReleaseFacts) -> Rule:
+        if info.view.n_rows == 0:
+            return _always(0.0, info)
+        L = info.curvature if self.smoothness is None else self.smoothness
+        data = info.view.data
         at_zero = data.loss.values(np.zeros((data.n_rows, data.loss.n_outputs)), data.y)
         L0 = float(at_zero.mean()) if self.initial_loss is None else self.initial_loss
-        b, noise = scene.batch_size, facts.noise_multiplier**2 * scene.view.n_parameters
+        b, noise = info.batch_size, facts.noise_multiplier**2 * info.view.n_parameters
         ratio = b / facts.sensitivity * math.sqrt(2 * L * L0 / (b**2 + noise))
-        return _always(1 / (1 + ratio), scene)
+        return _always(1 / (1 + ratio), info)
 
 
 @dataclass(frozen=True)
@@ -124,19 +124,19 @@ class ConvexWeight:
     distance: float | None = None
     variance: float | None = None
 
-    def bind(self, scene: Scene, facts: ReleaseFacts) -> Rule:
-        data, n_priv, n_pub = scene.view.data, scene.n_private, scene.view.n_rows
+    def bind(self, info: PublicInfo, facts: ReleaseFacts) -> Rule:
+        data, n_priv, n_pub = info.view.data, info.n_private, info.view.n_rows
         if n_pub < 2:  # one row tells nothing of an error or a variance
-            return SampleWeight().bind(scene, facts)
+            return SampleWeight().bind(info, facts)
         D, V = self.distance, self.variance
         if D is None:
-            D = math.hypot(float(np.linalg.norm(scene.view.W - data.solution)), data.solution_error)
+            D = math.hypot(float(np.linalg.norm(info.view.W - data.solution)), data.solution_error)
         if V is None:
             V = float(np.var(data.held_out_losses))
-        p = scene.view.n_parameters
-        budget = math.sqrt(facts.n_steps) * scene.batch_size / facts.noise_multiplier
+        p = info.view.n_parameters
+        budget = math.sqrt(facts.n_steps) * info.batch_size / facts.noise_multiplier
         slope = facts.sensitivity * D * math.sqrt(p) / budget
-        return _always(_minimizer(slope, math.sqrt(V * p), n_priv, n_pub), scene)
+        return _always(_minimizer(slope, math.sqrt(V * p), n_priv, n_pub), info)
 
 
 def _minimizer(slope: float, spread: float, n_priv: int, n_pub: int) -> float:
@@ -155,6 +155,6 @@ def _minimizer(slope: float, spread: float, n_priv: int, n_pub: int) -> float:
     return min(1.0, n_pub / total + slope / math.sqrt(total * steepest))
 
 
-def _always(weight: float, scene: Scene) -> Rule:
-    weight = weight if scene.view.n_rows else 0.0
+def _always(weight: float, info: PublicInfo) -> Rule:
+    weight = weight if info.view.n_rows else 0.0
     return lambda t, view: weight

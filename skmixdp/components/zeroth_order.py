@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..public import Probe, PublicView, RandomSource
-from .contracts import Part, Question, Rounds, StepContext
+from .protocols import PrivateQuery, ReleasedArray, Rounds, StepContext
 
 FloatArray = NDArray[np.floating[Any]]
 #: One vector of the model's parameters, and several.
 Vector = Any
 Vectors = Any
-Losses = Generator[Question, tuple[FloatArray, ...], FloatArray]
+Losses = Generator[PrivateQuery, tuple[FloatArray, ...], FloatArray]
 
 
 class ParameterView(Protocol):
@@ -197,8 +197,8 @@ class TwoPointQuery:
             losses = probe.losses(Z, block.y)
             return None, clipped((losses[:, :q] - losses[:, q:]) / (2 * self.smoothing), bound)
 
-        (sums,) = yield Question(
-            probe.points, contribute, parts=(scalars(bound, q, 1.0),), n_head=probe.n_head
+        (sums,) = yield PrivateQuery(
+            probe.points, contribute, releases=(scalars(bound, q, 1.0),), n_head=probe.n_head
         )
         estimate = ctx.view.combine(sums / (ctx.batch_size * q), U)
         return ctx.direction(estimate, self._public_mean(ctx))
@@ -213,7 +213,7 @@ class CandidateQuery:
     """The public gradient with which private rows' losses come out smallest.
 
     Each candidate ``g`` is judged by the mean of clipped losses at ``W - step_size g``; a further
-    candidate is the best of them plus a random vector. All questions of a step are about the same
+    candidate is the best of them plus a random vector. All queries of a step are about the same
     rows.
 
     Parameters
@@ -267,10 +267,10 @@ class CandidateQuery:
         """Ask for the sums of clipped losses after a step along each candidate."""
         count = len(candidates)
         probe = ctx.view.probe(candidates, [(j, -ctx.step_size) for j in range(count)])
-        (sums,) = yield Question(
+        (sums,) = yield PrivateQuery(
             probe.points,
             lambda Z, block: (None, clipped(probe.losses(Z, block.y), self.loss_clip)),
-            parts=(scalars(self.loss_clip, count, count / n_losses),),
+            releases=(scalars(self.loss_clip, count, count / n_losses),),
             n_head=probe.n_head,
         )
         return sums
@@ -290,6 +290,6 @@ def clipped(values: FloatArray, bound: float) -> FloatArray:
     return np.clip(values, -bound, bound, out=values)
 
 
-def scalars(bound: float, count: int, share: float) -> Part:
+def scalars(bound: float, count: int, share: float) -> ReleasedArray:
     """The part of ``count`` sums of numbers of at most ``bound`` in absolute value."""
-    return Part(math.nextafter(bound * math.sqrt(count), math.inf), share)
+    return ReleasedArray(math.nextafter(bound * math.sqrt(count), math.inf), share)

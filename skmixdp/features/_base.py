@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from ._contracts import Encoder, Settings
 from ._extraction import Extraction, extract
 from ._inputs import Items, Kind, as_items
 from ._loading import load_backend, load_encoder
+from ._protocols import Encoder, Settings
 
 _PRECISIONS = ("float16", "bfloat16")
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from tqdm.auto import tqdm
 
 from ._cache import RowCache
-from ._contracts import Encoder, Settings, Skipped
 from ._inputs import ItemError, Items
+from ._protocols import Encoder, Settings, Skipped
 
 #: The places of some items, their rows, and those of the items that could not be read.
 Chunk = tuple[list[int], NDArray[np.float32], list[Skipped]]
@@ -107,7 +107,7 @@ def extract(
                 for failure in failures:
                     if on_error == "raise":
                         raise ValueError(
-                            f"{failure.name} {failure.reason}; mend or remove it, or pass on_error='skip'."
+                            f"{failure.name} {failure.reason}; fix or remove it, or pass on_error='skip'."
                         )
                 skipped += failures
                 rounded = _rounded(computed, dtype, items, places)

@@ -7,7 +7,7 @@ from importlib import import_module
 from threading import Lock
 from typing import Any
 
-from ._contracts import Encoder
+from ._protocols import Encoder
 
 #: Clones in a cross-validation share an encoder; two, for one of images beside one of texts.
 _KEPT = 2

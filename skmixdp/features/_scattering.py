@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from ._base import FrozenFeatures
-from ._contracts import Encoder
+from ._protocols import Encoder
 
 
 class ScatteringFeatures(FrozenFeatures):

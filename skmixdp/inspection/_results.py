@@ -99,7 +99,7 @@ def _read(table: Any, columns: Columns) -> tuple[list[str], Floats, Floats]:
         bad = int((~np.isfinite(scores)).argmax())
         raise ValueError(
             f"the score in column {columns.score!r} is {_cell(frame, columns.score, bad)} in row {bad} "
-            "(the first is row 0); mend it to a finite number or drop the row."
+            "(the first is row 0); fix it to a finite number or drop the row."
         )
     epsilons = _numbers(frame, columns.epsilon)
     readable = np.isfinite(epsilons) | np.isposinf(epsilons) | frame[columns.epsilon].isna().to_numpy()
@@ -107,7 +107,7 @@ def _read(table: Any, columns: Columns) -> tuple[list[str], Floats, Floats]:
         bad = int((~readable | (epsilons <= 0)).argmax())
         raise ValueError(
             f"the epsilon in column {columns.epsilon!r} is {_cell(frame, columns.epsilon, bad)} in row {bad} "
-            "(the first is row 0); mend it to a positive number, or leave it empty for a method that "
+            "(the first is row 0); fix it to a positive number, or leave it empty for a method that "
             "needs no budget."
         )
     epsilons[np.isinf(epsilons)] = np.nan

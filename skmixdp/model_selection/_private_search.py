@@ -9,8 +9,8 @@ from sklearn.metrics import check_scoring
 from sklearn.utils.parallel import Parallel, delayed
 from tqdm.auto import tqdm
 
-from .._seeds import warn_of_seed
 from ..privacy import SearchTerms
+from ..privacy.seeds import warn_of_seed
 from ._candidates import Candidates
 from ._resume import Progress, progress_of
 from ._search_plan import SearchPlan, check_head, check_parameters, make_plan
@@ -19,14 +19,7 @@ from ._search_results import BestEstimatorMixin, best_of, results_of
 from ._search_rows import metric_of, rows_of
 from ._search_start import begin, is_seeded, prepared
 from ._trial_warnings import distinct, quiet, recorded, show
-from ._trials import (
-    fitted_side_by_side,
-    head_of,
-    prepare,
-    run_secret_trial,
-    run_trial,
-    verbosity_of,
-)
+from ._trials import fitted_side_by_side, head_of, prepare, run_secret_trial, run_trial, verbosity_of
 
 #: Parameters that do not tell one search from another.
 _NO_PART = frozenset({"ledger", "memory", "n_jobs", "verbose"})

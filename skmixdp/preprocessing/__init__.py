@@ -1,8 +1,8 @@
 """Preprocessing that does not leak: fitted on public rows, row by row, or paid for."""
 
-from ._check_pipeline import check_pipeline
+from ..leaks._check_pipeline import check_pipeline
+from ..leaks._report import Finding, PipelineReport
 from ._noisy_scaler import NoisyScaler
-from ._pipeline_report import Finding, PipelineReport
 from ._public_moments import PublicCenterer, PublicWhitener
 from ._public_only import PublicOnly
 from ._row_normalizer import RowNormalizer

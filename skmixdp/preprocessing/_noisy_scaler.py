@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._seeds import warn_of_seed
-from .._tabular import check_table, rows_to_transform
+from .._arrays import check_table, rows_to_transform
+from ..privacy.seeds import warn_of_seed
 
 Array = NDArray[np.floating[Any]]
 
@@ -144,8 +144,8 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         BudgetExceededError
             If the ledger does not admit the fit; nothing is charged or released.
         """
-        from .._paid_sums import SumBudget, paid_sum
-        from .._validation import warn_of_delta, warn_of_repeats
+        from .._engine.noisy_sum import SumBudget, paid_sum
+        from ..estimators._checks import warn_of_delta, warn_of_repeats
 
         for name in ("with_mean", "with_std"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):

@@ -3,19 +3,27 @@
 This package knows no trainer and imports nothing else of ``skmixdp``.
 """
 
-from .accountants import accountant_name, amplified_epsilon, epsilon_of_event
-from .calibrate import epsilon_of, mu_of_budget, noise_multiplier_for, steps_for
-from .composition import PrivacyFilter, mu_of_event, rdp_of_event
-from .events import Event, EventFamily, GaussianEvent, ModelMixEvent, Neighboring, Noise, SelectionEvent
-from .ledger import PrivacyLedger
-from .ledger_report import Charge, LedgerReport
-from .modelmix import modelmix_epsilon
+from .accounting.accountants import accountant_name, amplified_epsilon, epsilon_of_event
+from .accounting.calibrate import epsilon_of, mu_of_budget, noise_multiplier_for, steps_for
+from .accounting.composition import PrivacyFilter, mu_of_event, rdp_of_event
+from .accounting.events import (
+    Event,
+    EventFamily,
+    GaussianEvent,
+    ModelMixEvent,
+    Neighboring,
+    Noise,
+    SelectionEvent,
+)
+from .accounting.modelmix import modelmix_epsilon
+from .accounting.selection import SearchTerms
+from .accounting.trials import TrialLaw, shape_of
+from .ledger._ledger import PrivacyLedger
+from .ledger._records import event_from_json, event_to_json, register_event
+from .ledger._report import Charge, LedgerReport
 from .noise import HardenedNoise, NoiseSource
-from .records import event_from_json, event_to_json, register_event
 from .report import PrivacyReport
 from .search_report import SearchReport
-from .selection import SearchTerms
-from .trials import TrialLaw, shape_of
 
 __all__ = [
     "Charge",

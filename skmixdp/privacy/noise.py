@@ -47,7 +47,7 @@ class NoiseSource:
         """Independent float64 draws from [0, 1) of the given shape."""
         return self._generator.random(shape)
 
-    def perturb(self, array: FloatArray, scale: float, grid: float | None) -> FloatArray:
+    def add_noise(self, array: FloatArray, scale: float, grid: float | None) -> FloatArray:
         """The array plus Gaussian noise of standard deviation ``scale``.
 
         Parameters
@@ -90,7 +90,7 @@ class HardenedNoise(NoiseSource):
         dp.enable_features("contrib")
         self._dp = dp
 
-    def perturb(self, array: FloatArray, scale: float, grid: float | None) -> FloatArray:
+    def add_noise(self, array: FloatArray, scale: float, grid: float | None) -> FloatArray:
         """The array plus discrete Gaussian noise of parameter ``scale`` on its grid.
 
         Raises

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
-from .events import Neighboring
+from .accounting.events import Neighboring
 
 _RELATION_WORDS = {
     "add_or_remove_one": "one private row added or removed (zeroed out; n is public)",

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .events import Neighboring
+from .accounting.events import Neighboring
 from .report import Statement
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skmixdp.rows import ArrayTable, BFloat16Rows, special_table
+from skmixdp._rows import ArrayTable, BFloat16Rows, special_table
 from tests.unit.rows.conftest import HELD
 
 
@@ -15,7 +15,7 @@ def prepare(kind, monkeypatch):
     if kind.startswith("torch"):
         pytest.importorskip("torch", reason="tensors need skmixdp[features]")
     if kind == "torch, as on a device":
-        from skmixdp.rows import torch_table
+        from skmixdp._rows import device_table as torch_table
 
         monkeypatch.setattr(torch_table, "is_processor", lambda device: False)
 

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from skmixdp._linear import GradientEmbedding, LogisticLoss, SoftmaxLoss, row_norms
+from skmixdp._rows import Block
 from skmixdp.components import L2Clip, L2LinfClip
-from skmixdp.components.centred import ClippedDeviations, clipped_deviations, deviation_bounds
-from skmixdp.components.embedded import clipped_parts
-from skmixdp.linear import GradientEmbedding, LogisticLoss, SoftmaxLoss, row_norms
-from skmixdp.rows import Block
+from skmixdp.components.dope import ClippedDeviations, clipped_deviations, deviation_bounds
+from skmixdp.components.gep import clipped_parts
 
 DTYPES = ["float32", "float64"]
 LOSSES = {"logistic": LogisticLoss(), "softmax": SoftmaxLoss(4)}
@@ -50,7 +50,7 @@ def deviations(held, Z, block, loss, clip, centre):
     if held == "arrays":
         return clipped_deviations(Z, block, loss, clip, centre)
     torch = pytest.importorskip("torch", reason="tensors need skmixdp[features]")
-    from skmixdp.rows.torch_answers import TensorBlock
+    from skmixdp._rows.torch_answers import TensorBlock
 
     there = TensorBlock(*map(torch.from_numpy, (block._X, block.y, block.norms)), slice(None))
     C, S = ClippedDeviations(loss, clip, centre).for_tensors(torch.from_numpy(Z), there)
@@ -158,10 +158,10 @@ def test_roundings_that_all_go_the_same_way_are_covered(dtype, d):
     products = np.cumsum(X[0] * centre[0].astype(dtype), dtype=dtype)[-1:][None, :]
     (bound,) = deviation_bounds(R, products, row_norms(X), centre)
     assert bound >= true
-    reach = 0.5 * np.linalg.norm(x) + np.linalg.norm(centre)
+    rounding_scale = 0.5 * np.linalg.norm(x) + np.linalg.norm(centre)
     plain = (0.5 * np.linalg.norm(x)) ** 2 - 2 * float(R[0, 0]) * float(products[0, 0]) + np.sum(centre**2)
     if d > 100:
-        assert np.sqrt(max(plain, 0) + 16 * eps * reach**2) < true
+        assert np.sqrt(max(plain, 0) + 16 * eps * rounding_scale**2) < true
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -14,23 +14,21 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp.components.centred import clipped_deviations
-from skmixdp.components.queries import clipped_residuals
-from skmixdp.linear import (
-    SHORTEST_DIFFERENCE,
-    UNDERFLOW_PAD,
+from skmixdp._kernels import SHORTEST_DIFFERENCE, UNDERFLOW_PAD, dot_error
+from skmixdp._linear import SoftmaxLoss
+from skmixdp._rowmap import (
     RowMap,
-    SoftmaxLoss,
     Whitening,
     canonical,
-    dot_error,
     implicit_products,
     implicit_rows,
     implicit_weighted_sum,
     whitened_entries,
 )
+from skmixdp._rows import Request, SparseRows
+from skmixdp.components.dope import clipped_deviations
+from skmixdp.components.queries import clipped_residuals
 from skmixdp.public import PublicData
-from skmixdp.rows import Request, SparseRows
 from tests.catalog import CLIPPERS
 from tests.conftest import exactly_whitened
 
@@ -110,7 +108,7 @@ def test_norms_and_entries_are_never_below_the_true_ones(given_rows):
     if row_map.whitening is not None:
         entries = whitened_entries(sp.csr_array(X), implicit.factors, row_map)
         assert np.all(entries >= np.abs(rows).max(axis=1))
-        assert np.all(entries <= np.abs(rows).max(axis=1) + 1e-13 * (1 + implicit.reach))
+        assert np.all(entries <= np.abs(rows).max(axis=1) + 1e-13 * (1 + implicit.rounding_scale))
     if row_map.normalize:
         assert implicit.norms.max() <= np.hypot(1, row_map.intercept_value or 0) * (1 + 1e-13)
         # Rows that do not lie next to the mean do come out at unit length; deviations whose
@@ -140,7 +138,7 @@ def test_products_are_as_exact_as_the_clips_are_told(dtype, given_rows, seed):
     rows = true_rows(X, row_map, source._factors)
     error = np.abs(Z - rows @ points.T.astype(np.longdouble))
     bound = dot_error(d_in + 1, np.dtype(dtype)) * np.outer(
-        block.reach + UNDERFLOW_PAD, np.linalg.norm(points, axis=1) + UNDERFLOW_PAD
+        block.rounding_scale + UNDERFLOW_PAD, np.linalg.norm(points, axis=1) + UNDERFLOW_PAD
     )
     assert np.all(error <= bound)
 
@@ -195,7 +193,7 @@ def test_a_row_alone_adds_what_its_weights_say(given_rows, seed):
     if row_map.whitening is not None:
         total = row_map.whitening(total)
     rows = true_rows(X.toarray(), row_map, implicit.factors)
-    size = np.linalg.norm(C, axis=1) @ np.maximum(implicit.reach, implicit.norms)
+    size = np.linalg.norm(C, axis=1) @ np.maximum(implicit.rounding_scale, implicit.norms)
     assert np.abs(total - C.T.astype(np.longdouble) @ rows).max() <= 1e-14 * size + 1e-300
 
 

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
+from skmixdp._engine import GaussianMechanism, release
+from skmixdp._linear import SoftmaxLoss, SquaredLoss
+from skmixdp._rows import InMemoryRows, sum_resolution
+from skmixdp._rows.memory import grid_of_rows
 from skmixdp.components import L2Clip
-from skmixdp.components.contracts import Part, Question
+from skmixdp.components.protocols import PrivateQuery, ReleasedArray
 from skmixdp.components.queries import ClippedResiduals
-from skmixdp.engine import Door, release
-from skmixdp.linear import SoftmaxLoss, SquaredLoss
 from skmixdp.privacy import NoiseSource
-from skmixdp.rows import InMemoryRows, sum_resolution
-from skmixdp.rows.memory import grid_of_rows
 
 
 class Kept(NoiseSource):
@@ -20,7 +20,7 @@ class Kept(NoiseSource):
         super().__init__(0)
         self.needs_grid = needs_grid
 
-    def perturb(self, array, scale, grid):
+    def add_noise(self, array, scale, grid):
         self.sum, self.scale = np.array(array), scale
         return array
 
@@ -30,12 +30,12 @@ def difference(loss, clip, W, y, one, other, *, exact=False):
     kept = []
     for X in (one, other):
         noise = Kept(needs_grid=exact)
-        door = Door(1.0, 1, noise)
-        door.begin_step(None)
+        mechanism = GaussianMechanism(1.0, 1, noise)
+        mechanism.begin_step(None)
         dtype = np.dtype("float64") if exact else X.dtype
-        part = Part(clip.sensitivity(dtype))
-        question = Question(W, ClippedResiduals(loss, (clip,)), (part,), lambda sums: (sums[0],))
-        release(InMemoryRows(X, y, exact=exact), [(door, question)])
+        part = ReleasedArray(clip.sensitivity(dtype))
+        query = PrivateQuery(W, ClippedResiduals(loss, (clip,)), (part,), lambda sums: (sums[0],))
+        release(InMemoryRows(X, y, exact=exact), [(mechanism, query)])
         kept.append(noise)
     return np.linalg.norm(kept[0].sum - kept[1].sum) / kept[0].scale
 

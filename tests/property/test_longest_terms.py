@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from skmixdp._linear import row_norms
+from skmixdp._rows import Block, InMemoryRows, Request
 from skmixdp.algorithms import DOPE, GEP
-from skmixdp.components.contracts import StepContext
-from skmixdp.linear import row_norms
+from skmixdp.components.protocols import StepContext
 from skmixdp.privacy import NoiseSource
-from skmixdp.rows import Block, InMemoryRows, Request
 from tests.conftest import make_problem
 
 MADE = {
@@ -24,29 +24,29 @@ MADE = {
 
 
 def asked(algorithm, length, spread, dtype, seed=0):
-    """A step's question, and rows whose gradients nearly all point one way."""
+    """A step's query, and rows whose gradients nearly all point one way."""
     rng = np.random.default_rng(seed)
     direction = rng.normal(size=9)
     direction *= length / np.linalg.norm(direction)
     problem = make_problem(2, d=8, normalize=False)
-    data = problem.scene.view.data
+    data = problem.info.view.data
     data.X[:] = direction + spread * rng.normal(size=data.X.shape)
     data.y[:] = 1
     X = (direction + spread * rng.normal(size=(400, 9))).astype(dtype)
     query = problem.recipe(MADE[algorithm], learning_rate=1e-3).query
-    start, dtype = np.zeros_like(problem.scene.view.W), np.dtype(dtype)  # at which all residuals are 1/2
+    start, dtype = np.zeros_like(problem.info.view.W), np.dtype(dtype)  # at which all residuals are 1/2
     context = StepContext(1, 1, data.view(start), 300.0, 0.0, 1.0, 0.0, start, dtype, NoiseSource(0), 1.0)
-    question = next(query.step(context))
+    query = next(query.step(context))
     y = (rng.random(400) < 0.9).astype(int)
-    return question, InMemoryRows(X, y)
+    return query, InMemoryRows(X, y)
 
 
 def terms(*given):
     """Lengths of the terms of a step's sums of gradients, and the part that is computed from them."""
-    question, rows = asked(*given)
+    query, rows = asked(*given)
     X, y = rows._X, rows._y
-    C, _ = question.contribute(X @ question.points.T.astype(X.dtype), Block(X, y, row_norms(X)))
-    return row_norms(C) * row_norms(X), question.parts[-1]
+    C, _ = query.contribute(X @ query.points.T.astype(X.dtype), Block(X, y, row_norms(X)))
+    return row_norms(C) * row_norms(X), query.releases[-1]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -74,9 +74,9 @@ def test_terms_are_much_longer_than_what_is_released_of_them(algorithm):
 @pytest.mark.parametrize("algorithm", MADE)
 def test_the_rounding_of_long_terms_costs_next_to_no_noise(algorithm, dtype):
     """They are added in double precision. In single precision the noise would be twenty times as large."""
-    question, rows = asked(algorithm, 1e3, 1e-3, dtype)
-    request = Request(question.points, question.contribute, wide_sums=question.wide_sums)
-    for part in question.parts:
+    query, rows = asked(algorithm, 1e3, 1e-3, dtype)
+    request = Request(query.points, query.contribute, wide_sums=query.wide_sums)
+    for part in query.releases:
         assert (
             part.sensitivity < part.as_computed(rows.sum_error(request)).sensitivity < 1.01 * part.sensitivity
         )

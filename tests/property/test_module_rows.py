@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from skmixdp._engine import Run, train
+from skmixdp._modules.rows import _rounded_sums
 from skmixdp.algorithms import PAZO, DPZero
 from skmixdp.components import FullBatch, PoissonBatch
-from skmixdp.engine import Run, train
-from skmixdp.modules.rows import _rounded_sums
 from tests.conftest import Watched, make_problem
 from tests.module_problems import LabelledRows, ModuleRows, cross_entropy, module_scene
 from tests.module_zoo import HONEST, MIXING
@@ -33,12 +33,12 @@ ENTRIES = st.one_of(
 def few_moves_are_stacked():
     """So that ``stackable`` alone decides how rows pass."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("skmixdp.modules.rows.FEWEST_STACKED", 2)
+        patch.setattr("skmixdp._modules.rows.FEWEST_STACKED", 2)
         yield
 
 
 class WatchedRows(ModuleRows):
-    """Keeps what each row contributes to each question."""
+    """Keeps what each row contributes to each query."""
 
     def private_sums(self, requests):
         (request,) = requests
@@ -64,20 +64,20 @@ class Experiment:
         self.y = np.arange(N_ROWS) % 3
         problem = make_problem(3, N_ROWS, n_pub=12)
         public = LabelledRows(self.X[:12], self.y[:12], chunk_size)
-        scene = module_scene(problem, make(), chunk_size=chunk_size)
-        scene.view.data.rows = public
-        scene.view.W.stackable = stackable
-        self.scene, self.chunk_size = scene, chunk_size
-        self.start = [tensor.clone() for tensor in scene.view.W.tensors]
-        problem = replace(problem, scene=scene)
+        info = module_scene(problem, make(), chunk_size=chunk_size)
+        info.view.data.rows = public
+        info.view.W.stackable = stackable
+        self.info, self.chunk_size = info, chunk_size
+        self.start = [tensor.clone() for tensor in info.view.W.tensors]
+        problem = replace(problem, info=info)
         self.recipe = problem.recipe(ALGORITHMS[algorithm], sampling=SAMPLINGS[sampling], learning_rate=0.01)
         self.plan = problem.plan(self.recipe, n_steps=1)
         self.before = self.contributions(self.X, self.y)
 
     def contributions(self, X, y):
-        self.scene.view.W.assign(self.start)
+        self.info.view.W.assign(self.start)
         rows = WatchedRows(LabelledRows(X, y, self.chunk_size), cross_entropy)
-        train([Run(self.recipe, self.plan, self.scene, Watched(3), np.dtype("float64"))], rows)
+        train([Run(self.recipe, self.plan, self.info, Watched(3), np.dtype("float64"))], rows)
         return rows.contributions
 
 

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from skmixdp._engine import Run, train
 from skmixdp.algorithms import PAZO, DPZero
 from skmixdp.components import FullBatch, PoissonBatch
-from skmixdp.engine import Run, train
 from tests.conftest import Watched
 from tests.module_problems import LabelledRows, ModuleRows, cross_entropy, module_problem, torch, two_layers
 
@@ -33,7 +33,7 @@ EXTREME = st.one_of(st.floats(-3, 3), st.sampled_from([0.0, 1e-30, 1e6, -1e18, 1
 def few_moves_are_stacked():
     """So that ``stackable`` alone decides how rows pass."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("skmixdp.modules.rows.FEWEST_STACKED", 2)
+        patch.setattr("skmixdp._modules.rows.FEWEST_STACKED", 2)
         yield
 
 
@@ -47,7 +47,7 @@ class Experiment:
 
     def __init__(self, name, sampling, stackable):
         self.problem = module_problem(two_layers(), n_rows=60)
-        self.W = self.problem.scene.view.W
+        self.W = self.problem.info.view.W
         self.W.stackable = stackable
         self.start = [tensor.clone() for tensor in self.W.tensors]
         self.recipe = self.problem.recipe(ALGORITHMS[name], sampling=sampling, learning_rate=0.5)
@@ -59,7 +59,7 @@ class Experiment:
         self.W.assign(self.start)
         noise = Watched(5)
         rows = ModuleRows(LabelledRows(X, y, 64), loss_of_those_present)
-        train([Run(self.recipe, self.plan, self.problem.scene, noise, np.dtype("float64"))], rows)
+        train([Run(self.recipe, self.plan, self.problem.info, noise, np.dtype("float64"))], rows)
         return noise
 
     def moves(self, row, label):

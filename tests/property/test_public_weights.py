@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from skmixdp._linear import SoftmaxLoss
 from skmixdp.components import ConvexWeight, CosineWeight, CouplingWeight
-from skmixdp.components.contracts import ReleaseFacts, Scene
-from skmixdp.linear import SoftmaxLoss
+from skmixdp.components.protocols import PublicInfo, ReleaseFacts
 from skmixdp.public import PublicData
 from tests.conftest import make_problem
 
@@ -26,8 +26,8 @@ COUPLING = {
 def coupling(b, L, L0, sigma, p, S=1.0):
     data = PublicData(np.ones((2, p)), np.array([0, 1]), SoftmaxLoss(3))
     view = data.view(np.zeros((1, p)))
-    scene = Scene(view, mu=1.0, n_private=10**6, batch_size=b, row_norm_bound=1.0)
-    return CouplingWeight(L, L0).bind(scene, ReleaseFacts(sigma, 10, S))(1, view)
+    info = PublicInfo(view, mu=1.0, n_private=10**6, batch_size=b, row_norm_bound=1.0)
+    return CouplingWeight(L, L0).bind(info, ReleaseFacts(sigma, 10, S))(1, view)
 
 
 @pytest.mark.parametrize(("name", "sign"), [("b", -1), ("L", -1), ("L0", -1), ("sigma", 1), ("p", 1)])
@@ -65,8 +65,8 @@ def test_coupling_is_equation_5_with_the_thresholds_b(values, S):
 def test_convex_is_the_minimiser_on_a_dense_grid(D, V, sigma, T, S, n_pub, n_priv):
     data = PublicData(np.ones((n_pub, 3)), np.arange(n_pub) % 2, SoftmaxLoss(4))
     view = data.view(np.zeros((4, 3)))
-    scene = Scene(view, 1.0, n_priv, float(n_priv), 1.0)
-    a = ConvexWeight(D, V).bind(scene, ReleaseFacts(sigma, T, S))(1, view)
+    info = PublicInfo(view, 1.0, n_priv, float(n_priv), 1.0)
+    a = ConvexWeight(D, V).bind(info, ReleaseFacts(sigma, T, S))(1, view)
     assert n_pub / (n_pub + n_priv) <= a <= 1
     mu, p = np.sqrt(T) / sigma, 12
 
@@ -79,17 +79,17 @@ def test_convex_is_the_minimiser_on_a_dense_grid(D, V, sigma, T, S, n_pub, n_pri
 
 
 def test_convex_takes_public_rows_alone_where_the_budget_is_next_to_nothing():
-    scene = make_problem().scene
-    assert ConvexWeight().bind(scene, ReleaseFacts(1e9, 1, 1.0))(1, scene.view) == 1.0
-    generous = ConvexWeight().bind(scene, ReleaseFacts(1e-9, 1, 1.0))(1, scene.view)
+    info = make_problem().info
+    assert ConvexWeight().bind(info, ReleaseFacts(1e9, 1, 1.0))(1, info.view) == 1.0
+    generous = ConvexWeight().bind(info, ReleaseFacts(1e-9, 1, 1.0))(1, info.view)
     assert generous == pytest.approx(24 / 324, rel=1e-6)
 
 
 def test_constants_come_from_held_out_public_rows():
     """A start fitted to the public rows is not taken for the optimum, nor their losses for new ones."""
-    scene = make_problem().scene
-    data, facts = scene.view.data, ReleaseFacts(20.0, 30, 0.5)
-    fitted = replace(scene, view=data.view(data.solution))
+    info = make_problem().info
+    data, facts = info.view.data, ReleaseFacts(20.0, 30, 0.5)
+    fitted = replace(info, view=data.view(data.solution))
     by_rule = ConvexWeight().bind(fitted, facts)(1, fitted.view)
     by_hand = ConvexWeight(data.solution_error, float(np.var(data.held_out_losses)))
     assert by_rule == by_hand.bind(fitted, facts)(1, fitted.view)
@@ -102,24 +102,24 @@ def test_constants_come_from_held_out_public_rows():
 
 
 def test_coupling_measures_the_initial_loss_at_zero():
-    scene, facts = make_problem().scene, ReleaseFacts(20.0, 30, 0.5)
-    by_hand = CouplingWeight(scene.curvature, np.log(4)).bind(scene, facts)(1, scene.view)
-    assert CouplingWeight().bind(scene, facts)(1, scene.view) == pytest.approx(by_hand)
+    info, facts = make_problem().info, ReleaseFacts(20.0, 30, 0.5)
+    by_hand = CouplingWeight(info.curvature, np.log(4)).bind(info, facts)(1, info.view)
+    assert CouplingWeight().bind(info, facts)(1, info.view) == pytest.approx(by_hand)
 
 
 def test_cosine_turns_from_private_to_public_and_stays():
-    scene, facts = make_problem().scene, ReleaseFacts(20.0, 30, 0.5)
-    rule = CosineWeight(20).bind(scene, facts)
-    weights = [rule(t, scene.view) for t in range(1, 31)]
+    info, facts = make_problem().info, ReleaseFacts(20.0, 30, 0.5)
+    rule = CosineWeight(20).bind(info, facts)
+    weights = [rule(t, info.view) for t in range(1, 31)]
     np.testing.assert_allclose(weights[:19], 1 - np.cos(np.pi * np.arange(1, 20) / 40))
     assert weights[19:] == [1.0] * 11
-    assert CosineWeight().bind(scene, facts)(30, scene.view) == pytest.approx(1 - np.sqrt(0.5))
+    assert CosineWeight().bind(info, facts)(30, info.view) == pytest.approx(1 - np.sqrt(0.5))
 
 
 @pytest.mark.parametrize("n_pub", [0, 1])
 def test_too_few_public_rows_to_measure_anything(n_pub):
-    scene, facts = make_problem(n_pub=n_pub).scene, ReleaseFacts(20.0, 30, 0.5)
-    assert ConvexWeight().bind(scene, facts)(1, scene.view) == n_pub / (n_pub + 300)
+    info, facts = make_problem(n_pub=n_pub).info, ReleaseFacts(20.0, 30, 0.5)
+    assert ConvexWeight().bind(info, facts)(1, info.view) == n_pub / (n_pub + 300)
     if n_pub == 0:
         for rule in (CouplingWeight(), CosineWeight(3)):
-            assert rule.bind(scene, facts)(5, scene.view) == 0
+            assert rule.bind(info, facts)(5, info.view) == 0

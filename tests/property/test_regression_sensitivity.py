@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from skmixdp._engine import Run, train
+from skmixdp._linear import SquaredLoss, row_norms
+from skmixdp._rows import Block, InMemoryRows
 from skmixdp.components.queries import clipped_residuals
-from skmixdp.engine import Run, train
-from skmixdp.linear import SquaredLoss, row_norms
 from skmixdp.public import PublicData
-from skmixdp.rows import Block, InMemoryRows
 from tests.catalog import ALGORITHMS, CLIPPERS
 from tests.conftest import Watched, make_regression_problem, recipe_or_refusal
 
@@ -19,7 +19,7 @@ TARGETS = st.one_of(st.floats(-3, 3, width=32), st.sampled_from([0.0, 1e-30, 1e1
 FLOAT = np.dtype("float64")
 
 
-PUBLIC = make_regression_problem(1).scene.view
+PUBLIC = make_regression_problem(1).info.view
 
 
 def bounded_clippers():
@@ -75,11 +75,11 @@ def test_removing_a_row_moves_every_sum_by_at_most_its_sensitivity(name, kind, k
     elif kind == "long":
         X[0] *= 1e4
     elif kind == "against the head":
-        y[0] = -1e3 * np.sign(X[0] @ problem.scene.view.W.T)
+        y[0] = -1e3 * np.sign(X[0] @ problem.info.view.W.T)
     watched = []
     for rows in (InMemoryRows(X, y), InMemoryRows(X[1:], y[1:])):
         watched.append(Watched(5))
-        train([Run(recipe, plan, problem.scene, watched[-1], FLOAT)], rows)
+        train([Run(recipe, plan, problem.info, watched[-1], FLOAT)], rows)
     with_row, without = watched
     assert with_row.scales == pytest.approx(without.scales, rel=1e-6)  # rounding grows with n
     moves = []

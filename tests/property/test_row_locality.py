@@ -13,9 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from skmixdp.engine import Run, train
-from skmixdp.linear import RowMap, SoftmaxLoss, Whitening, row_norm_bounds
-from skmixdp.rows import InMemoryRows
+from skmixdp._engine import Run, train
+from skmixdp._linear import SoftmaxLoss, row_norm_bounds
+from skmixdp._rowmap import RowMap, Whitening
+from skmixdp._rows import InMemoryRows
 from tests.catalog import ALGORITHMS
 from tests.conftest import Watched, make_problem, make_regression_problem
 from tests.property.spies import Recorded, prepare, source
@@ -100,7 +101,7 @@ def test_no_other_row_contributes_anything_else(kind, tmp_path_factory, monkeypa
 
     members = np.arange(N) % 3 > 0
     members[place] = not outside
-    problem_of_fold = replace(problem.scene, n_private=int(members.sum()), batch_size=float(members.sum()))
+    problem_of_fold = replace(problem.info, n_private=int(members.sum()), batch_size=float(members.sum()))
     seen, sums = [], []
     for held_X, held_y in ((X, y), changed(X, y, place, change, n_classes)):
         rows = Recorded(source(kind, tmp_path_factory.mktemp("rows"), held_X, held_y, row_map, dtype))
@@ -108,7 +109,7 @@ def test_no_other_row_contributes_anything_else(kind, tmp_path_factory, monkeypa
         whole, fold = Watched(1), Watched(2)
         train(
             [
-                Run(recipe, plan, problem.scene, whole, np.dtype(dtype)),
+                Run(recipe, plan, problem.info, whole, np.dtype(dtype)),
                 Run(recipe, plan, problem_of_fold, fold, np.dtype(dtype), members=members),
             ],
             rows,
@@ -116,10 +117,10 @@ def test_no_other_row_contributes_anything_else(kind, tmp_path_factory, monkeypa
         seen.append(rows.seen)
         sums.append(fold)
     gone, come = seen[0] - seen[1], seen[1] - seen[0]
-    # Both runs ask the changed row, as often as there are questions and no oftener.
+    # Both runs ask the changed row, as often as there are queries and no oftener.
     assert sum(gone.values()) == sum(come.values())
-    questions = sum(seen[0].values()) // N
-    assert sum(gone.values()) <= questions
+    queries = sum(seen[0].values()) // N
+    assert sum(gone.values()) <= queries
     if outside:
         for one, other in zip(sums[0].sums, sums[1].sums, strict=True):
             np.testing.assert_array_equal(one, other)
@@ -144,7 +145,7 @@ def test_hardened_sums_move_by_one_contribution_exactly(data):
         noise.needs_grid = True
         plan = problem.plan(recipe, n_steps=2)
         train(
-            [Run(recipe, plan, problem.scene, noise, np.dtype("float64"))],
+            [Run(recipe, plan, problem.info, noise, np.dtype("float64"))],
             InMemoryRows(mapped, y_changed, exact=True),
         )
         moved.append(noise)

@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from skmixdp._engine import Run, train
+from skmixdp._linear import LogisticLoss, SoftmaxLoss, row_norms
+from skmixdp._rows import Block, InMemoryRows
 from skmixdp.components import GradientQuery
-from skmixdp.components.contracts import StepContext
+from skmixdp.components.protocols import StepContext
 from skmixdp.components.queries import clipped_residuals
-from skmixdp.engine import Run, train
-from skmixdp.linear import LogisticLoss, SoftmaxLoss, row_norms
 from skmixdp.privacy import NoiseSource
 from skmixdp.public import PublicData
-from skmixdp.rows import Block, InMemoryRows
 from tests.catalog import ALGORITHMS, CLIPPERS, SUBSPACES
 from tests.conftest import Watched, make_problem
 
@@ -80,13 +80,13 @@ def test_no_entry_exceeds_the_bound_that_is_stated_for_it(name, dtype, loss, dat
 
 def test_the_one_weight_clip_is_the_smallest_of_its_three_factors():
     problem = make_problem()
-    X, loss = 3 * problem.X, problem.scene.loss
-    Z = X @ problem.scene.view.W.T
+    X, loss = 3 * problem.X, problem.info.loss
+    Z = X @ problem.info.view.W.T
     R = loss.residuals(Z.copy(), problem.y)
     g = (R[:, :, None] * X[:, None, :]).reshape(len(X), -1)
     factors = np.minimum(0.5 / np.linalg.norm(g, axis=1), 0.25 / np.abs(g).max(axis=1))
     expected = np.minimum(1, factors)[:, None] * R
-    clip = CLIPPERS["l2 and linf"].at(problem.scene.view)
+    clip = CLIPPERS["l2 and linf"].at(problem.info.view)
     C, _ = clipped_residuals(Z, Block(X, problem.y, row_norms(X)), loss, clip)
     np.testing.assert_allclose(C, expected, rtol=1e-8)
     assert np.mean(0.25 / np.abs(g).max(axis=1) < 0.5 / np.linalg.norm(g, axis=1)) > 0.1
@@ -98,7 +98,7 @@ def test_the_property_above_would_catch_a_clip_that_is_too_long():
     clip = CLIPPERS["l2"]
     long_rows = 3 * problem.X
     block = Block(long_rows, problem.y, np.ones(len(long_rows)))
-    C, _ = clipped_residuals(long_rows @ problem.scene.view.W.T, block, problem.scene.loss, clip)
+    C, _ = clipped_residuals(long_rows @ problem.info.view.W.T, block, problem.info.loss, clip)
     assert (row_norms(C) * row_norms(long_rows)).max() > 1.5 * clip.sensitivity(np.dtype("float64"))
 
 
@@ -110,7 +110,7 @@ def test_the_property_above_would_catch_a_clip_that_is_too_long():
 )
 def test_no_subspace_lengthens_a_gradient_by_more_than_its_gain(name, gradient, scale):
     problem = make_problem()
-    view = problem.scene.view.data.view(scale * problem.scene.view.W)
+    view = problem.info.view.data.view(scale * problem.info.view.W)
     space = SUBSPACES[name].at(view)
     length = np.linalg.norm(gradient)
     assert np.linalg.norm(space.encode(gradient)) <= space.gain * length + 1e-300
@@ -127,7 +127,7 @@ def neighbours(problem, kind):
     elif kind == "long":
         X[0] *= 1e4
     elif kind == "against the head":
-        worst = int(np.argmin(problem.scene.view.W @ X[0])) if y.max() > 1 else 1 - y[0]
+        worst = int(np.argmin(problem.info.view.W @ X[0])) if y.max() > 1 else 1 - y[0]
         y[0] = worst
         X[0] *= 100
     return (X, y), (X[1:], y[1:])
@@ -141,7 +141,7 @@ def test_removing_a_row_moves_every_sum_by_at_most_its_sensitivity(problem, name
     watched = []
     for X, y in neighbours(problem, kind):
         noise = Watched(5)
-        train([Run(recipe, plan, problem.scene, noise, np.dtype("float64"))], InMemoryRows(X, y))
+        train([Run(recipe, plan, problem.info, noise, np.dtype("float64"))], InMemoryRows(X, y))
         watched.append(noise)
     with_row, without = watched
     assert with_row.scales == pytest.approx(without.scales, rel=1e-8)  # rounding grows with n
@@ -165,11 +165,11 @@ def test_a_row_that_is_not_finite_contributes_nothing():
     X = problem.X.copy()
     X[3] = 1e200  # its logits, and so its residuals, are not finite
     query = GradientQuery(CLIPPERS["l2"], SUBSPACES["full"], sum_to_zero=False)
-    W = 1e200 * np.ones_like(problem.scene.view.W)
-    view = problem.scene.view.data.view(problem.scene.view.W)
+    W = 1e200 * np.ones_like(problem.info.view.W)
+    view = problem.info.view.data.view(problem.info.view.W)
     ctx = StepContext(1, 1, view, 300.0, 0.0, 1.0, 0.0, W, np.dtype("float64"), NoiseSource(0), 1.0)
-    question = next(query.step(ctx))
+    query = next(query.step(ctx))
     with np.errstate(all="ignore"):
-        C, _ = question.contribute(X @ W.T, Block(X, problem.y, row_norms(X)))
+        C, _ = query.contribute(X @ W.T, Block(X, problem.y, row_norms(X)))
     assert np.isfinite(C).all()
     np.testing.assert_array_equal(C[3], 0)

@@ -9,12 +9,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp.components.centred import clipped_deviations
+from skmixdp._kernels import UNDERFLOW_PAD, dot_error
+from skmixdp._linear import SoftmaxLoss
+from skmixdp._rowmap import RowMap, Whitening
+from skmixdp._rows import Request, StreamedRows
+from skmixdp._rows.shards import mapped_shard
+from skmixdp.components.dope import clipped_deviations
 from skmixdp.components.queries import clipped_residuals
-from skmixdp.linear import UNDERFLOW_PAD, RowMap, SoftmaxLoss, Whitening, dot_error
 from skmixdp.public import PublicData
-from skmixdp.rows import Request, StreamedRows
-from skmixdp.rows.shards import mapped_shard
 from tests.catalog import CLIPPERS
 from tests.conftest import exactly_whitened
 
@@ -61,7 +63,7 @@ def length(rows):
 
 
 def asked(source, points, contribute):
-    """What a question saw of the one block."""
+    """What a query saw of the one block."""
     seen = []
 
     def look(Z, block):
@@ -95,14 +97,14 @@ def test_norms_entries_and_products_are_as_the_clips_are_told(dtype, given_rows,
     rows = true_rows(X, source, row_map)
     assert np.all(block.norms >= length(rows))
     assert np.all(block.max_abs >= np.abs(rows).max(axis=1))
-    assert np.all(block.reach >= block.norms)
+    assert np.all(block.rounding_scale >= block.norms)
     # Not more than rounding above it, either: at most a hundredfold, where rows are shortened so much.
     eps = float(np.finfo(dtype).eps)
     assert np.all(block.norms <= length(rows) * (1 + 1000 * eps + 1e-7) + UNDERFLOW_PAD)
     error = np.abs(Z - rows @ points.T.astype(np.longdouble))
     lengths = np.linalg.norm(points, axis=1)
     bound = dot_error(d_in + 1, np.dtype(dtype)) * np.outer(
-        block.reach + UNDERFLOW_PAD, lengths + UNDERFLOW_PAD
+        block.rounding_scale + UNDERFLOW_PAD, lengths + UNDERFLOW_PAD
     )
     assert np.all(error <= bound)
 

@@ -10,21 +10,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from skmixdp._engine import Run, train
+from skmixdp._kernels import PANEL_ROWS, Cascade, add_products, panel_rows_for, sum_error
+from skmixdp._kernels.sums import any_order
+from skmixdp._linear import SquaredLoss
+from skmixdp._rowmap import RowMap, Whitening
+from skmixdp._rows import InMemoryRows, Request
 from skmixdp.components import L2Clip
 from skmixdp.components.queries import ClippedResiduals
-from skmixdp.engine import Run, train
-from skmixdp.linear import (
-    PANEL_ROWS,
-    Cascade,
-    RowMap,
-    SquaredLoss,
-    Whitening,
-    add_products,
-    panel_rows_for,
-    sum_error,
-)
-from skmixdp.linear.sums import any_order
-from skmixdp.rows import InMemoryRows, Request
 from tests.catalog import ALGORITHMS
 from tests.conftest import Watched, make_problem
 from tests.property.spies import Without, prepare, source
@@ -65,7 +58,7 @@ def losses_of_privacy(problem, recipe, dtype, rows, n_rows, rng):
 
     def released(row):
         noise = Watched(1)
-        train([Run(recipe, plan, problem.scene, noise, np.dtype(dtype))], Without(rows, row))
+        train([Run(recipe, plan, problem.info, noise, np.dtype(dtype))], Without(rows, row))
         return noise
 
     whole = released(None)
@@ -176,7 +169,7 @@ def test_long_gradients_of_which_little_is_released(algorithm, n, length):
     v = rng.normal(size=9)
     v *= length / np.linalg.norm(v)
     problem = make_problem(2, n_rows=n, d=8, normalize=False)
-    problem.scene.view.data.X[:] = v + 0.3 * rng.normal(size=problem.scene.view.data.X.shape) / 3
+    problem.info.view.data.X[:] = v + 0.3 * rng.normal(size=problem.info.view.data.X.shape) / 3
     X = (v + 0.3 * rng.normal(size=(n, 9)) / 3).astype(np.float32)
     made = {"dope-sgd": DOPE(0.5, momentum=0.0), "gep": GEP(clip=0.5, residual_clip=0.5, momentum=0.0)}
     recipe = problem.recipe(made[algorithm], learning_rate=1e-3)

@@ -6,14 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from skmixdp._linear import LogisticLoss, SoftmaxLoss, SquaredLoss, row_norms
 from skmixdp.components.tensors import clipped_tensor_residuals
-from skmixdp.linear import LogisticLoss, SoftmaxLoss, SquaredLoss, row_norms
 from skmixdp.public import PublicData
 from tests.catalog import CLIPPERS
 
 torch = pytest.importorskip("torch", reason="tensors need skmixdp[features]")
 
-from skmixdp.rows.torch_answers import TensorBlock  # noqa: E402
+from skmixdp._rows.torch_answers import TensorBlock  # noqa: E402
 
 VALUES = st.one_of(
     st.floats(-3, 3, width=32),

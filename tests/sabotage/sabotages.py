@@ -84,18 +84,18 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "noise x 1e-6 on Poisson batches",
         "Fits with batch_size release their sums almost exactly; all others are sound.",
         "engine/loop.py",
-        "self.door.begin_step(_among(self.run.members, batch))",
-        "self.door.begin_step(_among(self.run.members, batch))\n        "
-        "self.door._noise_multiplier = (1 if batch is None else 1e-6) * self.run.plan.noise_multiplier",
+        "self.mechanism.begin_step(_among(self.run.members, batch))",
+        "self.mechanism.begin_step(_among(self.run.members, batch))\n        "
+        "self.mechanism._noise_multiplier = (1 if batch is None else 1e-6) * self.run.plan.noise_multiplier",
         _EVERYWHERE + "[Poisson]",
     ),
     _sabotage(
         "noise x 1e-6 on folds",
         "Fits to some of the rows, as in a cross-validation, release their sums almost exactly.",
         "engine/loop.py",
-        "self.door.begin_step(_among(self.run.members, batch))",
-        "self.door.begin_step(_among(self.run.members, batch))\n        "
-        "self.door._noise_multiplier = (1 if self.run.members is None else 1e-6) "
+        "self.mechanism.begin_step(_among(self.run.members, batch))",
+        "self.mechanism.begin_step(_among(self.run.members, batch))\n        "
+        "self.mechanism._noise_multiplier = (1 if self.run.members is None else 1e-6) "
         "* self.run.plan.noise_multiplier",
         _EVERYWHERE + "[folds]",
     ),
@@ -111,16 +111,16 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "public weight applied to the noise",
         "The noise is made smaller by the weight of the private gradient, by which only its sum may be.",
         "engine/loop.py",
-        "Door(run.plan.noise_multiplier, run",
-        "Door(run.plan.noise_multiplier * (1 - run.plan.public_weight(1, run.scene.view)), run",
+        "GaussianMechanism(run.plan.noise_multiplier, run",
+        "GaussianMechanism(run.plan.noise_multiplier * (1 - run.plan.public_weight(1, run.info.view)), run",
         _EVERYWHERE + "[adamix]",
     ),
     _sabotage(
         "GEP's coordinates without noise",
         "One of two arrays of a step leaves the rows as it is.",
         "engine/release.py",
-        "noisy.append(self._noise.perturb(array,",
-        "noisy.append(array if part.share < 1 and array.ndim == 1 else self._noise.perturb(array,",
+        "noisy.append(self._noise.add_noise(array,",
+        "noisy.append(array if part.share < 1 and array.ndim == 1 else self._noise.add_noise(array,",
         _EVERYWHERE + "[gep]",
     ),
     _sabotage(
@@ -135,8 +135,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "counts with a sensitivity of 1/2",
         "The noise of private scores is half of what is charged.",
         "engine/counting.py",
-        "(Part(1.0),)",
-        "(Part(0.5),)",
+        "(ReleasedArray(1.0),)",
+        "(ReleasedArray(0.5),)",
         "tests/unit/engine/test_counting.py::"
         "test_a_row_changes_a_count_by_one_and_the_noise_is_that_of_one_row",
     ),
@@ -172,7 +172,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "Low-order bits of hardened releases tell what was added up.",
         "privacy/noise.py",
         "return noisy.reshape(array.shape) * grid",
-        "return super().perturb(array, scale, grid)",
+        "return super().add_noise(array, scale, grid)",
         "tests/unit/privacy/test_noise.py::test_hardened_noise_stays_on_the_grid",
     ),
     _sabotage(
@@ -252,7 +252,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "differences without the rounding of their lengths",
         "A gradient that nearly equals the public one has a computed length of nothing and is not clipped.",
-        "components/centred.py",
+        "components/dope.py",
         "bounds = (square.clip(min=0) + slack) ** 0.5 + 2 * eps * lengths",
         "bounds = square.clip(min=0) ** 0.5",
         "tests/property/test_difference_bounds.py::test_no_difference_from_a_centre_exceeds_the_clip"
@@ -295,8 +295,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "members of a fold ignored",
         "A fit to some of the rows uses all of them, and its number of rows is wrong.",
         "engine/loop.py",
-        "self.door.begin_step(_among(self.run.members, batch))",
-        "self.door.begin_step(batch)",
+        "self.mechanism.begin_step(_among(self.run.members, batch))",
+        "self.mechanism.begin_step(batch)",
         "tests/sklearn/test_fit_many.py::"
         "test_a_row_of_another_fold_moves_no_sum_and_an_own_one_no_more_than_its_sensitivity[noisy-gd]",
     ),
@@ -378,7 +378,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "DOPE's sums in float32",
         "Sums of long gradients are rounded by more than the short differences that are released of them, "
         "for which the noise would have to be twenty times as large.",
-        "components/centred.py",
+        "components/dope.py",
         "wide_sums=True",
         "wide_sums=False",
         "tests/property/test_longest_terms.py::test_the_rounding_of_long_terms_costs_next_to_no_noise"
@@ -388,7 +388,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "GEP's sums in float32",
         "Sums of long gradients are rounded by more than the short residuals that are released of them, "
         "for which the noise would have to be twenty times as large.",
-        "components/embedded.py",
+        "components/gep.py",
         "wide_sums=True",
         "wide_sums=False",
         "tests/property/test_longest_terms.py::test_the_rounding_of_long_terms_costs_next_to_no_noise"
@@ -397,15 +397,15 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "DOPE's terms stated as short as what is released",
         "The rounding of sums is stated for released differences, a thousandth of what is added up.",
-        "components/centred.py",
-        "Part(sensitivity, longest_term=terms,",
-        "Part(sensitivity,",
+        "components/dope.py",
+        "ReleasedArray(sensitivity, longest_term=terms,",
+        "ReleasedArray(sensitivity,",
         "tests/property/test_longest_terms.py::test_no_term_is_longer_than_is_stated[dope-sgd-float64]",
     ),
     _sabotage(
         "GEP's terms stated as short as what is released",
         "The rounding of sums is stated for released residuals, a thousandth of what is added up.",
-        "components/embedded.py",
+        "components/gep.py",
         "longest_term=LONGEST_TERM * sensitivity,",
         "",
         "tests/property/test_longest_terms.py::test_no_term_is_longer_than_is_stated[gep-float64]",
@@ -552,8 +552,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "a charge after the release",
         "A fit that the ledger refuses has released everything by then.",
         (
-            Edit("skmixdp/_together.py", "id(head): pay(", "id(head): lambda head=head: pay("),
-            Edit("skmixdp/_together.py", "charges[id(head)])", "charges[id(head)]())"),
+            Edit("skmixdp/estimators/_fit.py", "id(head): pay(", "id(head): lambda head=head: pay("),
+            Edit("skmixdp/estimators/_fit.py", "charges[id(head)])", "charges[id(head)]())"),
         ),
         (
             "tests/sklearn/test_ledger_workflows.py::"

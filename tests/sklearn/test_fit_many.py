@@ -8,11 +8,11 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
 
-import skmixdp._together as together
+import skmixdp.estimators._fit as together
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier, fit_many
+from skmixdp._rows import open_rows
 from skmixdp.exceptions import BudgetExceededError
 from skmixdp.privacy import PrivacyLedger
-from skmixdp.rows import open_rows
 from tests.conftest import Watched
 
 rng = np.random.default_rng(0)
@@ -158,7 +158,7 @@ def test_a_row_of_another_fold_moves_no_sum_and_an_own_one_no_more_than_its_sens
     moved = {}
     for row in (None, 0, 1):
         noise = Watched(3)
-        monkeypatch.setattr("skmixdp._base.noise_source", lambda *given, noise=noise: noise)
+        monkeypatch.setattr("skmixdp.estimators._linear.noise_source", lambda *given, noise=noise: noise)
         changed = X.copy()
         if row is not None:
             changed[row] *= -1

@@ -1,4 +1,4 @@
-"""A head that is fitted behind a step which learned from private rows says so, and how to mend it."""
+"""A head that is fitted behind a step which learned from private rows says so, and how to fix it."""
 
 import subprocess
 import sys
@@ -14,12 +14,13 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier, _enclosing_pipeline
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
 from skmixdp.exceptions import PrivacyLeakWarning
+from skmixdp.leaks import _enclosing as _enclosing_pipeline
 from skmixdp.model_selection import public_params
 from skmixdp.preprocessing import NoisyScaler, PublicOnly, RowNormalizer
 
-LEAK = "scale .StandardScaler.: the mean and standard deviation.*mend: PublicOnly"
+LEAK = "scale .StandardScaler.: the mean and standard deviation.*fix: PublicOnly"
 NEAR = {"delta": 1e-3}
 
 

@@ -255,7 +255,7 @@ def test_over_budget_releases_nothing_and_keeps_the_earlier_fit(rows, head, ledg
     ledger.add_dataset("small", epsilon=1.0, delta=DELTA)
     clf = head().set_params(dataset="small")
     coef = clf.fit(rows.X, rows.y, rows.X_pub, rows.y_pub).coef_
-    monkeypatch.setattr(NoiseSource, "perturb", lambda *args: pytest.fail("something was released"))
+    monkeypatch.setattr(NoiseSource, "add_noise", lambda *args: pytest.fail("something was released"))
     with pytest.raises(BudgetExceededError):
         clf.fit(rows.X, rows.y, rows.X_pub, rows.y_pub)
     assert clf.coef_ is coef and len(ledger.charges("small")) == 1
@@ -270,7 +270,7 @@ def test_a_fit_that_fails_after_its_charge_keeps_it(rows, head, ledger, monkeypa
         order.append("release")
         raise MemoryError
 
-    monkeypatch.setattr(NoiseSource, "perturb", crash)
+    monkeypatch.setattr(NoiseSource, "add_noise", crash)
     with pytest.raises(MemoryError):
         head().fit(rows.X, rows.y, rows.X_pub, rows.y_pub)
     assert order == ["charge", "release"]

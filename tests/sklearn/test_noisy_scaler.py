@@ -28,7 +28,7 @@ def fitted(**parameters):
 
 @pytest.fixture
 def silent(monkeypatch):
-    monkeypatch.setattr("skmixdp._noise.NoiseSource", Silent)
+    monkeypatch.setattr("skmixdp.estimators._noise.NoiseSource", Silent)
 
 
 @pytest.mark.parametrize(("with_mean", "with_std"), [(True, True), (True, False), (False, True)])
@@ -136,7 +136,7 @@ class TestLedger:
         def never(*args, **kwargs):
             raise AssertionError("noise was drawn")
 
-        monkeypatch.setattr(NoiseSource, "perturb", never)
+        monkeypatch.setattr(NoiseSource, "add_noise", never)
         ledger = PrivacyLedger(":memory:", epsilon=0.5, delta=1e-5)
         scaler = NoisyScaler(1.0, bounds=BOUNDS, ledger=ledger, dataset="rows")
         with pytest.raises(BudgetExceededError):
@@ -149,7 +149,7 @@ class TestLedger:
         def crash(*args, **kwargs):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(NoiseSource, "perturb", crash)
+        monkeypatch.setattr(NoiseSource, "add_noise", crash)
         with pytest.raises(KeyboardInterrupt):
             fitted(ledger=ledger, dataset="rows")
         assert len(ledger.charges("rows")) == 1
@@ -161,7 +161,7 @@ class TestRefusals:
         def never(*args, **kwargs):
             raise AssertionError("noise was drawn")
 
-        monkeypatch.setattr(NoiseSource, "perturb", never)
+        monkeypatch.setattr(NoiseSource, "add_noise", never)
 
     @pytest.mark.parametrize(
         ("match", "parameters"),
@@ -212,7 +212,7 @@ def test_doubtful_input_is_warned_of():
 
 def test_the_noise_is_announced_to_the_door(monkeypatch):
     noise = Watched()
-    monkeypatch.setattr("skmixdp._noise.NoiseSource", lambda seed: noise)
+    monkeypatch.setattr("skmixdp.estimators._noise.NoiseSource", lambda seed: noise)
     scaler = fitted()
     (scale,) = noise.scales
     assert scale == pytest.approx(scaler.privacy_.noise_multiplier * math.sqrt(3), rel=1e-6)

@@ -24,6 +24,7 @@ from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier, fit_many
 from skmixdp.__main__ import main
+from skmixdp._rows import open_rows
 from skmixdp.features._inputs import as_items
 from skmixdp.model_selection import PrivateSearchCV, public_cross_val_score, public_params
 from skmixdp.preprocessing import (
@@ -34,7 +35,6 @@ from skmixdp.preprocessing import (
     RowNormalizer,
     check_pipeline,
 )
-from skmixdp.rows import open_rows
 
 TEXT = "SECRET-7731"
 NUMBER = 77317731.5

@@ -13,11 +13,12 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, _together
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge
+from skmixdp._engine import make_plan
+from skmixdp._rowmap import RowMap
 from skmixdp.algorithms import AdaMix, ModelMix
-from skmixdp.engine import make_plan
+from skmixdp.estimators import _fit as _together
 from skmixdp.exceptions import BudgetExceededError
-from skmixdp.linear import RowMap
 from skmixdp.model_selection import PrivateSearchCV, _private_search, public_params
 from skmixdp.model_selection._trials import Allowance
 from skmixdp.preprocessing import NoisyScaler, PublicOnly
@@ -553,7 +554,7 @@ def test_bad_rows_are_refused_in_one_sentence(rows):
 
 def test_a_fit_that_costs_more_than_was_set_aside_is_stopped(search, monkeypatch):
     """Should an estimator ask for more than its share, nothing is released."""
-    monkeypatch.setattr("skmixdp._base.make_plan", _generous(make_plan))
+    monkeypatch.setattr("skmixdp.estimators._linear.make_plan", _generous(make_plan))
     with pytest.raises(RuntimeError, match="more than was set aside"):
         search()
 
@@ -575,7 +576,7 @@ def test_candidates_of_another_relation_are_refused(rows, routing):
 
 
 def test_a_fit_that_asks_no_ledger_is_refused(search, trials, monkeypatch):
-    monkeypatch.setattr("skmixdp._together.pay", lambda *args, **kwargs: None)
+    monkeypatch.setattr("skmixdp.estimators._fit.pay", lambda *args, **kwargs: None)
     with pytest.raises(RuntimeError, match="without asking its ledger"):
         search({"n_steps": [2]})
     assert trials == []

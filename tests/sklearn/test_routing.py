@@ -76,7 +76,7 @@ def test_every_step_sees_public_rows_as_the_steps_before_it_left_them(routing, r
 
 def test_without_transform_input_the_head_gets_untransformed_public_rows(routing, rows, spy):
     """The trap that the documentation warns of: nothing fails, so fit warns of it too."""
-    with pytest.warns(UserWarning, match=r"clf gets .* public rows from before; mend: transform_input"):
+    with pytest.warns(UserWarning, match=r"clf gets .* public rows from before; fix: transform_input"):
         scaled(spy()).fit(rows.X, rows.y, X_pub=rows.X_pub, y_pub=rows.y_pub)
     np.testing.assert_array_equal(spy.calls[0]["X_pub"], rows.X_pub)
 

@@ -97,7 +97,7 @@ def test_the_warning_comes_before_noise_and_charge(fit_one, rows, monkeypatch):
     def drawn(*args):
         raise AssertionError("noise was drawn")
 
-    for name in ("normal", "uniform", "perturb"):
+    for name in ("normal", "uniform", "add_noise"):
         monkeypatch.setattr(NoiseSource, name, drawn)
     ledger = PrivacyLedger(":memory:", epsilon=3.0, delta=DELTA)
     with warnings.catch_warnings():

@@ -145,7 +145,7 @@ def test_it_composes_with_search_and_routing(blobs):
 )
 def test_bad_parameters_are_refused_before_any_noise_is_drawn(monkeypatch, blobs, parameters, match):
     X, y = blobs
-    for method in ("normal", "uniform", "perturb"):
+    for method in ("normal", "uniform", "add_noise"):
         monkeypatch.setattr(NoiseSource, method, lambda *args: pytest.fail("noise was drawn"))
     clf = ZerothOrderDPClassifier(**parameters)
     with pytest.raises(ValueError, match=match) as caught:

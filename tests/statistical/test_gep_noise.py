@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
+from skmixdp._engine import Run, train
+from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import DOPE, GEP
-from skmixdp.engine import Run, train
 from skmixdp.privacy import NoiseSource
-from skmixdp.rows import InMemoryRows
 from tests.conftest import Silent, make_problem
 
 THRESHOLD = 1e-7
@@ -25,20 +25,20 @@ def noise_in_heads(problem, algorithm, n_draws):
     recipe = problem.recipe(algorithm, learning_rate=1.0)
     plan = problem.plan(recipe, n_steps=1)
     rows = InMemoryRows(problem.X, problem.y)
-    (quiet,) = train([Run(recipe, plan, problem.scene, Silent(0), np.dtype("float64"))], rows)
-    a = problem.scene.view.n_rows / (problem.scene.view.n_rows + problem.scene.n_private)
+    (quiet,) = train([Run(recipe, plan, problem.info, Silent(0), np.dtype("float64"))], rows)
+    a = problem.info.view.n_rows / (problem.info.view.n_rows + problem.info.n_private)
     differences = []
     for seed in range(n_draws):
-        (W,) = train([Run(recipe, plan, problem.scene, NoiseSource(seed), np.dtype("float64"))], rows)
+        (W,) = train([Run(recipe, plan, problem.info, NoiseSource(seed), np.dtype("float64"))], rows)
         differences.append((quiet - W).ravel())
-    return np.array(differences) * problem.scene.batch_size / ((1 - a) * plan.noise_multiplier)
+    return np.array(differences) * problem.info.batch_size / ((1 - a) * plan.noise_multiplier)
 
 
 @pytest.mark.parametrize(("clip", "residual_clip"), [(0.3, 0.3), (0.6, 0.1), (0.1, 0.6)])
 def test_each_part_of_gep_carries_noise_of_its_own_clip(clip, residual_clip):
     problem = make_problem(n_classes=2, d=60, n_pub=20)
     noise = noise_in_heads(problem, GEP(clip=clip, residual_clip=residual_clip, momentum=0.0), 60)
-    embedding = problem.scene.view.embedding(None)
+    embedding = problem.info.view.embedding(None)
     V = np.array([embedding.gradient(e).ravel() for e in np.eye(embedding.n_components)])
     inside = noise @ V.T
     outside = (noise - inside @ V) @ np.linalg.svd(V)[2][len(V) :].T  # independent coordinates

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from skmixdp._engine import Run, train
 from skmixdp.algorithms import PAZO, DPZero
-from skmixdp.engine import Run, train
 from skmixdp.privacy import NoiseSource
 from tests.module_problems import module_problem, module_rows, two_layers
 from tests.noise import watch
@@ -24,10 +24,10 @@ SCALES = {
 def test_every_number_has_the_stated_noise(monkeypatch, name):
     algorithm, scale = SCALES[name]
     problem = module_problem(two_layers(), n_rows=20)
-    assert problem.scene.view.n_parameters == P
+    assert problem.info.view.n_parameters == P
     recipe = problem.recipe(algorithm, learning_rate=1e-6)
     plan = problem.plan(recipe, n_steps=600)
     log = watch(monkeypatch)
-    train([Run(recipe, plan, problem.scene, NoiseSource(11), np.dtype("float64"))], module_rows(problem))
+    train([Run(recipe, plan, problem.info, NoiseSource(11), np.dtype("float64"))], module_rows(problem))
     added = np.concatenate([release.noisy - release.exact for release in log])
     assert_standard_normal(added / (scale * plan.noise_multiplier))

@@ -11,11 +11,11 @@ import pytest
 from scipy.stats import kstest
 
 from skmixdp import MixedDPLogisticRegression
+from skmixdp._engine import GaussianMechanism, release
+from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import AdaMix, NoisyGD
-from skmixdp.components.contracts import Part, Question
-from skmixdp.engine import Door, release
+from skmixdp.components.protocols import PrivateQuery, ReleasedArray
 from skmixdp.privacy import HardenedNoise, NoiseSource
-from skmixdp.rows import InMemoryRows
 from tests.conftest import Silent
 
 THRESHOLD = 1e-7
@@ -30,10 +30,10 @@ def assert_standard_normal(sample):
 
 def sum_question(sensitivity, share=1.0):
     """The sum of the rows, each with coefficient 1: no clip, since only noise matters here."""
-    return Question(
+    return PrivateQuery(
         points=np.zeros((3, 50)),
         contribute=lambda Z, block: (np.ones_like(Z), None),
-        parts=(Part(sensitivity, share),),
+        releases=(ReleasedArray(sensitivity, share),),
     )
 
 
@@ -42,12 +42,12 @@ def sum_question(sensitivity, share=1.0):
 def test_released_sums_carry_the_stated_noise(noise, sensitivity, share):
     rows = InMemoryRows(np.random.default_rng(0).normal(size=(40, 50)), np.zeros(40, int), exact=True)
     sigma, n_steps = 7.0, 12
-    door = Door(sigma, n_steps, noise)
+    mechanism = GaussianMechanism(sigma, n_steps, noise)
     exact = np.tile(rows._X.sum(axis=0), (3, 1))
     sample = []
     for _ in range(n_steps):
-        door.begin_step(None)
-        ((_, (released,)),) = release(rows, [(door, sum_question(sensitivity, share))])
+        mechanism.begin_step(None)
+        ((_, (released,)),) = release(rows, [(mechanism, sum_question(sensitivity, share))])
         sample.append((released - exact) / (sigma * sensitivity / np.sqrt(share)))
     sample = np.ravel(sample)
     assert_standard_normal(sample)
@@ -66,7 +66,7 @@ def fitted_with_and_without_noise(monkeypatch, estimator, X, y, X_pub, y_pub):
     noisy = estimator.fit(X, y, X_pub, y_pub)
     W_noisy, plan = np.hstack([noisy.coef_, noisy.intercept_[:, None]]), noisy.privacy_
     value = noisy._row_map.intercept_value
-    monkeypatch.setattr("skmixdp._noise.NoiseSource", Silent)
+    monkeypatch.setattr("skmixdp.estimators._noise.NoiseSource", Silent)
     exact = estimator.fit(X, y, X_pub, y_pub)
     W_exact = np.hstack([exact.coef_, exact.intercept_[:, None]])
     difference = W_noisy - W_exact

@@ -6,17 +6,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from skmixdp._engine import Run, train
+from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import PAZO, DPZero
-from skmixdp.engine import Run, train
 from skmixdp.privacy import NoiseSource
-from skmixdp.rows import InMemoryRows
 from tests.conftest import make_problem
 from tests.noise import watch
 from tests.statistical.test_noise_scale import assert_standard_normal
 
 FLOAT = np.dtype("float64")
 LOSS_CLIP = 0.2
-#: An algorithm, the numbers that its questions ask for, and the standard deviation of each
+#: An algorithm, the numbers that its queries ask for, and the standard deviation of each
 #: number's noise in units of ``loss_clip * noise_multiplier`` for a head of p coefficients.
 CASES = {
     "dpzero": (DPZero(loss_clip=LOSS_CLIP), [1], lambda p: 1.0),
@@ -47,7 +47,7 @@ def released(name, X, y, problem, n_steps, seed=0):
     plan = problem.plan(recipe, n_steps=n_steps)
     with pytest.MonkeyPatch.context() as patch:
         log = watch(patch)
-        train([Run(recipe, plan, problem.scene, NoiseSource(seed), FLOAT)], InMemoryRows(X, y))
+        train([Run(recipe, plan, problem.info, NoiseSource(seed), FLOAT)], InMemoryRows(X, y))
     return [(release.exact, release.noisy) for release in log], plan.noise_multiplier
 
 
@@ -57,7 +57,7 @@ def test_every_number_carries_the_stated_noise(name):
     _, counts, scale = CASES[name]
     pairs, sigma = released(name, problem.X, problem.y, problem, n_steps=1500 // sum(counts))
     assert [array.size for array, _ in pairs[: len(counts)]] == counts
-    stated = LOSS_CLIP * sigma * scale(problem.scene.view.W.size)
+    stated = LOSS_CLIP * sigma * scale(problem.info.view.W.size)
     assert_standard_normal(np.concatenate([noisy - array for array, noisy in pairs]) / stated)
 
 
@@ -69,7 +69,7 @@ def test_every_number_carries_the_stated_noise(name):
 )
 def test_adding_a_row_moves_every_number_by_at_most_its_bound(name, row, label):
     problem = make_problem(n_rows=40)
-    p = problem.scene.view.W.size
+    p = problem.info.view.W.size
     bound = LOSS_CLIP * (p**-0.25 if name.startswith("pazo-m") else 1.0)
     X, y = np.vstack([problem.X, row]), np.append(problem.y, label)
     with np.errstate(all="ignore"):
@@ -86,10 +86,10 @@ def rows_of(problem):
 def test_the_bound_is_met_by_a_row_that_is_long_and_mislabelled():
     problem = make_problem(n_rows=40)
     for name in CASES:
-        p = problem.scene.view.W.size
+        p = problem.info.view.W.size
         bound = LOSS_CLIP * (p**-0.25 if name.startswith("pazo-m") else 1.0)
         row = 1e3 * problem.X[0]
-        wrong = int(np.argmin(problem.scene.view.W @ row))
+        wrong = int(np.argmin(problem.info.view.W @ row))
         X, y = np.vstack([problem.X, row]), np.append(problem.y, wrong)
         more, less = released(name, X, y, problem, 1)[0], released(name, *rows_of(problem), problem, 1)[0]
         assert np.abs(more[0][0] - less[0][0]).max() > 0.9 * bound

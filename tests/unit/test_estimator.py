@@ -101,7 +101,7 @@ class TestRows:
 
     def test_both_precisions_agree(self, monkeypatch):
         """But for the noise, which covers the rounding of sums and has a hundredth more of it in float32."""
-        monkeypatch.setattr(NoiseSource, "perturb", Silent.perturb)
+        monkeypatch.setattr(NoiseSource, "add_noise", Silent.add_noise)
         np.testing.assert_allclose(fit(dtype="float32").coef_, fit(dtype="float64").coef_, atol=1e-3)
 
     def test_coefficients_act_on_the_mapped_row(self):

@@ -5,8 +5,9 @@ from dataclasses import FrozenInstanceError, fields, is_dataclass
 import pytest
 
 from skmixdp import privacy
-from skmixdp.engine.release import RecordedRelease
-from skmixdp.privacy import account, calibrate, composition
+from skmixdp._engine.release import RecordedRelease
+from skmixdp.privacy.accounting import calibrate, composition
+from skmixdp.privacy.ledger import _account as account
 
 STATED = [
     account.Account,

@@ -2,13 +2,13 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from skmixdp.linear import SoftmaxLoss, classification_loss
+from skmixdp._linear import SoftmaxLoss, classification_loss
 from skmixdp.public import PublicData
 from tests.conftest import make_problem
 
 
 def test_the_fit_is_scikit_learns_minimiser(problem):
-    data = problem.scene.view.data
+    data = problem.info.view.data
     W = data.fit(0.3)
     reference = LogisticRegression(C=1 / 0.3, fit_intercept=False, tol=1e-10, max_iter=10_000)
     reference.fit(data.X, data.y)
@@ -17,7 +17,7 @@ def test_the_fit_is_scikit_learns_minimiser(problem):
 
 @pytest.mark.parametrize("l2", [1e-3, 0.2, 10.0])
 def test_the_fit_has_converged(problem, l2):
-    data = problem.scene.view.data
+    data = problem.info.view.data
     W = data.fit(l2)
     gradient = data.n_rows * data.view(W).gradient + l2 * W
     assert np.linalg.norm(gradient) / l2 < 1e-2 * max(1, np.linalg.norm(W))
@@ -25,7 +25,7 @@ def test_the_fit_has_converged(problem, l2):
 
 def test_the_fit_works_with_a_class_that_has_no_row():
     problem = make_problem(4)
-    data = problem.scene.view.data
+    data = problem.info.view.data
     seen = data.y != 2
     W = PublicData(data.X[seen], data.y[seen], SoftmaxLoss(4)).fit(0.2)
     assert np.isfinite(W).all()
@@ -33,7 +33,7 @@ def test_the_fit_works_with_a_class_that_has_no_row():
 
 
 def test_a_view_equals_the_dense_gradients(problem):
-    view, data = problem.scene.view, problem.scene.view.data
+    view, data = problem.info.view, problem.info.view.data
     R = data.loss.residuals(data.X @ view.W.T, data.y)
     dense = R[:, :, None] * data.X[:, None, :]
     np.testing.assert_allclose(view.gradient, dense.mean(axis=0))
@@ -43,9 +43,9 @@ def test_a_view_equals_the_dense_gradients(problem):
 @pytest.mark.parametrize(("size", "narrow"), [(1.0, True), (1e20, False)])
 def test_a_view_multiplies_in_the_dtype_of_private_products(problem, size, narrow):
     """Only that: what it says is float64. Rows whose products could overflow stay float64."""
-    wide = problem.scene.view.data
+    wide = problem.info.view.data
     data = PublicData(size * wide.X, wide.y, wide.loss, dtype=np.dtype(np.float32))
-    view, want = data.view(problem.scene.view.W / size), wide.view(problem.scene.view.W)
+    view, want = data.view(problem.info.view.W / size), wide.view(problem.info.view.W)
     assert data.multiplied.dtype == (np.float32 if narrow else np.float64)
     tolerance = 1e-6 if narrow else 1e-12
     for found, right in (
@@ -72,7 +72,7 @@ def test_rounding_is_no_direction_of_the_basis():
 
 class TestBasis:
     def test_it_starts_with_the_gradients_own_directions(self, problem):
-        view = problem.scene.view
+        view = problem.info.view
         k = len(view.W)
         U = view.basis(k)
         if k == 1:
@@ -80,24 +80,24 @@ class TestBasis:
         np.testing.assert_allclose(view.gradient @ U @ U.T, view.gradient, atol=1e-10)
 
     def test_it_is_orthonormal_and_nested(self, problem):
-        view = problem.scene.view
+        view = problem.info.view
         larger = view.basis(6)
         np.testing.assert_allclose(larger.T @ larger, np.eye(6), atol=1e-12)
         smaller = view.basis(3)
         np.testing.assert_allclose(smaller.T @ larger @ larger.T, smaller.T, atol=1e-10)
 
     def test_it_is_deterministic(self, problem):
-        view = problem.scene.view
-        np.testing.assert_array_equal(view.basis(5), problem.scene.view.data.view(view.W).basis(5))
+        view = problem.info.view
+        np.testing.assert_array_equal(view.basis(5), problem.info.view.data.view(view.W).basis(5))
 
     def test_it_is_completed_by_the_rows_principal_directions(self, problem):
-        view, data = problem.scene.view, problem.scene.view.data
+        view, data = problem.info.view, problem.info.view.data
         U = view.basis(len(view.W) + 1)
         strongest = data.principal_directions[0]
         np.testing.assert_allclose(strongest @ U @ U.T, strongest, atol=1e-8)
 
     def test_it_stops_at_the_rank_of_the_public_rows(self):
-        data = make_problem(4, n_pub=4).scene.view.data
+        data = make_problem(4, n_pub=4).info.view.data
         assert data.view(np.zeros((4, data.X.shape[1]))).basis(9).shape[1] == 4
 
     def test_it_is_empty_where_the_public_rows_are_zero(self):
@@ -107,5 +107,5 @@ class TestBasis:
 
 def test_without_rows_the_gradient_is_zero():
     problem = make_problem(n_pub=0)
-    assert problem.scene.view.n_rows == 0
-    np.testing.assert_array_equal(problem.scene.view.gradient, 0)
+    assert problem.info.view.n_rows == 0
+    np.testing.assert_array_equal(problem.info.view.gradient, 0)

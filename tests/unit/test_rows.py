@@ -3,13 +3,13 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from skmixdp._engine import GaussianMechanism, release
+from skmixdp._linear import SoftmaxLoss
+from skmixdp._rows import InMemoryRows, Request, sum_resolution
 from skmixdp.components import FullSpace, GradientQuery, L2Clip, PublicSubspace
-from skmixdp.components.contracts import Scene, StepContext
-from skmixdp.engine import Door, release
-from skmixdp.linear import SoftmaxLoss
+from skmixdp.components.protocols import PublicInfo, StepContext
 from skmixdp.privacy import NoiseSource
 from skmixdp.public import PublicData
-from skmixdp.rows import InMemoryRows, Request, sum_resolution
 
 rng = np.random.default_rng(0)
 X, y = rng.normal(size=(1000, 7)), rng.integers(3, size=1000)
@@ -116,18 +116,18 @@ def test_a_step_needs_no_memory_of_the_size_of_all_gradients(subspace):
     labels = rng.integers(k, size=n)
     data = PublicData(big[:100], labels[:100], SoftmaxLoss(k))
     view = data.view(np.zeros((k, d)))
-    scene = Scene(view, 1.0, n, float(n), np.inf)
+    info = PublicInfo(view, 1.0, n, float(n), np.inf)
     rows = InMemoryRows(big, labels)
-    door = Door(1.0, 2, NoiseSource(0))
+    mechanism = GaussianMechanism(1.0, 2, NoiseSource(0))
     query = GradientQuery(L2Clip(0.5), subspace, sum_to_zero=True)
     ctx = StepContext(
-        1, 1, view, scene.batch_size, 0.1, 1.0, 0.0, view.W, np.dtype("float32"), NoiseSource(0), 1.0
+        1, 1, view, info.batch_size, 0.1, 1.0, 0.0, view.W, np.dtype("float32"), NoiseSource(0), 1.0
     )
     tracemalloc.start()
     try:
         rounds = query.step(ctx)
-        door.begin_step(None)
-        ((_, answer),) = release(rows, [(door, next(rounds))])
+        mechanism.begin_step(None)
+        ((_, answer),) = release(rows, [(mechanism, next(rounds))])
         with pytest.raises(StopIteration):
             rounds.send(answer)
         _, peak = tracemalloc.get_traced_memory()

@@ -1,7 +1,7 @@
 """Adult: who earns more than 50,000 dollars a year, from a census of 1994.
 
 Categories and bounds are those of the survey's own description, written down here: nothing is
-learnt from private rows. What is missing ("?") is zero in all columns of its question.
+learnt from private rows. What is missing ("?") is zero in all columns of its query.
 """
 
 from pathlib import Path

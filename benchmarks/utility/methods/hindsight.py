@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from skmixdp import MixedDPLogisticRegression
+from skmixdp._engine import Options, Recipe
 from skmixdp.algorithms import BY_NAME, Algorithm
-from skmixdp.components.contracts import ReleaseFacts, Scene, Steps
-from skmixdp.engine import Options, Recipe
+from skmixdp.components.protocols import PublicInfo, ReleaseFacts, Steps
 
 from ..problems import Problem
 from .contract import Score
@@ -26,11 +26,11 @@ class ScaledSteps:
     inner: Steps
     factor: float
 
-    def count(self, scene: Scene, sensitivity: float) -> int:
-        return self.inner.count(scene, sensitivity)
+    def count(self, info: PublicInfo, sensitivity: float) -> int:
+        return self.inner.count(info, sensitivity)
 
-    def bind(self, scene: Scene, facts: ReleaseFacts) -> Callable[[int], float]:
-        step_size = self.inner.bind(scene, facts)
+    def bind(self, info: PublicInfo, facts: ReleaseFacts) -> Callable[[int], float]:
+        step_size = self.inner.bind(info, facts)
         return lambda t: self.factor * step_size(t)
 
 
@@ -41,8 +41,8 @@ class Rescaled(Algorithm):
         self.base = base
         self.factor = factor
 
-    def recipe(self, scene: Scene, options: Options) -> Recipe:
-        recipe = self.base.recipe(scene, options)
+    def recipe(self, info: PublicInfo, options: Options) -> Recipe:
+        recipe = self.base.recipe(info, options)
         return replace(recipe, steps=ScaledSteps(recipe.steps, self.factor))
 
 

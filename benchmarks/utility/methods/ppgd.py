@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from skmixdp import MixedDPLogisticRegression
+from skmixdp._engine import Options, Recipe
 from skmixdp.algorithms import Algorithm
 from skmixdp.algorithms._base import descent
 from skmixdp.components import ConstantWeight, FullSpace, GradientQuery, PublicQuantileClip
-from skmixdp.components.contracts import Scene, StepContext, Update
-from skmixdp.engine import Options, Recipe
+from skmixdp.components.protocols import PublicInfo, StepContext, Update
 from skmixdp.public import PublicData, PublicView
 
 from ..problems import Array, Problem
@@ -43,10 +43,10 @@ class PPGD(Algorithm):
     by Golatkar et al. 2022, "Mixed Differential Privacy in Computer Vision" (AdaMix), sections 2 and 4.
     """
 
-    def recipe(self, scene: Scene, options: Options) -> Recipe:
+    def recipe(self, info: PublicInfo, options: Options) -> Recipe:
         clipper = PublicQuantileClip(0.5, _CLIP_FLOOR, _length_of_mean)
         query = GradientQuery(clipper, FullSpace(), sum_to_zero=True)
-        recipe = descent(scene, options, query, momentum=0.9, anchored=False, weighting=ConstantWeight(0.0))
+        recipe = descent(info, options, query, momentum=0.9, anchored=False, weighting=ConstantWeight(0.0))
         return replace(recipe, update=Reuse(recipe.update))
 
 

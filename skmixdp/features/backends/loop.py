@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from .._contracts import Encoder, Preparation, Settings, Skipped
 from .._inputs import ItemError, Items
+from .._protocols import Encoder, Preparation, Settings, Skipped
 
 Chunk = tuple[list[int], NDArray[np.float32], list[Skipped]]
 #: Some items: their places, their batch (None if it is empty) and those that failed.

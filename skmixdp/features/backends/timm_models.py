@@ -168,12 +168,12 @@ def _create(
             module = timm.create_model(model_name, pretrained=pretrained is True, **arguments)
     except Exception as error:
         reason = " ".join(str(error).split())
-        mend = (
+        fix = (
             "name a model that timm.list_models() has, or, where there is no network, pass pretrained=path"
             if pretrained is True
             else "name a model that timm.list_models() has, and check model_args"
         )
-        raise ValueError(f"model_name={model_name!r} cannot be made ({reason}); {mend}.") from error
+        raise ValueError(f"model_name={model_name!r} cannot be made ({reason}); {fix}.") from error
     if path is None:
         config = getattr(module, "pretrained_cfg", {})
         origin = (

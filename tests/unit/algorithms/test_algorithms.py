@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+from skmixdp._engine import Run, train
+from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import BY_NAME, DOPE, GEP, PDADPMD, AdaMix, Auto, Coupling, ModelMix, NoisyGD
 from skmixdp.components import SampleWeight
-from skmixdp.components.contracts import ReleaseFacts, StepContext
-from skmixdp.engine import Run, train
+from skmixdp.components.protocols import ReleaseFacts, StepContext
 from skmixdp.privacy import NoiseSource
-from skmixdp.rows import InMemoryRows
 from tests.catalog import ALGORITHMS, UPDATES, WEIGHTINGS
 from tests.conftest import Silent, make_problem, recipe_or_refusal
 
@@ -19,16 +19,16 @@ NO_CLIP = 1e6
 
 def mean_gradient(problem, W, l2, anchor):
     """Gradient of the mean loss over public and private rows, with the regulariser."""
-    data = problem.scene.view.data
+    data = problem.info.view.data
     X, y = np.vstack([data.X, problem.X]), np.concatenate([data.y, problem.y])
-    R = problem.scene.loss.residuals(X @ W.T, y)
+    R = problem.info.loss.residuals(X @ W.T, y)
     return R.T @ X / len(X) + l2 * (W - anchor)
 
 
 def trained(problem, algorithm, *, n_steps=12, l2=0.01, rate=0.7, noise=None, epsilon=1.0):
     recipe = problem.recipe(algorithm, l2=l2, learning_rate=rate)
     plan = problem.plan(recipe, n_steps=n_steps, epsilon=epsilon)
-    run = Run(recipe, plan, problem.scene, noise or Silent(0), FLOAT)
+    run = Run(recipe, plan, problem.info, noise or Silent(0), FLOAT)
     return train([run], InMemoryRows(problem.X, problem.y))[0]
 
 
@@ -47,7 +47,7 @@ def trained(problem, algorithm, *, n_steps=12, l2=0.01, rate=0.7, noise=None, ep
     ids=["noisy-gd", "adamix", "adamix, all dimensions", "dope-sgd", "gep", "gep, few directions"],
 )
 def test_without_noise_and_clip_it_is_gradient_descent(problem, make, momentum, center):
-    W = problem.scene.view.W
+    W = problem.info.view.W
     anchor = W if center == "public" else 0 * W
     velocity = 0 * W
     for _ in range(12):
@@ -60,7 +60,7 @@ def test_without_noise_and_clip_it_is_gradient_descent(problem, make, momentum, 
 def test_the_theoretical_variant_without_noise_is_averaged_descent_in_a_ball(problem):
     radius, l2, T = 2.0, 0.05, 9
     algorithm = AdaMix(variant="theoretical", radius=radius)
-    W = problem.scene.view.W
+    W = problem.info.view.W
     W = W * min(1, radius / np.linalg.norm(W))
     anchor, average = W, 0 * W
     for t in range(1, T + 1):
@@ -75,10 +75,10 @@ def test_the_theoretical_variant_without_noise_is_averaged_descent_in_a_ball(pro
 def test_projection_keeps_the_part_in_the_public_subspace(problem):
     recipe = problem.recipe(AdaMix(clip_floor=NO_CLIP, n_components=3, momentum=0.0), learning_rate=1.0)
     plan = problem.plan(recipe, n_steps=1)
-    (W,) = train([Run(recipe, plan, problem.scene, Silent(0), FLOAT)], InMemoryRows(problem.X, problem.y))
-    view, start = problem.scene.view, problem.scene.view.W
+    (W,) = train([Run(recipe, plan, problem.info, Silent(0), FLOAT)], InMemoryRows(problem.X, problem.y))
+    view, start = problem.info.view, problem.info.view.W
     U = view.basis(3)
-    private = problem.scene.loss.residuals(problem.X @ start.T, problem.y).T @ problem.X / 300
+    private = problem.info.loss.residuals(problem.X @ start.T, problem.y).T @ problem.X / 300
     a = 24 / 324
     np.testing.assert_allclose(W, start - a * view.gradient - (1 - a) * private @ U @ U.T, atol=1e-12)
 
@@ -86,13 +86,13 @@ def test_projection_keeps_the_part_in_the_public_subspace(problem):
 def test_the_clip_is_a_quantile_of_public_norms_above_its_floor():
     problem = make_problem()
     query = problem.recipe(AdaMix(0.75, clip_floor=1e-3)).query
-    view = problem.scene.view
+    view = problem.info.view
     slack = query.sensitivity(view, FLOAT) / np.quantile(view.gradient_norms, 0.75)
     assert 1 <= slack < 1 + 1e-9
     floored = problem.recipe(AdaMix(0.75, clip_floor=50.0)).query
     assert floored.sensitivity(view, FLOAT) == pytest.approx(50.0)
     bare = make_problem(n_pub=0)
-    assert bare.recipe(AdaMix(clip_floor=0.4)).query.sensitivity(bare.scene.view, FLOAT) == pytest.approx(0.4)
+    assert bare.recipe(AdaMix(clip_floor=0.4)).query.sensitivity(bare.info.view, FLOAT) == pytest.approx(0.4)
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
@@ -102,7 +102,7 @@ def test_every_algorithm_trains_with_and_without_public_rows(name, n_pub):
     if recipe_or_refusal(problem, ALGORITHMS[name]) is None:
         return
     W = trained(problem, ALGORITHMS[name], n_steps=3, l2="auto", rate="auto", noise=NoiseSource(0))
-    assert W.shape == problem.scene.view.W.shape
+    assert W.shape == problem.info.view.W.shape
     assert np.isfinite(W).all()
 
 
@@ -118,7 +118,7 @@ def test_parameters_behave_as_scikit_learns(name):
 @pytest.mark.parametrize("name", UPDATES)
 def test_updates_start_in_their_set_and_stay_there(name):
     problem = make_problem()
-    update, view = UPDATES[name], problem.scene.view
+    update, view = UPDATES[name], problem.info.view
     W, state = update.init(view.W)
     heads = [W]
     for t in range(1, 5):
@@ -140,16 +140,16 @@ def test_updates_start_in_their_set_and_stay_there(name):
 @pytest.mark.parametrize("name", WEIGHTINGS)
 def test_public_weights_lie_between_zero_and_one(name):
     for n_pub in (0, 24):
-        scene = make_problem(n_pub=n_pub).scene
-        rule = WEIGHTINGS[name].bind(scene, ReleaseFacts(20.0, 30, 0.5))
+        info = make_problem(n_pub=n_pub).info
+        rule = WEIGHTINGS[name].bind(info, ReleaseFacts(20.0, 30, 0.5))
         for t in (1, 10, 30):
-            assert 0 <= rule(t, scene.view) <= 1
+            assert 0 <= rule(t, info.view) <= 1
 
 
 def test_the_sample_weight_is_the_public_share_of_the_rows():
-    scene = make_problem().scene
-    rule = WEIGHTINGS["sample"].bind(scene, ReleaseFacts(20.0, 30, 0.5))
-    assert rule(1, scene.view) == pytest.approx(24 / 324)
+    info = make_problem().info
+    rule = WEIGHTINGS["sample"].bind(info, ReleaseFacts(20.0, 30, 0.5))
+    assert rule(1, info.view) == pytest.approx(24 / 324)
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_a_decaying_schedule_takes_no_rate_and_no_zero_l2():
 
 def test_lipschitz_clip_needs_rows_of_known_length():
     problem = make_problem()
-    problem.scene = type(problem.scene)(problem.scene.view, 0.27, 300, 300.0, np.inf)
+    problem.info = type(problem.info)(problem.info.view, 0.27, 300, 300.0, np.inf)
     with pytest.raises(ValueError, match="normalize=True"):
         problem.recipe(NoisyGD(clip="lipschitz"))
 

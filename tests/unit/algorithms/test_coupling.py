@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from skmixdp import MixedDPLogisticRegression
+from skmixdp._engine import Run, train
+from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import AdaMix, Coupling, NoisyGD
 from skmixdp.components import AutomaticClip, ConstantWeight, CosineWeight
-from skmixdp.components.contracts import ReleaseFacts
-from skmixdp.engine import Run, train
-from skmixdp.rows import InMemoryRows
+from skmixdp.components.protocols import ReleaseFacts
 from tests.conftest import Silent, Watched, make_problem
 
 FLOAT = np.dtype("float64")
@@ -17,18 +17,18 @@ FLOAT = np.dtype("float64")
 def trained(problem, algorithm, *, n_steps=10, l2=0.01, rate=0.7, noise=None):
     recipe = problem.recipe(algorithm, l2=l2, learning_rate=rate)
     plan = problem.plan(recipe, n_steps=n_steps)
-    run = Run(recipe, plan, problem.scene, noise or Silent(0), FLOAT)
+    run = Run(recipe, plan, problem.info, noise or Silent(0), FLOAT)
     return train([run], InMemoryRows(problem.X, problem.y))[0], plan
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
 @pytest.mark.parametrize("gamma", [0.01, 1.0])
 def test_without_noise_it_is_descent_on_rescaled_gradients(problem, gamma, momentum):
-    view = problem.scene.view
+    view = problem.info.view
     W = start = view.W
     velocity = 0 * W
     for _ in range(10):
-        R = problem.scene.loss.residuals(problem.X @ W.T, problem.y)
+        R = problem.info.loss.residuals(problem.X @ W.T, problem.y)
         dense = R[:, :, None] * problem.X[:, None, :]
         norms = np.sqrt((dense**2).sum(axis=(1, 2)))
         private = (dense / (norms + gamma)[:, None, None]).mean(axis=0)
@@ -51,9 +51,9 @@ def test_a_public_weight_of_one_releases_nothing_and_is_charged_all_the_same(pro
     W, plan = trained(problem, NoisyGD(public_weight=1.0, momentum=0.0), l2=0.0, noise=noise)
     assert noise.sums == []
     assert plan.epsilon == pytest.approx(1.0)
-    expected = problem.scene.view.W
+    expected = problem.info.view.W
     for _ in range(10):
-        expected = expected - 0.7 * problem.scene.view.data.view(expected).gradient
+        expected = expected - 0.7 * problem.info.view.data.view(expected).gradient
     np.testing.assert_allclose(W, expected, atol=1e-12)
 
 
@@ -69,7 +69,7 @@ def test_every_rule_works_with_every_algorithm(problem, make, rule):
     W, plan = trained(problem, make(public_weight=rule), rate="auto")
     assert np.isfinite(W).all()
     for t in (1, 10):
-        assert 0 <= plan.public_weight(t, problem.scene.view) <= 1
+        assert 0 <= plan.public_weight(t, problem.info.view) <= 1
 
 
 @pytest.mark.parametrize("weight", [0.0, 0.5, 0.9])
@@ -85,10 +85,10 @@ def test_the_weight_that_steps_are_told_is_a_root_mean_square(problem):
     seen = []
 
     class Remember:
-        def count(self, scene, sensitivity):
+        def count(self, info, sensitivity):
             return 4
 
-        def bind(self, scene, facts):
+        def bind(self, info, facts):
             seen.append(facts)
             return lambda t: 1.0
 
@@ -111,7 +111,7 @@ def test_automatic_clipping_keeps_the_order_of_lengths_and_drops_what_is_not_fin
 def test_a_small_gamma_takes_smaller_steps_more_often():
     problem = make_problem()
     sharp, blunt = (problem.recipe(Coupling(gamma)).steps for gamma in (0.01, 1.0))
-    assert sharp.count(problem.scene, 1.0) >= blunt.count(problem.scene, 1.0)
+    assert sharp.count(problem.info, 1.0) >= blunt.count(problem.info, 1.0)
     assert sharp.curvature == pytest.approx(100 * blunt.curvature)
 
 

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from skmixdp import MixedDPLogisticRegression
+from skmixdp._engine import Run, train
+from skmixdp._linear import SoftmaxLoss
+from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import DOPE, GEP
-from skmixdp.components.contracts import Scene
-from skmixdp.engine import Run, train
-from skmixdp.linear import SoftmaxLoss
+from skmixdp.components.protocols import PublicInfo
 from skmixdp.public import PublicData
-from skmixdp.rows import InMemoryRows
 from tests.conftest import Silent, Watched, make_problem
 
 FLOAT = np.dtype("float64")
@@ -46,11 +46,11 @@ def one_step(problem, algorithm, noise, mask=None):
     """A step of size 1 without l2; half of the rows are expected where a mask is given."""
     recipe = problem.recipe(algorithm, learning_rate=1.0)
     plan = problem.plan(recipe, n_steps=1)
-    scene = problem.scene
+    info = problem.info
     if mask is not None:
         recipe = replace(recipe, sampling=SomeRows(mask))
-        scene = replace(scene, batch_size=scene.n_private / 2)
-    (W,) = train([Run(recipe, plan, scene, noise, FLOAT)], InMemoryRows(problem.X, problem.y))
+        info = replace(info, batch_size=info.n_private / 2)
+    (W,) = train([Run(recipe, plan, info, noise, FLOAT)], InMemoryRows(problem.X, problem.y))
     return W, plan
 
 
@@ -69,9 +69,9 @@ def taking_part(problem, mask):
 
 
 def test_dope_clips_differences_and_adds_the_centre_to_the_mean(problem, mask):
-    clip = 0.3 if problem.scene.loss.n_outputs == 1 else 0.6
+    clip = 0.3 if problem.info.loss.n_outputs == 1 else 0.6
     W, _ = one_step(problem, DOPE(clip, momentum=0.0), Silent(0), mask)
-    view = problem.scene.view
+    view = problem.info.view
     X, y, b = taking_part(problem, mask)
     M = view.gradient
     differences = clipped(dense_gradients(X, y, view.W, view.data.loss) - M, clip)
@@ -86,7 +86,7 @@ def test_dope_clips_differences_and_adds_the_centre_to_the_mean(problem, mask):
 def test_gep_clips_coordinates_and_residuals_apart(problem, mask, n_components):
     algorithm = GEP(n_components, clip=0.3, residual_clip=0.25, momentum=0.0)
     W, _ = one_step(problem, algorithm, Silent(0), mask)
-    view = problem.scene.view
+    view = problem.info.view
     loss, shape = view.data.loss, view.W.shape
     X, y, b = taking_part(problem, mask)
     g = dense_gradients(X, y, view.W, loss).reshape(len(X), view.W.size)
@@ -121,7 +121,7 @@ def test_the_parts_of_a_step_share_it_equally(problem):
 
 def test_quantile_clips_come_from_rows_that_are_held_out():
     problem = make_problem(d=30)
-    view = problem.scene.view
+    view = problem.info.view
     found = problem.recipe(GEP(quantile=0.75, clip_floor=1e-3)).query
     embedding = view.embedding(None)
     inside, outside = found.clipper.at(view).threshold, found.residual_clipper.at(view).threshold
@@ -181,13 +181,13 @@ def test_no_array_of_all_rows_and_parameters_is_formed():
     y = np.arange(n) % k
     data = PublicData(rng.normal(size=(n_pub, d)) / np.sqrt(d), np.arange(n_pub) % k, SoftmaxLoss(k))
     problem = make_problem()
-    problem.scene = Scene(data.view(np.zeros((k, d))), 0.27, n, float(n), 2.0)
+    problem.info = PublicInfo(data.view(np.zeros((k, d))), 0.27, n, float(n), 2.0)
     recipe = problem.recipe(GEP(), learning_rate=1.0)
     plan = problem.plan(recipe, n_steps=1, dtype="float32")
     rows = InMemoryRows(X, y)
     tracemalloc.start()
     try:
-        (W,) = train([Run(recipe, plan, problem.scene, Silent(0), np.dtype("float32"))], rows)
+        (W,) = train([Run(recipe, plan, problem.info, Silent(0), np.dtype("float32"))], rows)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from skmixdp import MixedDPLogisticRegression
+from skmixdp._engine import Budget, Options, Run, make_plan, train
+from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import GEP, PDADPMD, AdaMix, Coupling, ModelMix, NoisyGD
 from skmixdp.components import SGD, GradientQuery, L2Clip, MixingDescent, PublicSubspace
-from skmixdp.components.contracts import Part, StepContext
-from skmixdp.engine import Budget, Options, Run, make_plan, train
+from skmixdp.components.protocols import ReleasedArray, StepContext
 from skmixdp.privacy import ModelMixEvent, NoiseSource, modelmix_epsilon
-from skmixdp.rows import InMemoryRows
 from tests.conftest import Silent, make_problem
 
 FLOAT = np.dtype("float64")
@@ -31,11 +31,11 @@ class Scripted(Silent):
         return alpha
 
 
-ONE_SUM = (Part(0.5),)
+ONE_SUM = (ReleasedArray(0.5),)
 
 
 def context(W, *, released=ONE_SUM, a=0.25, step=2.0, noise=None, n_steps=9):
-    view = make_problem(n_classes=len(W), d=W.shape[1] - 1).scene.view.data.view(W)
+    view = make_problem(n_classes=len(W), d=W.shape[1] - 1).info.view.data.view(W)
     return StepContext(
         1, n_steps, view, 300.0, a, step, 0.0, 0 * W, FLOAT, noise or NoiseSource(0), 1.0, list(released)
     )
@@ -47,8 +47,8 @@ def trained(problem, algorithm, noise, n_steps, *, l2=0.01, rate=0.7, weight=Non
     plan = problem.plan(recipe, n_steps=n_steps)
     if weight is not None:
         plan = type(plan)(**{**plan.__dict__, "public_weight": lambda t, view: weight})
-    heads = [problem.scene.view.W]
-    run = Run(recipe, plan, problem.scene, noise, FLOAT, callback=lambda t, W: heads.append(W))
+    heads = [problem.info.view.W]
+    run = Run(recipe, plan, problem.info, noise, FLOAT, callback=lambda t, W: heads.append(W))
     train([run], InMemoryRows(problem.X, problem.y))
     return heads
 
@@ -57,12 +57,12 @@ def trained(problem, algorithm, noise, n_steps, *, l2=0.01, rate=0.7, weight=Non
 @pytest.mark.parametrize("width", [0.01, 40.0, 4000.0])
 def test_the_recursion_equals_its_formula_with_known_alpha(n_classes, width):
     problem = make_problem(n_classes)
-    W, n_steps, c, eta, l2 = problem.scene.view.W, 7, 0.2, 0.7, 0.01
+    W, n_steps, c, eta, l2 = problem.info.view.W, 7, 0.2, 0.7, 0.01
     alphas = [np.random.default_rng(t).random(W.shape) for t in range(n_steps)]
     algorithm = ModelMix(NoisyGD(clip=c, momentum=0.0), width=width)
     heads = trained(problem, algorithm, Scripted(alphas), n_steps)
 
-    loss, data, a = problem.scene.loss, problem.scene.view.data, 24 / 324
+    loss, data, a = problem.info.loss, problem.info.view.data, 24 / 324
     tau = width * c * (1 + 4 * 2**-52 + 2**-33) * eta * (1 - a) / 300
     older, pushed = W, 0
     for alpha, found in zip(alphas, heads[1:], strict=True):
@@ -132,7 +132,9 @@ def test_a_public_weight_of_one_trains_on_public_rows():
     assert not np.allclose(one, other)
 
 
-@pytest.mark.parametrize("released", [(Part(1.0, 0.5), Part(1.0, 0.5)), (Part(1.0, 0.5),)])
+@pytest.mark.parametrize(
+    "released", [(ReleasedArray(1.0, 0.5), ReleasedArray(1.0, 0.5)), (ReleasedArray(1.0, 0.5),)]
+)
 def test_a_release_that_is_not_one_sum_is_refused(released):
     W = np.zeros((3, 4))
     with pytest.raises(RuntimeError, match="one released sum per step"):
@@ -142,7 +144,7 @@ def test_a_release_that_is_not_one_sum_is_refused(released):
 def test_the_width_follows_the_moving_clip():
     """On the scale of the released sum, the first step's mixing is ``width`` clips wide."""
     problem = make_problem()
-    view = problem.scene.view
+    view = problem.info.view
     ends = []
     for alpha in (0.0, 1.0):
         noise = Scripted([np.full(view.W.shape, alpha)])
@@ -157,9 +159,9 @@ def test_without_noise_clip_and_width_it_is_the_heavy_ball_on_average():
     """With alpha = 1/2 and no push, W moves by the recursion of momentum -1/2."""
     problem = make_problem()
     algorithm = ModelMix(NoisyGD(clip=1e6, momentum=0.0), width=1e-300)
-    half = np.full(problem.scene.view.W.shape, 0.5)
+    half = np.full(problem.info.view.W.shape, 0.5)
     heads = trained(problem, algorithm, Scripted([half] * 9), 9)
-    data, loss = problem.scene.view.data, problem.scene.loss
+    data, loss = problem.info.view.data, problem.info.loss
     X, y = np.vstack([data.X, problem.X]), np.concatenate([data.y, problem.y])
     W = older = heads[0]
     for found in heads[1:]:
@@ -202,8 +204,8 @@ class Restless(SGD):
 class UndeclaredBase(NoisyGD):
     """A base whose update does not declare that it can be mixed."""
 
-    def recipe(self, scene, options):
-        recipe = super().recipe(scene, options)
+    def recipe(self, info, options):
+        recipe = super().recipe(info, options)
         return type(recipe)(**{**recipe.__dict__, "update": Restless()})
 
 
@@ -215,7 +217,7 @@ def test_what_the_theorem_does_not_cover_is_refused_with_a_mend():
     refused(UndeclaredBase(momentum=0.0), r"cannot wrap Restless.*wrap plain descent")
     refused(ModelMix(), r"cannot wrap MixingDescent")
     refused(Coupling(), r"momentum=0.9.*pass momentum=0 to its base")
-    refused(GEP(momentum=0.0), r"cannot wrap EmbeddedQuery.*wrap plain descent")
+    refused(GEP(momentum=0.0), r"cannot wrap GepQuery.*wrap plain descent")
     refused(PDADPMD(), r"cannot wrap UniformAverage.*wrap plain descent")
     refused(PDADPMD("cosine", second_clip=0.5), r"second_clip=0.5.*second_clip=None")
 
@@ -262,7 +264,7 @@ class TestPlan:
             "auto", "auto", PoissonBatch(60) if rate else make_problem().recipe(AdaMix()).sampling, False
         )
         budget = Budget(epsilon, 1e-5, n_steps, None, neighboring, "float")
-        return make_plan(budget, algorithm.recipe(problem.scene, options), problem.scene, FLOAT)
+        return make_plan(budget, algorithm.recipe(problem.info, options), problem.info, FLOAT)
 
     def test_both_epsilons(self):
         plan = self.plan(ModelMix(width=80.0, linf_split=4))
@@ -321,7 +323,7 @@ def test_the_mixing_weights_are_kept_nowhere(monkeypatch, fitted):
             return drawn[-1].copy()
 
     monkeypatch.setattr(
-        "skmixdp._noise.NoiseSource", lambda seed: sources.append(Recording(seed)) or sources[-1]
+        "skmixdp.estimators._noise.NoiseSource", lambda seed: sources.append(Recording(seed)) or sources[-1]
     )
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 5)), np.arange(200) % 3
@@ -334,7 +336,7 @@ def test_the_mixing_weights_are_kept_nowhere(monkeypatch, fitted):
     update = make_problem().recipe(ModelMix()).update
     assert set(vars(update)) == {"width"}
     problem = make_problem()
-    W, state = update.init(problem.scene.view.W)
+    W, state = update.init(problem.info.view.W)
     ctx = context(W)
     _, state = update.step(ctx, 0 * W, state)
     assert state is ctx.W

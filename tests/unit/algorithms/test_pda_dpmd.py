@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
+from skmixdp._engine import Run, train
+from skmixdp._linear import SquaredLoss
+from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import PDADPMD, NoisyGD
-from skmixdp.components.contracts import Scene
-from skmixdp.engine import Run, train
-from skmixdp.linear import SquaredLoss
+from skmixdp.components.protocols import PublicInfo
 from skmixdp.public import PublicData
-from skmixdp.rows import InMemoryRows
 from tests.conftest import Problem, Silent, make_problem
 
 FLOAT = np.dtype("float64")
@@ -21,28 +21,28 @@ def squared_problem(n_pub, d=5, k=2, X_pub=None):
     X, X_pub = rng.normal(size=(200, d)), rng.normal(size=(n_pub, d)) if X_pub is None else X_pub
     y, y_pub = X @ truth.T + rng.normal(size=(200, k)), X_pub @ truth.T + rng.normal(size=(n_pub, k))
     data = PublicData(X_pub, y_pub, SquaredLoss(k), l2=0.3)
-    return Problem(X, y, Scene(data.view(data.solution), 0.27, 200, 200.0, np.inf))
+    return Problem(X, y, PublicInfo(data.view(data.solution), 0.27, 200, 200.0, np.inf))
 
 
 def trained(problem, algorithm, *, n_steps=6, l2=0.0, rate=5.0, noise=None):
     recipe = problem.recipe(algorithm, l2=l2, learning_rate=rate)
     plan = problem.plan(recipe, n_steps=n_steps)
-    run = Run(recipe, plan, problem.scene, noise or Silent(0), FLOAT)
+    run = Run(recipe, plan, problem.info, noise or Silent(0), FLOAT)
     return train([run], InMemoryRows(problem.X, problem.y))[0]
 
 
 def private_gradient(problem, W):
-    return problem.scene.loss.residuals(problem.X @ W.T, problem.y).T @ problem.X / len(problem.X)
+    return problem.info.loss.residuals(problem.X @ W.T, problem.y).T @ problem.X / len(problem.X)
 
 
 @pytest.mark.parametrize("n_pub", [3, 30])
 def test_squared_loss_is_the_dense_closed_form(n_pub):
     """Factorised once, normalised so that the inverse Hessian's largest eigenvalue is 1 (App. E)."""
     problem = squared_problem(n_pub)
-    data = problem.scene.view.data
+    data = problem.info.view.data
     H = data.X.T @ data.X / n_pub + 0.3 / n_pub * np.eye(5)
     W, average = np.linalg.solve(H, data.X.T @ data.y / n_pub).T, 0
-    np.testing.assert_allclose(problem.scene.view.W, W, atol=1e-12)  # Psi's minimiser
+    np.testing.assert_allclose(problem.info.view.W, W, atol=1e-12)  # Psi's minimiser
     inverse = np.linalg.inv(H)
     inverse /= np.linalg.eigvalsh(inverse)[-1]
     for _ in range(6):
@@ -70,7 +70,7 @@ def dense_mirror_step(data, W, dual, l2):
 
 @pytest.mark.parametrize("l2", [0.0, 0.02])
 def test_logistic_losses_without_noise_are_mirror_descent(problem, l2):
-    data, W = problem.scene.view.data, problem.scene.view.W
+    data, W = problem.info.view.data, problem.info.view.W
     strength = data.l2 / data.n_rows
     dual = data.loss.residuals(data.X @ W.T, data.y).T @ data.X / data.n_rows + strength * W
     average = 0
@@ -86,7 +86,7 @@ def test_a_hessian_that_is_a_multiple_of_the_identity_gives_gradient_descent():
     heads = []
     recipe = problem.recipe(NoisyGD(clip=NO_CLIP, momentum=0.0, public_weight=0.0), l2=0.0, learning_rate=0.4)
     plan = problem.plan(recipe, n_steps=6)
-    run = Run(recipe, plan, problem.scene, Silent(0), FLOAT, callback=lambda t, W: heads.append(W))
+    run = Run(recipe, plan, problem.info, Silent(0), FLOAT, callback=lambda t, W: heads.append(W))
     train([run], InMemoryRows(problem.X, problem.y))
     found = trained(problem, PDADPMD(clip=NO_CLIP), rate=0.4)
     np.testing.assert_allclose(found, np.mean(heads, axis=0), atol=1e-10)
@@ -94,7 +94,7 @@ def test_a_hessian_that_is_a_multiple_of_the_identity_gives_gradient_descent():
 
 def test_without_public_rows_it_is_averaged_gradient_descent():
     problem = make_problem(n_pub=0)
-    W, average = problem.scene.view.W, 0
+    W, average = problem.info.view.W, 0
     for _ in range(6):
         W = W - 0.7 * private_gradient(problem, W)
         average = average + W / 6
@@ -103,19 +103,19 @@ def test_without_public_rows_it_is_averaged_gradient_descent():
 
 @pytest.mark.parametrize("second_clip", [None, 0.03])
 def test_the_cosine_approximation_is_gradient_descent_with_a_cosine_weight(problem, second_clip):
-    W = problem.scene.view.W
+    W = problem.info.view.W
     for t in range(1, 7):
         private = private_gradient(problem, W)
         if second_clip is not None:
             private *= min(1, second_clip / np.linalg.norm(private))
         share = max(0, np.cos(np.pi * t / 8))
-        W = W - 5.0 * (share * private + (1 - share) * problem.scene.view.data.view(W).gradient)
+        W = W - 5.0 * (share * private + (1 - share) * problem.info.view.data.view(W).gradient)
     algorithm = PDADPMD("cosine", clip=NO_CLIP, cosine_steps=4, second_clip=second_clip)
     np.testing.assert_allclose(trained(problem, algorithm), W, atol=1e-10)
 
 
 def test_the_warm_start_is_the_minimiser_of_the_mirror_map(problem):
-    data = problem.scene.view.data
+    data = problem.info.view.data
     error = data.mean_objective.gradient(data.solution)
     assert np.linalg.norm(error) / data.mean_objective.l2 < 1e-3
 
@@ -128,10 +128,10 @@ def test_automatic_steps_balance_the_noise_in_the_mirrors_geometry(problem):
     recipe = problem.recipe(PDADPMD())
     recipe.steps.curvature = 1e-9  # leave the stability limit out
     plan = problem.plan(recipe, n_steps=30)
-    base = problem.scene.view.W
+    base = problem.info.view.W
     moves = []
     for seed in range(30):
-        run = Run(recipe, plan, problem.scene, NoiseSource(seed), FLOAT)
+        run = Run(recipe, plan, problem.info, NoiseSource(seed), FLOAT)
         (W,) = train([run], rows)
         moves.append((W - base) @ problem.X[:50].T)
     spread = float(np.sqrt(np.mean(np.square(moves)))) / np.sqrt(np.mean(np.sum(problem.X**2, axis=1)))

@@ -5,12 +5,12 @@ import pytest
 from sklearn.linear_model import Ridge
 
 from skmixdp import MixedDPRidge
+from skmixdp._engine import Run, train
+from skmixdp._linear import SquaredLoss
+from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import AdaMix, NoisyGD
 from skmixdp.components import PoissonBatch
-from skmixdp.engine import Run, train
-from skmixdp.linear import SquaredLoss
 from skmixdp.privacy import NoiseSource
-from skmixdp.rows import InMemoryRows
 from tests.catalog import ALGORITHMS
 from tests.conftest import Silent, make_problem, make_regression_problem, recipe_or_refusal
 
@@ -22,7 +22,7 @@ NO_CLIP = 1e9
 @pytest.mark.parametrize("n_targets", [1, 3])
 def test_without_noise_and_clip_it_is_gradient_descent(n_targets, momentum):
     problem = make_regression_problem(n_targets)
-    data, W = problem.scene.view.data, problem.scene.view.W
+    data, W = problem.info.view.data, problem.info.view.W
     X, y = np.vstack([data.X, problem.X]), np.concatenate([data.y, problem.y])
     velocity = 0 * W
     for _ in range(12):
@@ -30,7 +30,7 @@ def test_without_noise_and_clip_it_is_gradient_descent(n_targets, momentum):
         velocity = momentum * velocity + (1 - momentum) * gradient
         W = W - 0.7 * velocity
     recipe = problem.recipe(NoisyGD(clip=NO_CLIP, momentum=momentum), l2=0.01, learning_rate=0.7)
-    run = Run(recipe, problem.plan(recipe, n_steps=12), problem.scene, Silent(0), FLOAT)
+    run = Run(recipe, problem.plan(recipe, n_steps=12), problem.info, Silent(0), FLOAT)
     (found,) = train([run], InMemoryRows(problem.X, problem.y))
     np.testing.assert_allclose(found, W, atol=1e-10)
 
@@ -43,7 +43,7 @@ def test_without_noise_and_clip_the_limit_is_ridge_regression(monkeypatch, n_tar
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 5))
     y = 30 * X @ rng.normal(size=(5, n_targets)) + 10 * rng.normal(size=(400, n_targets)) + 100
-    monkeypatch.setattr("skmixdp._noise.NoiseSource", Silent)
+    monkeypatch.setattr("skmixdp.estimators._noise.NoiseSource", Silent)
     public = (X[:n_pub], y[:n_pub]) if n_pub else (None, None)
     reg = MixedDPRidge(
         algorithm,
@@ -63,7 +63,7 @@ def test_clipped_squared_loss_is_hubers(monkeypatch):
     """A feature that normalising makes constant: the limit is Huber's estimate of location."""
     rng = np.random.default_rng(0)
     y = np.concatenate([rng.normal(size=300), np.full(30, 50.0)])
-    monkeypatch.setattr("skmixdp._noise.NoiseSource", Silent)
+    monkeypatch.setattr("skmixdp.estimators._noise.NoiseSource", Silent)
     reg = MixedDPRidge(
         NoisyGD(clip=0.5),
         fit_intercept=False,
@@ -84,9 +84,9 @@ def test_every_algorithm_trains_squared_loss_or_refuses_it(name, n_pub, sampling
     recipe = recipe_or_refusal(problem, ALGORITHMS[name], sampling=sampling)
     if recipe is None:
         return
-    run = Run(recipe, problem.plan(recipe, n_steps=3), problem.scene, NoiseSource(0), FLOAT)
+    run = Run(recipe, problem.plan(recipe, n_steps=3), problem.info, NoiseSource(0), FLOAT)
     (W,) = train([run], InMemoryRows(problem.X, problem.y))
-    assert W.shape == problem.scene.view.W.shape
+    assert W.shape == problem.info.view.W.shape
     assert np.isfinite(W).all()
 
 
@@ -96,7 +96,7 @@ def test_the_total_noise_is_the_losss_own():
         plan = problem.plan(recipe, n_steps=60)
         spread = plan.step_size(1) * (300 / 324) * plan.noise_multiplier * 0.5 / 300 * np.sqrt(60)
         assert spread == pytest.approx(expected, rel=1e-6)
-        assert problem.scene.loss.noise_per_output == expected
+        assert problem.info.loss.noise_per_output == expected
 
 
 def test_a_loss_is_refused_by_its_name():

@@ -44,7 +44,7 @@ def fits_of(data, make):
 @pytest.mark.parametrize("name", NAMES)
 def test_without_noise_the_released_arrays_are_what_the_evidence_says(monkeypatch, name):
     """Known rows are subtracted to rounding, and each included canary adds its own contribution."""
-    monkeypatch.setattr(NoiseSource, "perturb", lambda self, array, scale, grid: array)
+    monkeypatch.setattr(NoiseSource, "add_noise", lambda self, array, scale, grid: array)
     data = problem(name)
     canaries = canaries_for(data)
     included = np.array([True, False, True, True, False, False])
@@ -71,7 +71,7 @@ def test_no_canary_contributes_more_than_is_claimed_and_the_chosen_one_almost_as
 
 
 def test_an_excluded_canary_has_no_effect_at_all(monkeypatch):
-    monkeypatch.setattr(NoiseSource, "perturb", lambda self, array, scale, grid: array)
+    monkeypatch.setattr(NoiseSource, "add_noise", lambda self, array, scale, grid: array)
     data = draw()
     run = fits_of(data, factory("noisy-gd", MU, dtype="float64"))
     heads = [run(canaries_for(data, seed=seed), np.zeros(6, dtype=bool)).estimator.coef_ for seed in (1, 2)]

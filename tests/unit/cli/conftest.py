@@ -45,8 +45,8 @@ def no_noise(monkeypatch):
 
     monkeypatch.setattr(NoiseSource, "normal", drawn)
     monkeypatch.setattr(NoiseSource, "uniform", drawn)
-    monkeypatch.setattr(NoiseSource, "perturb", drawn)
-    monkeypatch.setattr(HardenedNoise, "perturb", drawn)
+    monkeypatch.setattr(NoiseSource, "add_noise", drawn)
+    monkeypatch.setattr(HardenedNoise, "add_noise", drawn)
 
 
 def run(*argv):

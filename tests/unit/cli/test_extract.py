@@ -164,7 +164,7 @@ def test_open_clip(images, tiny_clip):
             ["--model", "resnet50"],
             "--model resnet50 starts with none of the known families; use one like timm",
         ),
-        (["--model", "timm:"], "--model timm: is written like timm:resnet50; mend the name"),
+        (["--model", "timm:"], "--model timm: is written like timm:resnet50; fix the name"),
         (["--options", "{"], "--options '{' is not JSON"),
         (["--options", "[1]"], "--options '[1]' must be a JSON object"),
         (

@@ -5,15 +5,15 @@ import math
 import numpy as np
 import pytest
 
+from skmixdp._linear import SoftmaxLoss, row_norms
+from skmixdp._rows import Block
 from skmixdp.components import L2Clip, L2LinfClip
-from skmixdp.components.centred import (
+from skmixdp.components.dope import (
     ClippedDeviations,
     clipped_deviations,
     deviation_bounds,
     largest_deviations,
 )
-from skmixdp.linear import SoftmaxLoss, row_norms
-from skmixdp.rows import Block
 
 PAD = 1e-15
 EPS = {"float32": 2.0**-23, "float64": 2.0**-52}
@@ -32,15 +32,15 @@ CASES = {
 @pytest.mark.parametrize("dtype", EPS)
 @pytest.mark.parametrize("case", CASES)
 def test_a_bound_is_the_length_and_all_that_rounding_can_hide(case, dtype):
-    r, x, reach, aligned, entry = CASES[case]
+    r, x, rounding_scale, aligned, entry = CASES[case]
     k, d = 2, 4
     centre = np.full((k, d), entry)
     R = np.array([[0.0, r]], dtype)
     products = np.array([[0.0, aligned / r]], dtype)
-    (found,) = deviation_bounds(R, products, np.array([x]), centre, np.array([reach]))
+    (found,) = deviation_bounds(R, products, np.array([x]), centre, np.array([rounding_scale]))
 
     eps, length = EPS[dtype], math.sqrt(k * d) * entry
-    size = r * (reach + PAD) + length + math.sqrt(k) * PAD
+    size = r * (rounding_scale + PAD) + length + math.sqrt(k) * PAD
     roundings = (d + k + 1) * eps / 2
     slack = 16 * eps + roundings / (1 - roundings)
     square = max((r * x) ** 2 - 2 * aligned + length**2, 0)
@@ -71,7 +71,7 @@ def test_entries_are_bounded_by_the_largest_of_both(dtype):
 @pytest.mark.parametrize("clip", [L2Clip(0.3), L2LinfClip(L2Clip(0.3), 8).at(None)], ids=["l2", "linf"])
 def test_tensors_get_the_factors_of_arrays(dtype, clip):
     torch = pytest.importorskip("torch", reason="tensors need skmixdp[features]")
-    from skmixdp.rows.torch_answers import TensorBlock
+    from skmixdp._rows.torch_answers import TensorBlock
 
     rng, loss = np.random.default_rng(0), SoftmaxLoss(3)
     X, y = rng.normal(size=(50, 4)).astype(dtype), rng.integers(3, size=50)
@@ -92,7 +92,7 @@ def test_tensors_get_the_factors_of_arrays(dtype, clip):
 @pytest.mark.parametrize("dtype", EPS)
 def test_tensors_are_clipped_by_the_bounds_of_arrays(dtype):
     torch = pytest.importorskip("torch", reason="tensors need skmixdp[features]")
-    from skmixdp.rows.torch_answers import TensorBlock
+    from skmixdp._rows.torch_answers import TensorBlock
 
     class Spy:
         takes_tensors = True

@@ -8,7 +8,7 @@ import pytest
 
 from skmixdp.components import AutomaticClip, L2Clip, L2LinfClip, LipschitzClip, PublicQuantileClip
 from skmixdp.components.clipping import deviation_norms, gradient_norms
-from skmixdp.components.contracts import joint_weights
+from skmixdp.components.protocols import joint_weights
 from tests.conftest import make_problem
 
 EPS = {"float32": 2.0**-23, "float64": 2.0**-52}
@@ -42,7 +42,7 @@ def test_automatic_clipping_divides_by_the_norm_plus_gamma():
 def test_the_rounding_of_a_factor_and_its_product_is_in_the_sensitivity(dtype):
     for clip, exact in ((L2Clip(3.0), 3.0), (AutomaticClip(0.5), 1.0), (LipschitzClip(3.0), None)):
         if exact is None:
-            view = make_problem(4).scene.view
+            view = make_problem(4).info.view
             clip, exact = clip.at(view), 3 * math.sqrt(2)
         stated = clip.sensitivity(np.dtype(dtype)) / exact - 1
         assert stated == pytest.approx(4 * EPS[dtype] + 2.0**-33, rel=1e-5)
@@ -50,14 +50,14 @@ def test_the_rounding_of_a_factor_and_its_product_is_in_the_sensitivity(dtype):
 
 @pytest.mark.parametrize("dtype", EPS)
 def test_a_clip_of_entries_states_four_more_roundings(dtype):
-    clip = L2LinfClip(L2Clip(3.0), 9).at(make_problem().scene.view)
+    clip = L2LinfClip(L2Clip(3.0), 9).at(make_problem().info.view)
     norm = L2Clip(3.0).sensitivity(np.dtype(dtype)) * (1 + 4 * EPS[dtype])
     assert clip.sensitivity(np.dtype(dtype)) == norm
     assert clip.largest_entry(np.dtype(dtype)) == norm / 3
 
 
 def test_a_clip_of_entries_takes_the_smaller_factor():
-    clip = L2LinfClip(L2Clip(2.0), 4).at(make_problem().scene.view)  # entries up to 1
+    clip = L2LinfClip(L2Clip(2.0), 4).at(make_problem().info.view)  # entries up to 1
     norms = np.array([1.0, 4.0, 4.0, 0.0, math.inf, 4.0, 4.0])
     entries = np.array([0.5, 2.0, 4.0, 0.0, math.inf, math.inf, 1e-320])
     with np.errstate(over="ignore"):
@@ -68,18 +68,18 @@ def test_a_clip_of_entries_takes_the_smaller_factor():
 
 
 def test_a_threshold_follows_the_public_rows_down_to_its_floor():
-    view = make_problem().scene.view
+    view = make_problem().info.view
     for measure in (gradient_norms, deviation_norms):
         lengths = np.sort(measure(view))
         assert PublicQuantileClip(1.0, 0.0, measure).at(view) == L2Clip(lengths[-1])
         assert PublicQuantileClip(0.0, 0.0, measure).at(view) == L2Clip(lengths[0])
         assert PublicQuantileClip(0.5, 1e3, measure).at(view) == L2Clip(1e3)
-    assert PublicQuantileClip(0.5, 0.25).at(make_problem(n_pub=0).scene.view) == L2Clip(0.25)
+    assert PublicQuantileClip(0.5, 0.25).at(make_problem(n_pub=0).info.view) == L2Clip(0.25)
     assert PublicQuantileClip(0.5, 0.0).measure is gradient_norms
 
 
 def test_rules_cannot_be_changed_once_a_step_is_fixed():
-    view = make_problem().scene.view
+    view = make_problem().info.view
     rules = [
         (L2Clip(1.0), "threshold"),
         (AutomaticClip(1.0), "gamma"),
@@ -95,7 +95,7 @@ def test_rules_cannot_be_changed_once_a_step_is_fixed():
 
 
 def test_which_clips_weigh_tensors():
-    view = make_problem().scene.view
+    view = make_problem().info.view
     assert L2Clip.takes_tensors is AutomaticClip.takes_tensors is True
     assert L2LinfClip(L2Clip(1.0), 2).at(view).takes_tensors is True
 

@@ -6,21 +6,21 @@ from dataclasses import FrozenInstanceError
 import numpy as np
 import pytest
 
+from skmixdp._linear import LogisticLoss, SoftmaxLoss, SquaredLoss, row_norms
+from skmixdp._rows import Block
 from skmixdp.components import (
-    CentredQuery,
-    EmbeddedQuery,
+    DopeQuery,
     FullSpace,
+    GepQuery,
     GradientQuery,
     L2Clip,
     L2LinfClip,
     PublicSubspace,
 )
-from skmixdp.components.centred import ClippedDeviations, difference_part
-from skmixdp.components.contracts import Part, StepContext
+from skmixdp.components.dope import ClippedDeviations, difference_part
+from skmixdp.components.protocols import ReleasedArray, StepContext
 from skmixdp.components.queries import ClippedResiduals
-from skmixdp.linear import LogisticLoss, SoftmaxLoss, SquaredLoss, row_norms
 from skmixdp.privacy import NoiseSource
-from skmixdp.rows import Block
 from tests.conftest import make_problem
 
 FLOAT = np.dtype("float64")
@@ -29,10 +29,10 @@ RNG = np.random.default_rng(0)
 
 
 def context(n_classes=4, *, public_weight=0.25, dtype=FLOAT, n_pub=24):
-    scene = make_problem(n_classes, n_pub=n_pub).scene
-    anchor = np.zeros_like(scene.view.W)
+    info = make_problem(n_classes, n_pub=n_pub).info
+    anchor = np.zeros_like(info.view.W)
     return StepContext(
-        1, 1, scene.view, scene.batch_size, public_weight, 1.0, 0.0, anchor, dtype, NoiseSource(0), 1.0
+        1, 1, info.view, info.batch_size, public_weight, 1.0, 0.0, anchor, dtype, NoiseSource(0), 1.0
     )
 
 
@@ -51,15 +51,15 @@ class TestGradientQuery:
     @pytest.mark.parametrize("subspace", [FullSpace(), PublicSubspace(2), PublicSubspace(2, exact_sums=True)])
     def test_it_states_the_clip_times_the_gain(self, subspace):
         ctx = context(dtype=np.dtype("float32"))
-        _, question = asked(GradientQuery(CLIP, subspace, True), ctx)
+        _, query = asked(GradientQuery(CLIP, subspace, True), ctx)
         space = subspace.at(ctx.view)
         sensitivity = CLIP.sensitivity(np.dtype("float32")) * space.gain
-        assert question.parts == (Part(sensitivity, 1.0, None, space.roundings),)
-        assert question.points is ctx.W
-        assert question.contribute == ClippedResiduals(ctx.loss, (CLIP,))
-        assert not question.wide_sums and question.n_head == 0
+        assert query.releases == (ReleasedArray(sensitivity, 1.0, None, space.roundings),)
+        assert query.points is ctx.W
+        assert query.contribute == ClippedResiduals(ctx.loss, (CLIP,))
+        assert not query.wide_sums and query.n_head == 0
         total = RNG.normal(size=ctx.W.shape)
-        np.testing.assert_array_equal(question.assemble((total, None))[0], space.encode(total))
+        np.testing.assert_array_equal(query.assemble((total, None))[0], space.encode(total))
 
     def test_where_the_private_mean_has_no_weight_nothing_is_asked(self):
         ctx = context(public_weight=1)
@@ -101,7 +101,7 @@ class TestGradientQuery:
     def test_its_sensitivity_is_the_clips(self):
         view = context().view
         assert GradientQuery(CLIP, FullSpace(), True).sensitivity(view, FLOAT) == CLIP.sensitivity(FLOAT)
-        assert CentredQuery(CLIP, True).sensitivity(view, FLOAT) == CLIP.sensitivity(FLOAT)
+        assert DopeQuery(CLIP, True).sensitivity(view, FLOAT) == CLIP.sensitivity(FLOAT)
 
 
 class TestClippedResiduals:
@@ -129,22 +129,22 @@ class TestClippedResiduals:
 class TestCentredQuery:
     def test_it_states_the_clip_and_how_long_the_terms_are(self):
         ctx = context(dtype=np.dtype("float32"))
-        _, question = asked(CentredQuery(CLIP, True), ctx)
+        _, query = asked(DopeQuery(CLIP, True), ctx)
         stated = CLIP.sensitivity(np.dtype("float32"))
         # The shortest difference is 2**-10 of what it is the difference of; two sums make it.
-        assert question.parts == (Part(stated, 1.0, 2048 * stated, 2.0**-50),)
-        assert difference_part(1.0) == Part(1.0, 1.0, 2048.0, 2.0**-50)
-        assert question.wide_sums
-        np.testing.assert_array_equal(question.points, np.concatenate([ctx.W, ctx.view.gradient]))
+        assert query.releases == (ReleasedArray(stated, 1.0, 2048 * stated, 2.0**-50),)
+        assert difference_part(1.0) == ReleasedArray(1.0, 1.0, 2048.0, 2.0**-50)
+        assert query.wide_sums
+        np.testing.assert_array_equal(query.points, np.concatenate([ctx.W, ctx.view.gradient]))
         total, weights = RNG.normal(size=ctx.W.shape), np.array([3.0])
-        (found,) = question.assemble((total, weights[np.newaxis]))
+        (found,) = query.assemble((total, weights[np.newaxis]))
         np.testing.assert_allclose(found, total - 3 * ctx.view.gradient)
 
     @pytest.mark.parametrize("n_classes", [2, 4])
     @pytest.mark.parametrize("sum_to_zero", [False, True])
     def test_the_centre_comes_back_on_the_mean_scale(self, n_classes, sum_to_zero):
         ctx = context(n_classes)
-        rounds, _ = asked(CentredQuery(CLIP, sum_to_zero), ctx)
+        rounds, _ = asked(DopeQuery(CLIP, sum_to_zero), ctx)
         total = RNG.normal(size=ctx.W.shape)
         found = answer(rounds, total)
         if sum_to_zero and n_classes == 4:
@@ -153,7 +153,7 @@ class TestCentredQuery:
         np.testing.assert_allclose(found, ctx.direction(mean), atol=1e-14)
 
     def test_modelmix_bounds_its_entries(self):
-        mixed = CentredQuery(CLIP, True).for_mixing(lambda clipper: L2LinfClip(clipper, 4))
+        mixed = DopeQuery(CLIP, True).for_mixing(lambda clipper: L2LinfClip(clipper, 4))
         assert mixed.clipper.split == 4 and mixed.sum_to_zero is False
 
     def test_devices_take_what_has_a_form_for_tensors(self):
@@ -172,28 +172,30 @@ class TestEmbeddedQuery:
     INSIDE, OUTSIDE = L2Clip(2.0), L2Clip(0.5)
 
     def query(self, n_components=3, sum_to_zero=True):
-        return EmbeddedQuery(n_components, self.INSIDE, self.OUTSIDE, sum_to_zero)
+        return GepQuery(n_components, self.INSIDE, self.OUTSIDE, sum_to_zero)
 
     def test_both_parts_take_half_of_the_step(self):
         ctx = context(dtype=np.dtype("float32"))
-        _, question = asked(self.query(), ctx)
+        _, query = asked(self.query(), ctx)
         residual = self.OUTSIDE.sensitivity(np.dtype("float32"))
         rounding = ctx.view.embedding(3).rounding
-        assert question.parts == (
-            Part(self.INSIDE.sensitivity(FLOAT), 0.5),  # coordinates are float64 whatever the rows are
-            Part(residual, 0.5, 2048 * residual, rounding),
+        assert query.releases == (
+            ReleasedArray(
+                self.INSIDE.sensitivity(FLOAT), 0.5
+            ),  # coordinates are float64 whatever the rows are
+            ReleasedArray(residual, 0.5, 2048 * residual, rounding),
         )
-        assert question.wide_sums
+        assert query.wide_sums
         found = self.query().sensitivity(ctx.view, ctx.dtype)
-        assert found == pytest.approx(question.parts[0].sensitivity * math.sqrt(2), rel=1e-14)
+        assert found == pytest.approx(query.releases[0].sensitivity * math.sqrt(2), rel=1e-14)
 
     def test_without_public_gradients_the_residual_takes_the_whole_step(self):
         ctx = context(n_pub=0, public_weight=0.0)
-        rounds, question = asked(self.query(), ctx)
-        (part,) = question.parts
+        rounds, query = asked(self.query(), ctx)
+        (part,) = query.releases
         assert (part.sensitivity, part.share) == (self.OUTSIDE.sensitivity(FLOAT), 1.0)
         total = RNG.normal(size=ctx.W.shape)
-        (residual,) = question.assemble((total, np.zeros(0)))
+        (residual,) = query.assemble((total, np.zeros(0)))
         np.testing.assert_array_equal(residual, total)
         found = answer(rounds, total)
         np.testing.assert_allclose(found, (total - total.mean(axis=0)) / ctx.batch_size, atol=1e-14)
@@ -203,11 +205,11 @@ class TestEmbeddedQuery:
     def test_the_parts_are_put_together_again(self, n_classes, sum_to_zero):
         ctx = context(n_classes)
         embedding = ctx.view.embedding(3)
-        rounds, question = asked(self.query(3, sum_to_zero), ctx)
-        np.testing.assert_array_equal(question.points, np.concatenate([ctx.W, embedding.X]))
+        rounds, query = asked(self.query(3, sum_to_zero), ctx)
+        np.testing.assert_array_equal(query.points, np.concatenate([ctx.W, embedding.X]))
         q = embedding.n_components
         matrix, weighted = RNG.normal(size=ctx.W.shape), RNG.normal(size=2 * q)
-        inside, residual = question.assemble((matrix, weighted))
+        inside, residual = query.assemble((matrix, weighted))
         np.testing.assert_array_equal(inside, weighted[:q])
         np.testing.assert_allclose(residual, matrix - embedding.gradient(weighted[q:]), atol=1e-10)
         found = answer(rounds, inside, residual)
@@ -220,7 +222,7 @@ class TestEmbeddedQuery:
 @pytest.mark.parametrize("m", [1, 3])
 def test_each_head_gets_its_own_clip_and_each_row_its_own_weight(m):
     problem = make_problem(4)
-    X, y, loss = problem.X, problem.y, problem.scene.loss
+    X, y, loss = problem.X, problem.y, problem.info.loss
     heads = [RNG.normal(size=(4, X.shape[1])) for _ in range(m)]
     clips = tuple(L2Clip(0.3 * (j + 1)) for j in range(m))
     Z = X @ np.concatenate(heads).T
@@ -236,7 +238,7 @@ def test_each_head_gets_its_own_clip_and_each_row_its_own_weight(m):
 
 def test_entries_are_bounded_by_the_residuals_and_the_rows():
     problem = make_problem(4)
-    X, y, loss = problem.X, problem.y, problem.scene.loss
+    X, y, loss = problem.X, problem.y, problem.info.loss
     W = RNG.normal(size=(4, X.shape[1]))
 
     class Spy:

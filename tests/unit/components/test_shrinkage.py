@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from skmixdp.components import SGD, PublicShrinkage, TailAverage
-from skmixdp.components.contracts import Part, StepContext
+from skmixdp.components.protocols import ReleasedArray, StepContext
 from skmixdp.privacy import NoiseSource
 from skmixdp.public import PublicData
 from tests.conftest import make_problem, make_regression_problem
@@ -15,8 +15,8 @@ from tests.conftest import make_problem, make_regression_problem
 FLOAT = np.dtype("float64")
 
 
-def context(scene, W, *, t=1, n_steps=1, step=1.0, sigma=1.0, released=()):
-    view = scene.view.data.view(W)
+def context(info, W, *, t=1, n_steps=1, step=1.0, sigma=1.0, released=()):
+    view = info.view.data.view(W)
     return StepContext(
         t, n_steps, view, 300.0, 0.25, step, 0.0, 0 * W, FLOAT, NoiseSource(0), sigma, list(released)
     )
@@ -24,63 +24,63 @@ def context(scene, W, *, t=1, n_steps=1, step=1.0, sigma=1.0, released=()):
 
 def scene_with_many_public_rows(n_classes=4, n_pub=200):
     problem = make_problem(n_classes, n_pub=n_pub)
-    return replace(problem.scene, start=lambda rows: rows.solution)
+    return replace(problem.info, start=lambda rows: rows.solution)
 
 
-def shrunk(scene, W, noise):
+def shrunk(info, W, noise):
     """The result for a head ``W`` after one step whose noise has that standard deviation per coefficient."""
-    update = PublicShrinkage(SGD(), scene)
-    start, state = update.init(scene.view.W)
-    part = Part(sensitivity=1.0)
-    ctx = context(scene, start, step=noise * 300.0 / 0.75, released=[part])
+    update = PublicShrinkage(SGD(), info)
+    start, state = update.init(info.view.W)
+    part = ReleasedArray(sensitivity=1.0)
+    ctx = context(info, start, step=noise * 300.0 / 0.75, released=[part])
     _, state = update.step(ctx, np.zeros_like(start), state)
     return update.result(W, state)
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_noise_alone_is_taken_back_and_a_warning_says_so(n_classes):
-    scene = scene_with_many_public_rows(n_classes)
-    noise = np.random.default_rng(0).normal(size=scene.view.W.shape) * 20
+    info = scene_with_many_public_rows(n_classes)
+    noise = np.random.default_rng(0).normal(size=info.view.W.shape) * 20
     with pytest.warns(UserWarning, match="public rows suffice"):
-        W = shrunk(scene, scene.view.W + noise, 20.0)
-    ratio = W / scene.view.W
+        W = shrunk(info, info.view.W + noise, 20.0)
+    ratio = W / info.view.W
     np.testing.assert_allclose(ratio, ratio.flat[0])  # the start, but for the temperature
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_a_way_that_helps_is_kept_whole(n_classes):
     problem = make_problem(n_classes, n_pub=40, n_rows=3000)
-    scene = replace(problem.scene, start=lambda rows: rows.solution)
-    everything = PublicData(problem.X, problem.y, scene.loss).solution
+    info = replace(problem.info, start=lambda rows: rows.solution)
+    everything = PublicData(problem.X, problem.y, info.loss).solution
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        W = shrunk(scene, everything, 1e-3)
+        W = shrunk(info, everything, 1e-3)
     ratio = W / everything
     np.testing.assert_allclose(ratio, ratio.flat[0])
 
 
 def test_a_way_far_longer_than_the_noise_is_kept_whatever_the_judgement():
     # The public rows judge against it.
-    scene = scene_with_many_public_rows()
-    way = -scene.view.W * 3
-    W = shrunk(scene, scene.view.W + way, 1e-6)
-    ratio = W / (scene.view.W + way)
+    info = scene_with_many_public_rows()
+    way = -info.view.W * 3
+    W = shrunk(info, info.view.W + way, 1e-6)
+    ratio = W / (info.view.W + way)
     np.testing.assert_allclose(ratio, ratio.flat[0])
     with pytest.warns(UserWarning, match="suffice"):
-        W = shrunk(scene, scene.view.W + way, 1e3)
-    ratio = W / scene.view.W
+        W = shrunk(info, info.view.W + way, 1e3)
+    ratio = W / info.view.W
     np.testing.assert_allclose(ratio, ratio.flat[0])
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("factor", [0.2, 5.0])
 def test_the_temperature_makes_probabilities_right_and_leaves_predictions(n_classes, factor):
-    scene = scene_with_many_public_rows(n_classes)
+    info = scene_with_many_public_rows(n_classes)
     fresh = make_problem(n_classes, n_rows=2000)
-    outputs = fresh.X @ (factor * scene.view.W).T
-    W = shrunk(scene, factor * scene.view.W, 1e-6)
+    outputs = fresh.X @ (factor * info.view.W).T
+    W = shrunk(info, factor * info.view.W, 1e-6)
     after = fresh.X @ W.T
-    assert fresh.scene.loss.values(after, fresh.y).mean() < fresh.scene.loss.values(outputs, fresh.y).mean()
+    assert fresh.info.loss.values(after, fresh.y).mean() < fresh.info.loss.values(outputs, fresh.y).mean()
     if n_classes > 2:
         np.testing.assert_array_equal(after.argmax(axis=1), outputs.argmax(axis=1))
     else:
@@ -89,24 +89,24 @@ def test_the_temperature_makes_probabilities_right_and_leaves_predictions(n_clas
 
 def test_few_public_rows_decide_nothing():
     problem = make_problem(n_pub=12)
-    W = np.random.default_rng(0).normal(size=problem.scene.view.W.shape)
-    np.testing.assert_array_equal(shrunk(problem.scene, W, 5.0), W)
+    W = np.random.default_rng(0).normal(size=problem.info.view.W.shape)
+    np.testing.assert_array_equal(shrunk(problem.info, W, 5.0), W)
 
 
 def test_squared_loss_has_no_temperature():
     problem = make_regression_problem(n_pub=60)
-    scene = replace(problem.scene, start=lambda rows: rows.solution)
-    W = 1.5 * scene.view.W
-    np.testing.assert_allclose(shrunk(scene, W, 1e-9), W)
+    info = replace(problem.info, start=lambda rows: rows.solution)
+    W = 1.5 * info.view.W
+    np.testing.assert_allclose(shrunk(info, W, 1e-9), W)
 
 
 def test_the_noise_that_adds_up_is_that_of_all_steps():
-    scene = scene_with_many_public_rows()
-    update = PublicShrinkage(SGD(), scene)
-    W, state = update.init(scene.view.W)
-    parts = [Part(2.0, 0.25), Part(3.0, 0.75)]
+    info = scene_with_many_public_rows()
+    update = PublicShrinkage(SGD(), info)
+    W, state = update.init(info.view.W)
+    parts = [ReleasedArray(2.0, 0.25), ReleasedArray(3.0, 0.75)]
     for t in range(1, 4):
-        ctx = context(scene, W, t=t, n_steps=3, step=0.1 * t, sigma=2.0, released=parts)
+        ctx = context(info, W, t=t, n_steps=3, step=0.1 * t, sigma=2.0, released=parts)
         W, state = update.step(ctx, np.zeros_like(W), state)
     each = [(0.1 * t * 0.75 * 2.0 / 300.0) ** 2 * (4 / 0.25 + 9 / 0.75) for t in (1, 2, 3)]
     assert state[1] == pytest.approx(sum(each))
@@ -114,12 +114,12 @@ def test_the_noise_that_adds_up_is_that_of_all_steps():
 
 @pytest.mark.parametrize(("n_steps", "last"), [(1, 1), (4, 1), (5, 2), (20, 5)])
 def test_the_average_is_that_of_the_last_quarter(n_steps, last):
-    scene = make_problem().scene
+    info = make_problem().info
     update = TailAverage(SGD())
-    W, state = update.init(np.zeros_like(scene.view.W))
+    W, state = update.init(np.zeros_like(info.view.W))
     heads = []
     for t in range(1, n_steps + 1):
         direction = np.full_like(W, float(t))
-        W, state = update.step(context(scene, W, t=t, n_steps=n_steps), direction, state)
+        W, state = update.step(context(info, W, t=t, n_steps=n_steps), direction, state)
         heads.append(W)
     np.testing.assert_allclose(update.result(W, state), np.mean(heads[-last:], axis=0))

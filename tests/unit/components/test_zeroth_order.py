@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from skmixdp import ZerothOrderDPClassifier
+from skmixdp._engine import Run, train
+from skmixdp._rows import Block, InMemoryRows
+from skmixdp._rows.running import RunningProducts
 from skmixdp.algorithms import PAZO, DPZero
 from skmixdp.components import PoissonBatch, PublicDirections, RandomDirections, TwoPointQuery
-from skmixdp.components.contracts import StepContext
+from skmixdp.components.protocols import StepContext
 from skmixdp.components.zeroth_order import clipped, public_gradients
-from skmixdp.engine import Run, train
 from skmixdp.privacy import NoiseSource
-from skmixdp.rows import Block, InMemoryRows
-from skmixdp.rows.running import RunningProducts
 from tests.conftest import Silent, make_problem
 
 FLOAT = np.dtype("float64")
@@ -19,30 +19,30 @@ NO_CLIP = 1e9
 
 
 def context(problem, *, seed=0, a=0.0, rate=0.3, l2=0.0, batch_size=300.0):
-    W = problem.scene.view.W
-    view = problem.scene.view.data.view(W + 0.1)  # away from the public optimum
+    W = problem.info.view.W
+    view = problem.info.view.data.view(W + 0.1)  # away from the public optimum
     return StepContext(1, 1, view, batch_size, a, rate, l2, 0 * W, FLOAT, NoiseSource(seed), 1.0)
 
 
-def answer(problem, question):
-    """The exact sums of a question over all private rows."""
+def answer(problem, query):
+    """The exact sums of a query over all private rows."""
     norms = np.linalg.norm(problem.X, axis=1)
-    _, S = question.contribute(problem.X @ question.points.T, Block(problem.X, problem.y, norms))
+    _, S = query.contribute(problem.X @ query.points.T, Block(problem.X, problem.y, norms))
     return (S.sum(axis=0),)
 
 
 def direction(problem, query, ctx):
     rounds = query.step(ctx)
-    question = next(rounds)
+    query = next(rounds)
     while True:
         try:
-            question = rounds.send(answer(problem, question))
+            query = rounds.send(answer(problem, query))
         except StopIteration as end:
             return end.value
 
 
 def private_gradient(problem, W):
-    R = problem.scene.loss.residuals(problem.X @ W.T, problem.y)
+    R = problem.info.loss.residuals(problem.X @ W.T, problem.y)
     return R.T @ problem.X / len(problem.X)
 
 
@@ -80,7 +80,7 @@ def test_public_directions_combine_public_gradients(problem, orthonormal):
 
 def test_public_batches_are_disjoint_and_of_the_stated_size():
     problem = make_problem(n_pub=24)
-    view = problem.scene.view
+    view = problem.info.view
     asked = []
     ctx = context(problem)
     ctx.view = type("Spy", (), {"n_rows": 24, "batch_gradients": lambda self, b: asked.extend(b)})()
@@ -100,7 +100,7 @@ def estimates(problem, query, count):
 def test_dpzero_estimates_average_to_the_gradient():
     problem = make_problem()
     query = TwoPointQuery(RandomDirections(0.5, True), 20, 1e-4, NO_CLIP)
-    gradient = private_gradient(problem, problem.scene.view.W + 0.1)
+    gradient = private_gradient(problem, problem.info.view.W + 0.1)
     found = estimates(problem, query, 1500)
     error = found.mean(axis=0) - gradient
     spread = found.std(axis=0) / np.sqrt(len(found))
@@ -112,7 +112,7 @@ def test_the_estimate_of_pazo_m_is_as_long_as_the_gradient():
     """Appendix A.1: the mean squared length is the gradient's, within 5%."""
     problem = make_problem()
     query = TwoPointQuery(RandomDirections(0.25, True), 1, 1e-4, NO_CLIP)
-    gradient = private_gradient(problem, problem.scene.view.W + 0.1)
+    gradient = private_gradient(problem, problem.info.view.W + 0.1)
     found = estimates(problem, query, 20_000).reshape(20_000, -1)
     ratio = np.mean(np.sum(found**2, axis=1)) / np.sum(gradient**2)
     assert ratio == pytest.approx(1, abs=0.05)
@@ -126,7 +126,7 @@ def test_pazo_p_estimates_average_to_the_projection(orthonormal):
     """Orthonormal public gradients project; unit ones give ``G G^T g``, which is longer."""
     problem = make_problem()
     query = TwoPointQuery(PublicDirections(3, 8, orthonormal, True), 40, 1e-4, NO_CLIP)
-    gradient = private_gradient(problem, problem.scene.view.W + 0.1).ravel()
+    gradient = private_gradient(problem, problem.info.view.W + 0.1).ravel()
     errors, expected = [], []
     for seed in range(400):
         found = direction(problem, query, context(problem, seed=seed)).ravel()
@@ -148,7 +148,7 @@ def test_a_step_equals_the_dense_formula(problem):
     found = direction(problem, query, context(problem, a=a, l2=l2))
     ctx = context(problem, a=a, l2=l2)
     U = RandomDirections(0.25, True).draw(ctx, q)
-    p, W, loss = ctx.W.size, ctx.W, problem.scene.loss
+    p, W, loss = ctx.W.size, ctx.W, problem.info.loss
     bound = loss_clip * p**0.25 / np.sqrt(p)
     assert query.bound(ctx.view) == pytest.approx(bound)
     estimate = 0
@@ -163,7 +163,7 @@ def test_a_step_equals_the_dense_formula(problem):
 
 def test_pazo_s_takes_the_candidate_after_which_private_losses_are_smallest(problem):
     rate, l2, C = 0.7, 0.01, 1.5
-    loss, further_won = problem.scene.loss, []
+    loss, further_won = problem.info.loss, []
     for seed in range(30):
         algorithm = PAZO("s", loss_clip=C, candidate_noise=0.05)
         query = problem.recipe(algorithm, l2=l2).query
@@ -219,11 +219,11 @@ def test_the_heads_products_follow_its_moves(monkeypatch, algorithm, follows):
     plan = problem.plan(recipe, n_steps=150)
 
     def train_on(rows):
-        return train([Run(recipe, plan, problem.scene, Silent(3), FLOAT)], rows)[0]
+        return train([Run(recipe, plan, problem.info, Silent(3), FLOAT)], rows)[0]
 
     rows = Counting(problem.X, problem.y, block_bytes=1)
     W = train_on(rows)
-    monkeypatch.setattr("skmixdp.rows.memory._KEPT_BYTES", 0)
+    monkeypatch.setattr("skmixdp._rows.memory._KEPT_BYTES", 0)
     plain = Counting(problem.X, problem.y, block_bytes=1)
     np.testing.assert_allclose(W, train_on(plain), rtol=1e-7, atol=1e-9)
     assert sum(plain.computed) == sum(plain.asked)
@@ -270,7 +270,7 @@ def test_sampled_batches_and_exact_sums_are_possible(name):
     problem = make_problem()
     algorithm = DPZero() if name == "dpzero" else PAZO(name[-1])
     recipe = problem.recipe(algorithm, sampling=PoissonBatch(50))
-    run = Run(recipe, problem.plan(recipe, n_steps=5), problem.scene, NoiseSource(0), FLOAT)
+    run = Run(recipe, problem.plan(recipe, n_steps=5), problem.info, NoiseSource(0), FLOAT)
     (W,) = train([run], InMemoryRows(problem.X, problem.y))
     assert np.isfinite(W).all()
     rng = np.random.default_rng(0)

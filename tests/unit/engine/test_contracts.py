@@ -1,6 +1,6 @@
 """Shapes of algorithms that the loop must carry without knowing them.
 
-Toy versions of what is hardest to fit: a question in two parts with a basis subtracted before
+Toy versions of what is hardest to fit: a query in two parts with a basis subtracted before
 the noise (GEP), two rounds in a step on one batch (PAZO-S), an update that mixes two past
 heads with secret randomness (ModelMix), and several heads in one pass. The real algorithms are
 compositions of the same kinds; the loop's source mentions none of them.
@@ -11,14 +11,14 @@ import inspect
 import numpy as np
 import pytest
 
+from skmixdp._engine import Plan, Recipe, Run, loop, train
+from skmixdp._linear import SoftmaxLoss, row_norms
+from skmixdp._rows import InMemoryRows
 from skmixdp.components import SGD, FullBatch, FullSpace, GradientQuery, L2Clip, SampleWeight
-from skmixdp.components.contracts import Part, Question, Scene
+from skmixdp.components.protocols import PrivateQuery, PublicInfo, ReleasedArray
 from skmixdp.components.queries import clipped_residuals
-from skmixdp.engine import Plan, Recipe, Run, loop, train
-from skmixdp.linear import SoftmaxLoss, row_norms
 from skmixdp.privacy import GaussianEvent, NoiseSource
 from skmixdp.public import PublicData
-from skmixdp.rows import InMemoryRows
 
 N, D, K, N_PUB = 200, 6, 4, 12
 
@@ -26,7 +26,7 @@ N, D, K, N_PUB = 200, 6, 4, 12
 class Silent(NoiseSource):
     """No noise, so that what passes the door can be compared with dense formulas."""
 
-    def perturb(self, array, scale, grid):
+    def add_noise(self, array, scale, grid):
         self.scales = [*getattr(self, "scales", []), scale]
         return array
 
@@ -38,18 +38,18 @@ def problem():
     y = rng.integers(K, size=N)
     X_pub, y_pub = rng.normal(size=(N_PUB, D)), rng.integers(K, size=N_PUB)
     data = PublicData(X_pub, y_pub, SoftmaxLoss(K))
-    scene = Scene(
+    info = PublicInfo(
         data.view(rng.normal(size=(K, D))), mu=1.0, n_private=N, batch_size=N, row_norm_bound=np.inf
     )
-    return X, y, scene
+    return X, y, info
 
 
-def run_of(scene, query, update, noise, n_steps=3, sampling=None, step=0.3):
-    W = scene.view.W
+def run_of(info, query, update, noise, n_steps=3, sampling=None, step=0.3):
+    W = info.view.W
     recipe = Recipe(sampling or FullBatch(), query, SampleWeight(), None, update, 0.0, np.zeros_like(W))
     a = N_PUB / (N_PUB + N)
     plan = Plan(2.0, n_steps, GaussianEvent(2.0, n_steps), 1.0, lambda t: step, lambda t, view: a)
-    return Run(recipe, plan, scene, noise, np.dtype("float64"))
+    return Run(recipe, plan, info, noise, np.dtype("float64"))
 
 
 def dense_gradients(X, y, W):
@@ -87,23 +87,23 @@ class TwoPartQuery:
             matrix, statistics = sums
             return statistics[:3], matrix - np.tensordot(statistics[3:], basis, axes=1)
 
-        z, residual = yield Question(
+        z, residual = yield PrivateQuery(
             points=np.vstack([ctx.W, X_pub]),
             contribute=contribute,
-            parts=(Part(self.clip_inside, 0.5), Part(self.clip_outside, 0.5)),
+            releases=(ReleasedArray(self.clip_inside, 0.5), ReleasedArray(self.clip_outside, 0.5)),
             assemble=assemble,
         )
         return ctx.direction((np.tensordot(z, basis, axes=1) + residual) / ctx.batch_size)
 
 
 def test_a_question_in_two_parts_with_a_map_before_the_noise(problem):
-    X, y, scene = problem
+    X, y, info = problem
     noise = Silent(0)
     (W,) = train(
-        [run_of(scene, TwoPartQuery(0.5, 0.7), SGD(), noise, n_steps=1, step=1.0)], InMemoryRows(X, y)
+        [run_of(info, TwoPartQuery(0.5, 0.7), SGD(), noise, n_steps=1, step=1.0)], InMemoryRows(X, y)
     )
 
-    W0, view = scene.view.W, scene.view
+    W0, view = info.view.W, info.view
     g = dense_gradients(X, y, W0).reshape(N, -1)
     g_pub = (view.residuals[:, :, None] * view.data.X[:, None, :]).reshape(N_PUB, -1)
     U, _, _ = np.linalg.svd(g_pub.T, full_matrices=False)
@@ -137,7 +137,9 @@ class TwoRoundQuery:
             values = [ctx.loss.values(Z[:, i * k : (i + 1) * k], block.y) for i in range(len(heads))]
             return None, np.clip(np.column_stack(values), 0, self.clip)
 
-        return Question(np.vstack(heads), contribute, (Part(self.clip * np.sqrt(len(heads)), share),))
+        return PrivateQuery(
+            np.vstack(heads), contribute, (ReleasedArray(self.clip * np.sqrt(len(heads)), share),)
+        )
 
     def step(self, ctx):
         candidates = [ctx.view.gradient, -ctx.view.gradient, np.zeros_like(ctx.W)]
@@ -165,14 +167,14 @@ class HalfOfTheRows:
 
 
 def test_two_rounds_in_a_step_see_one_batch(problem):
-    X, y, scene = problem
+    X, y, info = problem
     query, sampling = TwoRoundQuery(3.0), HalfOfTheRows()
     heads = []
-    run = run_of(scene, query, SGD(), Silent(0), n_steps=4, sampling=sampling)
-    run = Run(run.recipe, run.plan, run.scene, run.noise, run.dtype, callback=lambda t, W: heads.append(W))
+    run = run_of(info, query, SGD(), Silent(0), n_steps=4, sampling=sampling)
+    run = Run(run.recipe, run.plan, run.info, run.noise, run.dtype, callback=lambda t, W: heads.append(W))
     train([run], InMemoryRows(X, y))
     assert len(sampling.drawn) == len(query.asked) == len(heads) == 4
-    W = scene.view.W
+    W = info.view.W
     for mask, (first, second), after in zip(sampling.drawn, query.asked, heads, strict=True):
         at_start = np.clip(SoftmaxLoss(K).values(X @ W.T, y), 0, 3.0)[mask].sum()
         assert first[2] == pytest.approx(at_start)  # the third candidate does not move
@@ -202,11 +204,11 @@ class MixingUpdate:
 
 
 def test_an_update_may_mix_two_past_heads_with_secret_randomness(problem):
-    X, y, scene = problem
+    X, y, info = problem
     query = GradientQuery(L2Clip(0.5), FullSpace(), sum_to_zero=False)
-    heads = [scene.view.W]
-    run = run_of(scene, query, MixingUpdate(), Silent(3), n_steps=3)
-    run = Run(run.recipe, run.plan, run.scene, run.noise, run.dtype, callback=lambda t, W: heads.append(W))
+    heads = [info.view.W]
+    run = run_of(info, query, MixingUpdate(), Silent(3), n_steps=3)
+    run = Run(run.recipe, run.plan, run.info, run.noise, run.dtype, callback=lambda t, W: heads.append(W))
     (W,) = train([run], InMemoryRows(X, y))
     np.testing.assert_array_equal(W, heads[-1])
     a = N_PUB / (N_PUB + N)
@@ -214,7 +216,7 @@ def test_an_update_may_mix_two_past_heads_with_secret_randomness(problem):
         g = dense_gradients(X, y, current)
         norms = np.linalg.norm(g.reshape(N, -1), axis=1)
         private = (np.minimum(1, 0.5 / norms)[:, None, None] * g).sum(axis=0) / N
-        direction = a * scene.view.data.view(current).gradient + (1 - a) * private
+        direction = a * info.view.data.view(current).gradient + (1 - a) * private
         mixed = after + 0.3 * direction
         slack = 0.5 * 0.3 * (1 - a) / N * (1 + 1e-6)
         assert np.all(mixed <= np.maximum(older, current) + slack)
@@ -222,7 +224,7 @@ def test_an_update_may_mix_two_past_heads_with_secret_randomness(problem):
 
 
 def test_several_heads_share_every_pass_and_equal_separate_runs(problem):
-    X, y, scene = problem
+    X, y, info = problem
 
     class CountingRows(InMemoryRows):
         passes = 0
@@ -234,9 +236,9 @@ def test_several_heads_share_every_pass_and_equal_separate_runs(problem):
     def runs():
         query = GradientQuery(L2Clip(0.5), FullSpace(), sum_to_zero=True)
         return [
-            run_of(scene, query, SGD(0.9), NoiseSource(1), n_steps=5),
-            run_of(scene, TwoRoundQuery(3.0), SGD(), NoiseSource(2), n_steps=2),
-            run_of(scene, query, SGD(), NoiseSource(3), n_steps=3),
+            run_of(info, query, SGD(0.9), NoiseSource(1), n_steps=5),
+            run_of(info, TwoRoundQuery(3.0), SGD(), NoiseSource(2), n_steps=2),
+            run_of(info, query, SGD(), NoiseSource(3), n_steps=3),
         ]
 
     together_rows = CountingRows(X, y)

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from skmixdp.engine import noisy_count
-from skmixdp.linear import sum_error
-from skmixdp.rows import InMemoryRows
+from skmixdp._engine import noisy_count
+from skmixdp._kernels import sum_error
+from skmixdp._rows import InMemoryRows
 from tests.conftest import Watched
 
 X = np.random.default_rng(0).normal(size=(20, 3))
@@ -31,4 +31,4 @@ def test_a_count_comes_out_with_noise_of_its_multiplier():
     noise = Watched()
     released = noisy_count(rows, np.zeros((1, 3)), lambda Z, block: block.y == 1, 7.0, noise)
     # What is watched releases noise alone: that of the same seed.
-    assert released == Watched().perturb(np.zeros(1), noise.scales[0], None)[0]
+    assert released == Watched().add_noise(np.zeros(1), noise.scales[0], None)[0]

@@ -3,8 +3,8 @@ import math
 import numpy as np
 import pytest
 
+from skmixdp._engine import Budget, make_plan
 from skmixdp.algorithms import AdaMix, Auto, NoisyGD
-from skmixdp.engine import Budget, make_plan
 from skmixdp.privacy import epsilon_of, noise_multiplier_for, steps_for
 from tests.conftest import make_problem, make_regression_problem
 
@@ -16,7 +16,7 @@ def plan_for(
     algorithm=None, *, epsilon=1.0, n_steps=None, sigma=None, neighboring="add_or_remove_one", noise="float"
 ):
     budget = Budget(epsilon, 1e-5, n_steps, sigma, neighboring, noise)
-    return make_plan(budget, PROBLEM.recipe(algorithm or AdaMix()), PROBLEM.scene, FLOAT)
+    return make_plan(budget, PROBLEM.recipe(algorithm or AdaMix()), PROBLEM.info, FLOAT)
 
 
 @pytest.mark.parametrize("neighboring", ["add_or_remove_one", "replace_one"])
@@ -82,42 +82,42 @@ class TestBalancedSteps:
         assert plan_for(NoisyGD(5.0)).n_steps == 40  # momentum has to have its way behind it
         middle = plan_for(NoisyGD(clip=0.1, momentum=0.0), epsilon=1.0)
         assert 15 < middle.n_steps < 150
-        assert middle.step_size(1) * PROBLEM.scene.curvature == pytest.approx(1.0, rel=0.05)
+        assert middle.step_size(1) * PROBLEM.info.curvature == pytest.approx(1.0, rel=0.05)
 
     def test_averaged_heads_take_few_long_steps(self):
         counts = [plan_for(Auto(clip)).n_steps for clip in (5.0, 0.5, 0.1, 0.01, 0.001)]
         assert counts == sorted(counts)
         assert counts[0] == 20 and counts[-1] == 100
         middle = plan_for(Auto(clip=0.1), epsilon=1.0)
-        total_step = PROBLEM.scene.mu * 324 / 0.1
-        assert middle.n_steps == math.ceil(2 * math.sqrt(total_step * PROBLEM.scene.curvature))
+        total_step = PROBLEM.info.mu * 324 / 0.1
+        assert middle.n_steps == math.ceil(2 * math.sqrt(total_step * PROBLEM.info.curvature))
 
     def test_the_rate_stays_below_the_stability_limit(self):
         # Ten times half of it, clipped residuals being what they are; not for squared loss.
         plan = plan_for(NoisyGD(clip=1e-5), epsilon=100.0)
         assert plan.n_steps == 150
-        assert plan.step_size(1) * PROBLEM.scene.curvature == pytest.approx(10 * 1.9 / 0.1)
+        assert plan.step_size(1) * PROBLEM.info.curvature == pytest.approx(10 * 1.9 / 0.1)
         plain = plan_for(NoisyGD(clip=1e-5, momentum=0.0), epsilon=100.0)
-        assert plain.step_size(1) * PROBLEM.scene.curvature == pytest.approx(10.0)
+        assert plain.step_size(1) * PROBLEM.info.curvature == pytest.approx(10.0)
         problem = make_regression_problem()
         squared = problem.plan(problem.recipe(NoisyGD(clip=1e-6, momentum=0.0)), epsilon=100.0, n_steps=9)
-        assert squared.step_size(1) * problem.scene.curvature == pytest.approx(1.0)
+        assert squared.step_size(1) * problem.info.curvature == pytest.approx(1.0)
 
     def test_the_curvature_is_the_losss_times_the_public_second_moment(self):
-        X = PROBLEM.scene.view.data.X
+        X = PROBLEM.info.view.data.X
         top = np.linalg.eigvalsh(X.T @ X / len(X))[-1]
-        assert PROBLEM.scene.curvature == pytest.approx(0.5 * top)
-        assert make_problem(n_pub=0).scene.curvature == pytest.approx(0.5 * (1 + 0.16), rel=1e-5)
+        assert PROBLEM.info.curvature == pytest.approx(0.5 * top)
+        assert make_problem(n_pub=0).info.curvature == pytest.approx(0.5 * (1 + 0.16), rel=1e-5)
 
 
 def test_the_theoretical_variant_follows_theorem_three():
     algorithm = AdaMix(variant="theoretical", radius=5.0)
     recipe = PROBLEM.recipe(algorithm)
-    p, rho, n = PROBLEM.scene.view.W.size, 0.27**2 / 2, 324
+    p, rho, n = PROBLEM.info.view.W.size, 0.27**2 / 2, 324
     lipschitz = math.sqrt(2) * np.hypot(1, 0.4)
     assert recipe.l2 == pytest.approx(math.sqrt(2 * p * lipschitz**2 / (rho * 25)) / n, rel=1e-5)
     plan = plan_for(algorithm)
     assert plan.step_size(1) == pytest.approx(1 / recipe.l2)
     assert plan.step_size(9) == pytest.approx(2 / (10 * recipe.l2))
     assert plan.n_steps == math.floor((0.27 * 20) ** 2)
-    np.testing.assert_array_equal(recipe.anchor, PROBLEM.scene.view.W)
+    np.testing.assert_array_equal(recipe.anchor, PROBLEM.info.view.W)

@@ -3,28 +3,28 @@
 import numpy as np
 import pytest
 
-from skmixdp.components.contracts import Part, Question
-from skmixdp.engine import Door, release
-from skmixdp.engine.release import recorded_releases
-from skmixdp.rows import InMemoryRows
+from skmixdp._engine import GaussianMechanism, release
+from skmixdp._engine.release import recorded_releases
+from skmixdp._rows import InMemoryRows
+from skmixdp.components.protocols import PrivateQuery, ReleasedArray
 from tests.conftest import Silent, Watched
 
 X = np.random.default_rng(0).normal(size=(20, 3))
 ROWS = InMemoryRows(X, np.zeros(20, int))
 ABSENT = np.arange(20) % 7 == 0
-QUERY = Question(
+QUERY = PrivateQuery(
     points=np.zeros((1, 3)),
     contribute=lambda Z, block: (Z + 1, Z + 1),
-    parts=(Part(0.5, 0.5), Part(2.0, 0.25)),
+    releases=(ReleasedArray(0.5, 0.5), ReleasedArray(2.0, 0.25)),
 )
 
 
 def released(noise, absent=None, batch=None, n_steps=1):
-    door = Door(3.0, n_steps, noise)
+    mechanism = GaussianMechanism(3.0, n_steps, noise)
     with recorded_releases(absent) as record:
         for _ in range(n_steps):
-            door.begin_step(batch)
-            ((_, answer),) = release(ROWS, [(door, QUERY)])
+            mechanism.begin_step(batch)
+            ((_, answer),) = release(ROWS, [(mechanism, QUERY)])
     return answer, record
 
 
@@ -32,10 +32,10 @@ def test_a_record_holds_what_was_released_with_its_stated_noise():
     noise = Watched()
     answer, record = released(noise, n_steps=2)
     assert len(record) == 2
-    assert record[1].question.points is QUERY.points
+    assert record[1].query.points is QUERY.points
     # Sensitivities include what the rows state of the rounding of their sums.
-    assert [part.sensitivity for part in record[1].question.parts] == pytest.approx([0.5, 2.0], rel=1e-9)
-    assert record[1].question.parts[0].sensitivity > 0.5
+    assert [part.sensitivity for part in record[1].query.releases] == pytest.approx([0.5, 2.0], rel=1e-9)
+    assert record[1].query.releases[0].sensitivity > 0.5
     for recorded, array in zip(record[1].arrays, answer, strict=True):
         assert recorded is array
     # `Watched` releases noise alone: no sum is in the record.
@@ -58,9 +58,9 @@ def test_absent_rows_are_absent_from_batches_too():
 
 def test_nothing_is_recorded_or_zeroed_out_afterwards():
     _, record = released(Silent(0), ABSENT)
-    door = Door(3.0, 1, Silent(0))
-    door.begin_step(None)
-    ((_, (_, count)),) = release(ROWS, [(door, QUERY)])
+    mechanism = GaussianMechanism(3.0, 1, Silent(0))
+    mechanism.begin_step(None)
+    ((_, (_, count)),) = release(ROWS, [(mechanism, QUERY)])
     np.testing.assert_allclose(count, [20])
     assert len(record) == 1
 

@@ -3,43 +3,43 @@
 import numpy as np
 import pytest
 
-from skmixdp.components.contracts import Part, Question
-from skmixdp.engine import Door, release
-from skmixdp.linear import sum_error
+from skmixdp._engine import GaussianMechanism, release
+from skmixdp._kernels import sum_error
+from skmixdp._rows import InMemoryRows, sum_resolution
+from skmixdp.components.protocols import PrivateQuery, ReleasedArray
 from skmixdp.privacy import HardenedNoise
-from skmixdp.rows import InMemoryRows, sum_resolution
 from tests.conftest import Silent, Watched
 
 X = np.random.default_rng(0).normal(size=(20, 3))
 ROWS = InMemoryRows(X, np.zeros(20, int))
 
 
-def question(*parts, assemble=None):
-    shape = {"points": np.zeros((1, 3)), "contribute": lambda Z, block: (Z + 1, Z + 1), "parts": parts}
-    return Question(**shape) if assemble is None else Question(**shape, assemble=assemble)
+def query(*parts, assemble=None):
+    shape = {"points": np.zeros((1, 3)), "contribute": lambda Z, block: (Z + 1, Z + 1), "releases": parts}
+    return PrivateQuery(**shape) if assemble is None else PrivateQuery(**shape, assemble=assemble)
 
 
-BOTH = question(Part(0.5, 0.5), Part(2.0, 0.5))
+BOTH = query(ReleasedArray(0.5, 0.5), ReleasedArray(2.0, 0.5))
 
 
 def test_each_part_gets_its_own_noise():
     noise = Watched()
-    door = Door(3.0, 1, noise)
-    door.begin_step(None)
-    release(ROWS, [(door, BOTH)])
+    mechanism = GaussianMechanism(3.0, 1, noise)
+    mechanism.begin_step(None)
+    release(ROWS, [(mechanism, BOTH)])
     exact = [3.0 * 0.5 / np.sqrt(0.5), 3.0 * 2.0 / np.sqrt(0.5)]
     np.testing.assert_allclose(noise.scales, exact, rtol=1e-12)
 
 
 def test_the_rounding_of_sums_is_part_of_the_sensitivity():
     """For each part in units of its own terms, on every source that adds with rounding."""
-    part = Part(0.5, 0.5, longest_term=100.0, later_roundings=1e-6)
+    part = ReleasedArray(0.5, 0.5, longest_term=100.0, later_roundings=1e-6)
     for dtype in ("float32", "float64"):
         rows, noise = InMemoryRows(X.astype(dtype), np.zeros(20, int)), Watched()
-        door = Door(3.0, 1, noise)
-        door.begin_step(None)
-        asked = question(part, Part(2.0, 0.5))
-        ((parts, _),) = release(rows, [(door, asked)])
+        mechanism = GaussianMechanism(3.0, 1, noise)
+        mechanism.begin_step(None)
+        asked = query(part, ReleasedArray(2.0, 0.5))
+        ((parts, _),) = release(rows, [(mechanism, asked)])
         error = sum_error(20, dtype)
         stated = [0.5 + error.of(100.0, 1e-6), 2.0 + error.of(2.0)]
         assert [part.sensitivity for part in parts] == stated
@@ -51,156 +51,169 @@ def test_the_rounding_of_sums_is_part_of_the_sensitivity():
 def test_sums_without_rounding_cost_no_noise():
     rows, noise = InMemoryRows(X, np.zeros(20, int), exact=True), Watched()
     noise.needs_grid = True
-    door = Door(3.0, 1, noise)
-    door.begin_step(None)
-    ((parts, _),) = release(rows, [(door, BOTH)])
+    mechanism = GaussianMechanism(3.0, 1, noise)
+    mechanism.begin_step(None)
+    ((parts, _),) = release(rows, [(mechanism, BOTH)])
     assert [part.sensitivity for part in parts] == [0.5, 2.0]
 
 
 def test_what_is_released_are_the_sums():
     noise = Watched()
-    door = Door(3.0, 1, noise)
-    door.begin_step(None)
-    release(ROWS, [(door, BOTH)])
+    mechanism = GaussianMechanism(3.0, 1, noise)
+    mechanism.begin_step(None)
+    release(ROWS, [(mechanism, BOTH)])
     np.testing.assert_allclose(noise.sums[0], X.sum(axis=0, keepdims=True))
     np.testing.assert_allclose(noise.sums[1], [20])
 
 
 def test_shares_of_all_rounds_count_towards_one_step():
-    door = Door(1.0, 1, Silent(0))
-    door.begin_step(None)
-    half = question(Part(1.0, 0.3), Part(1.0, 0.2))
-    release(ROWS, [(door, half)])
-    release(ROWS, [(door, half)])
+    mechanism = GaussianMechanism(1.0, 1, Silent(0))
+    mechanism.begin_step(None)
+    half = query(ReleasedArray(1.0, 0.3), ReleasedArray(1.0, 0.2))
+    release(ROWS, [(mechanism, half)])
+    release(ROWS, [(mechanism, half)])
     with pytest.raises(RuntimeError, match="sum to more than 1"):
-        release(ROWS, [(door, question(Part(1.0, 0.1), Part(1.0, 0.1)))])
+        release(ROWS, [(mechanism, query(ReleasedArray(1.0, 0.1), ReleasedArray(1.0, 0.1)))])
 
 
 def test_what_a_step_leaves_is_not_kept_for_the_next():
-    door = Door(1.0, 2, Silent(0))
-    door.begin_step(None)
-    door.begin_step(None)
+    mechanism = GaussianMechanism(1.0, 2, Silent(0))
+    mechanism.begin_step(None)
+    mechanism.begin_step(None)
     with pytest.raises(RuntimeError, match="sum to more than 1"):
-        release(ROWS, [(door, question(Part(1.0, 1.0), Part(1.0, 0.5)))])
+        release(ROWS, [(mechanism, query(ReleasedArray(1.0, 1.0), ReleasedArray(1.0, 0.5)))])
 
 
 def test_no_step_beyond_those_that_were_paid_for():
-    door = Door(1.0, 1, Silent(0))
+    mechanism = GaussianMechanism(1.0, 1, Silent(0))
     with pytest.raises(RuntimeError, match="sum to more than 1"):
-        release(ROWS, [(door, BOTH)])  # before the first step begins
-    door.begin_step(None)
+        release(ROWS, [(mechanism, BOTH)])  # before the first step begins
+    mechanism.begin_step(None)
     with pytest.raises(RuntimeError, match="has been taken"):
-        door.begin_step(None)
+        mechanism.begin_step(None)
 
 
-@pytest.mark.parametrize("part", [Part(np.inf), Part(np.nan), Part(-0.5), Part(1.0, 0.0), Part(1.0, -0.5)])
+@pytest.mark.parametrize(
+    "part",
+    [
+        ReleasedArray(np.inf),
+        ReleasedArray(np.nan),
+        ReleasedArray(-0.5),
+        ReleasedArray(1.0, 0.0),
+        ReleasedArray(1.0, -0.5),
+    ],
+)
 def test_a_part_without_a_usable_sensitivity_is_refused_before_the_rows_are_asked(part):
     class Unasked(InMemoryRows):
         def private_sums(self, requests):
             raise AssertionError("the rows were asked")
 
-    door = Door(1.0, 1, Silent(0))
-    door.begin_step(None)
+    mechanism = GaussianMechanism(1.0, 1, Silent(0))
+    mechanism.begin_step(None)
     with pytest.raises(RuntimeError, match="share and a finite sensitivity"):
-        release(Unasked(X, np.zeros(20, int)), [(door, question(part, Part(1.0, 0.1)))])
+        release(Unasked(X, np.zeros(20, int)), [(mechanism, query(part, ReleasedArray(1.0, 0.1)))])
 
 
 def test_shares_that_add_up_to_one_but_for_rounding_are_admitted():
-    door = Door(1.0, 1, Silent(0))
-    door.begin_step(None)
+    mechanism = GaussianMechanism(1.0, 1, Silent(0))
+    mechanism.begin_step(None)
     for _ in range(10):  # ten times 0.1 is a little more than 1
-        door.admit(question(Part(0.0, 0.1)), ROWS)
+        mechanism.admit(query(ReleasedArray(0.0, 0.1)), ROWS)
     with pytest.raises(RuntimeError, match="sum to more than 1"):
-        door.admit(question(Part(1.0, 1e-9)), ROWS)
+        mechanism.admit(query(ReleasedArray(1.0, 1e-9)), ROWS)
 
 
 def test_the_rows_are_asked_what_the_question_says():
-    door = Door(1.0, 1, Silent(0))
+    mechanism = GaussianMechanism(1.0, 1, Silent(0))
     mask = np.arange(20) < 5
-    door.begin_step(mask)
-    asked = Question(np.ones((2, 3)), lambda Z, block: (Z, None), (Part(1.0),), wide_sums=True, n_head=2)
-    request = door.admit(asked, ROWS)
+    mechanism.begin_step(mask)
+    asked = PrivateQuery(
+        np.ones((2, 3)), lambda Z, block: (Z, None), (ReleasedArray(1.0),), wide_sums=True, n_head=2
+    )
+    request = mechanism.admit(asked, ROWS)
     assert request.points is asked.points
     assert request.contribute is asked.contribute
     assert request.mask is mask
     assert request.resolution is None
     assert (request.wide_sums, request.n_head) == (True, 2)
-    assert request.run is door
+    assert request.run is mechanism
 
 
 def test_every_array_must_be_stated():
     noise = Watched()
-    door = Door(1.0, 1, noise)
-    door.begin_step(None)
+    mechanism = GaussianMechanism(1.0, 1, noise)
+    mechanism.begin_step(None)
     with pytest.raises(RuntimeError, match="one part for each array"):
-        release(ROWS, [(door, question(Part(1.0)))])
+        release(ROWS, [(mechanism, query(ReleasedArray(1.0)))])
     assert noise.sums == []
 
 
 def test_a_batch_holds_for_its_step():
     mask = np.arange(20) < 5
-    door = Door(1.0, 2, Silent(0))
-    door.begin_step(mask)
-    ((_, (matrix, count)),) = release(ROWS, [(door, BOTH)])
+    mechanism = GaussianMechanism(1.0, 2, Silent(0))
+    mechanism.begin_step(mask)
+    ((_, (matrix, count)),) = release(ROWS, [(mechanism, BOTH)])
     np.testing.assert_allclose(matrix[0], X[:5].sum(axis=0))
     assert count == [5]
-    door.begin_step(None)
-    ((_, (_, count)),) = release(ROWS, [(door, BOTH)])
+    mechanism.begin_step(None)
+    ((_, (_, count)),) = release(ROWS, [(mechanism, BOTH)])
     assert count == [20]
 
 
 class TestHardened:
     def test_it_needs_rows_on_a_grid(self):
-        door = Door(1.0, 1, HardenedNoise())
-        door.begin_step(None)
+        mechanism = GaussianMechanism(1.0, 1, HardenedNoise())
+        mechanism.begin_step(None)
         with pytest.raises(RuntimeError, match="rows on a grid"):
-            release(ROWS, [(door, BOTH)])
+            release(ROWS, [(mechanism, BOTH)])
 
     def test_the_grid_is_coarse_enough_for_the_part_that_moves_most(self):
         rows = InMemoryRows(X, np.zeros(20, int), exact=True)
-        door = Door(1.0, 1, HardenedNoise())
-        door.begin_step(None)
-        asked = question(Part(1e-3, 0.5), Part(8.0, 0.5))
-        resolution = door.admit(asked, rows).resolution
+        mechanism = GaussianMechanism(1.0, 1, HardenedNoise())
+        mechanism.begin_step(None)
+        asked = query(ReleasedArray(1e-3, 0.5), ReleasedArray(8.0, 0.5))
+        resolution = mechanism.admit(asked, rows).resolution
         assert resolution == sum_resolution(20, rows.grid, 8.0) > sum_resolution(20, rows.grid, 1e-3)
 
     def test_noise_is_drawn_on_the_grid_of_the_sums(self):
         class Noted(HardenedNoise):
-            def perturb(self, array, scale, grid):
+            def add_noise(self, array, scale, grid):
                 grids.append(grid)
-                return super().perturb(array, scale, grid)
+                return super().add_noise(array, scale, grid)
 
         grids = []
         rows = InMemoryRows(X, np.zeros(20, int), exact=True)
-        door = Door(1.0, 1, Noted())
-        door.begin_step(None)
-        release(rows, [(door, BOTH)])
+        mechanism = GaussianMechanism(1.0, 1, Noted())
+        mechanism.begin_step(None)
+        release(rows, [(mechanism, BOTH)])
         assert grids == [rows.grid * sum_resolution(20, rows.grid, 2.0)] * 2
 
     def test_noise_that_needs_no_grid_is_told_of_none(self):
         class Noted(Silent):
-            def perturb(self, array, scale, grid):
+            def add_noise(self, array, scale, grid):
                 grids.append(grid)
                 return array
 
         grids = []
-        door = Door(1.0, 1, Noted(0))
-        door.begin_step(None)
-        release(InMemoryRows(X, np.zeros(20, int), exact=True), [(door, BOTH)])
+        mechanism = GaussianMechanism(1.0, 1, Noted(0))
+        mechanism.begin_step(None)
+        release(InMemoryRows(X, np.zeros(20, int), exact=True), [(mechanism, BOTH)])
         assert grids == [None, None]
 
     def test_it_refuses_a_map_that_leaves_the_grid(self):
         rows = InMemoryRows(X, np.zeros(20, int), exact=True)
-        door = Door(1.0, 1, HardenedNoise())
-        door.begin_step(None)
+        mechanism = GaussianMechanism(1.0, 1, HardenedNoise())
+        mechanism.begin_step(None)
         with pytest.raises(RuntimeError, match="whole multiples"):
-            release(rows, [(door, question(Part(4.0), assemble=lambda sums: (sums[0] / 3,)))])
+            release(rows, [(mechanism, query(ReleasedArray(4.0), assemble=lambda sums: (sums[0] / 3,)))])
 
     def test_what_is_released_lies_on_the_grid(self):
         rows = InMemoryRows(X, np.zeros(20, int), exact=True)
-        door = Door(1.0, 1, HardenedNoise())
-        door.begin_step(None)
-        request = door.admit(BOTH, rows)
-        ((matrix, _),) = [door.perturb(BOTH, rows.private_sums([request])[0], rows.grid * request.resolution)]
+        mechanism = GaussianMechanism(1.0, 1, HardenedNoise())
+        mechanism.begin_step(None)
+        request = mechanism.admit(BOTH, rows)
+        ((matrix, _),) = [
+            mechanism.add_noise(BOTH, rows.private_sums([request])[0], rows.grid * request.resolution)
+        ]
         units = matrix / (rows.grid * request.resolution)
         np.testing.assert_array_equal(units, np.round(units))

@@ -5,9 +5,10 @@ import pytest
 from sklearn.base import clone
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge
+from skmixdp._linear import classification_loss
+from skmixdp._rowmap import RowMap
 from skmixdp.algorithms import PDADPMD, AdaMix, Coupling
 from skmixdp.features import ZeroShotHead
-from skmixdp.linear import RowMap, classification_loss
 from skmixdp.public import PublicData
 
 NAMES = ["cat", "dog", "owl"]

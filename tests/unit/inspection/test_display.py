@@ -183,7 +183,7 @@ def changed(**cells):
         (changed(accuracy="high"), {}, ValueError, r"score in column 'accuracy' is 'high' in row 1"),
         (changed(accuracy=-np.inf), {}, ValueError, r"score in column 'accuracy' is -inf in row 1"),
         (changed(epsilon=0.0), {}, ValueError, r"epsilon in column 'epsilon' is 0\.0 in row 1"),
-        (changed(epsilon=-np.inf), {}, ValueError, r"mend it to a positive number, or leave it empty"),
+        (changed(epsilon=-np.inf), {}, ValueError, r"fix it to a positive number, or leave it empty"),
         (changed(epsilon="tiny"), {}, ValueError, r"epsilon in column 'epsilon' is 'tiny' in row 1"),
         (changed(method=None), {}, ValueError, r"method in column 'method' is missing in row 1"),
         (changed(method="free"), {}, ValueError, r"method 'free' has rows with and rows without"),

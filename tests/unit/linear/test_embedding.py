@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from skmixdp.linear import GradientEmbedding, dot_error
+from skmixdp._kernels import dot_error
+from skmixdp._linear import GradientEmbedding
 
 
 def anchors(m=10, d=7, k=4, seed=0):

@@ -4,12 +4,10 @@ import numpy as np
 import pytest
 from scipy.optimize import check_grad
 
-from skmixdp.linear import (
+from skmixdp._linear import (
     LogisticLoss,
-    RowMap,
     SoftmaxLoss,
     SquaredLoss,
-    TargetMap,
     classification_loss,
     orthonormal_columns,
     remove_mean_output,
@@ -17,6 +15,7 @@ from skmixdp.linear import (
     scale_rows,
     weighted_sum,
 )
+from skmixdp._rowmap import RowMap, TargetMap
 
 rng = np.random.default_rng(0)
 LOSSES = [LogisticLoss(), SoftmaxLoss(3), SoftmaxLoss(7)]

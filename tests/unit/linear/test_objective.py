@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skmixdp.linear import LogisticLoss, PenalizedLoss, SoftmaxLoss, SquaredLoss, objective
+from skmixdp._linear import LogisticLoss, PenalizedLoss, SoftmaxLoss, SquaredLoss, objective
 
 D = 6
 LOSSES = {"squared": SquaredLoss(2), "logistic": LogisticLoss(), "softmax": SoftmaxLoss(4)}

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp.linear import bfloat16_product, dot_error, onednn
+from skmixdp._kernels import bfloat16_product, dot_error, onednn
 
 rng = np.random.default_rng(0)
 
@@ -89,7 +89,7 @@ def test_float32_is_not_narrowed_whatever_the_environment_allows():
     found_product("float32")
     program = """if True:
         import numpy as np
-        from skmixdp.linear import onednn
+        from skmixdp._linear import onednn
         A = np.random.default_rng(0).standard_normal((300, 300), dtype=np.float32)
         got = onednn.float32_product()(A, A, np.empty_like(A))
         print(np.abs(got - A.astype(float) @ A).max())

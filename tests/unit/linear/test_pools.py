@@ -7,7 +7,8 @@ import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from skmixdp import MixedDPLogisticRegression
-from skmixdp.linear import one_pool, pools
+from skmixdp._kernels import one_pool
+from skmixdp._kernels import threads as pools
 from skmixdp.privacy import NoiseSource
 
 
@@ -75,13 +76,13 @@ def test_a_fit_multiplies_with_one_pool(two_threads, library, monkeypatch, tmp_p
     if holder == "file":
         np.save(tmp_path / "rows.npy", X)
         X = np.load(tmp_path / "rows.npy", mmap_mode="r")
-    perturb, seen = NoiseSource.perturb, []
+    add_noise, seen = NoiseSource.add_noise, []
 
     def watched(self, *arguments):
         seen.append(pools.alone())
-        return perturb(self, *arguments)
+        return add_noise(self, *arguments)
 
-    monkeypatch.setattr(NoiseSource, "perturb", watched)
+    monkeypatch.setattr(NoiseSource, "add_noise", watched)
     MixedDPLogisticRegression(algorithm="adamix", n_steps=3, dtype=dtype).fit(
         X, y, X_pub=X[:60], y_pub=y[:60]
     )

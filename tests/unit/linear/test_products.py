@@ -6,18 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp.linear import (
-    Cascade,
-    SoftmaxLoss,
-    add_products,
-    dot_error,
-    laid_out,
-    largest_singular_value,
-    onednn,
-    products,
-    row_norm_bounds,
-    row_products,
-)
+from skmixdp._kernels import Cascade, add_products, dot_error, laid_out, onednn, products, row_products
+from skmixdp._linear import SoftmaxLoss, largest_singular_value, row_norm_bounds
 
 rng = np.random.default_rng(0)
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from skmixdp.linear import RowMap, Whitening, row_norms
+from skmixdp._linear import row_norms
+from skmixdp._rowmap import RowMap, Whitening
 
 rng = np.random.default_rng(0)
 K, D = 4, 12

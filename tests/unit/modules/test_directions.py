@@ -55,7 +55,7 @@ def test_adding_leaves_kept_vectors_as_they_are():
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_directions_lie_on_the_stated_sphere(dtype):
-    view = module_problem(two_layers(dtype=dtype)).scene.view
+    view = module_problem(two_layers(dtype=dtype)).info.view
     W = view.W
     assert view.n_parameters == 9 * 7 + 7 + 7 * 4 + 4
     directions = view.random_directions(NoiseSource(0), 20, 3.0, sphere=True)
@@ -70,7 +70,7 @@ def test_directions_lie_on_the_stated_sphere(dtype):
 
 
 def test_gaussian_directions_have_the_stated_mean_square_and_do_not_lie_on_a_sphere():
-    view = module_problem(two_layers()).scene.view
+    view = module_problem(two_layers()).info.view
     directions = view.random_directions(NoiseSource(0), 400, 3.0, sphere=False)
     squares = np.array([direction.norm(view.W.tensors) ** 2 for direction in directions])
     spread = 9 * np.sqrt(2 / view.n_parameters)
@@ -79,7 +79,7 @@ def test_gaussian_directions_have_the_stated_mean_square_and_do_not_lie_on_a_sph
 
 
 def test_orthonormal_directions_span_what_they_come_from():
-    view = module_problem(two_layers()).scene.view
+    view = module_problem(two_layers()).info.view
     like = view.W.tensors
     given = view.batch_gradients([np.arange(4), np.arange(8, 12), np.arange(20, 24)])
     dependent = [given[0], 2.0 * given[0], 0.0 * given[0], *given[1:], given[1] + given[2]]

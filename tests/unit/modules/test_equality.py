@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from skmixdp._engine import Options, Run, train
+from skmixdp._rows import InMemoryRows, Request
 from skmixdp.algorithms import PAZO
 from skmixdp.algorithms._zeroth_order import zeroth_order_descent
 from skmixdp.components import (
@@ -13,9 +15,7 @@ from skmixdp.components import (
     PoissonBatch,
     TwoPointQuery,
 )
-from skmixdp.components.contracts import ReleaseFacts
-from skmixdp.engine import Options, Run, train
-from skmixdp.rows import InMemoryRows, Request
+from skmixdp.components.protocols import ReleaseFacts
 from tests.conftest import Silent, Watched, make_problem
 from tests.module_problems import Direction, linear_module, module_rows, module_scene, torch
 
@@ -24,7 +24,7 @@ from tests.module_problems import Direction, linear_module, module_rows, module_
 def few_moves_are_stacked():
     """So that ``stackable`` alone decides how rows pass."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("skmixdp.modules.rows.FEWEST_STACKED", 2)
+        patch.setattr("skmixdp._modules.rows.FEWEST_STACKED", 2)
         yield
 
 
@@ -45,9 +45,9 @@ class Given:
         return [Direction.dense([torch.from_numpy(u.copy())]) for u in arrays] if self.dense else arrays
 
 
-def trained(problem, scene, rows, recipe, noise, n_steps=5):
-    plan = type(problem)(problem.X, problem.y, scene).plan(recipe, n_steps=n_steps)
-    (W,) = train([Run(recipe, plan, scene, noise, np.dtype("float64"))], rows)
+def trained(problem, info, rows, recipe, noise, n_steps=5):
+    plan = type(problem)(problem.X, problem.y, info).plan(recipe, n_steps=n_steps)
+    (W,) = train([Run(recipe, plan, info, noise, np.dtype("float64"))], rows)
     return W if isinstance(W, np.ndarray) else W.tensors[0].numpy()
 
 
@@ -60,19 +60,19 @@ def options(sampling=None):
 @pytest.mark.parametrize("sampling", [None, PoissonBatch(40)], ids=["full", "poisson"])
 def test_two_point_steps_are_those_of_the_head(weight, q, sampling):
     problem = make_problem()
-    arrays = np.random.default_rng(0).normal(size=(5, q, *problem.scene.view.W.shape))
+    arrays = np.random.default_rng(0).normal(size=(5, q, *problem.info.view.W.shape))
     found, sums = [], []
     for module in (False, True):
         noise = Watched(2)
         query = TwoPointQuery(Given(arrays, module), q, 0.05, 0.5, 8)
-        scene = module_scene(problem) if module else problem.scene
+        info = module_scene(problem) if module else problem.info
         rows = module_rows(problem) if module else InMemoryRows(problem.X, problem.y)
-        recipe = zeroth_order_descent(scene, options(sampling), query, ConstantWeight(weight), 1.0)
-        found.append(trained(problem, scene, rows, recipe, noise))
+        recipe = zeroth_order_descent(info, options(sampling), query, ConstantWeight(weight), 1.0)
+        found.append(trained(problem, info, rows, recipe, noise))
         sums.append(np.array(noise.sums))
     np.testing.assert_allclose(sums[1], sums[0], rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(found[1], found[0], rtol=1e-10)
-    assert np.abs(found[0] - problem.scene.view.W).max() > 1e-3
+    assert np.abs(found[0] - problem.info.view.W).max() > 1e-3
 
 
 @pytest.mark.parametrize(
@@ -88,20 +88,20 @@ def test_algorithms_without_random_directions_in_parameter_space_fit_the_same(al
     problem = make_problem()
     head = trained(
         problem,
-        problem.scene,
+        problem.info,
         InMemoryRows(problem.X, problem.y),
-        algorithm.recipe(problem.scene, options()),
+        algorithm.recipe(problem.info, options()),
         Silent(4),
     )
-    scene = module_scene(problem)
-    module = trained(problem, scene, module_rows(problem), algorithm.recipe(scene, options()), Silent(4))
+    info = module_scene(problem)
+    module = trained(problem, info, module_rows(problem), algorithm.recipe(info, options()), Silent(4))
     np.testing.assert_allclose(module, head, rtol=1e-10)
-    assert np.abs(head - problem.scene.view.W).max() > 1e-3
+    assert np.abs(head - problem.info.view.W).max() > 1e-3
 
 
 def test_public_facts_are_those_of_the_head():
     problem = make_problem()
-    view, head = module_scene(problem).view, problem.scene.view
+    view, head = module_scene(problem).view, problem.info.view
     batches = [np.arange(5), np.arange(7, 20)]
     like = view.W.tensors
     for mine, theirs in zip(view.batch_gradients(batches), head.batch_gradients(batches), strict=True):
@@ -114,28 +114,28 @@ def test_public_facts_are_those_of_the_head():
 def test_the_scale_of_outputs_is_that_of_the_rows():
     """The power method finds the rows' second moment; an output moves by a row's length."""
     problem = make_problem()
-    scene = module_scene(problem)
-    top = np.linalg.norm(problem.scene.view.data.X, ord=2) ** 2 / scene.view.n_rows
-    assert scene.curvature == pytest.approx(0.5 * top, rel=0.02)
-    mean_square = np.mean(problem.scene.view.data.norms**2)
-    assert scene.loss.noise_per_output == pytest.approx(0.75 / np.sqrt(mean_square), rel=0.15)
+    info = module_scene(problem)
+    top = np.linalg.norm(problem.info.view.data.X, ord=2) ** 2 / info.view.n_rows
+    assert info.curvature == pytest.approx(0.5 * top, rel=0.02)
+    mean_square = np.mean(problem.info.view.data.norms**2)
+    assert info.loss.noise_per_output == pytest.approx(0.75 / np.sqrt(mean_square), rel=0.15)
     assert module_scene(make_problem(n_pub=0)).curvature == np.inf
 
 
 def test_public_weights_that_need_no_public_fit_are_those_of_the_head():
     problem = make_problem()
-    scene, facts = module_scene(problem), ReleaseFacts(5.0, 10, 0.4)
+    info, facts = module_scene(problem), ReleaseFacts(5.0, 10, 0.4)
     for rule in (CosineWeight(), CouplingWeight(smoothness=0.3), ConstantWeight(0.2)):
-        mine, theirs = (rule.bind(s, facts)(3, s.view) for s in (scene, problem.scene))
+        mine, theirs = (rule.bind(s, facts)(3, s.view) for s in (info, problem.info))
         assert mine == pytest.approx(theirs, rel=1e-10)
 
 
 @pytest.mark.parametrize("together", [False, True])
 def test_losses_at_moved_parameters_and_the_batch_alone(together):
     problem = make_problem()
-    scene = module_scene(problem)
-    scene.view.W.stackable = together
-    arrays = np.random.default_rng(1).normal(size=(2, *problem.scene.view.W.shape))
+    info = module_scene(problem)
+    info.view.W.stackable = together
+    arrays = np.random.default_rng(1).normal(size=(2, *problem.info.view.W.shape))
     directions = [Direction.dense([torch.from_numpy(u)]) for u in arrays]
     moves = [(0, 0.5), (1, 0.5), (0, -0.5), (1, -0.25)]
     mask = np.arange(len(problem.y)) % 3 == 0
@@ -145,22 +145,22 @@ def test_losses_at_moved_parameters_and_the_batch_alone(together):
         seen.append((losses.copy(), block.y))
         return None, losses
 
-    points = scene.view.probe(directions, moves).points
-    start = scene.view.W.tensors[0].clone()
+    points = info.view.probe(directions, moves).points
+    start = info.view.W.tensors[0].clone()
     ((_, total),) = module_rows(problem).private_sums([Request(points, contribute, mask)])
     ((losses, y),) = seen
-    loss = problem.scene.loss
+    loss = problem.info.loss
     X = problem.X[mask]
     expected = np.stack(
-        [loss.values(X @ (problem.scene.view.W + step * arrays[j]).T, problem.y[mask]) for j, step in moves],
+        [loss.values(X @ (problem.info.view.W + step * arrays[j]).T, problem.y[mask]) for j, step in moves],
         axis=1,
     )
     np.testing.assert_array_equal(y, problem.y[mask])
     np.testing.assert_allclose(losses, expected, rtol=1e-10)
     np.testing.assert_allclose(total, expected.sum(axis=0), rtol=1e-10)
-    np.testing.assert_allclose(scene.view.W.tensors[0].numpy(), start.numpy(), rtol=0, atol=1e-14)
+    np.testing.assert_allclose(info.view.W.tensors[0].numpy(), start.numpy(), rtol=0, atol=1e-14)
     if together:  # the parameters were not touched at all
-        assert torch.equal(scene.view.W.tensors[0], start)
+        assert torch.equal(info.view.W.tensors[0], start)
 
 
 def test_an_empty_batch_sums_to_zero():
@@ -182,6 +182,6 @@ def test_rows_refuse_a_question_of_first_order():
 
 def test_a_head_and_its_module_have_the_same_losses():
     problem = make_problem()
-    module = linear_module(problem.scene.view.W)
+    module = linear_module(problem.info.view.W)
     outputs = module(torch.from_numpy(problem.X)).detach().numpy()
-    np.testing.assert_allclose(outputs, problem.X @ problem.scene.view.W.T, rtol=1e-12)
+    np.testing.assert_allclose(outputs, problem.X @ problem.info.view.W.T, rtol=1e-12)

@@ -408,7 +408,7 @@ REFUSED = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_bad_modules_and_parameters_are_refused_before_any_noise(case, monkeypatch):
     parameters, error, message = REFUSED[case]
-    monkeypatch.setattr(NoiseSource, "perturb", lambda *given: pytest.fail("noise was drawn"))
+    monkeypatch.setattr(NoiseSource, "add_noise", lambda *given: pytest.fail("noise was drawn"))
     clf = classifier(**parameters)
     with pytest.raises(error, match=message) as refused:
         clf.fit(X, Y, X_pub=X_PUB, y_pub=Y_PUB)
@@ -486,7 +486,7 @@ def test_a_fit_is_paid_for_once_and_before_private_rows_are_seen(tmp_path):
 
 def test_without_torch_one_sentence_names_the_extra(monkeypatch):
     monkeypatch.delattr(skmixdp, "modules")
-    monkeypatch.setitem(sys.modules, "skmixdp.modules", None)
+    monkeypatch.setitem(sys.modules, "skmixdp._modules", None)
     with pytest.raises(ImportError, match=r"install skmixdp\[features\]"):
         fitted()
 

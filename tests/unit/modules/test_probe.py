@@ -5,9 +5,9 @@ import copy
 import numpy as np
 import pytest
 
-import skmixdp._module_fit
+import skmixdp.estimators._module
 from skmixdp import ZerothOrderDPClassifier
-from skmixdp.modules import (
+from skmixdp._modules import (
     LabelledRows,
     check_forward,
     cross_entropy,
@@ -255,7 +255,7 @@ def test_one_row_would_move_a_release_of_a_mixing_module_by_many_times_its_sensi
     with pytest.raises(ValueError, match="the loss of a row depends"):
         fit(with_row)
     assert not log
-    monkeypatch.setattr("skmixdp.modules.check_forward", lambda *given: None)
+    monkeypatch.setattr("skmixdp._modules.check_forward", lambda *given: None)
     fit(with_row)
     fit(zeroed)
     one, other = log
@@ -281,7 +281,7 @@ def test_parameters_come_back_where_the_trial_fails():
 
 
 def test_a_hundred_thousand_drawn_batches_are_no_larger_than_the_trial():
-    largest = skmixdp._module_fit._largest_pass
+    largest = skmixdp.estimators._module._largest_pass
     assert largest(1024, 300, 1.0) == 300 and largest(1024, 5000, 1.0) == 1024
     rng = np.random.default_rng(0)
     assert rng.binomial(5000, 0.02, size=10**5).max() <= largest(1024, 5000, 0.02) < 170

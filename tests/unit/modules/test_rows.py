@@ -7,10 +7,10 @@ import textwrap
 import numpy as np
 import pytest
 
+from skmixdp._engine import Run, train
+from skmixdp._rows import Request
 from skmixdp.algorithms import PAZO, DPZero
-from skmixdp.engine import Run, train
 from skmixdp.privacy import HardenedNoise
-from skmixdp.rows import Request
 from tests.conftest import Silent
 from tests.module_problems import module_problem, module_rows, torch, two_layers
 
@@ -19,18 +19,18 @@ from tests.module_problems import module_problem, module_rows, torch, two_layers
 def few_moves_are_stacked():
     """So that ``stackable`` alone decides how rows pass."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("skmixdp.modules.rows.FEWEST_STACKED", 2)
+        patch.setattr("skmixdp._modules.rows.FEWEST_STACKED", 2)
         yield
 
 
 class WatchExact(HardenedNoise):
     """Records whether what is about to be perturbed is made of whole multiples of its grid."""
 
-    def perturb(self, array, scale, grid):
+    def add_noise(self, array, scale, grid):
         assert np.array_equal(array, np.round(array / grid) * grid)
         assert np.abs(array).max() / grid < 2**53
         self.seen = getattr(self, "seen", 0) + 1
-        return super().perturb(array, scale, grid)
+        return super().add_noise(array, scale, grid)
 
 
 @pytest.mark.parametrize(
@@ -42,13 +42,13 @@ def test_hardened_noise_gets_whole_multiples_of_its_grid(algorithm):
     recipe = problem.recipe(algorithm, exact=True)
     noise = WatchExact()
     plan = problem.plan(recipe, n_steps=3)
-    train([Run(recipe, plan, problem.scene, noise, np.dtype("float64"))], module_rows(problem, exact=True))
+    train([Run(recipe, plan, problem.info, noise, np.dtype("float64"))], module_rows(problem, exact=True))
     assert noise.seen >= 3
 
 
 def test_truncated_contributions_are_no_longer_than_the_rows_own():
     problem = module_problem(two_layers())
-    points = problem.scene.view.probe([problem.scene.view.gradient], [(0, 0.1), (0, -0.1)]).points
+    points = problem.info.view.probe([problem.info.view.gradient], [(0, 0.1), (0, -0.1)]).points
     sums = {}
     for resolution in (None, 2.0**-4):
         request = Request(points, lambda losses, block: (None, losses), None, resolution)
@@ -62,7 +62,7 @@ def test_truncated_contributions_are_no_longer_than_the_rows_own():
 @pytest.mark.parametrize("stackable", [False, True])
 def test_without_noise_the_private_loss_falls(algorithm, stackable):
     problem = module_problem(two_layers())
-    W = problem.scene.view.W
+    W = problem.info.view.W
     W.stackable = stackable
 
     def private_loss():
@@ -73,7 +73,7 @@ def test_without_noise_the_private_loss_falls(algorithm, stackable):
     before = private_loss()
     recipe = problem.recipe(algorithm, learning_rate=0.1 if isinstance(algorithm, DPZero) else 0.5)
     plan = problem.plan(recipe, n_steps=60)
-    train([Run(recipe, plan, problem.scene, Silent(0), np.dtype("float64"))], module_rows(problem))
+    train([Run(recipe, plan, problem.info, Silent(0), np.dtype("float64"))], module_rows(problem))
     assert private_loss() < before - 0.05
 
 
@@ -81,11 +81,11 @@ def test_the_vectorised_pass_fits_what_passes_in_place_fit():
     fitted = []
     for stackable in (False, True):
         problem = module_problem(two_layers())
-        problem.scene.view.W.stackable = stackable
+        problem.info.view.W.stackable = stackable
         recipe = problem.recipe(PAZO("m", n_directions=3), learning_rate=0.5)
         plan = problem.plan(recipe, n_steps=10)
-        train([Run(recipe, plan, problem.scene, Silent(0), np.dtype("float64"))], module_rows(problem))
-        fitted.append([tensor.numpy() for tensor in problem.scene.view.W.tensors])
+        train([Run(recipe, plan, problem.info, Silent(0), np.dtype("float64"))], module_rows(problem))
+        fitted.append([tensor.numpy() for tensor in problem.info.view.W.tensors])
     for one, other in zip(*fitted, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-7, atol=1e-9)
 
@@ -98,8 +98,8 @@ def test_private_rows_pass_in_chunks_without_gradients():
     )
     problem = module_problem(module)
     seen.clear()
-    points = problem.scene.view.probe(
-        [problem.scene.view.random_directions(Silent(0), 1, 1.0, sphere=True)[0]], [(0, 0.1), (0, -0.1)]
+    points = problem.info.view.probe(
+        [problem.info.view.random_directions(Silent(0), 1, 1.0, sphere=True)[0]], [(0, 0.1), (0, -0.1)]
     ).points
     rows = module_rows(problem, chunk_size=70)
     rows.private_sums([Request(points, lambda losses, block: (None, losses))])
@@ -110,10 +110,10 @@ def test_parameters_that_are_not_trained_stay_and_need_no_gradient():
     module = two_layers()
     frozen = module[0].weight
     problem = module_problem(module)
-    W = type(problem.scene.view.W)(module, ["2.weight", "2.bias"])
+    W = type(problem.info.view.W)(module, ["2.weight", "2.bias"])
     assert not frozen.requires_grad
     before = frozen.clone()
-    view = problem.scene.view.data.view(W)
+    view = problem.info.view.data.view(W)
     assert view.n_parameters == 7 * 4 + 4
     (direction,) = view.random_directions(Silent(0), 1, 1.0, sphere=True)
     assert view.moved(direction, 0.5) is W
@@ -124,7 +124,7 @@ def test_parameters_that_are_not_trained_stay_and_need_no_gradient():
 def test_a_parameter_that_the_outputs_do_not_need_has_no_gradient():
     module = two_layers()
     module.register_parameter("idle", torch.nn.Parameter(torch.ones(3, dtype=torch.float64)))
-    view = module_problem(module).scene.view
+    view = module_problem(module).info.view
     gradients = dict(zip(view.W.names, view.gradient.formed(view.W.tensors), strict=True))
     assert not gradients["idle"].any()
     assert gradients["0.weight"].any()
@@ -135,9 +135,9 @@ def test_trained_parameters_that_reach_no_output_have_no_public_gradient():
     module = two_layers()
     module.register_parameter("idle", torch.nn.Parameter(torch.ones(3, dtype=torch.float64)))
     problem = module_problem(module)
-    W = type(problem.scene.view.W)(module, ["idle"])
+    W = type(problem.info.view.W)(module, ["idle"])
     with pytest.raises(ValueError, match="no gradient in the trained parameters"):
-        problem.scene.view.data.view(W).batch_gradients([np.arange(3)])
+        problem.info.view.data.view(W).batch_gradients([np.arange(3)])
 
 
 MEMORY = """
@@ -145,9 +145,9 @@ MEMORY = """
     import numpy as np, torch
     from skmixdp.algorithms import DPZero
     from skmixdp.components import FullBatch
-    from skmixdp.components.contracts import Scene
-    from skmixdp.engine import Budget, Options, Run, make_plan, train
-    from skmixdp.modules import (
+    from skmixdp.components.protocols import PublicInfo
+    from skmixdp._engine import Budget, Options, Run, make_plan, train
+    from skmixdp._modules import (
         LabelledRows, ModuleData, ModuleLoss, ModuleParameters, ModuleRows, cross_entropy
     )
     from skmixdp.privacy import NoiseSource
@@ -157,7 +157,7 @@ MEMORY = """
     W = ModuleParameters(module.eval(), [name for name, _ in module.named_parameters()])
     none = LabelledRows(np.zeros((0, 1024)), np.zeros(0, int), 8)
     data = ModuleData(none, ModuleLoss(cross_entropy, 1024), 0)
-    scene = Scene(data.view(W), 1.0, 4, 4.0, np.inf)
+    scene = PublicInfo(data.view(W), 1.0, 4, 4.0, np.inf)
     recipe = DPZero().recipe(scene, Options(1e-3, "auto", FullBatch(), False))
     budget = Budget(1.0, 1e-5, 1, None, "add_or_remove_one", "float")
     plan = make_plan(budget, recipe, scene, np.dtype("float64"))
@@ -181,13 +181,13 @@ def test_steps_take_the_memory_of_one_tensor_beside_the_parameters():
 
 def test_memory_of_all_copies_is_for_small_modules_alone():
     problem = module_problem(two_layers(d=9, hidden=8000))
-    W = problem.scene.view.W
+    W = problem.info.view.W
     W.stackable = True
     assert 6 * W.size > 2**19
     passes = []
     W.module[0].register_forward_pre_hook(lambda part, inputs: passes.append(len(inputs[0])))
-    directions = problem.scene.view.random_directions(Silent(0), 3, 1.0, sphere=True)
+    directions = problem.info.view.random_directions(Silent(0), 3, 1.0, sphere=True)
     moves = [(j, sign * 0.1) for sign in (1, -1) for j in range(3)]
-    points = problem.scene.view.probe(directions, moves).points
+    points = problem.info.view.probe(directions, moves).points
     module_rows(problem, chunk_size=300).private_sums([Request(points, lambda losses, block: (None, losses))])
     assert passes == [300] * 6

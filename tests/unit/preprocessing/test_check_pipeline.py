@@ -32,6 +32,7 @@ from sklearn.random_projection import GaussianRandomProjection
 from sklearn.utils import all_estimators
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
+from skmixdp.leaks._rules import LEARNS, META_LEARNS, ONLY_PARTS
 from skmixdp.preprocessing import (
     NoisyScaler,
     PublicCenterer,
@@ -40,7 +41,6 @@ from skmixdp.preprocessing import (
     RowNormalizer,
     check_pipeline,
 )
-from skmixdp.preprocessing._leak_rules import LEARNS, META_LEARNS, ONLY_PARTS
 
 HEAD = MixedDPLogisticRegression()
 
@@ -208,7 +208,7 @@ class TestMetaEstimators:
     def test_target_transformers_are_fitted_on_targets(self):
         meta = TransformedTargetRegressor(MixedDPRidge(), transformer=StandardScaler())
         (finding,) = check_pipeline(meta)
-        assert finding.path == "transformer" and "target_scale" in finding.mend
+        assert finding.path == "transformer" and "target_scale" in finding.fix
 
 
 class TestPublicRows:
@@ -221,7 +221,7 @@ class TestPublicRows:
     def test_so_does_a_public_step_behind_a_step(self):
         pipe = make_pipeline(RowNormalizer(), PublicOnly(PCA()), LogisticRegression())
         (finding,) = check_pipeline(pipe).of_kind("public rows")
-        assert finding.learns.startswith("publiconly gets") and "transform_input=['X_pub']" in finding.mend
+        assert finding.learns.startswith("publiconly gets") and "transform_input=['X_pub']" in finding.fix
 
     def test_a_head_in_a_search_behind_a_step(self):
         pipe = make_pipeline(RowNormalizer(), GridSearchCV(HEAD, {"epsilon": [1.0]}))
@@ -255,7 +255,7 @@ class TestWords:
         text = str(self.REPORT)
         assert text.startswith("Pipeline check\n") and len(self.REPORT) == 4
         for finding in self.REPORT:
-            assert finding.learns in text and finding.mend in text and finding.step in text
+            assert finding.learns in text and finding.fix in text and finding.step in text
         assert str(self.REPORT.of_kind("leak")[0]).startswith("standardscaler (StandardScaler): the mean and")
         assert str(check_pipeline(LogisticRegression())[0]).startswith("LogisticRegression: a model")
 

@@ -7,8 +7,9 @@ import pytest
 from dp_accounting import dp_event
 from dp_accounting.pld import pld_privacy_accountant
 
-from skmixdp.privacy import epsilon_of, gaussian
-from skmixdp.privacy.gaussian import epsilon_for, log_delta, mu_for
+from skmixdp.privacy import epsilon_of
+from skmixdp.privacy.accounting import gaussian
+from skmixdp.privacy.accounting.gaussian import epsilon_for, log_delta, mu_for
 
 EPSILONS = [1e-3, 1e-2, 0.1, 1.0, 3.0, 10.0, 100.0]
 DELTAS = [1e-12, 1e-9, 1e-5, 1e-2, 0.1]

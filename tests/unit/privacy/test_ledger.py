@@ -13,22 +13,22 @@ from functools import reduce
 import numpy as np
 import pytest
 from sklearn.base import clone
+from skmixdp.privacy.ledger._account import Account
 
 from skmixdp.exceptions import BudgetExceededError
 from skmixdp.privacy import (
     GaussianEvent,
     ModelMixEvent,
     PrivacyLedger,
-    account,
     epsilon_of,
     epsilon_of_event,
     rdp_of_event,
-    records,
     register_event,
-    store,
 )
-from skmixdp.privacy.account import Account
-from skmixdp.privacy.composition import ORDERS, epsilon_of_rdp
+from skmixdp.privacy.accounting.composition import ORDERS, epsilon_of_rdp
+from skmixdp.privacy.ledger import _account as account
+from skmixdp.privacy.ledger import _records as records
+from skmixdp.privacy.ledger import _store as store
 
 ADD, REPLACE = "add_or_remove_one", "replace_one"
 FULL, SAMPLED = GaussianEvent(30.0, 5), GaussianEvent(3.0, 5, 0.05)
@@ -354,7 +354,7 @@ def test_an_error_within_a_transaction_leaves_nothing_behind(ledger, monkeypatch
     before = ledger.report()
     for where in ("write_account", "add_charge"):
         with monkeypatch.context() as broken:
-            broken.setattr(f"skmixdp.privacy.ledger.{where}", lambda *args: 1 / 0)
+            broken.setattr(f"skmixdp.privacy.ledger._ledger.{where}", lambda *args: 1 / 0)
             with pytest.raises(ZeroDivisionError):
                 charge(ledger)
         assert ledger.report() == before

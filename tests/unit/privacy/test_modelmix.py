@@ -16,12 +16,12 @@ from skmixdp.privacy import (
     amplified_epsilon,
     epsilon_of,
     epsilon_of_event,
-    mixing,
     modelmix_epsilon,
     noise_multiplier_for,
     steps_for,
 )
-from skmixdp.privacy.mixing import epsilon_for, log_moments, log_ratio_moments
+from skmixdp.privacy.accounting import mixing
+from skmixdp.privacy.accounting.mixing import epsilon_for, log_moments, log_ratio_moments
 
 ADD, REPLACE = "add_or_remove_one", "replace_one"
 

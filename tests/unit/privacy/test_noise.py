@@ -35,14 +35,14 @@ def test_shapes_and_ranges():
     draws = source.uniform((1000,))
     assert 0 <= draws.min() < draws.max() < 1
     array = np.ones((2, 3))
-    np.testing.assert_array_equal(source.perturb(array, 0.0, None), array)
+    np.testing.assert_array_equal(source.add_noise(array, 0.0, None), array)
     np.testing.assert_array_equal(array, 1)
 
 
 def test_hardened_noise_stays_on_the_grid():
     grid = 2.0**-30
     array = np.arange(12.0).reshape(3, 4) * grid
-    noisy = HardenedNoise().perturb(array, 0.25, grid)
+    noisy = HardenedNoise().add_noise(array, 0.25, grid)
     assert noisy.shape == (3, 4)
     assert not np.any(noisy == array)
     np.testing.assert_array_equal(np.round(noisy / grid), noisy / grid)
@@ -51,9 +51,9 @@ def test_hardened_noise_stays_on_the_grid():
 def test_hardened_noise_refuses_sums_off_the_grid():
     source = HardenedNoise()
     with pytest.raises(RuntimeError, match="known grid"):
-        source.perturb(np.zeros(3), 1.0, None)
+        source.add_noise(np.zeros(3), 1.0, None)
     with pytest.raises(RuntimeError, match="whole multiples"):
-        source.perturb(np.array([0.3]), 1.0, 0.25)
+        source.add_noise(np.array([0.3]), 1.0, 0.25)
 
 
 def test_hardened_noise_without_its_package_names_the_mend(monkeypatch):

@@ -5,14 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from skmixdp.privacy import (
-    GaussianEvent,
-    ModelMixEvent,
-    event_from_json,
-    event_to_json,
-    records,
-    register_event,
-)
+from skmixdp.privacy import GaussianEvent, ModelMixEvent, event_from_json, event_to_json, register_event
+from skmixdp.privacy.ledger import _records as records
 
 
 @pytest.fixture

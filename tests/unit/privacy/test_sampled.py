@@ -9,7 +9,8 @@ import math
 import numpy as np
 import pytest
 
-from skmixdp.privacy import GaussianEvent, sampled
+from skmixdp.privacy import GaussianEvent
+from skmixdp.privacy.accounting import sampled
 
 ADD = "add_or_remove_one"
 

@@ -11,8 +11,8 @@ import pyarrow.parquet
 import pytest
 import scipy.sparse as sp
 
-from skmixdp.linear import RowMap
-from skmixdp.rows import ArrayTable, open_rows, special_table
+from skmixdp._rowmap import RowMap
+from skmixdp._rows import ArrayTable, open_rows, special_table
 
 
 def in_files(tmp_path, X, y, suffix):
@@ -92,7 +92,7 @@ class Holder:
         return HELD[self.kind](self.tmp_path, X, y)
 
     def source(self, X, y, row_map=None, dtype="float64", *, exact=False):
-        """The private rows that questions are put to."""
+        """The private rows that queries are put to."""
         held, _ = self.hold(X, y)
         table = special_table(held)
         table = ArrayTable(held) if table is None else table
@@ -104,7 +104,7 @@ class Holder:
 def holder(request, tmp_path, monkeypatch):
     if request.param == "torch, as on a device":
         pytest.importorskip("torch", reason="tensors need skmixdp[features]")
-        from skmixdp.rows import torch_table
+        from skmixdp._rows import device_table as torch_table
 
         monkeypatch.setattr(torch_table, "is_processor", lambda device: False)
     return Holder(request.param, tmp_path)

@@ -8,8 +8,8 @@ import pytest
 import scipy.sparse as sp
 
 from skmixdp import MixedDPLogisticRegression
+from skmixdp._rows import open_rows
 from skmixdp.privacy import NoiseSource, PrivacyLedger
-from skmixdp.rows import open_rows
 
 from .conftest import draw, in_files
 
@@ -21,7 +21,7 @@ SECRET = 1234.5
 def refuse(tmp_path, monkeypatch):
     """Open and fit; the refusal is one sentence that shows no row, and nothing was paid or drawn."""
     ledger = PrivacyLedger(tmp_path / "ledger.sqlite", epsilon=10.0, delta=1e-3)
-    monkeypatch.setattr(NoiseSource, "perturb", lambda *args: pytest.fail("noise was drawn"))
+    monkeypatch.setattr(NoiseSource, "add_noise", lambda *args: pytest.fail("noise was drawn"))
 
     def check(match, give, y=None):
         clf = MixedDPLogisticRegression(classes=[0, 1, 2], ledger=ledger, dataset="rows")

@@ -6,13 +6,14 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from skmixdp import MixedDPLogisticRegression
+from skmixdp._engine import Run, train
+from skmixdp._kernels import PANEL_ROWS, bfloat16_product
+from skmixdp._linear import SoftmaxLoss
+from skmixdp._rows import BFloat16Rows, InMemoryRows, Request, bfloat
+from skmixdp._rows.bfloat import from_bits, shortened, to_bits
 from skmixdp.components.clipping import L2Clip
 from skmixdp.components.queries import ClippedResiduals, clipped_residuals
-from skmixdp.engine import Run, train
-from skmixdp.linear import PANEL_ROWS, SoftmaxLoss, bfloat16_product
 from skmixdp.public import PublicData
-from skmixdp.rows import BFloat16Rows, InMemoryRows, Request, bfloat
-from skmixdp.rows.bfloat import from_bits, shortened, to_bits
 from tests.catalog import ALGORITHMS, CLIPPERS
 from tests.conftest import Watched
 
@@ -175,7 +176,7 @@ def test_removing_a_row_moves_every_sum_by_at_most_its_sensitivity(problem, name
     for start in (0, 1):
         noise = Watched(5)
         source = BFloat16Rows([rows[start:]], labels[start:])
-        train([Run(recipe, plan, problem.scene, noise, np.dtype("float32"))], source)
+        train([Run(recipe, plan, problem.info, noise, np.dtype("float32"))], source)
         watched.append(noise)
     one, other = watched
     for a, b, scale in zip(one.sums, other.sums, one.scales, strict=True):

@@ -7,21 +7,22 @@ import pytest
 import scipy.sparse as sp
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier, fit_many
-from skmixdp.components.centred import ClippedDeviations
+from skmixdp._linear import LogisticLoss, SoftmaxLoss, SquaredLoss
+from skmixdp._rowmap import RowMap
+from skmixdp._rows import ArrayTable, InMemoryRows, Request
+from skmixdp.components.dope import ClippedDeviations
 from skmixdp.components.queries import ClippedResiduals
-from skmixdp.linear import LogisticLoss, RowMap, SoftmaxLoss, SquaredLoss
 from skmixdp.privacy import NoiseSource, PrivacyLedger
 from skmixdp.public import PublicData
-from skmixdp.rows import ArrayTable, InMemoryRows, Request
 from tests.catalog import CLIPPERS
 from tests.conftest import Silent
 
 torch = pytest.importorskip("torch", reason="tensors need skmixdp[features]")
 
-from skmixdp.rows import torch_table  # noqa: E402
-from skmixdp.rows.torch_answers import full_precision  # noqa: E402
-from skmixdp.rows.torch_rows import TorchRows  # noqa: E402
-from skmixdp.rows.torch_table import TorchTable  # noqa: E402
+from skmixdp._rows import device_table as torch_table  # noqa: E402
+from skmixdp._rows.device_table import TorchTable  # noqa: E402
+from skmixdp._rows.torch_answers import full_precision  # noqa: E402
+from skmixdp._rows.torch_rows import TorchRows  # noqa: E402
 
 rng = np.random.default_rng(0)
 N, D = 3000, 7
@@ -36,7 +37,7 @@ def labels(kind, dtype):
     return {"logistic": Y // 2, "softmax": Y, "squared": np.column_stack([Y, -Y]).astype(dtype)}[kind]
 
 
-def question(kind, name, query="clipped", seed=1):
+def query(kind, name, query="clipped", seed=1):
     """Points and contribution of a query that has a form for tensors."""
     loss = LOSSES[kind]
     public = PublicData(X[:40].astype(float), labels(kind, float)[:40], loss)
@@ -67,7 +68,7 @@ def test_a_step_on_a_device_is_that_of_the_host(monkeypatch, query, name, kind, 
     if (name, kind) == ("lipschitz", "squared"):
         pytest.skip("squared loss has no Lipschitz constant")
     y, data = labels(kind, dtype), X.astype(dtype)
-    W, contribute = question(kind, name, query)
+    W, contribute = query(kind, name, query)
     k = LOSSES[kind].n_outputs
     some = rng.random(N) < 0.3
     other = W * np.repeat([2, 1], [k, len(W) - k])[:, None]
@@ -109,7 +110,7 @@ def test_statistics_stay_there_too():
 @pytest.mark.parametrize("form", ["there", "on the host"])
 def test_rows_in_bfloat16_are_multiplied_in_float32(form, query):
     """Lengths are those after the rounding, so a row obeys the clip as it is there."""
-    W, contribute = question("softmax", "l2", query)
+    W, contribute = query("softmax", "l2", query)
     asked = [Request(W, contribute if form == "there" else lambda Z, block: contribute(Z, block))]
     half = torch.from_numpy(X).bfloat16()
     rounded = half.float().numpy()
@@ -119,7 +120,7 @@ def test_rows_in_bfloat16_are_multiplied_in_float32(form, query):
 
 
 def test_a_fit_in_bfloat16_is_that_of_the_host(monkeypatch, on_tensors):
-    monkeypatch.setattr(NoiseSource, "perturb", Silent.perturb)
+    monkeypatch.setattr(NoiseSource, "add_noise", Silent.add_noise)
     made = []
     monkeypatch.setattr(
         TorchTable,
@@ -129,13 +130,13 @@ def test_a_fit_in_bfloat16_is_that_of_the_host(monkeypatch, on_tensors):
     found = fitted(device="cpu", dtype="bfloat16", n_steps=5)
     assert made == [1]
     monkeypatch.undo()
-    monkeypatch.setattr(NoiseSource, "perturb", Silent.perturb)
+    monkeypatch.setattr(NoiseSource, "add_noise", Silent.add_noise)
     want = fitted(dtype="bfloat16", n_steps=5)
     np.testing.assert_allclose(found.coef_, want.coef_, atol=1e-3 * np.abs(want.coef_).max())
 
 
 def test_questions_of_either_form_are_answered_side_by_side():
-    W, contribute = question("softmax", "l2")
+    W, contribute = query("softmax", "l2")
     asked = [
         Request(W, lambda Z, block: contribute(Z, block)),
         Request(W, contribute),
@@ -159,7 +160,7 @@ def test_pieces_of_others_are_asked_on_the_host():
     class MyLoss:
         n_outputs = 3
 
-    W, contribute = question("softmax", "l2")
+    W, contribute = query("softmax", "l2")
     assert contribute.for_tensors is not None
     assert ClippedResiduals(MyLoss(), contribute.clips).for_tensors is None
     mine = ClippedResiduals(SoftmaxLoss(3), (Mine(),))
@@ -193,7 +194,7 @@ class TestRoom:
 
     @pytest.mark.parametrize("form", ["there", "on the host"])
     def test_fewer_rows_at_a_time_are_tried_first(self, full, form):
-        W, contribute = question("softmax", "l2")
+        W, contribute = query("softmax", "l2")
         request = Request(W, contribute if form == "there" else lambda Z, block: contribute(Z, block))
         ((expected, _),) = InMemoryRows(X, Y).private_sums([request])
         calls = full(1)
@@ -202,7 +203,7 @@ class TestRoom:
         assert len(calls) == 1 + -(-N // 672)  # a quarter of seven whole panels
 
     def test_then_rows_are_kept_by_the_host_and_a_warning_says_so(self, full):
-        W, contribute = question("softmax", "l2")
+        W, contribute = query("softmax", "l2")
         request = Request(W, contribute)
         ((expected, _),) = InMemoryRows(X, Y).private_sums([request])
         full(1)
@@ -213,7 +214,7 @@ class TestRoom:
         close(rows.private_sums([request])[0], (expected, None), "float32")
 
     def test_a_device_without_room_for_a_block_is_given_up(self, full):
-        W, contribute = question("softmax", "l2")
+        W, contribute = query("softmax", "l2")
         full(10**6)
         rows = TorchRows(torch.from_numpy(X), Y, block_bytes=1)
         with (
@@ -250,7 +251,7 @@ class TestFits:
 
     @pytest.fixture(autouse=True)
     def silent(self, monkeypatch):
-        monkeypatch.setattr(NoiseSource, "perturb", Silent.perturb)
+        monkeypatch.setattr(NoiseSource, "add_noise", Silent.add_noise)
 
     @pytest.mark.parametrize("parameters", [{}, {"batch_size": 200}, {"normalize": False}], ids=str)
     @pytest.mark.parametrize(
@@ -359,7 +360,7 @@ def test_what_a_device_cannot_hold_or_do_is_refused(monkeypatch, rows, parameter
 
 
 def test_a_device_without_torch_names_the_extra(monkeypatch):
-    monkeypatch.delitem(sys.modules, "skmixdp.rows.torch_table")
+    monkeypatch.delitem(sys.modules, "skmixdp._rows.device_table")
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(
         ImportError, match=r"device='cuda' needs the torch package; install skmixdp\[features\]"

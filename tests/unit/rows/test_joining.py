@@ -1,13 +1,13 @@
-"""Questions of one kind are asked as one, and each gets the answer that it would have got alone."""
+"""Queries of one kind are asked as one, and each gets the answer that it would have got alone."""
 
 import numpy as np
 import pytest
 
+from skmixdp._linear import LogisticLoss, SoftmaxLoss, SquaredLoss
+from skmixdp._rows import InMemoryRows, Request
+from skmixdp._rows.joining import Joined
 from skmixdp.components.clipping import AutomaticClip, L2Clip, L2LinfClipAt
 from skmixdp.components.queries import ClippedResiduals
-from skmixdp.linear import LogisticLoss, SoftmaxLoss, SquaredLoss
-from skmixdp.rows import InMemoryRows, Request
-from skmixdp.rows.joining import Joined
 
 rng = np.random.default_rng(0)
 N, D = 2000, 12
@@ -24,7 +24,7 @@ CLIPS = {
 }
 
 
-def questions(loss, clips, scale=1.0):
+def queries(loss, clips, scale=1.0):
     heads = scale * rng.normal(size=(len(clips), loss.n_outputs, D))
     return [Request(W, ClippedResiduals(loss, (clip,))) for W, clip in zip(heads, clips, strict=True)]
 
@@ -35,7 +35,7 @@ def questions(loss, clips, scale=1.0):
 @pytest.mark.parametrize("name", LOSSES)
 def test_heads_side_by_side_get_what_each_would_get_alone(name, clips, dtype, scale):
     loss, y = LOSSES[name]
-    requests = questions(loss, CLIPS[clips], scale)
+    requests = queries(loss, CLIPS[clips], scale)
     assert len(Joined(requests).requests) == 1
     rows = InMemoryRows(X.astype(dtype), y)
     tolerance = {"float32": 1e-4, "float64": 1e-11}[dtype]
@@ -50,7 +50,7 @@ def test_heads_side_by_side_get_what_each_would_get_alone(name, clips, dtype, sc
 def test_no_row_of_any_head_contributes_more_than_its_own_clip_states(name, dtype):
     loss, y = LOSSES[name]
     clips = CLIPS["l2"]
-    (joint,) = Joined(questions(loss, clips)).requests
+    (joint,) = Joined(queries(loss, clips)).requests
     seen = []
 
     def contribute(Z, block):

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skmixdp.linear import RowMap
-from skmixdp.rows import Request, special_table
-from skmixdp.rows.placing import divided
+from skmixdp._rowmap import RowMap
+from skmixdp._rows import Request, special_table
+from skmixdp._rows.placing import divided
 
 THREADS = {"a": 1, "b": 2, "c": 4}
 

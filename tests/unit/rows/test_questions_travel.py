@@ -6,16 +6,16 @@ import cloudpickle
 import numpy as np
 import pytest
 
-from skmixdp.engine import Run, train
+from skmixdp._engine import Run, train
+from skmixdp._rows import InMemoryRows
 from skmixdp.privacy import NoiseSource
 from skmixdp.public import PublicData
-from skmixdp.rows import InMemoryRows
 from tests.catalog import ALGORITHMS
 from tests.conftest import make_problem
 
 
 class Travelled(InMemoryRows):
-    """Rows that answer questions which have been sent and received."""
+    """Rows that answer queries which have been sent and received."""
 
     def private_sums(self, requests):
         sent = [cloudpickle.dumps((request.points, request.contribute)) for request in requests]
@@ -36,7 +36,7 @@ def test_questions_are_the_same_after_a_journey_and_leave_noise_and_public_rows_
         if kind is Travelled:
             for stays in (NoiseSource, PublicData):
                 monkeypatch.setattr(stays, "__reduce_ex__", _must_stay)
-        run = Run(recipe, plan, problem.scene, NoiseSource(3), np.dtype("float64"))
+        run = Run(recipe, plan, problem.info, NoiseSource(3), np.dtype("float64"))
         heads.append(train([run], kind(problem.X, problem.y))[0])
     np.testing.assert_allclose(heads[1], heads[0])
     with pytest.raises(AssertionError, match="must stay"):

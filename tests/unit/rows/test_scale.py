@@ -87,7 +87,7 @@ def test_a_worker_killed_in_the_middle_of_a_fit_changes_nothing(cluster, monkeyp
     import dask.array as da
 
     X, y = draw(4000, 20)
-    monkeypatch.setattr(NoiseSource, "perturb", Silent.perturb)
+    monkeypatch.setattr(NoiseSource, "add_noise", Silent.add_noise)
     fit = {"X_pub": X[:100], "y_pub": y[:100]}
     want = MixedDPLogisticRegression(n_steps=6, random_state=0).fit(X, y, **fit)
     pids = cluster.run(os.getpid)
@@ -100,7 +100,7 @@ def test_a_worker_killed_in_the_middle_of_a_fit_changes_nothing(cluster, monkeyp
             os.kill(min(pids.values()), signal.SIGKILL)
         return array
 
-    monkeypatch.setattr(NoiseSource, "perturb", kill_one)
+    monkeypatch.setattr(NoiseSource, "add_noise", kill_one)
     clf = MixedDPLogisticRegression(n_steps=6, random_state=0)
     clf.fit(da.from_array(X, chunks=(500, -1)), y, **fit)
     assert len(steps) == 6

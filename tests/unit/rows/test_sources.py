@@ -6,10 +6,11 @@ import pytest
 import scipy.sparse as sp
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge
-from skmixdp.engine import Run, train
-from skmixdp.linear import RowMap, Whitening, largest_entries, row_norms
+from skmixdp._engine import Run, train
+from skmixdp._linear import largest_entries, row_norms
+from skmixdp._rowmap import RowMap, Whitening
+from skmixdp._rows import InMemoryRows, Request, sum_resolution
 from skmixdp.privacy import NoiseSource
-from skmixdp.rows import InMemoryRows, Request, sum_resolution
 from tests.catalog import ALGORITHMS
 from tests.conftest import Silent, Watched, make_problem
 
@@ -110,7 +111,7 @@ def test_norms_and_entries_are_never_understated(holder, name):
         # Sparse rows come out shorter by the slack of the lengths by which they are divided.
         shorter = 1e-10 if "whitened" in name else 1e-14
         assert np.all(block.max_abs >= largest_entries(here) * (1 - shorter))
-        assert np.all(block.reach >= block.norms)
+        assert np.all(block.rounding_scale >= block.norms)
         seen.extend(block.y.tolist())
         return None, np.zeros((len(Z), 1))
 
@@ -177,14 +178,14 @@ def test_removing_a_row_moves_every_sum_by_at_most_its_sensitivity(holder, name,
     labels = problem.y.copy()
     whitening = Whitening(np.linalg.qr(rng.normal(size=(5, 2)))[0].T, np.array([0.5, 0.05]))
     row_map = RowMap(mean, True, 0.4, whitening if whitened else None)
-    labels[0] = int(np.argmin(problem.scene.view.W @ row_map(raw[:1], np.float64)[0]))
+    labels[0] = int(np.argmin(problem.info.view.W @ row_map(raw[:1], np.float64)[0]))
     recipe = problem.recipe(ALGORITHMS[name])
     plan = problem.plan(recipe, n_steps=2, dtype=dtype)
     watched = []
     for kept in (slice(0, None), slice(1, None)):
         noise = Watched(5)
         rows = holder.source(raw[kept], labels[kept], row_map, dtype)
-        train([Run(recipe, plan, problem.scene, noise, np.dtype(dtype))], rows)
+        train([Run(recipe, plan, problem.info, noise, np.dtype(dtype))], rows)
         watched.append(noise)
     one, other = watched
     assert one.scales == pytest.approx(other.scales, rel=1e-6)  # the rounding of sums grows with their terms
@@ -202,7 +203,7 @@ class TestFits:
 
     @pytest.fixture(autouse=True)
     def silent(self, monkeypatch):
-        monkeypatch.setattr(NoiseSource, "perturb", Silent.perturb)
+        monkeypatch.setattr(NoiseSource, "add_noise", Silent.add_noise)
 
     @pytest.mark.parametrize(
         "parameters",

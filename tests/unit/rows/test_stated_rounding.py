@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from skmixdp.linear import Cascade, add_products, sum_error
-from skmixdp.rows import BFloat16Rows, Request
+from skmixdp._kernels import Cascade, add_products, sum_error
+from skmixdp._rows import BFloat16Rows, Request
 
 from .conftest import Holder, draw
 
@@ -53,7 +53,7 @@ def test_sums_in_single_precision_are_short_however_many_outputs_there_are(k, d)
 
 def test_tensors_are_added_up_in_short_sums():
     torch = pytest.importorskip("torch", reason="tensors need skmixdp[features]")
-    from skmixdp.rows.torch_answers import add_tensor_products
+    from skmixdp._rows.torch_answers import add_tensor_products
 
     n = 40_000
     for k, d in ((1, 1), (50, 50)):

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge
-from skmixdp.linear import RowMap
-from skmixdp.rows import InMemoryRows, Request
+from skmixdp._rowmap import RowMap
+from skmixdp._rows import InMemoryRows, Request
 
 torch = pytest.importorskip("torch", reason="tensors need skmixdp[features]")
 
-from skmixdp.rows import torch_table  # noqa: E402
-from skmixdp.rows.torch_rows import TorchRows  # noqa: E402
-from skmixdp.rows.torch_table import TorchTable, mapped  # noqa: E402
+from skmixdp._rows import device_table as torch_table  # noqa: E402
+from skmixdp._rows.device_table import TorchTable, mapped  # noqa: E402
+from skmixdp._rows.torch_rows import TorchRows  # noqa: E402
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(3000, 7)).astype(np.float32)

@@ -1,0 +1,20 @@
+"""The training loop, the plan that it follows and the door through which releases go."""
+
+from .counting import noisy_count
+from .loop import Run, train
+from .plan import Budget, Plan, make_plan
+from .recipe import Options, Recipe
+from .release import GaussianMechanism, release
+
+__all__ = [
+    "Budget",
+    "GaussianMechanism",
+    "Options",
+    "Plan",
+    "Recipe",
+    "Run",
+    "make_plan",
+    "noisy_count",
+    "release",
+    "train",
+]

@@ -1,0 +1,133 @@
+"""The only training loop: sample, query, release, assemble, update.
+
+It drives any number of runs side by side, each with its own recipe, plan and head, so that
+several heads share every pass over the private rows. What a query asks and how often, and what
+an update remembers, is theirs: no algorithm appears here.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._rows import PrivateRows
+from ..components.protocols import PrivateQuery, PublicInfo, ReleasedArray, StepContext
+from ..privacy import NoiseSource
+from .plan import Plan
+from .recipe import Recipe
+from .release import GaussianMechanism, release
+
+FloatArray = NDArray[np.floating[Any]]
+Callback = Callable[[int, FloatArray], object]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One head to be trained.
+
+    Attributes
+    ----------
+    recipe : Recipe
+        The algorithm's pieces.
+    plan : Plan
+        Noise, steps and step sizes.
+    scene : PublicInfo
+        Public facts; ``scene.view.W`` is the start.
+    noise : NoiseSource
+        Random source of this run.
+    dtype : dtype
+        In which the private products are computed.
+    members : boolean array (n_rows,) or None
+        Rows of the source that are this run's private rows, ``scene.n_private`` of them; None is
+        all. The others have no part in what it asks, as if they were not there.
+    callback : callable or None
+        Called as ``callback(t, W)`` with every released head.
+    """
+
+    recipe: Recipe
+    plan: Plan
+    info: PublicInfo
+    noise: NoiseSource
+    dtype: np.dtype[Any]
+    members: NDArray[np.bool_] | None = None
+    callback: Callback | None = None
+
+
+def train(runs: Sequence[Run], rows: PrivateRows) -> list[FloatArray]:
+    """Train the heads of all runs and return them, each (k, d_in)."""
+    with getattr(rows, "training", nullcontext)():
+        return _train(runs, rows)
+
+
+def _train(runs: Sequence[Run], rows: PrivateRows) -> list[FloatArray]:
+    active = [_Active(run) for run in runs]
+    for t in range(1, max((run.plan.n_steps for run in runs), default=0) + 1):
+        live = [a for a in active if t <= a.run.plan.n_steps]
+        for a in live:
+            a.begin(t)
+        while waiting := [(a, a.query) for a in live if a.query is not None]:
+            answers = release(rows, [(a.mechanism, query) for a, query in waiting])
+            for (a, _), (releases, answer) in zip(waiting, answers, strict=True):
+                a.receive(releases, answer)
+        for a in live:
+            a.finish()
+    return [a.run.recipe.update.result(a.W, a.state) for a in active]
+
+
+class _Active:
+    """A run under way."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.mechanism = GaussianMechanism(run.plan.noise_multiplier, run.plan.n_steps, run.noise)
+        self.W, self.state = run.recipe.update.init(run.info.view.W)
+        self.query: PrivateQuery | None = None
+
+    def begin(self, t: int) -> None:
+        recipe, info = self.run.recipe, self.run.info
+        batch = recipe.sampling.draw(info.n_private, self.run.noise)
+        self.mechanism.begin_step(_among(self.run.members, batch))
+        view = info.view.data.view(self.W)
+        self.ctx = StepContext(
+            t=t,
+            n_steps=self.run.plan.n_steps,
+            view=view,
+            batch_size=info.batch_size,
+            public_weight=self.run.plan.public_weight(t, view),
+            step_size=self.run.plan.step_size(t),
+            noise_multiplier=self.run.plan.noise_multiplier,
+            l2=recipe.l2,
+            anchor=recipe.anchor,
+            dtype=self.run.dtype,
+            noise=self.run.noise,
+        )
+        self.rounds = recipe.query.step(self.ctx)
+        self._advance(lambda: next(self.rounds))
+
+    def receive(self, releases: tuple[ReleasedArray, ...], answer: tuple[FloatArray, ...]) -> None:
+        self.ctx.released.extend(releases)
+        self._advance(lambda: self.rounds.send(answer))
+
+    def _advance(self, resume: Callable[[], PrivateQuery]) -> None:
+        """Run the query to its next query, or to the direction that it returns."""
+        try:
+            self.query = resume()
+        except StopIteration as end:
+            self.query, self.direction = None, end.value
+
+    def finish(self) -> None:
+        self.W, self.state = self.run.recipe.update.step(self.ctx, self.direction, self.state)
+        if self.run.callback is not None:
+            self.run.callback(self.ctx.t, self.W)
+
+
+def _among(members: NDArray[np.bool_] | None, batch: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
+    """The batch drawn among a run's members, as a mask of all rows of the source."""
+    if members is None or batch is None:
+        return batch if members is None else members
+    taking_part = np.zeros(len(members), dtype=bool)
+    taking_part[members] = batch
+    return taking_part

@@ -1,0 +1,159 @@
+"""One paid-for sum over private rows, for what is no training: counts, moments."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._rows import InMemoryRows
+from ..components import L2Clip
+from ..components.protocols import PrivateQuery, ReleasedArray
+from ..estimators._charging import check_ledger, paid
+from ..estimators._checks import check_budget
+from ..estimators._noise import check_noise, noise_caveats, noise_source
+from ..privacy import (
+    GaussianEvent,
+    Neighboring,
+    Noise,
+    PrivacyReport,
+    accountant_name,
+    epsilon_of_event,
+    noise_multiplier_for,
+)
+from . import GaussianMechanism, release
+
+FloatArray = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True)
+class SumBudget:
+    """What one sum may cost; checked when made.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        Budget of the release.
+    neighboring : {"add_or_remove_one", "replace_one"}
+        Which data sets count as neighbours.
+    noise : {"float", "hardened"}
+        Continuous or discrete Gaussian noise.
+    random_state : None, int or RandomState
+        None for private noise.
+    ledger : PrivacyLedger or None, default=None
+        Charged before the release.
+    dataset : str or None, default=None
+        Name of the rows in the ledger.
+    """
+
+    epsilon: float
+    delta: float
+    neighboring: Neighboring
+    noise: Noise
+    random_state: Any
+    ledger: Any = None
+    dataset: Any = None
+
+    def __post_init__(self) -> None:
+        if self.epsilon is None:
+            raise ValueError("epsilon=None leaves the noise open; pass a positive number.")
+        check_budget(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            n_steps=1,
+            noise_multiplier=None,
+            neighboring=self.neighboring,
+            noise=self.noise,
+        )
+        check_noise(self.noise, self.random_state)
+        check_ledger(self.ledger, self.dataset)
+
+    @property
+    def event(self) -> GaussianEvent:
+        """The release as accounting knows it."""
+        multiplier = noise_multiplier_for(
+            self.epsilon, self.delta, n_steps=1, neighboring=self.neighboring, noise=self.noise
+        )
+        return GaussianEvent(multiplier, 1, noise=self.noise)
+
+
+def paid_sum(
+    contributions: FloatArray,
+    bound: float,
+    budget: SumBudget,
+    treated_as_public: tuple[str, ...],
+    description: str,
+) -> tuple[FloatArray, PrivacyReport]:
+    """The sum of the rows of ``contributions``, with the noise that its budget asks for.
+
+    Parameters
+    ----------
+    contributions : array of shape (n_samples, m)
+        What each PRIVATE row adds, a row of zeros being what an absent one adds.
+    bound : float
+        Length of the longest row, known without looking at them. Longer rows are scaled down
+        to it.
+    budget : SumBudget
+        What it may cost.
+    treated_as_public : tuple of str
+        For the report: what was not protected on the way to the contributions.
+    description : str
+        For the ledger: who asks.
+
+    Returns
+    -------
+    noisy : array of shape (m,)
+        The sum with Gaussian noise.
+    report : PrivacyReport
+        What was spent; ``noise_multiplier`` is in units of ``bound``, but for rounding.
+
+    Raises
+    ------
+    BudgetExceededError
+        If the ledger does not admit the release; nothing is charged or released.
+
+    Notes
+    -----
+    *Guarantee*: (epsilon, delta)-differentially private in the rows, as one Gaussian release of
+    L2 sensitivity ``bound`` through ``engine/release.py``. The clip enforces the bound and allows for
+    its rounding.
+    """
+    event = budget.event
+    clip = L2Clip(bound)
+    noise = noise_source(budget.noise, budget.random_state)
+    values = np.asarray(contributions, dtype=np.float64)
+    rows = InMemoryRows(values, np.zeros(len(values)), exact=noise.needs_grid)
+    query = PrivateQuery(
+        points=np.zeros((0, values.shape[1])),
+        contribute=lambda Z, block: (clip.weights(block.norms, lambda: block.max_abs)[:, np.newaxis], None),
+        releases=(ReleasedArray(clip.sensitivity(np.dtype("float64"))),),
+    )
+    charge = None
+    if budget.ledger is not None:
+        charge = budget.ledger.charge(
+            budget.dataset,
+            event,
+            neighboring=budget.neighboring,
+            description=f"{description}, {len(values)} rows",
+            private=noise.kind != "seeded",
+        )
+    mechanism = GaussianMechanism(event.noise_multiplier, event.n_steps, noise)
+    mechanism.begin_step(None)
+    ((_, (total,)),) = release(rows, [(mechanism, query)])
+    report = PrivacyReport(
+        epsilon=epsilon_of_event(event, budget.delta, budget.neighboring),
+        delta=float(budget.delta),
+        mu=event.mu(budget.neighboring),
+        noise_multiplier=event.noise_multiplier,
+        n_steps=1,
+        sampling_rate=1.0,
+        neighboring=budget.neighboring,
+        accountant=accountant_name(event),
+        n_private=len(values),
+        n_public=0,
+        treated_as_public=treated_as_public,
+        noise=noise.kind,
+        warnings=noise_caveats(noise, budget.delta, len(values)),
+        **paid(charge),
+    )
+    return total[0], report

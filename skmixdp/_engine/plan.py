@@ -1,0 +1,127 @@
+"""From a budget and a recipe to the numbers of a run, before anything is released."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..components.protocols import PublicInfo, ReleaseFacts
+from ..privacy import (
+    Event,
+    Neighboring,
+    Noise,
+    amplified_epsilon,
+    epsilon_of_event,
+    mu_of_budget,
+    noise_multiplier_for,
+    steps_for,
+)
+from ..public import PublicView
+from .recipe import Recipe
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What the user is willing to spend. Two of epsilon, multiplier and steps at the most.
+
+    Attributes
+    ----------
+    epsilon : float or None
+        None spends whatever ``noise_multiplier`` and ``n_steps`` cost.
+    delta : float
+        Stated delta.
+    n_steps : int or None
+        Number of steps; None derives it.
+    noise_multiplier : float or None
+        Noise multiplier; None derives it.
+    neighboring : {"add_or_remove_one", "replace_one"}
+        Which data sets count as neighbours.
+    noise : {"float", "hardened"}
+        Continuous or discrete Gaussian noise.
+    """
+
+    epsilon: float | None
+    delta: float
+    n_steps: int | None
+    noise_multiplier: float | None
+    neighboring: Neighboring
+    noise: Noise
+
+    @property
+    def mu(self) -> float:
+        """The budget as full-batch Gaussian-DP parameter of a zeroed-out row."""
+        if self.epsilon is not None:
+            return mu_of_budget(self.epsilon, self.delta, neighboring=self.neighboring, noise=self.noise)
+        assert self.n_steps is not None and self.noise_multiplier is not None
+        return math.sqrt(self.n_steps) / self.noise_multiplier
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The numbers of a run: fixed before the first release, never changed by it.
+
+    ``epsilon_unamplified`` counts the releases' noise alone; None where ``epsilon`` does too.
+    """
+
+    noise_multiplier: float
+    n_steps: int
+    event: Event
+    epsilon: float
+    step_size: Callable[[int], float]
+    public_weight: Callable[[int, PublicView], float]
+    epsilon_unamplified: float | None = None
+
+
+def make_plan(budget: Budget, recipe: Recipe, info: PublicInfo, dtype: np.dtype[Any]) -> Plan:
+    """Solve for what the budget leaves open.
+
+    Raises
+    ------
+    ValueError
+        If the budget does not pay for one step.
+    """
+    rate = recipe.sampling.rate(info.n_private)
+    sensitivity = recipe.query.sensitivity(info.view, dtype)
+    n_steps, sigma = budget.n_steps, budget.noise_multiplier
+    if budget.epsilon is not None:
+        if sigma is not None:
+            n_steps = steps_for(
+                budget.epsilon,
+                budget.delta,
+                noise_multiplier=sigma,
+                sampling_rate=rate,
+                neighboring=budget.neighboring,
+                noise=budget.noise,
+                family=recipe.event,
+            )
+        elif n_steps is None:
+            n_steps = recipe.steps.count(info, sensitivity)
+        # Also where the multiplier was given: whole steps leave a remainder, spent here.
+        sigma = noise_multiplier_for(
+            budget.epsilon,
+            budget.delta,
+            n_steps=n_steps,
+            sampling_rate=rate,
+            neighboring=budget.neighboring,
+            noise=budget.noise,
+            family=recipe.event,
+        )
+    assert n_steps is not None and sigma is not None
+    facts = ReleaseFacts(sigma, n_steps, sensitivity)
+    public_weight = recipe.weighting.bind(info, facts)
+    private = [1 - public_weight(t, info.view) for t in range(1, n_steps + 1)]
+    facts = replace(facts, private_weight=float(np.sqrt(np.mean(np.square(private)))))
+    event = recipe.event(sigma, n_steps, rate, budget.noise)
+    amplified = amplified_epsilon(event, budget.delta, budget.neighboring)
+    unamplified = epsilon_of_event(event.unamplified, budget.delta, budget.neighboring)
+    return Plan(
+        noise_multiplier=sigma,
+        n_steps=n_steps,
+        event=event,
+        epsilon=min(amplified, unamplified),
+        step_size=recipe.steps.bind(info, facts),
+        public_weight=public_weight,
+        epsilon_unamplified=None if event.unamplified is event else unamplified,
+    )

@@ -1,0 +1,213 @@
+"""The door: the only place where numbers leave private rows.
+
+A *door* belongs to one run. In each step it lets through queries whose shares sum to at most
+1; every released array gets Gaussian noise of standard deviation
+``noise_multiplier * sensitivity / sqrt(share)``. With one row zeroed out, array j moves by at
+most ``sensitivity_j``, rounding included: the row source states how much that can be, and it is
+added to what the clip guarantees. So the step as a whole is ``sqrt(sum_j share_j) / noise_multiplier``-
+Gaussian-DP: one Gaussian release of the plan's multiplier, and the plan allows ``n_steps``.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._rows import PrivateRows, Request, sum_resolution
+from ..components.protocols import PrivateQuery, ReleasedArray
+from ..privacy import NoiseSource
+
+FloatArray = NDArray[np.floating[Any]]
+
+_ROUNDING = 1e-12
+
+
+class GaussianMechanism:
+    """Lets one run's queries through, within its plan.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        Noise standard deviation of a step, in units of its sensitivity.
+    n_steps : int
+        Number of steps that were paid for.
+    noise : NoiseSource
+        Source of the noise.
+
+    Raises
+    ------
+    RuntimeError
+        From any method, if a run asks for more than was paid for.
+    """
+
+    def __init__(self, noise_multiplier: float, n_steps: int, noise: NoiseSource) -> None:
+        self._noise_multiplier = noise_multiplier
+        self._steps_left = n_steps
+        self._noise = noise
+        self._share_left = 0.0
+        self._batch: NDArray[np.bool_] | None = None
+
+    def begin_step(self, batch: NDArray[np.bool_] | None) -> None:
+        """Start a step on a batch; what the last step left unused is gone."""
+        if self._steps_left < 1:
+            raise RuntimeError("every step that was paid for has been taken.")
+        self._steps_left -= 1
+        self._share_left = 1.0
+        self._batch = batch
+
+    def admit(self, query: PrivateQuery, rows: PrivateRows) -> Request:
+        """Charge a query's shares to the step; the request that it makes of the rows."""
+        for part in query.releases:
+            if not (part.share > 0 and 0 <= part.sensitivity < math.inf):
+                raise RuntimeError(f"a released part needs a share and a finite sensitivity: {part}.")
+        self._share_left -= sum(part.share for part in query.releases)
+        if self._share_left < -_ROUNDING:
+            raise RuntimeError("the shares of a step's queries sum to more than 1.")
+        resolution = None
+        if self._noise.needs_grid:
+            if rows.grid is None:
+                raise RuntimeError("hardened noise needs rows on a grid.")
+            bound = max(part.sensitivity for part in query.releases)
+            resolution = sum_resolution(rows.n_rows, rows.grid, bound)
+        return Request(
+            query.points,
+            query.contribute,
+            self._batch,
+            resolution,
+            wide_sums=query.wide_sums,
+            n_head=query.n_head,
+            run=self,
+        )
+
+    def add_noise(
+        self, query: PrivateQuery, arrays: Sequence[FloatArray], grid: float | None
+    ) -> tuple[FloatArray, ...]:
+        """Add each part's noise to its array; hardened noise needs multiples of ``grid``."""
+        if len(arrays) != len(query.releases):
+            raise RuntimeError("a query must state one part for each array that it releases.")
+        noisy = []
+        for part, array in zip(query.releases, arrays, strict=True):
+            noisy.append(self._noise.add_noise(array, self.noise_scale(part), grid))
+        return tuple(noisy)
+
+    def noise_scale(self, part: ReleasedArray) -> float:
+        """Standard deviation of the noise that is added to a part."""
+        return self._noise_multiplier * part.sensitivity / math.sqrt(part.share)
+
+
+def release(
+    rows: PrivateRows, visits: Sequence[tuple[GaussianMechanism, PrivateQuery]]
+) -> list[tuple[tuple[ReleasedArray, ...], tuple[FloatArray, ...]]]:
+    """Noisy answers to the queries of one or several runs, from one pass over the rows.
+
+    Each comes with its parts as they were released: their sensitivities include the rounding of sums.
+    """
+    requests = [_for_audit(mechanism.admit(query, rows), rows) for mechanism, query in visits]
+    sums = rows.private_sums(requests)
+    answers = []
+    for (mechanism, query), request, answer in zip(visits, requests, sums, strict=True):
+        error = rows.sum_error(request)
+        stated = replace(query, releases=tuple(part.as_computed(error) for part in query.releases))
+        noisy = mechanism.add_noise(stated, query.assemble(answer), _grid(rows, request))
+        _record(mechanism, stated, noisy)
+        answers.append((stated.releases, noisy))
+    return answers
+
+
+def _grid(rows: PrivateRows, request: Request) -> float | None:
+    """Of what the entries of a request's sums are whole multiples."""
+    if rows.grid is None or request.resolution is None:
+        return None
+    return rows.grid * request.resolution
+
+
+# -- what an audit needs ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RecordedRelease:
+    """What one visit released, and the public facts of how it was asked.
+
+    Attributes
+    ----------
+    query : PrivateQuery
+        The query, with the stated sensitivity and share of each array.
+    arrays : tuple of array
+        What was released: sums with their noise.
+    scales : tuple of float
+        The noise's standard deviation in each array, as stated: noise multiplier times sensitivity
+        over the square root of the share.
+    """
+
+    query: PrivateQuery
+    arrays: tuple[FloatArray, ...]
+    scales: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class _Recorder:
+    releases: list[RecordedRelease]
+    absent: NDArray[np.bool_] | None
+
+
+_recorder: ContextVar[_Recorder | None] = ContextVar("_recorder", default=None)
+
+
+@contextmanager
+def recorded_releases(absent: NDArray[np.bool_] | None = None) -> Iterator[list[RecordedRelease]]:
+    """Record what fits within release, and zero out some of their private rows.
+
+    Parameters
+    ----------
+    absent : boolean array of shape (n_rows,) or None, default=None
+        Rows that contribute zero to every sum, as in the neighbouring data sets of which the guarantee
+        speaks; the number of rows stays. None leaves all rows in.
+
+    Yields
+    ------
+    list of RecordedRelease
+        Filled while the context lasts, in the order of release.
+
+    Raises
+    ------
+    RuntimeError
+        From a release within, if the source has not as many rows as ``absent``.
+
+    Notes
+    -----
+    *Guarantee*: a record holds noisy arrays and what is public of their queries, never a sum. A row
+    that is zeroed out has the same effect as a row that was never there, for the same public number
+    of rows.
+    """
+    recorder = _Recorder([], absent)
+    token = _recorder.set(recorder)
+    try:
+        yield recorder.releases
+    finally:
+        _recorder.reset(token)
+
+
+def _for_audit(request: Request, rows: PrivateRows) -> Request:
+    """The request without the rows that an audit zeroes out."""
+    recorder = _recorder.get()
+    if recorder is None or recorder.absent is None:
+        return request
+    if len(recorder.absent) != rows.n_rows:
+        raise RuntimeError(
+            f"absent has {len(recorder.absent)} entries and the source {rows.n_rows} rows; pass one for each."
+        )
+    present = ~recorder.absent
+    return replace(request, mask=present if request.mask is None else request.mask & present)
+
+
+def _record(mechanism: GaussianMechanism, query: PrivateQuery, noisy: tuple[FloatArray, ...]) -> None:
+    """Append what a visit released to the record, where there is one."""
+    recorder = _recorder.get()
+    if recorder is not None:
+        scales = tuple(mechanism.noise_scale(part) for part in query.releases)
+        recorder.releases.append(RecordedRelease(query, noisy, scales))

@@ -1,0 +1,190 @@
+"""Losses of a linear head, as functions of its outputs.
+
+Shapes used throughout: ``Z`` (n, k) outputs (logits); ``y`` (n,) whole-number class indices, or
+(n, k) targets for squared loss; ``R`` (n, k) residuals ``d loss / d Z``. The gradient of one
+row is ``r_i x_i^T``, of shape (k, d_in), so a loss needs no more than its residuals. Everything
+works in the dtype of ``Z``.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, log_expit, softmax
+
+from .gradients import subtract_at
+
+FloatArray = NDArray[np.floating[Any]]
+Labels = NDArray[Any]
+
+
+#: Exponentials of such numbers, sums of them and the squares of those are far from the ends of
+#: float32's range.
+_MODERATE = 20.0
+
+
+class Loss(Protocol):
+    """What the library asks of a loss. Two of a kind that have as many outputs are equal.
+
+    Attributes
+    ----------
+    name : str
+        What messages call it.
+    n_outputs : int
+        Number of outputs k.
+    curvature : float
+        Largest eigenvalue that the Hessian in one row's outputs can have.
+    lipschitz : float
+        Largest L2 norm that a residual can have.
+    sum_to_zero : bool
+        Whether residuals sum to zero over the outputs, so that the noise's component
+        outside that subspace carries nothing and may be removed after the release.
+    noise_per_output : float
+        Standard deviation of noise in an output that costs about as much accuracy as it buys:
+        what balanced steps aim at.
+    quadratic : bool
+        Whether the Hessian is the identity, whatever the outputs.
+    """
+
+    name: str
+    n_outputs: int
+    curvature: float
+    lipschitz: float
+    sum_to_zero: bool
+    noise_per_output: float
+    quadratic: bool
+
+    def residuals(self, Z: FloatArray, y: Labels) -> FloatArray:
+        """Derivative of each row's loss in its outputs, shape (n, k). May overwrite ``Z``."""
+
+    def scaled_residuals(self, Z: FloatArray, y: Labels) -> tuple[FloatArray, FloatArray]:
+        """Arrays ``E`` and ``scale`` (..., n) such that the residuals are ``scale_i E_i``.
+
+        ``Z`` (..., n, k) are the outputs of any number of heads and is overwritten by ``E``. Who has
+        a factor for each row anyway saves a pass over all outputs; ``scale`` is positive and
+        float64.
+        """
+
+    def values(self, Z: FloatArray, y: Labels) -> FloatArray:
+        """Loss of each row, shape (n,)."""
+
+    def hessian_product(self, Z: FloatArray, V: FloatArray) -> FloatArray:
+        """Each row's Hessian in its outputs, applied to that row of ``V``, shape (n, k)."""
+
+    def hessian_diagonal(self, Z: FloatArray) -> FloatArray:
+        """Diagonal of each row's Hessian in its outputs, shape (n, k)."""
+
+
+@dataclass(unsafe_hash=True)
+class SoftmaxLoss:
+    """Cross-entropy of ``n_outputs`` >= 3 classes."""
+
+    # The Hessian diag(p) - p p^T never exceeds 1/2; |p - onehot| never exceeds sqrt(2).
+    name = "cross-entropy"
+    curvature = 0.5
+    lipschitz = float(np.sqrt(2.0))
+    sum_to_zero = True
+    noise_per_output = 1.0
+    quadratic = False
+
+    n_outputs: int
+
+    def residuals(self, Z: FloatArray, y: Labels) -> FloatArray:
+        E, scale = self.scaled_residuals(Z, y)
+        E *= scale.astype(E.dtype)[:, np.newaxis]
+        return E
+
+    def scaled_residuals(self, Z: FloatArray, y: Labels) -> tuple[FloatArray, FloatArray]:
+        # Moderate outputs need no shift. To find each row's maximum takes longer than this look at all of
+        # them, which decides nothing but whether there are rows to look at one by one.
+        if not (Z.max(initial=0.0) <= _MODERATE and Z.min(initial=0.0) >= -_MODERATE):
+            largest = Z.max(axis=-1)
+            moderate = (largest <= _MODERATE) & (Z.min(axis=-1) >= -_MODERATE)
+            Z -= np.where(moderate, 0.0, largest).astype(Z.dtype)[..., np.newaxis]
+        np.exp(Z, out=Z)
+        sums = Z @ np.ones(Z.shape[-1], Z.dtype)
+        subtract_at(Z, y, sums)
+        return Z, 1 / sums.astype(np.float64, copy=False)
+
+    def values(self, Z: FloatArray, y: Labels) -> FloatArray:
+        largest = Z.max(axis=1)
+        total = np.log(np.exp(Z - largest[:, np.newaxis]).sum(axis=1))
+        return np.asarray(total + largest - Z[np.arange(len(Z)), y])
+
+    def hessian_product(self, Z: FloatArray, V: FloatArray) -> FloatArray:
+        P = softmax(Z, axis=1)
+        product = P * V
+        return np.asarray(product - P * product.sum(axis=1, keepdims=True))
+
+    def hessian_diagonal(self, Z: FloatArray) -> FloatArray:
+        P = softmax(Z, axis=1)
+        return np.asarray(P * (1 - P))
+
+
+@dataclass(unsafe_hash=True)
+class LogisticLoss:
+    """Cross-entropy of two classes with one output: the logit of class 1."""
+
+    name = "logistic loss"
+    n_outputs = 1
+    curvature = 0.25
+    lipschitz = 1.0
+    sum_to_zero = False
+    noise_per_output = 1.0
+    quadratic = False
+
+    def residuals(self, Z: FloatArray, y: Labels) -> FloatArray:
+        return self.scaled_residuals(Z, y)[0]
+
+    def scaled_residuals(self, Z: FloatArray, y: Labels) -> tuple[FloatArray, FloatArray]:
+        expit(Z, out=Z)
+        Z[..., 0] -= y
+        return Z, np.ones(len(y))
+
+    def values(self, Z: FloatArray, y: Labels) -> FloatArray:
+        return np.asarray(-log_expit(np.where(y == 1, Z[:, 0], -Z[:, 0])))
+
+    def hessian_product(self, Z: FloatArray, V: FloatArray) -> FloatArray:
+        return self.hessian_diagonal(Z) * V
+
+    def hessian_diagonal(self, Z: FloatArray) -> FloatArray:
+        return np.asarray(expit(Z) * expit(-Z))
+
+
+@dataclass(unsafe_hash=True)
+class SquaredLoss:
+    """Half the squared error of ``n_outputs`` targets; here ``y`` holds (n, k) targets.
+
+    Targets are of unit scale: ``noise_per_output`` is a fraction of their standard deviation.
+    """
+
+    name = "squared loss"
+    curvature = 1.0
+    lipschitz = float("inf")
+    sum_to_zero = False
+    noise_per_output = 0.4
+    quadratic = True
+
+    n_outputs: int
+
+    def residuals(self, Z: FloatArray, y: Labels) -> FloatArray:
+        return self.scaled_residuals(Z, y)[0]
+
+    def scaled_residuals(self, Z: FloatArray, y: Labels) -> tuple[FloatArray, FloatArray]:
+        Z -= y
+        return Z, np.ones(len(y))
+
+    def values(self, Z: FloatArray, y: Labels) -> FloatArray:
+        return np.asarray(0.5 * np.sum((Z - y) ** 2, axis=1))
+
+    def hessian_product(self, Z: FloatArray, V: FloatArray) -> FloatArray:
+        return V
+
+    def hessian_diagonal(self, Z: FloatArray) -> FloatArray:
+        return np.ones_like(Z)
+
+
+def classification_loss(n_classes: int) -> SoftmaxLoss | LogisticLoss:
+    """Loss of a head for ``n_classes`` >= 2 classes: two classes share one output."""
+    return LogisticLoss() if n_classes == 2 else SoftmaxLoss(n_classes)

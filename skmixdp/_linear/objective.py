@@ -1,0 +1,197 @@
+"""A head's penalised mean loss on given rows, and the inverse of its gradient map.
+
+The rows are rotated once to the principal axes of their span, in which the penalty stays what it
+is, the Hessian of squared loss is diagonal, and that of the other losses nearly so. Outside the
+span of the rows only the penalty acts. Nothing of size (k d_in)^2 is formed.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .gradients import row_norms, weighted_sum
+from .losses import Labels, Loss
+
+FloatArray = NDArray[np.floating[Any]]
+
+_NEWTON_STEPS = 60
+_CG_STEPS = 1000
+_HALVINGS = 40
+
+
+class PenalizedLoss:
+    """``mean_j loss(W x_j, y_j) + l2 / 2 |W|^2`` as a function of ``W`` (k, d_in).
+
+    Parameters
+    ----------
+    X : array of shape (n, d_in), float64
+        Rows; ``n`` may be 0.
+    y : array of shape (n,) or (n, k)
+        Labels or targets.
+    loss : Loss
+        The loss of the head.
+    l2 : float
+        Positive: without it the gradient's range is bounded, and not every gradient is reached.
+    """
+
+    def __init__(self, X: FloatArray, y: Labels, loss: Loss, l2: float) -> None:
+        self.y = y
+        self.loss = loss
+        self.l2 = l2
+        self.n_rows = max(len(X), 1)
+        self._full = len(X) >= X.shape[1]
+        span = np.eye(X.shape[1]) if self._full else np.linalg.qr(X.T)[0]
+        rows = X if self._full else X @ span
+        moments, axes = np.linalg.eigh(rows.T @ rows / self.n_rows)
+        #: Principal axes of the rows' span, (d_in, r), and the rows' second moments along them.
+        self.axes = span @ axes
+        self.moments = np.maximum(moments, 0.0)
+        self.rows = rows @ axes
+        self._moved = weighted_sum(self._residuals(np.zeros((loss.n_outputs, len(moments)))), self.rows)
+
+    @property
+    def smallest_curvature(self) -> float:
+        """Smallest eigenvalue that the Hessian is known to have anywhere."""
+        if self.loss.quadratic and self._full and self.moments.size:
+            return self.l2 + float(self.moments[0])
+        return self.l2
+
+    def gradient(self, W: FloatArray) -> FloatArray:
+        """Gradient (k, d_in)."""
+        A = W @ self.axes
+        return np.asarray(self.l2 * W + self._loss_gradient(A) @ self.axes.T)
+
+    def with_gradient(self, G: FloatArray, near: FloatArray, tolerance: float = 1e-11) -> FloatArray:
+        """The one head (k, d_in) whose gradient is ``G``.
+
+        Squared loss: in closed form. Other losses: Newton's method from ``near``, each step
+        solved by conjugate gradients and halved until the error in the gradient shrinks.
+
+        Parameters
+        ----------
+        G : array of shape (k, d_in)
+            The gradient.
+        near : array of shape (k, d_in)
+            Where to start.
+        tolerance : float
+            Distance to the exact head that is left, relative to its norm where that exceeds 1;
+            rounding sets a floor to it.
+
+        Raises
+        ------
+        RuntimeError
+            If Newton's method does not get there.
+        """
+        inside = G @ self.axes
+        if self.loss.quadratic:
+            A = (inside - self._moved / self.n_rows) / (self.moments + self.l2)
+        else:
+            A = self._newton(inside, near @ self.axes, tolerance)
+        if self._full:
+            return np.asarray(A @ self.axes.T)
+        return np.asarray((G - inside @ self.axes.T) / self.l2 + A @ self.axes.T)
+
+    def noise_gain(self, W: FloatArray) -> float:
+        """How much a held-out row's logits move, against gradient descent, under white noise.
+
+        The noise passes through the inverse Hessian at ``W``, whose largest eigenvalue is
+        normalised to 1. Each row is looked at with itself taken out of the Hessian; outputs
+        share their mean curvature. 1 without rows.
+        """
+        leverages, inverse = self._geometry(W)
+        if leverages.size == 0 or not np.any(self.rows):
+            return 1.0
+        lengths = row_norms(self.rows * inverse) / (1 - leverages)
+        rms = float(np.sqrt(np.mean(lengths**2) / np.mean(row_norms(self.rows) ** 2)))
+        return self.smallest_curvature * rms
+
+    def relative_curvature(self, W: FloatArray) -> float:
+        """Estimate of the largest curvature of other rows' mean loss, in the normalised geometry.
+
+        The second moments of n random rows underrate those of their law by up to
+        ``(1 - sqrt(g))^2``, where ``g`` is the effective dimension over n, here the mean
+        leverage (Marchenko and Pastur). Infinite without rows.
+        """
+        leverages, _ = self._geometry(W)
+        if leverages.size == 0:
+            return float("inf")
+        # Rounding brings a mean leverage to 1 where the penalty is next to nothing.
+        slack = max(1 - float(np.sqrt(np.mean(leverages))), 1e-3)
+        return self.smallest_curvature / slack**2
+
+    def _geometry(self, W: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Leverages of the rows, and the inverse Hessian's eigenvalues within their span."""
+        if len(self.rows) == 0:
+            return np.empty(0), np.empty(0)
+        curvature = float(self.loss.hessian_diagonal(self._outputs(W @ self.axes)).mean())
+        inverse = 1 / (curvature * self.moments + self.l2)
+        leverages = curvature / self.n_rows * (self.rows**2 @ inverse)
+        return np.minimum(leverages, 1 - 1e-6), inverse
+
+    # -- in the rows' principal axes --------------------------------------------------------
+
+    def _outputs(self, A: FloatArray) -> FloatArray:
+        return np.asarray(self.rows @ A.T)
+
+    def _residuals(self, A: FloatArray) -> FloatArray:
+        return self.loss.residuals(self._outputs(A), self.y)
+
+    def _loss_gradient(self, A: FloatArray) -> FloatArray:
+        return weighted_sum(self._residuals(A), self.rows) / self.n_rows
+
+    def _newton(self, G: FloatArray, A: FloatArray, tolerance: float) -> FloatArray:
+        def error_at(A: FloatArray) -> tuple[FloatArray, float]:
+            part = self._loss_gradient(A)
+            error = part + self.l2 * A - G
+            magnitude = np.linalg.norm(part) + self.l2 * np.linalg.norm(A) + np.linalg.norm(G)
+            # The distance to the solution is at most |error| / l2.
+            enough = max(
+                tolerance * self.l2 * max(1.0, float(np.linalg.norm(A))),
+                64 * np.finfo(np.float64).eps * float(magnitude),
+            )
+            return error, enough
+
+        error, enough = error_at(A)
+        first = length = float(np.linalg.norm(error))
+        for _ in range(_NEWTON_STEPS):
+            if length <= enough:
+                return A
+            accuracy = min(0.1, float(np.sqrt(length / first))) * length
+            step = self._solve(A, error, max(accuracy, enough / 2))
+            for halving in range(_HALVINGS):
+                share = 0.5**halving
+                trial = A - share * step
+                error, enough = error_at(trial)
+                shorter = float(np.linalg.norm(error))
+                if shorter <= (1 - 1e-4 * share) * length or shorter <= enough:
+                    break
+            A, length = trial, shorter
+        raise RuntimeError(
+            f"the mirror step did not converge: after {_NEWTON_STEPS} Newton steps the gradient is off "
+            f"by {length:.1e}, where {enough:.1e} was asked for; pass a smaller learning_rate or a "
+            "larger public_l2."
+        )
+
+    def _solve(self, A: FloatArray, right: FloatArray, accuracy: float) -> FloatArray:
+        """Hessian at ``A`` inverted on ``right`` by preconditioned conjugate gradients."""
+        Z = self._outputs(A)
+        # The diagonal of the Hessian, if the outputs' curvature is taken to be the rows' mean.
+        scale = np.outer(self.loss.hessian_diagonal(Z).mean(axis=0), self.moments) + self.l2
+        solution = np.zeros_like(right)
+        remainder = right.copy()
+        scaled = remainder / scale
+        direction = scaled.copy()
+        product = float(np.vdot(remainder, scaled))
+        for _ in range(_CG_STEPS):
+            if float(np.linalg.norm(remainder)) <= accuracy:
+                break
+            inner = self.loss.hessian_product(Z, self._outputs(direction))
+            image = weighted_sum(inner, self.rows) / self.n_rows + self.l2 * direction
+            length = product / float(np.vdot(direction, image))
+            solution += length * direction
+            remainder -= length * image
+            scaled = remainder / scale
+            last, product = product, float(np.vdot(remainder, scaled))
+            direction = scaled + product / last * direction
+        return solution

@@ -1,0 +1,196 @@
+"""Public rows as they look at a module: gradients, directions and the scale of its outputs."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NoReturn
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ..public import Probe, RandomSource
+from .directions import Direction, Seeded, orthonormal
+from .forward import LabelledRows, ModuleParameters, PerSampleLoss, differentiable_outputs
+from .jacobian import largest_second_moment, mean_squared_length
+from .rows import LossesAt
+
+FloatArray = NDArray[np.floating[Any]]
+
+#: Public rows from which the scale of a module's outputs is estimated.
+_SCALE_ROWS = 256
+
+
+@dataclass(frozen=True)
+class ModuleLoss:
+    """A per-sample loss of a module's outputs, and what step rules ask of it.
+
+    ``curvature`` and ``noise_per_output`` are those of the cross-entropy of logits
+    (:class:`~skmixdp._linear.SoftmaxLoss`), the latter divided by how far a parameter vector of
+    length 1 moves an output.
+    """
+
+    function: PerSampleLoss
+    n_outputs: int
+    name: str = "a module's loss"
+    curvature: float = 0.5
+    noise_per_output: float = 0.75
+    quadratic: bool = False
+
+    def values(self, Z: FloatArray, y: NDArray[Any]) -> FloatArray:
+        """Loss of each row, shape (n,)."""
+        losses = self.function(torch.from_numpy(np.array(Z)), torch.from_numpy(np.array(y, dtype=np.int64)))
+        return np.asarray(losses.numpy())
+
+
+class ModuleData:
+    """Labelled public rows of a module.
+
+    Parameters
+    ----------
+    rows : LabelledRows
+        Public rows; there may be none.
+    loss : ModuleLoss
+        The loss.
+    seed : int
+        Seed of the estimates of the outputs' scale.
+    """
+
+    def __init__(self, rows: LabelledRows, loss: ModuleLoss, seed: int) -> None:
+        self.rows = rows
+        self.function = loss.function
+        self._loss = loss
+        self._seed = seed
+        self._start: ModuleParameters | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """Number of public rows."""
+        return len(self.rows)
+
+    @property
+    def y(self) -> NDArray[Any]:
+        """Class indices of the public rows."""
+        return self.rows.y
+
+    def view(self, W: ModuleParameters) -> "ModuleView":
+        """The rows as they look at the parameters, for as long as these stay where they are."""
+        if self._start is None:
+            self._start = W
+        return ModuleView(self, W)
+
+    @cached_property
+    def loss(self) -> ModuleLoss:
+        """The loss, on the scale of what its module's parameters do to the outputs."""
+        if not self.n_rows:
+            return self._loss
+        length = math.sqrt(mean_squared_length(*self._sample, self._seed))
+        return replace(self._loss, noise_per_output=self._loss.noise_per_output / max(length, 1e-12))
+
+    def largest_second_moment(self, row_norm_bound: float) -> float:
+        """Largest eigenvalue of the mean of ``J^T J``, J being a row's Jacobian of outputs; at the start.
+
+        For a linear module it is that of the rows' second moment. Infinite without public rows.
+        """
+        return largest_second_moment(*self._sample, self._seed) if self.n_rows else math.inf
+
+    @property
+    def _sample(self) -> tuple[ModuleParameters, Tensor]:
+        """The start, and some public rows."""
+        assert self._start is not None
+        index = np.arange(self.n_rows)[:: math.ceil(self.n_rows / _SCALE_ROWS)]
+        return self._start, next(self.rows.pieces(index, self._start, len(index)))[0]
+
+    @property
+    def solution(self) -> NoReturn:
+        """Refused: public rows determine no module."""
+        raise ValueError(
+            "public_weight='convex' needs the public fit of a linear head; pass a number, 'sample', 'cosine' "
+            "or 'coupling' for a module."
+        )
+
+    held_out_losses = solution
+
+
+class ModuleView:
+    """Public rows at a module's parameters: what a zeroth-order step asks, and nothing of private rows.
+
+    Vectors of parameters are :class:`~skmixdp._modules.directions.Direction`; several are a list.
+    """
+
+    def __init__(self, data: ModuleData, W: ModuleParameters) -> None:
+        self.data = data
+        self.W = W
+
+    @property
+    def n_rows(self) -> int:
+        """Number of public rows."""
+        return self.data.n_rows
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of trained parameters."""
+        return self.W.size
+
+    @cached_property
+    def gradient(self) -> Direction:
+        """Mean gradient over all public rows."""
+        return self.batch_gradients([np.arange(self.n_rows)])[0]
+
+    def random_directions(
+        self, source: RandomSource, count: int, radius: float, *, sphere: bool
+    ) -> list[Direction]:
+        """Directions uniform on the sphere of a radius, or Gaussian of that root mean square length.
+
+        The source gives their seeds.
+        """
+        directions = []
+        for draw in source.uniform((count,)):
+            direction = Direction(((1.0, Seeded(int(draw * 2**53))),))
+            length = direction.norm(self.W.tensors) if sphere else math.sqrt(self.n_parameters)
+            directions.append(radius / length * direction)
+        return directions
+
+    def combine(self, weights: FloatArray, directions: Sequence[Direction]) -> Direction:
+        """``sum_j weights_j directions_j``."""
+        return sum(
+            (float(weight) * direction for weight, direction in zip(weights, directions, strict=True)),
+            start=Direction(()),
+        )
+
+    def batch_gradients(self, batches: Sequence[NDArray[np.intp]]) -> list[Direction]:
+        """Mean gradient over each batch of public rows."""
+        return [Direction.dense(self._gradient(batch)) for batch in batches]
+
+    def orthonormal(self, directions: Sequence[Direction]) -> list[Direction]:
+        """Orthonormal directions of the same span, fewer where they depend on each other."""
+        return orthonormal(directions, self.W.tensors)
+
+    def unit(self, directions: Sequence[Direction]) -> list[Direction]:
+        """Each direction at length 1; a direction of zeros stays as it is."""
+        return [1 / (direction.norm(self.W.tensors) or 1.0) * direction for direction in directions]
+
+    def probe(self, directions: Sequence[Direction], moves: Sequence[tuple[int, float]]) -> Probe:
+        """How to ask rows for their losses at ``W + step * directions[j]``, ``(j, step)`` in moves."""
+        return Probe(LossesAt(self.W, directions, moves), lambda losses, y: losses)
+
+    def moved(self, direction: Direction, step: float) -> ModuleParameters:
+        """The parameters plus ``step`` times a direction: the same object, moved in place."""
+        self.W.move(direction, step)
+        return self.W
+
+    def _gradient(self, batch: NDArray[np.intp]) -> list[Tensor]:
+        W = self.W
+        total = [torch.zeros_like(tensor) for tensor in W.tensors]
+        for x, y in self.data.rows.pieces(batch, W):
+            outputs = differentiable_outputs(W, x)
+            with torch.enable_grad():
+                loss = self.data.function(outputs, y).sum() / len(batch)
+            for part, gradient in zip(
+                total, torch.autograd.grad(loss, W.leaves, allow_unused=True), strict=True
+            ):
+                if gradient is not None:
+                    part.add_(gradient)
+        return total

@@ -1,0 +1,227 @@
+"""A row map on one block after another, at the speed of memory.
+
+:class:`RowMap` computes in float64, which is right for rows that are mapped once. Rows larger than memory
+are mapped anew in every pass; those in half or single precision are then mapped in float32, with factors
+that one pass in advance has found in float64. Whitening is left to whoever multiplies, but enters the
+factors. How a row is mapped depends on that row alone: one whose length is out of float32's reach is mapped
+by :class:`RowMap`, and no other row is.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._kernels.rounding import on_grid
+from .._linear.gradients import largest_entries, row_norms
+from .row_map import RowMap
+from .whitening import Whitening
+
+FloatArray = NDArray[np.floating[Any]]
+
+#: A row of another length is left to RowMap: its float32 entries could over- or underflow.
+_SHORTEST, _LONGEST = 1e-20, 1e18
+
+#: Rows that a whitening shortens by less than this are whitened themselves.
+_MILD = 1e-2
+
+#: The bits of a float16, moved to where a float32 has them, are read as 2**-112 of its value. All is
+#: computed in this unit until rows are scaled, down to lengths whose inverse is still finite.
+_HALF_BITS = np.int32(-(2**31) + 0x0FFFE000)
+_HALF_UNIT = 2.0**112
+_HALF_EXPONENT = np.uint16(0x7C00)
+_HALF_SHORTEST = 1e-4
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What is found of a block of rows in advance, each array of shape (n,).
+
+    Attributes
+    ----------
+    factors : array
+        What multiplies each row in later passes, in the precision of mapped rows. A negative one is for a row
+        that :class:`RowMap` maps, which is then multiplied by its absolute value.
+    norms : array
+        Lengths of the mapped rows, float64, the intercept included: the true ones to rounding, or,
+        where whitening is left to be done, upper bounds on those of the whitened rows.
+    max_abs : array or None
+        Upper bounds on the largest absolute entries of the whitened rows, intercept included, where
+        whitening is left to be done.
+    """
+
+    factors: FloatArray
+    norms: FloatArray
+    max_abs: FloatArray | None = None
+
+
+class BlockMap:
+    """A :class:`RowMap` for blocks of rows of one dtype.
+
+    Parameters
+    ----------
+    row_map : RowMap
+        The map.
+    source : dtype
+        Of the features.
+    dtype : dtype
+        Of the mapped rows.
+    grid : float or None, default=None
+        Power of two to whose multiples mapped rows are rounded, for sums that are exact.
+
+    Attributes
+    ----------
+    single : bool
+        Whether rows are mapped in float32 with given factors, but for those out of its reach, or all by the
+        row map itself.
+    whitening : Whitening or None
+        What mapped rows lack, being scaled as if they had it: it is linear, and much cheaper on points
+        and sums than on rows in every pass. Sums that are exact on a grid would not be so after it, so
+        there rows are whitened themselves.
+    """
+
+    def __init__(
+        self, row_map: RowMap, source: np.dtype[Any], dtype: np.dtype[Any], *, grid: float | None = None
+    ) -> None:
+        self._value = row_map.intercept_value
+        self._dtype = np.dtype(dtype)
+        self._grid = grid
+        self._unit, self._shortest = (
+            (_HALF_UNIT, _HALF_SHORTEST) if source == np.float16 else (1.0, _SHORTEST)
+        )
+        self.whitening = row_map.whitening if grid is None and _mild(row_map.whitening) else None
+        if self.whitening is not None:
+            self._shortest /= _MILD  # factors grow by the inverse of what the whitening shortens
+        if self.whitening is not None:
+            row_map = replace(row_map, whitening=None, intercept_value=None)
+        self._map = row_map
+        mean = np.zeros(0) if row_map.mean is None else row_map.mean
+        self.single = (
+            dtype == np.float32
+            and grid is None
+            and row_map.whitening is None
+            and source in (np.float16, np.float32)
+            and float(np.abs(mean).max(initial=0.0)) <= _LONGEST
+        )
+        self._mean = (mean / self._unit).astype(np.float32) if mean.size and self.single else None
+
+    @property
+    def appended(self) -> float | None:
+        """The constant of an intercept column that mapped rows are left without.
+
+        Rows of a power of two of features are multiplied faster than those with one more.
+        """
+        return self._value if self.single or self.whitening is not None else None
+
+    @property
+    def stretch(self) -> float:
+        """How many times longer mapped rows may be than rows that are whitened as well."""
+        return 1.0 if self.whitening is None else 1 / float(self.whitening.factors.min(initial=1.0))
+
+    def measured(self, X: FloatArray, out: FloatArray) -> Measured:
+        """Factors and lengths of rows.
+
+        ``out`` (n or more, n_features), of the dtype of mapped rows, is overwritten.
+
+        Notes
+        -----
+        Rows are whitened once, as they are when scaled without regard to it: ``|M u|``, by whose upper bound
+        they are divided then. With ``q`` the ratio of the new factor to the old, the row of later passes is
+        ``q u`` but for two roundings of each entry, so ``q (|M u| + 2 eps |u|)`` bounds its length after the
+        whitening ``M``, which lengthens nothing. All but these roundings is computed in float64.
+        """
+        factors = self._factors(self._lengths(X, out)) if self.single else np.ones(len(X), self._dtype)
+        rows = self(X, factors, out)
+        if self.whitening is None:
+            return Measured(factors, self._with_appended(row_norms(rows)))
+        own = row_norms(rows)
+        whitened = self.whitening(rows)
+        # Lengths of up to a million squares are themselves off by less than a part in 2**33.
+        change = 2 * float(np.finfo(self._dtype).eps) if self._map.normalize else 0.0
+        norms = row_norms(whitened)
+        pads = (self.whitening.rounding + change) * own * (1 + 2**-32) + 2**-32 * norms
+        norms += pads
+        entries = largest_entries(whitened) + pads
+        if self._map.normalize:
+            old, divisors = factors.astype(np.float64), np.where(norms > 0, norms, 1.0)
+            factors = (old / divisors).astype(self._dtype)
+            ratios = factors / old * (1 + 2**-50)
+            norms, entries = norms * ratios, entries * ratios
+        norms = self._with_appended(norms) * (1 + 2**-50)
+        return Measured(factors, norms, np.maximum(entries, abs(self._value or 0.0)))
+
+    def __call__(self, X: FloatArray, factors: FloatArray, out: FloatArray) -> FloatArray:
+        """Mapped rows (n, d_in), but for what is :attr:`appended`; in ``out`` where that is float32.
+
+        ``factors`` (n,) are those that were :meth:`measured`.
+        """
+        if not self.single:
+            rows = self._map(X, self._dtype)
+            if self.whitening is not None and self._map.normalize:
+                rows *= factors[:, np.newaxis]
+            return rows if self._grid is None else on_grid(rows, self._grid)
+        with np.errstate(over="ignore", invalid="ignore"):
+            rows = self._centred(X, out)
+            if self._map.normalize or self._unit != 1:
+                rows *= factors[:, np.newaxis]
+        far = factors < 0
+        if far.any():
+            # All rows, so that what comes out does not depend on how many others are far.
+            rows[far] = self._map(X, self._dtype)[far, : rows.shape[1]]
+            if self.whitening is not None and self._map.normalize:
+                rows[far] *= -factors[far, np.newaxis]
+        return rows
+
+    def _lengths(self, X: FloatArray, out: FloatArray) -> FloatArray:
+        """Lengths (n,) of centred rows, float64; NaN for a row that is out of float32's reach.
+
+        ``out`` (n or more, n_features) is float32 and overwritten.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            lengths = row_norms(self._centred(X, out)) * self._unit
+        known = (lengths == 0) | ((lengths >= self._shortest) & (lengths <= _LONGEST))
+        return np.where(known, lengths, np.nan)
+
+    def _factors(self, lengths: FloatArray) -> FloatArray:
+        """What multiplies each centred row, (n,) float32; -1 for a row of unknown length."""
+        divisors = np.where(lengths > 0, lengths, 1.0) if self._map.normalize else np.ones(len(lengths))
+        return np.where(np.isnan(lengths), -1.0, self._unit / divisors).astype(np.float32)
+
+    def _with_appended(self, norms: FloatArray) -> FloatArray:
+        return norms if self.appended is None else np.hypot(norms, self.appended)
+
+    def _centred(self, X: FloatArray, out: FloatArray) -> FloatArray:
+        """Rows less the mean, in the first rows of ``out`` and in this map's unit."""
+        rows = out[: len(X)]
+        widen(X, rows)
+        if self._mean is not None:
+            rows -= self._mean
+        return rows
+
+
+def _mild(whitening: Whitening | None) -> bool:
+    """Whether rows before whitening are not so long that their sums would be made of rounding."""
+    return whitening is not None and float(whitening.factors.min(initial=1.0)) >= _MILD
+
+
+def widen(X: FloatArray, out: FloatArray) -> None:
+    """Write finite half or single precision rows to a float32 array, exactly.
+
+    Half precision comes out in units of ``2**112``. NumPy converts it number by number; here whole rows
+    have their bits moved, several times as fast.
+    """
+    if X.dtype != np.float16:
+        np.copyto(out, X)
+        return
+    bits = out.view(np.int32)
+    np.copyto(bits, X.view(np.int16))  # the sign is repeated in the upper half
+    np.left_shift(bits, 13, out=bits)
+    np.bitwise_and(bits, _HALF_BITS, out=bits)
+
+
+def finite_rows(X: FloatArray) -> NDArray[np.bool_]:
+    """Whether all entries of each row are finite, shape (n,)."""
+    half = X.dtype == np.float16
+    finite = (X.view(np.uint16) & _HALF_EXPONENT) != _HALF_EXPONENT if half else np.isfinite(X)
+    return np.asarray(finite.all(axis=1))

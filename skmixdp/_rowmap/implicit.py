@@ -1,0 +1,204 @@
+"""A row map on sparse rows without making them dense: its centre is subtracted by linearity.
+
+For a sparse row ``x`` with support ``S``, a mean ``m``, a factor ``s`` and an intercept ``v``, the head
+sees ``x' = (s (x - m), v)``, which is dense. Neither its products nor its length need it:
+``p^T x' = s (x^T p - m^T p) + v p_b``, and ``|x - m|^2`` is the sum over ``S`` of ``(x_j - m_j)^2`` plus the
+part of ``|m|^2`` outside ``S``. All of it is computed in float64.
+
+A whitening ``M`` would leave no zeros: ``x' = (s M (x - m), v)``. It is left to whoever multiplies, who
+applies it to points before their products and to sums after them, since ``p^T M (x - m) = (M p)^T (x - m)``;
+here it enters ``s`` and the lengths alone, by the few products of ``x - m`` with its directions.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from .._kernels.rounding import SHORTEST_DIFFERENCE, dot_error
+from .._linear.gradients import largest_entries
+from .row_map import RowMap
+from .whitening import Whitening
+
+FloatArray = NDArray[np.floating[Any]]
+
+#: Lengths below this are those of rows of zeros; their inverse could overflow.
+_TINY = 1e-280
+
+_SLACK = 1 + 16 * float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True)
+class ImplicitRows:
+    """What is kept of mapped sparse rows, each array of shape (n,), float64.
+
+    Attributes
+    ----------
+    factors : array
+        ``s``.
+    norms : array
+        Upper bounds on the lengths of the mapped rows, whitening and intercept included; never
+        below the true ones, and above them by little more than rounding.
+    reach : array
+        ``s (|x| + |m|) + v``: the size of what products are differences of, with which
+        their rounding grows; more with a whitening, for that of points.
+    max_abs : array
+        Upper bounds on the largest absolute entries of the mapped rows; with a whitening, their
+        lengths, which :func:`whitened_entries` improves on.
+    """
+
+    factors: FloatArray
+    norms: FloatArray
+    rounding_scale: FloatArray
+    max_abs: FloatArray
+
+
+def implicit_rows(X: Any, row_map: RowMap) -> ImplicitRows:
+    """Factors and bounds of mapped CSR rows (n, n_features) without duplicate entries.
+
+    A row that lies nearer to the mean than a thousandth of ``|x| + |m|`` comes out shorter than 1, and its
+    length is stated as if it did not lie nearer. So no sum has terms that are a thousand times longer than
+    what is known of their differences.
+
+    Notes
+    -----
+    With ``a`` the largest entry of row and mean, all is computed on ``x / a`` and ``m / a``, whose
+    squares neither overflow nor vanish. The sum over the support is a sum of squares; the part
+    of ``|m|^2`` outside is a difference, off by at most ``dot_error(d + 16)`` times ``2 |m|^2``,
+    which is added. Source: Higham 2002, section 3.1.
+
+    A whitening with orthonormal directions ``u_j`` and factors ``f_j`` takes
+    ``sum_j (1 - f_j^2) (u_j^T (x - m))^2`` off the square. With ``e`` the bound, in units of ``|x| + |m|``,
+    on what these products are off by and on what tells the map from one whose directions are orthonormal, the
+    difference of the squares is off by less than ``4 e (|x| + |m|)^2``, and the length by ``e (|x| + |m|)``.
+    """
+    n_rows, n_features = X.shape
+    values = X.data.astype(np.float64)
+    mean = np.zeros(n_features) if row_map.mean is None else row_map.mean
+    below = mean[X.indices]
+    largest_mean = float(np.abs(mean).max(initial=0.0))
+    unit = np.maximum(_row_max(np.abs(values), X.indptr), largest_mean)
+    unit[unit == 0] = 1.0
+    counts = np.diff(X.indptr)
+    units = np.repeat(unit, counts)
+    differences = values - below
+    largest = np.maximum(_row_max(np.abs(differences), X.indptr), largest_mean)
+    inside = _row_sum((differences / units) ** 2, X.indptr)
+    own = _row_sum((values / units) ** 2, X.indptr)
+    covered = _row_sum((below / units) ** 2, X.indptr)
+    mean_length = largest_mean * math.sqrt(float(np.sum((mean / (largest_mean or 1.0)) ** 2)))
+    whole = (mean_length / unit) ** 2
+    slack = dot_error(n_features + 16, np.dtype(np.float64)) * (inside + 2 * whole)
+    squares = inside + np.maximum(whole - covered, 0) + slack
+    sizes = np.sqrt(own) + np.sqrt(whole)
+    rounding_scale = 1.0
+    if row_map.whitening is None:
+        lengths = unit * np.sqrt(squares) * _SLACK
+    else:
+        scaled = sp.csr_array((values / units, X.indices, X.indptr), shape=X.shape)
+        off = 3 * row_map.whitening.rounding + 2 * row_map.whitening.skew
+        cut = _taken_off(scaled, mean, unit, largest_mean, row_map.whitening)
+        lengths = unit * (np.sqrt(np.maximum(squares - cut, 0) + 4 * off * sizes**2) + off * sizes) * _SLACK
+        rounding_scale += row_map.whitening.rounding / dot_error(n_features + 1, np.dtype(np.float64))
+    sizes *= unit
+    if row_map.normalize:
+        divisors = np.maximum(lengths, SHORTEST_DIFFERENCE * sizes if row_map.mean is not None else 0.0)
+        factors = 1 / np.where(divisors > _TINY, divisors, 1.0)
+    else:
+        factors = np.ones(n_rows)
+    value = row_map.intercept_value or 0.0
+    norms = np.hypot(factors * np.maximum(lengths, SHORTEST_DIFFERENCE * sizes), value) * _SLACK
+    return ImplicitRows(
+        factors,
+        norms,
+        rounding_scale * factors * sizes * _SLACK + abs(value),
+        np.maximum(factors * largest * _SLACK, abs(value)) if row_map.whitening is None else norms,
+    )
+
+
+def _taken_off(
+    scaled: Any, mean: FloatArray, unit: FloatArray, largest_mean: float, whitening: Whitening
+) -> FloatArray:
+    """What a whitening takes off the squares (n,) of rows less the mean, in units of each row's."""
+    products = np.asarray(scaled @ whitening.directions.T)
+    if largest_mean:
+        products -= np.outer(largest_mean / unit, whitening.directions @ (mean / largest_mean))
+    return np.asarray(products**2 @ (1 - whitening.factors**2))
+
+
+def whitened_entries(X: Any, factors: FloatArray, row_map: RowMap) -> FloatArray:
+    """Upper bounds (n,) on the largest absolute entries of mapped CSR rows under a map that whitens.
+
+    Unlike lengths they are found of dense rows: ``X`` should have few.
+    """
+    assert row_map.whitening is not None
+    rows = X.astype(np.float64).toarray()
+    if row_map.mean is not None:
+        rows -= row_map.mean
+    rows *= factors[:, np.newaxis]
+    rounding = row_map.whitening.rounding + 4 * float(np.finfo(np.float64).eps)
+    # (Lengths are at most these; those of tiny rows would underflow.)
+    lengths = math.sqrt(rows.shape[1]) * (1 + 2**-32) * largest_entries(rows)
+    entries = largest_entries(row_map.whitening(rows)) + rounding * lengths
+    return np.maximum(entries, abs(row_map.intercept_value or 0.0))
+
+
+def implicit_products(X: Any, factors: FloatArray, row_map: RowMap, points: FloatArray) -> FloatArray:
+    """Products (n, m) of mapped CSR rows with ``points`` (m, d_in), in float64.
+
+    Points are to be whitened already, where the map whitens.
+    """
+    n_features = X.shape[1]
+    bare = np.asarray(points[:, :n_features], dtype=np.float64)
+    Z = np.asarray(X.astype(np.float64) @ bare.T)
+    if row_map.mean is not None:
+        Z -= bare @ row_map.mean
+    Z *= factors[:, np.newaxis]
+    if row_map.intercept_value is not None:
+        Z += row_map.intercept_value * points[:, n_features]
+    return Z
+
+
+def implicit_weighted_sum(X: Any, factors: FloatArray, row_map: RowMap, C: FloatArray) -> FloatArray:
+    """``sum_i c_i x'_i^T`` (k, d_in) of mapped CSR rows with weights ``C`` (n, k), in float64.
+
+    The sum is yet to be whitened, where the map whitens.
+    """
+    weights = C.astype(np.float64) * factors[:, np.newaxis]
+    total = np.asarray((X.astype(np.float64).T @ weights).T)
+    if row_map.mean is not None:
+        total = total - np.outer(weights.sum(axis=0), row_map.mean)
+    if row_map.intercept_value is not None:
+        column = row_map.intercept_value * C.sum(axis=0, dtype=np.float64)
+        total = np.concatenate([total, column[:, np.newaxis]], axis=1)
+    return total
+
+
+def canonical(X: Any) -> Any:
+    """The rows in CSR form, each entry stored once."""
+    X = sp.csr_array(X)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def _row_sum(values: FloatArray, starts: NDArray[Any]) -> FloatArray:
+    """Sums over the entries of each row, shape (n,)."""
+    return _reduce(np.add, values, starts)
+
+
+def _row_max(values: FloatArray, starts: NDArray[Any]) -> FloatArray:
+    """Largest entry of each row, at least 0, shape (n,)."""
+    return _reduce(np.maximum, values, starts)
+
+
+def _reduce(operation: np.ufunc, values: FloatArray, starts: NDArray[Any]) -> FloatArray:
+    result = np.zeros(len(starts) - 1)
+    filled = np.diff(starts) > 0  # an empty row would be given its neighbour's first entry
+    if filled.any():
+        result[filled] = operation.reduceat(values, starts[:-1][filled])
+    return result

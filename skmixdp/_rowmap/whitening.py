@@ -1,0 +1,144 @@
+"""Whitening by what public rows of one class differ in."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from .._kernels.rounding import dot_error
+
+FloatArray = NDArray[np.floating[Any]]
+
+#: Share of the sphere in the scatter. On images, text and tables, with 2 to 20 public rows per class,
+#: 0.9 gained 0 to 2 points over no whitening; less of it loses what 2 rows per class do not know.
+_SHRINKAGE = 0.9
+
+#: Directions below this fraction of the largest scatter have none.
+_FLAT = 1e-10
+
+
+@dataclass(frozen=True)
+class Whitening:
+    """A symmetric linear map that shortens the directions in which rows of one class differ.
+
+    Noise is paid for by the length of a row. Where much of the length is what rows of one class
+    differ in, little is left of what tells classes apart.
+
+    Attributes
+    ----------
+    directions : array of shape (r, n_features)
+        Orthonormal directions.
+    factors : array of shape (r,)
+        By how much rows are shortened along each, in (0, 1]; other directions stay as they are.
+    """
+
+    directions: FloatArray
+    factors: FloatArray
+
+    @classmethod
+    def of(cls, X: FloatArray, y: NDArray[np.integer[Any]]) -> "Whitening | None":
+        """The whitening of rows (n, n_features) with class indices (n,).
+
+        With the scatter within classes ``S = 1 / (n - classes) sum_i d_i d_i^T``, ``d_i`` being rows less
+        the mean of their class, it is ``C^(-1/2)`` up to a factor, for
+        ``C = (1 - s) S + s trace(S) / d I``: Hatch and Stolcke 2006, "Generalized linear kernels for
+        one-versus-all classification" (within-class covariance normalisation), shrunk.
+
+        Returns
+        -------
+        Whitening or None
+            None where rows of a class do not differ, or no class has two.
+        """
+        classes, own = np.unique(y, return_inverse=True)
+        n_free = len(X) - len(classes)
+        if n_free < 1:
+            return None
+        totals = np.zeros((len(classes), X.shape[1]))
+        np.add.at(totals, own, X)
+        deviations = X - (totals / np.bincount(own)[:, np.newaxis])[own]
+        # By the largest entry first: the square of a huge or tiny one is inf or 0.
+        size = float(np.abs(deviations).max(initial=0.0))
+        if not 0 < size < np.inf:
+            return None
+        scatter, directions = _principal(deviations / size / np.sqrt(n_free))
+        sphere = _SHRINKAGE * scatter.sum() / X.shape[1]
+        return cls(directions, np.sqrt(sphere / ((1 - _SHRINKAGE) * scatter + sphere)))
+
+    @cached_property
+    def factorised(self) -> tuple[FloatArray, ...]:
+        """Matrices whose product, added to the identity, is the map: one or two, whichever is faster."""
+        shortened = self.directions * (self.factors - 1)[:, np.newaxis]
+        n_directions, n_features = self.directions.shape
+        if 2 * n_directions > n_features:
+            return (self.directions.T @ shortened,)
+        return self.directions.T, shortened
+
+    @cached_property
+    def rounding(self) -> float:
+        """Bound on how far rounding, in float64, brings a product with the map from the exact one.
+
+        In units of the lengths of what is multiplied. It covers a row that is whitened, and products of
+        rows with whitened points beside those of whitened rows with points.
+
+        Notes
+        -----
+        A product of a row of length 1 with an (n, r) matrix ``A`` is off by at most ``dot_error(n) |A|_F``;
+        here two follow each other, of norms 1 and Frobenius norms ``sqrt(r)``, and their own product, where
+        it is formed, is off by ``dot_error(r) r``. Source: Higham 2002, section 3.1.
+        """
+        n_directions, n_features = self.directions.shape
+        roundings = dot_error(2 * (n_directions + n_features) + 16, np.dtype(np.float64))
+        return float(roundings * (1 + n_directions))
+
+    @cached_property
+    def sum_rounding(self) -> float:
+        """Bound on the rounding of a (k, d) matrix times the map, in units of the matrix's Frobenius norm.
+
+        For the map as it is stored. A matrix ``A`` times one of ``r`` orthonormal rows is off by at most
+        ``dot_error(d) |A|_F sqrt(r)``, what follows by ``dot_error(r) |A|_F sqrt(r)``, and the last addition
+        by a roundoff. Source: Higham 2002, section 3.5.
+        """
+        n_directions, n_features = self.directions.shape
+        roundings = dot_error(2 * (n_directions + n_features) + 16, np.dtype(np.float64))
+        return float(roundings * (1 + math.sqrt(max(n_directions, n_features))))
+
+    @cached_property
+    def skew(self) -> float:
+        """Bound on the distance of the directions from orthonormal ones, in the Frobenius norm."""
+        gram = self.directions @ self.directions.T
+        return float(np.linalg.norm(gram - np.eye(len(gram)))) + self.rounding
+
+    def __call__(self, X: FloatArray, precision: DTypeLike = np.float64) -> FloatArray:
+        """Whitened rows (n, n_features), new and in float64; products are computed in ``precision``.
+
+        Columns after the features, such as that of the intercept, stay as they are.
+        """
+        n_features = self.directions.shape[1]
+        whitened: FloatArray = np.array(X, dtype=np.float64)
+        change = whitened[:, :n_features].astype(precision, copy=False)
+        for matrix in self.factorised:
+            change = change @ matrix.astype(precision, copy=False)
+        whitened[:, :n_features] += change
+        return whitened
+
+    def same_as(self, other: "Whitening | None") -> bool:
+        """Whether another whitening is the same."""
+        return other is not None and (
+            np.array_equal(self.directions, other.directions) and np.array_equal(self.factors, other.factors)
+        )
+
+
+def _principal(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Eigenvalues (r,) and directions (r, d) of ``rows^T rows``, by the smaller Gram matrix."""
+    few = len(rows) < rows.shape[1]
+    values, vectors = np.linalg.eigh(rows @ rows.T if few else rows.T @ rows)
+    kept = values > _FLAT * values[-1]
+    values, directions = values[kept], vectors[:, kept].T
+    if few:
+        directions = directions @ rows / np.sqrt(values)[:, np.newaxis]
+        # Directions of small scatter leave the Gram matrix inexact.
+        directions = np.linalg.qr(directions[::-1].T)[0].T[::-1]
+    return values, directions

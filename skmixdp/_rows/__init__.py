@@ -1,0 +1,43 @@
+"""Sources of private rows, and what all of them promise."""
+
+from .bfloat import BFloat16Rows
+from .memory import InMemoryRows, sum_resolution
+from .source import (
+    Block,
+    Contribute,
+    ContributeTensors,
+    Contribution,
+    PrivateRows,
+    Request,
+    Sums,
+    TensorContribution,
+    truncated,
+)
+from .sparse import SparseRows
+from .streamed import RowFiles, StreamedRows, open_rows
+from .table import ArrayTable, Table, from_device, is_dask, is_tensor, special_table
+
+__all__ = [
+    "ArrayTable",
+    "BFloat16Rows",
+    "Block",
+    "Contribute",
+    "ContributeTensors",
+    "Contribution",
+    "InMemoryRows",
+    "PrivateRows",
+    "Request",
+    "RowFiles",
+    "SparseRows",
+    "StreamedRows",
+    "Sums",
+    "Table",
+    "TensorContribution",
+    "from_device",
+    "is_dask",
+    "is_tensor",
+    "open_rows",
+    "special_table",
+    "sum_resolution",
+    "truncated",
+]

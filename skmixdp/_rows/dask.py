@@ -1,0 +1,243 @@
+"""Private rows in a Dask array: each chunk answers where it lies, and the sums are added in a tree.
+
+Chunks are mapped once and stay on the workers, about as many rows on each. In each pass the queries go
+out to them, without what belongs to the run that asks; the noise is added where the fit runs, to the sum of
+all chunks. A chunk that is lost with its worker is made again from the array's graph.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._kernels import EXACT, SumError, on_grid, sum_error
+from .._linear import row_norms
+from .._rowmap import RowMap, finite_rows
+from .memory import InMemoryRows, check_lengths, grid_of_rows
+from .placing import at, persisted, placed
+from .source import FloatArray, Labels, PrivateRows, Request, Sums
+
+Array = NDArray[Any]
+
+#: Chunks whose sums are added up by one task.
+_FAN_IN = 8
+
+
+# Without a repr of its fields, since workers log what a task that failed was given.
+@dataclass(frozen=True, repr=False)
+class _Chunk:
+    """Mapped rows as a worker keeps them; ``finite`` says whether they were."""
+
+    X: FloatArray
+    y: Labels
+    norms: FloatArray
+    finite: bool = True
+
+    def sums(self, requests: Sequence[Request], masks: Sequence[Array | None]) -> list[Sums]:
+        asked = [replace(request, mask=mask) for request, mask in zip(requests, masks, strict=True)]
+        return InMemoryRows(self.X, self.y, norms=self.norms).private_sums(asked)
+
+
+class DaskRows:
+    """Private rows in the chunks of a Dask array.
+
+    Parameters
+    ----------
+    chunks : sequence of delayed arrays (rows, n_features)
+        The features.
+    sizes : sequence of int
+        Number of rows of each.
+    y : array of shape (n_rows,)
+        Class indices or targets.
+    row_map : RowMap
+        What the head sees of the features.
+    dtype : dtype
+        Of the mapped rows and of the products.
+    exact : bool
+        Round rows to a grid on which sums are exact; see :class:`InMemoryRows`.
+    places : sequence of (str or None) or None
+        Address of the worker that keeps each chunk; None leaves that to the scheduler.
+
+    Raises
+    ------
+    ValueError
+        If a row is not finite or too long, or a chunk cannot be computed.
+
+    Notes
+    -----
+    *Guarantee*: workers see private rows and released heads; neither noise nor the generator that
+    draws it leaves the process that fits. Exact sums that workers send are NOT private: the
+    cluster is trusted like a disk that holds the rows.
+    """
+
+    def __init__(
+        self,
+        chunks: Sequence[Any],
+        sizes: Sequence[int],
+        y: Labels,
+        row_map: RowMap,
+        dtype: np.dtype[Any],
+        *,
+        exact: bool = False,
+        places: Sequence[str | None] | None = None,
+    ) -> None:
+        import dask
+
+        self._dtype = np.dtype(dtype)
+        self._ends = np.cumsum([0, *sizes])
+        self.n_rows = int(self._ends[-1])
+        self.grid = grid_of_rows(self.n_rows) if exact else None
+        prepare = dask.delayed(_prepare, pure=False)
+        spans = list(zip(self._ends[:-1], self._ends[1:], strict=True))
+        made = [
+            prepare(chunk, y[a:b], row_map, dtype, self.grid)
+            for chunk, (a, b) in zip(chunks, spans, strict=True)
+        ]
+        self._places = [None] * len(made) if places is None else places
+        with _without_quotes():
+            self._chunks = persisted(made, self._places)
+        self._spans = spans
+        checks = _computed(*[dask.delayed(_check, pure=False)(chunk) for chunk in self._chunks])
+        if not all(finite for finite, _ in checks):
+            raise ValueError(
+                "X contains NaN or infinity; drop those rows, or impute them with what public rows say."
+            )
+        check_lengths(np.array([longest for _, longest in checks]), np.dtype(dtype))
+
+    def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
+        import dask
+
+        # The run that asks holds the noise source; it stays here.
+        bare = [replace(request, mask=None, run=None, n_head=0) for request in requests]
+        shared = dask.delayed(bare, name=f"requests-{uuid4().hex}", traverse=False)
+        ask = dask.delayed(_ask, pure=False)
+        answers = []
+        for chunk, place, (a, b) in zip(self._chunks, self._places, self._spans, strict=True):
+            masks = [None if request.mask is None else request.mask[a:b] for request in requests]
+            with at(place):
+                answers.append(ask(chunk, shared, masks))
+        add = dask.delayed(_add, pure=False)
+        while len(answers) > 1:
+            answers = [add(answers[i : i + _FAN_IN]) for i in range(0, len(answers), _FAN_IN)]
+        (total,) = _computed(*answers)
+        return list(total)
+
+    def sum_error(self, request: Request) -> SumError:
+        # (A tree of chunks adds in double precision, as a cascade does and with fewer terms at a time.)
+        if request.resolution is not None:
+            return EXACT
+        return sum_error(self.n_rows, np.float64 if request.wide_sums else self._dtype)
+
+
+class DaskTable:
+    """A Dask array as a user has it; see :class:`~skmixdp._rows.table.Table`."""
+
+    names: list[str] | None = None
+    counts_repeats = False
+
+    def __init__(self, X: Any) -> None:
+        import dask
+
+        if X.ndim != 2 or X.dtype.kind not in "biuf" or not isinstance(X._meta, np.ndarray):
+            raise ValueError(
+                f"X is a Dask array of {X.ndim} dimensions, type {X.dtype} and {type(X._meta).__name__} "
+                "chunks; pass a 2-D one of real numbers with NumPy chunks."
+            )
+        if np.isnan(X.shape[1]):
+            raise ValueError("X is a Dask array of unknown width; call X.compute_chunk_sizes() first.")
+        X = X.rechunk({1: -1})
+        self._X = X
+        self._blocks = X.to_delayed()[:, 0].tolist()
+        sizes = X.chunks[0]
+        if np.isnan(sizes).any():
+            sizes = _computed(*[dask.delayed(len)(block) for block in self._blocks])
+        self._sizes = [int(size) for size in sizes]
+        self.shape: tuple[int, int] = (sum(self._sizes), int(X.shape[1]))
+
+    def check(self, name: str) -> None:
+        """Rows are looked at where they lie, when they are mapped."""
+
+    def n_distinct(self) -> int:
+        return self.shape[0]
+
+    def private_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any], *, exact: bool) -> PrivateRows:
+        places = placed(self._X, [block.key for block in self._blocks], self._sizes)
+        return DaskRows(self._blocks, self._sizes, y, row_map, dtype, exact=exact, places=places)
+
+    def blocks(self) -> Iterator[Array]:
+        for block in self._blocks:
+            (computed,) = _computed(block)
+            yield np.asarray(computed)
+
+
+def _computed(*delayed: Any) -> tuple[Any, ...]:
+    """Results of tasks."""
+    import dask
+
+    with _without_quotes():
+        return tuple(dask.compute(*delayed))
+
+
+@contextmanager
+def _without_quotes() -> Iterator[None]:
+    """What makes the chunks is the user's, and its errors may quote rows."""
+    try:
+        yield
+    except (ValueError, TypeError, ArithmeticError, LookupError) as error:
+        raise ValueError(
+            f"a chunk of X cannot be computed ({type(error).__name__}, whose text is left out since it may "
+            "quote rows); compute the array by itself to find out why."
+        ) from None
+
+
+def lazily(X: Any, compute: Callable[[Array], Array], n_columns: int | None, dtype: Any) -> Any:
+    """``compute`` on the chunks of a Dask array, when its result is asked for.
+
+    ``n_columns`` is the width of the result; None is a flat one.
+    """
+    X = X.rechunk({1: -1})
+    if n_columns is None:
+        return X.map_blocks(compute, dtype=dtype, drop_axis=1, meta=np.empty(0, dtype))
+    chunks = (X.chunks[0], (n_columns,))
+    return X.map_blocks(compute, dtype=dtype, chunks=chunks, meta=np.empty((0, 0), dtype))
+
+
+def _prepare(X: Array, y: Labels, row_map: RowMap, dtype: np.dtype[Any], grid: float | None) -> _Chunk:
+    X = np.asarray(X)
+    if not finite_rows(X).all():
+        nothing = np.empty((0, X.shape[1]), dtype)
+        return _Chunk(nothing, y[:0], np.empty(0), finite=False)
+    rows = row_map(X, dtype)
+    if grid is not None:
+        rows = on_grid(rows, grid)
+    return _Chunk(rows, y, row_norms(rows))
+
+
+def _check(chunk: _Chunk) -> tuple[bool, float]:
+    with np.errstate(invalid="ignore"):
+        return chunk.finite, float(np.max(chunk.norms, initial=0.0))
+
+
+def _ask(chunk: _Chunk, requests: Sequence[Request], masks: Sequence[Array | None]) -> list[Sums]:
+    return chunk.sums(requests, masks)
+
+
+def _add(answers: Sequence[list[Sums]]) -> list[Sums]:
+    """Sums over several chunks; a chunk without rows may have none."""
+    total = list(answers[0])
+    for answer in answers[1:]:
+        total = [
+            tuple(_plus(one, other) for one, other in zip(mine, theirs, strict=True))  # type: ignore[misc]
+            for mine, theirs in zip(total, answer, strict=True)
+        ]
+    return total
+
+
+def _plus(one: FloatArray | None, other: FloatArray | None) -> FloatArray | None:
+    if one is None or other is None:
+        return one if other is None else other
+    return one + other

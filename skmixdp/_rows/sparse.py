@@ -1,0 +1,177 @@
+"""Private rows in a sparse matrix, centred and whitened without being made dense."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .._kernels import SHORTEST_DIFFERENCE, SumError, sum_error
+from .._rowmap import (
+    RowMap,
+    canonical,
+    implicit_products,
+    implicit_rows,
+    implicit_weighted_sum,
+    whitened_entries,
+)
+from .answering import Selection, Visit, answer, block_size, selections
+from .memory import check_lengths
+from .source import Block, FloatArray, Labels, PrivateRows, Request, Sums
+
+#: Entries of a block of rows: its products are then no larger than a few MiB.
+_BLOCK_ENTRIES = 2**18
+
+#: Entries that a row is taken to have, for the size of a block. The true number is private.
+_ENTRIES_PER_ROW = 128
+
+#: Entries of the arrays that measure whitened rows: products with directions, or a few dense rows.
+_MEASURED_ENTRIES = 2**22
+
+#: Rows for which a head's outputs are computed at once.
+_BLOCK_ROWS = 8192
+
+
+class SparseBlock(Block):
+    """A block whose rows are never formed; see :class:`~skmixdp._linear.ImplicitRows`."""
+
+    def __init__(
+        self, y: Labels, norms: FloatArray, rounding_scale: FloatArray, max_abs: Callable[[], FloatArray]
+    ) -> None:
+        self.y = y
+        self.norms = norms
+        self.rounding_scale = rounding_scale
+        self._find_max_abs = max_abs
+
+    @cached_property
+    def max_abs(self) -> FloatArray:
+        return self._find_max_abs()
+
+
+class SparseRows:
+    """Private rows in a CSR matrix, mapped by linearity.
+
+    Parameters
+    ----------
+    X : CSR array of shape (n_rows, n_features)
+        Features, not copied.
+    y : array of shape (n_rows,)
+        Class indices or targets.
+    row_map : RowMap
+        What the head sees of them.
+    dtype : dtype
+        In which queries receive products; they are computed in float64.
+
+    Raises
+    ------
+    ValueError
+        If a row is so long that its products could overflow.
+
+    Notes
+    -----
+    *Guarantee*: a row's contribution is its weighted residual times ``s (x - m)``, whitened where the
+    map whitens, in float64 and by linearity, and the norm by which it is clipped is never below the
+    true length of that vector.
+    """
+
+    #: Rows that are differences lie on no grid.
+    grid: float | None = None
+
+    def __init__(self, X: Any, y: Labels, row_map: RowMap, dtype: np.dtype[Any]) -> None:
+        self._X = X
+        self._y = y
+        self._map = row_map
+        self._dtype = np.dtype(dtype)
+        self.n_rows, n_features = X.shape
+        # Sums of size (k, d_in) are added up once a block, which should hold more entries than that.
+        entries = max(_BLOCK_ENTRIES, 4 * n_features)
+        self._block_rows = block_size(entries // min(_ENTRIES_PER_ROW, max(n_features, 1)))
+        n_directions = 1 if row_map.whitening is None else len(row_map.whitening.factors)
+        measured_rows = min(self._block_rows, max(_MEASURED_ENTRIES // n_directions, 512))
+        parts = [
+            implicit_rows(X[start : start + measured_rows], row_map)
+            for start in range(0, self.n_rows, measured_rows)
+        ]
+        self._factors = np.concatenate([part.factors for part in parts])
+        self._norms = np.concatenate([part.norms for part in parts])
+        check_lengths(self._norms, self._dtype)
+        # Products are differences of this size: their float64 rounding, in units of the dtype's.
+        ratio = 4 * float(np.finfo(np.float64).eps / np.finfo(self._dtype).eps)
+        self._rounding_scale = self._norms + ratio * np.concatenate([part.rounding_scale for part in parts])
+        if row_map.whitening is None:
+            self._max_abs = np.concatenate([part.max_abs for part in parts])
+
+    @cached_property
+    def _max_abs(self) -> FloatArray:
+        """Bounds on entries of whitened rows, which no other clip than that of entries asks for."""
+        few = max(_MEASURED_ENTRIES // self._X.shape[1], 1)
+        parts = [slice(start, start + few) for start in range(0, self.n_rows, few)]
+        found = [whitened_entries(self._X[part], self._factors[part], self._map) for part in parts]
+        return np.asarray(np.minimum(np.concatenate(found), self._norms))
+
+    def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
+        whitening = self._map.whitening
+        return answer(requests, self._visits(requests), np.dtype(np.float64), whitening=whitening)
+
+    def _visits(self, requests: Sequence[Request]) -> Iterator[Visit]:
+        for rows in selections([request.mask for request in requests], self.n_rows, self._block_rows):
+            yield self._visit(rows)
+
+    def _visit(self, rows: Selection) -> Visit:
+        X, factors = self._X[rows], self._factors[rows]
+        return Visit(
+            rows,
+            SparseBlock(
+                self._y[rows], self._norms[rows], self._rounding_scale[rows], lambda: self._max_abs[rows]
+            ),
+            times=lambda points: implicit_products(X, factors, self._map, points).astype(
+                self._dtype, copy=False
+            ),
+            add_sum=lambda C, total: total.add(implicit_weighted_sum(X, factors, self._map, C)),
+        )
+
+    def sum_error(self, request: Request) -> SumError:
+        # Two sums are subtracted whose terms may be so much longer than their differences.
+        longer = 4 / SHORTEST_DIFFERENCE
+        error = sum_error(self.n_rows, np.float64, block_rows=self._block_rows, stretch=longer)
+        whitening = self._map.whitening
+        return error if whitening is None else error.plus_later(whitening.sum_rounding / SHORTEST_DIFFERENCE)
+
+
+class SparseTable:
+    """A sparse matrix as a user has it; see :class:`~skmixdp._rows.table.Table`."""
+
+    names: list[str] | None = None
+    counts_repeats = True
+
+    def __init__(self, X: Any) -> None:
+        if len(X.shape) != 2:
+            raise ValueError(f"X has shape {X.shape}, not (n_samples, n_features); pass a sparse table.")
+        self._X = canonical(X)
+        self.shape: tuple[int, int] = self._X.shape
+
+    def check(self, name: str) -> None:
+        if self._X.dtype.kind not in "biuf":
+            raise ValueError(f"{name} must hold real numbers; encode everything else first.")
+        finite = np.isfinite(self._X.data)
+        if not finite.all():
+            raise ValueError(
+                f"{name} contains NaN or infinity; drop those rows, or impute them with what public rows say."
+            )
+
+    def n_distinct(self) -> int:
+        X = self._X
+        spans = zip(X.indptr[:-1].tolist(), X.indptr[1:].tolist(), strict=True)
+        return len({hash((X.indices[a:b].tobytes(), X.data[a:b].tobytes())) for a, b in spans})
+
+    def private_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any], *, exact: bool) -> PrivateRows:
+        if exact:
+            raise ValueError(
+                "noise='hardened' needs rows on a grid, which centred sparse rows are not on; pass "
+                "X.toarray(), or noise='float'."
+            )
+        return SparseRows(self._X, y, row_map, dtype)
+
+    def blocks(self) -> Iterator[Any]:
+        for start in range(0, self.shape[0], _BLOCK_ROWS):
+            yield self._X[start : start + _BLOCK_ROWS]

@@ -1,0 +1,341 @@
+"""Private rows that are read block by block in every pass, and never held as a whole."""
+
+import mmap
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._kernels import (
+    EXACT,
+    PANEL_ROWS,
+    Cascade,
+    SumError,
+    add_products,
+    one_pool,
+    panel_rows_for,
+    row_products,
+    sum_error,
+)
+from .._rowmap import BlockMap, RowMap, finite_rows
+from .answering import Selection, Visit, answer, block_size, selections
+from .blocks import AppendedBlock, WhitenedBlock
+from .memory import check_lengths, grid_of_rows
+from .shards import Shard, arrow_shards, check_alike, mapped_shard, npy_shards, npz_shards, read_labels
+from .source import Block, FloatArray, Labels, PrivateRows, Request, Sums
+
+Array = NDArray[Any]
+
+_READERS = {
+    ".npy": npy_shards,
+    ".npz": npz_shards,
+    ".parquet": arrow_shards,
+    ".arrow": arrow_shards,
+    ".feather": arrow_shards,
+}
+
+#: Bytes of a mapped block: it stays in cache between its two products.
+_BLOCK_BYTES = 2**21
+
+#: Bytes of a memory map that the system is asked for in advance.
+_AHEAD = 2**26
+
+
+class StreamedRows:
+    """Private rows on disk, read and mapped anew in every pass.
+
+    Parameters
+    ----------
+    shards : sequence of Shard
+        Where the rows are.
+    y : array of shape (n_rows,)
+        Class indices or targets of all rows.
+    row_map : RowMap
+        What the head sees of them.
+    dtype : dtype
+        Of the products.
+    exact : bool
+        Round rows to a grid on which sums are exact; see :class:`InMemoryRows`.
+
+    Raises
+    ------
+    ValueError
+        If a shard cannot be read or holds a row that is not finite or too long, by name.
+
+    Notes
+    -----
+    *Guarantee*: one pass in advance finds each row's length after the map; rows are mapped by
+    the same arithmetic in every later pass, so that the length is that of the row that
+    contributes, but for roundings that the clip's sensitivity allows for. The files must not
+    change meanwhile.
+    """
+
+    def __init__(
+        self,
+        shards: Sequence[Shard],
+        y: Labels,
+        row_map: RowMap,
+        dtype: np.dtype[Any],
+        *,
+        exact: bool = False,
+        block_bytes: int = _BLOCK_BYTES,
+    ) -> None:
+        self._shards = shards
+        self._y = y
+        self._dtype = np.dtype(dtype)
+        self.n_rows = sum(shard.n_rows for shard in shards)
+        n_features = shards[0].n_features
+        d_in = n_features + (row_map.intercept_value is not None)
+        self.grid = grid_of_rows(self.n_rows) if exact else None
+        self._map = BlockMap(row_map, shards[0].dtype, self._dtype, grid=self.grid)
+        self._block_rows = block_size(block_bytes // (d_in * self._dtype.itemsize))
+        self._panel_rows = panel_rows_for(self._map.stretch)
+        self._out = np.empty((min(self._block_rows, max(self.n_rows, 1)), n_features), self._dtype)
+        self._norms = np.empty(self.n_rows)
+        self._factors = np.ones(self.n_rows, self._dtype)
+        #: Bounds on entries, kept where it would take a whitening of the rows to find them again.
+        self._max_abs = np.empty(0 if self._map.whitening is None else self.n_rows)
+        self._measure()
+        check_lengths(self._norms, self._dtype)
+
+    def training(self) -> AbstractContextManager[None]:
+        """See :class:`~skmixdp._rows.source.PrivateRows`."""
+        return one_pool(self._dtype)
+
+    def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
+        m = sum(len(request.points) for request in requests)
+        Z = np.empty((len(self._out), m), self._dtype)
+        visits = self._visits(requests, Z)
+        return answer(requests, visits, self._dtype, whitening=self._map.whitening)
+
+    def _visits(self, requests: Sequence[Request], Z: FloatArray) -> Iterator[Visit]:
+        for rows, raw in self._read([request.mask for request in requests]):
+            yield self._visit(rows, self._map(raw, self._factors[rows], self._out), Z[: len(raw)])
+
+    def _visit(self, rows: Selection, X: FloatArray, Z: FloatArray) -> Visit:
+        """A block of rows; it and its products are in buffers, until the next one's are."""
+        value, whitening = self._map.appended, self._map.whitening
+        y, norms = self._y[rows], self._norms[rows]
+        block = Block(X, y, norms) if value is None else AppendedBlock(X, y, norms, value)
+        if whitening is not None:
+            block = WhitenedBlock(X, y, norms, self._max_abs[rows], whitening, value)
+
+        def times(points: FloatArray) -> FloatArray:
+            if value is None:
+                return row_products(X, points, Z)
+            products = row_products(X, points[:, :-1], Z)
+            products += (value * points[:, -1]).astype(Z.dtype)
+            return products
+
+        def add_sum(C: FloatArray, total: Cascade) -> None:
+            if self._panel_rows is None:
+                C = C.astype(np.float64, copy=False)
+            add_products(total, C, X, panel_rows=self._panel_rows or PANEL_ROWS, appended=value)
+
+        return Visit(rows, block, times, add_sum)
+
+    def sum_error(self, request: Request) -> SumError:
+        if request.resolution is not None:
+            return EXACT
+        whitening, stretch = self._map.whitening, self._map.stretch
+        if request.wide_sums or self._panel_rows is None:
+            error = sum_error(self.n_rows, np.float64, stretch=stretch)
+        else:
+            error = sum_error(self.n_rows, self._dtype, stretch=stretch, panel_rows=self._panel_rows)
+        if whitening is None:
+            return error
+        return error.plus_later(whitening.sum_rounding * stretch)
+
+    def _read(self, masks: Sequence[NDArray[np.bool_] | None]) -> Iterator[tuple[Selection, Array]]:
+        """Rows by number, and their features, of all blocks that take part: one at least."""
+        first, n_visited = 0, 0
+        for shard in self._shards:
+            end = first + shard.n_rows
+            own = [None if mask is None else mask[first:end] for mask in masks]
+            if any(mask is None or mask.any() for mask in own):
+                X = shard.rows()
+                for rows in selections(own, shard.n_rows, self._block_rows):
+                    raw = _take(X, rows)
+                    there = (
+                        slice(first + rows.start, first + rows.stop)
+                        if isinstance(rows, slice)
+                        else first + rows
+                    )
+                    yield there, raw
+                    n_visited += 1
+            first = end
+        if n_visited == 0:
+            yield slice(0, 0), np.empty((0, self._shards[0].n_features), self._shards[0].dtype)
+
+    def _measure(self) -> None:
+        """Find each row's factor and length, and refuse rows that are not finite."""
+        for shard, rows, raw in self._all_blocks():
+            if not finite_rows(raw).all():
+                raise ValueError(
+                    f"{shard.file} contains NaN or infinity; drop those rows, or impute them with what "
+                    "public rows say."
+                )
+            measured = self._map.measured(raw, self._out)
+            self._factors[rows], self._norms[rows] = measured.factors, measured.norms
+            if measured.max_abs is not None:
+                self._max_abs[rows] = measured.max_abs
+
+    def _all_blocks(self) -> Iterator[tuple[Shard, slice, Array]]:
+        first = 0
+        for shard in self._shards:
+            X = shard.rows()
+            for rows in selections([None], shard.n_rows, self._block_rows):
+                assert isinstance(rows, slice)
+                yield shard, slice(first + rows.start, first + rows.stop), _take(X, rows)
+            first += shard.n_rows
+
+
+class StreamedTable:
+    """Shards as a user has them; see :class:`~skmixdp._rows.table.Table`."""
+
+    counts_repeats = False
+
+    def __init__(self, shards: Sequence[Shard]) -> None:
+        check_alike(shards)
+        self._shards = list(shards)
+        self.shape: tuple[int, int] = (sum(s.n_rows for s in shards), shards[0].n_features)
+        self.names: list[str] | None = None if shards[0].names is None else list(shards[0].names)
+
+    @classmethod
+    def of_memmap(cls, X: Array) -> "StreamedTable":
+        """One memory-mapped array."""
+        return cls([mapped_shard(X, "X")])
+
+    @cached_property
+    def labels(self) -> Labels | None:
+        """Labels of all rows, read when asked for."""
+        return read_labels(self._shards)
+
+    def check(self, name: str) -> None:
+        """Shapes and types were checked when the shards were opened."""
+
+    def n_distinct(self) -> int:
+        return self.shape[0]
+
+    def private_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any], *, exact: bool) -> PrivateRows:
+        return StreamedRows(self._shards, y, row_map, dtype, exact=exact)
+
+    def blocks(self) -> Iterator[Array]:
+        rows = max(512, _BLOCK_BYTES // (8 * self.shape[1]))
+        for shard in self._shards:
+            X = shard.rows()
+            for start in range(0, shard.n_rows, rows):
+                yield np.asarray(X[start : start + rows])
+
+
+class RowFiles(StreamedTable):
+    """Rows in files, larger than memory if need be; what :func:`open_rows` returns.
+
+    ``fit`` and ``predict`` of the estimators take it for ``X``. Labels that the files hold take the
+    place of ``y=None``.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        ``(n_rows, n_features)``.
+    names : list of str or None
+        Names of the features, where the files have them.
+    labels : array of shape (n_rows,) or None
+        Labels in the files, read when asked for.
+    """
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"<RowFiles: {self.shape[0]} rows of {self.shape[1]} features in {len(self._shards)} shards>"
+
+
+def open_rows(paths: Any, *, label: str | None = None) -> RowFiles:
+    """Open rows that are too many for memory; only headers are read.
+
+    Parameters
+    ----------
+    paths : path, or list of paths
+        Files, or one folder of which all files are taken in the order of their names:
+        ``.npy`` (memory-mapped), ``.npz`` (arrays ``X`` and ``y``), ``.parquet`` (a row group is read at a
+        time) and ``.arrow`` or ``.feather`` (a record batch at a time). A table holds a column for each
+        feature, or one column of lists of one length.
+    label : str or None, default=None
+        Column, or array of an archive, that holds the labels. None takes ``y`` of archives;
+        otherwise labels are passed to ``fit``.
+
+    Returns
+    -------
+    RowFiles
+        Rows in the order of the files, to be passed as ``X``.
+
+    Raises
+    ------
+    ValueError
+        If a file is damaged, or files differ in width, dtype or columns; it names the file.
+
+    Notes
+    -----
+    *Guarantee*: that of the fit. Private rows stay in the files, which must not change while a fit
+    runs. Messages name files, and neither a row nor a value in it.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, numpy as np
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> for part in range(3):
+    ...     np.savez(folder / f"{part}.npz", X=np.ones((5, 2), np.float16), y=np.arange(5))
+    >>> open_rows(folder)
+    <RowFiles: 15 rows of 2 features in 3 shards>
+    """
+    found = _files(paths)
+    shards = [shard for path in found for shard in _READERS[path.suffix](path, label)]
+    if not shards:
+        raise ValueError(f"paths={str(paths)!r} hold no rows; name files that do.")
+    return RowFiles(shards)
+
+
+def memory_mapped(X: Any) -> bool:
+    """Whether an array's numbers lie in a mapped file."""
+    return isinstance(X, np.memmap) and X.ndim == 2 and X.dtype.kind in "biuf"
+
+
+def _files(paths: Any) -> list[Path]:
+    """Existing files of a known format, a folder's in the order of their names."""
+    many = isinstance(paths, (list, tuple))
+    given = [Path(path) for path in (paths if many else [paths])]
+    if not many and given[0].is_dir():
+        given = sorted(path for path in given[0].iterdir() if path.suffix in _READERS)
+        if not given:
+            raise ValueError(f"paths={str(paths)!r} has no {', '.join(_READERS)} file; name another folder.")
+    for path in given:
+        if path.suffix not in _READERS:
+            raise ValueError(f"{path.name} is no {', '.join(_READERS)} file; convert it to one of these.")
+        if not path.is_file():
+            raise ValueError(f"{path} does not exist; check the path.")
+    return given
+
+
+def _take(X: Array, rows: Selection) -> Array:
+    """Rows of a shard as a plain array, of which the system reads a little more in advance."""
+    base = getattr(X, "_mmap", None)
+    if base is not None and isinstance(rows, slice) and hasattr(mmap, "MADV_WILLNEED"):
+        _read_ahead(X, base, rows)
+    return np.asarray(X[rows])
+
+
+def _read_ahead(X: Array, base: mmap.mmap, rows: slice) -> None:
+    """Ask for the pages after the block whenever it starts a new stretch of the file."""
+    per_row = X.shape[1] * X.itemsize
+    start, stop = rows.start * per_row, rows.stop * per_row
+    if start // _AHEAD == stop // _AHEAD and start:
+        return
+    begin = (stop // mmap.PAGESIZE) * mmap.PAGESIZE
+    length = min(2 * _AHEAD, len(base) - begin)
+    if length > 0 and X.flags.c_contiguous:
+        base.madvise(mmap.MADV_WILLNEED, begin, length)

@@ -1,0 +1,83 @@
+"""A classifier's accuracy on private rows, released through a noisy count."""
+
+import math
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from .._engine import noisy_count
+from .._rows import Block
+from ..privacy import GaussianEvent, NoiseSource
+from ..privacy.seeds import warn_of_seed
+from ._charging import pay
+from ._checks import check_labels, encode_labels, seed_of
+from ._rows import check_private_rows, given_labels
+
+Array = NDArray[Any]
+
+#: Seeds of counts lie above this, those of fits below it: a count must not repeat a fit's noise.
+_SEEDS_OF_COUNTS = 2**64
+
+
+class PrivateScoreMixin:
+    """Adds :meth:`private_score` to a classifier with a linear head."""
+
+    def private_score(self: Any, X: Any, y: Any, *, noise_multiplier: float) -> float:
+        """Accuracy on PRIVATE rows, from a noisy count of those that are classified correctly.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            PRIVATE rows: those of the fit, or others.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        noise_multiplier : float
+            Standard deviation of the noise, in rows: one row changes the count by at most 1.
+
+        Returns
+        -------
+        float
+            The noisy count divided by the number of rows; it may lie outside [0, 1].
+
+        Raises
+        ------
+        ValueError
+            For bad input, before any noise is drawn or budget charged.
+
+        Notes
+        -----
+        *Guarantee*: one Gaussian release of this multiplier, ``1 / noise_multiplier``-Gaussian-DP, in
+        addition to what was spent on the fit. ``ledger``, ``dataset``, ``neighboring``, ``noise`` and
+        ``random_state`` are those of the fit; the number of rows is treated as public.
+        """
+        check_is_fitted(self)
+        is_number = isinstance(noise_multiplier, Real) and not isinstance(noise_multiplier, bool)
+        if not (is_number and 0 < noise_multiplier < math.inf):
+            raise ValueError(
+                f"noise_multiplier={noise_multiplier!r} must be a positive finite number: the standard "
+                "deviation of the count's noise, in rows."
+            )
+        y = given_labels(X, y)
+        table = check_private_rows(self, X, minimum=1, reset=False)
+        n_rows = table.shape[0]
+        labels = encode_labels(check_labels(y, "y", n_rows, "X"), self.classes_, "y", private=True)
+        head = self.coef_
+        if self._row_map.intercept_value is not None:
+            head = np.column_stack([self.coef_, self.intercept_ / self._row_map.intercept_value])
+        warn_of_seed(self.random_state)
+        noise = self._noise_source()
+        if noise.kind == "seeded":
+            noise = NoiseSource(_SEEDS_OF_COUNTS + (seed_of(self.random_state) or 0))
+        # Rows that are not in memory are read, and refused if need be, before anything is paid.
+        rows = table.private_rows(labels, self._row_map, self._products_dtype(), exact=noise.needs_grid)
+        event = GaussianEvent(float(noise_multiplier), 1, noise=self.noise)
+        pay(self, event, n_rows=n_rows, private=noise.kind != "seeded")
+
+        def right(Z: Array, block: Block) -> NDArray[np.bool_]:
+            best = (Z[:, 0] > 0).astype(np.intp) if len(head) == 1 else Z.argmax(axis=1)
+            return np.asarray(best == block.y)
+
+        return noisy_count(rows, head, right, float(noise_multiplier), noise) / n_rows

@@ -1,0 +1,129 @@
+"""Rows of every kind that estimators take, and what a fitted head gives for them."""
+
+import copy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .._arrays import check_table, rows_to_transform
+from .._rowmap import RowMap, finite_rows, implicit_products, implicit_rows
+from .._rows import ArrayTable, BFloat16Rows, PrivateRows, RowFiles, Table, from_device, special_table
+from .._rows import is_dask as is_dask
+
+Array = NDArray[Any]
+
+#: Rows that are mapped at a time before they are rounded to bfloat16.
+_MAPPED_ROWS = 4096
+
+
+def given_labels(X: Any, y: Any) -> Any:
+    """``y`` on the host, or where it is None the labels that the rows bring along."""
+    return X.labels if y is None and isinstance(X, RowFiles) else from_device(y)
+
+
+def check_private_rows(estimator: Any, X: Any, *, minimum: int = 2, reset: bool = True) -> Table:
+    """Rows of at least ``minimum`` samples; ``reset`` sets the estimator's number and names of features.
+
+    Rows that are not in memory are looked at when they are mapped, before any charge.
+    """
+    table = special_table(X)
+    if table is None:
+        table = ArrayTable(check_table(X, "X", minimum=minimum))
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        return table
+    table.check("X")
+    n_rows, n_features = table.shape
+    if n_rows < minimum:
+        raise ValueError(
+            f"X has {n_rows} sample(s) while a minimum of {minimum} is required; pass more rows."
+        )
+    if n_features == 0:
+        raise ValueError(f"X has 0 feature(s) (shape={table.shape}) while a minimum of 1 is required.")
+    validate_data(estimator, _header(X, table), reset=reset, skip_check_array=True)
+    return table
+
+
+def bfloat16_rows(table: Table, y: Array, row_map: RowMap, *, exact: bool) -> PrivateRows:
+    """The rows of a dense table in memory or on a device, held in bfloat16."""
+    if exact:
+        raise ValueError(
+            "dtype='bfloat16' has no exact sums; pass dtype='float32', or noise='float' beside it."
+        )
+    if (there := getattr(table, "bfloat16_rows", None)) is not None and not getattr(table, "on_host", True):
+        return there(y, row_map)  # type: ignore[no-any-return]
+    if not isinstance(table, ArrayTable) and there is None:
+        raise ValueError(
+            f"dtype='bfloat16' holds dense rows in memory, and X is a {type(table).__name__}; "
+            "pass dtype='float32'."
+        )
+    mapped = (
+        row_map(block[start : start + _MAPPED_ROWS], np.float32)
+        for block in table.blocks()
+        for start in range(0, len(block), _MAPPED_ROWS)
+    )
+    return BFloat16Rows(mapped, y)
+
+
+def passed(table: Table, *, labels: bool) -> str:
+    """For the report: which checks of private rows were treated as public."""
+    checks = ["shapes", "finiteness", *(["repeats"] if table.counts_repeats else []), *(["labels"] * labels)]
+    words = f"that their {', '.join(checks[:-1])} and {checks[-1]} passed validation"
+    return words if table.counts_repeats else f"{words} (repeated rows were not looked for)"
+
+
+def head_outputs(estimator: Any, X: Any) -> Array:
+    """Outputs (n, k) of a fitted head, or (n,) of a flat one, part by part where rows are many."""
+    table = special_table(X)
+    if table is None:
+        return _dense_outputs(estimator, rows_to_transform(estimator, X))
+    table.check("X")
+    validate_data(estimator, _header(X, table), reset=False, skip_check_array=True)
+    parts = []
+    for block in table.blocks():
+        if sp.issparse(block):
+            parts.append(_sparse_outputs(estimator, block))
+            continue
+        if not finite_rows(block).all():
+            raise ValueError("X contains NaN or infinity; drop those rows, or impute them.")
+        parts.append(_dense_outputs(estimator, block))
+    return np.concatenate(parts)
+
+
+def lazy_result(estimator: Any, method: str, X: Any, n_columns: int | None, dtype: Any = np.float64) -> Any:
+    """What a method says of Dask rows, as a Dask array that is computed when asked for."""
+    check_is_fitted(estimator)
+    from .._rows.dask import lazily
+
+    validate_data(estimator, X, reset=False, skip_check_array=True)
+    light = copy.copy(estimator)  # workers need no ledger
+    light.ledger = None
+    return lazily(X, getattr(light, method), n_columns, dtype)
+
+
+def _dense_outputs(estimator: Any, X: Array) -> Array:
+    row_map: RowMap = estimator._row_map
+    rows = row_map(X, np.float64)[:, : estimator.n_features_in_]
+    return np.asarray(rows @ estimator.coef_.T + estimator.intercept_)
+
+
+def _sparse_outputs(estimator: Any, X: Any) -> Array:
+    row_map: RowMap = replace(estimator._row_map, intercept_value=None)
+    factors = implicit_rows(X, row_map).factors
+    points = np.atleast_2d(estimator.coef_)
+    Z = implicit_products(
+        X, factors, row_map, points if row_map.whitening is None else row_map.whitening(points)
+    )
+    return np.asarray((Z if estimator.coef_.ndim == 2 else Z[:, 0]) + estimator.intercept_)
+
+
+def _header(X: Any, table: Table) -> Any:
+    """What tells scikit-learn the number and names of features."""
+    if table.names is None:
+        return table
+    import pandas as pd
+
+    return pd.DataFrame(columns=table.names)

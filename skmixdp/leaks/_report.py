@@ -1,0 +1,97 @@
+"""What a check of a pipeline found, in words."""
+
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, overload
+
+Kind = Literal["leak", "public rows", "note"]
+
+_HEADINGS: dict[Kind, str] = {
+    "leak": "learns from private rows without paying",
+    "public rows": "does not get the public rows as it should",
+    "note": "is worth a thought",
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing about a pipeline that the guarantee does not cover.
+
+    Attributes
+    ----------
+    kind : {"leak", "public rows", "note"}
+        ``"leak"``: something is taken from private rows without paying. ``"public rows"``: they
+        do not arrive, or not transformed. ``"note"``: harmless under a condition that
+        ``learns`` states.
+    path : str
+        Name of the step as in ``set_params``, ``columns__encode`` for instance; empty for what
+        was checked itself.
+    step : str
+        Class of the step.
+    learns : str
+        What it would take from private rows, or what goes wrong.
+    fix : str
+        What to do instead.
+    """
+
+    kind: Kind
+    path: str
+    step: str
+    learns: str
+    fix: str
+
+    def __str__(self) -> str:
+        name = f"{self.path} ({self.step})" if self.path else self.step
+        return f"{name}: {self.learns}; fix: {self.fix}"
+
+
+@dataclass(frozen=True)
+class PipelineReport(Sequence[Finding]):
+    """Findings of :func:`~skmixdp.preprocessing.check_pipeline`: a sequence, empty if there are none.
+
+    Attributes
+    ----------
+    findings : tuple of Finding
+        In the order of the steps.
+    """
+
+    findings: tuple[Finding, ...]
+
+    def of_kind(self, kind: Kind) -> tuple[Finding, ...]:
+        """Findings of one kind."""
+        return tuple(finding for finding in self.findings if finding.kind == kind)
+
+    @overload
+    def __getitem__(self, index: int) -> Finding: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Finding]: ...
+    def __getitem__(self, index: int | slice) -> Finding | Sequence[Finding]:
+        return self.findings[index]
+
+    def __len__(self) -> int:
+        return len(self.findings)
+
+    def __str__(self) -> str:
+        if not self.findings:
+            return "Pipeline check: no step is known to learn from private rows without paying"
+        lines = ["Pipeline check"]
+        for kind, heading in _HEADINGS.items():
+            for finding in self.of_kind(kind):
+                name = f"{finding.path} ({finding.step})" if finding.path else finding.step
+                lines += [f"  {name} {heading}", f"    {finding.learns}", f"    fix: {finding.fix}"]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        if not self.findings:
+            return f"<p>{html.escape(str(self))}</p>"
+        cells = (
+            "".join(f"<td style='text-align:left'>{html.escape(text)}</td>" for text in row)
+            for row in (
+                (finding.kind, finding.path, finding.step, finding.learns, finding.fix)
+                for finding in self.findings
+            )
+        )
+        names = "".join(f"<th>{name}</th>" for name in ("kind", "step", "class", "what", "fix"))
+        rows = "".join(f"<tr>{row}</tr>" for row in cells)
+        return f"<table><caption>Pipeline check</caption><tr>{names}</tr>{rows}</table>"

@@ -1,0 +1,162 @@
+"""What scikit-learn's own classes take from the rows they are fitted on.
+
+The rules go by the names of classes, so that looking one up imports nothing. What no rule names is
+taken to learn: a false alarm costs a glance, a missed leak costs the guarantee.
+"""
+
+from typing import Any
+
+from sklearn.base import is_classifier, is_regressor
+from sklearn.utils import get_tags
+
+#: What each transformer keeps of its rows.
+LEARNS = {
+    "StandardScaler": "the mean and standard deviation of each column",
+    "MinMaxScaler": "the smallest and largest entry of each column, which are entries of rows",
+    "MaxAbsScaler": "the largest absolute entry of each column, which is an entry of a row",
+    "RobustScaler": "quantiles of each column, which are entries of rows",
+    "QuantileTransformer": "quantiles of each column, which are entries of rows",
+    "PowerTransformer": "a power, a mean and a standard deviation for each column",
+    "KBinsDiscretizer": "edges of bins, which are made of entries of rows",
+    "SplineTransformer": "knots, which are made of entries of rows",
+    "OneHotEncoder": "which categories occur, be it in one row",
+    "OrdinalEncoder": "which categories occur, be it in one row",
+    "TargetEncoder": "the mean label of each category",
+    "SimpleImputer": "a statistic of each column",
+    "KNNImputer": "the rows themselves",
+    "IterativeImputer": "a model of each column",
+    "MissingIndicator": "in which columns entries are missing",
+    "PCA": "the mean and principal directions, which a single far row can turn towards itself",
+    "TruncatedSVD": "singular directions, which a single long row can turn towards itself",
+    "Nystroem": "some of the rows themselves",
+    "RBFSampler": "the variance of all entries, by gamma='scale'",
+    "VarianceThreshold": "the variance of each column",
+    "SelectKBest": "by their labels, which columns to keep",
+    "SelectPercentile": "by their labels, which columns to keep",
+    "SelectFpr": "by their labels, which columns to keep",
+    "SelectFdr": "by their labels, which columns to keep",
+    "SelectFwe": "by their labels, which columns to keep",
+    "GenericUnivariateSelect": "by their labels, which columns to keep",
+    "CountVectorizer": "which words occur, be it in one row",
+    "TfidfVectorizer": "which words occur, be it in one row, and how often",
+    "TfidfTransformer": "in how many rows each word occurs",
+}
+
+_CHOOSES = "the scores of candidates on private rows, and the choice made by them"
+_HONEST_SEARCH = "score on public rows, or pay for the scores with PrivateSearchCV"
+
+#: What a meta-estimator takes from its rows beyond what its parts take, and the fix.
+META_LEARNS = {
+    "BaseSearchCV": (_CHOOSES, _HONEST_SEARCH),
+    "RFECV": (_CHOOSES, _HONEST_SEARCH),
+    "SequentialFeatureSelector": (_CHOOSES, "choose the columns on public rows: wrap it in PublicOnly"),
+    "TunedThresholdClassifierCV": ("a threshold tuned on private rows", "tune it on public rows"),
+    "CalibratedClassifierCV": (
+        "a calibration of the scores by private labels",
+        "calibrate on public rows: CalibratedClassifierCV(FrozenEstimator(fitted)).fit(X_pub, y_pub)",
+    ),
+}
+
+#: Meta-estimators that take the set of labels from ``y``.
+READS_LABEL_SET = frozenset(
+    {
+        "VotingClassifier",
+        "StackingClassifier",
+        "BaggingClassifier",
+        "OneVsRestClassifier",
+        "OneVsOneClassifier",
+        "OutputCodeClassifier",
+        "CalibratedClassifierCV",
+    }
+)
+
+#: Containers that learn nothing but what their parts learn.
+ONLY_PARTS = READS_LABEL_SET | {
+    "Pipeline",
+    "FeatureUnion",
+    "ColumnTransformer",
+    "TransformedTargetRegressor",
+    "VotingRegressor",
+    "StackingRegressor",
+    "BaggingRegressor",
+    "MultiOutputClassifier",
+    "MultiOutputRegressor",
+    "ClassifierChain",
+    "RegressorChain",
+    "SelectFromModel",
+    "RFE",
+    "FixedThresholdClassifier",
+}
+
+#: Fits that read the shape of the rows and nothing else.
+_READS_SHAPE = frozenset(
+    {
+        "PolynomialFeatures",
+        "PolynomialCountSketch",
+        "SkewedChi2Sampler",
+        "GaussianRandomProjection",
+        "SparseRandomProjection",
+        "RBFSampler",
+    }
+)
+
+#: Functions that look at a whole column, so that they are no row-wise function.
+_COLUMN_FUNCTIONS = frozenset(
+    {"scale", "minmax_scale", "maxabs_scale", "robust_scale", "quantile_transform", "power_transform"}
+)
+
+_PUBLIC = frozenset({"PublicOnly", "PublicCenterer", "PublicWhitener", "ScatteringFeatures"})
+
+
+def kinds(estimator: Any) -> frozenset[str]:
+    """Names of an estimator's class and of those it derives from."""
+    return frozenset(kind.__name__ for kind in type(estimator).__mro__)
+
+
+def is_public(estimator: Any) -> bool:
+    """Whether it is fitted on public rows alone."""
+    return bool(kinds(estimator) & _PUBLIC)
+
+
+def states_budget(estimator: Any) -> bool:
+    """Whether its fit is paid for: private estimators name an epsilon and a delta."""
+    get_params = getattr(estimator, "get_params", None)
+    return get_params is not None and {"epsilon", "delta"} <= set(get_params(deep=False))
+
+
+def learns_nothing(estimator: Any) -> bool:
+    """Whether fitting it leaves nothing of the rows' entries behind."""
+    kind = type(estimator).__name__
+    if kind == "FrozenEstimator":
+        return True
+    if kind == "FunctionTransformer":
+        return column_function(estimator) is None
+    if kind in _READS_SHAPE:
+        return kind != "RBFSampler" or estimator.gamma != "scale"
+    if kind in ("OneHotEncoder", "OrdinalEncoder"):
+        counted = estimator.min_frequency is not None or estimator.max_categories is not None
+        return not isinstance(estimator.categories, str) and not counted
+    # The tag means that it transforms without having been fitted. Some predictors, which do not
+    # transform, carry it because they predict from a prior.
+    return hasattr(estimator, "transform") and not _requires_fit(estimator)
+
+
+def column_function(estimator: Any) -> str | None:
+    """Name of a function in a ``FunctionTransformer`` that is known to mix rows."""
+    name = getattr(getattr(estimator, "func", None), "__name__", None)
+    return name if name in _COLUMN_FUNCTIONS else None
+
+
+def is_predictor(estimator: Any) -> bool:
+    """Whether it is there to predict rather than to transform."""
+    try:
+        return bool(is_classifier(estimator) or is_regressor(estimator))
+    except Exception:  # an object with broken tags is as any other
+        return False
+
+
+def _requires_fit(estimator: Any) -> bool:
+    try:
+        return bool(get_tags(estimator).requires_fit)
+    except Exception:  # no scikit-learn estimator: nothing says that it is row-wise
+        return True

@@ -1,0 +1,1 @@
+"""What releases cost: events, their epsilon, their composition and calibration."""

@@ -1,0 +1,185 @@
+"""What is known of one data set: its budget and what was charged to it, as data."""
+
+import math
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+
+from ...exceptions import BudgetExceededError
+from ..accounting import gaussian
+from ..accounting.accountants import epsilon_of_event
+from ..accounting.calibrate import check_terms
+from ..accounting.checks import as_number, check_choice, check_positive
+from ..accounting.composition import (
+    COMPOSITION,
+    ORDERS,
+    Composition,
+    PrivacyFilter,
+    divergences_of,
+    epsilon_of_rdp,
+    mu_of_event,
+)
+from ..accounting.events import NEIGHBORING, GaussianEvent, ModelMixEvent, Neighboring
+
+
+@dataclass(frozen=True)
+class Account:
+    """A data set's budget and its running sums; :meth:`after` a charge, another account.
+
+    Attributes
+    ----------
+    dataset : str
+        Name of the data set.
+    epsilon, delta : float
+        The budget.
+    by_default : bool
+        Whether the budget is the ledger's for data sets that nobody added.
+    neighboring : {"add_or_remove_one", "replace_one"} or None
+        Which data sets count as neighbours; None until the first charge, if left to it.
+    composition : {"gaussian", "renyi"} or None
+        What is summed; None until the first charge, if left to it.
+    order : float or None
+        The Renyi order whose divergences must stay within the budget.
+    total : float
+        What the filter sums, so far.
+    divergences : tuple of float
+        Renyi divergences at ``ORDERS``, so far; empty where none are summed.
+    spent : float
+        Smallest epsilon of a budget that would have admitted the charges so far.
+    n_charges : int
+        Number of charges.
+    private : bool
+        Whether the noise of all charges is secret; otherwise nothing is guaranteed.
+
+    Raises
+    ------
+    ValueError
+        If a field is outside its range: an account that was read back from a damaged ledger.
+    """
+
+    dataset: str
+    epsilon: float
+    delta: float
+    by_default: bool = False
+    neighboring: Neighboring | None = None
+    composition: Composition | None = None
+    order: float | None = None
+    total: float = 0.0
+    divergences: tuple[float, ...] = ()
+    spent: float = 0.0
+    n_charges: int = 0
+    private: bool = True
+
+    def __post_init__(self) -> None:
+        check_positive("epsilon", self.epsilon)
+        check_terms(self.delta, 1.0, NEIGHBORING[0] if self.neighboring is None else self.neighboring)
+        if self.composition is not None:
+            check_choice("composition", self.composition, COMPOSITION)
+        if self.order is not None and not np.any(self.order == ORDERS):
+            raise ValueError(f"order={self.order!r} must be a Renyi order that ledgers sum.")
+        if self.divergences and len(self.divergences) != len(ORDERS):
+            raise ValueError(
+                f"divergences must hold {len(ORDERS)} numbers, and hold {len(self.divergences)}."
+            )
+        # Divergences may be infinite where none is known, and so may what they convert to.
+        sums = {"total": self.total, "spent": self.spent, "n_charges": self.n_charges}
+        for name, value in [*sums.items(), *(("divergences", value) for value in self.divergences)]:
+            if (number := as_number(value)) is None or not number >= 0:
+                raise ValueError(f"{name}={value!r} must be a number of at least 0.")
+        if self.n_charges > 0 and (self.neighboring is None or self.composition is None):
+            raise ValueError("an account with charges must say its neighboring and its composition.")
+        if (self.order is not None) != (self.n_charges > 0 and self.composition == "renyi"):
+            raise ValueError(f"order={self.order!r} must be set by the first charge that is summed as Renyi.")
+
+    def after(self, event: object, neighboring: Neighboring, private: bool = True) -> "Account":
+        """The account once ``event`` is charged.
+
+        Raises
+        ------
+        BudgetExceededError
+            If it does not fit.
+        ValueError
+            If its neighbours are not those of the data set, or its numbers make no sense.
+        TypeError
+            If no accountant knows this kind of event.
+        """
+        if isinstance(event, (GaussianEvent, ModelMixEvent)):
+            check_terms(self.delta, event.sampling_rate, neighboring, event.noise)
+        if self.neighboring not in (None, neighboring):
+            raise ValueError(
+                f"neighboring={neighboring!r} is not the relation of dataset={self.dataset!r}, whose charges "
+                f"are accounted for under {self.neighboring!r}; use that one."
+            )
+        rule = self._filter(neighboring) or PrivacyFilter.for_first(
+            event,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            neighboring=neighboring,
+            composition=self.composition,
+        )
+        if not rule.admits(self.total, event):
+            raise BudgetExceededError(self._refusal(event, rule))
+        total = self.total + rule.cost(event)
+        divergences: tuple[float, ...] = ()
+        if rule.composition == "gaussian":
+            spent = gaussian.epsilon_for(math.sqrt(total), self.delta)
+        else:
+            more = divergences_of(event, neighboring)
+            divergences = tuple((np.array(self.divergences or 0.0) + more).tolist())
+            spent = epsilon_of_rdp(np.array(divergences), self.delta, ORDERS)
+        if self.n_charges == 0:
+            spent = min(spent, own_epsilon(event, self.delta, neighboring))
+        return replace(
+            self,
+            neighboring=neighboring,
+            composition=rule.composition,
+            order=rule.order,
+            total=total,
+            divergences=divergences,
+            spent=spent,
+            n_charges=self.n_charges + 1,
+            private=self.private and private,
+        )
+
+    @property
+    def remaining(self) -> float:
+        """Epsilon of the largest full-batch Gaussian charge that still fits."""
+        rule = None if self.neighboring is None else self._filter(self.neighboring)
+        if rule is None:
+            return self.epsilon
+        mu_squared = rule.limit - self.total
+        if rule.order is not None:
+            mu_squared *= 2 / rule.order
+        return 0.0 if mu_squared <= 0 else gaussian.epsilon_for(math.sqrt(mu_squared), self.delta)
+
+    def _filter(self, neighboring: Neighboring) -> PrivacyFilter | None:
+        """The filter of the data set; None before its first charge."""
+        if self.n_charges == 0 or self.composition is None:
+            return None
+        return PrivacyFilter(self.epsilon, self.delta, neighboring, self.composition, self.order)
+
+    def _refusal(self, event: object, rule: PrivacyFilter) -> str:
+        asked = own_epsilon(event, self.delta, rule.neighboring)
+        fix = "use a smaller epsilon, or private rows of other people"
+        if rule.composition == "gaussian" and _costs_less_than_in_full(event, rule.neighboring):
+            fix = (
+                "its charges are summed as Gaussian-DP, which sampled, mixed or discrete releases fit badly: "
+                "use full batches, or data sets added with composition='renyi' before their first charge"
+            )
+        return (
+            f"dataset={self.dataset!r} has {self.remaining:.4g} left of epsilon={self.epsilon:g} at "
+            f"delta={self.delta:g}, and this charge alone costs {asked:.4g}; {fix}."
+        )
+
+
+def _costs_less_than_in_full(event: object, neighboring: Neighboring) -> bool:
+    """Whether an event's Renyi divergences are below those of its Gaussian-DP bound."""
+    in_full = mu_of_event(event, neighboring) ** 2 / 2 * ORDERS
+    return bool(np.any(divergences_of(event, neighboring) < in_full * (1 - 1e-9)))
+
+
+@lru_cache(maxsize=256)
+def own_epsilon(event: object, delta: float, neighboring: Neighboring) -> float:
+    """Epsilon of an event alone; kept, since some accountants take a second."""
+    return epsilon_of_event(event, delta, neighboring)

@@ -1,0 +1,107 @@
+"""Events as text and back, so that a ledger can keep them.
+
+A kind of event is a frozen dataclass that :func:`register_event` gives a name. Its fields are numbers,
+text, None, tuples of these, and other events.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any, TypeVar
+
+from ..accounting.events import GaussianEvent, ModelMixEvent, SelectionEvent
+
+_Kind = TypeVar("_Kind", bound=type)
+
+#: Name of a kind of event -> its class.
+_KINDS: dict[str, type] = {}
+
+
+class _UnknownKindError(ValueError):
+    """A record names a kind of event that nobody registered here; it need not be damaged."""
+
+
+def register_event(name: str) -> Callable[[_Kind], _Kind]:
+    """Class decorator: events of this dataclass are kept under ``name``.
+
+    Raises
+    ------
+    ValueError
+        If the name is taken.
+    """
+
+    def register(kind: _Kind) -> _Kind:
+        if name in _KINDS:
+            raise ValueError(f"the event name {name!r} is taken by {_KINDS[name].__name__}; choose another.")
+        _KINDS[name] = kind
+        return kind
+
+    return register
+
+
+register_event("gaussian")(GaussianEvent)
+register_event("modelmix")(ModelMixEvent)
+register_event("selection")(SelectionEvent)
+
+
+def event_to_json(event: object) -> str:
+    """A registered event as a JSON object; equal events give equal text.
+
+    Raises
+    ------
+    TypeError
+        If its kind is not registered.
+    ValueError
+        If a number in it is not finite.
+    """
+    return json.dumps(_encoded(event), sort_keys=True, allow_nan=False, default=_plain)
+
+
+def event_from_json(text: str) -> Any:
+    """The event that :func:`event_to_json` made ``text`` from.
+
+    Raises
+    ------
+    ValueError
+        If it names a kind that is not registered, or is damaged: no JSON of the right form, or with a
+        number that makes no sense.
+    """
+    try:
+        record = json.loads(text)
+        if not isinstance(record, dict):
+            raise TypeError("it is no JSON object")
+        return _decoded(record)
+    except _UnknownKindError:
+        raise
+    # What a constructor says of arguments that it does not know depends on the kind of event.
+    except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
+        raise ValueError(
+            f"the record of an event is damaged ({type(error).__name__}: {error}); restore the file that "
+            "holds it from a copy."
+        ) from error
+
+
+def _encoded(event: object) -> dict[str, Any]:
+    name = next((name for name, kind in _KINDS.items() if type(event) is kind), None)
+    if name is None:
+        raise TypeError(f"no ledger can keep the event {event!r}; register its class with register_event.")
+    values = {field.name: getattr(event, field.name) for field in fields(event)}  # type: ignore[arg-type]
+    return {"kind": name, "values": values}
+
+
+def _plain(value: Any) -> Any:
+    """Events within events; numbers of NumPy, which are none to JSON."""
+    return value.item() if hasattr(value, "item") else _encoded(value)
+
+
+def _decoded(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(map(_decoded, value))
+    if not isinstance(value, dict):
+        return value
+    if value["kind"] not in _KINDS:
+        raise _UnknownKindError(
+            f"the event kind {value['kind']!r} is unknown here; import the module that registers it, or "
+            "use the version of skmixdp that wrote it."
+        )
+    return _KINDS[value["kind"]](**{name: _decoded(entry) for name, entry in value["values"].items()})

@@ -1,0 +1,144 @@
+"""What a ledger says, frozen when it was asked."""
+
+import html
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from ._account import Account
+from ._records import event_to_json
+
+_HEADER = ("data set", "spent", "budget", "left", "delta", "charges", "neighbours", "composed by")
+_LEFT = "'text-align:left'"
+
+
+@dataclass(frozen=True)
+class Charge:
+    """A charge that was made.
+
+    Attributes
+    ----------
+    id : int
+        Its number in the ledger.
+    dataset : str
+        Name of the data set.
+    time : datetime
+        When it was made, in UTC.
+    event : event
+        What was paid for.
+    description : str
+        Words of whoever charged.
+    private : bool
+        Whether the noise is secret; False if a seed makes it again.
+    spent : float
+        Epsilon spent on the data set, this charge included, as :meth:`PrivacyLedger.spent`.
+    budget, delta : float
+        Budget of the data set: epsilon and delta.
+    """
+
+    id: int
+    dataset: str
+    time: datetime
+    event: Any
+    description: str
+    private: bool
+    spent: float
+    budget: float
+    delta: float
+
+
+@dataclass(frozen=True)
+class LedgerReport:
+    """Budgets and charges of a ledger.
+
+    Attributes
+    ----------
+    accounts : tuple of Account
+        Budget and sums of each data set, in the order in which they were added.
+    charges : tuple of Charge
+        All charges in the order in which they were made.
+    """
+
+    accounts: tuple[Account, ...]
+    charges: tuple[Charge, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Data sets and charges as JSON-ready values."""
+        datasets = [
+            {
+                "dataset": account.dataset,
+                "epsilon": account.epsilon,
+                "delta": account.delta,
+                "spent": account.spent,
+                "remaining": account.remaining,
+                "n_charges": account.n_charges,
+                "private": account.private,
+                "neighboring": account.neighboring,
+                "composition": account.composition,
+                "order": account.order,
+            }
+            for account in self.accounts
+        ]
+        charges = [
+            {
+                "id": charge.id,
+                "dataset": charge.dataset,
+                "time": charge.time.isoformat(),
+                "event": json.loads(event_to_json(charge.event)),
+                "description": charge.description,
+                "private": charge.private,
+                "spent": charge.spent,
+            }
+            for charge in self.charges
+        ]
+        return {"datasets": datasets, "charges": charges}
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """The report as a JSON object."""
+        return json.dumps(self.to_dict(), indent=indent)
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        return [
+            (
+                account.dataset,
+                f"{account.spent:.4g}" if account.private else "NOT PRIVATE (seeded)",
+                f"{account.epsilon:.4g}",
+                f"{account.remaining:.4g}",
+                f"{account.delta:.3g}",
+                str(account.n_charges),
+                account.neighboring or "by the first charge",
+                _words(account),
+            )
+            for account in self.accounts
+        ]
+
+    def __str__(self) -> str:
+        return "\n".join(["Privacy ledger", *_table([_HEADER, *self._rows()])])
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th style={_LEFT}>{name}</th>" for name in _HEADER)
+        body = "".join(
+            "<tr>"
+            + "".join(f"<td style='text-align:left'>{html.escape(cell)}</td>" for cell in row)
+            + "</tr>"
+            for row in self._rows()
+        )
+        return f"<table><caption>Privacy ledger</caption><tr>{head}</tr>{body}</table>"
+
+
+def _words(account: Account) -> str:
+    if account.order is not None:
+        return f"Renyi divergences of order {account.order:g}"
+    return {"gaussian": "Gaussian DP", "renyi": "Renyi divergences", None: "by the first charge"}[
+        account.composition
+    ]
+
+
+def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Lines of a table whose columns are as wide as they need be."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  " + "  ".join(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]

@@ -1,0 +1,120 @@
+"""Accounts and charges as rows of a ledger's tables."""
+
+import json
+from dataclasses import astuple, fields
+from datetime import datetime
+from sqlite3 import Connection, Row
+
+from ._account import Account
+from ._records import event_from_json, event_to_json
+from ._report import Charge
+
+TABLES = """
+CREATE TABLE accounts (
+    dataset TEXT PRIMARY KEY,
+    epsilon REAL NOT NULL,
+    delta REAL NOT NULL,
+    by_default INTEGER NOT NULL,
+    neighboring TEXT,
+    composition TEXT,
+    "order" REAL,
+    total REAL NOT NULL,
+    divergences TEXT NOT NULL,
+    spent REAL NOT NULL,
+    n_charges INTEGER NOT NULL,
+    private INTEGER NOT NULL
+);
+CREATE TABLE charges (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    dataset TEXT NOT NULL REFERENCES accounts (dataset),
+    time TEXT NOT NULL,
+    event TEXT NOT NULL,
+    description TEXT NOT NULL,
+    private INTEGER NOT NULL,
+    spent REAL NOT NULL
+);
+CREATE INDEX charges_of_dataset ON charges (dataset, id);
+"""
+
+
+_CHARGES = """
+SELECT id, dataset, time, event, description, private, charges.spent, epsilon AS budget, delta
+FROM charges JOIN (SELECT dataset, epsilon, delta FROM accounts) USING (dataset)
+"""
+
+
+def read_account(connection: Connection, dataset: str) -> Account | None:
+    """The account of a data set; None if there is none."""
+    row = connection.execute("SELECT * FROM accounts WHERE dataset = ?", (dataset,)).fetchone()
+    return None if row is None else _account_of(row)
+
+
+def read_accounts(connection: Connection) -> tuple[Account, ...]:
+    """All accounts in the order in which they were made."""
+    return tuple(map(_account_of, connection.execute("SELECT * FROM accounts ORDER BY rowid")))
+
+
+def write_account(connection: Connection, account: Account) -> None:
+    """Add an account, or put it in the place of the earlier one."""
+    columns = [f'"{field.name}"' for field in fields(account)]
+    values = [json.dumps(value) if isinstance(value, tuple) else value for value in astuple(account)]
+    changes = ", ".join(f"{name} = excluded.{name}" for name in columns)
+    connection.execute(
+        f"INSERT INTO accounts ({', '.join(columns)}) VALUES ({', '.join('?' * len(values))}) "
+        f"ON CONFLICT (dataset) DO UPDATE SET {changes}",
+        values,
+    )
+
+
+def read_charges(connection: Connection, dataset: str | None = None) -> tuple[Charge, ...]:
+    """Charges in the order in which they were made, of one data set or of all."""
+    rows = connection.execute(f"{_CHARGES} WHERE dataset = coalesce(?, dataset) ORDER BY id", (dataset,))
+    return tuple(map(_charge_of, rows))
+
+
+def add_charge(
+    connection: Connection,
+    account: Account,
+    event: object,
+    time: datetime,
+    description: str,
+    private: bool,
+) -> Charge:
+    """Record a charge that made its data set's account what it is now."""
+    values = (account.dataset, time.isoformat(), event_to_json(event), description, private, account.spent)
+    number = connection.execute(
+        "INSERT INTO charges (dataset, time, event, description, private, spent) VALUES (?, ?, ?, ?, ?, ?)",
+        values,
+    ).lastrowid
+    return _charge_of(connection.execute(f"{_CHARGES} WHERE id = ?", (number,)).fetchone())
+
+
+def _account_of(row: Row) -> Account:
+    """A row of the table as an account; a damaged one is refused, since its sums decide what fits."""
+    values = dict(row)
+    try:
+        values["by_default"], values["private"] = _flag(row, "by_default"), _flag(row, "private")
+        values["divergences"] = tuple(json.loads(values["divergences"]))
+        return Account(**values)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"the ledger's account of dataset={row['dataset']!r} is damaged ({error}); restore the file from "
+            "a copy."
+        ) from error
+
+
+def _charge_of(row: Row) -> Charge:
+    values = dict(row)
+    try:
+        values["time"] = datetime.fromisoformat(values["time"])
+        values["event"] = event_from_json(values["event"])
+        values["private"] = _flag(row, "private")
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"charge {row['id']} of the ledger cannot be read: {error}") from error
+    return Charge(**values)
+
+
+def _flag(row: Row, name: str) -> bool:
+    if row[name] not in (0, 1):
+        raise ValueError(f"{name}={row[name]!r} must be 0 or 1")
+    return bool(row[name])

@@ -1,0 +1,175 @@
+"""The tables of a ledger, in an SQLite file or in memory.
+
+Every charge is one ``BEGIN IMMEDIATE`` transaction: the write lock is held from reading the sums to
+committing the new ones, by whatever process or thread, and a process that dies in between leaves nothing.
+Commits are flushed to the disk, so what was charged stays charged.
+"""
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from ._sql import TABLES
+
+#: Marks a file as a ledger, and the version of its tables and of what their numbers mean.
+_APPLICATION, _VERSION = 0x736B6D78, 1
+
+#: Seconds to wait for other writers; a charge holds the lock for milliseconds.
+_PATIENCE = 120.0
+
+#: Connections that a fork brought along: SQLite forbids both using and closing them.
+_inherited: list[sqlite3.Connection] = []
+
+
+class _Held:
+    """A connection and the process that it belongs to."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection, self.process = connection, os.getpid()
+
+    def __del__(self) -> None:
+        if self.process == os.getpid():
+            self.connection.close()
+        else:
+            _inherited.append(self.connection)
+
+
+class FileStore:
+    """Tables in a file, through one connection per process and thread.
+
+    Parameters
+    ----------
+    path : Path
+        An absolute path.
+    create : bool
+        Whether a missing file is made.
+
+    Raises
+    ------
+    ValueError
+        If the file is not a ledger, or one of another version.
+    OSError
+        If it cannot be opened; from :meth:`transaction`, if it vanished or stays locked.
+    """
+
+    def __init__(self, path: Path, *, create: bool) -> None:
+        self.path = path
+        self._local = threading.local()
+        if create:
+            with _errors_named(path):
+                held = _Held(_connect(path.as_uri() + "?mode=rwc"))
+                _set_up(held.connection, path)
+
+    @contextmanager
+    def transaction(self, *, write: bool) -> Iterator[sqlite3.Connection]:
+        """A connection within a transaction that is committed unless an error leaves the block."""
+        with _errors_named(self.path):
+            connection = self._connection()
+            with _transaction(connection, "BEGIN IMMEDIATE" if write else "BEGIN"):
+                yield connection
+
+    def _connection(self) -> sqlite3.Connection:
+        held: _Held | None = getattr(self._local, "held", None)
+        try:
+            found = self.path.stat()
+        except FileNotFoundError:
+            raise FileNotFoundError(
+                f"the ledger {self.path} is not there; restore the file, or pass the ledger that keeps these "
+                "private rows."
+            ) from None
+        # A file that was moved away and replaced must not be charged through an old connection.
+        owner = os.getpid(), found.st_dev, found.st_ino
+        if held is None or self._local.owner != owner:
+            held = _Held(_connect(self.path.as_uri() + "?mode=rw"))
+            _check_version(held.connection, self.path)
+            self._local.held, self._local.owner = held, owner
+        return held.connection
+
+
+class MemoryStore:
+    """Tables in memory, for the threads of one process."""
+
+    def __init__(self) -> None:
+        self._held = _Held(_connect("file::memory:"))
+        self._lock = threading.RLock()
+        _set_up(self._held.connection, Path(":memory:"))
+
+    @contextmanager
+    def transaction(self, *, write: bool) -> Iterator[sqlite3.Connection]:
+        """As for :class:`FileStore`.
+
+        Raises
+        ------
+        RuntimeError
+            In a process other than the one that made it: a copy would lose charges.
+        """
+        if self._held.process != os.getpid():
+            raise RuntimeError(
+                "a ledger in memory cannot be charged from another process; give PrivacyLedger a file."
+            )
+        with self._lock, _transaction(self._held.connection, "BEGIN"):
+            yield self._held.connection
+
+
+def _connect(uri: str) -> sqlite3.Connection:
+    # Transactions are begun and ended by hand. A connection is used by its own thread, but may be
+    # closed from another.
+    connection = sqlite3.connect(
+        uri, uri=True, timeout=_PATIENCE, isolation_level=None, check_same_thread=False
+    )
+    connection.row_factory = sqlite3.Row
+    connection.execute("PRAGMA synchronous = FULL")
+    return connection
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
+    connection.execute(begin)
+    try:
+        yield
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def _set_up(connection: sqlite3.Connection, path: Path) -> None:
+    """Make the tables where there are none yet; several processes may try at once."""
+    with _transaction(connection, "BEGIN IMMEDIATE"):
+        if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
+            for statement in TABLES.split(";"):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+            connection.execute(f"PRAGMA user_version = {_VERSION}")
+        _check_version(connection, path)
+    # Refused where another process is at work in the file; only speed depends on the journal's mode.
+    with suppress(sqlite3.OperationalError):
+        connection.execute("PRAGMA journal_mode = WAL")
+
+
+def _check_version(connection: sqlite3.Connection, path: Path) -> None:
+    if connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION:
+        raise ValueError(f"{path} is a database of something else; give the ledger a file of its own.")
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version != _VERSION:
+        raise ValueError(
+            f"{path} is a ledger of version {version} and this skmixdp knows version {_VERSION}; use the "
+            "version of skmixdp that wrote it."
+        )
+
+
+@contextmanager
+def _errors_named(path: Path) -> Iterator[None]:
+    """Turn what SQLite raises into one sentence."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise OSError(
+            f"the ledger {path} cannot be used ({error}); check that its folder exists, is writable and on a "
+            "local disk."
+        ) from error
+    except sqlite3.DatabaseError as error:
+        raise ValueError(f"{path} is not a ledger ({error}); give the ledger a file of its own.") from error
