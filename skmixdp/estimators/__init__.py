@@ -3,6 +3,7 @@
 from ._fit import fit_many
 from ._logistic import MixedDPLogisticRegression
 from ._ridge import MixedDPRidge
+from ._module import ZerothOrderDPModuleClassifier
 from ._zeroth_order import ZerothOrderDPClassifier
 
-__all__ = ["MixedDPLogisticRegression", "MixedDPRidge", "ZerothOrderDPClassifier", "fit_many"]
+__all__ = ["MixedDPLogisticRegression", "MixedDPRidge", "ZerothOrderDPClassifier", "ZerothOrderDPModuleClassifier", "fit_many"]

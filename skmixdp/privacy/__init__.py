@@ -7,6 +7,8 @@ from .accounting.accountants import accountant_name, amplified_epsilon, epsilon_
 from .accounting.calibrate import epsilon_of, mu_of_budget, noise_multiplier_for, steps_for
 from .accounting.composition import PrivacyFilter, mu_of_event, rdp_of_event
 from .accounting.events import (
+    NEIGHBORING,
+    NOISE,
     Event,
     EventFamily,
     GaussianEvent,
@@ -26,6 +28,8 @@ from .report import PrivacyReport
 from .search_report import SearchReport
 
 __all__ = [
+    "NEIGHBORING",
+    "NOISE",
     "Charge",
     "Event",
     "EventFamily",
