@@ -40,10 +40,8 @@ class SumBudget:
         Continuous or discrete Gaussian noise.
     random_state : None, int or RandomState
         None for private noise.
-    ledger : PrivacyLedger or None, default=None
+    ledger : LedgerDataset or None, default=None
         Charged before the release.
-    dataset : str or None, default=None
-        Name of the rows in the ledger.
     """
 
     epsilon: float
@@ -52,7 +50,6 @@ class SumBudget:
     noise: Noise
     random_state: Any
     ledger: Any = None
-    dataset: Any = None
 
     def __post_init__(self) -> None:
         if self.epsilon is None:
@@ -66,7 +63,7 @@ class SumBudget:
             noise=self.noise,
         )
         check_noise(self.noise, self.random_state)
-        check_ledger(self.ledger, self.dataset)
+        check_ledger(self.ledger)
 
     @property
     def event(self) -> GaussianEvent:
@@ -131,7 +128,6 @@ def paid_sum(
     charge = None
     if budget.ledger is not None:
         charge = budget.ledger.charge(
-            budget.dataset,
             event,
             neighboring=budget.neighboring,
             description=f"{description}, {len(values)} rows",

@@ -2,22 +2,13 @@
 
 from typing import Any
 
-from ..privacy import Charge, Event, PrivacyLedger
+from .._params import check
+from ..privacy import LEDGER, Charge, Event
 
 
-def check_ledger(ledger: Any, dataset: Any) -> None:
-    """A ledger and the name of a data set in it, or neither."""
-    if ledger is None and dataset is None:
-        return
-    if ledger is None:
-        raise ValueError(f"dataset={dataset!r} was given without ledger; pass the ledger that it is in.")
-    if dataset is None:
-        raise ValueError(f"ledger={ledger!r} was given without dataset; name the data set whose rows are X.")
-    # By duck typing: a search hands its fits something that stands in the place of a ledger.
-    if isinstance(ledger, type) or not callable(getattr(ledger, "charge", None)):
-        raise ValueError(f"ledger={ledger!r} must be None or a skmixdp.privacy.PrivacyLedger(path).")
-    if not isinstance(dataset, str) or not dataset:
-        raise ValueError(f"dataset={dataset!r} must be the name of a data set, a string that is not empty.")
+def check_ledger(ledger: Any) -> None:
+    """A data set of a ledger, or None."""
+    check("ledger", ledger, None, LEDGER)
 
 
 def pay(estimator: Any, event: Event, *, n_rows: int, private: bool) -> Charge | None:
@@ -26,7 +17,7 @@ def pay(estimator: Any, event: Event, *, n_rows: int, private: bool) -> Charge |
     Parameters
     ----------
     estimator : estimator
-        Its ``ledger``, ``dataset`` and ``neighboring`` say who pays; without a ledger nobody does.
+        Its ``ledger`` is charged under its ``neighboring``; without one nothing is.
     event : Event
         What the fit is going to release.
     n_rows : int
@@ -41,14 +32,13 @@ def pay(estimator: Any, event: Event, *, n_rows: int, private: bool) -> Charge |
     """
     if estimator.ledger is None:
         return None
-    ledger: PrivacyLedger = estimator.ledger
-    return ledger.charge(
-        estimator.dataset,
+    charge: Charge = estimator.ledger.charge(
         event,
         neighboring=estimator.neighboring,
         description=f"{type(estimator).__name__}, {n_rows} rows",
         private=private,
     )
+    return charge
 
 
 def paid(charge: Charge | None) -> dict[str, Any]:

@@ -74,7 +74,6 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         neighboring: Any,
         noise: Any,
         ledger: Any,
-        dataset: Any,
         device: Any,
         dtype: Any,
         random_state: Any,
@@ -96,7 +95,6 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         self.neighboring = neighboring
         self.noise = noise
         self.ledger = ledger
-        self.dataset = dataset
         self.device = device
         self.dtype = dtype
         self.random_state = random_state
@@ -150,7 +148,7 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
                 raise ValueError(f"{name}={getattr(self, name)!r} must be True or False.")
         check_batch_size(self.batch_size, self.noise)
         check_verbose(self.verbose)
-        check_ledger(self.ledger, self.dataset)
+        check_ledger(self.ledger)
         if isinstance(self.init, str):
             check_choice("init", self.init, self._named_starts())
         check_noise(self.noise, self.random_state)

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._engine import Budget
 from .._linear import classification_loss
 from ..algorithms import Auto
-from ..privacy import PrivacyLedger
+from ..privacy import LedgerDataset
 from ..privacy.seeds import warn_of_seed
 from ..public import PublicData
 from ._checks import check_class_labels, check_labels, check_same_numbering, encode_labels
@@ -82,10 +82,10 @@ class MixedDPLogisticRegression(ClassifierMixin, PrivateScoreMixin, LinearHead):
         their grid, so that no low-order bits can be attacked. It needs
         ``skmixdp[hardened]``, takes some ten microseconds a coefficient and step, and 5 to
         20% more noise for the same epsilon.
-    ledger : PrivacyLedger or None, default=None
-        Where the fit is paid for, after all checks and before the first release.
-    dataset : str or None, default=None
-        Name of the ledger's data set to which the rows of ``X`` belong; given with ``ledger``.
+    ledger : LedgerDataset or None, default=None
+        The data set of a ledger to which the rows of ``X`` belong, such as
+        ``PrivacyLedger("ledger.sqlite")["patients"]``. It is charged after all checks and before the first
+        release.
     device : "auto" or what torch takes for a device, default="auto"
         Where dense rows are held and multiplied; ``"auto"`` is where they are given.
     dtype : {"float32", "float64", "bfloat16"}, default="float32"
@@ -162,8 +162,7 @@ class MixedDPLogisticRegression(ClassifierMixin, PrivateScoreMixin, LinearHead):
         init: Any = "public",
         neighboring: str = "add_or_remove_one",
         noise: str = "float",
-        ledger: PrivacyLedger | None = None,
-        dataset: str | None = None,
+        ledger: LedgerDataset | None = None,
         device: Any = "auto",
         dtype: str = "float32",
         random_state: Any = None,
@@ -186,7 +185,6 @@ class MixedDPLogisticRegression(ClassifierMixin, PrivateScoreMixin, LinearHead):
             neighboring=neighboring,
             noise=noise,
             ledger=ledger,
-            dataset=dataset,
             device=device,
             dtype=dtype,
             random_state=random_state,

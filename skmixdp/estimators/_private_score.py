@@ -50,7 +50,7 @@ class PrivateScoreMixin:
         Notes
         -----
         *Guarantee*: one Gaussian release of this multiplier, ``1 / noise_multiplier``-Gaussian-DP, in
-        addition to what was spent on the fit. ``ledger``, ``dataset``, ``neighboring``, ``noise`` and
+        addition to what was spent on the fit. ``ledger``, ``neighboring``, ``noise`` and
         ``random_state`` are those of the fit; the number of rows is treated as public.
         """
         check_is_fitted(self)

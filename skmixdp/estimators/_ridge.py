@@ -9,7 +9,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._linear import SquaredLoss
-from ..privacy import PrivacyLedger
+from ..privacy import LedgerDataset
 from ..privacy.seeds import warn_of_seed
 from ._fit import all_or_nothing
 from ._linear import LinearHead
@@ -75,10 +75,10 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         ``"hardened"`` computes sums without rounding and adds discrete Gaussian noise on
         their grid, so that no low-order bits can be attacked; see
         :class:`MixedDPLogisticRegression`.
-    ledger : PrivacyLedger or None, default=None
-        Where the fit is paid for, after all checks and before the first release.
-    dataset : str or None, default=None
-        Name of the ledger's data set to which the rows of ``X`` belong; given with ``ledger``.
+    ledger : LedgerDataset or None, default=None
+        The data set of a ledger to which the rows of ``X`` belong, such as
+        ``PrivacyLedger("ledger.sqlite")["patients"]``. It is charged after all checks and before the first
+        release.
     device : "auto" or what torch takes for a device, default="auto"
         Where dense rows are held and multiplied; ``"auto"`` is where they are given.
     dtype : {"float32", "float64", "bfloat16"}, default="float32"
@@ -153,8 +153,7 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         init: Any = "public",
         neighboring: str = "add_or_remove_one",
         noise: str = "float",
-        ledger: PrivacyLedger | None = None,
-        dataset: str | None = None,
+        ledger: LedgerDataset | None = None,
         device: Any = "auto",
         dtype: str = "float32",
         random_state: Any = None,
@@ -177,7 +176,6 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
             neighboring=neighboring,
             noise=noise,
             ledger=ledger,
-            dataset=dataset,
             device=device,
             dtype=dtype,
             random_state=random_state,

@@ -90,7 +90,7 @@ class ZerothOrderDPClassifier(MixedDPLogisticRegression):
     device : "auto" or what torch takes for a device, default="auto"
         Where the module runs; ``"auto"`` leaves it where it is. Rows move there piece by piece. For a
         linear head, as in :class:`MixedDPLogisticRegression`.
-    learning_rate, classes, batch_size, neighboring, noise, ledger, dataset, random_state, verbose
+    learning_rate, classes, batch_size, neighboring, noise, ledger, random_state, verbose
         As in :class:`MixedDPLogisticRegression`. A module needs public rows for a learning rate of
         ``"auto"``.
     init : {"public", "zeros", "module"} or array, default="public"
@@ -183,7 +183,6 @@ class ZerothOrderDPClassifier(MixedDPLogisticRegression):
         neighboring: str = "add_or_remove_one",
         noise: str = "float",
         ledger: Any = None,
-        dataset: str | None = None,
         dtype: str = "float32",
         random_state: Any = None,
         verbose: int = 0,
@@ -206,7 +205,6 @@ class ZerothOrderDPClassifier(MixedDPLogisticRegression):
             neighboring=neighboring,
             noise=noise,
             ledger=ledger,
-            dataset=dataset,
             device=device,
             dtype=dtype,
             random_state=random_state,

@@ -45,10 +45,9 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
     noise : {"float", "hardened"}, default="float"
         ``"hardened"`` computes sums without rounding and adds discrete Gaussian noise on their
         grid; it needs ``skmixdp[hardened]``.
-    ledger : PrivacyLedger or None, default=None
-        Charged with each fit, before anything is released.
-    dataset : str or None, default=None
-        Name of the private rows in the ledger.
+    ledger : LedgerDataset or None, default=None
+        The data set of a ledger to which the rows belong, such as
+        ``PrivacyLedger("ledger.sqlite")["patients"]``. Each fit is charged before anything is released.
     random_state : None, int or RandomState, default=None
         None draws noise from a cryptographic generator. A seed makes the fit reproducible and
         NOT private: a NotPrivateWarning and the report say so.
@@ -107,7 +106,6 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         neighboring: Any = "add_or_remove_one",
         noise: Any = "float",
         ledger: Any = None,
-        dataset: str | None = None,
         random_state: Any = None,
     ) -> None:
         self.epsilon = epsilon
@@ -118,7 +116,6 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         self.neighboring = neighboring
         self.noise = noise
         self.ledger = ledger
-        self.dataset = dataset
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> "NoisyScaler":
@@ -159,7 +156,6 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
             self.noise,
             self.random_state,
             self.ledger,
-            self.dataset,
         )
         warn_of_seed(self.random_state)
         table = check_table(X, "X", minimum=2)

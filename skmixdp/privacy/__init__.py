@@ -18,7 +18,7 @@ from .accounting.events import (
 from .accounting.modelmix import modelmix_epsilon
 from .accounting.selection import SearchTerms
 from .accounting.trials import TrialLaw, shape_of
-from .ledger._ledger import PrivacyLedger
+from .ledger._ledger import LEDGER, LedgerDataset, PrivacyLedger
 from .ledger._records import event_from_json, event_to_json, register_event
 from .ledger._report import Charge, LedgerReport
 from .noise import HardenedNoise, NoiseSource
@@ -26,11 +26,13 @@ from .report import PrivacyReport
 from .search_report import SearchReport
 
 __all__ = [
+    "LEDGER",
     "Charge",
     "Event",
     "EventFamily",
     "GaussianEvent",
     "HardenedNoise",
+    "LedgerDataset",
     "LedgerReport",
     "ModelMixEvent",
     "Neighboring",
