@@ -9,7 +9,7 @@ from typing import Any
 from ..algorithms import BY_NAME
 from ..estimators._logistic import MixedDPLogisticRegression
 from ..exceptions import BudgetExceededError
-from ..privacy import PrivacyLedger
+from ..privacy import LedgerDataset, PrivacyLedger
 from ..privacy.seeds import said_of_seeds, warn_of_seed
 from .files import is_table
 from .messages import InputError, count, count_or_zero
@@ -144,15 +144,15 @@ def _check_ledger(args: argparse.Namespace) -> None:
             raise InputError(f"--ledger {args.ledger} is new; give its data set a --ledger-epsilon.")
 
 
-def _open_ledger(args: argparse.Namespace) -> PrivacyLedger | None:
-    """The ledger, with the data set in it if a budget was given."""
+def _data_set(args: argparse.Namespace) -> LedgerDataset | None:
+    """The data set to charge, which is added to its ledger if a budget was given."""
     if args.ledger is None:
         return None
     ledger = PrivacyLedger(args.ledger)
     if args.ledger_epsilon is not None:
         delta = args.delta if args.ledger_delta is None else args.ledger_delta
-        ledger.add_dataset(args.dataset, epsilon=args.ledger_epsilon, delta=delta)
-    return ledger
+        return ledger.add_dataset(args.dataset, epsilon=args.ledger_epsilon, delta=delta)
+    return ledger[args.dataset]
 
 
 def _read(args: argparse.Namespace) -> tuple[Rows, Rows | None]:
@@ -213,7 +213,7 @@ def _train(args: argparse.Namespace, private: Rows, public: Rows | None) -> Mixe
     )
     warn_of_seed(args.seed, name="--seed")
     try:
-        model.set_params(ledger=_open_ledger(args), dataset=args.dataset)
+        model.set_params(ledger=_data_set(args))
         with said_of_seeds():
             return model.fit(private.X, private.y, **public_rows)
     # ImportError: hardened noise needs a package of its own. OSError: the ledger's file.

@@ -1,6 +1,7 @@
 """What all estimators share: their budget, their noise, one way to fit, and the report."""
 
 from abc import abstractmethod
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from sklearn.base import BaseEstimator
@@ -11,10 +12,10 @@ from ..algorithms import Algorithm
 from ..components import FullBatch, PoissonBatch
 from ..components.protocols import Sampling
 from ..privacy import Charge, NoiseSource, PrivacyReport, accountant_name
+from ..privacy.noise import check_noise, noise_caveats, noise_source
 from ..privacy.seeds import warn_of_seed
 from ._checks import check_algorithm
 from ._fit import PreparedFit, fit_many, fit_one
-from ._noise import check_noise, noise_caveats, noise_source
 
 _AMPLIFICATION_WARNING = "the amplification rests on numerical tests of its argument, not on a proof"
 
@@ -27,7 +28,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     """
 
     #: What the names that ``algorithm`` accepts stand for.
-    _algorithms: ClassVar[dict[str, type[Algorithm]]]
+    _algorithms: ClassVar[Mapping[str, Callable[[], Algorithm]]]
 
     #: What each parameter may be, as far as one parameter alone tells.
     _allowed: ClassVar[dict[str, tuple[Allowed, ...]]] = {
@@ -54,7 +55,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         nested = [name for name in params if name.startswith("algorithm__")]
         algorithm = params.get("algorithm", self.algorithm)
         if nested and isinstance(algorithm, str):
-            kind = self._algorithms.get(algorithm, next(iter(self._algorithms.values()))).__name__
+            named = self._algorithms.get(algorithm, next(iter(self._algorithms.values())))
+            kind = type(named()).__name__
             raise ValueError(
                 f"{nested[0]} needs an algorithm object and algorithm={algorithm!r} is a name; "
                 f"pass algorithm=skmixdp.algorithms.{kind}()."

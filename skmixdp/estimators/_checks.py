@@ -1,7 +1,6 @@
 """Checks of rows, labels and targets; what fails them is told in one sentence that names the remedy."""
 
 import math
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -12,18 +11,13 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d
 
 from .._arrays import CONVERSION_ERRORS, check_table
-from .._params import SEED, check
 from .._rowmap import TargetMap
-from .._rows import ArrayTable, RowFiles, Table, from_device
+from .._rows import RowFiles, from_device
 from ..algorithms import Algorithm
 
 Array = NDArray[Any]
 #: ``(y, name, n_rows, rows_name)`` to an array of ``n_rows`` checked labels or targets.
 CheckTarget = Callable[[Any, str, int, str], Array]
-
-#: Share of distinct rows below which repeated private rows are reported: a bootstrap of a set
-#: keeps 63% of it.
-_DISTINCT_SHARE = 0.75
 
 
 def check_algorithm(algorithm: Any, names: Mapping[str, Callable[[], Algorithm]]) -> Algorithm:
@@ -49,14 +43,6 @@ def check_algorithm(algorithm: Any, names: Mapping[str, Callable[[], Algorithm]]
         f"algorithm={algorithm!r} must be one of {', '.join(map(repr, names))} or an object "
         "from skmixdp.algorithms."
     )
-
-
-def seed_of(random_state: Any) -> int | None:
-    """The seed that a ``random_state`` stands for; None for secure noise."""
-    check("random_state", random_state, SEED)
-    if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(2**31 - 1))
-    return None if random_state is None else int(random_state)
 
 
 def check_labels(y: Any, name: str, n_rows: int, rows_name: str) -> Array:
@@ -190,30 +176,6 @@ def _check_names(source: Any, names: Any) -> None:
         raise ValueError(
             f"X_pub has the columns {shortened(columns)} and X has {shortened(names)}; pass the same "
             "columns in the same order."
-        )
-
-
-def warn_of_delta(delta: float, n_rows: int, stacklevel: int = 6) -> None:
-    """Warn of a delta that guarantees little."""
-    if delta >= 1 / n_rows:
-        warnings.warn(
-            f"delta={delta:g} is not below 1/n = {1 / n_rows:g}, so the guarantee allows a "
-            "row to be published outright with that probability; use a smaller delta.",
-            UserWarning,
-            stacklevel=stacklevel,
-        )
-
-
-def warn_of_repeats(X: Array | Table) -> None:
-    """Warn where private rows repeat as bootstrap makes them repeat."""
-    table = ArrayTable(X) if isinstance(X, np.ndarray) else X
-    distinct, n_rows = table.n_distinct(), table.shape[0]
-    if distinct < _DISTINCT_SHARE * n_rows:
-        warnings.warn(
-            "many private rows occur several times; the guarantee is per row, so someone who appears in "
-            "several rows is protected less; do not bootstrap private rows.",
-            UserWarning,
-            stacklevel=4,
         )
 
 

@@ -102,7 +102,8 @@ def find_classes(declared: Any, y: Array, y_pub: Array | None) -> tuple[Array, s
         # A class that was read from private labels is not named.
         named = "" if declared is None and y_pub is None else f": {classes.tolist()}"
         raise ValueError(
-            f"classification needs at least two classes and classes holds {len(classes)} class{named}; name all of them in classes."
+            f"classification needs at least two classes and classes holds {len(classes)} class{named}; name "
+            "all of them in classes."
         )
     return classes, origin
 
@@ -133,13 +134,13 @@ def check_class_labels(y: Array, name: str) -> None:
 
 
 def check_same_numbering(y: Array, classes: Array) -> None:
-    """Refuse labels that an ensemble numbered anew, beside public labels that it left as they were."""
+    """Refuse labels that an ensemble numbered anew while the public labels stayed as they were."""
     numbers = set(y.tolist()) if y.dtype.kind in "iu" else set()
     if numbers and numbers == set(range(len(numbers))) and not numbers <= set(classes.tolist()):
         raise ValueError(
-            f"y is numbered from 0 and y_pub holds {shortened(classes)}; ensembles such as BaggingClassifier, "
-            "VotingClassifier and StackingClassifier number the labels y anew and leave y_pub as it is, so "
-            "number both from 0 beforehand."
+            f"y is numbered from 0 and y_pub holds {shortened(classes)}; ensembles such as "
+            "BaggingClassifier, VotingClassifier and StackingClassifier number the labels y anew and leave "
+            "y_pub as it is, so number both from 0 beforehand."
         )
 
 
@@ -153,7 +154,9 @@ def encode_labels(y: Array, classes: Array, name: str, *, private: bool) -> NDAr
         # Of a private label nothing is said, not even whose it is: it may be an entry of a wrong column.
         row = int(np.argmax(unknown))
         label = f"{name} holds a label that" if private else f"{name}[{row}] = {y.tolist()[row]!r}"
-        raise ValueError(f"{label} is not one of the classes {shortened(classes)}; name every class in classes.")
+        raise ValueError(
+            f"{label} is not one of the classes {shortened(classes)}; name every class in classes."
+        )
     return np.asarray(index, dtype=np.intp)
 
 

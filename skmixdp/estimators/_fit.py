@@ -59,7 +59,6 @@ class PreparedFit(ABC):
         return train(runs, rows)
 
 
-
 def fit_one(estimator: Any, X: Any, y: Any, X_pub: Any, y_pub: Any) -> None:
     """Fit an estimator; one that fails stays as it was."""
     fitted = unfitted_copy(estimator)

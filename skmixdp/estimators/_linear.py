@@ -1,7 +1,7 @@
 """The linear heads: from arrays to a prepared fit, and from a trained head to outputs."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -9,18 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from .._arrays import warn_of_delta, warn_of_repeats
 from .._engine import Budget, Run, make_plan
 from .._linear import Loss
 from .._params import FLAG, NON_NEGATIVE, POSITIVE, Allowed
 from .._rowmap import RowMap
 from .._rows import PrivateRows, Table
-from ..algorithms import BY_NAME, Auto
+from ..algorithms import BY_NAME, Algorithm, Auto
 from ..components.protocols import PublicInfo
 from ..leaks import warn_of_leaks
 from ..privacy import Charge
 from ..public import PublicData
 from ._base import PrivateEstimator
-from ._checks import CheckTarget, collect_public, warn_of_delta, warn_of_repeats
+from ._checks import CheckTarget, collect_public
 from ._devices import check_device, check_movable, placed, where_computed
 from ._fit import PreparedFit, members
 from ._rows import bfloat16_rows, check_private_rows, head_outputs
@@ -78,7 +79,7 @@ class PreparedHead(PreparedFit):
 class LinearHead(PrivateEstimator):
     """Base of the estimators that train a private linear head."""
 
-    _algorithms = BY_NAME
+    _algorithms: ClassVar[Mapping[str, Callable[[], Algorithm]]] = BY_NAME
 
     _allowed: ClassVar[dict[str, tuple[Allowed, ...]]] = {
         **PrivateEstimator._allowed,
@@ -165,7 +166,7 @@ class LinearHead(PrivateEstimator):
         names = getattr(self, "feature_names_in_", None)
         public = collect_public(X_pub, y_pub, names, n_features, check_target)
         own = members(rows, n_rows)
-        warn_of_repeats(table)
+        warn_of_repeats(table.n_distinct(), n_rows)
         warn_of_delta(self.delta, n_rows if own is None else int(own.sum()))
         return table, y, public, own
 

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._linear import classification_loss
+from ..privacy import LedgerDataset
 from ..public import PublicData
 from ._checks import check_labels
 from ._classifier import Classifier, encode_labels
@@ -74,7 +75,7 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         their grid, so that no low-order bits can be attacked. It needs
         ``skmixdp[hardened]``, takes some ten microseconds a coefficient and step, and 5 to
         20% more noise for the same epsilon.
-    ledger : data set of a PrivacyLedger, or None, default=None
+    ledger : LedgerDataset or None, default=None
         The data set to which the rows of ``X`` belong, such as ``PrivacyLedger(path)["patients"]``. It is
         charged after all checks and before the first release.
     device : "auto" or what torch takes for a device, default="auto"
@@ -153,7 +154,7 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         init: Any = "public",
         neighboring: str = "add_or_remove_one",
         noise: str = "float",
-        ledger: Any = None,
+        ledger: LedgerDataset | None = None,
         device: Any = "auto",
         dtype: str = "float32",
         random_state: Any = None,

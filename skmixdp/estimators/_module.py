@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -10,18 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from .._arrays import n_distinct_rows, warn_of_delta, warn_of_repeats
 from .._engine import Budget, Run, make_plan
 from .._params import COUNT, Allowed, Kind
 from .._rows import PrivateRows
-from ..algorithms import PAZO, Algorithm, DPZero
+from ..algorithms import Algorithm
 from ..components.protocols import PublicInfo
 from ..leaks import warn_of_leaks
 from ..privacy import Charge
 from ._base import PrivateEstimator
-from ._checks import check_labels, warn_of_delta, warn_of_repeats
+from ._checks import check_labels
 from ._classifier import Classifier
 from ._fit import PreparedFit
-from ._zeroth_order import zeroth_order_algorithm
+from ._zeroth_order import ZEROTH_ORDER, zeroth_order_algorithm
 
 Array = NDArray[Any]
 
@@ -140,7 +141,7 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
     2024 (DPZero); Malladi et al. 2023 (MeZO).
     """
 
-    _algorithms = {"auto": PAZO, "pazo-m": PAZO, "pazo-p": PAZO, "pazo-s": PAZO, "dpzero": DPZero}
+    _algorithms: ClassVar[Mapping[str, Callable[[], Algorithm]]] = ZEROTH_ORDER
 
     _allowed: ClassVar[dict[str, tuple[Allowed, ...]]] = {
         **PrivateEstimator._allowed,
@@ -248,7 +249,9 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
     def _prepare(self, X: Any, y: Any, X_pub: Any, y_pub: Any, rows: Any) -> PreparedModule:
         budget = self._check_parameters()
         if rows is not None:
-            raise ValueError(f"{rows[0]} selects rows, which linear heads alone can do; pass those rows as X.")
+            raise ValueError(
+                f"{rows[0]} selects rows, which linear heads alone can do; pass those rows as X."
+            )
         torch_side = load_modules()
         warn_of_leaks(public_rows=X_pub is not None)
         X, y, X_pub, y_pub, origin = self._check_rows(torch_side, X, y, X_pub, y_pub)
@@ -302,7 +305,7 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
                 "and y_pub, or a number."
             )
         X_pub, y_pub = public if public is not None else (X[:0], None)
-        warn_of_repeats(torch_side.as_array(X))
+        warn_of_repeats(n_distinct_rows(torch_side.as_array(X)), len(X))
         warn_of_delta(self.delta, len(X))
         y, y_pub, origin = self._encode(y, y_pub)
         return X, y, X_pub, y[:0] if y_pub is None else y_pub, origin

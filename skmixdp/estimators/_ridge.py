@@ -9,6 +9,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._linear import SquaredLoss
+from ..privacy import LedgerDataset
 from ._checks import check_target_map, check_targets
 from ._linear import LinearHead, PreparedHead
 from ._rows import given_labels, is_dask, lazy_result, passed
@@ -74,7 +75,7 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         ``"hardened"`` computes sums without rounding and adds discrete Gaussian noise on
         their grid, so that no low-order bits can be attacked; see
         :class:`MixedDPLogisticRegression`.
-    ledger : data set of a PrivacyLedger, or None, default=None
+    ledger : LedgerDataset or None, default=None
         The data set to which the rows of ``X`` belong, such as ``PrivacyLedger(path)["patients"]``. It is
         charged after all checks and before the first release.
     device : "auto" or what torch takes for a device, default="auto"
@@ -152,7 +153,7 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         init: Any = "public",
         neighboring: str = "add_or_remove_one",
         noise: str = "float",
-        ledger: Any = None,
+        ledger: LedgerDataset | None = None,
         device: Any = "auto",
         dtype: str = "float32",
         random_state: Any = None,
@@ -268,7 +269,9 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
                 )
             center = 0.0
         self._target_map = check_target_map(center, self.target_scale, n_targets, y_pub)
-        derived = "those of the public targets" if y_pub is not None else "0 and 1, since nothing else is known"
+        derived = (
+            "those of the public targets" if y_pub is not None else "0 and 1, since nothing else is known"
+        )
         if self.target_scale is None and y_pub is None:
             self._warn_of_unknown_scale()
         if center is None and self.target_scale is None:

@@ -1,14 +1,15 @@
 """The classifier that asks private rows for losses alone."""
 
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from .._params import Kind, check
 from ..algorithms import PAZO, Algorithm, DPZero
 from ._logistic import MixedDPLogisticRegression
 
 #: Names that ``algorithm`` accepts, and what each stands for.
-ZEROTH_ORDER = {
+ZEROTH_ORDER: dict[str, Callable[[], Algorithm]] = {
     "auto": PAZO,
     "pazo-m": PAZO,
     "pazo-p": partial(PAZO, "p"),
@@ -36,7 +37,8 @@ def zeroth_order_algorithm(algorithm: Any) -> Algorithm:
         _OBJECT,
         remedy="algorithms that need gradients of private rows work with MixedDPLogisticRegression",
     )
-    return ZEROTH_ORDER[algorithm]() if isinstance(algorithm, str) else algorithm
+    found: Algorithm = ZEROTH_ORDER[algorithm]() if isinstance(algorithm, str) else algorithm
+    return found
 
 
 class ZerothOrderDPClassifier(MixedDPLogisticRegression):
@@ -85,7 +87,7 @@ class ZerothOrderDPClassifier(MixedDPLogisticRegression):
     True
     """
 
-    _algorithms = {"auto": PAZO, "pazo-m": PAZO, "pazo-p": PAZO, "pazo-s": PAZO, "dpzero": DPZero}
+    _algorithms: ClassVar[Mapping[str, Callable[[], Algorithm]]] = ZEROTH_ORDER
 
     def _chosen_algorithm(self) -> Algorithm:
         return zeroth_order_algorithm(self.algorithm)

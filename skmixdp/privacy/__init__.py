@@ -20,7 +20,7 @@ from .accounting.events import (
 from .accounting.modelmix import modelmix_epsilon
 from .accounting.selection import SearchTerms
 from .accounting.trials import TrialLaw, shape_of
-from .ledger._ledger import PrivacyLedger
+from .ledger._ledger import LEDGER, LedgerDataset, PrivacyLedger
 from .ledger._records import event_from_json, event_to_json, register_event
 from .ledger._report import Charge, LedgerReport
 from .noise import HardenedNoise, NoiseSource
@@ -28,6 +28,7 @@ from .report import PrivacyReport
 from .search_report import SearchReport
 
 __all__ = [
+    "LEDGER",
     "NEIGHBORING",
     "NOISE",
     "Charge",
@@ -35,6 +36,7 @@ __all__ = [
     "EventFamily",
     "GaussianEvent",
     "HardenedNoise",
+    "LedgerDataset",
     "LedgerReport",
     "ModelMixEvent",
     "Neighboring",

@@ -33,8 +33,6 @@ class Account:
         Name of the data set.
     epsilon, delta : float
         The budget.
-    by_default : bool
-        Whether the budget is the ledger's for data sets that nobody added.
     neighboring : {"add_or_remove_one", "replace_one"} or None
         Which data sets count as neighbours; None until the first charge, if left to it.
     composition : {"gaussian", "renyi"} or None
@@ -61,7 +59,6 @@ class Account:
     dataset: str
     epsilon: float
     delta: float
-    by_default: bool = False
     neighboring: Neighboring | None = None
     composition: Composition | None = None
     order: float | None = None

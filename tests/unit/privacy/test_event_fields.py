@@ -9,7 +9,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from skmixdp.privacy.ledger._account import Account
 
 from skmixdp.exceptions import BudgetExceededError
 from skmixdp.privacy import (
@@ -20,6 +19,7 @@ from skmixdp.privacy import (
     event_from_json,
     event_to_json,
 )
+from skmixdp.privacy.ledger._account import Account
 
 ADD = "add_or_remove_one"
 

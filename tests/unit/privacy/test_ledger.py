@@ -13,7 +13,6 @@ from functools import reduce
 import numpy as np
 import pytest
 from sklearn.base import clone
-from skmixdp.privacy.ledger._account import Account
 
 from skmixdp.exceptions import BudgetExceededError
 from skmixdp.privacy import (
@@ -29,6 +28,7 @@ from skmixdp.privacy.accounting.composition import ORDERS, epsilon_of_rdp
 from skmixdp.privacy.ledger import _account as account
 from skmixdp.privacy.ledger import _records as records
 from skmixdp.privacy.ledger import _store as store
+from skmixdp.privacy.ledger._account import Account
 
 ADD, REPLACE = "add_or_remove_one", "replace_one"
 FULL, SAMPLED = GaussianEvent(30.0, 5), GaussianEvent(3.0, 5, 0.05)
