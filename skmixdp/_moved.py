@@ -24,7 +24,7 @@ class _Finder(MetaPathFinder, Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        return ModuleSpec(fullname, self) if fullname in _MOVED else None
+        return ModuleSpec(fullname, self, is_package=True) if fullname in _MOVED else None
 
     def create_module(self, spec: ModuleSpec) -> None:
         """None asks for an empty module."""

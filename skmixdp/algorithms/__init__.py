@@ -1,7 +1,7 @@
 """Algorithms: each a recipe built from components, with its reference."""
 
 from ._base import Algorithm
-from .adamix import AdaMix
+from .adamix import AdaMix, TheoreticalAdaMix
 from .auto import Auto
 from .coupling import Coupling
 from .dope import DOPE
@@ -10,7 +10,7 @@ from .gep import GEP
 from .modelmix import ModelMix
 from .noisy_gd import NoisyGD
 from .pazo import PAZO
-from .pda_dpmd import PDADPMD
+from .pda_dpmd import PDADPMD, CosinePDADPMD
 
 #: Names that estimators accept in place of an object.
 BY_NAME: dict[str, type[Algorithm]] = {
@@ -33,8 +33,10 @@ __all__ = [
     "AdaMix",
     "Algorithm",
     "Auto",
+    "CosinePDADPMD",
     "Coupling",
     "DPZero",
     "ModelMix",
     "NoisyGD",
+    "TheoreticalAdaMix",
 ]

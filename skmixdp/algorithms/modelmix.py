@@ -2,14 +2,15 @@
 
 import math
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 from .._engine import Options, Recipe
+from .._params import COUNT, POSITIVE
 from ..components import L2LinfClip, mixable
 from ..components.mixing import Width
 from ..components.protocols import Clipper, PublicInfo
 from ..privacy import Event, ModelMixEvent, Noise
-from ._base import Algorithm, check_real, check_whole
+from ._base import Algorithm
 from .adamix import AdaMix
 
 #: The default width in units of the noise that the budget would need without mixing. Below 1 the
@@ -61,8 +62,10 @@ class ModelMix(Algorithm):
         self.width = width
         self.linf_split = linf_split
 
-    def recipe(self, info: PublicInfo, options: Options) -> Recipe:
-        width, split = self._width(info, options), check_whole(self, "linf_split", 1)
+    _allowed: ClassVar = {"width": (POSITIVE, "auto"), "linf_split": (COUNT,)}
+
+    def _recipe(self, info: PublicInfo, options: Options) -> Recipe:
+        width, split = self._width(info, options), self.linf_split
         base = AdaMix(momentum=0.0) if self.base is None else self.base
         if not isinstance(base, Algorithm):
             raise ValueError(
@@ -96,7 +99,5 @@ class ModelMix(Algorithm):
         if self.width == "auto":
             scale = _RELATIVE_WIDTH * options.sampling.rate(info.n_private) / info.mu
             return lambda n_steps: scale * math.sqrt(n_steps)
-        if isinstance(self.width, str):
-            raise ValueError(f"width={self.width!r} of ModelMix must be 'auto' or a number above 0.")
-        width = check_real(self, "width", 0)
+        width = float(self.width)
         return lambda n_steps: width

@@ -32,7 +32,7 @@ def row_and_bounds(draw):
 def watched(fit):
     """The array that the door is about to perturb, and the noise's scale."""
     noise = Watched()
-    with patch("skmixdp.estimators._noise.NoiseSource", lambda seed: noise):
+    with patch("skmixdp.privacy.noise.NoiseSource", lambda seed: noise):
         report = fit().privacy_
     (array,), (scale,) = noise.sums, noise.scales
     return array.astype(np.longdouble).ravel(), scale / report.noise_multiplier
@@ -88,7 +88,7 @@ def removal(X, noise):
 
         name = "HardenedNoise" if noise == "hardened" else "NoiseSource"
         budget = SumBudget(1.0, 1e-5, "add_or_remove_one", noise, None)
-        with patch(f"skmixdp.estimators._noise.{name}", keep):
+        with patch(f"skmixdp.privacy.noise.{name}", keep):
             _, report = noisy_sum(rows, 2.0, budget, (), "test")
         arrays.append(noises[0].sums[0])
     move = np.linalg.norm(arrays[0].astype(np.longdouble) - arrays[1])
@@ -98,6 +98,6 @@ def removal(X, noise):
 def test_a_row_that_is_longer_than_was_said_is_cut():
     rows = np.array([[30.0, 40.0], [0.3, 0.4]])
     noise = Watched()
-    with patch("skmixdp.estimators._noise.NoiseSource", lambda seed: noise):
+    with patch("skmixdp.privacy.noise.NoiseSource", lambda seed: noise):
         noisy_sum(rows, 1.0, SumBudget(1.0, 1e-5, "add_or_remove_one", "float", None), (), "test")
     np.testing.assert_allclose(noise.sums[0], [[0.6 + 0.3, 0.8 + 0.4]])

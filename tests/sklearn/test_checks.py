@@ -16,7 +16,7 @@ from skmixdp.preprocessing import NoisyScaler, PublicCenterer, PublicOnly, Publi
 # The checks fit on private rows alone and cannot declare classes or the targets' scale.
 pytestmark = [
     pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning"),
-    pytest.mark.filterwarnings("ignore:nothing public says on what scale:UserWarning"),
+    pytest.mark.filterwarnings("ignore:the scale of the targets y is unknown:UserWarning"),
 ]
 
 

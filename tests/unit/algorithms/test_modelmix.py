@@ -9,7 +9,7 @@ import pytest
 from skmixdp import MixedDPLogisticRegression
 from skmixdp._engine import Budget, Options, Run, make_plan, train
 from skmixdp._rows import InMemoryRows
-from skmixdp.algorithms import GEP, PDADPMD, AdaMix, Coupling, ModelMix, NoisyGD
+from skmixdp.algorithms import GEP, PDADPMD, AdaMix, CosinePDADPMD, Coupling, ModelMix, NoisyGD
 from skmixdp.components import SGD, GradientQuery, L2Clip, MixingDescent, PublicSubspace
 from skmixdp.components.protocols import ReleasedArray, StepContext
 from skmixdp.privacy import ModelMixEvent, NoiseSource, modelmix_epsilon
@@ -219,7 +219,7 @@ def test_what_the_theorem_does_not_cover_is_refused_with_a_mend():
     refused(Coupling(), r"momentum=0.9.*pass momentum=0 to its base")
     refused(GEP(momentum=0.0), r"cannot wrap GepQuery.*wrap plain descent")
     refused(PDADPMD(), r"cannot wrap UniformAverage.*wrap plain descent")
-    refused(PDADPMD("cosine", second_clip=0.5), r"second_clip=0.5.*second_clip=None")
+    refused(CosinePDADPMD(second_clip=0.5), r"second_clip=0.5.*second_clip=None")
 
 
 @pytest.mark.parametrize(
@@ -323,7 +323,7 @@ def test_the_mixing_weights_are_kept_nowhere(monkeypatch, fitted):
             return drawn[-1].copy()
 
     monkeypatch.setattr(
-        "skmixdp.estimators._noise.NoiseSource", lambda seed: sources.append(Recording(seed)) or sources[-1]
+        "skmixdp.privacy.noise.NoiseSource", lambda seed: sources.append(Recording(seed)) or sources[-1]
     )
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 5)), np.arange(200) % 3
