@@ -142,7 +142,7 @@ def test_an_account_that_cannot_be_is_refused(fields, match):
     ],
 )
 def test_an_account_that_can_be_is_not(fields):
-    assert Account("a", 1.0, DELTA, **fields).by_default is False
+    assert Account("a", 1.0, DELTA, **fields).dataset == "a"
 
 
 def test_columns_of_the_printed_ledger_are_as_wide_as_their_widest_cell():
