@@ -39,7 +39,8 @@ class Number:
     def admits(self, value: Any) -> bool:
         if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral if self.whole else Real):
             return False
-        if (number := as_float(value)) is None:
+        # Whole numbers are compared as they are: beyond 2**53 floats would round them.
+        if (number := int(value) if self.whole else as_float(value)) is None:
             return False
         above = number > self.low or (self.closed in ("left", "both") and number == self.low)
         below = number < self.high or (self.closed in ("right", "both") and number == self.high)

@@ -320,7 +320,6 @@ class TestLedger:
 
     def test_bad_rows_are_refused_before_the_charge(self, rows, tmp_path, trials):
         ledger = PrivacyLedger(tmp_path / "l.sqlite").add_dataset("p", epsilon=5, delta=DELTA)
-        ledger.add_dataset("p", epsilon=5, delta=DELTA)
         bad = rows.X.copy()
         bad[3, 2] = np.nan
         with pytest.raises(ValueError, match="NaN"):
