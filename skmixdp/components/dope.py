@@ -1,7 +1,6 @@
 """Gradients clipped about a public centre."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 

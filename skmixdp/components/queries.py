@@ -1,6 +1,5 @@
 """What is asked of private rows in a step."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 

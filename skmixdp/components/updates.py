@@ -41,8 +41,6 @@ class SGD:
         return W
 
 
-
-
 class Descent:
     """``W <- W - step_size D``, by whatever it is that moves the view's parameters."""
 
@@ -77,8 +75,6 @@ class BallProjection:
         return self.inner.result(W, state)
 
 
-
-
 class _Average:
     """An update whose result is a running average of heads, kept beside the inner state."""
 
@@ -107,8 +103,6 @@ class PolynomialAverage(_Average):
         average = average + 2 * ctx.t / (ctx.n_steps * (ctx.n_steps + 1)) * ctx.W
         W, inner = self.inner.step(ctx, direction, inner)
         return W, (inner, average)
-
-
 
 
 class UniformAverage(_Average):

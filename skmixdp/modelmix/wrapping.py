@@ -125,9 +125,9 @@ def mixed_steps(steps: Steps) -> Steps:
 
 @mixed_steps.register
 def _(steps: BalancedSteps) -> Steps:
-    # Mixing the last two heads in equal parts on average is the heavy ball with momentum -1/2. A step size of 1
-    # moves the head by 2/3 in the long run, and it is stable up to a third of what plain descent is. Mixing is
-    # noise too, so half as much of the other is taken.
+    # Mixing the last two heads in equal parts on average is the heavy ball with momentum -1/2. A step size
+    # of 1 moves the head by 2/3 in the long run. It is stable up to a third of what plain descent is. Mixing
+    # is noise too, so half as much of the other is taken.
     return BalancedSteps(
         steps.learning_rate,
         -0.5,

@@ -18,13 +18,14 @@ from .accounting.events import (
     Neighboring,
     Noise,
     SelectionEvent,
+    noise_name,
 )
 from .accounting.selection import SearchTerms
 from .accounting.trials import TrialLaw, shape_of
 from .ledger._ledger import LEDGER, LedgerDataset, PrivacyLedger
 from .ledger._records import event_from_json, event_to_json, register_event
 from .ledger._report import Charge, LedgerReport
-from .noise import HardenedNoise, NoiseSource
+from .noise import DiscreteNoise, NoiseSource
 from .report import PrivacyReport
 from .search_report import SearchReport
 
@@ -44,10 +45,10 @@ __all__ = [
     "NEIGHBORING",
     "NOISE",
     "Charge",
+    "DiscreteNoise",
     "Event",
     "EventFamily",
     "GaussianEvent",
-    "HardenedNoise",
     "LedgerDataset",
     "LedgerReport",
     "ModelMixEvent",
@@ -71,6 +72,7 @@ __all__ = [
     "mu_of_budget",
     "mu_of_event",
     "noise_multiplier_for",
+    "noise_name",
     "rdp_of_event",
     "register_event",
     "shape_of",

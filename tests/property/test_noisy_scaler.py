@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp._engine.noisy_sum import SumBudget, paid_sum
+from skmixdp._engine.noisy_sum import SumBudget, noisy_sum
 from skmixdp.preprocessing import NoisyScaler
 from tests.conftest import Watched
 
@@ -86,10 +86,10 @@ def removal(X, noise):
             noises.append(GridWatched() if noise == "hardened" else Watched())
             return noises[-1]
 
-        name = "HardenedNoise" if noise == "hardened" else "NoiseSource"
+        name = "DiscreteNoise" if noise == "hardened" else "NoiseSource"
         budget = SumBudget(1.0, 1e-5, "add_or_remove_one", noise, None)
         with patch(f"skmixdp.estimators._noise.{name}", keep):
-            _, report = paid_sum(rows, 2.0, budget, (), "test")
+            _, report = noisy_sum(rows, 2.0, budget, (), "test")
         arrays.append(noises[0].sums[0])
     move = np.linalg.norm(arrays[0].astype(np.longdouble) - arrays[1])
     return float(move), noises[0].scales[0] / report.noise_multiplier
@@ -99,5 +99,5 @@ def test_a_row_that_is_longer_than_was_said_is_cut():
     rows = np.array([[30.0, 40.0], [0.3, 0.4]])
     noise = Watched()
     with patch("skmixdp.estimators._noise.NoiseSource", lambda seed: noise):
-        paid_sum(rows, 1.0, SumBudget(1.0, 1e-5, "add_or_remove_one", "float", None), (), "test")
+        noisy_sum(rows, 1.0, SumBudget(1.0, 1e-5, "add_or_remove_one", "float", None), (), "test")
     np.testing.assert_allclose(noise.sums[0], [[0.6 + 0.3, 0.8 + 0.4]])

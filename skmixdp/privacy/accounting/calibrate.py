@@ -219,4 +219,3 @@ class _Terms:
         else:
             mu = gaussian.mu_for(epsilon, self.delta)
         return mu / shift_of(self.neighboring)
-

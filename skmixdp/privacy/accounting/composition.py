@@ -55,7 +55,7 @@ def rdp_of_event(event: object, orders: FloatArray, neighboring: Neighboring) ->
         Of a registered kind.
     orders : array of shape (n_orders,)
         Orders, above 1.
-    neighboring : {"add_or_remove_one", "replace_one"}
+    neighboring : {"add_or_remove_one", "zero_out", "replace_one"}
         Which data sets count as neighbours.
 
     Returns
@@ -114,7 +114,7 @@ class PrivacyFilter:
     epsilon, delta : float
         The budget: whatever is charged, and however it is chosen, the whole is
         (epsilon, delta)-differentially private.
-    neighboring : {"add_or_remove_one", "replace_one"}
+    neighboring : {"add_or_remove_one", "zero_out", "replace_one"}
         Which data sets count as neighbours.
     composition : {"gaussian", "renyi"}
         What is summed.
@@ -146,7 +146,7 @@ class PrivacyFilter:
             Nothing was released from the private rows before it.
         epsilon, delta : float
             The budget.
-        neighboring : {"add_or_remove_one", "replace_one"}
+        neighboring : {"add_or_remove_one", "zero_out", "replace_one"}
             Which data sets count as neighbours.
         composition : {"gaussian", "renyi"} or None, default=None
             None takes "gaussian" for full batches of continuous Gaussian noise, "renyi" otherwise.

@@ -15,8 +15,8 @@ from .trials import TrialLaw, shape_of
 Neighboring = Literal["add_or_remove_one", "zero_out", "replace_one"]
 Noise = Literal["float", "discrete", "hardened"]
 
-#: Names of the relations between neighbours. Zeroing out a row is dp-accounting's REPLACE_SPECIAL; every number
-#: is that of adding or removing a row.
+#: Names of the relations between neighbours. Zeroing out a row, dp-accounting's REPLACE_SPECIAL, has the
+#: numbers of adding or removing one.
 NEIGHBORING: tuple[Neighboring, ...] = get_args(Neighboring)
 
 #: Names of kinds of Gaussian noise; "hardened" is what version 0.1 called "discrete".
@@ -201,7 +201,7 @@ def check_releases(event: Any) -> None:
     Raises
     ------
     ValueError
-        If a field is outside its range, or discrete noise is on sampled batches, where no accountant knows it.
+        If a field is outside its range, or for discrete noise on sampled batches.
     """
     check("noise_multiplier", event.noise_multiplier, POSITIVE)
     check("n_steps", event.n_steps, COUNT)

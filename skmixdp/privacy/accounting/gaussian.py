@@ -6,8 +6,8 @@ curve ``delta(epsilon)`` below (Dong, Roth, Su 2022; Balle and Wang 2018, Theore
 AdaMix, Lemmas 6 and 8). Nothing is approximated except by rounding, and what is solved
 for is rounded to the safe side.
 
-Discrete noise of parameter ``sigma``, on an integer-valued query of L2 sensitivity 1, has no such curve. It is
-``rho``-zero-concentrated DP with ``rho = 1 / (2 sigma**2)``, as continuous noise is, and ``rho`` adds up
+Discrete noise of parameter ``sigma``, on an integer-valued query of L2 sensitivity 1, has no such curve. It
+is ``rho``-zero-concentrated DP with ``rho = 1 / (2 sigma**2)``, as continuous noise is, and ``rho`` adds up
 over steps (Canonne, Kamath and Steinke 2020, Theorem 4). Their conversion costs a little more epsilon.
 
 All scalars are plain floats: ``mu``, ``rho``, ``epsilon`` and ``log_delta`` (natural logarithm).
@@ -64,9 +64,10 @@ def epsilon_for(mu: float, delta: float) -> float:
 
 
 def epsilon_of_rho(rho: float, delta: float) -> float:
-    """Smallest epsilon that the conversion of ``rho``-zCDP gives at ``delta``; infinite for an infinite ``rho``.
+    """Smallest epsilon that the conversion of ``rho``-zCDP gives at ``delta``.
 
-    Any order gives a valid epsilon, so an inexact minimum is still an upper bound.
+    It is infinite for an infinite ``rho``. Any order gives a valid epsilon, so an inexact minimum is
+    still an upper bound.
 
     Source: Canonne, Kamath and Steinke 2020, Corollary 13.
     """

@@ -34,7 +34,7 @@ class Account:
         Name of the data set.
     epsilon, delta : float
         The budget.
-    neighboring : {"add_or_remove_one", "replace_one"} or None
+    neighboring : {"add_or_remove_one", "zero_out", "replace_one"} or None
         Which data sets count as neighbours; None until the first charge, if left to it.
     composition : {"gaussian", "renyi"} or None
         What is summed; None until the first charge, if left to it.

@@ -226,7 +226,8 @@ class LedgerDataset:
         event : event
             What is going to be released, such as :class:`~skmixdp.privacy.GaussianEvent`.
         neighboring : {"add_or_remove_one", "zero_out", "replace_one"}
-            Which data sets count as neighbours; one relation per data set. The first two are the same relation.
+            Which data sets count as neighbours; one relation per data set. The first two
+            are the same relation.
         description : str, default=""
             Words for the report.
         private : bool, default=True

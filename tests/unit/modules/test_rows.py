@@ -10,7 +10,7 @@ import pytest
 from skmixdp._engine import Run, train
 from skmixdp._rows import Request
 from skmixdp.algorithms import PAZO, DPZero
-from skmixdp.privacy import HardenedNoise
+from skmixdp.privacy import DiscreteNoise
 from tests.conftest import Silent
 from tests.module_problems import module_problem, module_rows, torch, two_layers
 
@@ -23,7 +23,7 @@ def few_moves_are_stacked():
         yield
 
 
-class WatchExact(HardenedNoise):
+class WatchExact(DiscreteNoise):
     """Records whether what is about to be perturbed is made of whole multiples of its grid."""
 
     def add_noise(self, array, scale, grid):
