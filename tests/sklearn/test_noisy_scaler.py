@@ -95,9 +95,9 @@ def test_a_seed_is_reproducible_and_said_to_be_not_private():
     assert np.all(fitted(random_state=None).mean_ != fitted(random_state=None).mean_)
 
 
-def test_hardened_noise():
-    scaler = fitted(noise="hardened", random_state=None)
-    assert scaler.privacy_.noise == "hardened" and scaler.privacy_.warnings == ()
+def test_discrete_noise():
+    scaler = fitted(noise="discrete", random_state=None)
+    assert scaler.privacy_.noise == "discrete" and scaler.privacy_.warnings == ()
     assert np.all(np.abs(scaler.mean_ - X.mean(axis=0)) < 6 * scaler.mean_noise_)
     np.testing.assert_allclose(scaler.scale_, X.std(axis=0), rtol=0.3)
 
@@ -181,7 +181,7 @@ class TestRefusals:
             ("delta=2 must lie", {"delta": 2}),
             ("neighboring='all' must be", {"neighboring": "all"}),
             ("noise='loud' must be", {"noise": "loud"}),
-            ("random_state=0 cannot seed", {"noise": "hardened"}),
+            ("random_state=0 cannot seed", {"noise": "discrete"}),
             ("random_state=-1 must be", {"random_state": -1}),
             ("ledger='file' must be None or", {"ledger": "file"}),
         ],

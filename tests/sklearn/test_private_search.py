@@ -67,9 +67,9 @@ class TestBudget:
             {"scoring": "public", "refit": True},
             {"score_share": 0.3},
             {"head": MixedDPLogisticRegression(AdaMix(), neighboring="replace_one")},
-            {"head": MixedDPLogisticRegression(AdaMix(), noise="hardened")},
+            {"head": MixedDPLogisticRegression(AdaMix(), noise="discrete")},
         ],
-        ids=["counts", "public", "refit", "large counts", "replaced", "hardened"],
+        ids=["counts", "public", "refit", "large counts", "replaced", "discrete"],
     )
     def test_what_was_released_composes_to_the_budget(self, search, trials, options):
         """Composed here from what the fits report and the counts were asked for, by definition."""
@@ -497,7 +497,7 @@ BAD = {
     "random_state=-1 must be None for private noise": {"random_state": -1},
     "ledger of the estimator is set": {"head": clone(HEAD).set_params(ledger=LEDGER)},
     "varies epsilon, which the search sets": {"grid": {"epsilon": [1.0]}},
-    "varies noise, which the search sets": {"grid": {"noise": ["hardened"]}},
+    "varies noise, which the search sets": {"grid": {"noise": ["discrete"]}},
     "no budget to divide": {"head": clone(HEAD).set_params(epsilon=None, n_steps=2, noise_multiplier=9.0)},
     "cannot all be given": {"grid": {"n_steps": [2], "noise_multiplier": [9.0]}},
     r"param_grid\['n_steps'\]=\[\] is empty": {"grid": {"n_steps": []}},

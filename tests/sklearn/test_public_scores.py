@@ -134,7 +134,7 @@ class TestHoldOut:
 
 
 class TestPrivateScore:
-    @pytest.mark.parametrize("noise", ["float", "hardened"])
+    @pytest.mark.parametrize("noise", ["float", "discrete"])
     @pytest.mark.parametrize("n_classes", [2, 3])
     @pytest.mark.parametrize("fit_intercept", [True, False])
     def test_with_next_to_no_noise_it_is_the_accuracy(self, draw, noise, n_classes, fit_intercept):

@@ -160,7 +160,7 @@ def test_a_batch_holds_for_its_step():
     assert count == [20]
 
 
-class TestHardened:
+class TestDiscrete:
     def test_it_needs_rows_on_a_grid(self):
         mechanism = GaussianMechanism(1.0, 1, DiscreteNoise())
         mechanism.begin_step(None)

@@ -231,9 +231,9 @@ def test_a_module_that_cannot_be_differentiated_is_trained_without_public_rows()
         fitted("dpzero", Opaque())
 
 
-def test_hardened_noise():
-    pytest.importorskip("opendp", reason="needs skmixdp[hardened]")
-    assert fitted(noise="hardened", random_state=None).privacy_.noise == "hardened"
+def test_discrete_noise():
+    pytest.importorskip("opendp", reason="needs skmixdp[discrete]")
+    assert fitted(noise="discrete", random_state=None).privacy_.noise == "discrete"
 
 
 class Guard(torch.autograd.Function):

@@ -36,8 +36,8 @@ class WatchExact(DiscreteNoise):
 @pytest.mark.parametrize(
     "algorithm", [DPZero(3), PAZO("p"), PAZO("s", loss_clip=3.0)], ids=["dpzero", "p", "s"]
 )
-def test_hardened_noise_gets_whole_multiples_of_its_grid(algorithm):
-    pytest.importorskip("opendp", reason="needs skmixdp[hardened]")
+def test_discrete_noise_gets_whole_multiples_of_its_grid(algorithm):
+    pytest.importorskip("opendp", reason="needs skmixdp[discrete]")
     problem = module_problem(two_layers())
     recipe = problem.recipe(algorithm, exact=True)
     noise = WatchExact()

@@ -29,7 +29,7 @@ def test_published_values():
 @pytest.mark.parametrize("delta", [1e-12, 1e-5, 0.1])
 @pytest.mark.parametrize("n_steps", [1, 50, 10_000])
 @pytest.mark.parametrize("neighboring", ["add_or_remove_one", "replace_one"])
-@pytest.mark.parametrize("noise", ["float", "hardened"])
+@pytest.mark.parametrize("noise", ["float", "discrete"])
 def test_any_two_determine_the_third(epsilon, delta, n_steps, neighboring, noise):
     terms = {"neighboring": neighboring, "noise": noise}
     sigma = noise_multiplier_for(epsilon, delta, n_steps=n_steps, **terms)
@@ -46,18 +46,18 @@ def test_replacing_a_row_costs_twice_the_sensitivity():
     )
 
 
-def test_hardened_noise_costs_a_little_more_and_never_less():
+def test_discrete_noise_costs_a_little_more_and_never_less():
     for sigma, n_steps in [(20, 240), (5, 1), (0.5, 1)]:
         exact = epsilon_of(sigma, n_steps, delta=1e-5)
-        assert exact < epsilon_of(sigma, n_steps, delta=1e-5, noise="hardened") < 1.25 * exact
+        assert exact < epsilon_of(sigma, n_steps, delta=1e-5, noise="discrete") < 1.25 * exact
 
 
-def test_hardened_epsilon_is_that_of_the_renyi_orders():
+def test_discrete_epsilon_is_that_of_the_renyi_orders():
     # At any order, rho-zCDP gives this epsilon; the library's is their minimum.
     rho, delta = 100 / (2 * 20**2), 1e-5
     orders = np.linspace(1.01, 200, 200_001)
     each = rho * orders + np.log1p(-1 / orders) - (np.log(delta) + np.log(orders)) / (orders - 1)
-    assert epsilon_of(20, 100, delta=delta, noise="hardened") == pytest.approx(each.min(), rel=1e-6)
+    assert epsilon_of(20, 100, delta=delta, noise="discrete") == pytest.approx(each.min(), rel=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_a_budget_too_small_for_one_step_names_a_multiplier_that_would_do():
         ({"sampling_rate": 1.1}, "sampling_rate"),
         ({"neighboring": "swap"}, "neighboring"),
         ({"noise": "loud"}, "noise"),
-        ({"noise": "hardened", "sampling_rate": 0.5}, "sampling_rate"),
+        ({"noise": "discrete", "sampling_rate": 0.5}, "sampling_rate"),
     ],
 )
 def test_bad_input_is_named(change, name):
@@ -133,20 +133,20 @@ def test_unknown_events_are_refused():
     with pytest.raises(TypeError, match="no accountant knows the event"):
         epsilon_of_event(object(), 1e-5, "add_or_remove_one")
     with pytest.raises(TypeError, match="discrete Gaussian noise on sampled batches"):
-        epsilon_of_event(GaussianEvent(1.0, 1, 0.5, "hardened"), 1e-5, "add_or_remove_one")
+        epsilon_of_event(GaussianEvent(1.0, 1, 0.5, "discrete"), 1e-5, "add_or_remove_one")
 
 
 def test_the_accountant_is_named():
     assert "exact" in accountant_name(GaussianEvent(1.0, 1))
     assert "dp-accounting" in accountant_name(GaussianEvent(1.0, 1, 0.5))
-    assert "zero-concentrated" in accountant_name(GaussianEvent(1.0, 1, 1.0, "hardened"))
+    assert "zero-concentrated" in accountant_name(GaussianEvent(1.0, 1, 1.0, "discrete"))
 
 
 def test_mu_is_stated_only_where_it_is_exact():
     assert GaussianEvent(20, 100).mu("add_or_remove_one") == pytest.approx(0.5)
     assert GaussianEvent(20, 100).mu("replace_one") == pytest.approx(1.0)
     assert GaussianEvent(20, 100, 0.1).mu("add_or_remove_one") is None
-    assert GaussianEvent(20, 100, 1.0, "hardened").mu("add_or_remove_one") is None
+    assert GaussianEvent(20, 100, 1.0, "discrete").mu("add_or_remove_one") is None
 
 
 def test_a_start_that_the_coarse_discretisation_finds_too_small_is_raised():
@@ -165,11 +165,11 @@ def test_a_search_that_does_not_end_says_so(monkeypatch):
     "terms",
     [
         {"neighboring": "replace_one"},
-        {"noise": "hardened"},
+        {"noise": "discrete"},
         {"sampling_rate": 0.05},
         {"family": lambda sigma, n, rate, noise: ModelMixEvent(sigma, n, rate, noise, width=9.0)},
     ],
-    ids=["replace_one", "hardened", "sampled", "mixed"],
+    ids=["replace_one", "discrete", "sampled", "mixed"],
 )
 def test_the_multiplier_that_is_named_is_enough_and_not_far_too_much(terms):
     with pytest.raises(ValueError, match="does not pay for one step") as caught:

@@ -165,7 +165,7 @@ def test_equal_laws_of_trials_make_equal_events():
     [
         GaussianEvent(5e-324, 1),
         GaussianEvent(1e-200, 2**53),
-        GaussianEvent(1e-200, 3, noise="hardened"),
+        GaussianEvent(1e-200, 3, noise="discrete"),
         ModelMixEvent(1e-200, 3, width=1e300),
         ModelMixEvent(5e-324, 2**53, width=1e-300, linf_split=2**53),
     ],
@@ -192,7 +192,7 @@ def test_a_cost_that_no_float_can_hold_is_not_charged():
 def charged(tmp_path):
     path = tmp_path / "ledger.sqlite"
     ledger = PrivacyLedger(path)
-    for name, noise in (("a", "float"), ("r", "hardened")):
+    for name, noise in (("a", "float"), ("r", "discrete")):
         data_set = ledger.add_dataset(name, epsilon=3.0, delta=1e-5)
         data_set.charge(GaussianEvent(30.0, 5, noise=noise), neighboring=ADD)
     return ledger

@@ -32,7 +32,7 @@ from skmixdp.privacy.ledger._account import Account
 
 ADD, REPLACE = "add_or_remove_one", "replace_one"
 FULL, SAMPLED = GaussianEvent(30.0, 5), GaussianEvent(3.0, 5, 0.05)
-HARDENED, MIXED = GaussianEvent(40.0, 5, noise="hardened"), ModelMixEvent(30.0, 5, width=90.0)
+DISCRETE, MIXED = GaussianEvent(40.0, 5, noise="discrete"), ModelMixEvent(30.0, 5, width=90.0)
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_a_charge_is_recorded_with_what_is_spent(ledger):
 def test_what_remains_is_the_largest_full_batch_that_fits(ledger):
     ledger.add_dataset("new", epsilon=1.5, delta=1e-6)
     assert (ledger["new"].spent, ledger["new"].remaining) == (0, 1.5)
-    for dataset, event in (("g", FULL), ("r", HARDENED)):
+    for dataset, event in (("g", FULL), ("r", DISCRETE)):
         charge(ledger, event, dataset)
         low, high = 1e-3, 1e3
         while high - low > 1e-9 * low:  # the least noise multiplier that still fits
@@ -103,7 +103,7 @@ def test_over_budget_is_refused_and_nothing_is_recorded(ledger):
     charge(ledger, dataset="b")  # other data sets are not concerned
 
 
-@pytest.mark.parametrize("event", [HARDENED, MIXED, GaussianEvent(1.0, 10, 0.02)])
+@pytest.mark.parametrize("event", [DISCRETE, MIXED, GaussianEvent(1.0, 10, 0.02)])
 def test_a_sum_of_gaussian_dp_says_what_fits_it_badly(ledger, event):
     ledger.add_dataset("b", epsilon=0.1, delta=1e-5, composition="gaussian")
     charge(ledger, GaussianEvent(200.0, 1), "b")
@@ -111,7 +111,7 @@ def test_a_sum_of_gaussian_dp_says_what_fits_it_badly(ledger, event):
         charge(ledger, event, "b")
 
 
-@pytest.mark.parametrize("events", [[FULL, FULL, SAMPLED], [HARDENED, FULL, SAMPLED, MIXED, HARDENED]])
+@pytest.mark.parametrize("events", [[FULL, FULL, SAMPLED], [DISCRETE, FULL, SAMPLED, MIXED, DISCRETE]])
 @pytest.mark.parametrize("neighboring", [ADD, REPLACE])
 def test_running_sums_are_those_of_the_charges(ledger, events, neighboring):
     ledger.add_dataset("a", epsilon=20.0, delta=1e-6)
@@ -132,7 +132,7 @@ def test_a_single_charge_costs_what_its_own_accountant_says(ledger):
 
 def test_what_no_sum_can_hold_may_be_charged_once(ledger):
     ledger.add_dataset("a", epsilon=3.0, delta=1e-5, composition="gaussian")
-    assert charge(ledger, HARDENED).spent < 3
+    assert charge(ledger, DISCRETE).spent < 3
     assert (ledger["a"].account.total, ledger["a"].remaining) == (math.inf, 0)
     with pytest.raises(BudgetExceededError, match="has 0 left"):
         charge(ledger, GaussianEvent(1e6, 1))
@@ -153,7 +153,7 @@ def test_seeded_noise_is_charged_and_voids_the_guarantee(ledger):
 def test_adding_the_same_data_set_again_changes_nothing(ledger):
     for _ in range(2):
         ledger.add_dataset("b", epsilon=1, delta=1e-6, neighboring=REPLACE, composition="renyi")
-        charge(ledger, HARDENED, "b", REPLACE)
+        charge(ledger, DISCRETE, "b", REPLACE)
     assert ledger["b"].account.n_charges == 2
     ledger.add_dataset("b", epsilon=1.0, delta=1e-6)
     for other in ({"epsilon": 2}, {"delta": 1e-7}, {"neighboring": ADD}, {"composition": "gaussian"}):

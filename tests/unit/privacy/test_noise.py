@@ -39,7 +39,7 @@ def test_shapes_and_ranges():
     np.testing.assert_array_equal(array, 1)
 
 
-def test_hardened_noise_stays_on_the_grid():
+def test_discrete_noise_stays_on_the_grid():
     grid = 2.0**-30
     array = np.arange(12.0).reshape(3, 4) * grid
     noisy = DiscreteNoise().add_noise(array, 0.25, grid)
@@ -48,7 +48,7 @@ def test_hardened_noise_stays_on_the_grid():
     np.testing.assert_array_equal(np.round(noisy / grid), noisy / grid)
 
 
-def test_hardened_noise_refuses_sums_off_the_grid():
+def test_discrete_noise_refuses_sums_off_the_grid():
     source = DiscreteNoise()
     with pytest.raises(RuntimeError, match="known grid"):
         source.add_noise(np.zeros(3), 1.0, None)
@@ -56,9 +56,9 @@ def test_hardened_noise_refuses_sums_off_the_grid():
         source.add_noise(np.array([0.3]), 1.0, 0.25)
 
 
-def test_hardened_noise_without_its_package_names_the_mend(monkeypatch):
+def test_discrete_noise_without_its_package_names_the_mend(monkeypatch):
     monkeypatch.setitem(sys.modules, "opendp.prelude", None)
-    with pytest.raises(ImportError, match=r"skmixdp\[hardened\]"):
+    with pytest.raises(ImportError, match=r"skmixdp\[discrete\]"):
         DiscreteNoise()
 
 

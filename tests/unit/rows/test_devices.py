@@ -346,9 +346,9 @@ def test_a_device_that_is_not_there_is_refused_in_one_sentence(tmp_path, kind, d
     ("rows", "parameters", "message"),
     [
         (sp.csr_array(X), {}, "device='cpu:0' takes dense rows in memory, and X is a SparseTable"),
-        (X, {"noise": "hardened"}, "noise='hardened' has its exact sums on the processor"),
+        (X, {"noise": "discrete"}, "noise='discrete' has its exact sums on the processor"),
     ],
-    ids=["sparse", "hardened"],
+    ids=["sparse", "discrete"],
 )
 def test_what_a_device_cannot_hold_or_do_is_refused(monkeypatch, rows, parameters, message):
     pytest.importorskip("opendp")

@@ -1,4 +1,4 @@
-"""Hardened noise is the discrete Gaussian on its grid: its law, its variance, and nothing off the grid.
+"""Discrete noise is the discrete Gaussian on its grid: its law, its variance, and nothing off the grid.
 
 Sound draws fail a test with a probability below 2e-7.
 """
@@ -10,7 +10,7 @@ from scipy.stats import chisquare
 from skmixdp.privacy import DiscreteNoise
 from tests.noise import METHOD
 
-pytest.importorskip("opendp", reason="needs skmixdp[hardened]")
+pytest.importorskip("opendp", reason="needs skmixdp[discrete]")
 
 LEVEL = 1e-7
 N_DRAWS = 12_000
