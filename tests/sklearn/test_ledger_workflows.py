@@ -294,7 +294,7 @@ def test_a_fit_that_fails_after_its_charge_keeps_it(rows, head, ledger, monkeypa
         ({"init": np.ones((2, 2))}, {}, "init"),
         ({"learning_rate": "auto", "normalize": False}, {"X_pub": None, "y_pub": None}, "learning_rate"),
         ({"batch_size": 61}, {}, "batch_size=61"),
-        ({"epsilon": 1e-3, "noise_multiplier": 1.0, "n_steps": None}, {}, "does not pay for one step"),
+        ({"epsilon": 1e-3, "noise_multiplier": 1.0, "n_steps": None}, {}, "is too small for one step"),
         ({"neighboring": "replace_one"}, {}, "not the relation"),
     ],
 )

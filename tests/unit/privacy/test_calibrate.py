@@ -1,6 +1,7 @@
 """The three functions of the public interface, and what they refuse."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,13 +11,17 @@ from dp_accounting.pld import pld_privacy_accountant
 from skmixdp.privacy import (
     GaussianEvent,
     ModelMixEvent,
+    SearchTerms,
+    SelectionEvent,
     accountant_name,
     epsilon_of,
     epsilon_of_event,
     mu_of_budget,
     noise_multiplier_for,
+    rdp_of_event,
     steps_for,
 )
+from skmixdp.privacy.accounting.composition import ORDERS
 
 
 def test_published_values():
@@ -87,7 +92,7 @@ def test_sampled_calibration_stays_within_the_budget_and_close_to_it():
 
 
 def test_a_budget_too_small_for_one_step_names_a_multiplier_that_would_do():
-    with pytest.raises(ValueError, match="does not pay for one step") as caught:
+    with pytest.raises(ValueError, match="is too small for one step") as caught:
         steps_for(0.1, 1e-5, noise_multiplier=20)
     named = float(str(caught.value).split(">= ")[1].split(" ")[0])
     assert steps_for(0.1, 1e-5, noise_multiplier=named) == 1
@@ -132,8 +137,41 @@ def test_epsilon_must_be_positive(epsilon):
 def test_unknown_events_are_refused():
     with pytest.raises(TypeError, match="no accountant knows the event"):
         epsilon_of_event(object(), 1e-5, "add_or_remove_one")
-    with pytest.raises(TypeError, match="discrete Gaussian noise on sampled batches"):
-        epsilon_of_event(GaussianEvent(1.0, 1, 0.5, "discrete"), 1e-5, "add_or_remove_one")
+
+
+def test_no_event_has_discrete_noise_on_sampled_batches():
+    for kind in (GaussianEvent, partial(ModelMixEvent, width=9.0)):
+        with pytest.raises(
+            ValueError, match=r"^sampling_rate=0\.5 cannot be .* noise='discrete'; use the full"
+        ):
+            kind(1.0, 1, 0.5, "discrete")
+
+
+@pytest.mark.parametrize("sampling_rate", [1.0, 0.1])
+def test_zeroing_out_has_the_numbers_of_adding_or_removing(sampling_rate):
+    terms = {"delta": 1e-5, "sampling_rate": sampling_rate}
+    added, zeroed = (
+        (
+            epsilon_of(3.0, 5, neighboring=relation, **terms),
+            noise_multiplier_for(
+                1.0, terms["delta"], n_steps=5, sampling_rate=sampling_rate, neighboring=relation
+            ),
+            rdp_of_event(GaussianEvent(3.0, 5, sampling_rate), ORDERS, relation).tolist(),
+        )
+        for relation in ("add_or_remove_one", "zero_out")
+    )
+    assert added == zeroed
+
+
+def test_hardened_is_what_version_0_1_called_discrete():
+    assert GaussianEvent(3.0, 5, noise="hardened") == GaussianEvent(3.0, 5, noise="discrete")
+    assert SelectionEvent(3.0, 5, "poisson", "hardened") == SelectionEvent(3.0, 5, "poisson", "discrete")
+    assert SearchTerms(1e-5, noise="hardened") == SearchTerms(1e-5, noise="discrete")
+    for noise in ("discrete", "hardened"):
+        assert epsilon_of(20, 100, delta=1e-5, noise=noise) > epsilon_of(20, 100, delta=1e-5)
+    assert epsilon_of(20, 100, delta=1e-5, noise="hardened") == epsilon_of(
+        20, 100, delta=1e-5, noise="discrete"
+    )
 
 
 def test_the_accountant_is_named():
@@ -172,7 +210,7 @@ def test_a_search_that_does_not_end_says_so(monkeypatch):
     ids=["replace_one", "discrete", "sampled", "mixed"],
 )
 def test_the_multiplier_that_is_named_is_enough_and_not_far_too_much(terms):
-    with pytest.raises(ValueError, match="does not pay for one step") as caught:
+    with pytest.raises(ValueError, match="is too small for one step") as caught:
         steps_for(0.1, 1e-5, noise_multiplier=0.3, **terms)
     named = float(str(caught.value).split(">= ")[1].split(" ")[0])
     exact = noise_multiplier_for(0.1, 1e-5, n_steps=1, **terms)

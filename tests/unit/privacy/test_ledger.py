@@ -225,7 +225,7 @@ def test_bad_data_sets_are_refused(ledger, bad, match):
 @pytest.mark.parametrize(
     ("bad", "error", "match"),
     [
-        ({"neighboring": "both"}, ValueError, "neighboring='both' must be 'add_or_remove_one'"),
+        ({"neighboring": "both"}, ValueError, "neighboring='both' must be one of 'add_or_remove_one'"),
         ({"event": "fit"}, TypeError, "no ledger can keep the event 'fit'"),
         ({"description": 3}, ValueError, "description=3 must be a string"),
     ],

@@ -156,7 +156,7 @@ def test_calibration_finds_what_is_far_below_the_gaussian_multiplier():
 
 def test_a_budget_below_one_step_names_a_multiplier_that_would_do():
     family = partial(ModelMixEvent, width=30.0)
-    with pytest.raises(ValueError, match="does not pay for one step") as caught:
+    with pytest.raises(ValueError, match="is too small for one step") as caught:
         steps_for(0.1, 1e-5, noise_multiplier=2.0, family=family)
     named = float(str(caught.value).split(">= ")[1].split(" ")[0])
     assert steps_for(0.1, 1e-5, noise_multiplier=named, family=family) == 1
