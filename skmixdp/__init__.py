@@ -4,6 +4,7 @@ The estimators follow scikit-learn; what they guarantee stands in their ``privac
 """
 
 from . import _moved as _moved
+from . import modelmix as modelmix
 from .estimators import (
     MixedDPLogisticRegression,
     MixedDPRidge,

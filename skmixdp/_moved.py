@@ -12,6 +12,7 @@ _MOVED = {
     "skmixdp._classification": "skmixdp.estimators",
     "skmixdp._regression": "skmixdp.estimators",
     "skmixdp._zeroth_order": "skmixdp.estimators",
+    "skmixdp.algorithms.modelmix": "skmixdp.modelmix",
     "skmixdp.linear": "skmixdp._rowmap",
     "skmixdp.linear.preparation": "skmixdp._rowmap",
     "skmixdp.linear.whitening": "skmixdp._rowmap",

@@ -39,8 +39,10 @@ class Number:
     def admits(self, value: Any) -> bool:
         if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral if self.whole else Real):
             return False
-        if (number := as_float(value)) is None:
+        if as_float(value) is None:
             return False
+        # A whole number is compared as it is: beyond 2**53 a float would be rounded.
+        number = int(value) if isinstance(value, Integral) else float(value)
         above = number > self.low or (self.closed in ("left", "both") and number == self.low)
         below = number < self.high or (self.closed in ("right", "both") and number == self.high)
         return bool(above and below)

@@ -24,9 +24,7 @@ from skmixdp.components import (
     CouplingWeight,
     FullSpace,
     L2Clip,
-    L2LinfClip,
     LipschitzClip,
-    MixingDescent,
     PolynomialAverage,
     PublicQuantileClip,
     PublicSubspace,
@@ -35,6 +33,7 @@ from skmixdp.components import (
     UniformAverage,
     deviation_norms,
 )
+from skmixdp.modelmix import L2LinfClip, MixingDescent, mixed_update
 
 CLIPPERS = {
     "l2": L2Clip(0.5),
@@ -70,7 +69,9 @@ UPDATES = {
     "average": PolynomialAverage(SGD()),
     "ball and average": PolynomialAverage(BallProjection(SGD(), 0.7)),
     "mixing": MixingDescent(lambda n_steps: 4.0),
-    "mixing, ball and average": PolynomialAverage(BallProjection(SGD(), 0.7)).for_mixing(lambda n_steps: 4.0),
+    "mixing, ball and average": mixed_update(
+        PolynomialAverage(BallProjection(SGD(), 0.7)), lambda n_steps: 4.0
+    ),
     "uniform": UniformAverage(SGD()),
     "tail": TailAverage(SGD(0.5)),
 }

@@ -46,7 +46,7 @@ _RELEASE = (
     f"{_UNIT}/engine/test_recorded_releases.py",
     f"{_UNIT}/test_frozen.py",
     "tests/statistical/test_noise_scale.py",
-    "tests/statistical/test_hardened_noise.py",
+    "tests/statistical/test_discrete_noise.py",
 )
 
 #: What is mutated, and the tests that concern it.

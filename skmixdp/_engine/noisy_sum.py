@@ -34,9 +34,9 @@ class SumBudget:
     ----------
     epsilon, delta : float
         Budget of the release.
-    neighboring : {"add_or_remove_one", "replace_one"}
+    neighboring : {"add_or_remove_one", "zero_out", "replace_one"}
         Which data sets count as neighbours.
-    noise : {"float", "hardened"}
+    noise : {"float", "discrete"}
         Continuous or discrete Gaussian noise.
     random_state : None, int or RandomState
         None for private noise.

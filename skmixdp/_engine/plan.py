@@ -42,9 +42,9 @@ class Budget:
         Number of steps; None derives it.
     noise_multiplier : float or None
         Noise multiplier; None derives it.
-    neighboring : {"add_or_remove_one", "replace_one"}
+    neighboring : {"add_or_remove_one", "zero_out", "replace_one"}
         Which data sets count as neighbours.
-    noise : {"float", "hardened"}
+    noise : {"float", "discrete"}
         Continuous or discrete Gaussian noise.
 
     Raises

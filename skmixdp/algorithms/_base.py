@@ -156,10 +156,10 @@ def refuse_loss(owner: object, loss: Loss, fix: str) -> NoReturn:
 
 
 def refuse_exact_sums(owner: object, options: Options) -> None:
-    """Refuse hardened noise for an algorithm that subtracts something before the noise."""
+    """Refuse discrete noise for an algorithm that subtracts something before the noise."""
     if options.exact_sums:
         raise ValueError(
-            f"noise='hardened' needs sums on a grid, which {type(owner).__name__} leaves before the noise; "
+            f"noise='discrete' needs sums on a grid, which {type(owner).__name__} leaves before the noise; "
             "pass noise='float' or another algorithm."
         )
 

@@ -35,7 +35,7 @@ class DOPE(Algorithm):
     *Guarantee*: one Gaussian release per step, of sensitivity ``clip``. The public gradient is
     added back after the release, to the mean; it is never multiplied by the number of private
     rows that took part. Differences are subtracted before the noise, which leaves the grid
-    that hardened noise needs, so ``noise="hardened"`` is refused.
+    that discrete noise needs, so ``noise="discrete"`` is refused.
 
     Without public rows there is no centre and this is :class:`NoisyGD`.
 

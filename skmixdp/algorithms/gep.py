@@ -48,7 +48,7 @@ class GEP(Algorithm):
     -----
     *Guarantee*: one Gaussian release per step. Coordinates and residuals take half of it each,
     with noise ``sqrt(2)`` times the multiplier times their own clip. The projection is subtracted
-    before the noise, which leaves the grid that hardened noise needs, so ``noise="hardened"`` is
+    before the noise, which leaves the grid that discrete noise needs, so ``noise="discrete"`` is
     refused.
 
     Directions come from the Gram matrix of the public rows' gradients and coordinates from

@@ -11,7 +11,7 @@ from .._params import COUNT, FLAG, POSITIVE, Allowed, check, check_params, whole
 from ..algorithms import Algorithm
 from ..components import FullBatch, PoissonBatch
 from ..components.protocols import Sampling
-from ..privacy import Charge, NoiseSource, PrivacyReport, accountant_name
+from ..privacy import Charge, NoiseSource, PrivacyReport, accountant_name, noise_name
 from ..privacy.noise import check_noise, noise_caveats, noise_source
 from ._checks import check_algorithm
 from ._devices import check_device
@@ -98,9 +98,9 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         )
         self._chosen_algorithm()
         check_params(self, self._allowed)
-        if self.batch_size is not None and self.noise == "hardened":
+        if self.batch_size is not None and noise_name(self.noise) == "discrete":
             raise ValueError(
-                f"batch_size={self.batch_size} cannot be accounted for with noise='hardened'; pass None for "
+                f"batch_size={self.batch_size} cannot be accounted for with noise='discrete'; pass None for "
                 "the full batch, or noise='float'."
             )
         if isinstance(self.init, str):

@@ -19,7 +19,7 @@ from tqdm.auto import tqdm
 from .._engine import Run, charge_event, train
 from .._rows import PrivateRows
 from ..privacy import Charge
-from ..privacy.seeds import warn_of_seed
+from ..privacy.noise import warn_of_seed
 
 Array = NDArray[Any]
 

@@ -18,7 +18,7 @@ from .._rows import PrivateRows, Table
 from ..algorithms import BY_NAME, Algorithm, Auto
 from ..components.protocols import PublicInfo
 from ..leaks import warn_of_leaks
-from ..privacy import Charge
+from ..privacy import Charge, noise_name
 from ..public import PublicData
 from ._base import PrivateEstimator
 from ._checks import CheckTarget, collect_public
@@ -235,7 +235,7 @@ class LinearHead(PrivateEstimator):
 
     def _products_dtype(self) -> np.dtype[Any]:
         """Exact sums are computed in float64 whatever the rows' precision; bfloat16 is made wider."""
-        if self.noise == "hardened":
+        if noise_name(self.noise) == "discrete":
             return np.dtype("float64")
         return np.dtype("float32" if self.dtype == "bfloat16" else self.dtype)
 

@@ -69,12 +69,12 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         Start: the public fit (zeros without public rows), zeros, given coefficients with
         or without intercepts (k is the number of classes, or 1 for two), or a
         :class:`~skmixdp.features.ZeroShotHead`.
-    neighboring : {"add_or_remove_one", "replace_one"}, default="add_or_remove_one"
+    neighboring : {"add_or_remove_one", "zero_out", "replace_one"}, default="add_or_remove_one"
         Which data sets count as neighbours. The number of private rows is public in both.
-    noise : {"float", "hardened"}, default="float"
-        ``"hardened"`` computes sums without rounding and adds discrete Gaussian noise on
+    noise : {"float", "discrete"}, default="float"
+        ``"discrete"`` computes sums without rounding and adds discrete Gaussian noise on
         their grid, so that no low-order bits can be attacked. It needs
-        ``skmixdp[hardened]``, takes some ten microseconds a coefficient and step, and 5 to
+        ``skmixdp[discrete]``, takes some ten microseconds a coefficient and step, and 5 to
         20% more noise for the same epsilon.
     ledger : LedgerDataset or None, default=None
         The data set to which the rows of ``X`` belong, such as ``PrivacyLedger(path)["patients"]``. It is
@@ -82,7 +82,7 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
     device : "auto" or what torch takes for a device, default="auto"
         Where dense rows are held and multiplied; ``"auto"`` is where they are given.
     dtype : {"float32", "float64", "bfloat16"}, default="float32"
-        Precision of the products with private rows; hardened noise uses float64. "bfloat16" holds
+        Precision of the products with private rows; discrete noise uses float64. "bfloat16" holds
         dense rows in half the memory of float32 and adds up in float32; ``skmixdp[onednn]`` makes
         it faster too, where the processor can.
     random_state : None, int or RandomState, default=None

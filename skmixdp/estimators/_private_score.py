@@ -10,8 +10,7 @@ from .._engine import charge_event, noisy_count
 from .._params import POSITIVE, check
 from .._rows import Block
 from ..privacy import GaussianEvent, NoiseSource
-from ..privacy.noise import seed_of
-from ..privacy.seeds import warn_of_seed
+from ..privacy.noise import seed_of, warn_of_seed
 from ._checks import check_labels
 from ._classifier import encode_labels
 from ._rows import check_private_rows, given_labels

@@ -70,10 +70,10 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         Start: the public fit, the target's centre (``"zeros"``, or no public rows), or given
         coefficients with or without intercepts, in the targets' units. A flat array will do
         for a flat ``y``.
-    neighboring : {"add_or_remove_one", "replace_one"}, default="add_or_remove_one"
+    neighboring : {"add_or_remove_one", "zero_out", "replace_one"}, default="add_or_remove_one"
         Which data sets count as neighbours. The number of private rows is public in both.
-    noise : {"float", "hardened"}, default="float"
-        ``"hardened"`` computes sums without rounding and adds discrete Gaussian noise on
+    noise : {"float", "discrete"}, default="float"
+        ``"discrete"`` computes sums without rounding and adds discrete Gaussian noise on
         their grid, so that no low-order bits can be attacked; see
         :class:`MixedDPLogisticRegression`.
     ledger : LedgerDataset or None, default=None
@@ -82,7 +82,7 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
     device : "auto" or what torch takes for a device, default="auto"
         Where dense rows are held and multiplied; ``"auto"`` is where they are given.
     dtype : {"float32", "float64", "bfloat16"}, default="float32"
-        Precision of the products with private rows; hardened noise uses float64. "bfloat16" holds
+        Precision of the products with private rows; discrete noise uses float64. "bfloat16" holds
         dense rows in half the memory of float32 and adds up in float32; ``skmixdp[onednn]`` makes
         it faster too, where the processor can.
     random_state : None, int or RandomState, default=None

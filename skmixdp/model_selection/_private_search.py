@@ -10,7 +10,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from tqdm.auto import tqdm
 
 from ..privacy import SearchTerms
-from ..privacy.seeds import warn_of_seed
+from ..privacy.noise import warn_of_seed
 from ._candidates import Candidates
 from ._resume import Progress, progress_of
 from ._search_plan import SearchPlan, check_head, check_parameters, make_plan

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._arrays import check_table, n_distinct_rows, rows_to_transform, warn_of_delta, warn_of_repeats
-from ..privacy.seeds import warn_of_seed
+from ..privacy.noise import warn_of_seed
 
 Array = NDArray[np.floating[Any]]
 
@@ -40,11 +40,11 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         Subtract the noisy mean of each column.
     with_std : bool, default=True
         Divide by the noisy standard deviation of each column.
-    neighboring : {"add_or_remove_one", "replace_one"}, default="add_or_remove_one"
+    neighboring : {"add_or_remove_one", "zero_out", "replace_one"}, default="add_or_remove_one"
         Which data sets count as neighbours. The number of private rows is public in both.
-    noise : {"float", "hardened"}, default="float"
-        ``"hardened"`` computes sums without rounding and adds discrete Gaussian noise on their
-        grid; it needs ``skmixdp[hardened]``.
+    noise : {"float", "discrete"}, default="float"
+        ``"discrete"`` computes sums without rounding and adds discrete Gaussian noise on their
+        grid; it needs ``skmixdp[discrete]``.
     ledger : LedgerDataset or None, default=None
         The data set of a ledger to which the rows belong, such as
         ``PrivacyLedger("ledger.sqlite")["patients"]``. Each fit is charged before anything is released.

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from skmixdp._linear import GradientEmbedding, LogisticLoss, SoftmaxLoss, row_norms
 from skmixdp._rows import Block
-from skmixdp.components import L2Clip, L2LinfClip
+from skmixdp.components import L2Clip
 from skmixdp.components.dope import ClippedDeviations, clipped_deviations, deviation_bounds
 from skmixdp.components.gep import clipped_parts
+from skmixdp.modelmix import L2LinfClip
 
 DTYPES = ["float32", "float64"]
 LOSSES = {"logistic": LogisticLoss(), "softmax": SoftmaxLoss(4)}

@@ -52,7 +52,7 @@ def test_no_row_adds_more_than_the_sensitivity(with_std, drawn):
 
 
 @pytest.mark.filterwarnings("ignore:delta:UserWarning")
-@pytest.mark.parametrize("noise", ["float", "hardened"])
+@pytest.mark.parametrize("noise", ["float", "discrete"])
 @pytest.mark.parametrize("corner", ["low", "high", "middle", "beyond"])
 def test_removing_a_row_stays_within_the_bound_and_meets_it(corner, noise):
     rng = np.random.default_rng(0)
@@ -83,10 +83,10 @@ def removal(X, noise):
         noises = []
 
         def keep(*args, noises=noises):
-            noises.append(GridWatched() if noise == "hardened" else Watched())
+            noises.append(GridWatched() if noise == "discrete" else Watched())
             return noises[-1]
 
-        name = "HardenedNoise" if noise == "hardened" else "NoiseSource"
+        name = "DiscreteNoise" if noise == "discrete" else "NoiseSource"
         budget = SumBudget(1.0, 1e-5, "add_or_remove_one", noise, None)
         with patch(f"skmixdp.privacy.noise.{name}", keep):
             _, report = noisy_sum(rows, 2.0, budget, (), "test")

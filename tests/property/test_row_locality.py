@@ -129,7 +129,7 @@ def test_no_other_row_contributes_anything_else(kind, tmp_path_factory, monkeypa
 
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
-def test_hardened_sums_move_by_one_contribution_exactly(data):
+def test_discrete_sums_move_by_one_contribution_exactly(data):
     """On a grid nothing is rounded, so that all of a difference is the changed row's."""
     n_classes, problem = PROBLEMS["four classes"]
     recipe = problem.recipe(ALGORITHMS["noisy-gd, private alone"], exact=True)

@@ -168,12 +168,12 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "tests/unit/privacy/test_noise.py::test_keys_come_from_the_operating_system",
     ),
     _sabotage(
-        "hardened noise that is continuous",
-        "Low-order bits of hardened releases tell what was added up.",
+        "discrete noise that is continuous",
+        "Low-order bits of discrete releases tell what was added up.",
         "privacy/noise.py",
         "return noisy.reshape(array.shape) * grid",
         "return super().add_noise(array, scale, grid)",
-        "tests/unit/privacy/test_noise.py::test_hardened_noise_stays_on_the_grid",
+        "tests/unit/privacy/test_noise.py::test_discrete_noise_stays_on_the_grid",
     ),
     _sabotage(
         "a Poisson batch drawn once and kept",
@@ -186,7 +186,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "ModelMix with sign(0) = 0",
         "The first step, which starts from two equal heads, is not mixed and is accounted for as if it were.",
-        "components/updates.py",
+        "modelmix/wrapping.py",
         "np.where(gap >= 0, least / 2, -least / 2)",
         "np.sign(gap) * least / 2",
         "tests/unit/algorithms/test_modelmix.py::test_equal_heads_are_pushed_apart_upwards",
@@ -259,7 +259,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "[logistic-float32-arrays]",
     ),
     _sabotage(
-        "hardened contributions rounded to the nearest",
+        "discrete contributions rounded to the nearest",
         "Contributions get longer than their clip by rounding to the grid.",
         "rows/contract.py",
         "np.trunc(contributions / resolution)",
@@ -411,7 +411,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "tests/property/test_longest_terms.py::test_no_term_is_longer_than_is_stated[gep-float64]",
     ),
     _sabotage(
-        "hardened sums on too fine a grid",
+        "discrete sums on too fine a grid",
         "Sums that are promised to be exact are rounded.",
         "rows/memory.py",
         "spare = 52 -",
@@ -430,7 +430,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "accountant with T - 1",
         "One step of each fit is free.",
-        "privacy/accountants.py",
+        "privacy/accounting/accountants.py",
         "gaussian.epsilon_for(mu, delta)",
         "gaussian.epsilon_for(mu * math.sqrt(max(event.n_steps - 1, 0.5) / event.n_steps), delta)",
         "tests/unit/privacy/test_calibrate.py::test_published_values",
@@ -438,7 +438,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "calibration with T - 1",
         "The noise is that of one step less than are taken.",
-        "privacy/calibrate.py",
+        "privacy/accounting/calibrate.py",
         "full_batch = math.sqrt(n_steps)",
         "full_batch = math.sqrt(max(n_steps - 1, 1))",
         "tests/unit/privacy/test_calibrate.py::test_any_two_determine_the_third",
@@ -446,7 +446,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "accountant of Poisson batches with T - 1",
         "One step of each fit with batch_size is free.",
-        "privacy/sampled.py",
+        "privacy/accounting/sampled.py",
         "accountant.compose(step, event.n_steps)",
         "accountant.compose(step, event.n_steps - 1)",
         "tests/unit/privacy/test_calibrate.py::test_sampled_epsilon_is_dp_accountings",
@@ -462,7 +462,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "replace_one without the factor 2",
         "A replaced row is accounted for as if it were a removed one.",
-        "privacy/calibrate.py",
+        "privacy/accounting/calibrate.py",
         'return mu / 2 if self.neighboring == "replace_one" else mu',
         "return mu",
         "tests/unit/privacy/test_calibrate.py::test_any_two_determine_the_third",
@@ -470,23 +470,23 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "replace_one without the factor 2 in events",
         "Where epsilon follows from the noise, a replaced row is accounted for as if it were a removed one.",
-        "privacy/events.py",
-        'factor = 4.0 if neighboring == "replace_one" else 1.0',
-        "factor = 1.0",
+        "privacy/accounting/events.py",
+        'return 2.0 if neighboring == "replace_one" else 1.0',
+        "return 1.0",
         "tests/unit/privacy/test_calibrate.py::test_replacing_a_row_costs_twice_the_sensitivity",
     ),
     _sabotage(
-        "hardened noise accounted for as continuous",
+        "discrete noise accounted for as continuous",
         "A discrete Gaussian gets an epsilon that is proved for the continuous one alone.",
-        "privacy/events.py",
-        'if self.sampling_rate < 1 or self.noise == "hardened":',
+        "privacy/accounting/events.py",
+        'if self.sampling_rate < 1 or self.noise == "discrete":',
         "if self.sampling_rate < 1:",
-        "tests/unit/privacy/test_calibrate.py::test_hardened_noise_costs_a_little_more_and_never_less",
+        "tests/unit/privacy/test_calibrate.py::test_discrete_noise_costs_a_little_more_and_never_less",
     ),
     _sabotage(
         "epsilon rounded down",
         "The reported epsilon lies below the exact one.",
-        "privacy/gaussian.py",
+        "privacy/accounting/gaussian.py",
         "return math.exp(root) * (1 + _SAFETY)",
         "return math.exp(root) * (1 - _SAFETY)",
         "tests/unit/privacy/test_gaussian.py::test_epsilon_is_the_safe_inverse_of_the_curve",
@@ -510,7 +510,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a search accounted for as one trial",
         "All trials of a grid together cost as much as one.",
-        "privacy/selection.py",
+        "privacy/accounting/selection.py",
         "squares = trials / trial**2",
         "squares = 1 / trial**2",
         "tests/sklearn/test_private_search.py::TestBudget::test_what_was_released_composes_to_the_budget",
@@ -526,7 +526,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "scores of a search with half the noise",
         "Noisy counts cost more than is set aside for them.",
-        "privacy/selection.py",
+        "privacy/accounting/selection.py",
         "/ math.sqrt(self.score_share)",
         "/ math.sqrt(4 * self.score_share)",
         "tests/sklearn/test_private_search.py::TestBudget::test_what_was_released_composes_to_the_budget[counts]",
@@ -534,7 +534,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "mixing accounted for outside of the tested grids",
         "ModelMix claims amplification where its argument was never tried.",
-        "privacy/mixing.py",
+        "modelmix/accountant.py",
         "    known &= shift <= MAX_SHIFT and width >= MIN_WIDTH\n",
         "",
         "tests/unit/privacy/test_modelmix.py::test_nothing_is_claimed_where_nothing_was_tested",
@@ -542,7 +542,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "half of the mixing",
         "Heads are hidden in mixtures of half the width that ModelMix is accounted for by.",
-        "components/updates.py",
+        "modelmix/wrapping.py",
         "np.abs(gap) < least, np.where",
         "np.abs(gap) < least / 2, 0.5 * np.where",
         "tests/unit/algorithms/test_modelmix.py::test_the_gap_becomes_the_old_one_and_the_threshold",
@@ -564,7 +564,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a ledger that forgets every charge but the first",
         "Charges after the first are listed and not added up.",
-        "privacy/ledger.py",
+        "privacy/ledger/_ledger.py",
         "            write_account(connection, account)\n            return",
         "            _ = account.n_charges > 1 or write_account(connection, account)\n            return",
         _LEDGER + "test_running_sums_are_those_of_the_charges",
@@ -572,7 +572,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a ledger that admits everything",
         "Fits run whose charges exceed the budget.",
-        "privacy/account.py",
+        "privacy/ledger/_account.py",
         "if not rule.admits(self.total, event):",
         "if False:",
         "tests/sklearn/test_ledger_workflows.py::test_over_budget_releases_nothing_and_keeps_the_earlier_fit",
@@ -588,8 +588,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a ledger that decides before it holds its lock",
         "Two processes that charge at once both get the last of a budget.",
-        "privacy/ledger.py",
-        "self._account_to_charge(connection, dataset).after(event, neighboring, private)",
+        "privacy/ledger/_ledger.py",
+        "_account_of(connection, self.name).after(event, neighboring, private)",
         "account.after(event, neighboring, private)",
         "tests/unit/privacy/test_ledger_processes.py::test_exactly_one_of_two_processes_gets_the_last_of_a_budget",
     ),

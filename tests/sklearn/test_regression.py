@@ -144,9 +144,9 @@ class TestUnits:
         np.testing.assert_allclose(zeros.predict(X_TEST), np.tile(Y_PUB.mean(axis=0), (300, 1)))
 
 
-def test_hardened_noise_learns_as_well():
-    reg = fitted(0, noise="hardened", random_state=None, epsilon=3.0)
-    assert reg.privacy_.noise == "hardened"
+def test_discrete_noise_learns_as_well():
+    reg = fitted(0, noise="discrete", random_state=None, epsilon=3.0)
+    assert reg.privacy_.noise == "discrete"
     assert reg.score(X_TEST, Y_TEST[:, 0]) > 0.7
 
 

@@ -105,11 +105,11 @@ def test_the_warning_comes_before_noise_and_charge(fit_one, rows, monkeypatch):
 
     for name in ("normal", "uniform", "add_noise"):
         monkeypatch.setattr(NoiseSource, name, drawn)
-    ledger = PrivacyLedger(":memory:", epsilon=3.0, delta=DELTA)
+    ledger = PrivacyLedger(":memory:").add_dataset("a", epsilon=3.0, delta=DELTA)
     with warnings.catch_warnings():
         warnings.simplefilter("error", NotPrivateWarning)
         with pytest.raises(NotPrivateWarning):
-            fit_one(rows, random_state=0, ledger=ledger, dataset="a")
+            fit_one(rows, random_state=0, ledger=ledger)
     assert ledger.charges() == []
 
 

@@ -15,7 +15,7 @@ from skmixdp._engine import GaussianMechanism, release
 from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import AdaMix, NoisyGD
 from skmixdp.components.protocols import PrivateQuery, ReleasedArray
-from skmixdp.privacy import HardenedNoise, NoiseSource
+from skmixdp.privacy import DiscreteNoise, NoiseSource
 from tests.conftest import Silent
 
 THRESHOLD = 1e-7
@@ -37,7 +37,7 @@ def sum_question(sensitivity, share=1.0):
     )
 
 
-@pytest.mark.parametrize("noise", [NoiseSource(0), NoiseSource(), HardenedNoise()], ids=lambda n: n.kind)
+@pytest.mark.parametrize("noise", [NoiseSource(0), NoiseSource(), DiscreteNoise()], ids=lambda n: n.kind)
 @pytest.mark.parametrize(("sensitivity", "share"), [(0.5, 1.0), (3.0, 0.25)])
 def test_released_sums_carry_the_stated_noise(noise, sensitivity, share):
     rows = InMemoryRows(np.random.default_rng(0).normal(size=(40, 50)), np.zeros(40, int), exact=True)

@@ -263,7 +263,7 @@ def test_batches_of_a_regression(monkeypatch):
         ({"batch_size": True}, r"^batch_size=True must be"),
         ({"batch_size": 241}, r"^batch_size=241 exceeds the 240 private rows"),
         (
-            {"batch_size": 10, "noise": "hardened", "random_state": None},
+            {"batch_size": 10, "noise": "discrete", "random_state": None},
             r"^batch_size=10 cannot be accounted",
         ),
     ],

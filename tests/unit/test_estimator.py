@@ -18,24 +18,24 @@ def fit(algorithm="adamix", **parameters):
     return clf.fit(X_PRIV, Y_PRIV, X_PUB, Y_PUB)
 
 
-class TestHardened:
+class TestDiscrete:
     def test_it_is_accounted_for_as_what_it_is(self):
-        clf = fit(noise="hardened", random_state=None, n_steps=3)
+        clf = fit(noise="discrete", random_state=None, n_steps=3)
         report = clf.privacy_
-        assert (report.noise, report.private, report.mu) == ("hardened", True, None)
+        assert (report.noise, report.private, report.mu) == ("discrete", True, None)
         assert "zero-concentrated" in report.accountant
         assert not any("floating-point" in warning for warning in report.warnings)
-        assert report.noise_multiplier == noise_multiplier_for(1.0, 1e-5, n_steps=3, noise="hardened")
-        assert report.epsilon == epsilon_of(report.noise_multiplier, 3, delta=1e-5, noise="hardened")
+        assert report.noise_multiplier == noise_multiplier_for(1.0, 1e-5, n_steps=3, noise="discrete")
+        assert report.epsilon == epsilon_of(report.noise_multiplier, 3, delta=1e-5, noise="discrete")
 
     @pytest.mark.parametrize("algorithm", ["adamix", "noisy-gd", AdaMix(n_components=8)])
     def test_it_learns_as_well(self, algorithm):
-        clf = fit(algorithm, noise="hardened", random_state=None, epsilon=3.0, n_steps=15)
+        clf = fit(algorithm, noise="discrete", random_state=None, epsilon=3.0, n_steps=15)
         assert clf.score(X_TEST, Y_TEST) > 0.8
 
     def test_it_cannot_be_seeded(self):
-        with pytest.raises(ValueError, match=r"^random_state=0 cannot seed noise='hardened'"):
-            fit(noise="hardened")
+        with pytest.raises(ValueError, match=r"^random_state=0 cannot seed noise='discrete'"):
+            fit(noise="discrete")
 
 
 class TestStart:

@@ -21,6 +21,7 @@ from .events import GaussianEvent, Neighboring
 _RELATION = {
     # Zeroing out a row has the same privacy loss as adding or removing it.
     "add_or_remove_one": privacy_accountant.NeighboringRelation.ADD_OR_REMOVE_ONE,
+    "zero_out": privacy_accountant.NeighboringRelation.ADD_OR_REMOVE_ONE,
     # The accountant doubles the sensitivity by itself here: the multiplier is not halved.
     "replace_one": privacy_accountant.NeighboringRelation.REPLACE_ONE,
 }

@@ -9,7 +9,7 @@ from sqlite3 import Connection
 from typing import Any
 
 from ..._params import POSITIVE, PROBABILITY, Kind, check
-from ..accounting.composition import COMPOSITION, Composition
+from ..accounting.composition import Composition
 from ..accounting.events import NEIGHBORING, Neighboring
 from ._account import Account
 from ._records import event_from_json, event_to_json
@@ -106,7 +106,7 @@ class PrivacyLedger:
             Name of the data set.
         epsilon, delta : float
             Its budget.
-        neighboring : {"add_or_remove_one", "replace_one"} or None, default=None
+        neighboring : {"add_or_remove_one", "zero_out", "replace_one"} or None, default=None
             Which data sets count as neighbours; None leaves it to the first charge.
         composition : {"gaussian", "renyi"} or None, default=None
             What is summed. "gaussian" is exact for full batches and counts sampled batches in full;
@@ -125,16 +125,14 @@ class PrivacyLedger:
         check("name", name, _NAME)
         check("epsilon", epsilon, POSITIVE)
         check("delta", delta, PROBABILITY)
-        check("neighboring", neighboring, *NEIGHBORING, None)
-        check("composition", composition, *COMPOSITION, None)
         new = Account(name, float(epsilon), float(delta), neighboring=neighboring, composition=composition)
         with self._store.transaction(write=True) as connection:
             old = read_account(connection, name)
             if old is None:
                 write_account(connection, new)
                 return LedgerDataset(self, name)
-        asked = {"epsilon": epsilon, "delta": delta, "neighboring": neighboring, "composition": composition}
-        for parameter, value in asked.items():
+        for parameter in ("epsilon", "delta", "neighboring", "composition"):
+            value = getattr(new, parameter)
             if value is not None and value != getattr(old, parameter):
                 raise ValueError(
                     f"{parameter}={value!r} is not that of dataset={name!r}, which is in the ledger "
@@ -227,8 +225,9 @@ class LedgerDataset:
         ----------
         event : event
             What is going to be released, such as :class:`~skmixdp.privacy.GaussianEvent`.
-        neighboring : {"add_or_remove_one", "replace_one"}
-            Which data sets count as neighbours; one relation per data set.
+        neighboring : {"add_or_remove_one", "zero_out", "replace_one"}
+            Which data sets count as neighbours; one relation per data set. The first two
+            are the same relation.
         description : str, default=""
             Words for the report.
         private : bool, default=True

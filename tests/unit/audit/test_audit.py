@@ -287,7 +287,7 @@ BAD = {
         r"random_state=4, the same seed each time",
     ),
     "ledger": (
-        {"factory": lambda: MixedDPLogisticRegression(ledger="any", dataset="rows")},
+        {"factory": lambda: MixedDPLogisticRegression(ledger="any")},
         ValueError,
         r"a ledger, which every fit of the audit would charge",
     ),

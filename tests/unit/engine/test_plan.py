@@ -20,7 +20,7 @@ def plan_for(
 
 
 @pytest.mark.parametrize("neighboring", ["add_or_remove_one", "replace_one"])
-@pytest.mark.parametrize("noise", ["float", "hardened"])
+@pytest.mark.parametrize("noise", ["float", "discrete"])
 def test_budget_and_steps_give_the_multiplier(neighboring, noise):
     plan = plan_for(n_steps=33, neighboring=neighboring, noise=noise)
     terms = {"neighboring": neighboring, "noise": noise}
@@ -49,9 +49,9 @@ def test_a_budget_below_one_step_is_refused():
 
 
 def test_the_event_is_that_of_the_plan():
-    plan = plan_for(n_steps=10, noise="hardened")
+    plan = plan_for(n_steps=10, noise="discrete")
     assert (plan.event.n_steps, plan.event.noise_multiplier) == (10, plan.noise_multiplier)
-    assert plan.event.noise == "hardened"
+    assert plan.event.noise == "discrete"
     assert plan.event.sampling_rate == 1
 
 

@@ -234,9 +234,9 @@ def test_a_module_that_cannot_be_differentiated_is_trained_without_public_rows()
         fitted("dpzero", Opaque())
 
 
-def test_hardened_noise():
-    pytest.importorskip("opendp", reason="needs skmixdp[hardened]")
-    assert fitted(noise="hardened", random_state=None).privacy_.noise == "hardened"
+def test_discrete_noise():
+    pytest.importorskip("opendp", reason="needs skmixdp[discrete]")
+    assert fitted(noise="discrete", random_state=None).privacy_.noise == "discrete"
 
 
 class Guard(torch.autograd.Function):
@@ -454,16 +454,16 @@ def test_rows_to_predict_are_checked():
 
 
 def test_a_fit_is_paid_for_once_and_before_private_rows_are_seen(tmp_path):
-    ledger = PrivacyLedger(tmp_path / "ledger.sqlite", epsilon=1.0, delta=1e-4)
+    ledger = PrivacyLedger(tmp_path / "ledger.sqlite").add_dataset("pixels", epsilon=1.0, delta=1e-4)
     passes = []
     module = network()
     module[0].register_forward_pre_hook(lambda part, given: passes.append(are_private(given[0])))
-    clf = fitted(module=module, epsilon=0.8, ledger=ledger, dataset="pixels", random_state=None)
+    clf = fitted(module=module, epsilon=0.8, ledger=ledger, random_state=None)
     assert 0.7 < clf.privacy_.dataset_spent <= 0.8 + 1e-6
     before = sum(passes)
     assert before == 2 * clf.n_iter_
     with pytest.raises(BudgetExceededError):
-        fitted(module=module, epsilon=0.8, ledger=ledger, dataset="pixels", random_state=None)
+        fitted(module=module, epsilon=0.8, ledger=ledger, random_state=None)
     assert sum(passes) == before
 
 

@@ -25,7 +25,7 @@ event = GaussianEvent(float(sys.argv[2]), 1)
 
 def attempt(dataset):
     try:
-        return str(ledger.charge(dataset, event, neighboring="add_or_remove_one").id)
+        return str(ledger[dataset].charge(event, neighboring="add_or_remove_one").id)
     except BudgetExceededError:
         return "refused"
 
@@ -86,11 +86,11 @@ def test_nothing_is_lost_or_spent_twice_when_processes_race_and_one_is_killed(pa
     assert sum(bool(out) for _, out, _ in ended) >= N_PROCESSES // 2
     told += [number for _, out, _ in ended for number in out.splitlines()]
     ledger = PrivacyLedger(path)
-    recorded = [charge.id for charge in ledger.charges("a")]
+    recorded = [charge.id for charge in ledger["a"].charges()]
     # As many charges as the budget holds, neither one more nor one fewer.
     assert recorded == list(range(1, N_CHARGES + 1))
-    assert ledger.account("a").n_charges == N_CHARGES
-    assert ledger.spent("a") == pytest.approx(3.0) and ledger.spent("a") <= 3.0
+    assert ledger["a"].account.n_charges == N_CHARGES
+    assert ledger["a"].spent == pytest.approx(3.0) and ledger["a"].spent <= 3.0
     # Each is known to the one process that made it, but for one that died before it could say so.
     assert len(told) == len(set(told)) >= N_CHARGES - 1
     assert {int(number) for number in told} <= set(recorded)
@@ -111,7 +111,7 @@ def test_exactly_one_of_two_processes_gets_the_last_of_a_budget(path):
         answers = [process.stdout.readline().strip() for process in processes]
         assert answers.count("refused") == 1, answers
         winners.append(answers.index("refused"))
-        assert len(ledger.charges(dataset)) == 1
+        assert len(ledger[dataset].charges()) == 1
     assert set(winners) == {0, 1}  # otherwise there was no race
     for process in processes:
         process.communicate()
@@ -122,7 +122,7 @@ def test_a_crash_after_the_charge_keeps_it(path):
     process = start(code, path, 2)
     process.communicate()
     assert process.returncode == -signal.SIGKILL
-    assert len(PrivacyLedger(path).charges("a")) == 1
+    assert len(PrivacyLedger(path)["a"].charges()) == 1
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -142,7 +142,7 @@ if child:
     process = start(code, path, 10)
     process.communicate()
     assert process.returncode == 0
-    assert len(PrivacyLedger(path).charges("a")) == 4
+    assert len(PrivacyLedger(path)["a"].charges()) == 4
 
 
 def test_processes_may_open_a_new_file_at_once(tmp_path):
@@ -152,6 +152,7 @@ def test_processes_may_open_a_new_file_at_once(tmp_path):
     for process in processes:
         out, _ = process.communicate()
         assert out == "ready\n" and process.returncode == 1
-    ledger = PrivacyLedger(path, epsilon=3.0, delta=1e-5)
+    ledger = PrivacyLedger(path)
     assert ledger.report().accounts == ()
-    ledger.charge("b", GaussianEvent(20.0, 1), neighboring="add_or_remove_one")
+    data_set = ledger.add_dataset("b", epsilon=3.0, delta=1e-5)
+    data_set.charge(GaussianEvent(20.0, 1), neighboring="add_or_remove_one")

@@ -199,7 +199,7 @@ def test_a_fit_in_bfloat16_is_about_as_good(multiplied):
 @pytest.mark.parametrize(
     ("rows", "parameters", "message"),
     [
-        (X, {"noise": "hardened"}, "has no exact sums; pass dtype='float32'"),
+        (X, {"noise": "discrete"}, "has no exact sums; pass dtype='float32'"),
         (sp.csr_array(X), {}, "X is a SparseTable; pass dtype='float32'"),
     ],
 )
