@@ -75,11 +75,13 @@ def test_every_algorithm_trains_a_copy_and_predicts(name, batch_size):
     assert any("initial parameters and buffers" in fact for fact in report.treated_as_public)
 
 
-def test_the_rule_chooses_steps_and_their_size_for_a_module_too():
-    for name in NAMES:
-        clf = fitted(name, n_steps=None, random_state=1)
-        assert 15 <= clf.n_iter_ <= 500
-        assert clf.score(X_TEST, Y_TEST) > 0.8
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name in NAMES[1:3] else ()) for name in NAMES]
+)
+def test_the_rule_chooses_steps_and_their_size_for_a_module_too(name):
+    clf = fitted(name, n_steps=None, random_state=1)
+    assert 15 <= clf.n_iter_ <= 500
+    assert clf.score(X_TEST, Y_TEST) > 0.8
 
 
 def test_a_seed_decides_everything_and_none_decides_nothing():
