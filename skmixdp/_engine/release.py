@@ -116,9 +116,7 @@ class Released:
     arrays: tuple[FloatArray, ...]
 
 
-def release(
-    rows: PrivateRows, asked: Sequence[tuple[GaussianMechanism, PrivateQuery]]
-) -> list[Released]:
+def release(rows: PrivateRows, asked: Sequence[tuple[GaussianMechanism, PrivateQuery]]) -> list[Released]:
     """Noisy answers to the queries of one or several runs, from one pass over the rows."""
     requests = [_for_audit(mechanism.admit(query, rows), rows) for mechanism, query in asked]
     sums = rows.private_sums(requests)
