@@ -76,7 +76,7 @@ class BallProjection:
 
 
 class _Average:
-    """An update whose result is a running average of heads, kept beside the inner state."""
+    """An update whose result is a running average of heads, kept in addition to the inner state."""
 
     def __init__(self, inner: Update) -> None:
         self.inner = inner

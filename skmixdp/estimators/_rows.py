@@ -50,9 +50,7 @@ def check_private_rows(estimator: Any, X: Any, *, minimum: int = 2, reset: bool 
 def bfloat16_rows(table: Table, y: Array, row_map: RowMap, *, exact: bool) -> PrivateRows:
     """The rows of a dense table in memory or on a device, held in bfloat16."""
     if exact:
-        raise ValueError(
-            "dtype='bfloat16' has no exact sums; pass dtype='float32', or noise='float' beside it."
-        )
+        raise ValueError("dtype='bfloat16' has no exact sums; pass dtype='float32', or noise='float'.")
     if (there := getattr(table, "bfloat16_rows", None)) is not None and not getattr(table, "on_host", True):
         return there(y, row_map)  # type: ignore[no-any-return]
     if not isinstance(table, ArrayTable) and there is None:
