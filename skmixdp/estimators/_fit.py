@@ -139,7 +139,8 @@ def fit_many(
     for estimator in estimators:
         if not callable(getattr(estimator, "_prepare", None)):
             raise TypeError(
-                f"fit_many trains this library's estimators, and {estimator!r} is not one of them; fit it by itself."
+                f"fit_many trains this library's estimators, and {estimator!r} is not one of them; fit it "
+                "by itself."
             )
     rows = [None] * len(estimators) if rows is None else list(rows)
     if len(rows) != len(estimators):
