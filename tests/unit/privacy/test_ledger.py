@@ -171,6 +171,16 @@ def test_one_relation_per_data_set(ledger, added):
         charge(ledger, neighboring=REPLACE)
 
 
+def test_zeroing_out_and_adding_or_removing_are_one_relation(ledger):
+    ledger.add_dataset("a", epsilon=3.0, delta=1e-5, neighboring="zero_out")
+    for neighboring in (ADD, "zero_out"):
+        charge(ledger, neighboring=neighboring)
+        ledger.add_dataset("a", epsilon=3.0, delta=1e-5, neighboring=neighboring)
+    assert ledger["a"].account.neighboring == ADD
+    with pytest.raises(ValueError, match="'replace_one' is not the relation"):
+        charge(ledger, neighboring=REPLACE)
+
+
 def test_a_name_that_was_not_added_is_an_error_and_opens_no_budget(ledger):
     with pytest.raises(
         KeyError, match=r"not in the ledger \(data sets there: none yet\); use one of these, or"
