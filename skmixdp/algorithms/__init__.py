@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ._base import Algorithm
-from .adamix import AdaMix
+from .adamix import AdaMix, TheoreticalAdaMix
 from .auto import Auto
 from .coupling import Coupling
 from .dope import DOPE
@@ -12,7 +12,7 @@ from .dpzero import DPZero
 from .gep import GEP
 from .noisy_gd import NoisyGD
 from .pazo import PAZO
-from .pda_dpmd import PDADPMD
+from .pda_dpmd import PDADPMD, CosinePDADPMD
 
 if TYPE_CHECKING:
     from ..modelmix import ModelMix
@@ -45,8 +45,10 @@ __all__ = [
     "AdaMix",
     "Algorithm",
     "Auto",
+    "CosinePDADPMD",
     "Coupling",
     "DPZero",
     "ModelMix",
     "NoisyGD",
+    "TheoreticalAdaMix",
 ]

@@ -12,8 +12,9 @@ from ..algorithms import Algorithm
 from ..components import FullBatch, PoissonBatch
 from ..components.protocols import Sampling
 from ..privacy import Charge, NoiseSource, PrivacyReport, accountant_name, noise_name
-from ..privacy.noise import check_noise, noise_caveats, noise_source, warn_of_seed
+from ..privacy.noise import check_noise, noise_caveats, noise_source
 from ._checks import check_algorithm
+from ._devices import check_device
 from ._fit import PreparedFit, fit_many, fit_one
 
 _AMPLIFICATION_WARNING = "the amplification rests on numerical tests of its argument, not on a proof"
@@ -72,15 +73,18 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
                 f"fit does not take {', '.join(sorted(unsupported))}; weighting private rows would "
                 "change the sensitivity, so repeat or drop public rows instead."
             )
-        warn_of_seed(self.random_state, stacklevel=4)
         fit_one(self, X, y, X_pub, y_pub)
 
     @abstractmethod
-    def _prepare(self, X: Any, y: Any, X_pub: Any, y_pub: Any, rows: Any) -> PreparedFit:
-        """Check everything and plan the fit, without a release; results go to this object.
+    def _prepare(
+        self, budget: Budget, X: Any, y: Any, X_pub: Any, y_pub: Any, rows: tuple[str, Any] | None
+    ) -> PreparedFit:
+        """Check the rows and plan the fit, without a release; results go to this object.
 
         Parameters
         ----------
+        budget : Budget
+            What :meth:`_check_parameters` returned.
         X, y, X_pub, y_pub : array-like
             As ``fit`` takes them.
         rows : tuple of str and array, or None
@@ -101,6 +105,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             )
         if isinstance(self.init, str):
             check("init", self.init, *self._named_starts())
+        check_device(self.device)
         check_ledger(self.ledger)
         check_noise(self.noise, self.random_state)
         return budget

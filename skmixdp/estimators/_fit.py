@@ -62,7 +62,9 @@ class PreparedFit(ABC):
 def fit_one(estimator: Any, X: Any, y: Any, X_pub: Any, y_pub: Any) -> None:
     """Fit an estimator; one that fails stays as it was."""
     fitted = unfitted_copy(estimator)
-    run_fits([fitted._prepare(X, y, X_pub, y_pub, None)])
+    budget = fitted._check_parameters()
+    warn_of_seed(estimator.random_state, stacklevel=5)
+    run_fits([fitted._prepare(budget, X, y, X_pub, y_pub, None)])
     adopt(estimator, fitted)
 
 
@@ -147,12 +149,14 @@ def fit_many(
         )
     if len({id(estimator) for estimator in estimators}) < len(estimators):
         raise ValueError("fit_many was given an estimator twice; pass a clone of it.")
-    warn_of_seed(*(estimator.random_state for estimator in estimators))
     fitted = [unfitted_copy(estimator) for estimator in estimators]
+    budgets = [copied._check_parameters() for copied in fitted]
+    warn_of_seed(*(estimator.random_state for estimator in estimators))
+    selections = [None if own is None else (f"rows[{i}]", own) for i, own in enumerate(rows)]
     run_fits(
         [
-            copied._prepare(X, y, X_pub, y_pub, None if own is None else (f"rows[{i}]", own))
-            for i, (copied, own) in enumerate(zip(fitted, rows, strict=True))
+            copied._prepare(budget, X, y, X_pub, y_pub, selection)
+            for copied, budget, selection in zip(fitted, budgets, selections, strict=True)
         ]
     )
     for estimator, copied in zip(estimators, fitted, strict=True):

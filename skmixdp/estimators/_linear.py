@@ -146,11 +146,6 @@ class LinearHead(PrivateEstimator):
 
     # -- fitting ---------------------------------------------------------------------------
 
-    def _check_parameters(self) -> Budget:
-        budget = super()._check_parameters()
-        check_device(self.device)
-        return budget
-
     def _check_rows(
         self, X: Any, y: Any, X_pub: Any, y_pub: Any, check_target: CheckTarget, rows: tuple[str, Any] | None
     ) -> tuple[Table, Array, tuple[Array, Array] | None, Array | None]:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._engine import Budget
 from .._linear import classification_loss
 from ..privacy import LedgerDataset
 from ..public import PublicData
@@ -217,8 +218,9 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         self._fit(X, y, X_pub, y_pub, unsupported)
         return self
 
-    def _prepare(self, X: Any, y: Any, X_pub: Any, y_pub: Any, rows: Any) -> PreparedHead:
-        budget = self._check_parameters()
+    def _prepare(
+        self, budget: Budget, X: Any, y: Any, X_pub: Any, y_pub: Any, rows: tuple[str, Any] | None
+    ) -> PreparedHead:
         y = given_labels(X, y)
         table, y, public, own = self._check_rows(X, y, X_pub, y_pub, check_labels, rows)
         y, y_pub, origin = self._encode(y, None if public is None else public[1])

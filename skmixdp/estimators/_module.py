@@ -246,8 +246,9 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
     def _chosen_algorithm(self) -> Algorithm:
         return zeroth_order_algorithm(self.algorithm)
 
-    def _prepare(self, X: Any, y: Any, X_pub: Any, y_pub: Any, rows: Any) -> PreparedModule:
-        budget = self._check_parameters()
+    def _prepare(
+        self, budget: Budget, X: Any, y: Any, X_pub: Any, y_pub: Any, rows: tuple[str, Any] | None
+    ) -> PreparedModule:
         if rows is not None:
             raise ValueError(
                 f"{rows[0]} selects rows, which linear heads alone can do; pass those rows as X."

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from .._engine import Budget
 from .._linear import SquaredLoss
 from ..privacy import LedgerDataset
 from ._checks import check_target_map, check_targets
@@ -222,8 +223,9 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         self._fit(X, y, X_pub, y_pub, unsupported)
         return self
 
-    def _prepare(self, X: Any, y: Any, X_pub: Any, y_pub: Any, rows: Any) -> PreparedHead:
-        budget = self._check_parameters()
+    def _prepare(
+        self, budget: Budget, X: Any, y: Any, X_pub: Any, y_pub: Any, rows: tuple[str, Any] | None
+    ) -> PreparedHead:
         y = given_labels(X, y)
         self._flat = np.asarray(y).ndim == 1
         table, y, public, own = self._check_rows(X, y, X_pub, y_pub, check_targets, rows)

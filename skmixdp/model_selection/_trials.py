@@ -200,10 +200,7 @@ def fitted_side_by_side(trials: list[Trial]) -> list[Trial]:
     its allowance before the first of them releases anything.
     """
     estimators = [estimator for estimator, _, _ in trials]
-    if not all(
-        hasattr(estimator, "_fit_many") and getattr(estimator, "module", None) is None
-        for estimator in estimators
-    ):
+    if not all(hasattr(estimator, "_fit_many") for estimator in estimators):
         return trials
     if trials:
         trials[0][1].fit_side_by_side(estimators)

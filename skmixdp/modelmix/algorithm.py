@@ -2,11 +2,11 @@
 
 import math
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 from .._engine import Options, Recipe
+from .._params import COUNT, POSITIVE
 from ..algorithms import AdaMix, Algorithm
-from ..algorithms._base import check_real, check_whole
 from ..components.protocols import Clipper, PublicInfo
 from ..privacy import Event, Noise
 from .clipping import L2LinfClip
@@ -62,8 +62,10 @@ class ModelMix(Algorithm):
         self.width = width
         self.linf_split = linf_split
 
-    def recipe(self, info: PublicInfo, options: Options) -> Recipe:
-        width, split = self._width(info, options), check_whole(self, "linf_split", 1)
+    _allowed: ClassVar = {"width": (POSITIVE, "auto"), "linf_split": (COUNT,)}
+
+    def _recipe(self, info: PublicInfo, options: Options) -> Recipe:
+        width, split = self._width(info, options), self.linf_split
         base = AdaMix(momentum=0.0) if self.base is None else self.base
         if not isinstance(base, Algorithm):
             raise ValueError(
@@ -97,7 +99,5 @@ class ModelMix(Algorithm):
         if self.width == "auto":
             scale = _RELATIVE_WIDTH * options.sampling.rate(info.n_private) / info.mu
             return lambda n_steps: scale * math.sqrt(n_steps)
-        if isinstance(self.width, str):
-            raise ValueError(f"width={self.width!r} of ModelMix must be 'auto' or a number above 0.")
-        width = check_real(self, "width", 0)
+        width = float(self.width)
         return lambda n_steps: width

@@ -9,7 +9,13 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
 
 import skmixdp.estimators._fit as together
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier, fit_many
+from skmixdp import (
+    MixedDPLogisticRegression,
+    MixedDPRidge,
+    ZerothOrderDPClassifier,
+    ZerothOrderDPModuleClassifier,
+    fit_many,
+)
 from skmixdp._rows import open_rows
 from skmixdp.exceptions import BudgetExceededError
 from skmixdp.privacy import PrivacyLedger
@@ -155,7 +161,7 @@ def test_a_row_of_another_fold_moves_no_sum_and_an_own_one_no_more_than_its_sens
     moved = {}
     for row in (None, 0, 1):
         noise = Watched(3)
-        monkeypatch.setattr("skmixdp.estimators._linear.noise_source", lambda *given, noise=noise: noise)
+        monkeypatch.setattr("skmixdp.estimators._base.noise_source", lambda *given, noise=noise: noise)
         changed = X.copy()
         if row is not None:
             changed[row] *= -1
@@ -220,7 +226,12 @@ def test_rows_that_are_none_are_refused_before_any_charge(tmp_path, rows, messag
     assert heads[0].fit(X, y, **PUBLIC).privacy_.n_private == 810  # no fold is left behind
 
 
-def test_a_module_is_fitted_by_itself():
+def test_a_module_is_fitted_next_to_heads():
     torch = pytest.importorskip("torch")
-    with pytest.raises(TypeError, match="an estimator has a module; fit it by itself"):
-        fit_many([ZerothOrderDPClassifier(module=torch.nn.Linear(6, 3))], X, y, **PUBLIC)
+    clf = ZerothOrderDPModuleClassifier(torch.nn.Linear(6, 3), "dpzero", n_steps=2)
+    head = MixedDPLogisticRegression(n_steps=2)
+    X32, public = X.astype(np.float32), PUBLIC | {"X_pub": PUBLIC["X_pub"].astype(np.float32)}
+    fit_many([clf, head], X32, y, **public)
+    assert clf.module_ is not clf.module and head.coef_.shape == (3, 6)
+    with pytest.raises(ValueError, match=r"rows\[0\] selects rows, which linear heads alone can do"):
+        fit_many([clf], X32, y, **public, rows=[np.arange(50)])

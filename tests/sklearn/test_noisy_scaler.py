@@ -28,7 +28,7 @@ def fitted(**parameters):
 
 @pytest.fixture
 def silent(monkeypatch):
-    monkeypatch.setattr("skmixdp.estimators._noise.NoiseSource", Silent)
+    monkeypatch.setattr("skmixdp.privacy.noise.NoiseSource", Silent)
 
 
 @pytest.mark.parametrize(("with_mean", "with_std"), [(True, True), (True, False), (False, True)])
@@ -178,7 +178,7 @@ class TestRefusals:
             ("with_std='yes' must be", {"with_std": "yes"}),
             ("epsilon=-1 must be", {"epsilon": -1}),
             ("epsilon=None leaves", {"epsilon": None}),
-            ("delta=2 must lie", {"delta": 2}),
+            ("delta=2 must be", {"delta": 2}),
             ("neighboring='all' must be", {"neighboring": "all"}),
             ("noise='loud' must be", {"noise": "loud"}),
             ("random_state=0 cannot seed", {"noise": "discrete"}),
@@ -211,7 +211,7 @@ def test_doubtful_input_is_warned_of():
 
 def test_the_noise_is_announced_to_the_door(monkeypatch):
     noise = Watched()
-    monkeypatch.setattr("skmixdp.estimators._noise.NoiseSource", lambda seed: noise)
+    monkeypatch.setattr("skmixdp.privacy.noise.NoiseSource", lambda seed: noise)
     scaler = fitted()
     (scale,) = noise.scales
     assert scale == pytest.approx(scaler.privacy_.noise_multiplier * math.sqrt(3), rel=1e-6)

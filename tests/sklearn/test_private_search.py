@@ -575,7 +575,7 @@ def test_candidates_of_another_relation_are_refused(rows, routing):
 
 
 def test_a_fit_that_asks_no_ledger_is_refused(search, trials, monkeypatch):
-    monkeypatch.setattr("skmixdp.estimators._fit.pay", lambda *args, **kwargs: None)
+    monkeypatch.setattr("skmixdp.estimators._fit.charge_event", lambda *args, **kwargs: None)
     with pytest.raises(RuntimeError, match="without asking its ledger"):
         search({"n_steps": [2]})
     assert trials == []

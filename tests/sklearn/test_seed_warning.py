@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier, fit_many
+from skmixdp import (
+    MixedDPLogisticRegression,
+    MixedDPRidge,
+    ZerothOrderDPClassifier,
+    ZerothOrderDPModuleClassifier,
+    fit_many,
+)
 from skmixdp.exceptions import NotPrivateWarning
 from skmixdp.model_selection import PrivateSearchCV
 from skmixdp.preprocessing import NoisyScaler
@@ -30,7 +36,7 @@ def fit_head(estimator):
 
 def fit_trained_module(rows, **given):
     module = make_module(rows)
-    clf = ZerothOrderDPClassifier("dpzero", module=module, n_steps=2, delta=DELTA, **given)
+    clf = ZerothOrderDPModuleClassifier(module, "dpzero", n_steps=2, delta=DELTA, **given)
     return clf.fit(rows.X.astype(np.float32), rows.y, rows.X_pub.astype(np.float32), rows.y_pub)
 
 

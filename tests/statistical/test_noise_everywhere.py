@@ -15,8 +15,14 @@ sound path are at most 16 statistics, each of which fails with a probability bel
 import numpy as np
 import pytest
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier, fit_many
-from skmixdp.algorithms import DOPE, GEP, AdaMix
+from skmixdp import (
+    MixedDPLogisticRegression,
+    MixedDPRidge,
+    ZerothOrderDPClassifier,
+    ZerothOrderDPModuleClassifier,
+    fit_many,
+)
+from skmixdp.algorithms import DOPE, GEP, PAZO, AdaMix, DPZero
 from skmixdp.model_selection import PrivateSearchCV
 from skmixdp.preprocessing import NoisyScaler
 from tests.noise import FAULTS, REPEATED, assert_found, by_run, check_releases, recorded, scaled
@@ -58,10 +64,9 @@ def several(**parameters):
 def module(name="dpzero", n_steps=160, **parameters):
     torch = pytest.importorskip("torch", reason="needs torch; install skmixdp[features]")
     network = torch.nn.Sequential(torch.nn.Linear(D, 5), torch.nn.Tanh(), torch.nn.Linear(5, 3))
-    if not name.endswith("-s"):
-        parameters["n_directions"] = 4
-    return ZerothOrderDPClassifier(
-        name, module=network, init="module", learning_rate=1e-3, n_steps=n_steps, **{**TERMS, **parameters}
+    algorithm = DPZero(4) if name == "dpzero" else PAZO(name[-1], n_directions=4)
+    return ZerothOrderDPModuleClassifier(
+        network, algorithm, init="module", learning_rate=1e-3, n_steps=n_steps, **{**TERMS, **parameters}
     )
 
 

@@ -6,7 +6,7 @@ that are chosen as one goes, are those of Mironov, Talwar and Zhang 2019.
 """
 
 import math
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -93,8 +93,12 @@ def _renyi_of_zeroing(event: GaussianEvent, orders: NDArray[np.floating[Any]]) -
     return np.asarray(np.maximum(accountant.rdp, 0.0) + rounding)
 
 
+@lru_cache(maxsize=1024)
 def _epsilon(event: GaussianEvent, delta: float, neighboring: Neighboring, interval: float) -> float:
-    """Epsilon on one discretisation: an upper bound, whatever the interval."""
+    """Epsilon on one discretisation: an upper bound, whatever the interval.
+
+    Kept, since it takes up to a second and the fits of a search ask for the same.
+    """
     accountant = pld_privacy_accountant.PLDAccountant(
         _RELATION[neighboring], value_discretization_interval=interval
     )

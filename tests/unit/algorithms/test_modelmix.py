@@ -9,7 +9,7 @@ import pytest
 from skmixdp import MixedDPLogisticRegression
 from skmixdp._engine import Budget, Options, Run, make_plan, train
 from skmixdp._rows import InMemoryRows
-from skmixdp.algorithms import GEP, PDADPMD, AdaMix, Coupling, ModelMix, NoisyGD
+from skmixdp.algorithms import GEP, PDADPMD, AdaMix, CosinePDADPMD, Coupling, ModelMix, NoisyGD
 from skmixdp.components import GradientQuery, L2Clip, PublicSubspace
 from skmixdp.components.protocols import ReleasedArray, StepContext
 from skmixdp.modelmix import MixingDescent, mixed_query, mixed_steps
@@ -209,7 +209,7 @@ def test_what_the_theorem_does_not_cover_is_refused_with_a_mend():
     refused(Coupling(), r"momentum=0.9.*pass momentum=0 to its base")
     refused(GEP(momentum=0.0), r"cannot wrap GepQuery.*wrap plain descent")
     refused(PDADPMD(), r"cannot wrap UniformAverage.*wrap plain descent")
-    refused(PDADPMD("cosine", second_clip=0.5), r"second_clip=0.5.*second_clip=None")
+    refused(CosinePDADPMD(second_clip=0.5), r"second_clip=0.5.*second_clip=None")
     with pytest.raises(ValueError, match="cannot wrap Faster"):
         mixed_steps(Faster())
 

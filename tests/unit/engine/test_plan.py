@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skmixdp._engine import Budget, make_plan
-from skmixdp.algorithms import AdaMix, Auto, NoisyGD
+from skmixdp.algorithms import AdaMix, Auto, NoisyGD, TheoreticalAdaMix
 from skmixdp.privacy import epsilon_of, noise_multiplier_for, steps_for
 from tests.conftest import make_problem, make_regression_problem
 
@@ -111,7 +111,7 @@ class TestBalancedSteps:
 
 
 def test_the_theoretical_variant_follows_theorem_three():
-    algorithm = AdaMix(variant="theoretical", radius=5.0)
+    algorithm = TheoreticalAdaMix(5.0)
     recipe = PROBLEM.recipe(algorithm)
     p, rho, n = PROBLEM.info.view.W.size, 0.27**2 / 2, 324
     lipschitz = math.sqrt(2) * np.hypot(1, 0.4)
