@@ -11,15 +11,22 @@ from tqdm.auto import tqdm
 
 from ..privacy import SearchTerms
 from ..privacy.noise import warn_of_seed
-from ._candidates import Candidates
+from ._plan import Candidates, SearchPlan, check_head, check_parameters, make_plan
+from ._results import BestEstimatorMixin, best_of, report_of, results_of
 from ._resume import Progress, progress_of
-from ._search_plan import SearchPlan, check_head, check_parameters, make_plan
-from ._search_report import report_of
-from ._search_results import BestEstimatorMixin, best_of, results_of
-from ._search_rows import metric_of, rows_of
-from ._search_start import begin, is_seeded, prepared
-from ._trial_warnings import distinct, quiet, recorded, show
-from ._trials import fitted_side_by_side, head_of, prepare, run_secret_trial, run_trial, verbosity_of
+from ._rows import metric_of, rows_of
+from ._trials import (
+    begin,
+    fitted_side_by_side,
+    head_of,
+    is_seeded,
+    prepare,
+    prepared,
+    run_secret_trial,
+    run_trial,
+    verbosity_of,
+)
+from ._warnings import distinct, quiet, recorded, show
 
 #: Parameters that do not tell one search from another.
 _NO_PART = frozenset({"ledger", "memory", "n_jobs", "verbose"})
