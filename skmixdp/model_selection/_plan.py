@@ -83,7 +83,7 @@ class SearchPlan:
     options : dict
         Strategy -> a fixed number of trials, or the law of a random one.
     affordable : dict
-        Strategy -> epsilon of one fit that the budget pays for.
+        Strategy -> epsilon of one fit that the budget covers.
     strategy : {"grid", "random"}
         The one that is followed.
     """

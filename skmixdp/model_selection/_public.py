@@ -45,7 +45,7 @@ def public_params(X_pub: Any, y_pub: Any) -> dict[str, Any]:
     Notes
     -----
     *Guarantee*: nothing here sees a private row. Each fit of a search spends the estimator's
-    budget, and each score on private rows is a release that nothing pays for.
+    budget, and each score on private rows is a release that no budget accounts for.
 
     A tuple of exactly as many sources as there are private rows would itself be split, and the
     fits would fail. Join the sources into one array in that case.

@@ -122,7 +122,7 @@ class BestEstimatorMixin:
     scorer_: Any
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Score of the winner on any rows; on private ones it is a release that nobody paid for.
+        """Score of the winner on any rows; on private ones it is a release that no budget accounts for.
 
         Parameters
         ----------

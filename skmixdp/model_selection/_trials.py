@@ -31,7 +31,7 @@ class Rehearsed(Exception):  # noqa: N818
 
 
 class Allowance:
-    """Stands in the place of a ledger within a trial: a fit may cost what was set aside, and no more.
+    """Replaces a data set of a ledger within a trial: a fit may cost what was set aside, and no more.
 
     The search has been charged as a whole, or is about to be, so nothing is recorded.
 
@@ -121,7 +121,7 @@ def head_of(estimator: Any) -> tuple[str, Any]:
     spending = {name for name in estimator.get_params() if name.split("__")[-1] == "epsilon"}
     if others := sorted(spending - {f"{prefix}epsilon"}):
         raise TypeError(
-            f"{others[0]} of the estimator is a budget beside that of its last step, and a search divides "
+            f"{others[0]} of the estimator is a budget next to that of its last step, and a search divides "
             "only the latter; fit that step beforehand."
         )
     return prefix, head
