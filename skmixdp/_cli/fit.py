@@ -93,7 +93,10 @@ def add_to(commands: Any) -> None:
     )
     ledger = parser.add_argument_group("ledger")
     ledger.add_argument(
-        "--ledger", type=Path, metavar="FILE", help="ledger that is charged for the fit; made if missing (.sqlite)"
+        "--ledger",
+        type=Path,
+        metavar="FILE",
+        help="ledger that is charged for the fit; made if missing (.sqlite)",
     )
     ledger.add_argument("--dataset", metavar="NAME", help="the ledger's name of the private rows' data set")
     ledger.add_argument(

@@ -254,7 +254,10 @@ class SearchReport(Statement):
             ),
             ("trials", trials),
             ("scored on", scored),
-            ("last fit", "one more, which is charged" if self.refit else "none: the best trial is the result"),
+            (
+                "last fit",
+                "one more, which is charged" if self.refit else "none: the best trial is the result",
+            ),
             ("such fits cost", _each(self.costs)),
             ("affordable fits", _each(self.affordable)),
             ("rows", f"{self.n_private} private, {self.n_public} public"),

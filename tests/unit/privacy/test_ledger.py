@@ -219,7 +219,7 @@ def test_a_budget_of_version_0_1_for_data_sets_that_nobody_added_stays(path):
     [
         ({"epsilon": 0}, "epsilon=0 must be a positive"),
         ({"epsilon": "1"}, "epsilon='1' must be a positive"),
-        ({"delta": 1.0}, "delta=1.0 must be strictly"),
+        ({"delta": 1.0}, "delta=1.0 must be a number strictly"),
         ({"name": ""}, "name='' must be a string"),
         ({"name": 3}, "name=3 must be a string"),
         ({"neighboring": "both"}, "neighboring='both' must be 'add_or_remove_one', .* or None"),
