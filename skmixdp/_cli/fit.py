@@ -96,7 +96,7 @@ def add_to(commands: Any) -> None:
         "--ledger",
         type=Path,
         metavar="FILE",
-        help="ledger that is charged for the fit; made if missing (.sqlite)",
+        help="ledger to charge; made if missing (.sqlite)",
     )
     ledger.add_argument("--dataset", metavar="NAME", help="the ledger's name of the private rows' data set")
     ledger.add_argument(

@@ -256,7 +256,7 @@ class SearchReport(Statement):
             ("scored on", scored),
             (
                 "last fit",
-                "one more, which is charged" if self.refit else "none: the best trial is the result",
+                "one more, charged" if self.refit else "none: the best trial is the result",
             ),
             ("such fits cost", _each(self.costs)),
             ("affordable fits", _each(self.affordable)),
