@@ -127,7 +127,8 @@ def noisy_sum(
     )
     mechanism = GaussianMechanism(event.noise_multiplier, event.n_steps, noise)
     mechanism.begin_step(None)
-    ((_, (total,)),) = release(rows, [(mechanism, query)])
+    (released,) = release(rows, [(mechanism, query)])
+    (total,) = released.arrays
     report = PrivacyReport(
         epsilon=epsilon_of_event(event, budget.delta, budget.neighboring),
         delta=float(budget.delta),

@@ -74,11 +74,11 @@ class Algorithm(BaseEstimator, ABC):  # type: ignore[misc]
         plain = copy.copy(self)
         for name, value in check_params(self, self._allowed, named=True).items():
             setattr(plain, name, value)
-        return plain._recipe(info, options)
+        return plain.pieces(info, options)
 
     @abstractmethod
-    def _recipe(self, info: PublicInfo, options: Options) -> Recipe:
-        """The pieces, from parameters that have been checked."""
+    def pieces(self, info: PublicInfo, options: Options) -> Recipe:
+        """The pieces of this algorithm, from parameters that have been checked; what a subclass says."""
 
 
 def descent(
@@ -96,7 +96,7 @@ def descent(
 
     Parameters
     ----------
-    scene, options : PublicInfo, Options
+    info, options : PublicInfo, Options
         Public facts and the user's choices.
     query : Query
         What is asked of private rows.

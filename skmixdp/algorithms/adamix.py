@@ -74,7 +74,7 @@ class AdaMix(Algorithm):
         self.center = center
         self.public_weight = public_weight
 
-    def _recipe(self, info: PublicInfo, options: Options) -> Recipe:
+    def pieces(self, info: PublicInfo, options: Options) -> Recipe:
         clipper = PublicQuantileClip(quantile=self.quantile, floor=self.clip_floor)
         subspace: Subspace = FullSpace()
         if self.n_components is not None:
@@ -116,7 +116,7 @@ class TheoreticalAdaMix(Algorithm):
     def __init__(self, radius: float) -> None:
         self.radius = radius
 
-    def _recipe(self, info: PublicInfo, options: Options) -> Recipe:
+    def pieces(self, info: PublicInfo, options: Options) -> Recipe:
         equivalent = NoisyGD(
             "lipschitz", radius=self.radius, center="public", schedule="decaying", average=True
         )

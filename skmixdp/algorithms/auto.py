@@ -61,7 +61,7 @@ class Auto(Algorithm):
         self.clip = clip
         self.shrink = shrink
 
-    def _recipe(self, info: PublicInfo, options: Options) -> Recipe:
+    def pieces(self, info: PublicInfo, options: Options) -> Recipe:
         query = GradientQuery(L2Clip(self.clip), FullSpace(), sum_to_zero=True)
         recipe = descent(info, options, query, momentum=_MOMENTUM, anchored=True)
         steps = BalancedSteps(

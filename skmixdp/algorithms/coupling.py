@@ -60,7 +60,7 @@ class Coupling(Algorithm):
         self.momentum = momentum
         self.center = center
 
-    def _recipe(self, info: PublicInfo, options: Options) -> Recipe:
+    def pieces(self, info: PublicInfo, options: Options) -> Recipe:
         l2 = 0.0 if options.l2 == "auto" else options.l2
         # Short gradients are multiplied by up to 1 / gamma, and the curvature with them.
         curvature = info.curvature * max(1.0, 1 / self.gamma)

@@ -69,7 +69,7 @@ class DOPE(Algorithm):
         self.momentum = momentum
         self.center = center
 
-    def _recipe(self, info: PublicInfo, options: Options) -> Recipe:
+    def pieces(self, info: PublicInfo, options: Options) -> Recipe:
         refuse_exact_sums(self, options)
         query = DopeQuery(self._clipper(), sum_to_zero=True)
         return descent(info, options, query, momentum=self.momentum, anchored=self.center == "public")

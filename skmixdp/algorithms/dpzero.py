@@ -57,7 +57,7 @@ class DPZero(Algorithm):
         self.loss_clip = loss_clip
         self.directions = directions
 
-    def _recipe(self, info: PublicInfo, options: Options) -> Recipe:
+    def pieces(self, info: PublicInfo, options: Options) -> Recipe:
         on_sphere = self.directions == "sphere"
         query = TwoPointQuery(
             RandomDirections(0.5, on_sphere),

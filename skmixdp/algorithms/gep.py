@@ -92,7 +92,7 @@ class GEP(Algorithm):
         self.momentum = momentum
         self.center = center
 
-    def _recipe(self, info: PublicInfo, options: Options) -> Recipe:
+    def pieces(self, info: PublicInfo, options: Options) -> Recipe:
         refuse_exact_sums(self, options)
         query = GepQuery(
             self.n_components,

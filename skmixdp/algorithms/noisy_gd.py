@@ -91,7 +91,7 @@ class NoisyGD(Algorithm):
         self.public_weight = public_weight
         self.average = average
 
-    def _recipe(self, info: PublicInfo, options: Options) -> Recipe:
+    def pieces(self, info: PublicInfo, options: Options) -> Recipe:
         decaying = self.schedule == "decaying"
         query = GradientQuery(self._clipper(info), FullSpace(), sum_to_zero=True)
         recipe = descent(

@@ -99,7 +99,7 @@ class PAZO(Algorithm):
         self.orthonormal = orthonormal
         self.directions = directions
 
-    def _recipe(self, info: PublicInfo, options: Options) -> Recipe:
+    def pieces(self, info: PublicInfo, options: Options) -> Recipe:
         build = {"m": self._mixing, "p": self._public_subspace, "s": self._selection}
         if info.view.n_rows == 0:
             raise ValueError(

@@ -52,7 +52,7 @@ class PDADPMD(Algorithm):
     def __init__(self, clip: float = 0.5) -> None:
         self.clip = clip
 
-    def _recipe(self, info: PublicInfo, options: Options) -> Recipe:
+    def pieces(self, info: PublicInfo, options: Options) -> Recipe:
         query = GradientQuery(L2Clip(self.clip), FullSpace(), sum_to_zero=True)
         psi, start = info.view.data.mean_objective, info.view.W
         # The mean of the heads has a third of the variance of the last one. Three quarters of what that
@@ -109,7 +109,7 @@ class CosinePDADPMD(Algorithm):
         self.cosine_steps = cosine_steps
         self.second_clip = second_clip
 
-    def _recipe(self, info: PublicInfo, options: Options) -> Recipe:
+    def pieces(self, info: PublicInfo, options: Options) -> Recipe:
         query = GradientQuery(L2Clip(self.clip), FullSpace(), sum_to_zero=True, second_clip=self.second_clip)
         weighting = CosineWeight(self.cosine_steps)
         return descent(info, options, query, momentum=0.0, anchored=False, weighting=weighting)

@@ -64,7 +64,7 @@ class ModelMix(Algorithm):
 
     _allowed: ClassVar = {"width": (POSITIVE, "auto"), "linf_split": (COUNT,)}
 
-    def _recipe(self, info: PublicInfo, options: Options) -> Recipe:
+    def pieces(self, info: PublicInfo, options: Options) -> Recipe:
         width, split = self._width(info, options), self.linf_split
         base = AdaMix(momentum=0.0) if self.base is None else self.base
         if not isinstance(base, Algorithm):

@@ -29,7 +29,7 @@ from skmixdp import (
     ZerothOrderDPModuleClassifier,
     fit_many,
 )
-from skmixdp.__main__ import main
+from skmixdp._cli.main import main
 from skmixdp._rows import open_rows
 from skmixdp.features._inputs import as_items
 from skmixdp.model_selection import PrivateSearchCV, public_cross_val_score, public_params

@@ -194,7 +194,6 @@ def test_the_sample_weight_is_the_public_share_of_the_rows():
         (AdaMix(n_components=2.5), r"^n_components=2.5"),
         (AdaMix(momentum=-0.1), r"^momentum=-0.1"),
         (AdaMix(center=None), r"^center=None"),
-        (AdaMix(variant="practise"), r"^variant='practise'"),
         (TheoreticalAdaMix(None), r"^radius=None of TheoreticalAdaMix must be"),
         (TheoreticalAdaMix(-1), r"^radius=-1 of TheoreticalAdaMix"),
         (DOPE(clip=0), r"^clip=0 of DOPE"),
