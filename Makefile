@@ -27,7 +27,7 @@ help:
 # torch by itself first: the pinned version is a build for CPUs, where an index offers one.
 .venv/.test: .venv/.demo
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[test,hardened,features,text,onednn]"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[test,discrete,features,text,onednn]"
 	@touch $@
 
 .venv/.docs: .venv/.demo

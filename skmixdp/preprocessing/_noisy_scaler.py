@@ -1,4 +1,4 @@
-"""A scaler that pays for what it learns."""
+"""A scaler that learns from private rows, for a budget."""
 
 import math
 from typing import Any
@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._arrays import check_table, n_distinct_rows, rows_to_transform, warn_of_delta, warn_of_repeats
+from .._params import FLAG, check_params
 from ..privacy.noise import warn_of_seed
 
 Array = NDArray[np.floating[Any]]
@@ -143,9 +144,7 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         """
         from .._engine.noisy_sum import SumBudget, noisy_sum
 
-        for name in ("with_mean", "with_std"):
-            if not isinstance(getattr(self, name), (bool, np.bool_)):
-                raise ValueError(f"{name}={getattr(self, name)!r} must be True or False.")
+        check_params(self, {"with_mean": (FLAG,), "with_std": (FLAG,)})
         if not (self.with_mean or self.with_std):
             raise ValueError("with_mean=False and with_std=False leave nothing to scale by; set one of them.")
         budget = SumBudget(

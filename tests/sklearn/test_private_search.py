@@ -505,7 +505,7 @@ BAD = {
     "param_grid=.* must be a dict": {"grid": {"algorithm": "adamix"}},
     "Invalid parameter 'depth'": {"grid": {"depth": [1]}},
     "must be a private estimator of this library": {"head": StandardScaler()},
-    "noisy__epsilon of the estimator is a budget beside": {
+    "noisy__epsilon of the estimator is a budget next to": {
         "head": Pipeline([("noisy", NoisyScaler(bounds=(0, 1))), ("clf", HEAD)]),
         "grid": {"clf__n_steps": [2]},
     },

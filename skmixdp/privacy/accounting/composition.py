@@ -186,9 +186,9 @@ class PrivacyFilter:
         return cost
 
     def admits(self, spent: float, event: object) -> bool:
-        """Whether ``event`` fits beside what is ``spent``; decide before it releases anything.
+        """Whether ``event`` fits on top of what is ``spent``; decide before it releases anything.
 
-        A first event may also be paid for by its own accountant: if no sum has room for it, then there
+        A first event may also be admitted by its own accountant: if no sum has room for it, then there
         is none for a second one either, and nothing is chosen as one goes.
         """
         if spent + self.cost(event) <= self.limit * (1 + _SLACK):

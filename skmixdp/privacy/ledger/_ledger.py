@@ -285,8 +285,12 @@ class LedgerDataset:
 
     def charges(self) -> list[Charge]:
         """Its charges in the order in which they were made."""
+        return list(self.report().charges)
+
+    def report(self) -> LedgerReport:
+        """What the ledger says of this data set alone, in the forms of :meth:`PrivacyLedger.report`."""
         with self.ledger._store.transaction(write=False) as connection:
-            return list(read_charges(connection, self.name))
+            return LedgerReport((_account_of(connection, self.name),), read_charges(connection, self.name))
 
     def __repr__(self) -> str:
         return f"{self.ledger!r}[{self.name!r}]"
