@@ -463,7 +463,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "replace_one without the factor 2",
         "A replaced row is accounted for as if it were a removed one.",
         "privacy/accounting/calibrate.py",
-        'return mu / 2 if self.neighboring == "replace_one" else mu',
+        "return mu / shift_of(self.neighboring)",
         "return mu",
         "tests/unit/privacy/test_calibrate.py::test_any_two_determine_the_third",
     ),
