@@ -6,7 +6,6 @@ an update remembers, is theirs: no algorithm appears here.
 """
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,7 +57,7 @@ class Run:
 
 def train(runs: Sequence[Run], rows: PrivateRows) -> list[FloatArray]:
     """Train the heads of all runs and return them, each (k, d_in)."""
-    with getattr(rows, "training", nullcontext)():
+    with rows.training():
         return _train(runs, rows)
 
 

@@ -5,14 +5,14 @@ Each states the sensitivity that it guarantees in the dtype in which the product
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._linear import where
+from .._linear import Array, namespace_of
 from ..public import PublicView
 from .protocols import Clip, Clipper
 
@@ -20,7 +20,7 @@ FloatArray = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True)
-class L2Clip:
+class L2Clip(Clip):
     """Scale gradients longer than ``threshold`` down to it. Also its own clipper.
 
     A row whose norm is not finite gets factor 0.
@@ -39,18 +39,9 @@ class L2Clip:
     def at(self, view: PublicView) -> "L2Clip":
         return self
 
-    def weights(self, norms: FloatArray, largest: Callable[[], FloatArray]) -> FloatArray:
+    def weights(self, norms: Array, largest: Callable[[], Array]) -> Array:
         threshold = float(self.threshold)
-        return where(norms < math.inf, threshold / norms.clip(min=threshold), 0.0)  # type: ignore[no-any-return]
-
-    @staticmethod
-    def weights_of_heads(clips: Sequence["L2Clip"], norms: FloatArray) -> FloatArray:
-        """See :func:`~skmixdp.components.protocols.joint_weights`."""
-        thresholds = np.array([[clip.threshold] for clip in clips])
-        factors = np.maximum(norms, thresholds)
-        np.divide(thresholds, factors, out=factors)
-        # An infinite norm has factor 0 already, and of a NaN and 0 fmax takes 0.
-        return np.asarray(np.fmax(factors, 0.0))
+        return namespace_of(norms).where(norms < math.inf, threshold / norms.clip(min=threshold), 0.0)
 
     def sensitivity(self, dtype: np.dtype[Any]) -> float:
         return self.threshold * (1 + 4 * float(np.finfo(dtype).eps) + 2**-33)
@@ -67,7 +58,7 @@ def deviation_norms(view: PublicView) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class AutomaticClip:
+class AutomaticClip(Clip):
     """Divide each gradient by its norm plus ``gamma``: no threshold to choose. Also its own clipper.
 
     Short gradients keep their order of size, long ones tend to length 1. A row whose norm is
@@ -85,8 +76,8 @@ class AutomaticClip:
     def at(self, view: PublicView) -> "AutomaticClip":
         return self
 
-    def weights(self, norms: FloatArray, largest: Callable[[], FloatArray]) -> FloatArray:
-        return where(norms < math.inf, 1 / (norms + float(self.gamma)), 0.0)  # type: ignore[no-any-return]
+    def weights(self, norms: Array, largest: Callable[[], Array]) -> Array:
+        return namespace_of(norms).where(norms < math.inf, 1 / (norms + float(self.gamma)), 0.0)
 
     def sensitivity(self, dtype: np.dtype[Any]) -> float:
         return 1 + 4 * float(np.finfo(dtype).eps) + 2**-33
@@ -147,7 +138,7 @@ class L2LinfClip:
 
     *Guarantee*: a weighted gradient has an L2 norm of at most ``sensitivity(dtype)``, that of
     the L2 rule times ``1 + 4 eps``, and no entry above ``largest_entry(dtype)``, which is
-    ``sensitivity(dtype) / sqrt(split)``. The factor ``1 + 4 eps`` pays for rounding the weight and
+    ``sensitivity(dtype) / sqrt(split)``. The factor ``1 + 4 eps`` allows for rounding the weight and
     its product with the residuals to the dtype of precision ``eps``.
 
     Source: ModelMix, section 4.2 and Algorithm 2; a single weight in place of its truncation.
@@ -162,24 +153,24 @@ class L2LinfClip:
 
 
 @dataclass(frozen=True)
-class L2LinfClipAt:
+class L2LinfClipAt(Clip):
     """:class:`L2LinfClip` with its public values fixed for one step."""
 
     clip: Clip
     split: int
 
     @property
-    def takes_tensors(self) -> bool:
-        return getattr(self.clip, "takes_tensors", False)
+    def takes_tensors(self) -> bool:  # type: ignore[override]
+        return self.clip.takes_tensors
 
-    def weights(self, norms: FloatArray, largest: Callable[[], FloatArray]) -> FloatArray:
-        entries = largest()
+    def weights(self, norms: Array, largest: Callable[[], Array]) -> Array:
+        xp, entries = namespace_of(norms), largest()
         bound = float(self.clip.sensitivity(np.dtype(np.float64))) / math.sqrt(self.split)
         factors = self.clip.weights(norms, largest)
         # A row of zeros has no entry to bound; one that is not finite gets no weight.
-        allowed = bound / where(entries > 0, entries, math.inf)
-        smaller = where((entries > 0) & (allowed < factors), allowed, factors)
-        return where(entries < math.inf, smaller, 0.0)  # type: ignore[no-any-return]
+        allowed = bound / xp.where(entries > 0, entries, math.inf)
+        smaller = xp.where((entries > 0) & (allowed < factors), allowed, factors)
+        return xp.where(entries < math.inf, smaller, 0.0)
 
     def sensitivity(self, dtype: np.dtype[Any]) -> float:
         return self.clip.sensitivity(dtype) * (1 + 4 * float(np.finfo(dtype).eps))

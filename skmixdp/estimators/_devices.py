@@ -18,7 +18,7 @@ def check_device(device: Any) -> str | None:
     if isinstance(device, str) and device in ("auto", "cpu"):
         return None if device == "auto" else device
     try:
-        from .._rows.device_table import device_name
+        from .._rows.tensors import device_name
     except ModuleNotFoundError as error:
         raise ImportError(
             f"device={device!r} needs the torch package; install skmixdp[features], or pass device='auto'."
@@ -36,7 +36,7 @@ def check_movable(table: Table, device: str | None, *, noise: str) -> None:
     """
     if device is None or device == "cpu":
         return
-    if not hasattr(table, "on_device"):
+    if not table.is_movable:
         raise ValueError(
             f"device={device!r} takes dense rows in memory, and X is a {type(table).__name__}; pass "
             "device='auto'."
@@ -50,12 +50,11 @@ def check_movable(table: Table, device: str | None, *, noise: str) -> None:
 
 def placed(table: Table, device: str | None) -> Table:
     """The table whose private rows are held on a device; None is where they are."""
-    move = getattr(table, "on_device", None)
-    return table if device is None or move is None else move(device)
+    return table if device is None else table.on_device(device)
 
 
 def where_computed(table: Table, device: str | None, *, exact: bool) -> str:
     """For the report: where the products with private rows are computed."""
     if exact:
         return "cpu"
-    return str(getattr(table, "device", "cpu")) if device is None else device
+    return table.device if device is None else device

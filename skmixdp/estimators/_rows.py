@@ -11,13 +11,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._arrays import check_table, rows_to_transform
 from .._rowmap import RowMap, finite_rows, implicit_products, implicit_rows
-from .._rows import ArrayTable, BFloat16Rows, PrivateRows, RowFiles, Table, from_device, special_table
+from .._rows import ArrayTable, PrivateRows, RowFiles, Table, from_device, special_table
 from .._rows import is_dask as is_dask
 
 Array = NDArray[Any]
-
-#: Rows that are mapped at a time before they are rounded to bfloat16.
-_MAPPED_ROWS = 4096
 
 
 def given_labels(X: Any, y: Any) -> Any:
@@ -48,24 +45,12 @@ def check_private_rows(estimator: Any, X: Any, *, minimum: int = 2, reset: bool 
 
 
 def bfloat16_rows(table: Table, y: Array, row_map: RowMap, *, exact: bool) -> PrivateRows:
-    """The rows of a dense table in memory or on a device, held in bfloat16."""
+    """The rows of a table, held in bfloat16."""
     if exact:
         raise ValueError(
-            "dtype='bfloat16' has no exact sums; pass dtype='float32', or noise='float' beside it."
+            "dtype='bfloat16' has no exact sums; pass dtype='float32', or noise='float' with it."
         )
-    if (there := getattr(table, "bfloat16_rows", None)) is not None and not getattr(table, "on_host", True):
-        return there(y, row_map)  # type: ignore[no-any-return]
-    if not isinstance(table, ArrayTable) and there is None:
-        raise ValueError(
-            f"dtype='bfloat16' holds dense rows in memory, and X is a {type(table).__name__}; "
-            "pass dtype='float32'."
-        )
-    mapped = (
-        row_map(block[start : start + _MAPPED_ROWS], np.float32)
-        for block in table.blocks()
-        for start in range(0, len(block), _MAPPED_ROWS)
-    )
-    return BFloat16Rows(mapped, y)
+    return table.bfloat16_rows(y, row_map)
 
 
 def passed(table: Table, *, labels: bool) -> str:
