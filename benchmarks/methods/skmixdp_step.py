@@ -42,7 +42,7 @@ def cases(problem: Problem) -> list[Case]:
     def private(query: PrivateQuery, of: PrivateRows = rows) -> Answer:
         mechanism = GaussianMechanism(1.0, 1, noise)
         mechanism.begin_step(None)
-        ((_, answer),) = release(of, [(mechanism, query)])
+        answer = release(of, [(mechanism, query)])[0].arrays
         return answer
 
     def rounds(subspace: Subspace) -> Rounds:

@@ -1,4 +1,4 @@
-"""A noisy count of private rows: one release, through the same door as a training step."""
+"""A noisy count of private rows: one release, by the mechanism of a training step."""
 
 from collections.abc import Callable
 from typing import Any
@@ -51,5 +51,6 @@ def noisy_count(
 
     mechanism = GaussianMechanism(noise_multiplier, 1, noise)
     mechanism.begin_step(None)
-    ((_, (count,)),) = release(rows, [(mechanism, PrivateQuery(points, contribute, (ReleasedArray(1.0),)))])
+    (released,) = release(rows, [(mechanism, PrivateQuery(points, contribute, (ReleasedArray(1.0),)))])
+    (count,) = released.arrays
     return float(count[0])

@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -15,7 +15,7 @@ from skmixdp._modules.rows import _rounded_sums
 from skmixdp.algorithms import PAZO, DPZero
 from skmixdp.components import FullBatch, PoissonBatch
 from tests.conftest import Watched, make_problem
-from tests.module_problems import LabelledRows, ModuleRows, cross_entropy, module_scene
+from tests.module_problems import LabelledRows, ModuleRows, cross_entropy, module_info
 from tests.module_zoo import HONEST, MIXING
 
 N_ROWS = 150
@@ -64,7 +64,7 @@ class Experiment:
         self.y = np.arange(N_ROWS) % 3
         problem = make_problem(3, N_ROWS, n_pub=12)
         public = LabelledRows(self.X[:12], self.y[:12], chunk_size)
-        info = module_scene(problem, make(), chunk_size=chunk_size)
+        info = module_info(problem, make(), chunk_size=chunk_size)
         info.view.data.rows = public
         info.view.W.stackable = stackable
         self.info, self.chunk_size = info, chunk_size
@@ -111,7 +111,6 @@ def changed_others(tried, i, X, y):
         ("recurrent", False, "dpzero", "Poisson"),
     ],
 )
-@settings(max_examples=12, deadline=None)
 @given(data=st.data())
 def test_other_rows_contribute_the_same_bits(kind, stackable, algorithm, sampling, data):
     tried = experiment(kind, algorithm, sampling, stackable, data.draw(st.sampled_from([40, 64, 1024])))
@@ -131,7 +130,6 @@ def test_the_comparison_sees_a_module_that_mixes_rows(stackable):
     assert changed_others(tried, 9, X, y)
 
 
-@settings(max_examples=30, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     n=st.sampled_from([1, 2, 31, 32, 33, 1000, 40_000]),

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -99,7 +99,6 @@ def test_sums_of_panels(monkeypatch, kernels, k, d_in, panel_rows):
                 np.testing.assert_allclose(total.value[:, d_in], 0.5 * C.sum(axis=0, dtype="f8"), atol=1e-4)
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     st.sampled_from([np.float32, np.float64]),
     hnp.arrays(
