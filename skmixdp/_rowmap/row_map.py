@@ -7,7 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from .._linear.gradients import largest_entries, largest_singular_value, row_norms
+from .._linear import (
+    Array,
+    astype,
+    empty_in,
+    in_library_of,
+    largest_entries,
+    largest_singular_value,
+    row_norms,
+)
 from .whitening import Whitening
 
 FloatArray = NDArray[np.floating[Any]]
@@ -90,15 +98,22 @@ class RowMap:
             )
         )
 
-    def __call__(self, X: FloatArray, dtype: DTypeLike) -> FloatArray:
-        """Map (n, n_features) features to new (n, d_in) rows of the given dtype."""
+    def width(self, n_features: int) -> int:
+        """Number of entries of a mapped row."""
+        return n_features + (self.intercept_value is not None)
+
+    def __call__(self, X: Array, dtype: DTypeLike) -> Array:
+        """Map (n, n_features) features to new (n, d_in) rows of the given dtype.
+
+        Tensors are mapped on their device.
+        """
         n_rows, n_features = X.shape
-        rows = np.empty((n_rows, n_features + (self.intercept_value is not None)), dtype=dtype)
+        rows = empty_in(X, (n_rows, self.width(n_features)), dtype)
         # Block by block in float64: one rounding at the end, no second copy of the features.
         for start in range(0, n_rows, _BLOCK_ROWS):
-            block: FloatArray = np.array(X[start : start + _BLOCK_ROWS], dtype=np.float64)
+            block = astype(X[start : start + _BLOCK_ROWS], np.float64, copy=True)
             if self.mean is not None:
-                block -= self.mean
+                block -= in_library_of(block, self.mean)
             if self.normalize:
                 # First by the largest entry: the square of a huge or tiny one is inf or 0.
                 _divide(block, largest_entries(block))
@@ -142,10 +157,10 @@ class RowMap:
         return W[:, :n_features], W[:, n_features] * self.intercept_value
 
 
-def _divide(rows: FloatArray, lengths: FloatArray) -> None:
+def _divide(rows: Array, lengths: Array) -> None:
     """Divide each row by its length, in place; those of length 0 stay as they are."""
     lengths[lengths == 0] = 1.0
-    rows /= lengths[:, np.newaxis]
+    rows /= lengths[:, None]
 
 
 @dataclass(frozen=True)

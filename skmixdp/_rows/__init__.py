@@ -5,24 +5,22 @@ from .memory import InMemoryRows, sum_resolution
 from .source import (
     Block,
     Contribute,
-    ContributeTensors,
     Contribution,
     PrivateRows,
     Request,
     Sums,
-    TensorContribution,
+    Table,
     truncated,
 )
 from .sparse import SparseRows
 from .streamed import RowFiles, StreamedRows, open_rows
-from .table import ArrayTable, Table, from_device, is_dask, is_tensor, special_table
+from .table import ArrayTable, from_device, is_dask, is_tensor, special_table
 
 __all__ = [
     "ArrayTable",
     "BFloat16Rows",
     "Block",
     "Contribute",
-    "ContributeTensors",
     "Contribution",
     "InMemoryRows",
     "PrivateRows",
@@ -32,7 +30,6 @@ __all__ = [
     "StreamedRows",
     "Sums",
     "Table",
-    "TensorContribution",
     "from_device",
     "is_dask",
     "is_tensor",

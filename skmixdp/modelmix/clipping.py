@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._linear import where
+from .._linear import Array, namespace_of
 from ..components.protocols import Clip, Clipper
 from ..public import PublicView
 
@@ -46,24 +46,24 @@ class L2LinfClip:
 
 
 @dataclass(frozen=True)
-class L2LinfClipAt:
+class L2LinfClipAt(Clip):
     """:class:`L2LinfClip` with its public values fixed for one step."""
 
     clip: Clip
     split: int
 
     @property
-    def takes_tensors(self) -> bool:
-        return getattr(self.clip, "takes_tensors", False)
+    def takes_tensors(self) -> bool:  # type: ignore[override]
+        return self.clip.takes_tensors
 
-    def weights(self, norms: FloatArray, largest: Callable[[], FloatArray]) -> FloatArray:
-        entries = largest()
+    def weights(self, norms: Array, largest: Callable[[], Array]) -> Array:
+        xp, entries = namespace_of(norms), largest()
         bound = float(self.clip.sensitivity(np.dtype(np.float64))) / math.sqrt(self.split)
         factors = self.clip.weights(norms, largest)
         # A row of zeros has no entry to bound; one that is not finite gets no weight.
-        allowed = bound / where(entries > 0, entries, math.inf)
-        smaller = where((entries > 0) & (allowed < factors), allowed, factors)
-        return where(entries < math.inf, smaller, 0.0)  # type: ignore[no-any-return]
+        allowed = bound / xp.where(entries > 0, entries, math.inf)
+        smaller = xp.where((entries > 0) & (allowed < factors), allowed, factors)
+        return xp.where(entries < math.inf, smaller, 0.0)
 
     def sensitivity(self, dtype: np.dtype[Any]) -> float:
         return self.clip.sensitivity(dtype) * (1 + 4 * float(np.finfo(dtype).eps))
