@@ -58,10 +58,9 @@ class PrivacyLedger:
     Notes
     -----
     *Guarantee*: everything that was charged to a data set is (epsilon, delta)-differentially private in its
-    rows, even if each charge was chosen after seeing the results of earlier ones. A privacy filter decides
-    what still fits (see :mod:`skmixdp.privacy.accounting.composition`). If the first charge is a full batch
-    with continuous Gaussian noise, the filter sums ``mu**2``. Otherwise it sums Renyi divergences of one
-    order.
+    rows. Each charge may be chosen after seeing the results of earlier ones. A privacy filter decides what
+    still fits (see :mod:`skmixdp.privacy.accounting.composition`). If the first charge is a full batch with
+    continuous Gaussian noise, the filter sums ``mu**2``. Otherwise it sums Renyi divergences of one order.
 
     The ledger counts what it is told. Rows that are charged under two names have two budgets, and these add
     up. A release that is not charged is not counted. The file holds no data. Whoever can write to it can
