@@ -286,9 +286,9 @@ class PrivateSearchCV(BestEstimatorMixin, MetaEstimatorMixin, BaseEstimator):  #
     ) -> tuple[list[Any], list[Warning]]:
         """Run trials, or take them from the cache; their outcomes, and all that they warned of.
 
-        Without a cache or other processes nothing is gained by running one after the other, unless
-        their number is secret: how heads share a pass moves the last bits of their sums. A trial that fails
-        ends the search, unless it is ``secret``: its outcome is then None.
+        Without a cache or other processes, heads share their passes over the rows. Trials whose number is
+        secret do not, since sharing moves the last bits of their sums. A trial that fails ends the search.
+        If it is ``secret``, its outcome is None instead.
         """
         with quiet(), recorded() as together:
             if self.memory is None and self.n_jobs in (None, 1) and plan.strategy == "grid":

@@ -19,10 +19,10 @@ Indices = NDArray[np.intp]
 def public_params(X_pub: Any, y_pub: Any) -> dict[str, Any]:
     """Public rows as keyword arguments that no splitter takes rows from.
 
-    scikit-learn's model selection gives each fold the training rows of every argument that
-    is as long as ``X``: with as many public rows as private ones, it would quietly drop some
-    public rows from every fit. A tuple of one array has length 1, so it is passed whole, and
-    ``Pipeline(transform_input=["X_pub"])`` transforms what is in it.
+    scikit-learn's model selection takes the training rows of a fold from every argument that is as long as
+    ``X``. With as many public rows as private ones, each fit would silently lose some public rows. A tuple
+    of one array has length 1, so it is passed whole, and ``Pipeline(transform_input=["X_pub"])`` transforms
+    what is in it.
 
     Parameters
     ----------
@@ -113,9 +113,9 @@ def public_score(X_pub: Any, y_pub: Any, *, scoring: Any = None) -> PublicScorer
 
     Notes
     -----
-    *Guarantee*: the score costs no privacy, the fits do: each of them spends its own budget. Give
-    ``GridSearchCV`` one split that trains on all private rows, ``cv=[(range(len(X)), [0])]``, so that
-    there is one fit for each candidate; and one more for the last fit, unless ``refit=False``.
+    *Guarantee*: the score costs no privacy. Each fit spends its own budget. Give ``GridSearchCV`` one split
+    that trains on all private rows, ``cv=[(range(len(X)), [0])]``: there is then one fit for each
+    candidate, and one more at the end unless ``refit=False``.
 
     Examples
     --------
