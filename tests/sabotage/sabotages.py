@@ -269,8 +269,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "softmax shifted for all rows of a block",
         "One row with large outputs moves the last bits of what all other rows contribute.",
         "_linear/losses.py",
-        "Z -= xp.amax(Z, axis=1)[:, None]",
-        "Z -= xp.amax(Z)",
+        "xp.where(moderate, 0 * largest, largest)",
+        "xp.where(moderate.all(), 0 * largest, largest)",
         "tests/property/test_row_locality.py::test_residuals_and_their_lengths_are_a_row_s_own",
     ),
     _sabotage(
