@@ -73,13 +73,16 @@ def scale_rows(C: Array, factors: Array) -> Array:
     xp, dtype = namespace_of(C), dtype_of(C)
     # Comparisons with what is not a number are false.
     usable = factors >= float(np.finfo(dtype).tiny)
-    factors = xp.where(usable, factors, 0.0)
+    all_usable = usable.all()
+    if not all_usable:
+        factors = xp.where(usable, factors, 0.0)
     C *= astype(factors, dtype)[:, None]
     if (factors > 1).any():
         # Only a factor above 1 can make a finite residual overflow.
         usable &= xp.isfinite(C).all(axis=1)
         factors = xp.where(usable, factors, 0.0)
-    if not usable.all():
+        all_usable = usable.all()
+    if not all_usable:
         C[~usable] = 0  # multiplication would keep a NaN
     return factors
 

@@ -18,6 +18,9 @@ from .arrays import Array, logistic, namespace_of
 FloatArray = NDArray[np.floating[Any]]
 Labels = NDArray[Any]
 
+#: Exponentials of such numbers, and sums of them, are far from the ends of float32's range.
+_MODERATE = 20.0
+
 
 class Loss(Protocol):
     """What the library asks of a loss. Two of a kind that have as many outputs are equal.
@@ -83,9 +86,14 @@ class SoftmaxLoss:
 
     def residuals(self, Z: Array, y: Labels) -> Array:
         xp = namespace_of(Z)
-        Z -= xp.amax(Z, axis=1)[:, None]
+        # Moderate outputs need no shift. To look at all of them is faster than to find each row's maximum; it
+        # decides nothing but whether there are rows to look at one by one.
+        if len(Z) and not (Z.max() <= _MODERATE and Z.min() >= -_MODERATE):
+            largest = xp.amax(Z, axis=1)
+            moderate = (largest <= _MODERATE) & (xp.amin(Z, axis=1) >= -_MODERATE)
+            Z -= xp.where(moderate, 0 * largest, largest)[:, None]
         xp.exp(Z, out=Z)
-        Z /= Z.sum(axis=1)[:, None]
+        Z /= (Z @ xp.ones(Z.shape[1], dtype=Z.dtype, device=Z.device))[:, None]
         Z[xp.arange(len(Z), device=Z.device), y] -= 1
         return Z
 

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._linear import Array, namespace_of
-from ..components.protocols import Clip, Clipper
-from ..public import PublicView
+from ..components.protocols import Clip, Clipper, PublicView
 
 FloatArray = NDArray[np.floating[Any]]
 

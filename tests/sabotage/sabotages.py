@@ -198,7 +198,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "components/queries.py",
         "scale_rows(R, clip.weights(",
         "scale_rows(R, 1.5 * clip.weights(",
-        "tests/property/test_sensitivity.py::test_no_row_contributes_more_than_the_clip_states[logistic-float32-l2]",
+        "tests/property/test_sensitivity.py::test_no_row_contributes_more_than_the_clip_states[l2]",
     ),
     _sabotage(
         "clip x 1.5 for single sums",
@@ -206,8 +206,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "components/clipping.py",
         "threshold = float(self.threshold)",
         "threshold = 1.5 * float(self.threshold)",
-        "tests/property/test_difference_bounds.py::test_no_difference_from_a_centre_exceeds_the_clip"
-        "[logistic-float64-arrays]",
+        "tests/property/test_difference_bounds.py::test_no_difference_from_a_centre_exceeds_the_clip[arrays]",
     ),
     _sabotage(
         "rows' lengths left out of the clip",
@@ -215,7 +214,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "components/queries.py",
         "    norms *= block.norms\n",
         "",
-        "tests/property/test_sensitivity.py::test_no_row_contributes_more_than_the_clip_states[logistic-float32-l2]",
+        "tests/property/test_sensitivity.py::test_no_row_contributes_more_than_the_clip_states[l2]",
     ),
     _sabotage(
         "row norm bound without its slack",
@@ -247,8 +246,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "components/dope.py",
         "bounds = (square.clip(min=0) + slack) ** 0.5 + 2 * eps * lengths",
         "bounds = square.clip(min=0) ** 0.5",
-        "tests/property/test_difference_bounds.py::test_no_difference_from_a_centre_exceeds_the_clip"
-        "[logistic-float32-arrays]",
+        "tests/property/test_difference_bounds.py::test_no_difference_from_a_centre_exceeds_the_clip[arrays]",
     ),
     _sabotage(
         "discrete contributions rounded to the nearest",
@@ -265,14 +263,14 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "return np.clip(values, -bound, bound, out=values)",
         "return values",
         "tests/property/test_module_sensitivity.py::"
-        "test_zeroing_out_a_row_moves_every_step_by_at_most_its_sensitivity[in place-full-dpzero]",
+        "test_zeroing_out_a_row_moves_every_step_by_at_most_its_sensitivity[dpzero]",
     ),
     _sabotage(
         "softmax shifted for all rows of a block",
         "One row with large outputs moves the last bits of what all other rows contribute.",
         "_linear/losses.py",
-        "Z -= xp.amax(Z, axis=1)[:, None]",
-        "Z -= xp.amax(Z)",
+        "xp.where(moderate, 0 * largest, largest)",
+        "xp.where(moderate.all(), 0 * largest, largest)",
         "tests/property/test_row_locality.py::test_residuals_and_their_lengths_are_a_row_s_own",
     ),
     _sabotage(
@@ -384,7 +382,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "components/dope.py",
         "ReleasedArray(sensitivity, longest_term=terms,",
         "ReleasedArray(sensitivity,",
-        "tests/property/test_longest_terms.py::test_no_term_is_longer_than_is_stated[dope-sgd-float64]",
+        "tests/property/test_longest_terms.py::test_no_term_is_longer_than_is_stated[dope-sgd]",
     ),
     _sabotage(
         "GEP's terms stated as short as what is released",
@@ -392,7 +390,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "components/gep.py",
         "longest_term=LONGEST_TERM * sensitivity,",
         "",
-        "tests/property/test_longest_terms.py::test_no_term_is_longer_than_is_stated[gep-float64]",
+        "tests/property/test_longest_terms.py::test_no_term_is_longer_than_is_stated[gep]",
     ),
     _sabotage(
         "discrete sums on too fine a grid",
