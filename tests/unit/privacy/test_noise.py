@@ -3,8 +3,9 @@ import sys
 import numpy as np
 import pytest
 
+import skmixdp.privacy
 from skmixdp.privacy import DiscreteNoise, NoiseSource
-from skmixdp.privacy.noise import _key_from
+from skmixdp.privacy.noise import _key_from, check_noise, noise_caveats, noise_source, seed_of
 
 
 def test_fresh_sources_differ_and_are_cryptographic():
@@ -66,3 +67,30 @@ def test_a_seed_fills_both_halves_of_the_key():
     high, low = np.random.SeedSequence(5).generate_state(2, np.uint64)
     assert _key_from(5) == int(high) * 2**64 + int(low)
     assert int(high) > 0 and int(low) > 0
+
+
+def test_what_a_random_state_stands_for():
+    assert seed_of(None) is None and seed_of(np.int64(3)) == 3
+    drawn = np.random.RandomState(0).randint(2**31 - 1)
+    assert seed_of(np.random.RandomState(0)) == drawn
+    assert noise_source("float", None).kind == "cryptographic"
+    assert noise_source("float", 3).kind == "seeded"
+
+
+def test_checks_refuse_a_seed_where_none_is_taken_and_draw_nothing():
+    with pytest.raises(ValueError, match=r"^random_state=0 cannot seed noise='discrete'; leave it at None"):
+        check_noise("discrete", 0)
+    state = np.random.RandomState(0)
+    check_noise("float", state)
+    assert state.randint(100) == np.random.RandomState(0).randint(100)
+
+
+def test_caveats_follow_the_kind_of_noise_and_delta():
+    seeded, fresh = (noise_caveats(NoiseSource(seed), 1e-5, 1000) for seed in (0, None))
+    assert len(seeded) == 2 and seeded[1:] == fresh
+    assert noise_caveats(NoiseSource(), 1e-2, 1000) == (*fresh, "delta is not below 1/n")
+
+
+def test_what_the_package_does_not_have_is_no_attribute():
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        getattr(skmixdp.privacy, "nothing")  # noqa: B009 (a type checker knows that it is not there)
