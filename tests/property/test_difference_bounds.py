@@ -8,7 +8,7 @@ contribute are computed in long double from the numbers that leave the clipper.
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from skmixdp._linear import GradientEmbedding, LogisticLoss, SoftmaxLoss, row_norms
@@ -31,6 +31,10 @@ wild = {
     "threshold": st.sampled_from([1e-9, 1e-3, 0.5, 1e3]),
     "same_sign": st.booleans(),
 }
+
+
+#: The centre is a row's own gradient but for rounding, and the clip is far shorter.
+CANCELLING = {"seed": 0, "d": 1, "scale": 1e-4, "nudge": 0.0, "threshold": 1e-9, "same_sign": False}
 
 
 def block_products(X, y, points):
@@ -60,6 +64,9 @@ def deviations(held, Z, block, loss, clip, centre):
 
 @pytest.mark.parametrize("held", ["arrays", "tensors"])
 @given(**wild)
+@example(**CANCELLING, name="logistic", dtype="float32")
+@example(**CANCELLING, name="softmax", dtype="float32")
+@example(**CANCELLING, name="softmax", dtype="float64")
 def test_no_difference_from_a_centre_exceeds_the_clip(
     name, dtype, held, seed, d, scale, nudge, threshold, same_sign
 ):
