@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from .._rows import PrivateRows
 from ..components.protocols import PrivateQuery, PublicInfo, StepContext
 from ..privacy import NoiseSource
-from .plan import Plan
-from .recipe import Recipe
+from .plan import Plan, Recipe
 from .release import GaussianMechanism, Released, release
 
 FloatArray = NDArray[np.floating[Any]]

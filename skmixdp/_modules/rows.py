@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._kernels import EXACT, SumError
-from .._rows import Block, PrivateRows, Request, Sums, truncated
+from .._rows import EXACT, Block, PrivateRows, Request, SumError, Sums, truncated
 from .directions import Direction
 from .forward import (
     FEWEST_STACKED,

@@ -67,16 +67,29 @@ class RowMap:
 
         With their class indices ``y`` it whitens.
         """
+        return cls.with_rows(X, center, normalize, fit_intercept, y)[0]
+
+    @classmethod
+    def with_rows(
+        cls,
+        X: FloatArray,
+        center: bool,
+        normalize: bool,
+        fit_intercept: bool,
+        y: NDArray[np.integer[Any]] | None = None,
+    ) -> tuple["RowMap", FloatArray]:
+        """The same map, and the float64 rows (n, d_in) that it makes of the public ones."""
         mean = X.mean(axis=0, dtype=np.float64) if center and len(X) else None
         whitening = None if y is None else Whitening.of(cls(mean, normalize, None)(X, np.float64), y)
-        value = None
-        if fit_intercept:
-            # The intercept column is as stiff as the strongest direction of the public rows:
-            # a larger constant would ask for more steps, a smaller one would learn too slowly.
-            bare = cls(mean, normalize, None, whitening)(X, np.float64)
-            moment = largest_singular_value(bare) / math.sqrt(len(bare)) if len(bare) else 0.0
-            value = float(moment) or _INTERCEPT
-        return cls(mean, normalize, value, whitening)
+        bare = cls(mean, normalize, None, whitening)(X, np.float64)
+        if not fit_intercept:
+            return cls(mean, normalize, None, whitening), bare
+        # The intercept column is as stiff as the strongest direction of the public rows:
+        # a larger constant would ask for more steps, a smaller one would learn too slowly.
+        moment = largest_singular_value(bare) / math.sqrt(len(bare)) if len(bare) else 0.0
+        value = float(moment) or _INTERCEPT
+        rows = np.column_stack([bare, np.full(len(bare), value)])
+        return cls(mean, normalize, value, whitening), rows
 
     @property
     def norm_bound(self) -> float:

@@ -1,5 +1,6 @@
 """Sources of private rows, and what all of them promise."""
 
+from .._kernels import EXACT, SumError
 from .bfloat import BFloat16Rows
 from .memory import InMemoryRows, sum_resolution
 from .source import (
@@ -17,6 +18,7 @@ from .streamed import RowFiles, StreamedRows, open_rows
 from .table import ArrayTable, from_device, is_dask, is_tensor, special_table
 
 __all__ = [
+    "EXACT",
     "ArrayTable",
     "BFloat16Rows",
     "Block",
@@ -28,6 +30,7 @@ __all__ = [
     "RowFiles",
     "SparseRows",
     "StreamedRows",
+    "SumError",
     "Sums",
     "Table",
     "from_device",

@@ -25,6 +25,11 @@ class L2Clip(Clip):
 
     A row whose norm is not finite gets factor 0.
 
+    Parameters
+    ----------
+    threshold : float
+        The largest norm, above 0.
+
     *Guarantee*: a weighted gradient ``c_i r_i x_i^T`` has norm at most ``threshold`` times
     ``1 + 4 eps + 2**-33``: the factor and its product with the residuals are each rounded
     once to the dtype of precision ``eps``; norms are accumulated in float64, where a sum of
@@ -64,6 +69,11 @@ class AutomaticClip(Clip):
     Short gradients keep their order of size, long ones tend to length 1. A row whose norm is
     not finite gets factor 0.
 
+    Parameters
+    ----------
+    gamma : float
+        What is added to the norm, above 0.
+
     *Guarantee*: a weighted gradient has norm below ``|g| / (|g| + gamma) < 1``, times the
     rounding allowed for in :class:`L2Clip`; ``gamma`` must be positive.
 
@@ -87,9 +97,15 @@ class AutomaticClip(Clip):
 class PublicQuantileClip:
     """L2 clipping at a quantile of the public rows' gradient norms at the current head.
 
-    ``floor`` keeps the threshold away from zero, to which a start that fits the public rows
-    drives their gradients; it is the threshold where there are no public rows. ``measure``
-    gives other lengths of the public rows (n_pub,), for queries that clip something else.
+    Parameters
+    ----------
+    quantile : float
+        Which quantile of the norms is the threshold, between 0 and 1.
+    floor : float
+        The least threshold, and the one without public rows. A start that fits the public rows drives their
+        gradients to zero.
+    measure : callable
+        ``view -> lengths`` of shape (n_pub,), for queries that clip something else than gradients.
 
     *Guarantee*: that of :class:`L2Clip`; the threshold depends on public rows and released
     heads only.
@@ -110,6 +126,11 @@ class PublicQuantileClip:
 @dataclass(frozen=True)
 class LipschitzClip:
     """L2 clipping at the loss's own bound on gradients of rows of known length: never active.
+
+    Parameters
+    ----------
+    row_norm_bound : float
+        A length that no mapped row exceeds.
 
     *Guarantee*: that of :class:`L2Clip`, which still holds should a row be longer.
 

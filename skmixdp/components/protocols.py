@@ -14,10 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._kernels import SumError
-from .._linear import Array, Loss
+from .._linear import Array
+from .._linear import Loss as Loss
 from .._rows import Contribute, Sums
 from ..privacy import NoiseSource
-from ..public import PublicData, PublicView
+from ..public import PublicData
+from ..public import PublicView as PublicView
 
 FloatArray = NDArray[np.floating[Any]]
 

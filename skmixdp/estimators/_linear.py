@@ -22,9 +22,16 @@ from ..privacy import Charge, noise_name
 from ..public import PublicData
 from ._base import PrivateEstimator
 from ._checks import CheckTarget, collect_public
-from ._devices import check_device, check_movable, placed, where_computed
 from ._fit import PreparedFit, members
-from ._rows import bfloat16_rows, check_private_rows, head_outputs
+from ._rows import (
+    bfloat16_rows,
+    check_device,
+    check_movable,
+    check_private_rows,
+    head_outputs,
+    placed,
+    where_computed,
+)
 
 Array = NDArray[Any]
 
@@ -179,7 +186,7 @@ class LinearHead(PrivateEstimator):
         n_all, n_features = table.shape
         n_rows = n_all if own is None else int(own.sum())
         X_pub, y_pub = public if public is not None else (np.empty((0, n_features)), y[:0])
-        self._row_map = RowMap.of(
+        self._row_map, seen_pub = RowMap.with_rows(
             X_pub,
             self.center,
             self.normalize,
@@ -188,7 +195,7 @@ class LinearHead(PrivateEstimator):
         )
         dtype = self._products_dtype()
         l2 = None if self.public_l2 == "auto" else self.public_l2 * len(X_pub)
-        data = PublicData(self._row_map(X_pub, np.float64), y_pub, loss, l2, dtype)
+        data = PublicData(seen_pub, y_pub, loss, l2, dtype)
         noise = self._noise_source()
         options = self._options(n_rows, noise, self.l2)
         info = PublicInfo(

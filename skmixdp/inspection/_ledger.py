@@ -50,7 +50,7 @@ class LedgerDisplay:
 
         Parameters
         ----------
-        ledger : PrivacyLedger
+        ledger : PrivacyLedger or LedgerDataset
             Anything with a ``report()``.
         over : {"time", "charges"}, default="time"
             The horizontal axis: when charges were made, in UTC, or how many there were.

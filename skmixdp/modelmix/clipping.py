@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._linear import Array, namespace_of
-from ..components.protocols import Clip, Clipper
-from ..public import PublicView
+from ..components.protocols import Clip, Clipper, PublicView
 
 FloatArray = NDArray[np.floating[Any]]
 
@@ -31,7 +30,7 @@ class L2LinfClip:
 
     *Guarantee*: a weighted gradient has an L2 norm of at most ``sensitivity(dtype)``, that of
     the L2 rule times ``1 + 4 eps``, and no entry above ``largest_entry(dtype)``, which is
-    ``sensitivity(dtype) / sqrt(split)``. The factor ``1 + 4 eps`` allows for rounding the weight and
+    ``sensitivity(dtype) / sqrt(split)``. The factor ``1 + 4 eps`` covers the rounding of the weight and
     its product with the residuals to the dtype of precision ``eps``.
 
     Source: ModelMix, section 4.2 and Algorithm 2; a single weight in place of its truncation.
