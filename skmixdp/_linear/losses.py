@@ -54,7 +54,7 @@ class Loss(Protocol):
     quadratic: bool
 
     def residuals(self, Z: Array, y: Labels) -> Array:
-        """Derivative of each row's loss in its outputs, shape (n, k), in the place of ``Z``.
+        """Derivative of each row's loss in its outputs, shape (n, k), which overwrites ``Z``.
 
         ``Z`` and ``y`` are NumPy arrays or torch tensors. A row's residuals depend on that row alone, bit for
         bit.
@@ -91,7 +91,7 @@ class SoftmaxLoss:
         if len(Z) and not (Z.max() <= _MODERATE and Z.min() >= -_MODERATE):
             largest = xp.amax(Z, axis=1)
             moderate = (largest <= _MODERATE) & (xp.amin(Z, axis=1) >= -_MODERATE)
-            Z -= xp.where(moderate, 0 * largest, largest)[:, None]
+            Z -= xp.where(moderate, 0.0, largest)[:, None]
         xp.exp(Z, out=Z)
         Z /= (Z @ xp.ones(Z.shape[1], dtype=Z.dtype, device=Z.device))[:, None]
         Z[xp.arange(len(Z), device=Z.device), y] -= 1

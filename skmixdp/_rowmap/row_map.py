@@ -123,8 +123,10 @@ class RowMap:
         n_rows, n_features = X.shape
         rows = empty_in(X, (n_rows, self.width(n_features)), dtype)
         # Block by block in float64: one rounding at the end, no second copy of the features.
-        for start in range(0, n_rows, _BLOCK_ROWS):
-            block = astype(X[start : start + _BLOCK_ROWS], np.float64, copy=True)
+        # (Whoever maps tensors hands them over in parts, each with the cost of sending mean and whitening.)
+        size = _BLOCK_ROWS if isinstance(X, np.ndarray) else max(n_rows, 1)
+        for start in range(0, n_rows, size):
+            block = astype(X[start : start + size], np.float64, copy=True)
             if self.mean is not None:
                 block -= in_library_of(block, self.mean)
             if self.normalize:
@@ -135,7 +137,7 @@ class RowMap:
                 block = self.whitening(block, dtype if self.normalize else np.float64)
             if self.normalize:
                 _divide(block, row_norms(block))
-            rows[start : start + _BLOCK_ROWS, :n_features] = block
+            rows[start : start + size, :n_features] = block
         if self.intercept_value is not None:
             rows[:, n_features] = self.intercept_value
         return rows

@@ -358,7 +358,7 @@ def _files(paths: Any) -> list[Path]:
 
 def _take(X: Array, rows: Selection) -> Array:
     """Rows of a shard as a plain array, of which the system reads a little more in advance."""
-    base = getattr(X, "_mmap", None)
+    base = X._mmap if isinstance(X, np.memmap) else None  # type: ignore[attr-defined]
     if base is not None and isinstance(rows, slice) and hasattr(mmap, "MADV_WILLNEED"):
         _read_ahead(X, base, rows)
     return np.asarray(X[rows])

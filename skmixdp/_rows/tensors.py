@@ -31,8 +31,8 @@ _DEVICE_BYTES = 2**28
 #: A block has at least so many rows.
 _FEWEST_ROWS = 512
 
-#: Rows that are measured or mapped at a time, in float64.
-_MEASURED_ROWS = 4096
+#: Rows that are measured at a time, and that are mapped at a time, in float64.
+_MEASURED_ROWS, _MAPPED_ROWS = 2**12, 2**14
 
 #: Entries of the sums of panels that are held at once.
 _PANEL_ENTRIES = 2**25
@@ -312,8 +312,8 @@ def mapped(X: torch.Tensor, row_map: RowMap, dtype: torch.dtype, device: torch.d
     """What a :class:`~skmixdp._rowmap.RowMap` makes of a tensor (n, n_features), on a device."""
     rows = torch.empty((len(X), row_map.width(X.shape[1])), dtype=dtype, device=device)
     with full_precision():
-        for start in range(0, len(X), _MEASURED_ROWS):
-            taken = slice(start, start + _MEASURED_ROWS)
+        for start in range(0, len(X), _MAPPED_ROWS):
+            taken = slice(start, start + _MAPPED_ROWS)
             rows[taken] = row_map(X[taken].to(device), np.float64)
     return rows
 
