@@ -18,6 +18,16 @@ def fit(algorithm="adamix", **parameters):
     return clf.fit(X_PRIV, Y_PRIV, X_PUB, Y_PUB)
 
 
+def test_zeroing_out_is_reported_by_its_name_with_the_numbers_of_adding_or_removing():
+    zeroed, added = (fit(neighboring=name).privacy_ for name in ("zero_out", "add_or_remove_one"))
+    assert (zeroed.neighboring, zeroed.epsilon, zeroed.noise_multiplier) == (
+        "zero_out",
+        added.epsilon,
+        added.noise_multiplier,
+    )
+    assert "one private row zeroed out (n is public)" in str(zeroed)
+
+
 class TestDiscrete:
     def test_it_is_accounted_for_as_what_it_is(self):
         clf = fit(noise="discrete", random_state=None, n_steps=3)
@@ -32,6 +42,13 @@ class TestDiscrete:
     def test_it_learns_as_well(self, algorithm):
         clf = fit(algorithm, noise="discrete", random_state=None, epsilon=3.0, n_steps=15)
         assert clf.score(X_TEST, Y_TEST) > 0.8
+
+    def test_its_name_in_version_0_1_is_accepted(self):
+        report = fit(noise="hardened", random_state=None, n_steps=3).privacy_
+        assert report.noise == "discrete"
+        assert report.epsilon == epsilon_of(report.noise_multiplier, 3, delta=1e-5, noise="discrete")
+        with pytest.raises(ValueError, match=r"^batch_size=20 cannot be accounted for with noise='discrete'"):
+            fit(noise="hardened", random_state=None, batch_size=20)
 
     def test_it_cannot_be_seeded(self):
         with pytest.raises(ValueError, match=r"^random_state=0 cannot seed noise='discrete'"):
