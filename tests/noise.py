@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, kstest
 
+from skmixdp._engine.release import Released
 from skmixdp.privacy import DiscreteNoise, NoiseSource
 
 #: ``NoiseSource.<METHOD>(array, scale, grid)``: the array plus noise.
@@ -122,10 +123,11 @@ def watch(monkeypatch: Any, sabotage: Sabotage | None = None) -> list[Release]:
         assert len(asked) == n_parts, f"{n_parts} arrays were released, with noise in {len(asked)}"
         sources = iter(asked)
         handed_out = []
-        for (run, query), mask, error, sums, (parts, answers) in zip(
+        for (run, query), mask, error, sums, released in zip(
             visits, seen.masks, seen.errors, exact, noisy, strict=True
         ):
             given = []
+            parts, answers = released.stated, released.arrays
             # What the clips guarantee, and what the rows say of the rounding of their sums.
             assert parts == tuple(part.as_computed(error) for part in query.releases)
             for part, total, answer in zip(parts, sums, answers, strict=True):
@@ -145,7 +147,7 @@ def watch(monkeypatch: Any, sabotage: Sabotage | None = None) -> list[Release]:
                     release = Release(**{**vars(release), "noisy": sabotage(release, log)})
                 log.append(release)
                 given.append(release.noisy.copy())
-            handed_out.append((parts, tuple(given)))
+            handed_out.append(Released(parts, tuple(given)))
         return handed_out
 
     for name, module in list(sys.modules.items()):

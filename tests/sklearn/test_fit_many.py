@@ -100,7 +100,7 @@ def test_each_pays_and_nothing_is_released_where_one_cannot(tmp_path, monkeypatc
 
 
 def test_what_is_no_head_of_ours_and_what_comes_twice_is_refused():
-    with pytest.raises(TypeError, match=r"LogisticRegression.* is none; fit it by itself"):
+    with pytest.raises(TypeError, match=r"LogisticRegression.* is not one of them; fit it by itself"):
         fit_many([LogisticRegression()], X, y)
     head = MixedDPLogisticRegression()
     with pytest.raises(ValueError, match="an estimator twice"):

@@ -176,12 +176,12 @@ def test_the_sample_weight_is_the_public_share_of_the_rows():
         (NoisyGD(center="mean"), r"^center='mean'"),
         (NoisyGD(schedule="cosine"), r"^schedule='cosine'"),
         (NoisyGD(schedule="decaying"), r"pass the radius"),
-        (NoisyGD(public_weight=1.5), r"^public_weight=1.5 of NoisyGD must be a number in"),
+        (NoisyGD(public_weight=1.5), r"^public_weight=1.5 of NoisyGD must be a number from 0 to 1"),
         (AdaMix(public_weight="samples"), r"^public_weight='samples' of AdaMix .*'convex'"),
         (AdaMix(public_weight=True), r"^public_weight=True"),
         (Coupling(public_weight=SampleWeight), r"^public_weight=<class"),
         (Coupling(public_weight=None), r"^public_weight=None"),
-        (Coupling(gamma=0), r"^gamma=0 of Coupling must be a number above 0"),
+        (Coupling(gamma=0), r"^gamma=0 of Coupling must be a positive finite number"),
         (Coupling(momentum=1), r"^momentum=1 of Coupling"),
         (Coupling(center="start"), r"^center='start' of Coupling"),
         (PDADPMD(clip=0), r"^clip=0 of PDADPMD"),
@@ -220,9 +220,9 @@ def test_bad_parameters_are_named(algorithm, message):
 
 def test_a_decaying_schedule_takes_no_rate_and_no_zero_l2():
     algorithm = NoisyGD(schedule="decaying", radius=3.0)
-    with pytest.raises(ValueError, match=r"learning_rate=0.1 has no place"):
+    with pytest.raises(ValueError, match=r"learning_rate=0.1 cannot be combined"):
         make_problem().recipe(algorithm, learning_rate=0.1)
-    with pytest.raises(ValueError, match=r"l2=0 has no place"):
+    with pytest.raises(ValueError, match=r"l2=0 cannot be combined"):
         make_problem().recipe(algorithm, l2=0)
     assert make_problem().recipe(algorithm, l2=0.3).l2 == 0.3
 

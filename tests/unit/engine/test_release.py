@@ -148,7 +148,7 @@ def test_every_array_must_be_stated():
     noise = Watched()
     mechanism = GaussianMechanism(1.0, 1, noise)
     mechanism.begin_step(None)
-    with pytest.raises(RuntimeError, match="one part for each array"):
+    with pytest.raises(RuntimeError, match="must describe each array"):
         release(ROWS, [(mechanism, query(ReleasedArray(1.0)))])
     assert noise.sums == []
 
