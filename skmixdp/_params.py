@@ -1,8 +1,8 @@
-"""Checks of parameters: what each may be, as data, and one sentence for what it may not be.
+"""Parameter checks: tables of allowed values, and one error message for all others.
 
-A class lists what its parameters may be in a table and calls :func:`check_params`; a function calls
-:func:`check` for one parameter. A number of NumPy counts as the number that it is, and a truth value is no
-number: ``n_steps=True`` is a mistake of whoever passed it.
+A class lists the allowed values of its parameters in a table and calls :func:`check_params`. A function
+calls :func:`check` for one parameter. NumPy numbers are accepted as numbers. Bools are not:
+``n_steps=True`` is a mistake of the caller.
 """
 
 import math
@@ -21,13 +21,13 @@ class Number:
     Attributes
     ----------
     text : str
-        What messages call it.
+        Description for messages.
     low, high : float
         Bounds.
     closed : {"neither", "left", "right", "both"}
-        Which bounds are values themselves.
+        Which bounds are allowed values.
     whole : bool
-        Whether it must be an integer; ``2.0`` is not one.
+        Whether the number must be an integer; ``2.0`` is not one.
     """
 
     text: str
@@ -41,7 +41,7 @@ class Number:
             return False
         if as_float(value) is None:
             return False
-        # A whole number is compared as it is: beyond 2**53 a float would be rounded.
+        # Compare an integer without converting it: beyond 2**53 a float would be rounded.
         number = int(value) if isinstance(value, Integral) else float(value)
         above = number > self.low or (self.closed in ("left", "both") and number == self.low)
         below = number < self.high or (self.closed in ("right", "both") and number == self.high)
@@ -50,7 +50,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Kind:
-    """Whatever a function accepts, such as objects with a certain method."""
+    """Any values that a function accepts, such as objects with a certain method."""
 
     text: str
     admits: Callable[[Any], bool]
@@ -61,7 +61,7 @@ POSITIVE = Number("a positive finite number", low=0)
 NON_NEGATIVE = Number("a non-negative finite number", low=0, closed="left")
 FRACTION = Number("a number from 0 to 1", low=0, high=1, closed="both")
 PROBABILITY = Number("a number strictly between 0 and 1", low=0, high=1)
-#: Up to 2**53 every whole number is a float, so that counts enter products without rounding.
+#: Up to 2**53 every whole number is exact as a float, so counts are not rounded in products.
 COUNT = Number("a whole number of at least 1", low=1, high=2**53, closed="both", whole=True)
 FLAG = Kind("True or False", lambda value: isinstance(value, (bool, np.bool_)))
 SEED = Kind(
@@ -72,7 +72,7 @@ SEED = Kind(
     ),
 )
 
-#: A rule, or a constant (a string, None) that is allowed as it is.
+#: A rule, or an allowed constant (a string or None).
 Allowed = Number | Kind | str | None
 
 
@@ -82,7 +82,7 @@ def whole_from(low: int) -> Number:
 
 
 def number(low: float, high: float = math.inf, *, closed: str = "neither") -> Number:
-    """Real numbers between two bounds, whose message names the bounds."""
+    """Real numbers between two bounds, with a message that names the bounds."""
     first = f"{'at least' if closed in ('left', 'both') else 'above'} {low:g}"
     last = f" and {'at most' if closed in ('right', 'both') else 'below'} {high:g}" if high < math.inf else ""
     return Number(f"a number {first}{last}", low, high, closed)
@@ -94,20 +94,20 @@ def check(name: str, value: Any, *allowed: Allowed, remedy: str = "", owner: str
     Parameters
     ----------
     name : str
-        What the caller calls it.
+        Name of the parameter.
     value : object
-        Its value.
+        Value of the parameter.
     *allowed : Number, Kind, str or None
-        What it may be.
+        The allowed values.
     remedy : str, default=""
-        What to pass instead, where that does not follow from ``allowed``; the end of a sentence.
+        What to pass instead, if ``allowed`` does not say it. It ends the sentence of the message.
     owner : str, default=""
-        The class whose parameter it is, where its name alone does not tell.
+        The class that has the parameter, if messages should name it.
 
     Raises
     ------
     ValueError
-        If no rule admits it: one sentence that names the parameter, its value and the remedy.
+        If no rule admits the value. The message names the parameter, its value and the remedy.
     """
     if any(_admits(rule, value) for rule in allowed):
         return
@@ -119,22 +119,22 @@ def check(name: str, value: Any, *allowed: Allowed, remedy: str = "", owner: str
 def check_params(
     owner: Any, table: Mapping[str, tuple[Allowed, ...]], *, named: bool = False
 ) -> dict[str, Any]:
-    """Check the attributes of an object that a table lists.
+    """Check the attributes of an object against a table.
 
     Parameters
     ----------
     owner : object
         An estimator, algorithm or component.
     table : mapping of str to tuple
-        What each attribute may be.
+        The allowed values of each attribute.
     named : bool, default=False
-        Whether messages name the owner's class, for objects that are parameters themselves.
+        Whether messages name the class of the owner. Use it for objects that are parameters themselves.
 
     Returns
     -------
     dict
-        The values by name. Numbers of NumPy are plain ones, since arithmetic in a narrow type would round
-        sensitivities.
+        The values by name. NumPy numbers are converted to Python numbers, since arithmetic in a narrow
+        type would round sensitivities.
 
     Raises
     ------
@@ -147,7 +147,7 @@ def check_params(
 
 
 def as_float(value: Any) -> float | None:
-    """A real number as a float; None for anything else, or beyond all floats."""
+    """A real number as a float; None for other values and for numbers that overflow."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
         return None
     try:
@@ -173,7 +173,7 @@ def _admits(rule: Allowed, value: Any) -> bool:
 
 
 def _either(allowed: tuple[Allowed, ...]) -> str:
-    """The rules as words: constants behind "one of" where there are several of them and nothing else."""
+    """The rules as words. Three or more constants alone follow "one of"."""
     words = list(_words(allowed))
     if len(words) > 2 and all(isinstance(rule, str) for rule in allowed):
         return f"one of {', '.join(words)}"

@@ -1,4 +1,4 @@
-"""Algorithms: each a recipe built from components, with its reference."""
+"""Training algorithms for ``algorithm=``, each with its reference and guarantee."""
 
 from importlib import import_module
 from typing import Any
@@ -16,13 +16,13 @@ from .pda_dpmd import PDADPMD, CosinePDADPMD
 
 
 def __getattr__(name: str) -> Any:
-    """``ModelMix``, which has a package of its own that builds on this one."""
+    """``ModelMix``, imported on demand: its package builds on this one."""
     if name == "ModelMix":
         return import_module("skmixdp.modelmix").ModelMix
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-#: Names that estimators accept in place of an object; :mod:`skmixdp.modelmix` adds its own.
+#: Algorithm names that estimators accept; :mod:`skmixdp.modelmix` adds its own.
 BY_NAME: dict[str, type[Algorithm]] = {
     "auto": Auto,
     "noisy-gd": NoisyGD,

@@ -1,4 +1,4 @@
-"""What an algorithm is to the estimators."""
+"""The base class of algorithms, and helpers that several algorithms share."""
 
 import copy
 from abc import ABC, abstractmethod
@@ -22,7 +22,7 @@ from ..components import (
 )
 from ..components.protocols import Loss, PublicInfo, Query, Steps, Weighting
 
-#: Names that ``public_weight`` accepts in place of an object.
+#: The rule for each name that ``public_weight`` accepts.
 _WEIGHTINGS: dict[str, Callable[[], Weighting]] = {
     "sample": SampleWeight,
     "coupling": CouplingWeight,
@@ -30,7 +30,7 @@ _WEIGHTINGS: dict[str, Callable[[], Weighting]] = {
     "cosine": CosineWeight,
 }
 
-#: What ``public_weight`` may be.
+#: The allowed values of ``public_weight``.
 WEIGHTS: tuple[Allowed, ...] = (
     FRACTION,
     *_WEIGHTINGS,
@@ -45,30 +45,29 @@ OPEN_FRACTION = number(0, 1)
 
 
 class Algorithm(BaseEstimator, ABC):  # type: ignore[misc]
-    """A holder of parameters that turns public facts into a recipe.
+    """Base class of algorithms: holds parameters and builds the recipe of a fit.
 
-    Parameters behave as those of a scikit-learn estimator: nothing is checked before
-    :meth:`recipe`, ``set_params`` and ``clone`` work, and in a grid they are addressed as
-    ``algorithm__<name>``.
+    Parameters behave as those of a scikit-learn estimator. ``set_params`` and ``clone`` work, and nothing
+    is checked before :meth:`recipe`. In a parameter grid, use the name ``algorithm__<name>``.
     """
 
-    #: What each parameter may be.
+    #: The allowed values of each parameter.
     _allowed: ClassVar[Mapping[str, tuple[Allowed, ...]]] = {}
 
     def recipe(self, info: PublicInfo, options: Options) -> Recipe:
-        """The pieces of this algorithm for one fit.
+        """The recipe of this algorithm for one fit, after checking the parameters.
 
         Parameters
         ----------
         info : PublicInfo
             Public facts of the fit.
         options : Options
-            What the estimator's user chose for any algorithm.
+            The estimator's settings that every algorithm respects.
 
         Raises
         ------
         ValueError
-            If a parameter is outside its range or cannot work with this loss or these rows.
+            If a parameter is outside its range, or does not work with this loss or these rows.
         """
         plain = copy.copy(self)
         for name, value in check_params(self, self._allowed, named=True).items():
@@ -77,7 +76,7 @@ class Algorithm(BaseEstimator, ABC):  # type: ignore[misc]
 
     @abstractmethod
     def pieces(self, info: PublicInfo, options: Options) -> Recipe:
-        """The pieces of this algorithm, from parameters that have been checked; what a subclass says."""
+        """The recipe, built by a subclass from parameters that have been checked."""
 
 
 def descent(
@@ -91,22 +90,22 @@ def descent(
     steps: Steps | None = None,
     noise_factor: float = 1.0,
 ) -> Recipe:
-    """Gradient descent with balanced steps: what most algorithms vary in one piece or two.
+    """The recipe of gradient descent with balanced steps, from which most algorithms start.
 
     Parameters
     ----------
     info, options : PublicInfo, Options
-        Public facts and the user's choices.
+        Public facts and the user's settings.
     query : Query
-        What is asked of private rows.
+        The query to private rows.
     momentum : float
         Momentum of the update.
     anchored : bool
         Whether the regulariser is centred at the start rather than at zero.
     weighting : Weighting or None
-        Rule for the public weight; None is that of the samples.
+        Rule for the public weight; None is :class:`~skmixdp.components.SampleWeight`.
     steps : Steps or None
-        How many steps, and how large; None balances them.
+        Rule for number and size of steps; None is :class:`~skmixdp.components.BalancedSteps`.
     noise_factor : float
         For balanced steps: see :class:`~skmixdp.components.BalancedSteps`.
     """
@@ -131,16 +130,16 @@ def descent(
 
 
 def step_scale_with_clipped(loss: Loss) -> float:
-    """By how much the curvature that steps along clipped gradients meet is below its bound.
+    """How far the curvature along clipped gradients is taken to lie below its bound.
 
-    The Hessian of the cross-entropies is mostly far below the bound, and clipped residuals keep swings
-    small where it is not. Squared loss has the same Hessian everywhere.
+    The Hessian of the cross-entropies is mostly far below the bound. Where it is not, clipped residuals keep
+    oscillations small. Squared loss has the same Hessian everywhere.
     """
     return 1.0 if loss.quadratic else 10.0
 
 
 def refuse_loss(owner: object, loss: Loss, fix: str) -> NoReturn:
-    """Refuse to train a loss for which an algorithm is not defined, or not with its parameters.
+    """Refuse a loss that an algorithm, or its present parameters, cannot train.
 
     Parameters
     ----------
@@ -149,22 +148,22 @@ def refuse_loss(owner: object, loss: Loss, fix: str) -> NoReturn:
     loss : Loss
         The loss.
     fix : str
-        Why, and what to do instead; the end of a sentence.
+        The reason and the remedy. It ends the sentence of the message.
     """
     raise ValueError(f"{type(owner).__name__} cannot train {loss.name}: {fix}.")
 
 
 def refuse_exact_sums(owner: object, options: Options) -> None:
-    """Refuse discrete noise for an algorithm that subtracts something before the noise."""
+    """Refuse discrete noise for an algorithm that subtracts something before adding noise."""
     if options.exact_sums:
         raise ValueError(
-            f"noise='discrete' needs sums on a grid, which {type(owner).__name__} leaves before the noise; "
+            f"noise='discrete' needs sums on a grid, and {type(owner).__name__} computes sums off the grid; "
             "pass noise='float' or another algorithm."
         )
 
 
 def weighting_of(value: Any) -> Weighting:
-    """The rule for the public weight that a name, a number or an object stands for."""
+    """The rule for the public weight, given as a name, a number or an object."""
     if isinstance(value, str):
         return _WEIGHTINGS[value]()
     if isinstance(value, Real):

@@ -1,4 +1,4 @@
-"""What the zeroth-order algorithms share."""
+"""The recipe that the zeroth-order algorithms share."""
 
 import numpy as np
 
@@ -8,29 +8,29 @@ from ..components.protocols import PublicInfo, Query, Weighting
 
 DIRECTIONS = ("sphere", "gaussian")
 
-#: No public gradient in the direction.
+#: The direction contains no public gradient.
 NO_PUBLIC_WEIGHT = ConstantWeight(0.0)
 
-#: Longest run that the rule asks for: an estimate along few of many directions learns slowly.
+#: Largest number of steps that the rule chooses. Few directions in a large space learn slowly.
 _LONGEST_RUN = 500
 
 
 def zeroth_order_descent(
     info: PublicInfo, options: Options, query: Query, weighting: Weighting, spread: float
 ) -> Recipe:
-    """Plain descent along estimates of the gradient.
+    """The recipe of plain descent along estimates of the gradient.
 
     Parameters
     ----------
     info, options : PublicInfo, Options
-        Public facts and the user's choices.
+        Public facts and the user's settings.
     query : Query
-        What is asked of private rows.
+        The query to private rows.
     weighting : Weighting
         Rule for the public weight.
     spread : float
-        Mean squared length of a direction over that of its mean, for a sphere of the gradient's
-        dimension: how much smaller than for exact gradients steps must be to be stable.
+        Mean squared length of a direction divided by that of its mean, for a sphere of the gradient's
+        dimension. Stable steps are smaller by this factor than with exact gradients.
     """
     l2 = 0.0 if options.l2 == "auto" else options.l2
     return Recipe(
@@ -46,5 +46,5 @@ def zeroth_order_descent(
         ),
         update=Descent(),
         l2=l2,
-        anchor=np.zeros(()),  # the origin, whatever the parameters' shape
+        anchor=np.zeros(()),  # the origin, for parameters of any shape
     )

@@ -1,4 +1,4 @@
-"""AdaMix."""
+"""AdaMix: start, clip and subspace from public rows."""
 
 from typing import Any, ClassVar
 
@@ -11,36 +11,35 @@ from .noisy_gd import NoisyGD
 
 
 class AdaMix(Algorithm):
-    """Noisy gradient descent whose start, clip and subspace come from public rows.
+    """Noisy gradient descent that takes start, clip and subspace from public rows.
 
     Parameters
     ----------
     quantile : float, default=0.9
         The clip is this quantile of the public rows' gradient norms at the current head.
     clip_floor : float, default=0.5
-        Smallest clip, for rows of unit length; also the clip where there are no public rows.
+        Smallest clip, for rows of unit length. It is also the clip if there are no public rows.
     n_components : int or None, default=None
-        Dimensions of the public subspace in which the private sum is released: the leading
-        singular directions of the public gradient, then principal directions of the public
-        rows, at most the rank that they reach. None does not project.
+        Dimension of the public subspace in which the private sum is released. The leading singular
+        directions of the public gradient come first, then the principal directions of the public rows. The
+        dimension is at most the rank of both together. None does not project.
     momentum : float, default=0.9
-        In [0, 1); the paper uses 0.
+        Momentum in [0, 1). The paper uses 0.
     center : {"zero", "public"}, default="zero"
-        Centre of the L2 regulariser: the origin (the paper's experiments) or the start of
-        the fit, which is the public solution (its Theorem 3).
+        Centre of the L2 regulariser. ``"zero"`` is the origin, as in the paper's experiments. ``"public"`` is
+        the start of the fit, the public solution in the paper's Theorem 3.
     public_weight : {"sample", "coupling", "convex", "cosine"}, float or object, default="sample"
-        Weight of the public mean gradient, the private one having the rest: a rule, a number in
-        [0, 1], or a rule object from :mod:`skmixdp.components`. ``"sample"`` counts every row
-        alike.
+        Weight of the public mean gradient; the private mean gradient gets the rest. Pass a rule's name, a
+        number in [0, 1], or a rule from :mod:`skmixdp.components`. ``"sample"`` gives every row the same
+        weight.
 
     Notes
     -----
-    *Guarantee*: one full-batch Gaussian release per step, of sensitivity
-    ``clip * |basis|`` with an orthonormal basis. Clip, basis and start depend on public rows
-    and released heads only.
+    *Guarantee*: one full-batch Gaussian release per step, of sensitivity ``clip * |basis|`` with an
+    orthonormal basis. Clip, basis and start depend on public rows and released heads only.
 
-    To reproduce the paper's setting, pass ``momentum=0`` and ``n_components=2000`` (of 2048
-    features), and ``noise_multiplier=20`` to the estimator.
+    To reproduce the paper's setting, pass ``momentum=0`` and ``n_components=2000`` (of 2048 features). Pass
+    ``noise_multiplier=20`` to the estimator.
 
     References
     ----------
@@ -91,10 +90,10 @@ class AdaMix(Algorithm):
 
 
 class TheoreticalAdaMix(Algorithm):
-    """AdaMix as its Theorem 3 analyses it: a fixed clip, decaying steps and averaged heads in a ball.
+    """AdaMix as analysed in its Theorem 3: a fixed clip, decaying steps, and averaged heads in a ball.
 
-    The clip is the Lipschitz constant of the loss, the step is ``2 / (l2 (t + 1))``, the regulariser is
-    centred at the public solution, and heads are kept in a ball.
+    The clip is the Lipschitz constant of the loss, and the step size is ``2 / (l2 (t + 1))``. The regulariser
+    is centred at the public solution. Heads are projected on a ball.
 
     Parameters
     ----------
@@ -103,7 +102,7 @@ class TheoreticalAdaMix(Algorithm):
 
     Notes
     -----
-    *Guarantee*: that of :class:`NoisyGD`, whose settings these are.
+    *Guarantee*: as for :class:`NoisyGD`, which it runs with these settings.
 
     References
     ----------

@@ -9,7 +9,7 @@ from ..components import BalancedSteps, FullSpace, GradientQuery, L2Clip, Public
 from ..components.protocols import PublicInfo, Update
 from ._base import Algorithm, descent, step_scale_with_clipped
 
-#: Swings die down within a few steps; the average of the last heads takes out what is left.
+#: Oscillations decay within a few steps; the average of the last heads removes the rest.
 _MOMENTUM = 0.8
 
 #: Fewest and most steps.
@@ -17,32 +17,31 @@ _FEWEST, _MOST = 20, 100
 
 
 class Auto(Algorithm):
-    """Noisy gradient descent of which every choice follows from public quantities.
+    """Noisy gradient descent with all settings derived from public quantities; the default algorithm.
 
-    In the estimators it also turns on whitening by the public rows (``whiten="auto"``). The head
-    starts at the public fit, is moved by clipped private gradients and by those of the public rows
-    with the weight of their number, in few long steps whose last heads are averaged, and is
-    shrunk towards the start where held-out public rows say so.
+    The head starts at the public fit. Each step follows the clipped gradients of private rows and the
+    gradients of public rows, and gives every row the same weight. There are few, long steps, and the last
+    heads are averaged. If held-out public rows favour it, the result is shrunk towards the start. In
+    :class:`~skmixdp.MixedDPLogisticRegression`, this algorithm also turns on whitening (``whiten="auto"``).
 
     Parameters
     ----------
     clip : float, default=0.5
-        L2 threshold on each row's gradient; rows have unit length unless the estimator's
-        ``normalize`` is off.
+        L2 threshold on each row's gradient. Rows have unit length unless the estimator has
+        ``normalize=False``.
     shrink : bool, default=True
-        Whether public rows decide on shrinkage towards the start and on the temperature of the
+        Whether public rows choose the shrinkage towards the start and the temperature of the
         probabilities.
 
     Notes
     -----
-    *Guarantee*: one full-batch Gaussian release per step, of sensitivity ``clip``. Start,
-    whitening, step size and number of steps depend on public quantities; shrinkage on the
-    released heads and public rows.
+    *Guarantee*: one full-batch Gaussian release per step, of sensitivity ``clip``. Start, whitening, step
+    size and number of steps depend on public quantities. Shrinkage depends on released heads and public rows.
 
-    The total step is such that the noise which adds up in a logit has a standard deviation of about
-    1, whatever n, the number of features, epsilon and the clip are. On eight problems (images, texts,
-    a table; 2 to 77 classes, 800 to 40,000 rows, epsilon 0.3 to 3), seven total steps were compared
-    in hindsight, and this one was within a point of the best on each.
+    The total step size is chosen so that the accumulated noise in a logit has a standard deviation of about
+    1. This holds for any n, number of features, epsilon and clip. Seven total step sizes were compared in
+    hindsight on eight problems (images, texts, a table; 2 to 77 classes, 800 to 40,000 rows, epsilon 0.3 to
+    3). This one was within a point of the best on each problem.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Coupling."""
+"""Coupling: automatic clipping with mixed public and private gradients."""
 
 from typing import Any, ClassVar
 
@@ -10,29 +10,28 @@ from ._base import MOMENTUM, WEIGHTS, Algorithm, descent, weighting_of
 
 
 class Coupling(Algorithm):
-    """Automatic clipping, and public and private gradients mixed by a rule for the public weight.
+    """Noisy gradient descent with automatic clipping and a rule for the public weight.
 
     Parameters
     ----------
     gamma : float, default=1.0
-        Each row's gradient is divided by its norm plus ``gamma``: a small ``gamma`` gives all
-        rows nearly the same length, a large one leaves their proportions. The default is the
-        paper's, for networks; gradients of unit rows are shorter than 1, so the noise is large
-        compared with them, and 0.1 is often better (digits, epsilon 1: 92% against 89%).
+        Each row's gradient is divided by its norm plus ``gamma``. A small ``gamma`` gives all gradients
+        nearly the same length; a large one keeps their proportions. The default is the paper's, for networks.
+        Gradients of unit rows are shorter than 1, so the noise is large compared with them, and 0.1 is often
+        better (digits, epsilon 1: 92% against 89%).
     public_weight : {"coupling", "convex", "sample", "cosine"}, float or object, default="coupling"
-        Weight of the public mean gradient, the private one having the rest: a rule, a number in
-        [0, 1], or a rule object from :mod:`skmixdp.components`. ``"coupling"`` is the paper's
-        equation 5 and ``"convex"`` the minimiser of its Theorem 3.1, with their constants
-        measured on public rows.
+        Weight of the public mean gradient; the private mean gradient gets the rest. Pass a rule's name, a
+        number in [0, 1], or a rule from :mod:`skmixdp.components`. ``"coupling"`` is the paper's equation 5;
+        ``"convex"`` is the minimiser of its Theorem 3.1. Their constants are measured on public rows.
     momentum : float, default=0.9
-        In [0, 1).
+        Momentum in [0, 1).
     center : {"zero", "public"}, default="zero"
         Centre of the L2 regulariser: the origin, or the start of the fit.
 
     Notes
     -----
-    *Guarantee*: one Gaussian release per step, of sensitivity 1. Where the public weight is 1,
-    nothing is released, and the step is charged all the same.
+    *Guarantee*: one Gaussian release per step, of sensitivity 1. If the public weight is 1, nothing is
+    released, but the step is charged all the same.
 
     References
     ----------
@@ -62,7 +61,7 @@ class Coupling(Algorithm):
 
     def pieces(self, info: PublicInfo, options: Options) -> Recipe:
         l2 = 0.0 if options.l2 == "auto" else options.l2
-        # Short gradients are multiplied by up to 1 / gamma, and the curvature with them.
+        # Short gradients are multiplied by up to 1 / gamma, and so is the curvature.
         curvature = info.curvature * max(1.0, 1 / self.gamma)
         return descent(
             info,

@@ -1,4 +1,4 @@
-"""DOPE-SGD."""
+"""DOPE-SGD: clipping of differences from the public gradient."""
 
 from typing import ClassVar
 
@@ -12,32 +12,32 @@ from ._base import MOMENTUM, OPEN_FRACTION, Algorithm, descent, refuse_exact_sum
 class DOPE(Algorithm):
     """Noisy gradient descent that clips each row's difference from the public gradient.
 
-    Where private gradients lie about the public mean gradient, their differences from it are
-    shorter than they are, so a smaller clip, with less noise, distorts as little.
+    Private gradients that are close to the public mean gradient have short differences from it. A smaller
+    clip, with less noise, then distorts no more.
 
     Parameters
     ----------
     clip : float or "quantile", default="quantile"
-        L2 threshold on each row's gradient minus the public mean gradient. ``"quantile"`` is
-        a quantile of the public rows' own differences at the current head.
+        L2 threshold on each row's gradient minus the public mean gradient. ``"quantile"`` is a quantile of
+        the public rows' own differences at the current head.
     quantile : float, default=0.9
-        That quantile.
+        The quantile for ``clip="quantile"``.
     clip_floor : float, default=0.5
-        Smallest clip of the quantile rule, for rows of unit length; also the clip where there
-        are no public rows.
+        Smallest clip of the quantile rule, for rows of unit length. It is also the clip if there are no
+        public rows.
     momentum : float, default=0.9
-        In [0, 1).
+        Momentum in [0, 1).
     center : {"zero", "public"}, default="zero"
         Centre of the L2 regulariser: the origin, or the start of the fit.
 
     Notes
     -----
-    *Guarantee*: one Gaussian release per step, of sensitivity ``clip``. The public gradient is
-    added back after the release, to the mean; it is never multiplied by the number of private
-    rows that took part. Differences are subtracted before the noise, which leaves the grid
-    that discrete noise needs, so ``noise="discrete"`` is refused.
+    *Guarantee*: one Gaussian release per step, of sensitivity ``clip``. The public gradient is added back to
+    the mean, after the release. It is never multiplied by the number of private rows in the batch. The
+    public gradient is subtracted before the noise is added, so sums are not on the grid that discrete noise
+    needs. ``noise="discrete"`` is therefore refused.
 
-    Without public rows there is no centre and this is :class:`NoisyGD`.
+    Without public rows, there is no centre, and this is :class:`NoisyGD`.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""DPZero."""
+"""DPZero: zeroth-order descent without public rows."""
 
 from typing import ClassVar
 
@@ -11,25 +11,26 @@ from ._zeroth_order import DIRECTIONS, NO_PUBLIC_WEIGHT, zeroth_order_descent
 
 
 class DPZero(Algorithm):
-    """Zeroth-order descent along random directions; it needs no public rows.
+    """Zeroth-order descent along random directions, without public gradients.
 
     Parameters
     ----------
     n_directions : int, default=1
-        Directions in each step.
+        Number of directions in each step.
     smoothing : float, default=1e-2
-        Distance to either side, in units of the direction, whose length is ``sqrt(p)``.
+        Step to either side along a direction, in units of the direction, whose length is ``sqrt(p)``.
     loss_clip : float, default=1.0
         Bound on each row's difference of losses, on the scale of a row's gradient.
     directions : {"sphere", "gaussian"}, default="sphere"
-        How directions are drawn.
+        Distribution of the directions.
 
     Notes
     -----
-    *Guarantee*: one Gaussian release per step, of as many numbers as there are directions.
+    *Guarantee*: one Gaussian release per step, of one number per direction.
 
-    The estimate is ``p / n_directions`` times as long, squared, as the gradient of ``p``
-    coefficients, so steps are small and many; public rows help through the start alone.
+    The squared length of the estimate is ``p / n_directions`` times that of the gradient of ``p``
+    coefficients. Steps are therefore small, and there are many of them. Public rows help only through the
+    start.
 
     References
     ----------

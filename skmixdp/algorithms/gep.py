@@ -1,4 +1,4 @@
-"""GEP."""
+"""GEP: separate releases of gradients inside and outside the public subspace."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -14,46 +14,46 @@ from ._base import MOMENTUM, OPEN_FRACTION, Algorithm, descent, refuse_exact_sum
 
 FloatArray = NDArray[np.floating[Any]]
 
-#: Best or near it on images, texts and a table, among seven step sizes.
+#: Best or nearly best of seven step sizes, on images, texts and a table.
 _NOISE_FACTOR = 0.75
 
 
 class GEP(Algorithm):
-    """Noisy gradient descent in two parts: on public gradient directions, and the rest.
+    """Noisy gradient descent with two releases: gradients on public gradient directions, and the rest.
 
     Parameters
     ----------
     n_components : int or None, default=None
-        Number of public gradient directions, the strongest first, at most as many as there
-        are public rows; None takes all.
+        Number of public gradient directions, the strongest first; at most the number of public rows. None
+        takes all directions.
     clip : float or "quantile", default="quantile"
-        L2 threshold on each row's coordinates.
+        L2 threshold on each row's coordinates on the public directions.
     residual_clip : float or "quantile", default="quantile"
-        L2 threshold on what the coordinates leave of each row's gradient.
+        L2 threshold on each row's residual: its gradient minus the part on the public directions.
     quantile : float, default=0.9
-        ``"quantile"`` clips at this quantile of the public rows' own lengths at the current
-        head, each measured on the directions of the other public rows: a public row lies in
-        the span of all of them, where a private row does not.
+        ``"quantile"`` clips at this quantile of the public rows' own lengths at the current head. Each public
+        row is measured on the directions of the others, since it lies in the span of all of them and a
+        private row does not.
     clip_floor : float, default=0.35
-        Smallest clip of either part under the quantile rule, for rows of unit length; also the
-        clip where there are no public rows. With ``sqrt(2)`` times the noise, a part's 0.35 costs
-        what a clip of 0.5 costs where there is one part.
+        Smallest clip of both parts under the quantile rule, for rows of unit length. It is also the clip if
+        there are no public rows. Each part has ``sqrt(2)`` times the noise, so 0.35 here gives the noise of
+        a clip of 0.5 in an algorithm with one part.
     momentum : float, default=0.9
-        In [0, 1).
+        Momentum in [0, 1).
     center : {"zero", "public"}, default="zero"
         Centre of the L2 regulariser: the origin, or the start of the fit.
 
     Notes
     -----
-    *Guarantee*: one Gaussian release per step. Coordinates and residuals take half of it each,
-    with noise ``sqrt(2)`` times the multiplier times their own clip. The projection is subtracted
-    before the noise, which leaves the grid that discrete noise needs, so ``noise="discrete"`` is
+    *Guarantee*: one Gaussian release per step. Coordinates and residuals use half of it each. Their noise is
+    ``sqrt(2)`` times the noise multiplier times their own clip. The projection is subtracted before the noise
+    is added, so sums are not on the grid that discrete noise needs. ``noise="discrete"`` is therefore
     refused.
 
-    Directions come from the Gram matrix of the public rows' gradients and coordinates from
-    products of rows, so neither memory nor time grows with the number of parameters times
-    that of rows. With float32 rows, weak directions (many public rows, ``n_components=None``)
-    make the guaranteed bound on a residual's length a little larger than the length.
+    Directions come from the Gram matrix of the public rows' gradients, and coordinates from products of
+    rows. Memory and time therefore do not grow with the number of parameters times the number of rows. With
+    float32 rows, weak directions make the guaranteed bound on a residual's length slightly larger than the
+    length. Such directions occur with many public rows and ``n_components=None``.
 
     References
     ----------

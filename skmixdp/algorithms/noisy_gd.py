@@ -23,28 +23,28 @@ from ._base import MOMENTUM, WEIGHTS, Algorithm, descent, refuse_loss, weighting
 class NoisyGD(Algorithm):
     """Gradient descent on clipped private gradients with Gaussian noise (NoisyGD, NGD).
 
-    From the public warm start it is the *NGD* of the AdaMix paper; from ``init="zeros"`` and
-    without public rows it is its *Fully-Private* baseline.
+    With the public warm start, this is *NGD* in the AdaMix paper. With ``init="zeros"`` and without public
+    rows, it is the paper's *Fully-Private* baseline.
 
     Parameters
     ----------
     clip : float or "lipschitz", default=0.5
-        L2 threshold on each row's gradient; rows have unit length unless the estimator's
-        ``normalize`` is off. ``"lipschitz"`` uses the loss's own bound, which never clips.
+        L2 threshold on each row's gradient. Rows have unit length unless the estimator has
+        ``normalize=False``. ``"lipschitz"`` uses the bound of the loss, which never clips.
     momentum : float, default=0.9
-        In [0, 1).
+        Momentum in [0, 1).
     radius : float or None, default=None
-        Heads are projected on the ball of this Frobenius norm after every step.
+        After every step, project the head on the ball of this Frobenius norm. None does not project.
     center : {"zero", "public"}, default="zero"
         Centre of the L2 regulariser: the origin, or the start of the fit.
     schedule : {"balanced", "decaying"}, default="balanced"
         ``"balanced"`` is a constant learning rate from public quantities, or the estimator's
-        ``learning_rate``. ``"decaying"`` is ``2 / (l2 (t + 1))``; its first step is
-        ``1 / l2``, so it needs ``radius``, and it ignores ``momentum``.
+        ``learning_rate``. ``"decaying"`` is ``2 / (l2 (t + 1))``. Its first step is ``1 / l2``, so it needs
+        ``radius``. It ignores ``momentum``.
     public_weight : {"sample", "coupling", "convex", "cosine"}, float or object, default="sample"
-        Weight of the public mean gradient, the private one having the rest: a rule, a number in
-        [0, 1], or a rule object from :mod:`skmixdp.components`. ``"sample"`` counts every row
-        alike.
+        Weight of the public mean gradient; the private mean gradient gets the rest. Pass a rule's name, a
+        number in [0, 1], or a rule from :mod:`skmixdp.components`. ``"sample"`` gives every row the same
+        weight.
     average : bool, default=False
         Return ``sum_t 2 t / (T (T + 1)) W_t`` instead of the last head.
 
@@ -52,9 +52,9 @@ class NoisyGD(Algorithm):
     -----
     *Guarantee*: one full-batch Gaussian release per step, of sensitivity ``clip``.
 
-    With the decaying schedule and ``l2="auto"``, the strength is the minimiser
-    ``sqrt(2 p L^2 / (rho D^2)) / N`` of the bound in AdaMix, Theorem 3 (whose printed formula
-    is inverted), with ``radius`` in place of the unknown distance ``D`` to the optimum.
+    With the decaying schedule and ``l2="auto"``, the strength is ``sqrt(2 p L^2 / (rho D^2)) / N``. This is
+    the minimiser of the bound in AdaMix, Theorem 3, whose printed formula is inverted. ``radius`` replaces
+    the unknown distance ``D`` to the optimum.
 
     References
     ----------
@@ -116,7 +116,7 @@ class NoisyGD(Algorithm):
         if options.learning_rate != "auto":
             raise ValueError(
                 f"learning_rate={options.learning_rate!r} cannot be combined with "
-                "schedule='decaying', which sets its own; leave it at 'auto'."
+                "schedule='decaying', which sets its own step sizes; leave it at 'auto'."
             )
         if self.radius is None:
             raise ValueError("schedule='decaying' takes a first step of 1/l2; pass the radius of a ball.")

@@ -1,4 +1,4 @@
-"""PAZO-M, PAZO-P and PAZO-S."""
+"""PAZO-M, PAZO-P and PAZO-S: zeroth-order descent with public gradients."""
 
 from typing import Any, ClassVar
 
@@ -11,51 +11,51 @@ from ._zeroth_order import DIRECTIONS, NO_PUBLIC_WEIGHT, zeroth_order_descent
 
 
 class PAZO(Algorithm):
-    """Zeroth-order descent guided by gradients of public rows; private rows give losses alone.
+    """Zeroth-order descent that combines losses of private rows with gradients of public rows.
 
     Parameters
     ----------
     variant : {"m", "p", "s"}, default="m"
-        ``"m"`` mixes the public gradient with a two-point estimate along random directions,
-        ``"p"`` takes directions from the span of public gradients, ``"s"`` selects among public
-        gradients by the private rows' losses.
+        ``"m"`` mixes the public gradient with a two-point estimate along random directions. ``"p"`` takes
+        directions from the span of public gradients. ``"s"`` selects one of several public gradients by the
+        losses of private rows.
     n_directions : int, default=1
-        Directions in each step ("m" and "p").
+        Number of directions in each step ("m" and "p").
     smoothing : float, default=1e-2
-        Distance to either side, in units of the direction ("m" and "p").
+        Step to either side along a direction, in units of the direction ("m" and "p").
     loss_clip : float, default=1.0
         Bound on each row's difference of losses, on the scale of a row's gradient ("m" and
         "p"), or on each row's loss ("s").
     public_weight : {"sample", "coupling", "convex", "cosine"}, float or object, default=0.5
         Weight of the public mean gradient ("m").
     public_batch_size : int or None, default=None
-        Public rows in a batch; None takes all public rows ("m"), or shares them out ("p", "s").
+        Number of public rows in a batch. None takes all public rows ("m"), or divides them among the batches
+        ("p", "s").
     n_public_batches : int, default=3
-        Public gradients that span the directions ("p").
+        Number of public gradients that span the directions ("p").
     n_candidates : int, default=3
-        Public gradients to select from ("s").
+        Number of public gradients to select from ("s").
     candidate_noise : float or None, default=1e-3
-        Standard deviation, in each coordinate, of what is added to the best candidate to make a
-        further one; None asks for no further one ("s").
+        A further candidate is the best one plus noise of this standard deviation in each coordinate. None
+        tries no further candidate ("s").
     orthonormal : bool, default=True
-        Orthonormalise public gradients, or only scale them to unit length ("p").
+        Whether to orthonormalise public gradients, or only scale them to unit length ("p").
     directions : {"sphere", "gaussian"}, default="sphere"
-        How directions are drawn.
+        Distribution of the directions.
 
     Notes
     -----
-    *Guarantee*: one Gaussian release per step, of as many numbers as there are directions or
-    candidates, whatever the number of parameters. Directions and candidates depend on public
-    rows and released heads only.
+    *Guarantee*: one Gaussian release per step, of one number per direction or candidate, for any number of
+    parameters. Directions and candidates depend on public rows and released heads only.
 
-    Parameters that a variant does not use have no effect on it, and are not checked.
+    Parameters that a variant does not use have no effect.
 
     References
     ----------
-    Gong and Li 2025, "Private Zeroth-Order Optimization with Public Data" (PAZO), Algorithms 1
-    to 3. Its one clipping threshold for all is here scaled by the length of the directions, so
-    that ``loss_clip`` is on the scale of a gradient: unscaled, PAZO-M's noise would be
-    ``p ** (1/4)`` times as large.
+    Gong and Li 2025, "Private Zeroth-Order Optimization with Public Data" (PAZO), Algorithms 1 to 3. The
+    paper uses one clipping threshold for all variants. Here it is scaled by the length of the directions, so
+    ``loss_clip`` is on the scale of a gradient. Unscaled, PAZO-M's noise would be ``p ** (1/4)`` times as
+    large.
     """
 
     _allowed: ClassVar = {
@@ -103,7 +103,7 @@ class PAZO(Algorithm):
         build = {"m": self._mixing, "p": self._public_subspace, "s": self._selection}
         if info.view.n_rows == 0:
             raise ValueError(
-                f"PAZO(variant={self.variant!r}) needs public rows for its gradients and there are none; "
+                f"PAZO(variant={self.variant!r}) needs public rows for its gradients, but there are none; "
                 "pass X_pub and y_pub, or use DPZero ('dpzero'), which needs none."
             )
         query, weighting, spread = build[self.variant](info)
@@ -112,7 +112,7 @@ class PAZO(Algorithm):
     def _mixing(self, info: PublicInfo) -> tuple[Query, Weighting, float]:
         batch_size = self._batch_size(info, 1, "public_batch_size")
         directions = RandomDirections(0.25, self._on_sphere())
-        # The estimate is as long as the gradient, whatever the dimension.
+        # The estimate is as long as the gradient in any dimension.
         return self._two_point(directions, batch_size), weighting_of(self.public_weight), 1.0
 
     def _public_subspace(self, info: PublicInfo) -> tuple[Query, Weighting, float]:
@@ -137,7 +137,7 @@ class PAZO(Algorithm):
         return self.directions == "sphere"
 
     def _batch_size(self, info: PublicInfo, n_batches: int, name: str) -> int | None:
-        """The size of public batches, if there are rows for as many."""
+        """The size of public batches. Refuses batches that need more public rows than there are."""
         size = 1 if self.public_batch_size is None else self.public_batch_size
         if n_batches * size > info.view.n_rows:
             raise ValueError(

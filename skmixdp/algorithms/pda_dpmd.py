@@ -1,4 +1,4 @@
-"""PDA-DPMD."""
+"""PDA-DPMD: mirror descent with the public loss as mirror map."""
 
 import math
 from dataclasses import replace
@@ -23,9 +23,9 @@ from ._base import Algorithm, descent
 class PDADPMD(Algorithm):
     """Mirror descent on private gradients, with the public loss as mirror map.
 
-    Each step solves ``grad Psi(W_{t+1}) = grad Psi(W_t) - eta g_t``, where Psi is the public mean loss with
-    the penalty of the warm start (the estimator's ``public_l2``). The result is the mean of the heads.
-    Noise is damped where public rows know the head well.
+    Each step solves ``grad Psi(W_{t+1}) = grad Psi(W_t) - eta g_t``. Psi is the public mean loss plus the
+    penalty of the warm start (the estimator's ``public_l2``). The result is the mean of the heads. Noise is
+    damped in directions in which public rows determine the head well.
 
     Parameters
     ----------
@@ -37,9 +37,9 @@ class PDADPMD(Algorithm):
     *Guarantee*: one Gaussian release per step, of sensitivity ``clip``. The mirror step uses
     public rows and released sums only.
 
-    ``learning_rate`` refers to Psi normalised so that the inverse of its Hessian has no
-    eigenvalue above 1. The rule behind ``"auto"`` asks for the same noise in the outputs as that
-    of gradient descent, measured in this geometry on public rows, each held out in turn.
+    ``learning_rate`` refers to a normalised Psi: the inverse of its Hessian has no eigenvalue above 1. The
+    rule behind ``"auto"`` aims for the same noise in the outputs as in gradient descent. The noise is
+    measured in this geometry on public rows, each held out in turn.
 
     References
     ----------
@@ -55,8 +55,8 @@ class PDADPMD(Algorithm):
     def pieces(self, info: PublicInfo, options: Options) -> Recipe:
         query = GradientQuery(L2Clip(self.clip), FullSpace(), sum_to_zero=True)
         psi, start = info.view.data.mean_objective, info.view.W
-        # The mean of the heads has a third of the variance of the last one. Three quarters of what that
-        # allows, as for all but plain steps, was best or near it on images, texts and a table.
+        # The mean of the heads has a third of the variance of the last head. Three quarters of what that
+        # allows was best or nearly best on images, texts and a table, as for Coupling and GEP.
         steps = BalancedSteps(
             options.learning_rate,
             0.0,
@@ -71,9 +71,10 @@ class PDADPMD(Algorithm):
 
 
 class CosinePDADPMD(Algorithm):
-    """The approximation of mirror descent by gradient descent in which the public gradient takes over.
+    """Gradient descent that approximates mirror descent, with a growing weight of the public gradient.
 
-    The private gradient of step t has the weight ``max(0, cos(pi t / (2 K)))``, the public one the rest.
+    In step t, the private gradient has the weight ``max(0, cos(pi t / (2 K)))``, and the public gradient has
+    the rest.
 
     Parameters
     ----------
@@ -82,13 +83,13 @@ class CosinePDADPMD(Algorithm):
     cosine_steps : float or None, default=None
         ``K``; None is twice the number of steps.
     second_clip : float or None, default=None
-        Bound on the norm of the noisy private mean (the paper uses ``clip`` for images); None does not
-        bound it.
+        Bound on the norm of the noisy private mean. The paper uses ``clip`` for images. None does not bound
+        it.
 
     Notes
     -----
-    *Guarantee*: one Gaussian release per step, of sensitivity ``clip``. The second clip acts on what has
-    been released.
+    *Guarantee*: one Gaussian release per step, of sensitivity ``clip``. The second clip is applied after the
+    release.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Swappable pieces of an algorithm, one family a file; ``contracts`` is what they agree on."""
+"""Swappable pieces of algorithms, one family per file; ``protocols`` holds their interfaces."""
 
 from .clipping import AutomaticClip, L2Clip, LipschitzClip, PublicQuantileClip, deviation_norms
 from .dope import DopeQuery

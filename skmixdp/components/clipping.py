@@ -1,7 +1,7 @@
-"""Clipping: factors that bound what one row's gradient can contribute.
+"""Clipping rules: factors that bound the contribution of one row's gradient.
 
-A rule is fixed once per step from public values, then weighs the gradients by their norms.
-Each states the sensitivity that it guarantees in the dtype in which the products run.
+A rule is fixed once per step from public values. It then weights each gradient by its norm. Each rule states
+the sensitivity that it guarantees for products in a given dtype.
 """
 
 import math
@@ -21,9 +21,9 @@ FloatArray = NDArray[np.floating[Any]]
 
 @dataclass(frozen=True)
 class L2Clip(Clip):
-    """Scale gradients longer than ``threshold`` down to it. Also its own clipper.
+    """L2 clipping: scales gradients longer than ``threshold`` down to it. Also its own clipper.
 
-    A row whose norm is not finite gets factor 0.
+    A row whose norm is not finite gets the factor 0.
 
     Parameters
     ----------
@@ -31,9 +31,9 @@ class L2Clip(Clip):
         The largest norm, above 0.
 
     *Guarantee*: a weighted gradient ``c_i r_i x_i^T`` has norm at most ``threshold`` times
-    ``1 + 4 eps + 2**-33``: the factor and its product with the residuals are each rounded
-    once to the dtype of precision ``eps``; norms are accumulated in float64, where a sum of
-    up to a million squares is off by less than ``2**-33`` of itself.
+    ``1 + 4 eps + 2**-33``. The factor and its product with the residuals are each rounded once, to the dtype
+    of precision ``eps``. Norms are accumulated in float64, where the relative error of a sum of up to a
+    million squares is less than ``2**-33``.
 
     Source: AdaMix, Algorithm 1; Abadi et al. 2016.
     """
@@ -64,18 +64,18 @@ def deviation_norms(view: PublicView) -> FloatArray:
 
 @dataclass(frozen=True)
 class AutomaticClip(Clip):
-    """Divide each gradient by its norm plus ``gamma``: no threshold to choose. Also its own clipper.
+    """Automatic clipping: divides each gradient by its norm plus ``gamma``. Also its own clipper.
 
-    Short gradients keep their order of size, long ones tend to length 1. A row whose norm is
-    not finite gets factor 0.
+    There is no threshold to choose. Short gradients keep their order of size, and the length of long
+    gradients tends to 1. A row whose norm is not finite gets the factor 0.
 
     Parameters
     ----------
     gamma : float
-        What is added to the norm, above 0.
+        The number that is added to the norm, above 0.
 
-    *Guarantee*: a weighted gradient has norm below ``|g| / (|g| + gamma) < 1``, times the
-    rounding allowed for in :class:`L2Clip`; ``gamma`` must be positive.
+    *Guarantee*: a weighted gradient has norm at most ``|g| / (|g| + gamma) < 1``, times the rounding
+    allowed for in :class:`L2Clip`. ``gamma`` must be positive.
 
     Source: Coupling, section 2.2; Bu et al. 2023, "Automatic clipping".
     """
@@ -102,13 +102,12 @@ class PublicQuantileClip:
     quantile : float
         Which quantile of the norms is the threshold, between 0 and 1.
     floor : float
-        The least threshold, and the one without public rows. A start that fits the public rows drives their
-        gradients to zero.
+        The smallest threshold, also used without public rows. It is needed because a start that fits the
+        public rows drives their gradients to zero.
     measure : callable
-        ``view -> lengths`` of shape (n_pub,), for queries that clip something else than gradients.
+        ``view -> lengths`` of shape (n_pub,), for queries that clip something other than gradients.
 
-    *Guarantee*: that of :class:`L2Clip`; the threshold depends on public rows and released
-    heads only.
+    *Guarantee*: as for :class:`L2Clip`. The threshold depends on public rows and released heads only.
 
     Source: AdaMix, section 3.2, "Adaptive threshold".
     """
@@ -125,14 +124,14 @@ class PublicQuantileClip:
 
 @dataclass(frozen=True)
 class LipschitzClip:
-    """L2 clipping at the loss's own bound on gradients of rows of known length: never active.
+    """L2 clipping at the loss's own bound on gradients; never active for rows within ``row_norm_bound``.
 
     Parameters
     ----------
     row_norm_bound : float
         A length that no mapped row exceeds.
 
-    *Guarantee*: that of :class:`L2Clip`, which still holds should a row be longer.
+    *Guarantee*: as for :class:`L2Clip`, and it holds even for a row that is longer.
 
     Source: AdaMix, Algorithm 3 (no clipping: the loss is L-Lipschitz).
     """

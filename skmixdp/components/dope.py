@@ -1,4 +1,4 @@
-"""Gradients clipped about a public centre."""
+"""Gradients clipped around the public mean gradient."""
 
 import math
 from functools import partial
@@ -30,25 +30,24 @@ FloatArray = NDArray[np.floating[Any]]
 class DopeQuery:
     """The sum of clipped differences between each row's gradient and the public mean gradient.
 
-    With ``M`` the public mean gradient at the current head and ``b`` the expected batch, the
-    private mean is ``M + (1/b) (sum_i clip(g_i - M) + noise)``: the centre comes back on the
-    mean scale and is never multiplied by the number of rows that took part, which is private.
+    Let ``M`` be the public mean gradient at the current head and ``b`` the expected batch size. The private
+    mean is ``M + (1/b) (sum_i clip(g_i - M) + noise)``. The centre is added back on the mean scale. It is
+    never multiplied by the number of rows in the batch, which is private.
 
     Parameters
     ----------
     clipper : Clipper
         Bounds each row's difference.
     sum_to_zero : bool
-        Remove the released sum's component outside the subspace in which softmax gradients
-        lie.
+        Whether to remove the released sum's component outside the subspace of softmax gradients.
 
-    *Guarantee*: one row's contribution ``c_i (g_i - M)`` is no longer than the clip's sensitivity, rounding
-    included: the length that is clipped is an upper bound of the true one (see :func:`deviation_bounds`).
+    *Guarantee*: one row's contribution ``c_i (g_i - M)`` is at most the clip's sensitivity, rounding
+    included. The length that is clipped is an upper bound of the true length (see :func:`deviation_bounds`).
     Sums are added in double precision, since their terms may be a thousand times longer than their
-    differences; see :func:`difference_part`. A row that takes no part contributes zero, to the sum of
-    gradients and to the sum of weights alike, so that removing it takes away its own difference and nothing
-    else. Replacing a row exchanges one difference for another and moves the sum by up to twice the
-    sensitivity, for which the accountant doubles mu.
+    differences (see :func:`difference_part`). A row outside the batch contributes zero to the sum of
+    gradients and to the sum of weights. Removing it therefore removes only its own difference. Replacing a
+    row replaces one difference by another. This moves the sum by up to twice the sensitivity, and the
+    accountant doubles mu.
 
     Source: DOPE-SGD (Nasr et al. 2023, "Effectively Using Public Data in Privacy Preserving
     Machine Learning"), restated for means and an expected batch.
@@ -62,7 +61,7 @@ class DopeQuery:
         return self.clipper.at(view).sensitivity(dtype)
 
     def step(self, ctx: StepContext) -> Rounds:
-        # What goes to the rows holds neither the noise source nor the view.
+        # The query must hold neither the noise source nor the view.
         clip, centre = self.clipper.at(ctx.view), ctx.view.gradient
         (total,) = yield PrivateQuery(
             points=np.concatenate([ctx.W, centre]),
@@ -78,10 +77,10 @@ class DopeQuery:
 
 
 def difference_part(sensitivity: float) -> ReleasedArray:
-    """The part of a sum of clipped differences ``c_i (g_i - M)``, from sums of ``c_i g_i`` and of ``c_i``.
+    """The released sum of clipped differences ``c_i (g_i - M)``, from sums of ``c_i g_i`` and of ``c_i``.
 
-    The length that is clipped is at least :data:`SHORTEST_DIFFERENCE` times ``|g_i| + |M|``, so ``c_i g_i``
-    and ``c_i M`` are longer than the sensitivity by no more than the inverse. Two sums, a product and a
+    The length that is clipped is at least :data:`SHORTEST_DIFFERENCE` times ``|g_i| + |M|``. So ``c_i g_i``
+    and ``c_i M`` exceed the sensitivity by at most the inverse of that factor. Two sums, a product and a
     subtraction are rounded.
     """
     terms = LONGEST_TERM * sensitivity
@@ -89,13 +88,13 @@ def difference_part(sensitivity: float) -> ReleasedArray:
 
 
 def clipped_deviations(Z: Array, block: Block, loss: Loss, clip: Clip, centre: FloatArray) -> Contribution:
-    """Residuals weighted so that ``c_i (r_i x_i^T - centre)`` obeys the clip, and the weights.
+    """Weighted residuals, such that ``c_i (r_i x_i^T - centre)`` obeys the clip, and the weights.
 
     Parameters
     ----------
     Z : array of shape (rows, 2 k)
-        Products of the rows with the head and with the centre; overwritten. It may be a tensor if the clip
-        takes tensors.
+        Products of the rows with the head and with the centre. They are overwritten. May be a tensor if the
+        clip accepts tensors.
     block : Block
         Labels and lengths of the rows.
     loss : Loss
@@ -103,14 +102,14 @@ def clipped_deviations(Z: Array, block: Block, loss: Loss, clip: Clip, centre: F
     clip : Clip
         Bounds the differences.
     centre : array of shape (k, d_in)
-        What is subtracted from each gradient.
+        The matrix that is subtracted from each gradient.
 
     Returns
     -------
     C : array of shape (rows, k)
         Weighted residuals, in the dtype of ``Z``.
     weights : array of shape (rows, 1)
-        The factors; their sum says how often the centre must be subtracted.
+        The factors. The centre is later subtracted as many times as their sum.
     """
     k = loss.n_outputs
     C = loss.residuals(Z[:, :k], block.y)
@@ -133,24 +132,23 @@ def deviation_bounds(
     R : array of shape (n, k)
         Loss residuals, in the dtype of the products.
     products : array of shape (n, k)
-        The rows' products ``M x_i`` with the centre, which was rounded to their dtype.
+        Products ``M x_i`` of the rows with the centre, which was rounded to the dtype of the products.
     norms : array of shape (n,)
         Lengths of the rows, float64.
     centre : array of shape (k, d_in)
         The centre ``M``, float64.
     rounding_scale : array of shape (n,) or None
-        Lengths in proportion to which the products may be off, where those are not the rows'.
+        Scale of the errors of the products; None is the lengths of the rows.
 
     Notes
     -----
-    The square is ``|r|^2 |x|^2 - 2 r^T M x + |M|^2``. Where it cancels, what is left can be
-    nothing but rounding, and a factor computed from it would let the row through unclipped.
-    So the largest error of the three terms is added: 16 eps, and what sums of ``d_in`` and of
-    ``k`` terms can lose in any order, of ``(|r| |x| + |M|)^2``. The bound also covers that the
-    residuals are weighted in their own precision, two roundings of their full length: with
-    ``|g - M|`` small compared with ``|g|``, that is no small part of the difference. No bound is
-    below :data:`SHORTEST_DIFFERENCE` times ``|g| + |M|``. A row of which nothing finite is known has
-    an infinite bound.
+    The square is ``|r|^2 |x|^2 - 2 r^T M x + |M|^2``. If its terms cancel, the result may be pure rounding
+    error, and a factor computed from it could leave the row unclipped. So the largest error of the three
+    terms is added. It is ``(|r| |x| + |M|)^2`` times 16 eps plus the error of sums of ``d_in`` and ``k``
+    terms in any order. The bound also covers the weighting of residuals in their own precision, which
+    rounds their full length twice. If ``|g - M|`` is small compared with ``|g|``, this is a large part of
+    the difference. No bound is below :data:`SHORTEST_DIFFERENCE` times ``|g| + |M|``. A row with infinite
+    or undefined values has an infinite bound.
     """
     xp, dtype = namespace_of(R), dtype_of(R)
     (k, d_in), eps = centre.shape, float(np.finfo(dtype).eps)

@@ -1,4 +1,4 @@
-"""Gradients in two parts: their coordinates on public gradients, and the rest."""
+"""Gradients in two parts: coordinates on public gradient directions, and residuals."""
 
 import math
 from dataclasses import replace
@@ -17,11 +17,11 @@ FloatArray = NDArray[np.floating[Any]]
 
 
 class GepQuery:
-    """Coordinates on public gradient directions and the residual, clipped separately.
+    """The sums of coordinates on public gradient directions and of residuals, clipped separately.
 
-    ``z_i = V^T g_i`` and ``g_i - V z_i`` are released together. Each takes half of the step, so
-    each part's noise is ``sqrt(2) noise_multiplier`` times its own sensitivity. Where there is
-    no public gradient the residual is all there is, and takes the whole step.
+    ``z_i = V^T g_i`` and ``g_i - V z_i`` are released together. Each uses half of the step, so the noise of
+    each part is ``sqrt(2) noise_multiplier`` times its own sensitivity. Without public gradients, there is
+    only the residual, which uses the whole step.
 
     Parameters
     ----------
@@ -30,15 +30,14 @@ class GepQuery:
     clipper, residual_clipper : Clipper
         Bound each row's coordinates and each row's residual.
     sum_to_zero : bool
-        Remove the released sum's component outside the subspace in which softmax gradients
-        lie.
+        Whether to remove the released sum's component outside the subspace of softmax gradients.
 
-    *Guarantee*: one row moves the coordinates' sum by at most the first clip's sensitivity
-    and the residuals' sum by at most the second's, rounding included: coordinates are clipped
-    as the numbers that they are, and the length of a residual is an upper bound of the true
-    one (:meth:`GradientEmbedding.residual_bounds`). Sums are added in double precision, since
-    the terms of a residual may be a thousand times longer than itself. The basis depends on public rows and
-    released heads only.
+    *Guarantee*: one row moves the sum of coordinates by at most the sensitivity of the first clip. It moves
+    the sum of residuals by at most the sensitivity of the second clip. Both include rounding: coordinates
+    are clipped as computed, and the length of a residual is an upper bound of the true length
+    (:meth:`GradientEmbedding.residual_bounds`). Sums are added in double precision, since the terms of a
+    residual may be a thousand times longer than the residual. The basis depends on public rows and released
+    heads only.
 
     Source: GEP (Yu et al. 2021, "Do Not Let Privacy Overbill Utility: Gradient Embedding
     Perturbation for Private Learning"), Algorithm 1, for heads in closed form.
@@ -59,7 +58,7 @@ class GepQuery:
     def step(self, ctx: StepContext) -> Rounds:
         embedding = ctx.view.embedding(self.n_components)
         inside, outside = self.clipper.at(ctx.view), self.residual_clipper.at(ctx.view)
-        # What goes to the rows holds neither the noise source nor the view.
+        # The query must hold neither the noise source nor the view.
         q, loss = embedding.n_components, ctx.loss
 
         def assemble(sums: tuple[FloatArray | None, FloatArray | None]) -> tuple[FloatArray, ...]:
@@ -83,7 +82,7 @@ class GepQuery:
 
     def _parts(self, view: PublicView, dtype: np.dtype[Any]) -> tuple[ReleasedArray, ...]:
         embedding = view.embedding(self.n_components)
-        # Terms of the sums from which residuals are computed are longer by no more than this.
+        # Residuals are computed from sums whose terms may be longer, by at most this factor.
         sensitivity = self.residual_clipper.at(view).sensitivity(dtype)
         residual = ReleasedArray(
             sensitivity,
@@ -92,7 +91,7 @@ class GepQuery:
         )
         if embedding.n_components == 0:
             return (residual,)
-        # Coordinates are computed and weighted in float64, whatever the rows' precision.
+        # Coordinates are computed and weighted in float64, for rows of any precision.
         inside = self.clipper.at(view).sensitivity(np.dtype(np.float64))
         return ReleasedArray(inside, 0.5), replace(residual, share=0.5)
 
@@ -100,7 +99,7 @@ class GepQuery:
 def clipped_parts(
     Z: FloatArray, block: Block, loss: Loss, embedding: GradientEmbedding, inside: Clip, outside: Clip
 ) -> Contribution:
-    """Weighted residuals, and each row's coordinates with either part's weight.
+    """Weighted loss residuals, and each row's coordinates with the weight of either part.
 
     Parameters
     ----------
@@ -120,16 +119,16 @@ def clipped_parts(
     C : array of shape (rows, k)
         ``c_i r_i``, in the dtype of ``Z``.
     S : array of shape (rows, 2 q)
-        ``a_i z_i`` and ``c_i z_i``, float64; the sum of residuals is ``C^T X`` less the gradient
-        of the second half's sum.
+        ``a_i z_i`` and ``c_i z_i``, float64. The sum of residuals is ``C^T X`` minus the gradient of the
+        sum of the second half.
     """
     k = loss.n_outputs
     C = loss.residuals(Z[:, :k], block.y)
     R = C.astype(np.float64, copy=False)
     z = embedding.coordinates(R, Z[:, k:])
     bounds = embedding.residual_bounds(row_norms(R), block.norms, z, C.dtype, block.rounding_scale)
-    z[~np.isfinite(bounds)] = 0  # such a row has no part in either sum
-    # A length bounds every entry too; a rule for entries could only be more careful.
+    z[~np.isfinite(bounds)] = 0  # such a row contributes to neither sum
+    # A length also bounds every entry, so it is a valid bound for rules that use entries.
     factors = scale_rows(C, outside.weights(bounds, lambda: bounds))[:, np.newaxis]
     lengths = row_norms(z)
     S = np.concatenate([inside.weights(lengths, lambda: lengths)[:, np.newaxis] * z, factors * z], axis=1)

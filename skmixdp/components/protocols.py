@@ -1,8 +1,8 @@
-"""What the pieces of an algorithm hand to each other.
+"""Interfaces of the components, and the data that they exchange.
 
-Every algorithm is the same loop: sample, query, clip, release, assemble, weight, update. One file per
-family holds interchangeable pieces; this file holds what they agree on. Shapes: ``W``, gradients and
-directions are (k, d_in). Only the release sees private sums; a query gets noisy ones, and all else is public.
+Every algorithm is the same loop: sample, query, clip, release, assemble, weight, update. Each family of
+interchangeable components has its own file. Shapes: ``W``, gradients and directions are (k, d_in). Only the
+release sees private sums. Queries receive noisy sums, and everything else is public.
 """
 
 from collections.abc import Callable, Generator
@@ -26,21 +26,21 @@ FloatArray = NDArray[np.floating[Any]]
 
 @dataclass(frozen=True)
 class ReleasedArray:
-    """One array of a query's answer, and what one row can do to it.
+    """One array of a query's answer, with its sensitivity.
 
     Attributes
     ----------
     sensitivity : float
-        Guaranteed bound on the L2 norm of one row's contribution to the array, sums being exact.
+        Guaranteed bound on the L2 norm of one row's contribution to the array, if sums are exact.
     share : float
-        Fraction of the step's privacy that the array takes. The shares of a step sum to at most 1, and
-        the noise has standard deviation ``noise_multiplier * sensitivity / sqrt(share)``, so that the
-        step as a whole is one Gaussian release of that multiplier.
+        Fraction of the step's privacy budget that the array uses. The shares of a step sum to at most 1. The
+        noise has standard deviation ``noise_multiplier * sensitivity / sqrt(share)``, so the whole step is
+        one Gaussian release of that multiplier.
     longest_term : float or None
-        Bound on the norm of each row's term in the sums from which the array is computed, where that is not
-        the sensitivity; None is the sensitivity.
+        Bound on the norm of each row's term in the sums from which the array is computed; None is the
+        sensitivity.
     later_roundings : float
-        Bound on the rounding of what ``assemble`` computes, relative to the norm of the sums.
+        Bound on the rounding error of ``assemble``, relative to the norm of the sums.
     """
 
     sensitivity: float
@@ -49,30 +49,30 @@ class ReleasedArray:
     later_roundings: float = 0.0
 
     def as_computed(self, error: SumError) -> "ReleasedArray":
-        """The part with the rounding of sums included in its sensitivity."""
+        """A copy whose sensitivity includes the rounding of sums."""
         term = self.sensitivity if self.longest_term is None else self.longest_term
         return replace(self, sensitivity=self.sensitivity + error.of(term, self.later_roundings))
 
 
 def present_sums(sums: Sums) -> tuple[FloatArray, ...]:
-    """The sums that a query asked for, as they are."""
+    """The sums that a query asked for, unchanged."""
     return tuple(part for part in sums if part is not None)
 
 
 @dataclass(frozen=True)
 class PrivateQuery:
-    """What a query asks of the private rows in one round.
+    """One query to the private rows.
 
     Attributes
     ----------
-    points : array of shape (m, d_in), or what else the row source understands
+    points : array of shape (m, d_in), or another object that the row source accepts
         Directions whose products with the rows are needed.
     contribute : callable
         ``(Z, block) -> (C, S)``: weighted residuals and statistics of each row.
-    parts : tuple of Part
+    releases : tuple of ReleasedArray
         One for each array that ``assemble`` returns.
     assemble : callable
-        LINEAR map from the sums to the arrays to be released, before the noise is added; it must not
+        LINEAR map from the sums to the released arrays, applied before the noise is added. It must not
         depend on private rows in any other way.
     wide_sums : bool
         Whether sums must be added in double precision, since their terms are longer than the sensitivity.
@@ -80,7 +80,7 @@ class PrivateQuery:
         Number of leading points that are a head which moves along the other points from step to step,
         so that a source may keep its products; 0 promises nothing.
     bounds_itself, takes_tensors : bool
-        What ``contribute`` promises; see :class:`~skmixdp._rows.Request`.
+        Properties of ``contribute``; see :class:`~skmixdp._rows.Request`.
     """
 
     points: Any
@@ -102,15 +102,16 @@ class PublicInfo:
     view : PublicView
         The public rows at the start; ``view.W`` is the start itself.
     mu : float
-        Full-batch Gaussian-DP budget of the fit, per zeroed-out row.
+        Budget of the fit as a full-batch Gaussian-DP parameter, for one zeroed-out row.
     n_private : int
         Number of private rows, treated as public.
     batch_size : float
         Expected number of private rows in a step.
     row_norm_bound : float
-        Bound on the L2 norm of any private row; infinite where none is known.
+        Bound on the L2 norm of any private row; infinite if none is known.
     start : callable or None
-        ``PublicData -> W``: where the fit would start with these public rows; None is the start itself.
+        ``PublicData -> W``: the start that the fit would have with these public rows. None is the start
+        of the view.
     """
 
     view: PublicView
@@ -127,29 +128,30 @@ class PublicInfo:
 
     @cached_property
     def curvature(self) -> float:
-        """Estimate of the mean loss's largest Hessian eigenvalue, from public facts only."""
+        """Estimate of the largest Hessian eigenvalue of the mean loss, from public facts only."""
         return self.loss.curvature * self.largest_second_moment
 
     @cached_property
     def largest_second_moment(self) -> float:
-        """Largest eigenvalue of the rows' second moment: public rows', else its bound."""
+        """Largest eigenvalue of the second moment of public rows; without public rows, a bound."""
         return self.view.data.largest_second_moment(self.row_norm_bound)
 
 
 @dataclass(frozen=True)
 class ReleaseFacts:
-    """The public facts of a run's releases, known once the budget is divided.
+    """The public facts of a run's releases, known once the budget is divided among the steps.
 
     Attributes
     ----------
     noise_multiplier : float
-        Noise standard deviation of a step over its sensitivity.
+        Standard deviation of a step's noise divided by its sensitivity.
     n_steps : int
         Number of steps.
     sensitivity : float
-        Sensitivity of the gradient's sum at the start.
+        Sensitivity of the gradient sum at the start.
     private_weight : float
-        Root mean square over the steps of the private gradient's weight ``1 - a``; 1 until that is bound.
+        Root mean square, over the steps, of the private gradient's weight ``1 - a``. It is 1 until the
+        weighting rule is bound.
     """
 
     noise_multiplier: float
@@ -160,18 +162,18 @@ class ReleaseFacts:
 
 @dataclass
 class StepContext:
-    """What the pieces may know in step ``t``: released or public, all of it.
+    """Everything that components may use in step ``t``; all of it is released or public.
 
     Attributes
     ----------
     t, n_steps : int
-        This step, from 1, and the last.
+        Number of this step, from 1, and of the last step.
     view : PublicView
         The public rows at the current head.
     batch_size : float
-        Expected private batch: the divisor of private sums.
+        Expected number of private rows in the batch. Private sums are divided by it.
     public_weight : float
-        Weight ``a`` of the public mean gradient; the private one has ``1 - a``.
+        Weight ``a`` of the public mean gradient; the private mean gradient has ``1 - a``.
     step_size : float
         Learning rate of this step, for the mean objective.
     l2 : float
@@ -179,13 +181,13 @@ class StepContext:
     anchor : array of shape (k, d_in)
         Centre of the regulariser.
     dtype : dtype
-        In which the private products are computed.
+        Dtype of the products with private rows.
     noise : NoiseSource
         Random source of the fit.
     noise_multiplier : float
-        Noise standard deviation of the step's releases together over their sensitivity.
-    released : list of Part
-        What has been released in this step so far, with the sensitivities that were stated.
+        Noise multiplier of the whole step.
+    released : list of ReleasedArray
+        The arrays released in this step so far, with their stated sensitivities.
     """
 
     t: int
@@ -212,9 +214,9 @@ class StepContext:
         return self.view.data.loss
 
     def direction(self, private_mean: FloatArray, public_mean: FloatArray | None = None) -> FloatArray:
-        """Mix a private mean gradient with the public one, and add the regulariser's.
+        """Mix a private with the public mean gradient, and add the gradient of the regulariser.
 
-        ``public_mean`` takes the place of the mean gradient over all public rows.
+        ``public_mean`` replaces the mean gradient over all public rows.
         """
         a = self.public_weight
         mixed = (1 - a) * private_mean
@@ -227,32 +229,32 @@ Rounds = Generator[PrivateQuery, tuple[FloatArray, ...], Any]
 
 
 class Query(Protocol):
-    """What is asked in a step and how the answers become a direction."""
+    """The queries of a step, and the direction computed from their answers."""
 
     def sensitivity(self, view: PublicView, dtype: np.dtype[Any]) -> float:
-        """Sensitivity of the gradient's sum at a head, for rules that balance the noise."""
+        """Sensitivity of the gradient sum at a head, for rules that balance the noise."""
 
     def step(self, ctx: StepContext) -> Rounds:
-        """Yield queries, receive their noisy arrays, return the direction (k, d_in)."""
+        """Yield queries, receive their noisy arrays, and return the direction (k, d_in)."""
 
 
 class Clip(Protocol):
-    """A clipping rule with its public values fixed for one step.
+    """A clipping rule whose public values are fixed for one step.
 
     Attributes
     ----------
     takes_tensors : bool
-        Whether ``weights`` takes float64 tensors as it takes arrays, and then returns one. Rows on a device
-        are then weighted there.
+        Whether ``weights`` also accepts float64 tensors, and then returns a tensor. If so, rows on a device
+        are weighted there.
     """
 
     takes_tensors: bool = False
 
     def weights(self, norms: Array, largest: Callable[[], Array]) -> Array:
-        """Factor of each row's gradient, given the gradients' L2 norms (n,), in float64.
+        """Factor of each row's gradient, given the L2 norms (n,) of the gradients in float64.
 
-        ``largest()`` is a bound (n,) on each gradient's largest absolute entry; it costs a
-        pass over the rows, so only rules that need it call it.
+        ``largest()`` returns a bound (n,) on the largest absolute entry of each gradient. It needs a pass
+        over the rows, so call it only if the rule needs it.
         """
 
     def sensitivity(self, dtype: np.dtype[Any]) -> float:
@@ -263,7 +265,7 @@ class Clipper(Protocol):
     """A clipping rule."""
 
     def at(self, view: PublicView) -> Clip:
-        """Fix the rule's public values at the current head."""
+        """Fix the public values of the rule at the current head."""
 
 
 class Space(Protocol):
@@ -275,13 +277,13 @@ class Space(Protocol):
 
     @property
     def roundings(self) -> float:
-        """Bound on the rounding of ``encode``, relative to the norm of what is encoded."""
+        """Bound on the rounding error of ``encode``, relative to the norm of its argument."""
 
     def encode(self, gradient: FloatArray) -> FloatArray:
-        """Coordinates to be released of a (k, d_in) sum of gradients; linear."""
+        """Coordinates of a (k, d_in) sum of gradients, to be released. The map is linear."""
 
     def decode(self, released: FloatArray) -> FloatArray:
-        """The (k, d_in) gradient of released coordinates."""
+        """The (k, d_in) gradient with the released coordinates."""
 
 
 class Subspace(Protocol):
@@ -289,44 +291,44 @@ class Subspace(Protocol):
 
     @property
     def is_full(self) -> bool:
-        """Whether it is always all of parameter space."""
+        """Whether the subspace is always the whole parameter space."""
 
     def at(self, view: PublicView) -> Space:
         """Fix the subspace at the current head."""
 
 
 class Sampling(Protocol):
-    """Which private rows take part in a step."""
+    """A rule that draws the private rows of a step."""
 
     def rate(self, n_private: int) -> float:
-        """Probability with which a row takes part."""
+        """Probability that a row is in the batch."""
 
     def draw(self, n_private: int, noise: NoiseSource) -> NDArray[np.bool_] | None:
-        """Rows of one step; None is all of them."""
+        """Mask of the rows in the batch; None is all rows."""
 
 
 class Weighting(Protocol):
     """A rule for the public weight."""
 
     def bind(self, info: PublicInfo, facts: ReleaseFacts) -> Callable[[int, PublicView], float]:
-        """Public weight ``a`` in [0, 1] as a function of t and the public rows' view."""
+        """Public weight ``a`` in [0, 1] as a function of t and the view of public rows."""
 
 
 class Update(Protocol):
-    """How a direction moves the head. The state holds released iterates and directions."""
+    """A rule that computes the next head from a direction. The state holds released values only."""
 
     def init(self, W: FloatArray) -> tuple[FloatArray, Any]:
-        """Admissible start, and the state before the first step."""
+        """The admissible start, and the state before the first step."""
 
     def step(self, ctx: StepContext, direction: FloatArray, state: Any) -> tuple[FloatArray, Any]:
-        """Next head and state."""
+        """The next head and the next state."""
 
     def result(self, W: FloatArray, state: Any) -> FloatArray:
         """The head to return after the last step."""
 
 
 class Steps(Protocol):
-    """How many steps to take, and how large."""
+    """A rule for the number and the size of steps."""
 
     def count(self, info: PublicInfo, sensitivity: float) -> int:
         """Number of steps for the budget of the fit and a sum of this sensitivity."""

@@ -1,4 +1,4 @@
-"""What is asked of private rows in a step."""
+"""The query for a sum of clipped gradients."""
 
 from functools import partial
 from typing import Any
@@ -23,25 +23,25 @@ FloatArray = NDArray[np.floating[Any]]
 
 
 class GradientQuery:
-    """The clipped gradient sum, released in a subspace and brought back.
+    """The sum of clipped gradients, released in a subspace and mapped back.
 
     Parameters
     ----------
     clipper : Clipper
         Bounds each row's gradient.
     subspace : Subspace
-        Where the sum is released. Clipped first, projected second.
+        The subspace in which the sum is released. Gradients are clipped first and projected second.
     sum_to_zero : bool
-        Remove the released sum's component outside the subspace in which softmax gradients
-        lie; it holds nothing but noise (1/k of its energy).
+        Whether to remove the released sum's component outside the subspace of softmax gradients. This
+        component is only noise (1/k of its energy).
     second_clip : float or None
-        Bound on the norm of the private mean after the release (PDA-DPMD, Appendix F.2), whose
-        noise alone may be longer than any mean of clipped gradients; None does not bound it.
+        Bound on the norm of the private mean after the release (PDA-DPMD, Appendix F.2). Its noise alone may
+        be longer than any mean of clipped gradients. None does not bound it.
 
-    Where the private mean has no weight, nothing is asked and nothing is released.
+    If the private mean has weight 0, there is no query and no release.
 
-    *Guarantee*: one row moves the released array by at most the clip's sensitivity times
-    the subspace's gain.
+    *Guarantee*: one row moves the released array by at most the clip's sensitivity times the gain of the
+    subspace.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class GradientQuery:
     def step(self, ctx: StepContext) -> Rounds:
         if ctx.public_weight == 1:
             return ctx.direction(np.zeros_like(ctx.W))
-        # What goes to the rows holds neither the noise source nor the view.
+        # The query must hold neither the noise source nor the view.
         clip = self.clipper.at(ctx.view)
         space = self.subspace.at(ctx.view)
         (released,) = yield PrivateQuery(
@@ -81,12 +81,12 @@ class GradientQuery:
 
 
 def clipped_residuals(Z: Array, block: Block, loss: Loss, clip: Clip) -> Contribution:
-    """Residuals of a block, weighted so that each row's gradient obeys a clip.
+    """Residuals of a block, weighted such that each row's gradient obeys a clip.
 
     Parameters
     ----------
     Z : array of shape (rows, k)
-        Outputs of the head; overwritten. A tensor if the clip takes tensors.
+        Outputs of the head. They are overwritten. May be a tensor if the clip accepts tensors.
     block : Block
         Labels and lengths of the rows.
     loss : Loss

@@ -1,4 +1,4 @@
-"""Which private rows take part in a step."""
+"""Rules that draw the private rows of a step."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,7 +7,7 @@ from ..privacy import NoiseSource
 
 
 class FullBatch:
-    """Every row in every step: exact accounting, and for linear heads the better choice.
+    """All rows in every step. Accounting is exact, and linear heads are mostly better with it.
 
     Source: AdaMix, section 3.1.
     """
@@ -20,10 +20,10 @@ class FullBatch:
 
 
 class PoissonBatch:
-    """Each row takes part in a step with the same probability, independently of all others.
+    """Poisson sampling: each row is in the batch with the same probability, independently of the others.
 
-    A batch may come out empty or large; sums are divided by the expected size, never by the
-    realised one, which is private.
+    A batch may be empty or large. Sums are divided by the expected size, never by the actual size, which is
+    private.
 
     Parameters
     ----------

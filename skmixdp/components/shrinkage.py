@@ -1,4 +1,4 @@
-"""What is made of a released head by looking at public rows: shrinkage and temperature."""
+"""Shrinkage and temperature of a released head, chosen on public rows."""
 
 import warnings
 from collections.abc import Iterator
@@ -12,43 +12,43 @@ from .protocols import PublicInfo, StepContext, Update
 
 FloatArray = NDArray[np.floating[Any]]
 
-#: How much of the way from the start to the released head may be kept.
+#: Candidate shares ``s`` of the way from the start to the released head.
 _SHARES = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
 
-#: At least so many times the share of the way that cannot be noise is kept.
+#: The kept share is at least this multiple of the share that cannot be noise.
 _KEPT = 1.5
 
-#: What the outputs may be multiplied by.
+#: Candidate factors ``b`` of the outputs.
 _TEMPERATURES = 2.0 ** np.arange(-3, 3.25, 0.25)
 
-#: Public rows below which none of this is decided.
+#: With fewer public rows, the head is returned unchanged.
 _FEWEST = 20
 
 
 class PublicShrinkage:
-    """Return ``b (W_0 + s (W - W_0))`` with ``s`` and ``b`` chosen on public rows.
+    """Returns the shrunk head ``b (W_0 + s (W - W_0))``, with ``s`` and ``b`` chosen on public rows.
 
-    Each half of the public rows judges the way ``W - W_0`` from the start that the other half would
-    have given. The share ``s`` is 1 unless a smaller one has a loss that is less by more than the
-    standard error of the difference, each share at its own best ``b``. With ``s = 0`` private rows
-    have been of no use under this budget, and a warning says so. ``b`` changes probabilities, not
-    predictions; for squared loss it is 1.
+    The public rows are split into halves. Each half evaluates the change ``W - W_0``, added to the start
+    that the other half gives. The share ``s`` is 1 unless a smaller share has a clearly lower loss: lower by
+    more than the standard error of the difference, each share with its own best ``b``. If ``s = 0``, private
+    rows were of no use under this budget, and a warning says so. ``b`` changes probabilities, not
+    predictions. It is 1 for squared loss.
 
-    The judgement is too hard on the way, which leads away from what the start had made of the very
-    rows that judge. So a share is only considered if it is at least 1.5 times
-    ``1 - v / e`` (James and Stein's factor): ``e`` is the mean square of the outputs along the way on
-    public rows, ``v`` what the noise alone would make of it if nothing damped it.
+    This evaluation underrates the change: ``W`` moves away from a start that was fitted to the evaluating
+    rows themselves. So a share is only considered if it is at least 1.5 times ``1 - v / e`` (the
+    factor of James and Stein). Here ``e`` is the mean square of the outputs of ``W - W_0`` on public rows,
+    and ``v`` is the mean square that undamped noise alone would give.
 
     Parameters
     ----------
     inner : Update
-        What moves the head.
+        The update that moves the head.
     info : PublicInfo
         The public facts of the fit.
 
     Notes
     -----
-    *Guarantee*: only released heads and public rows enter.
+    *Guarantee*: it uses only released heads and public rows.
 
     References
     ----------
@@ -83,8 +83,8 @@ class PublicShrinkage:
         chosen = _clearly_least(losses[np.arange(len(candidates)), best])
         if candidates[chosen] == 0:
             warnings.warn(
-                f"the {data.n_rows} public rows suffice: on those held out, a fit of the others does better "
-                "without what the private rows add to it under this budget, and it is what is returned; "
+                f"the {data.n_rows} public rows suffice: on held-out public rows, the start of the fit does "
+                "better than the trained head under this budget, so the start is returned; "
                 "pass more private rows or a larger epsilon, or do without the private rows.",
                 UserWarning,
                 stacklevel=2,
@@ -102,13 +102,13 @@ class PublicShrinkage:
         return np.concatenate(parts, axis=2)
 
     def _folds(self, data: PublicData) -> Iterator[tuple[FloatArray, PublicData]]:
-        """Starts, each with the rows that it has not seen."""
+        """Starts from one half of the public rows, each with the other half."""
         for known, judge in (data.halves, data.halves[::-1]):
             yield (self.info.view.W if self.info.start is None else self.info.start(known)), judge
 
 
 def _certain_share(data: PublicData, way: FloatArray, variance: float) -> float:
-    """Share of the way that noise of a variance per coefficient cannot have made."""
+    """Share of the change that cannot be noise with this variance per coefficient."""
     outputs = data.X @ way.T
     noise = variance * float(np.mean(data.norms**2))
     if data.loss.sum_to_zero:
@@ -119,7 +119,7 @@ def _certain_share(data: PublicData, way: FloatArray, variance: float) -> float:
 
 
 def _clearly_least(losses: FloatArray) -> int:
-    """Index of the share to take, by losses (shares, rows): the last unless another is clearly less."""
+    """Index of the chosen share, by losses (shares, rows): the last unless another is clearly lower."""
     gains = losses[-1] - losses
     means, errors = gains.mean(axis=1), gains.std(axis=1, ddof=1) / np.sqrt(losses.shape[1])
     clear = means > errors

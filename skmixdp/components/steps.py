@@ -1,27 +1,28 @@
-"""How many steps to take and how large, from public quantities only."""
+"""Rules for the number and the size of steps, from public quantities only."""
 
 import math
 from collections.abc import Callable
 
 from .protocols import PublicInfo, ReleaseFacts
 
-#: Without public rows there is no centring, and part of each row's length is what all have in common:
-#: so much more noise is worth taking for a total step so much longer.
+#: Without public rows there is no centring, and part of each row's length is common to all rows. A total step
+#: that is longer by this factor is then worth its noise.
 _UNCENTRED = 1.5
 
 
 class BalancedSteps:
-    """Total step in proportion to what the noise allows.
+    """A total step size in proportion to the noise that the outputs tolerate.
 
-    A step moves every output of a unit row by noise of standard deviation
-    ``eta sigma S / b`` (``S`` the sensitivity of the sum, ``b`` the expected private batch,
-    here over its weight ``1 - a``, root mean square), T steps by ``sqrt(T)`` times that. The
-    learning rate makes the total ``c``, the loss's ``noise_per_output`` (and half as much again
-    without public rows): ``eta = c b / (sigma S sqrt(T))``, whatever n, d_in, k and epsilon. At
-    full batch ``sigma = sqrt(T) / mu``, so the total step is ``r = eta T = c mu n / S`` (sampled
-    batches come close to it unless sigma is small). T is as large as ``r`` needs for each step
-    to be gentle: ``eta * curvature`` is at most 1.5, or half of the stability limit where that is
-    less; ``2 sqrt(r * curvature)`` is enough where the last heads are averaged.
+    One step adds noise of standard deviation ``eta sigma S / b`` to every output of a unit row. ``S`` is the
+    sensitivity of the sum. ``b`` is the expected private batch size, divided by the root mean square of its
+    weight ``1 - a``. T steps add ``sqrt(T)`` times that noise. The learning rate
+    ``eta = c b / (sigma S sqrt(T))`` makes the total noise equal to ``c``, for any n, d_in, k and epsilon.
+    ``c`` is the loss's ``noise_per_output``, times 1.5 without public rows.
+
+    At full batch ``sigma = sqrt(T) / mu``, so the total step is ``r = eta T = c mu n / S``. Sampled batches
+    come close to it unless sigma is small. T is just large enough to keep each step gentle:
+    ``eta * curvature`` is at most 1.5, or half of the stability limit if that is smaller. If the last heads
+    are averaged, ``2 sqrt(r * curvature)`` steps are enough.
 
     Parameters
     ----------
@@ -32,25 +33,24 @@ class BalancedSteps:
     l2 : float
         Strength of the regulariser, which adds to the curvature.
     noise_factor : float
-        Multiplies the loss's ``noise_per_output``, for clips whose rows fall short of their
-        sensitivity.
+        Multiplies the loss's ``noise_per_output``, for clips whose rows stay below their sensitivity.
     curvature : float or None
-        Largest factor by which a step of rate 1 can change the direction; None is that of the public facts,
-        which is that of gradient descent.
+        Largest factor by which a step of rate 1 can change the direction. None is the curvature of gradient
+        descent, from the public facts.
     minimum, maximum : int
-        Range of T; at least four times as many as the momentum remembers.
+        Range of T. With momentum, T is also at least ``4 / (1 - momentum)``, up to the maximum.
     effective_step : float
-        How far the update takes the head in the long run for each unit of the step size.
+        Distance that the update moves the head per unit of step size, averaged over many steps.
     averaged : bool
         Whether the update averages its last heads.
     max_step_scale : float
-        How far below its bound the loss's curvature is taken to be for the learning rate.
+        Factor by which the loss's curvature is taken to lie below its bound, for the learning rate.
 
     Notes
     -----
-    Depends on mu, n, the public rows and the clip at the start; nothing is tuned on private
-    rows. The curvature is that of the public rows (half of the largest eigenvalue of their
-    second moment for softmax); half of the stability limit of gradient descent with momentum is
+    The rule depends on mu, n, the public rows and the clip at the start. Nothing is tuned on private rows.
+    The curvature is that of the public rows; for softmax, it is half of the largest eigenvalue of their
+    second moment. Half of the stability limit of gradient descent with momentum is
     ``(1 + momentum) / ((1 - momentum) curvature)``.
     """
 
@@ -81,28 +81,28 @@ class BalancedSteps:
 
     def count(self, info: PublicInfo, sensitivity: float) -> int:
         total_step = self._noise(info) * info.mu * _all_rows(info) / sensitivity
-        # Half of the stability limit where that is less: plain descent, and mixed heads.
+        # Half of the stability limit if that is smaller, as for plain descent and mixed heads.
         gentle = min(1.5, (1 + self.momentum) / (1 - self.momentum))
         stiffness = total_step * self._curvature(info)
         wanted = 2 * math.sqrt(stiffness) if self.averaged else stiffness / gentle
-        # Momentum has the head's way behind it only some time after the gradients.
+        # With momentum, the head follows the gradients with a delay.
         least = max(self.minimum, round(4 / (1 - self.momentum)) if self.momentum > 0 else 0)
         return math.ceil(min(max(wanted, least), self.maximum))
 
     def bind(self, info: PublicInfo, facts: ReleaseFacts) -> Callable[[int], float]:
         if isinstance(self.learning_rate, str):
             spread = facts.noise_multiplier * facts.sensitivity * math.sqrt(facts.n_steps)
-            # The public gradient's weight dilutes the noise; where it is all, there is none.
+            # The public gradient's weight dilutes the noise. With weight 1 there is no noise.
             noise = spread * facts.private_weight / info.batch_size
             balanced = self._noise(info) / noise if noise else math.inf
             curvature = self._curvature(info) / self.max_step_scale + self.l2
-            # Public rows of zeros, without an intercept, have none and bound nothing.
+            # Public rows of zeros without an intercept have no curvature, and so no limit.
             limit = (1 + self.momentum) / ((1 - self.momentum) * curvature) if curvature else math.inf
-            # What momentum still remembers at the end has not moved the head.
+            # The last gradients in the momentum have not moved the head yet.
             behind = self.momentum / (1 - self.momentum) if self.momentum > 0 else 0.0
             balanced *= facts.n_steps / max(facts.n_steps - behind, facts.n_steps / 2)
             rate = min(balanced, limit) / self.effective_step
-            rate = rate if rate < math.inf else 1.0  # nothing pulls at the head: any rate will do
+            rate = rate if rate < math.inf else 1.0  # nothing moves the head, so any rate works
         else:
             rate = float(self.learning_rate)
         return lambda t: rate
@@ -120,7 +120,7 @@ def _all_rows(info: PublicInfo) -> int:
 
 
 class DecayingSteps:
-    """``eta_t = 2 / (l2 (t + 1))``, as many steps as a fixed noise multiplier affords.
+    """Decaying step sizes ``eta_t = 2 / (l2 (t + 1))``, with steps for a fixed noise multiplier.
 
     The first step is ``1 / l2``, so the heads must be kept in a ball.
 
@@ -129,7 +129,7 @@ class DecayingSteps:
     l2 : float
         Penalty on the head, above 0.
     noise_multiplier : float
-        What the number of steps is chosen by.
+        Noise multiplier that determines the number of steps.
 
     Source: AdaMix, Theorem 3 and Algorithm 3; sigma = 20 as in its section 4.
     """

@@ -12,12 +12,12 @@ from ..public import PublicView
 
 FloatArray = NDArray[np.floating[Any]]
 
-#: Allowed distance of a basis from orthonormality; far above rounding, far below any use.
+#: Allowed distance of a basis from orthonormality: far above rounding errors, and still negligible.
 _ORTHONORMALITY = 1e-9
 
 
 class FullSpace:
-    """No projection."""
+    """The whole space: no projection."""
 
     gain = 1.0
     roundings = 0.0
@@ -35,21 +35,21 @@ class FullSpace:
 
 @dataclass(frozen=True)
 class PublicSubspace:
-    """Span of the public gradient's directions, completed by the public rows' own.
+    """The span of the public gradient's directions, completed by principal directions of public rows.
 
     Parameters
     ----------
     n_components : int
-        Number of columns of the basis; fewer if the rank is lower, and all of feature space if that has no
-        more dimensions or there are no public rows.
+        Number of columns of the basis, or fewer if the rank is lower. If feature space has no more
+        dimensions, or if there are no public rows, nothing is projected.
     exact_sums : bool
-        Whether the full sum is released, and projected afterwards.
+        Whether to release the full sum and project it afterwards.
 
-    *Guarantee*: the basis is made of public rows and released heads, and asserted to be
-    orthonormal, so the projection lengthens no gradient by more than ``gain``.
+    *Guarantee*: the basis depends on public rows and released heads only. It is asserted to be orthonormal,
+    so the projection lengthens a gradient by at most the factor ``gain``.
 
-    Source: AdaMix, section 3.2, "Adaptive subspace projection"; the completion of the basis
-    is ours (the public gradient has rank at most k, the paper uses 2000 columns).
+    Source: AdaMix, section 3.2, "Adaptive subspace projection". The completion of the basis is ours: the
+    public gradient has rank at most k, and the paper uses 2000 columns.
     """
 
     n_components: int
@@ -65,15 +65,15 @@ class PublicSubspace:
         if view.n_rows == 0 or self.n_components >= n_features:
             return FullSpace()
         basis = view.basis(self.n_components)
-        # Noise on the full sum followed by the projection has the same law as noise on the
-        # coordinates: cheaper beyond half of the dimensions, and it leaves sums on their grid.
+        # Adding noise to the full sum and then projecting has the same law as adding noise to the
+        # coordinates. It is cheaper beyond half of the dimensions, and keeps sums on their grid.
         if self.exact_sums or 2 * basis.shape[1] > n_features:
             return Complement(basis)
         return Coordinates(basis)
 
 
 class Complement:
-    """Release the full sum, then remove what lies outside the basis (post-processing)."""
+    """Release of the full sum, which is projected on the basis afterwards (post-processing)."""
 
     gain = 1.0
     roundings = 0.0
@@ -90,7 +90,7 @@ class Complement:
 
 
 class Coordinates:
-    """Release the coordinates in an orthonormal (d_in, P) basis: (k, P) numbers."""
+    """Release of the coordinates (k, P) in an orthonormal (d_in, P) basis."""
 
     gain = 1 + _ORTHONORMALITY
 
@@ -108,7 +108,7 @@ class Coordinates:
 
 
 def _check_orthonormal(basis: FloatArray) -> None:
-    """A basis that is not orthonormal would break the stated sensitivity."""
+    """Refuse a basis that is not orthonormal, which would break the stated sensitivity."""
     distance = np.abs(basis.T @ basis - np.eye(basis.shape[1])).sum(axis=1).max(initial=0.0)
     if not distance <= _ORTHONORMALITY:
         raise ArithmeticError(f"the public basis is not orthonormal (off by {distance:.1e}).")

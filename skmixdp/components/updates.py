@@ -1,7 +1,7 @@
-"""How a direction moves the head.
+"""Updates: how the next head follows from a direction.
 
-:class:`SGD` moves it; :class:`BallProjection`, :class:`PolynomialAverage` and
-:class:`UniformAverage` wrap another update, so any combination is a nesting.
+:class:`SGD`, :class:`Descent` and :class:`MirrorDescent` move the head. The projection and the averages wrap
+another update, so that updates can be nested.
 """
 
 from typing import Any
@@ -16,14 +16,14 @@ FloatArray = NDArray[np.floating[Any]]
 
 
 class SGD:
-    """``V <- momentum V + (1 - momentum) D``, ``W <- W - step_size V``.
+    """Gradient descent with momentum: ``V <- momentum V + (1 - momentum) D``, ``W <- W - step_size V``.
 
-    The averaged form: the length of a step does not depend on the momentum.
+    In this averaged form, the length of a step does not depend on the momentum.
 
     Parameters
     ----------
     momentum : float
-        In [0, 1); 0 is plain descent.
+        Momentum in [0, 1); 0 is plain descent.
     """
 
     def __init__(self, momentum: float = 0.0) -> None:
@@ -43,7 +43,7 @@ class SGD:
 
 
 class Descent:
-    """``W <- W - step_size D``, by whatever it is that moves the view's parameters."""
+    """Plain descent ``W <- W - step_size D`` for the parameters of any view, modules included."""
 
     def init(self, W: Any) -> tuple[Any, None]:
         return W, None
@@ -84,7 +84,7 @@ class BallProjection:
 
 
 class _Average:
-    """An update whose result is a running average of heads, kept in addition to the inner state."""
+    """Base of updates that return a running average of heads."""
 
     def __init__(self, inner: Update) -> None:
         self.inner = inner
@@ -99,9 +99,9 @@ class _Average:
 
 
 class PolynomialAverage(_Average):
-    """Return ``sum_t 2 t / (T (T + 1)) W_t`` over the heads at which gradients were taken.
+    """Returns the average ``sum_t 2 t / (T (T + 1)) W_t`` of the heads at which gradients were computed.
 
-    ``W_1`` is the start and the head after the last step is not part of it.
+    ``W_1`` is the start. The head after the last step is not included.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ class PolynomialAverage(_Average):
 
 
 class UniformAverage(_Average):
-    """Return the mean of the heads after steps 1 to T; the start is not part of it.
+    """Returns the mean of the heads after steps 1 to T, without the start.
 
     Parameters
     ----------
@@ -136,10 +136,10 @@ class UniformAverage(_Average):
 
 
 class TailAverage(_Average):
-    """Return the mean of the heads after the last quarter of the steps.
+    """Returns the mean of the heads after the last quarter of the steps.
 
-    It takes the swinging out of steps that are too long for the stiffest directions. In the others,
-    where noise adds up, it gives away some 4% of what the last head has gained over the noise.
+    It removes the oscillation of steps that are too long for the directions of largest curvature. In the
+    other directions, where noise accumulates, it loses some 4% of the last head's gain over the noise.
 
     Parameters
     ----------
@@ -164,17 +164,17 @@ def project_on_ball(W: FloatArray, radius: float) -> FloatArray:
 
 
 class MirrorDescent:
-    """``grad Psi(W_{t+1}) = grad Psi(W_t) - step_size h D``, with ``h`` Psi's smallest curvature.
+    """Mirror descent: ``grad Psi(W_{t+1}) = grad Psi(W_t) - step_size h D``.
 
-    The factor ``h`` normalises Psi, so that the inverse of its Hessian has no eigenvalue above
-    1: were the Hessian a multiple of the identity, this would be gradient descent. Where the
-    public rows know much, the noise in ``D`` moves the head little.
+    ``h`` is the smallest curvature of Psi. It normalises Psi: the inverse of the Hessian has no eigenvalue
+    above 1. If the Hessian is a multiple of the identity, this is gradient descent. In directions that
+    public rows determine well, the noise in ``D`` moves the head little.
 
     Parameters
     ----------
     psi : PenalizedLoss
-        The mirror map: the mean loss of the public rows and a positive penalty. Its gradients
-        are solved for with public rows only, at no cost of privacy.
+        The mirror map: the mean loss of the public rows plus a positive penalty. Solving for a head needs
+        public rows only, and no privacy budget.
 
     Raises
     ------
@@ -183,8 +183,8 @@ class MirrorDescent:
 
     Notes
     -----
-    The state is the head's gradient under Psi, kept exactly, so what a solver leaves of the
-    distance to the exact head does not add up over the steps.
+    The state is the gradient of Psi at the exact head. Errors of the solver therefore do not accumulate
+    over the steps.
 
     Source: PDA-DPMD, Algorithm 1; the normalisation is that of its Appendix E.
     """

@@ -1,7 +1,6 @@
 """Rules for the public weight ``a`` of the direction ``a public + (1 - a) private``.
 
-Each is bound once, when the plan is made, to public facts. Without public rows every rule gives
-0: there is nothing to weigh.
+Each rule is bound once to public facts, when the plan is made. Without public rows, every rule gives 0.
 """
 
 import math
@@ -18,10 +17,9 @@ Rule = Callable[[int, PublicView], float]
 
 @dataclass(frozen=True)
 class SampleWeight:
-    """Public rows count as much as private ones: ``a = n_pub / (n_pub + n_priv)``.
+    """The same weight for every public and private row: ``a = n_pub / (n_pub + n_priv)``.
 
-    With it, the direction estimates the gradient of the mean loss over all rows, whatever
-    the batch.
+    The direction then estimates the gradient of the mean loss over all rows, for any batch size.
 
     Source: AdaMix, Algorithm 2 (sum of both losses), restated for means.
     """
@@ -32,7 +30,7 @@ class SampleWeight:
 
 @dataclass(frozen=True)
 class ConstantWeight:
-    """The same weight in every step; 1 trains on public rows alone and releases nothing.
+    """A constant public weight; 1 trains on public rows alone and releases nothing.
 
     Parameters
     ----------
@@ -50,17 +48,15 @@ class ConstantWeight:
 
 @dataclass(frozen=True)
 class CosineWeight:
-    """From private to public: ``a_t = 1 - max(0, cos(pi t / (2 K)))``, 1 from step K on.
+    """A growing public weight ``a_t = 1 - max(0, cos(pi t / (2 K)))``, which is 1 from step K on.
 
     Parameters
     ----------
     n_steps : float or None
-        ``K``; None is twice the number of steps of the run, which ends with a private weight
-        of 0.71. (Of K = T, 2 T and 4 T, the second and third gave the same accuracy on digits;
-        the first lost 1.5 points.)
+        ``K``. None is twice the number of steps of the run, which then ends with a private weight of 0.71.
+        Among K = T, 2 T and 4 T, the last two gave the same accuracy on digits; K = T lost 1.5 points.
 
-    Source: PDA-DPMD, equation 1, where the private weight turns negative after step K; here it
-    stays at 0.
+    Source: PDA-DPMD, equation 1. There the private weight turns negative after step K; here it stays at 0.
     """
 
     n_steps: float | None = None
@@ -74,19 +70,19 @@ class CosineWeight:
 
 @dataclass(frozen=True)
 class CouplingWeight:
-    """``a = 1 / (1 + (b / S) sqrt(2 L L0 / (b^2 + sigma^2 p)))``.
+    """The weight of Coupling: ``a = 1 / (1 + (b / S) sqrt(2 L L0 / (b^2 + sigma^2 p)))``.
 
-    Falls with the batch b, the smoothness L and the initial value L0 of the mean loss, rises
-    with the noise multiplier sigma and the number p of parameters. ``S`` is the sensitivity:
-    1 for automatic clipping, for which the paper states the rule, else the threshold.
+    It falls with the batch size b, the smoothness L and the initial value L0 of the mean loss. It rises with
+    the noise multiplier sigma and the number p of parameters. ``S`` is the sensitivity. It is 1 for
+    automatic clipping, for which the paper states the rule, and the threshold otherwise.
 
     Parameters
     ----------
     smoothness : float or None
-        L; None bounds it by the public rows' second moment.
+        L; None bounds it by the second moment of the public rows.
     initial_loss : float or None
-        L0; None is the public rows' mean loss at ``W = 0``. (At a start that was fitted to the
-        same rows it would be near 0, and the rule would all but ignore the private rows.)
+        L0; None is the mean loss of the public rows at ``W = 0``. At a start that was fitted to these rows,
+        the loss would be near 0, and the rule would almost ignore the private rows.
 
     Source: Coupling, equation 5.
     """
@@ -108,20 +104,20 @@ class CouplingWeight:
 
 @dataclass(frozen=True)
 class ConvexWeight:
-    """Minimiser over [0, 1] of the bound on optimisation and generalisation error.
+    """The weight in [0, 1] that minimises a bound on optimisation and generalisation error.
 
-    The bound is ``S D (1 - a) sqrt(p) / (mu n_priv) + sqrt(((1 - a)^2 / n_priv + a^2 / n_pub) V p)``
-    with the sensitivity S, the distance D of the start to the optimum and the variance V of a
-    row's loss. It is never below ``n_pub / (n_pub + n_priv)`` and may be 1. ``mu n_priv`` is
-    written as ``sqrt(T) b / sigma``, its value in the theorem's proof.
+    The bound is ``S D (1 - a) sqrt(p) / (mu n_priv) + sqrt(((1 - a)^2 / n_priv + a^2 / n_pub) V p)``. S is
+    the sensitivity, D the distance of the start to the optimum, and V the variance of a row's loss. The
+    weight is never below ``n_pub / (n_pub + n_priv)`` and may be 1. ``mu n_priv`` is written as
+    ``sqrt(T) b / sigma``, its value in the theorem's proof.
 
     Parameters
     ----------
     distance : float or None
-        D; None estimates it from the public rows: their solution's distance to the start, and
-        its own error, from two halves.
+        D; None estimates it from the public rows. It combines the distance of their solution to the start
+        with the error of this solution, estimated from two halves.
     variance : float or None
-        V; None is the variance of the rows of either half under the other half's solution.
+        V; None is the variance of the public rows' losses, each half under the solution of the other half.
 
     Source: Coupling, Theorem 3.1 (p in place of the VC dimension).
     """
@@ -131,7 +127,7 @@ class ConvexWeight:
 
     def bind(self, info: PublicInfo, facts: ReleaseFacts) -> Rule:
         data, n_priv, n_pub = info.view.data, info.n_private, info.view.n_rows
-        if n_pub < 2:  # one row tells nothing of an error or a variance
+        if n_pub < 2:  # one row gives no estimate of an error or a variance
             return SampleWeight().bind(info, facts)
         D, V = self.distance, self.variance
         if D is None:

@@ -1,8 +1,8 @@
-"""Zeroth-order steps: private rows are asked for losses at a few heads, never for gradients.
+"""Zeroth-order queries: they ask private rows for losses at a few heads, never for gradients.
 
-What a step needs of a parametrised model is :class:`ParameterView`: a linear head's
-:class:`~skmixdp.public.PublicView` is one, and so is the view of a module with forward passes
-alone. Vectors of its parameters are whatever the view makes of them.
+A step uses a model through :class:`ParameterView`. The :class:`~skmixdp.public.PublicView` of a linear head
+is one, and so is the view of a module, which needs only forward passes of private rows. Each view chooses how
+it represents vectors of parameters.
 """
 
 import math
@@ -23,7 +23,7 @@ Losses = Generator[PrivateQuery, tuple[FloatArray, ...], FloatArray]
 
 
 class ParameterView(Protocol):
-    """Public rows as they look at a model's current parameters."""
+    """Public rows at the current parameters of a model."""
 
     @property
     def n_rows(self) -> int:
@@ -34,7 +34,7 @@ class ParameterView(Protocol):
         """Number of trainable parameters."""
 
     def random_directions(self, source: RandomSource, count: int, radius: float, *, sphere: bool) -> Vectors:
-        """Random directions, on the sphere of a radius or Gaussian of that root mean square."""
+        """Random directions: uniform on a sphere, or Gaussian with that root mean square length."""
 
     def combine(self, weights: FloatArray, directions: Vectors) -> Vector:
         """``sum_j weights_j directions_j``."""
@@ -49,17 +49,17 @@ class ParameterView(Protocol):
         """Each direction at length 1."""
 
     def probe(self, directions: Vectors, moves: Sequence[tuple[int, float]]) -> Probe:
-        """How to ask for losses at the parameters plus ``step * directions[j]`` for each move."""
+        """The query for losses at the parameters plus ``step * directions[j]``, for each move."""
 
     def moved(self, direction: Vector, step: float) -> Any:
-        """The parameters plus ``step`` times a direction; the view's own may be gone."""
+        """The parameters plus ``step`` times a direction. May change the view's parameters in place."""
 
 
 class Directions(Protocol):
-    """A rule for the random directions along which losses are compared."""
+    """A rule for the random directions of a step."""
 
     def radius(self, view: ParameterView) -> float:
-        """Length of a direction in root mean square."""
+        """Root mean square length of a direction."""
 
     def dimension(self, view: ParameterView) -> int:
         """Dimension of the space from which directions come."""
@@ -69,15 +69,15 @@ class Directions(Protocol):
 
 
 class RandomDirections:
-    """Directions in all of parameter space, of length ``p ** exponent``.
+    """Random directions in the whole parameter space, of length ``p ** exponent``.
 
     Parameters
     ----------
     exponent : float
-        1/2 makes the two-point estimate unbiased; 1/4 makes its root mean square length that of
-        the gradient, and its mean the gradient over ``sqrt(p)``.
+        With 1/2, the two-point estimate is unbiased. With 1/4, its root mean square length is that of the
+        gradient, and its mean is the gradient divided by ``sqrt(p)``.
     sphere : bool
-        Uniform on the sphere, or Gaussian.
+        Whether directions are uniform on the sphere rather than Gaussian.
 
     Source: PAZO, Algorithm 1 and Appendix A.1 (1/4), equation 2 (1/2) and Appendix C (Gaussian).
     """
@@ -104,13 +104,13 @@ class PublicDirections:
     n_batches : int
         Number of disjoint public batches, each with a mean gradient.
     batch_size : int or None
-        Public rows in a batch; None shares all of them out.
+        Number of public rows in a batch; None divides all of them among the batches.
     orthonormal : bool
-        Orthonormalise the gradients, which makes the estimate average to the projection of the
-        gradient on their span; otherwise they are only scaled to unit length, and the estimate
-        averages to ``G G^T`` times the gradient.
+        Whether to orthonormalise the gradients. The mean of the estimate is then the projection of the
+        gradient on their span. Otherwise they are only scaled to unit length, and the mean is ``G G^T``
+        times the gradient.
     sphere : bool
-        ``v`` uniform on the sphere, or Gaussian.
+        Whether ``v`` is uniform on the sphere rather than Gaussian.
 
     Source: PAZO, Algorithm 2.
     """
@@ -136,30 +136,30 @@ class PublicDirections:
 
 
 class TwoPointQuery:
-    """Clipped differences of each row's loss along random directions.
+    """The sums of clipped differences of losses along random directions.
 
-    A direction ``u`` asks each row for ``clip((f(W + smoothing u) - f(W - smoothing u)) /
-    (2 smoothing))``, a number; the released mean of these times ``u``, averaged over directions,
-    estimates the private gradient.
+    For a direction ``u``, each row gives one number:
+    ``clip((f(W + smoothing u) - f(W - smoothing u)) / (2 smoothing))``. The released mean of these numbers
+    times ``u``, averaged over directions, estimates the private gradient.
 
     Parameters
     ----------
     directions : Directions
-        Where directions come from.
+        The rule that draws directions.
     n_directions : int
-        How many directions a step asks for.
+        Number of directions in each step.
     smoothing : float
-        Distance to either side, in units of the direction.
+        Step to either side along a direction, in units of the direction.
     loss_clip : float
-        Bound on each difference, on the scale of a row's gradient: the bound itself is
-        ``loss_clip * radius / sqrt(dimension)``, since a random direction of that length sees
-        that much of a gradient.
+        Bound on each difference, on the scale of a row's gradient. The bound itself is
+        ``loss_clip * radius / sqrt(dimension)``: the typical share of a gradient along a random direction of
+        that length.
     public_batch_size : int or None
-        Rows of the public mean gradient that is mixed in; None takes all of them.
+        Number of public rows for the public mean gradient; None takes all of them.
 
-    *Guarantee*: the released array has one number for each direction, none larger than the
-    bound in absolute value for one row, so one row moves it by at most the bound times
-    ``sqrt(n_directions)``, whatever the rounding of losses.
+    *Guarantee*: the released array has one number per direction. One row contributes at most the bound to
+    each number, in absolute value. So one row moves the array by at most the bound times
+    ``sqrt(n_directions)``, regardless of the rounding of losses.
 
     Source: PAZO, equation 2 and Algorithms 1 and 2; DPZero (Zhang et al. 2024), Algorithm 1.
     """
@@ -179,7 +179,7 @@ class TwoPointQuery:
         self.public_batch_size = public_batch_size
 
     def sensitivity(self, view: PublicView, dtype: np.dtype[Any]) -> float:
-        """That of a gradient sum whose noise would be as large in every direction that is asked for."""
+        """Sensitivity of a gradient sum with the same noise in every queried direction."""
         return self.bound(view) * self.directions.radius(view) / math.sqrt(self.directions.dimension(view))
 
     def bound(self, view: ParameterView) -> float:
@@ -212,28 +212,26 @@ class TwoPointQuery:
 
 
 class CandidateQuery:
-    """The public gradient with which private rows' losses come out smallest.
+    """The public gradient whose step gives the smallest losses of private rows.
 
-    Each candidate ``g`` is judged by the mean of clipped losses at ``W - step_size g``; a further
-    candidate is the best of them plus a random vector. All queries of a step are about the same
-    rows.
+    The score of a candidate ``g`` is the mean of clipped losses at ``W - step_size g``. A further candidate
+    is the best of them plus a random vector. All queries of a step use the same batch.
 
     Parameters
     ----------
     n_candidates : int
         Number of disjoint public batches, each with a candidate.
     batch_size : int or None
-        Public rows in a batch; None shares all of them out.
+        Number of public rows in a batch; None divides all of them among the batches.
     loss_clip : float
         Bound on each loss in absolute value.
     candidate_noise : float or None
-        Standard deviation of the random vector in each coordinate; None asks for no further
-        candidate.
+        Standard deviation of the random vector in each coordinate. None tries no further candidate.
 
-    The update must be plain descent, so that it moves to where losses were asked.
+    The update must be plain descent: the losses are those of the head after such a step.
 
-    *Guarantee*: m losses in all share the step, each row's at most ``loss_clip`` in absolute
-    value, so each mean has noise of variance ``m (loss_clip noise_multiplier / b)**2``.
+    *Guarantee*: m losses share the step. Each row's loss is at most ``loss_clip`` in absolute value, so each
+    mean has noise of variance ``m (loss_clip noise_multiplier / b)**2``.
 
     Source: PAZO, Algorithm 3.
     """
@@ -247,7 +245,7 @@ class CandidateQuery:
         self.candidate_noise = candidate_noise
 
     def sensitivity(self, view: PublicView, dtype: np.dtype[Any]) -> float:
-        """That of each sum of losses."""
+        """Sensitivity of each sum of losses."""
         return self.loss_clip
 
     def step(self, ctx: StepContext) -> Rounds:
@@ -287,11 +285,11 @@ def public_gradients(ctx: StepContext, n_batches: int, batch_size: int | None) -
 
 
 def clipped(values: FloatArray, bound: float) -> FloatArray:
-    """Values (rows, m) held within ``[-bound, bound]``, in float64; what is not a number is 0."""
+    """Values (rows, m) clipped to ``[-bound, bound]``, in float64; NaN becomes 0."""
     values = np.nan_to_num(values.astype(np.float64), nan=0.0, posinf=bound, neginf=-bound)
     return np.clip(values, -bound, bound, out=values)
 
 
 def scalars(bound: float, count: int, share: float) -> ReleasedArray:
-    """The part of ``count`` sums of numbers of at most ``bound`` in absolute value."""
+    """The released array of ``count`` sums, with terms of at most ``bound`` in absolute value."""
     return ReleasedArray(math.nextafter(bound * math.sqrt(count), math.inf), share)

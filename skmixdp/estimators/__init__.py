@@ -1,4 +1,4 @@
-"""The estimators: from arrays to a trained private head and its report."""
+"""Estimators that train a model on private rows and report its guarantee."""
 
 from ._fit import fit_many
 from ._logistic import MixedDPLogisticRegression

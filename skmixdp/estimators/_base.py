@@ -1,4 +1,4 @@
-"""What all estimators share: their budget, their noise, one way to fit, and the report."""
+"""The base class of all estimators: parameter checks, ``fit`` and the privacy report."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
@@ -21,36 +21,36 @@ _AMPLIFICATION_WARNING = "the amplification rests on numerical tests of its argu
 
 
 class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
-    """Base of the estimators: a subclass says how a fit is prepared, and this class fits and reports.
+    """Base class of all estimators: subclasses prepare a fit, and this class runs and reports it.
 
-    A fit is prepared on a copy of the estimator (see :mod:`skmixdp.estimators._fit`), so a fit that fails
-    leaves the estimator as it was, results of earlier fits included.
+    A fit is prepared on a copy of the estimator (see :mod:`skmixdp.estimators._fit`). A fit that fails
+    therefore leaves the estimator and the results of its earlier fits unchanged.
     """
 
-    #: What the names that ``algorithm`` accepts stand for.
+    #: The algorithm for each name that ``algorithm`` accepts.
     _algorithms: ClassVar[Mapping[str, Callable[[], Algorithm]]]
 
-    #: What each parameter may be, as far as one parameter alone tells.
+    #: The allowed values of each parameter. Checks that involve several parameters are made elsewhere.
     _allowed: ClassVar[dict[str, tuple[Allowed, ...]]] = {
         "learning_rate": (POSITIVE, "auto"),
         "batch_size": (COUNT, None),
         "verbose": (FLAG, whole_from(0)),
     }
 
-    #: For searches, which know estimators by what they can do.
+    #: Searches look for this attribute to recognise estimators that can be fitted together.
     _fit_many = staticmethod(fit_many)
 
     # `X_pub` and `y_pub` are routed to fit by default, without set_fit_request.
     __metadata_request__fit: ClassVar = {"X_pub": True, "y_pub": True}
 
     def set_params(self, **params: Any) -> "PrivateEstimator":
-        """Set parameters; ``algorithm__<name>`` reaches into an algorithm object.
+        """Set parameters; ``algorithm__<name>`` sets a parameter of the algorithm object.
 
         Raises
         ------
         ValueError
-            For an unknown parameter, and for ``algorithm__<name>`` where ``algorithm`` is a
-            name: a string has no parameters.
+            For an unknown parameter. Also for ``algorithm__<name>`` if ``algorithm`` is a string,
+            which has no parameters.
         """
         nested = [name for name in params if name.startswith("algorithm__")]
         algorithm = params.get("algorithm", self.algorithm)
@@ -58,7 +58,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             named = self._algorithms.get(algorithm, next(iter(self._algorithms.values())))
             kind = type(named()).__name__
             raise ValueError(
-                f"{nested[0]} needs an algorithm object and algorithm={algorithm!r} is a name; "
+                f"{nested[0]} needs an algorithm object, but algorithm={algorithm!r} is a name; "
                 f"pass algorithm=skmixdp.algorithms.{kind}()."
             )
         super().set_params(**params)
@@ -67,10 +67,10 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     # -- fitting ---------------------------------------------------------------------------
 
     def _fit(self, X: Any, y: Any, X_pub: Any, y_pub: Any, unsupported: dict[str, Any]) -> None:
-        """Fit to private and public rows; what other estimators' ``fit`` takes is refused."""
+        """Fit to private and public rows, and refuse arguments such as ``sample_weight``."""
         if unsupported:
             raise TypeError(
-                f"fit does not take {', '.join(sorted(unsupported))}; weighting private rows would "
+                f"fit does not accept {', '.join(sorted(unsupported))}; weights on private rows would "
                 "change the sensitivity, so repeat or drop public rows instead."
             )
         fit_one(self, X, y, X_pub, y_pub)
@@ -79,16 +79,16 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     def _prepare(
         self, budget: Budget, X: Any, y: Any, X_pub: Any, y_pub: Any, rows: tuple[str, Any] | None
     ) -> PreparedFit:
-        """Check the rows and plan the fit, without a release; results go to this object.
+        """Check the rows and plan the fit. Nothing is released yet; this object will hold the results.
 
         Parameters
         ----------
         budget : Budget
-            What :meth:`_check_parameters` returned.
+            The budget that :meth:`_check_parameters` returned.
         X, y, X_pub, y_pub : array-like
-            As ``fit`` takes them.
+            The arguments of ``fit``.
         rows : tuple of str and array, or None
-            Name and value of the selection of rows of ``X`` to which the fit is; None is all.
+            Name and value of a selection of rows of ``X`` to fit to; None selects all rows.
         """
 
     def _check_parameters(self) -> Budget:
@@ -115,7 +115,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         return "public", "zeros"
 
     def _chosen_algorithm(self) -> Algorithm:
-        """The algorithm object that ``algorithm`` names or is."""
+        """The algorithm object, created here if ``algorithm`` is a name."""
         return check_algorithm(self.algorithm, self._algorithms)
 
     def _sampling(self, n_rows: int) -> Sampling:
@@ -123,13 +123,13 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             return FullBatch()
         if self.batch_size > n_rows:
             raise ValueError(
-                f"batch_size={self.batch_size} exceeds the {n_rows} private rows; pass a smaller one, or "
+                f"batch_size={self.batch_size} exceeds the {n_rows} private rows; pass a smaller number, or "
                 "None for the full batch."
             )
         return PoissonBatch(self.batch_size)
 
     def _options(self, n_rows: int, noise: NoiseSource, l2: Any) -> Options:
-        """What this estimator's user chose for any algorithm."""
+        """The user's settings that every algorithm respects."""
         return Options(self.learning_rate, l2, self._sampling(n_rows), exact_sums=noise.needs_grid)
 
     def _noise_source(self) -> NoiseSource:

@@ -1,4 +1,4 @@
-"""Checks of rows, labels and targets; what fails them is told in one sentence that names the remedy."""
+"""Checks of rows, labels and targets. Each error is one sentence that names the remedy."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -16,17 +16,17 @@ from .._rows import RowFiles, from_device
 from ..algorithms import Algorithm
 
 Array = NDArray[Any]
-#: ``(y, name, n_rows, rows_name)`` to an array of ``n_rows`` checked labels or targets.
+#: Takes ``(y, name, n_rows, rows_name)`` and returns an array of ``n_rows`` checked labels or targets.
 CheckTarget = Callable[[Any, str, int, str], Array]
 
 
 def check_algorithm(algorithm: Any, names: Mapping[str, Callable[[], Algorithm]]) -> Algorithm:
-    """An algorithm object; a name stands for its defaults.
+    """An algorithm object, created with default settings if ``algorithm`` is a name.
 
     Parameters
     ----------
     algorithm : object
-        What the user passed.
+        The estimator's parameter.
     names : mapping of str to callable
         The algorithms of an estimator, by name.
 
@@ -46,17 +46,19 @@ def check_algorithm(algorithm: Any, names: Mapping[str, Callable[[], Algorithm]]
 
 
 def check_labels(y: Any, name: str, n_rows: int, rows_name: str) -> Array:
-    """Labels as a flat array of ``n_rows`` entries without missing ones."""
+    """Labels as a flat array of ``n_rows`` entries, none of them missing."""
     if y is None:
         raise ValueError(f"fit requires {name} to be passed, but the target {name} is None.")
     try:
         shape = np.asarray(y).shape
     except CONVERSION_ERRORS:
         raise ValueError(
-            f"{name} should be a 1d array of labels of one kind; pass one label a row."
+            f"{name} should be a 1d array of labels of one type; pass one label per row."
         ) from None
     if len(shape) != 1 and shape[1:] != (1,):
-        raise ValueError(f"{name} should be a 1d array, got an array of shape {shape}; pass one label a row.")
+        raise ValueError(
+            f"{name} should be a 1d array, got an array of shape {shape}; pass one label per row."
+        )
     labels = np.asarray(column_or_1d(y, warn=True))
     if len(labels) != n_rows:
         raise ValueError(
@@ -71,30 +73,30 @@ def has_missing(labels: Array) -> bool:
     """Whether a label is NaN, None, NaT or infinite."""
     if labels.dtype.kind == "f":
         return not np.all(np.isfinite(labels))
-    # What is missing in pandas is neither equal to itself nor different, and says so by an error.
+    # Comparing pandas.NA raises an error, so ask pandas.
     return labels.dtype.kind == "O" and bool(pd.isna(labels).any())
 
 
 def check_targets(y: Any, name: str, n_rows: int, rows_name: str) -> Array:
-    """Targets as a finite float64 table (n_rows, k); a flat array is one target a row."""
+    """Targets as a finite float64 table (n_rows, k); a flat array has one target per row."""
     if y is None:
         raise ValueError(f"fit requires {name} to be passed, but the target {name} is None.")
     try:
         given = np.asarray(y)
     except CONVERSION_ERRORS:  # targets of different lengths
         raise ValueError(
-            f"{name} must hold as many real numbers in each row; pass a table of them."
+            f"{name} must hold the same number of targets in each row; pass a table of real numbers."
         ) from None
     if given.dtype.kind not in "biufO":
         raise ValueError(f"{name} must hold real numbers; encode text, dates and complex numbers first.")
     try:
         targets = given.astype(np.float64)
-    except CONVERSION_ERRORS:  # whose message would quote the entry
+    except CONVERSION_ERRORS:  # the original message would quote the entry
         raise ValueError(f"{name} must hold real numbers; encode everything else first.") from None
     if targets.ndim not in (1, 2) or targets.shape[1:] == (0,):
         raise ValueError(
             f"{name} has shape {targets.shape}, not (n_samples,) or (n_samples, n_targets); pass one or "
-            "several targets a row."
+            "several targets per row."
         )
     if len(targets) != n_rows:
         raise ValueError(
@@ -106,7 +108,7 @@ def check_targets(y: Any, name: str, n_rows: int, rows_name: str) -> Array:
 
 
 def check_target_map(center: Any, scale: Any, n_targets: int, public: Array | None) -> TargetMap:
-    """Centre and scale of the targets: declared, else of the public ones, else 0 and 1."""
+    """Centre and scale of the targets: declared, else from the public targets, else 0 and 1."""
     known = TargetMap.of(public) if public is not None else TargetMap(np.zeros(n_targets), np.ones(n_targets))
     found = []
     for name, value, default in (("center", center, known.center), ("scale", scale, known.scale)):
@@ -144,7 +146,7 @@ def collect_public(
             "arrays as row arrays."
         )
     if not sources:
-        raise ValueError("X_pub=() holds no source; pass None where there are no public rows.")
+        raise ValueError("X_pub=() holds no source; pass None if there are no public rows.")
     rows, targets = [], []
     for source, label in zip(sources, labels, strict=True):
         _check_names(source, names)
@@ -162,7 +164,7 @@ def collect_public(
 
 
 def _in_memory(source: Any) -> Any:
-    """Public rows are few: sparse and stored ones become an array, and so do tensors."""
+    """A source of public rows as one dense array in memory; public rows are few."""
     if isinstance(source, RowFiles):
         return np.concatenate(list(source.blocks()))
     held: Any = from_device(source)
@@ -170,7 +172,7 @@ def _in_memory(source: Any) -> Any:
 
 
 def _check_names(source: Any, names: Any) -> None:
-    """Columns of a public data frame must be those of the private one."""
+    """Refuse a public data frame whose columns differ from those of the private one."""
     columns = getattr(source, "columns", None)
     if names is not None and columns is not None and list(columns) != list(names):
         raise ValueError(

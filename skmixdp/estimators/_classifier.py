@@ -1,4 +1,4 @@
-"""What classifiers share: which classes there are, and predictions from logits."""
+"""Classes and predictions, which all classifiers share."""
 
 import warnings
 from typing import Any
@@ -20,10 +20,10 @@ Array = NDArray[Any]
 
 
 class Classifier(ClassifierMixin):  # type: ignore[misc]
-    """Adds classes and predictions to an estimator whose ``_outputs`` are logits."""
+    """Mixin that adds classes and predictions to an estimator whose ``_outputs`` are logits."""
 
     def _encode(self: Any, y: Array, y_pub: Array | None) -> tuple[Array, Array | None, str]:
-        """Set ``classes_``; indices of private and public labels, and where the classes are from."""
+        """Set ``classes_``; return encoded private and public labels, and the origin of the classes."""
         check_class_labels(y, "y")
         if y_pub is not None:
             check_class_labels(y_pub, "y_pub")
@@ -38,17 +38,17 @@ class Classifier(ClassifierMixin):  # type: ignore[misc]
         return y, y_pub, origin
 
     def decision_function(self: Any, X: Any) -> Any:
-        """Logits.
+        """Logits of each row.
 
         Parameters
         ----------
         X : array-like, tensor, sparse matrix, memory map, Dask array or RowFiles, (n_samples, n_features)
-            Rows; the result for a Dask array is one too, computed when asked for.
+            Rows. For a Dask array, the result is a lazy Dask array.
 
         Returns
         -------
         array of shape (n_samples, n_classes), or (n_samples,) for two classes
-            Two classes have one logit, that of ``classes_[1]``.
+            For two classes, only the logit of ``classes_[1]``.
         """
         check_is_fitted(self)
         n_classes = len(self.classes_)
@@ -58,7 +58,7 @@ class Classifier(ClassifierMixin):  # type: ignore[misc]
         return outputs[:, 0] if n_classes == 2 else outputs
 
     def predict_proba(self: Any, X: Any) -> Any:
-        """Class probabilities, shape (n_samples, n_classes), of rows (n_samples, n_features)."""
+        """Class probabilities of each row, shape (n_samples, n_classes)."""
         check_is_fitted(self)
         if is_dask(X):
             return lazy_result(self, "predict_proba", X, len(self.classes_))
@@ -85,7 +85,7 @@ class Classifier(ClassifierMixin):  # type: ignore[misc]
 
 
 def find_classes(declared: Any, y: Array, y_pub: Array | None) -> tuple[Array, str]:
-    """Sorted classes of a classifier and, for the report, where they came from."""
+    """Sorted classes of a classifier, and their origin for the report."""
     if declared is not None:
         classes, origin = check_classes(declared), "declared"
     elif y_pub is not None:
@@ -99,11 +99,11 @@ def find_classes(declared: Any, y: Array, y_pub: Array | None) -> tuple[Array, s
             stacklevel=6,
         )
     if len(classes) < 2:
-        # A class that was read from private labels is not named.
+        # The message must not name a class that was read from private labels.
         named = "" if declared is None and y_pub is None else f": {classes.tolist()}"
         raise ValueError(
-            f"classification needs at least two classes and classes holds {len(classes)} class{named}; name "
-            "all of them in classes."
+            f"classification needs at least two classes, but classes holds {len(classes)} class{named}; list "
+            "all classes in classes."
         )
     return classes, origin
 
@@ -114,13 +114,13 @@ def check_classes(classes: Any) -> Array:
     mixed = len({type(label) for label in labels.ravel().tolist()}) > 1
     if labels.ndim != 1 or len(labels) == 0 or mixed or has_missing(labels):
         raise ValueError(
-            f"classes={classes!r} must be a flat list of labels, all of one kind and none missing."
+            f"classes={classes!r} must be a flat list of labels of one type, without missing values."
         )
     return np.unique(labels)
 
 
 def check_class_labels(y: Array, name: str) -> None:
-    """Labels of classes, rather than measured values."""
+    """Refuse continuous values and labels of mixed types."""
     kinds = {isinstance(label, str) for label in y.tolist()} if y.dtype.kind == "O" else {True}
     try:
         if len(kinds) > 1:
@@ -128,19 +128,19 @@ def check_class_labels(y: Array, name: str) -> None:
         check_classification_targets(y)
     except CONVERSION_ERRORS:
         raise ValueError(
-            f"Unknown label type: {name} holds measured values or labels of mixed kinds; pass whole "
-            "numbers, bools or strings."
+            f"Unknown label type: {name} holds continuous values or labels of mixed types; pass integers, "
+            "bools or strings."
         ) from None
 
 
 def check_same_numbering(y: Array, classes: Array) -> None:
-    """Refuse labels that an ensemble numbered anew while the public labels stayed as they were."""
+    """Refuse labels that an ensemble has renumbered while the public labels kept their values."""
     numbers = set(y.tolist()) if y.dtype.kind in "iu" else set()
     if numbers and numbers == set(range(len(numbers))) and not numbers <= set(classes.tolist()):
         raise ValueError(
-            f"y is numbered from 0 and y_pub holds {shortened(classes)}; ensembles such as "
-            "BaggingClassifier, VotingClassifier and StackingClassifier number the labels y anew and leave "
-            "y_pub as it is, so number both from 0 beforehand."
+            f"y is numbered from 0, but y_pub holds {shortened(classes)}; ensembles such as "
+            "BaggingClassifier, VotingClassifier and StackingClassifier renumber y and do not change "
+            "y_pub, so number both from 0 beforehand."
         )
 
 
@@ -151,11 +151,11 @@ def encode_labels(y: Array, classes: Array, name: str, *, private: bool) -> NDAr
     index = known.get_indexer(given)
     unknown = index < 0
     if np.any(unknown):
-        # Of a private label nothing is said, not even whose it is: it may be an entry of a wrong column.
+        # The message must not quote a private label, or its row: it may come from a wrong column.
         row = int(np.argmax(unknown))
         label = f"{name} holds a label that" if private else f"{name}[{row}] = {y.tolist()[row]!r}"
         raise ValueError(
-            f"{label} is not one of the classes {shortened(classes)}; name every class in classes."
+            f"{label} is not one of the classes {shortened(classes)}; list every class in classes."
         )
     return np.asarray(index, dtype=np.intp)
 
@@ -166,8 +166,8 @@ def warn_of_empty_classes(y_pub: Array, classes: Array) -> None:
     if np.any(counts == 0):
         empty = classes[counts == 0].tolist()
         warnings.warn(
-            f"no public row has a label in {empty}; their part of the head starts from the other "
-            "classes' rows alone, so add a public row of each class if you can.",
+            f"no public row has a label in {empty}; the outputs of these classes start from the rows of the "
+            "other classes, so add a public row of each class if you can.",
             UserWarning,
             stacklevel=6,
         )

@@ -1,8 +1,8 @@
-"""How a fit runs: prepared on a copy, charged, trained, and only then given to the estimator.
+"""The steps of a fit: prepare a copy, charge the ledger, train, and copy the results to the estimator.
 
 ``fit``, :func:`fit_many` and the searches share these steps. A :class:`PreparedFit` is a fit after its
-checks and before its first release. :func:`run_fits` reads the rows, charges the ledgers, trains, and hands
-results over when all of its fits are done.
+checks and before its first release. :func:`run_fits` reads the rows, charges the ledgers, and trains. The
+estimators get their results only after all fits have finished.
 """
 
 import copy
@@ -34,9 +34,9 @@ class PreparedFit(ABC):
     Attributes
     ----------
     estimator : estimator
-        The copy that gets the results.
+        The copy that receives the results.
     run : Run
-        How the head, or the module, is trained.
+        The training run of the head or module.
     """
 
     estimator: Any
@@ -44,15 +44,15 @@ class PreparedFit(ABC):
 
     @abstractmethod
     def rows(self) -> PrivateRows:
-        """The source that answers; rows that are not in memory are read, and refused if need be."""
+        """The source of private rows. Rows that are not in memory are read and checked here."""
 
     @abstractmethod
     def shares_rows(self, other: "PreparedFit") -> bool:
-        """Whether another fit to the same rows and labels can be answered by the same source."""
+        """Whether another fit to the same rows and labels can use the same source."""
 
     @abstractmethod
     def finish(self, W: Any, charge: Charge | None) -> None:
-        """Set the results of the copy: what was trained, what it was charged, and the report."""
+        """Set the results on the copy: the trained parameters and the report with its charge."""
 
     def train(self, runs: Sequence[Run], rows: PrivateRows) -> list[Any]:
         """Train this fit and those that share its rows, in the order of ``runs``."""
@@ -60,7 +60,7 @@ class PreparedFit(ABC):
 
 
 def fit_one(estimator: Any, X: Any, y: Any, X_pub: Any, y_pub: Any) -> None:
-    """Fit an estimator; one that fails stays as it was."""
+    """Fit an estimator. If the fit fails, the estimator is unchanged."""
     fitted = unfitted_copy(estimator)
     budget = fitted._check_parameters()
     warn_of_seed(estimator.random_state, stacklevel=5)
@@ -77,23 +77,23 @@ def fit_many(
     *,
     rows: Sequence[Any] | None = None,
 ) -> list[Any]:
-    """Fit several estimators to the same rows, in shared passes over them.
+    """Fit several estimators to the same rows, in shared passes over the data.
 
-    Each is fitted as its own ``fit`` would have fitted it: algorithms, budgets, step sizes and
-    seeds may differ. Heads that see the same rows (``center``, ``normalize``, ``fit_intercept``,
-    ``dtype``, ``classes`` and the kind of noise alike) are trained side by side: one pass over the
-    rows answers all of them.
+    Each estimator is fitted as its own ``fit`` would do it. Algorithms, budgets, step sizes and seeds may
+    differ. Heads that use the same mapped rows are trained together: one pass over the rows serves all of
+    them. They must agree in ``center``, ``whiten``, ``normalize``, ``fit_intercept``, ``dtype``,
+    ``classes``, ``device`` and the kind of noise.
 
     Parameters
     ----------
     estimators : sequence of estimators
-        ``MixedDPLogisticRegression``, ``MixedDPRidge`` or ``ZerothOrderDPClassifier``, each of them
-        once.
+        ``MixedDPLogisticRegression``, ``MixedDPRidge`` or ``ZerothOrderDPClassifier`` objects. No object
+        may occur twice.
     X, y, X_pub, y_pub : array-like
-        As ``fit`` takes them.
+        The arguments of ``fit``.
     rows : sequence or None, default=None
-        One entry for each estimator: indices or a boolean mask of those rows of ``X`` that it is fitted
-        to, such as the folds of a cross-validation, or None for all. None fits all of them to all rows.
+        One entry per estimator: indices or a boolean mask of the rows of ``X`` to fit it to, such as the
+        folds of a cross-validation. An entry None selects all rows. None fits every estimator to all rows.
 
     Returns
     -------
@@ -105,16 +105,16 @@ def fit_many(
     ValueError, TypeError
         For bad input, before any noise is drawn or any ledger charged.
     BudgetExceededError
-        If a ledger does not allow all fits that are charged to it. Nothing is released then; charges
-        that were made for earlier fits stay.
+        If a ledger does not allow all fits that are charged to it. Nothing is released then. Charges
+        already made for earlier fits in the list stay.
 
     Notes
     -----
-    *Guarantee*: the ``privacy_`` of each estimator is about that estimator alone. Whoever publishes
-    several, or chooses among them by looking at private rows, spends the sum, which a ledger adds up.
-    With ``rows``, the guarantee of each is about its own rows, whose number is public. A ledger charges
-    each fit to the data set as if it had seen all rows: that folds do not overlap earns nothing. All rows
-    of ``X`` and ``y`` are checked for each estimator, also those that it is not fitted to.
+    *Guarantee*: the ``privacy_`` of each estimator covers that estimator alone. Publishing several of them,
+    or choosing among them by looking at private rows, spends the budget of all of them. A ledger composes
+    these charges. With ``rows``, the guarantee of each estimator covers its own rows, whose number is public.
+    A ledger charges each fit as if it used all rows, even if folds do not overlap. All rows of ``X`` and
+    ``y`` are checked for each estimator, including rows that it is not fitted to.
 
     Examples
     --------
@@ -139,17 +139,17 @@ def fit_many(
     for estimator in estimators:
         if not callable(getattr(estimator, "_prepare", None)):
             raise TypeError(
-                f"fit_many trains this library's estimators, and {estimator!r} is not one of them; fit it "
-                "by itself."
+                f"fit_many accepts only estimators of this library, and {estimator!r} is not one of them; "
+                "fit it separately."
             )
     rows = [None] * len(estimators) if rows is None else list(rows)
     if len(rows) != len(estimators):
         raise ValueError(
-            f"rows has {len(rows)} entries and there are {len(estimators)} estimators; pass one for each, "
-            "None for all rows."
+            f"rows has {len(rows)} entries, but there are {len(estimators)} estimators; pass one entry for "
+            "each, None for all rows."
         )
     if len({id(estimator) for estimator in estimators}) < len(estimators):
-        raise ValueError("fit_many was given an estimator twice; pass a clone of it.")
+        raise ValueError("fit_many got the same estimator twice; pass a clone of it.")
     fitted = [unfitted_copy(estimator) for estimator in estimators]
     budgets = [copied._check_parameters() for copied in fitted]
     warn_of_seed(*(estimator.random_state for estimator in estimators))
@@ -166,7 +166,7 @@ def fit_many(
 
 
 def run_fits(fits: Sequence[PreparedFit]) -> None:
-    """Read the rows, charge, train: in this order for all fits.
+    """Read the rows of all fits, then charge all fits, then train them.
 
     Raises
     ------
@@ -190,7 +190,7 @@ def run_fits(fits: Sequence[PreparedFit]) -> None:
 
 
 def unfitted_copy(estimator: Any) -> Any:
-    """The estimator without results of earlier fits; its parameters are the same objects."""
+    """A copy of the estimator without fitted attributes. Its parameters are the same objects."""
     copied = copy.copy(estimator)
     for name in _results(copied):
         delattr(copied, name)
@@ -198,7 +198,7 @@ def unfitted_copy(estimator: Any) -> Any:
 
 
 def adopt(estimator: Any, fitted: Any) -> None:
-    """Replace the results of an estimator by those of its fitted copy."""
+    """Replace the fitted attributes of an estimator with those of its fitted copy."""
     for name in _results(estimator):
         delattr(estimator, name)
     for name in _results(fitted):
@@ -206,19 +206,19 @@ def adopt(estimator: Any, fitted: Any) -> None:
 
 
 def members(rows: tuple[str, Any] | None, n_rows: int) -> NDArray[np.bool_] | None:
-    """Mask (n_rows,) of the rows of ``X`` to which a fit is; None is all.
+    """Mask (n_rows,) of the rows of ``X`` to fit to; None means all rows.
 
     Parameters
     ----------
     rows : tuple of str and array, or None
-        What messages call the selection, and row numbers or a mask.
+        The name of the selection in messages, and its row numbers or mask.
     n_rows : int
         Number of rows of ``X``.
 
     Raises
     ------
     ValueError
-        If the selection does not name at least two rows, each of them once.
+        If the selection has fewer than two rows, or names a row twice.
     """
     if rows is None:
         return None
@@ -226,13 +226,13 @@ def members(rows: tuple[str, Any] | None, n_rows: int) -> NDArray[np.bool_] | No
     if chosen.dtype == bool and chosen.ndim == 1:
         if len(chosen) != n_rows:
             raise ValueError(
-                f"{name} is a mask of {len(chosen)} rows and X has {n_rows}; pass one for each row."
+                f"{name} is a mask of {len(chosen)} rows, but X has {n_rows}; pass one entry for each row."
             )
         mask = chosen
     else:
         mask = _mask_of_numbers(name, chosen, n_rows)
     if (n_members := int(mask.sum())) < 2:
-        raise ValueError(f"{name} holds {n_members} row(s) and a fit needs at least 2; name more of them.")
+        raise ValueError(f"{name} selects {n_members} row(s), but a fit needs at least 2; select more rows.")
     return mask
 
 
@@ -244,17 +244,20 @@ def _mask_of_numbers(name: str, numbers: Array, n_rows: int) -> NDArray[np.bool_
         )
     if np.any((numbers < 0) | (numbers >= n_rows)):
         raise ValueError(
-            f"{name} holds a number that is not a row of X, which has rows 0 to {n_rows - 1}; name rows of X."
+            f"{name} holds a number that is not a row of X, which has rows 0 to {n_rows - 1}; select rows "
+            "of X."
         )
     mask = np.zeros(n_rows, dtype=bool)
     mask[numbers.astype(np.intp)] = True
     if int(mask.sum()) < len(numbers):
-        raise ValueError(f"{name} names a row twice, which would double its part in every sum; name it once.")
+        raise ValueError(
+            f"{name} selects a row twice, which would double its contribution to every sum; select it once."
+        )
     return mask
 
 
 def _results(estimator: Any) -> list[str]:
-    """The attributes of an estimator that a fit sets, by scikit-learn's rule for their names."""
+    """Names of the fitted attributes of an estimator, by scikit-learn's naming rule."""
     return [
         name
         for name in vars(estimator)
@@ -274,7 +277,7 @@ def _charge(fit: PreparedFit) -> Charge | None:
 
 
 def _with_bar(fit: PreparedFit, bars: ExitStack) -> Run:
-    """The run of a fit with a progress bar, where its estimator is verbose."""
+    """The run of a fit, with a progress bar if its estimator is verbose."""
     estimator, n_steps = fit.estimator, fit.run.plan.n_steps
     bar = bars.enter_context(
         tqdm(total=n_steps, desc=type(estimator).__name__, disable=not estimator.verbose)

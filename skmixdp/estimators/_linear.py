@@ -1,4 +1,4 @@
-"""The linear heads: from arrays to a prepared fit, and from a trained head to outputs."""
+"""The base class of estimators with a linear head: preparing a fit and computing outputs."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -38,18 +38,18 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, repr=False)
 class PreparedHead(PreparedFit):
-    """A linear head that is ready to be trained.
+    """A linear head that is ready to train.
 
     Attributes
     ----------
     table : Table
-        The private rows as they were given.
+        The private rows as the user passed them.
     y : array of shape (n_rows,) or (n_rows, k)
-        Class indices or targets on which the head is trained.
+        Class indices or scaled targets.
     device : str or None
-        Where the rows are to be held; None is where they are.
+        The device that will hold the rows; None leaves them where they are.
     report : callable
-        The report of the fit, given its charge.
+        Takes the charge and returns the report of the fit.
     """
 
     table: Table
@@ -65,7 +65,7 @@ class PreparedHead(PreparedFit):
         return table.private_rows(self.y, row_map, self.run.dtype, exact=exact)
 
     def shares_rows(self, other: PreparedFit) -> bool:
-        """Whether another head, for the same rows and labels, sees the same of them."""
+        """Whether another head maps these rows and labels in the same way."""
         return (
             isinstance(other, PreparedHead)
             and (self.estimator.dtype, self.run.dtype) == (other.estimator.dtype, other.run.dtype)
@@ -84,7 +84,7 @@ class PreparedHead(PreparedFit):
 
 
 class LinearHead(PrivateEstimator):
-    """Base of the estimators that train a private linear head."""
+    """Base class of the estimators that train a private linear head."""
 
     _algorithms: ClassVar[Mapping[str, Callable[[], Algorithm]]] = BY_NAME
 
@@ -156,9 +156,9 @@ class LinearHead(PrivateEstimator):
     def _check_rows(
         self, X: Any, y: Any, X_pub: Any, y_pub: Any, check_target: CheckTarget, rows: tuple[str, Any] | None
     ) -> tuple[Table, Array, tuple[Array, Array] | None, Array | None]:
-        """Checked private and public rows, and the mask of those private rows to which the fit is.
+        """Checked private and public rows, and the mask of the private rows to fit to.
 
-        Labels are not encoded yet, nor are targets scaled.
+        Labels are not encoded yet, and targets are not scaled yet.
         """
         warn_of_leaks(public_rows=X_pub is not None)
         table = check_private_rows(self, X)
@@ -182,7 +182,7 @@ class LinearHead(PrivateEstimator):
         own: Array | None,
         treated_as_public: tuple[str, ...],
     ) -> PreparedHead:
-        """Plan the training of the head on checked rows with encoded labels or scaled targets."""
+        """Plan the training. Rows have been checked, labels encoded and targets scaled."""
         n_all, n_features = table.shape
         n_rows = n_all if own is None else int(own.sum())
         X_pub, y_pub = public if public is not None else (np.empty((0, n_features)), y[:0])
@@ -225,23 +225,23 @@ class LinearHead(PrivateEstimator):
         return self._row_map.split(W, self.n_features_in_)
 
     def _whitens(self, n_public: int) -> bool:
-        """Whether rows are whitened by the scatter of public rows."""
+        """Whether to whiten rows by the scatter of the public rows."""
         if self.whiten == "auto":
             return self._whitens_by_default()
         if self.whiten and n_public == 0:
-            raise ValueError("whiten=True follows from public rows; pass X_pub and y_pub, or whiten=False.")
+            raise ValueError("whiten=True needs public rows; pass X_pub and y_pub, or whiten=False.")
         return bool(self.whiten)
 
     def _whitens_by_default(self) -> bool:
-        """What ``whiten="auto"`` stands for."""
+        """The value that ``whiten="auto"`` stands for."""
         return isinstance(self._chosen_algorithm(), Auto)
 
     def _groups(self, y_pub: Array) -> Array:
-        """Index of the group of each public row, within which the scatter for whitening is taken."""
+        """Group of each public row. The scatter for whitening is computed within groups."""
         return y_pub
 
     def _products_dtype(self) -> np.dtype[Any]:
-        """Exact sums are computed in float64 whatever the rows' precision; bfloat16 is made wider."""
+        """The dtype of the products: float64 for exact sums, float32 for bfloat16 rows."""
         if noise_name(self.noise) == "discrete":
             return np.dtype("float64")
         return np.dtype("float32" if self.dtype == "bfloat16" else self.dtype)
@@ -260,12 +260,12 @@ class LinearHead(PrivateEstimator):
             return np.asarray(self.init, dtype=np.float64)
         except (TypeError, ValueError):
             raise ValueError(
-                f"init={self.init!r} is no start of {type(self).__name__}; pass 'public', 'zeros' or an "
-                "array."
+                f"init={self.init!r} is not a valid start of {type(self).__name__}; pass 'public', 'zeros' "
+                "or an array."
             ) from None
 
     def _check_scale(self, info: PublicInfo) -> None:
-        """A learning rate can only be derived for rows of a known scale."""
+        """Refuse ``learning_rate="auto"`` for rows of unknown scale."""
         if self.learning_rate == "auto" and not math.isfinite(info.largest_second_moment):
             raise ValueError(
                 "learning_rate='auto' needs rows of a known scale; pass normalize=True, public "

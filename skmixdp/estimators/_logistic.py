@@ -19,73 +19,73 @@ Array = NDArray[Any]
 
 
 class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
-    """Logistic regression, differentially private in its private rows.
+    """Differentially private logistic regression on private and public rows.
 
-    ``X, y`` are the private rows. A few labelled public rows ``X_pub, y_pub`` make it much more accurate.
-    The objective is the mean cross-entropy of all rows (softmax for three or more classes, one output for
-    two). Rows are centred by the public mean, whitened by public rows and scaled to unit length.
+    ``X, y`` are the private rows. A few labelled public rows ``X_pub, y_pub`` make the classifier much more
+    accurate. The objective is the mean cross-entropy of all rows: softmax for three or more classes, one
+    output for two classes. Rows are first centred by the public mean, whitened by the public rows, and
+    scaled to unit length.
 
     Parameters
     ----------
     algorithm : str or object, default="auto"
         One of "auto", "adamix", "noisy-gd", "coupling", "pda-dpmd", "dope-sgd", "gep" and "modelmix",
-        which stand for their defaults, or an object from :mod:`skmixdp.algorithms`.
+        or an object from :mod:`skmixdp.algorithms`. A name selects the algorithm with its default settings.
     epsilon : float or None, default=1.0
-        Privacy budget of one fit. None spends what ``noise_multiplier`` and ``n_steps`` cost.
+        Privacy budget of one fit. If None, ``noise_multiplier`` and ``n_steps`` determine the epsilon.
     delta : float, default=1e-5
-        The guarantee's delta, well below 1/n.
+        The delta of the guarantee. Choose it well below 1/n.
     n_steps : int or None, default=None
-        Number of steps; None leaves it to the algorithm's rule.
+        Number of steps. If None, the algorithm chooses it.
     noise_multiplier : float or None, default=None
-        Noise standard deviation over sensitivity. With ``epsilon``, it sets the number of
-        steps (rounded down; the remainder of the budget then lowers the noise).
+        Standard deviation of the noise divided by the sensitivity. If ``epsilon`` is given too, both
+        determine the number of steps, rounded down. The rest of the budget then lowers the noise.
     learning_rate : float or "auto", default="auto"
-        Step size for the mean objective; ``"auto"`` follows from public quantities.
+        Step size for the mean objective. ``"auto"`` derives it from public quantities.
     l2 : float or "auto", default="auto"
-        Strength of ``l2 / 2 |W - center|^2`` in the mean objective; ``"auto"`` is 0 except
-        for decaying steps, which need it.
+        Strength of the penalty ``l2 / 2 |W - center|^2`` in the mean objective. ``"auto"`` is 0, except
+        for decaying steps, which need a penalty.
     public_l2 : float or "auto", default="auto"
-        Strength of the public warm start's L2 penalty, in the mean public objective (which is
-        also the mirror map of PDA-DPMD); ``"auto"`` is 0.2 / n_pub for rows of unit length.
+        Strength of the L2 penalty in the mean public objective, whose minimiser is the warm start.
+        PDA-DPMD also uses this objective as its mirror map. ``"auto"`` is 0.2 / n_pub for rows of
+        unit length.
     classes : array-like or None, default=None
-        All class labels. None takes those of ``y_pub``; without public rows they are read
-        from ``y``, which the guarantee does not cover, with a PrivacyLeakWarning.
+        All class labels. If None, the classes are those of ``y_pub``. Without public rows, they are
+        read from ``y``; the guarantee does not cover this, and a PrivacyLeakWarning says so.
     fit_intercept : bool, default=True
         Whether to add a constant column after centring and scaling.
     center : bool, default=True
-        Subtract the mean of the public rows (nothing without public rows).
+        Whether to subtract the mean of the public rows. Without public rows, nothing is subtracted.
     whiten : bool or "auto", default="auto"
-        Shorten, after centring, the directions in which public rows of one class differ. More of each
-        row's unit length is then left for what tells classes apart. ``"auto"`` is True for
-        ``algorithm="auto"`` alone.
+        Whether to shrink, after centring, the directions in which public rows of the same class differ.
+        The directions that separate the classes then make up more of each row's unit length. ``"auto"``
+        is True only for ``algorithm="auto"``.
     normalize : bool, default=True
-        Divide each row by its L2 norm.
+        Whether to divide each row by its L2 norm.
     batch_size : int or None, default=None
-        Expected number of private rows in a step, each drawn independently (Poisson
-        sampling); None takes all rows in every step, which is accounted for exactly and is
-        better for most heads.
+        Expected number of private rows in a step. Each row is drawn independently (Poisson sampling).
+        If None, every step uses all rows; this is accounted for exactly and is better for most heads.
     init : {"public", "zeros"}, array of shape (k, n_features) or (k, n_features + 1), or object
-        Start: the public fit (zeros without public rows), zeros, given coefficients with
-        or without intercepts (k is the number of classes, or 1 for two), or a
-        :class:`~skmixdp.features.ZeroShotHead`.
+        The head before the first step. ``"public"`` is the public fit, or zeros without public rows. An
+        array holds coefficients, with or without intercepts; k is the number of classes, or 1 for two
+        classes. The object can be a :class:`~skmixdp.features.ZeroShotHead`.
     neighboring : {"add_or_remove_one", "zero_out", "replace_one"}, default="add_or_remove_one"
-        Which data sets count as neighbours. The number of private rows is public in both.
+        Which data sets count as neighbours. The number of private rows is always treated as public.
     noise : {"float", "discrete"}, default="float"
-        ``"discrete"`` computes sums without rounding and adds discrete Gaussian noise on
-        their grid, so that no low-order bits can be attacked. It needs
-        ``skmixdp[discrete]``, takes some ten microseconds a coefficient and step, and 5 to
-        20% more noise for the same epsilon.
+        ``"discrete"`` computes sums without rounding and adds discrete Gaussian noise on the same grid.
+        This protects against attacks on low-order bits. It needs ``skmixdp[discrete]``. It takes some
+        ten microseconds per coefficient and step, and 5 to 20% more noise for the same epsilon.
     ledger : LedgerDataset or None, default=None
-        The data set to which the rows of ``X`` belong, such as ``PrivacyLedger(path)["patients"]``. It is
-        charged after all checks and before the first release.
-    device : "auto" or what torch takes for a device, default="auto"
-        Where dense rows are held and multiplied; ``"auto"`` is where they are given.
+        The ledger entry of the data set in ``X``, such as ``PrivacyLedger(path)["patients"]``. The fit is
+        charged to it after all checks and before the first release.
+    device : "auto" or torch device, default="auto"
+        The device that holds and multiplies dense rows. ``"auto"`` leaves the rows where they are.
     dtype : {"float32", "float64", "bfloat16"}, default="float32"
-        Precision of the products with private rows; discrete noise uses float64. "bfloat16" holds
-        dense rows in half the memory of float32 and adds up in float32; ``skmixdp[onednn]`` makes
-        it faster too, where the processor can.
+        Precision of the products with private rows; discrete noise always uses float64. "bfloat16" holds
+        dense rows in half the memory of float32 and accumulates sums in float32. With
+        ``skmixdp[onednn]`` it is also faster on processors that support it.
     random_state : None, int or RandomState, default=None
-        None draws noise from a cryptographic generator keyed by the operating system. A seed
+        If None, noise comes from a cryptographic generator that the operating system seeds. A given seed
         makes the run reproducible and NOT private: a NotPrivateWarning and the report say so.
     verbose : int, default=0
         Whether to show a progress bar.
@@ -95,11 +95,11 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
     classes_ : array of shape (n_classes,)
         Sorted class labels.
     coef_ : array of shape (k, n_features)
-        Coefficients, acting on the centred, whitened and scaled row.
+        Coefficients. They apply to the centred, whitened and scaled row.
     intercept_ : array of shape (k,)
         Intercepts.
     privacy_ : PrivacyReport
-        What the fit guarantees, and under which assumptions.
+        The guarantee of the fit and its assumptions.
     n_iter_ : int
         Number of steps taken.
     learning_rate_ : float
@@ -111,11 +111,11 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
 
     Notes
     -----
-    *Guarantee*: the fitted head is (epsilon, delta)-differentially private in the rows of
-    ``X, y``, by exact accounting of full-batch Gaussian releases, or by dp-accounting's
-    privacy loss distributions for sampled batches. Public rows, the number of
-    private rows, that validation passed, and what else ``privacy_`` lists are not
-    protected. Predictions and scores computed on private rows are releases of their own.
+    *Guarantee*: the fitted head is (epsilon, delta)-differentially private in the rows of ``X, y``.
+    Full-batch Gaussian releases are accounted for exactly. Sampled batches are accounted for by the
+    privacy loss distributions of dp-accounting. The guarantee does not protect public rows, the number
+    of private rows, the fact that validation passed, or anything else that ``privacy_`` lists as public.
+    Predictions and scores computed on private rows are further releases, which this does not cover.
 
     References
     ----------
@@ -193,10 +193,10 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         Parameters
         ----------
         X : array-like, tensor, sparse matrix, memory map, Dask array or RowFiles, (n_samples, n_features)
-            PRIVATE rows; those that are not in memory are read in parts, see
+            PRIVATE rows. Rows that are not in memory are read in parts, see
             :func:`~skmixdp._rows.open_rows`.
         y : array-like of shape (n_samples,), or None
-            Labels of the private rows; None takes those in the files.
+            Labels of the private rows. If None, the labels in the files of ``X`` are used.
         X_pub : array-like of shape (n_pub, n_features), tuple of such, or None
             Public rows: one array, or a tuple of several sources.
         y_pub : array-like of shape (n_pub,), tuple of such, or None
@@ -234,7 +234,7 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         return self._prepare_head(budget, loss, table, y, public, own, treated_as_public)
 
     def _as_trained(self, X: Array, y: Array) -> tuple[Array, Array]:
-        """Rows and class indices as the fitted head saw them, for an audit to ask."""
+        """Mapped rows and class indices, as the fit used them; for audits."""
         return self._row_map(X, np.float64), encode_labels(y, self.classes_, "y", private=True)
 
     def _start(self, data: PublicData) -> Array:
@@ -244,8 +244,8 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         def widen(coef: Array) -> Array:
             if coef.shape[1] != self.n_features_in_:
                 raise ValueError(
-                    f"init has encodings of {coef.shape[1]} features and X has {self.n_features_in_}; encode "
-                    "the names by the network that the rows came from."
+                    f"init has encodings of {coef.shape[1]} features, but X has {self.n_features_in_}; "
+                    "encode the class names with the network that produced the rows."
                 )
             return self._row_map.join(coef, len(coef), self.n_features_in_)
 

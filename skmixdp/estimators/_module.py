@@ -29,16 +29,16 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, repr=False)
 class PreparedModule(PreparedFit):
-    """A module that is ready to be trained.
+    """A module that is ready to train.
 
     Attributes
     ----------
     source : PrivateRows
         The private rows.
     worker : torch.nn.Module
-        The copy of the module through which private rows pass.
+        The copy of the module that processes the private rows.
     report : callable
-        The report of the fit, given its charge and where it was computed.
+        Takes the charge and the device of the computation, and returns the report of the fit.
     """
 
     source: PrivateRows
@@ -49,23 +49,23 @@ class PreparedModule(PreparedFit):
         return self.source
 
     def shares_rows(self, other: PreparedFit) -> bool:
-        """Never: its rows pass through its own copy of the module."""
+        """Always False: each fit passes rows through its own copy of the module."""
         return False
 
     def train(self, runs: Sequence[Run], rows: PrivateRows) -> list[Any]:
         withheld = None
         try:
             return super().train(runs, rows)
-        except Exception as error:  # of the module or the loss, which may quote what they were given
+        except Exception as error:  # a message of the module or the loss may quote private rows
             withheld = type(error).__name__
         raise RuntimeError(
-            f"module or loss fails on private rows with {withheld}, whose text is left out since it may "
-            "quote them; try the module on rows that are public. What was charged stays charged."
+            f"module or loss fails on private rows with {withheld}; its message is left out because it may "
+            "quote them. Try the module on public rows. What was charged stays charged."
         )
 
     def finish(self, W: Any, charge: Charge | None) -> None:
         fitted = self.estimator
-        # A module may keep what passes through it: only the trained parameters leave the copy that saw rows.
+        # A module may store its inputs, so take only the trained parameters from the copy that saw rows.
         where = str(next(self.worker.parameters()).device)
         fitted.module_ = load_modules().trained_module(fitted.module, fitted.device, W)
         fitted.n_iter_ = self.run.plan.n_steps
@@ -74,40 +74,42 @@ class PreparedModule(PreparedFit):
 
 
 class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
-    """A torch module trained as a classifier, from losses of its private rows alone.
+    """Differentially private classifier that trains a torch module on losses of private rows.
 
-    It trains any :class:`torch.nn.Module`, on rows of any shape, by forward passes.
+    It trains any :class:`torch.nn.Module` on rows of any shape, and needs only forward passes of private
+    rows.
 
     Parameters
     ----------
     module : torch.nn.Module
-        What is trained. It turns rows (n, ...) into one output for each class, (n, n_classes), in the
-        order of ``classes_``, each row by itself. The guarantee assumes this, and fit refuses modules
-        that are seen to mix rows, or that are quantised. The module stays as it is: fit trains a copy, in
-        evaluation mode (no dropout; batch normalisation by the running statistics that it has).
+        The module to train. It maps rows (n, ...) to one output per class, (n, n_classes), in the order of
+        ``classes_``. It must process each row separately: the guarantee assumes this. ``fit`` refuses
+        quantised modules, and modules that it finds to mix rows. The module itself does not change:
+        ``fit`` trains a copy in evaluation mode, without dropout and with fixed running statistics in
+        batch normalisation.
     algorithm : {"auto", "pazo-m", "pazo-p", "pazo-s", "dpzero"} or object, default="auto"
         As in :class:`ZerothOrderDPClassifier`.
     trainable : list of str, callable or None, default=None
-        Parameters of the module to train: names, or the names of submodules, or a function of a
-        name. None takes all that require gradients.
+        Parameters to train: names of parameters or submodules, or a function of a name. None trains all
+        parameters that require gradients.
     loss : callable or None, default=None
-        ``loss(outputs, y)`` to the loss of each row (n,), ``y`` being class indices; None is the
+        ``loss(outputs, y)`` returns the loss of each row (n,); ``y`` holds class indices. None is the
         cross-entropy of logits.
     chunk_size : int, default=1024
-        Rows that pass through the module at a time; it bounds the memory of a pass.
+        Number of rows that pass through the module at a time. It bounds the memory of a pass.
     epsilon, delta, n_steps, noise_multiplier
         As in :class:`MixedDPLogisticRegression`.
     learning_rate : float or "auto", default="auto"
-        Step size for the mean objective; ``"auto"`` needs public rows and the default loss.
+        Step size for the mean objective. ``"auto"`` needs public rows and the default loss.
     classes, batch_size
         As in :class:`MixedDPLogisticRegression`.
     init : {"public", "module"}, default="public"
-        ``"public"`` trains the module on public rows by backpropagation first (Adam; a fifth of the rows
-        is held out to choose rate and length). ``"module"`` takes it as it is.
+        ``"public"`` first trains the module on public rows by backpropagation with Adam. A fifth of these
+        rows is held out to choose the learning rate and the length. ``"module"`` uses the module as passed.
     neighboring, noise, ledger
         As in :class:`MixedDPLogisticRegression`.
-    device : "auto" or what torch takes for a device, default="auto"
-        Where the module runs; ``"auto"`` leaves it where it is. Rows move there piece by piece.
+    device : "auto" or torch device, default="auto"
+        The device that runs the module. ``"auto"`` leaves it where it is. Rows move there in chunks.
     random_state, verbose
         As in :class:`MixedDPLogisticRegression`.
 
@@ -120,24 +122,25 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
 
     Notes
     -----
-    *Guarantee*: the fitted module is (epsilon, delta)-differentially private in the rows of ``X, y``.
-    Each step is one Gaussian release of a few numbers, to which each row contributes a clipped difference
-    of losses. Public rows, the number of private rows, that validation passed, and what else ``privacy_``
-    lists are not protected. A module's initial parameters and buffers count as public: what was trained
-    on the private rows before is not made private by this.
+    *Guarantee*: the fitted module is (epsilon, delta)-differentially private in the rows of ``X, y``. Each
+    step is one Gaussian release of a few numbers. Each row contributes clipped losses, or clipped
+    differences of losses, to them. The guarantee does not protect public rows, the number of private rows,
+    the fact that validation passed, or anything else that ``privacy_`` lists as public. The initial
+    parameters and buffers of the module count as public. A module that was already trained on the private
+    rows is not made private by this fit.
 
-    The clip bounds what a row contributes if the loss of a row is a function of that row alone. Before
-    anything is released, fit tries this with full passes of public and made-up rows, extreme ones among
-    them. That finds batch statistics, capacities, scales of a whole batch, memory and chance. It cannot
-    prove the property, and a module that is written to recognise the trial passes it.
+    The clip bounds the contribution of a row only if the loss of a row depends on that row alone. Before
+    the first release, ``fit`` tests this with full passes of public and made-up rows, including extreme
+    values. The test finds batch statistics, expert capacities, scales of a whole batch, memory and
+    randomness. It cannot prove the property, and a module can be written to recognise the test and pass.
 
-    Private rows pass through a module under ``torch.no_grad``. A direction is a seed from which
-    its entries are drawn whenever the parameters move along it, in place, as in MeZO. In addition to the
-    module and the forward pass, "dpzero" takes the memory of the largest parameter tensor; the others
-    take that of the public gradients which they hold. Moving there and back leaves rounding errors, a
-    relative 1e-6 of float32 parameters after hundreds of steps; they depend on nothing but seeds and
-    released numbers. Small modules pass through ``torch.func`` instead where eight directions or
-    more are asked for, with all at once.
+    Private rows pass through the module under ``torch.no_grad``. A direction is stored as a seed, and its
+    entries are drawn again each time the parameters move along it, in place, as in MeZO. In addition to
+    the module and the forward pass, "dpzero" needs the memory of the largest parameter tensor. The other
+    algorithms need the memory of the public gradients that they hold. Moving back and forth leaves rounding
+    errors: a relative 1e-6 of float32 parameters after hundreds of steps. These errors depend only on seeds
+    and released numbers. For eight or more directions, small modules use ``torch.func`` instead, and
+    evaluate all directions at once.
 
     References
     ----------
@@ -204,7 +207,7 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
         Parameters
         ----------
         X : array or tensor of shape (n_samples, ...)
-            PRIVATE rows. Real numbers take the module's precision, whole numbers become int64.
+            PRIVATE rows. Real numbers are converted to the module's precision, integers to int64.
         y : array-like of shape (n_samples,)
             Labels of the private rows.
         X_pub : array or tensor of shape (n_pub, ...), tuple of such, or None
@@ -236,11 +239,13 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
         if not torch_side.is_module(self.module):
             raise TypeError(f"module={self.module!r} must be a torch.nn.Module.")
         if not isinstance(self.init, str):
-            raise ValueError("init holds coefficients, which a module has not; pass 'public' or 'module'.")
+            raise ValueError(
+                "init is an array of coefficients, which modules do not accept; pass 'public' or 'module'."
+            )
         budget = super()._check_parameters()
         if self.loss is not None and self.learning_rate == "auto":
             raise ValueError(
-                "learning_rate='auto' knows the scale of the default loss alone; pass a number with loss."
+                "learning_rate='auto' works only with the default loss; pass a number together with loss."
             )
         return budget
 
@@ -255,7 +260,7 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
     ) -> PreparedModule:
         if rows is not None:
             raise ValueError(
-                f"{rows[0]} selects rows, which linear heads alone can do; pass those rows as X."
+                f"{rows[0]} selects rows, which only linear heads support; pass those rows as X."
             )
         torch_side = load_modules()
         warn_of_leaks(public_rows=X_pub is not None)
@@ -300,14 +305,14 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
     def _check_rows(
         self, torch_side: Any, X: Any, y: Any, X_pub: Any, y_pub: Any
     ) -> tuple[Any, Array, Any, Array, str]:
-        """Checked rows with encoded labels, and where the classes are from."""
+        """Checked rows with encoded labels, and the origin of the classes."""
         X = torch_side.check_rows(X, "X", 2)
         y = check_labels(torch_side.as_labels(y), "y", len(X), "X")
         public = torch_side.collect_public(X_pub, y_pub, X, check_labels)
         if public is None and self.learning_rate == "auto":
             raise ValueError(
-                "learning_rate='auto' needs public rows to see the scale of a module's outputs; pass X_pub "
-                "and y_pub, or a number."
+                "learning_rate='auto' needs public rows to measure the scale of a module's outputs; pass "
+                "X_pub and y_pub, or a number."
             )
         X_pub, y_pub = public if public is not None else (X[:0], None)
         warn_of_repeats(n_distinct_rows(torch_side.as_array(X)), len(X))
@@ -325,7 +330,7 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
 
 
 def load_modules() -> Any:
-    """The part of the library that knows torch.
+    """The package for torch modules, imported on demand.
 
     Raises
     ------
@@ -340,7 +345,7 @@ def load_modules() -> Any:
 
 
 def _largest_pass(chunk_size: int, n_rows: int, rate: float) -> int:
-    """Rows in the largest pass of private rows: 6 standard deviations above the mean for a drawn batch."""
+    """Number of rows in the largest pass: for a sampled batch, the mean plus 6 standard deviations."""
     mean = rate * n_rows
     return min(chunk_size, n_rows, math.ceil(mean + 6 * math.sqrt(mean * (1 - rate))))
 
@@ -348,8 +353,8 @@ def _largest_pass(chunk_size: int, n_rows: int, rate: float) -> int:
 def _warn_of_batch_norms(names: list[str]) -> None:
     if names:
         warnings.warn(
-            f"module has batch normalisation in training mode ({names[0]!r}); it runs in evaluation mode, "
-            "with its running statistics as they are, which must not come from private rows.",
+            f"module has batch normalisation in training mode ({names[0]!r}); it will run in evaluation mode "
+            "with its present running statistics, which must not come from private rows.",
             UserWarning,
             stacklevel=7,
         )

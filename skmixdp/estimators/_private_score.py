@@ -1,4 +1,4 @@
-"""The accuracy of a classifier on private rows, from a noisy count."""
+"""Accuracy on private rows, from a noisy count."""
 
 from typing import Any
 
@@ -17,24 +17,24 @@ from ._rows import check_private_rows, given_labels
 
 Array = NDArray[Any]
 
-#: Seeds of counts lie above this, those of fits below it: a count must not repeat a fit's noise.
+#: Added to the seeds of counts. Seeds of fits are smaller, so a count never reuses the noise of a fit.
 _SEEDS_OF_COUNTS = 2**64
 
 
 class PrivateScoreMixin:
-    """Adds :meth:`private_score` to a classifier with a linear head."""
+    """Mixin that adds :meth:`private_score` to a classifier with a linear head."""
 
     def private_score(self: Any, X: Any, y: Any, *, noise_multiplier: float) -> float:
-        """Accuracy on PRIVATE rows, from a noisy count of those that are classified correctly.
+        """Accuracy on PRIVATE rows, from a noisy count of correctly classified rows.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            PRIVATE rows: those of the fit, or others.
+            PRIVATE rows, which may differ from those of the fit.
         y : array-like of shape (n_samples,)
-            Their labels.
+            Labels of the rows.
         noise_multiplier : float
-            Standard deviation of the noise, in rows: one row changes the count by at most 1.
+            Standard deviation of the noise, in rows. One row changes the count by at most 1.
 
         Returns
         -------
@@ -49,8 +49,8 @@ class PrivateScoreMixin:
         Notes
         -----
         *Guarantee*: one Gaussian release of this multiplier, ``1 / noise_multiplier``-Gaussian-DP, in
-        addition to what was spent on the fit. ``ledger``, ``neighboring``, ``noise`` and
-        ``random_state`` are those of the fit; the number of rows is treated as public.
+        addition to the budget of the fit. ``ledger``, ``neighboring``, ``noise`` and ``random_state``
+        are those of the estimator. The number of rows is treated as public.
         """
         check_is_fitted(self)
         check(
@@ -70,7 +70,7 @@ class PrivateScoreMixin:
         noise = self._noise_source()
         if noise.kind == "seeded":
             noise = NoiseSource(_SEEDS_OF_COUNTS + (seed_of(self.random_state) or 0))
-        # Rows that are not in memory are read, and refused if need be, before anything is charged.
+        # This reads and checks rows that are not in memory, so do it before the charge.
         rows = table.private_rows(labels, self._row_map, self._products_dtype(), exact=noise.needs_grid)
         event = GaussianEvent(float(noise_multiplier), 1, noise=self.noise)
         charge_event(

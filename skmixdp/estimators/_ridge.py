@@ -21,74 +21,75 @@ Array = NDArray[Any]
 
 
 class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
-    """Least squares, differentially private in its private rows.
+    """Differentially private linear least squares on private and public rows.
 
-    ``X, y`` are the private rows. Public rows ``X_pub, y_pub`` make it much more accurate, and tell the
-    scale of the targets. The objective is half the mean squared error of all rows, on features centred by
-    the public mean and scaled to unit length and on targets of unit scale. A clipped gradient of squared
-    loss is that of Huber's loss: targets far from their prediction count no more than the clip.
+    ``X, y`` are the private rows. Public rows ``X_pub, y_pub`` make the model much more accurate, and give
+    the scale of the targets. The objective is half the mean squared error of all rows. Features are centred
+    by the public mean and scaled to unit length; targets are scaled to unit scale. Clipping the gradient of
+    the squared loss gives the gradient of Huber's loss. A target far from its prediction therefore counts no
+    more than the clip.
 
     Parameters
     ----------
     algorithm : str or object, default="auto"
-        "adamix", "noisy-gd", "coupling", "pda-dpmd", "dope-sgd", "gep" or "modelmix", which stand for their
-        defaults, or an object from :mod:`skmixdp.algorithms`. "auto" stands for "adamix".
+        One of "auto", "adamix", "noisy-gd", "coupling", "pda-dpmd", "dope-sgd", "gep" and "modelmix",
+        or an object from :mod:`skmixdp.algorithms`. A name selects the algorithm with its default settings.
+        "auto" stands for "adamix".
     epsilon : float or None, default=1.0
-        Privacy budget of one fit. None spends what ``noise_multiplier`` and ``n_steps`` cost.
+        Privacy budget of one fit. If None, ``noise_multiplier`` and ``n_steps`` determine the epsilon.
     delta : float, default=1e-5
-        The guarantee's delta, well below 1/n.
+        The delta of the guarantee. Choose it well below 1/n.
     n_steps : int or None, default=None
-        Number of steps; None leaves it to the algorithm's rule.
+        Number of steps. If None, the algorithm chooses it.
     noise_multiplier : float or None, default=None
-        Noise standard deviation over sensitivity. With ``epsilon``, it sets the number of
-        steps (rounded down; the remainder of the budget then lowers the noise).
+        Standard deviation of the noise divided by the sensitivity. If ``epsilon`` is given too, both
+        determine the number of steps, rounded down. The rest of the budget then lowers the noise.
     learning_rate : float or "auto", default="auto"
-        Step size for the mean objective; ``"auto"`` follows from public quantities.
+        Step size for the mean objective. ``"auto"`` derives it from public quantities.
     l2 : float or "auto", default="auto"
-        Strength of ``l2 / 2 |W - center|^2`` in the mean objective on targets of unit scale;
-        ``"auto"`` is 0 except for decaying steps, which need it.
+        Strength of the penalty ``l2 / 2 |W - center|^2`` in the mean objective, for targets of unit scale.
+        ``"auto"`` is 0, except for decaying steps, which need a penalty.
     public_l2 : float or "auto", default="auto"
-        Strength of the public warm start's L2 penalty, in the mean public objective;
+        Strength of the L2 penalty in the mean public objective, whose minimiser is the warm start.
         ``"auto"`` is 0.2 / n_pub for rows of unit length.
     target_center, target_scale : float, array of shape (k,) or None, default=None
-        Where targets lie and how far they spread, in their own units: the fit works on
-        ``(y - target_center) / target_scale``. None takes the mean and the standard deviation
-        of ``y_pub`` (scale 1 where they are constant); without public rows 0 and 1, with a
-        warning unless a scale is declared. With ``fit_intercept=False`` nothing is subtracted
-        and no centre may be declared.
+        Centre and scale of the targets, in their own units. The fit uses
+        ``(y - target_center) / target_scale``. None takes the mean and the standard deviation of
+        ``y_pub``, or scale 1 for constant targets. Without public rows, None means 0 and 1, with a
+        warning unless a scale is declared. With ``fit_intercept=False``, nothing is subtracted and
+        ``target_center`` must be None.
     fit_intercept : bool, default=True
         Whether to add a constant column after centring and scaling.
     center : bool, default=True
-        Subtract the mean of the public rows (nothing without public rows).
+        Whether to subtract the mean of the public rows. Without public rows, nothing is subtracted.
     whiten : bool or "auto", default="auto"
-        Shorten, after centring, the directions in which public rows differ most. ``"auto"`` is False.
+        Whether to shrink, after centring, the directions in which public rows differ most. ``"auto"`` is
+        False.
     normalize : bool, default=True
-        Divide each row by its L2 norm.
+        Whether to divide each row by its L2 norm.
     batch_size : int or None, default=None
-        Expected number of private rows in a step, each drawn independently (Poisson
-        sampling); None takes all rows in every step, which is accounted for exactly and is
-        better for most heads.
+        Expected number of private rows in a step. Each row is drawn independently (Poisson sampling).
+        If None, every step uses all rows; this is accounted for exactly and is better for most heads.
     init : {"public", "zeros"} or array of shape (k, n_features) or (k, n_features + 1)
-        Start: the public fit, the target's centre (``"zeros"``, or no public rows), or given
-        coefficients with or without intercepts, in the targets' units. A flat array will do
-        for a flat ``y``.
+        The head before the first step. ``"public"`` is the public fit. ``"zeros"`` predicts the centre of
+        the targets, as ``"public"`` does without public rows. An array holds coefficients in the units of
+        the targets, with or without intercepts; it may be flat if ``y`` is.
     neighboring : {"add_or_remove_one", "zero_out", "replace_one"}, default="add_or_remove_one"
-        Which data sets count as neighbours. The number of private rows is public in both.
+        Which data sets count as neighbours. The number of private rows is always treated as public.
     noise : {"float", "discrete"}, default="float"
-        ``"discrete"`` computes sums without rounding and adds discrete Gaussian noise on
-        their grid, so that no low-order bits can be attacked; see
-        :class:`MixedDPLogisticRegression`.
+        ``"discrete"`` computes sums without rounding and adds discrete Gaussian noise on the same grid.
+        This protects against attacks on low-order bits; see :class:`MixedDPLogisticRegression`.
     ledger : LedgerDataset or None, default=None
-        The data set to which the rows of ``X`` belong, such as ``PrivacyLedger(path)["patients"]``. It is
-        charged after all checks and before the first release.
-    device : "auto" or what torch takes for a device, default="auto"
-        Where dense rows are held and multiplied; ``"auto"`` is where they are given.
+        The ledger entry of the data set in ``X``, such as ``PrivacyLedger(path)["patients"]``. The fit is
+        charged to it after all checks and before the first release.
+    device : "auto" or torch device, default="auto"
+        The device that holds and multiplies dense rows. ``"auto"`` leaves the rows where they are.
     dtype : {"float32", "float64", "bfloat16"}, default="float32"
-        Precision of the products with private rows; discrete noise uses float64. "bfloat16" holds
-        dense rows in half the memory of float32 and adds up in float32; ``skmixdp[onednn]`` makes
-        it faster too, where the processor can.
+        Precision of the products with private rows; discrete noise always uses float64. "bfloat16" holds
+        dense rows in half the memory of float32 and accumulates sums in float32. With
+        ``skmixdp[onednn]`` it is also faster on processors that support it.
     random_state : None, int or RandomState, default=None
-        None draws noise from a cryptographic generator keyed by the operating system. A seed
+        If None, noise comes from a cryptographic generator that the operating system seeds. A given seed
         makes the run reproducible and NOT private: a NotPrivateWarning and the report say so.
     verbose : int, default=0
         Whether to show a progress bar.
@@ -96,12 +97,12 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
     Attributes
     ----------
     coef_ : array of shape (n_features,) or (k, n_features)
-        Coefficients in the targets' units, acting on the centred and scaled row; flat for a
-        flat ``y``.
+        Coefficients in the units of the targets. They apply to the centred and scaled row, and are
+        flat if ``y`` is.
     intercept_ : float or array of shape (k,)
         Intercepts in the targets' units.
     privacy_ : PrivacyReport
-        What the fit guarantees, and under which assumptions.
+        The guarantee of the fit and its assumptions.
     n_iter_ : int
         Number of steps taken.
     learning_rate_ : float
@@ -113,13 +114,13 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
 
     Notes
     -----
-    *Guarantee*: the fitted head is (epsilon, delta)-differentially private in the rows of
-    ``X, y``, features and targets alike, however large they are. The centre and the scale of
-    the targets are public: declare them from what is known beforehand, never from ``y``.
-    Predictions and scores computed on private rows are releases of their own.
+    *Guarantee*: the fitted head is (epsilon, delta)-differentially private in the rows of ``X, y``. This
+    covers features and targets, however large they are. The centre and the scale of the targets are public:
+    declare them from prior knowledge, never from ``y``. Predictions and scores computed on private rows are
+    further releases, which this does not cover.
 
-    Without an intercept column of its own, least squares on unit rows cannot tell a row's
-    length; scale features so that their directions carry the signal.
+    With ``normalize=True``, all rows have unit length, and the model cannot use their lengths. Scale the
+    features so that the directions of the rows carry the signal.
 
     References
     ----------
@@ -204,10 +205,10 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         Parameters
         ----------
         X : array-like, tensor, sparse matrix, memory map, Dask array or RowFiles, (n_samples, n_features)
-            PRIVATE rows; those that are not in memory are read in parts, see
+            PRIVATE rows. Rows that are not in memory are read in parts, see
             :func:`~skmixdp._rows.open_rows`.
         y : array-like of shape (n_samples,) or (n_samples, k), or None
-            Targets of the private rows; None takes those in the files.
+            Targets of the private rows. If None, the targets in the files of ``X`` are used.
         X_pub : array-like of shape (n_pub, n_features), tuple of such, or None
             Public rows: one array, or a tuple of several sources.
         y_pub : array-like of shape (n_pub,) or (n_pub, k), tuple of such, or None
@@ -236,7 +237,7 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         table, y, public, own = self._check_rows(X, y, X_pub, y_pub, check_targets, rows)
         if public is not None and public[1].shape[1] != y.shape[1]:
             raise ValueError(
-                f"y_pub has {public[1].shape[1]} targets a row and y has {y.shape[1]}; pass the same ones."
+                f"y_pub has {public[1].shape[1]} targets per row and y has {y.shape[1]}; pass the same ones."
             )
         origin = self._check_target_scale(y.shape[1], None if public is None else public[1])
         if public is not None:
@@ -258,7 +259,7 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         return np.zeros(len(y_pub), dtype=np.intp)
 
     def _as_trained(self, X: Array, y: Array) -> tuple[Array, Array]:
-        """Rows and scaled targets as the fitted head saw them, for an audit to ask."""
+        """Mapped rows and scaled targets, as the fit used them; for audits."""
         return self._row_map(X, np.float64), self._target_map(y.reshape(len(y), -1), np.float64)
 
     def _coefficients(self, W: Array) -> tuple[Any, Any]:
@@ -266,7 +267,7 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         return (coef[0], intercept[0]) if self._flat else (coef, intercept)
 
     def _check_target_scale(self, n_targets: int, y_pub: Array | None) -> str:
-        """Fix the targets' centre and scale; for the report, where they came from."""
+        """Set the centre and scale of the targets, and return their origin for the report."""
         center = self.target_center
         if not self.fit_intercept:
             if center is not None:
@@ -289,8 +290,8 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
 
     def _warn_of_unknown_scale(self) -> None:
         warnings.warn(
-            "the scale of the targets y is unknown, so they are taken to spread by about 1; pass "
-            "target_scale and target_center from what is known beforehand, or public rows.",
+            "the scale of the targets y is unknown, so the fit assumes a scale of 1; pass target_scale and "
+            "target_center from prior knowledge, or public rows.",
             UserWarning,
             stacklevel=8,
         )
@@ -305,12 +306,12 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         return start
 
     def predict(self, X: Any) -> Any:
-        """Predicted targets.
+        """Predicted targets of each row.
 
         Parameters
         ----------
         X : array-like, tensor, sparse matrix, memory map, Dask array or RowFiles, (n_samples, n_features)
-            Rows; the result for a Dask array is one too, computed when asked for.
+            Rows. For a Dask array, the result is a lazy Dask array.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""Rows of every kind that estimators take, where they are computed, and what a fitted head gives for them."""
+"""Rows of every kind: checks, placement on a device, and the outputs of a fitted head."""
 
 import copy
 from dataclasses import replace
@@ -19,14 +19,14 @@ Array = NDArray[Any]
 
 
 def given_labels(X: Any, y: Any) -> Any:
-    """``y`` on the host, or where it is None the labels that the rows bring along."""
+    """``y`` in host memory; if it is None, the labels in the files of ``X``."""
     return X.labels if y is None and isinstance(X, RowFiles) else from_device(y)
 
 
 def check_private_rows(estimator: Any, X: Any, *, minimum: int = 2, reset: bool = True) -> Table:
-    """Rows of at least ``minimum`` samples; ``reset`` sets the estimator's number and names of features.
+    """A table of at least ``minimum`` rows; ``reset`` sets the estimator's number and names of features.
 
-    Rows that are not in memory are looked at when they are mapped, before any charge.
+    The values of rows that are not in memory are checked later, when the rows are mapped, before any charge.
     """
     table = special_table(X)
     if table is None:
@@ -53,14 +53,14 @@ def bfloat16_rows(table: Table, y: Array, row_map: RowMap, *, exact: bool) -> Pr
 
 
 def passed(table: Table, *, labels: bool) -> str:
-    """For the report: which checks of private rows were treated as public."""
+    """Text for the report: which checks of private rows were treated as public."""
     checks = ["shapes", "finiteness", *(["repeats"] if table.counts_repeats else []), *(["labels"] * labels)]
     words = f"that their {', '.join(checks[:-1])} and {checks[-1]} passed validation"
     return words if table.counts_repeats else f"{words} (repeated rows were not looked for)"
 
 
 def head_outputs(estimator: Any, X: Any) -> Array:
-    """Outputs (n, k) of a fitted head, or (n,) of a flat one, part by part where rows are many."""
+    """Outputs (n, k) of a fitted head, or (n,) of a flat one. Large data sets are processed in blocks."""
     table = special_table(X)
     if table is None:
         return _dense_outputs(estimator, rows_to_transform(estimator, X))
@@ -72,13 +72,13 @@ def head_outputs(estimator: Any, X: Any) -> Array:
             parts.append(_sparse_outputs(estimator, block))
             continue
         if not finite_rows(block).all():
-            raise ValueError("X contains NaN or infinity; drop those rows, or impute them.")
+            raise ValueError("X contains NaN or infinity; drop those rows, or impute the values.")
         parts.append(_dense_outputs(estimator, block))
     return np.concatenate(parts)
 
 
 def lazy_result(estimator: Any, method: str, X: Any, n_columns: int | None, dtype: Any = np.float64) -> Any:
-    """What a method says of Dask rows, as a Dask array that is computed when asked for."""
+    """The result of a method for Dask rows, as a lazy Dask array."""
     check_is_fitted(estimator)
     from .._rows.dask import lazily
 
@@ -105,7 +105,7 @@ def _sparse_outputs(estimator: Any, X: Any) -> Array:
 
 
 def _header(X: Any, table: Table) -> Any:
-    """What tells scikit-learn the number and names of features."""
+    """An object from which scikit-learn reads the number and names of features."""
     if table.names is None:
         return table
     import pandas as pd
@@ -114,7 +114,7 @@ def _header(X: Any, table: Table) -> Any:
 
 
 def check_device(device: Any) -> str | None:
-    """The name of a device; None for ``"auto"``. Only what is neither that nor ``"cpu"`` needs torch.
+    """The name of a device, or None for ``"auto"``. Devices other than ``"cpu"`` need torch.
 
     Raises
     ------
@@ -135,34 +135,34 @@ def check_device(device: Any) -> str | None:
 
 
 def check_movable(table: Table, device: str | None, *, noise: Noise) -> None:
-    """Refuse what the device that was asked for cannot hold or do.
+    """Refuse rows and noise that the requested device does not support.
 
     Raises
     ------
     ValueError
-        For rows that are not dense and in memory, and for what only the processor does.
+        For rows that are not dense and in memory, and for discrete noise on a device other than the CPU.
     """
     if device is None or device == "cpu":
         return
     if not table.is_movable:
         raise ValueError(
-            f"device={device!r} takes dense rows in memory, and X is a {type(table).__name__}; pass "
+            f"device={device!r} needs dense rows in memory, but X is a {type(table).__name__}; pass "
             "device='auto'."
         )
     if noise_name(noise) == "discrete":
         raise ValueError(
-            f"noise='discrete' has its exact sums on the processor, not on device={device!r}; pass "
+            f"noise='discrete' computes its exact sums on the CPU, not on device={device!r}; pass "
             "device='cpu', or noise='float'."
         )
 
 
 def placed(table: Table, device: str | None) -> Table:
-    """The table whose private rows are held on a device; None is where they are."""
+    """The table on a device; None leaves it where it is."""
     return table if device is None else table.on_device(device)
 
 
 def where_computed(table: Table, device: str | None, *, exact: bool) -> str:
-    """For the report: where the products with private rows are computed."""
+    """Text for the report: the device that computes the products with private rows."""
     if exact:
         return "cpu"
     return table.device if device is None else device

@@ -1,4 +1,4 @@
-"""The classifier that asks private rows for losses alone."""
+"""The linear classifier that uses losses of private rows, and no gradients."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -8,7 +8,7 @@ from .._params import Kind, check
 from ..algorithms import PAZO, Algorithm, DPZero
 from ._logistic import MixedDPLogisticRegression
 
-#: Names that ``algorithm`` accepts, and what each stands for.
+#: The algorithm for each name that ``algorithm`` accepts.
 ZEROTH_ORDER: dict[str, Callable[[], Algorithm]] = {
     "auto": PAZO,
     "pazo-m": PAZO,
@@ -23,12 +23,12 @@ _OBJECT = Kind(
 
 
 def zeroth_order_algorithm(algorithm: Any) -> Algorithm:
-    """The zeroth-order algorithm that a name stands for, or that an object is.
+    """The zeroth-order algorithm, created here if ``algorithm`` is a name.
 
     Raises
     ------
     ValueError
-        If it is neither, or if it needs gradients of private rows.
+        For any other value, such as an algorithm that needs gradients of private rows.
     """
     check(
         "algorithm",
@@ -42,15 +42,15 @@ def zeroth_order_algorithm(algorithm: Any) -> Algorithm:
 
 
 class ZerothOrderDPClassifier(MixedDPLogisticRegression):
-    """Linear classifier trained from losses of its private rows alone, never from their gradients.
+    """Differentially private linear classifier trained on losses of private rows, without their gradients.
 
-    It is :class:`MixedDPLogisticRegression` with a zeroth-order algorithm: the same objective, rows,
-    start and attributes. :class:`ZerothOrderDPModuleClassifier` trains a torch module in the same way.
+    It is :class:`MixedDPLogisticRegression` with a zeroth-order algorithm. Objective, start and attributes
+    are the same. :class:`ZerothOrderDPModuleClassifier` trains a torch module in the same way.
 
     Parameters
     ----------
     algorithm : {"auto", "pazo-m", "pazo-p", "pazo-s", "dpzero"} or object, default="auto"
-        A name stands for its defaults, and "auto" for "pazo-m". An object
+        A name selects the algorithm with its default settings; "auto" stands for "pazo-m". An object
         (:class:`~skmixdp.algorithms.PAZO`, :class:`~skmixdp.algorithms.DPZero`) holds its own settings.
     epsilon, delta, n_steps, noise_multiplier, learning_rate, l2, public_l2
         As in :class:`MixedDPLogisticRegression`.
@@ -67,9 +67,9 @@ class ZerothOrderDPClassifier(MixedDPLogisticRegression):
     Notes
     -----
     *Guarantee*: the fitted head is (epsilon, delta)-differentially private in the rows of ``X, y``. Each
-    step is one Gaussian release of a few numbers, to which each row contributes a clipped difference of
-    losses. Public rows, the number of private rows, that validation passed, and what else ``privacy_``
-    lists are not protected.
+    step is one Gaussian release of a few numbers. Each row contributes clipped losses, or clipped
+    differences of losses, to them. The guarantee does not protect public rows, the number of private rows,
+    the fact that validation passed, or anything else that ``privacy_`` lists as public.
 
     References
     ----------

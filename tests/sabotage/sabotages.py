@@ -595,8 +595,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "an error that quotes a label",
         "An error message contains a private label, and so does the log that it ends in.",
         "estimators/_classifier.py",
-        "; name every class in classes.",
-        ", as {y.tolist()[row]!r} is; name every class in classes.",
+        "; list every class in classes.",
+        ", as {y.tolist()[row]!r} is; list every class in classes.",
         "tests/unit/test_validation.py::test_a_private_label_that_is_no_class_is_not_quoted",
     ),
 )

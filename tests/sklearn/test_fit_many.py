@@ -100,10 +100,10 @@ def test_each_pays_and_nothing_is_released_where_one_cannot(tmp_path, monkeypatc
 
 
 def test_what_is_no_head_of_ours_and_what_comes_twice_is_refused():
-    with pytest.raises(TypeError, match=r"LogisticRegression.* is not one of them; fit it by itself"):
+    with pytest.raises(TypeError, match=r"LogisticRegression.* is not one of them; fit it separately"):
         fit_many([LogisticRegression()], X, y)
     head = MixedDPLogisticRegression()
-    with pytest.raises(ValueError, match="an estimator twice"):
+    with pytest.raises(ValueError, match="the same estimator twice"):
         fit_many([head, head], X, y)
     assert fit_many([], X, y) == []
 
@@ -204,13 +204,13 @@ def test_delta_and_batches_are_held_against_the_number_of_own_rows():
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([None], "rows has 1 entries and there are 2 estimators"),
-        ([None, np.ones(5, bool)], r"rows\[1\] is a mask of 5 rows and X has 810"),
+        ([None], "rows has 1 entries, but there are 2 estimators"),
+        ([None, np.ones(5, bool)], r"rows\[1\] is a mask of 5 rows, but X has 810"),
         ([[0, 1, 810], None], r"rows\[0\] holds a number that is not a row of X, which has rows 0 to 809"),
         ([[0, 1, -1], None], r"rows\[0\] holds a number that is not a row of X, which has rows 0 to 809"),
-        ([None, [3, 4, 3]], r"rows\[1\] names a row twice"),
-        ([None, [3]], r"rows\[1\] holds 1 row\(s\) and a fit needs at least 2"),
-        ([None, []], r"rows\[1\] holds 0 row\(s\)"),
+        ([None, [3, 4, 3]], r"rows\[1\] selects a row twice"),
+        ([None, [3]], r"rows\[1\] selects 1 row\(s\), but a fit needs at least 2"),
+        ([None, []], r"rows\[1\] selects 0 row\(s\)"),
         ([None, [0.5, 1.5]], r"rows\[1\] of shape \(2,\) and type float64 must be row numbers"),
         ([None, [[1, 2]]], r"rows\[1\] of shape \(1, 2\)"),
         ([None, 7], r"rows\[1\] of shape \(\)"),
@@ -233,5 +233,5 @@ def test_a_module_is_fitted_next_to_heads():
     X32, public = X.astype(np.float32), PUBLIC | {"X_pub": PUBLIC["X_pub"].astype(np.float32)}
     fit_many([clf, head], X32, y, **public)
     assert clf.module_ is not clf.module and head.coef_.shape == (3, 6)
-    with pytest.raises(ValueError, match=r"rows\[0\] selects rows, which linear heads alone can do"):
+    with pytest.raises(ValueError, match=r"rows\[0\] selects rows, which only linear heads support"):
         fit_many([clf], X32, y, **public, rows=[np.arange(50)])

@@ -195,7 +195,9 @@ def test_ensembles_number_labels_anew_and_are_refused_public_ones(ensemble, head
     }[ensemble]()
     words = np.array(["x", "y", "z"])
     for y, y_pub in ((words[rows.y], words[rows.y_pub]), (rows.y + 2, rows.y_pub + 2)):
-        with pytest.raises(ValueError, match=r"number the labels y anew .* number both from 0 beforehand"):
+        with pytest.raises(
+            ValueError, match=r"renumber y and do not change y_pub, so number both from 0 beforehand"
+        ):
             made.fit(rows.X, y, **public_params(rows.X_pub, y_pub))
     assert ledger.charges() == []
 

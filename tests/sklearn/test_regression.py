@@ -239,7 +239,7 @@ class TestRefusals:
         refuse("^fit requires y to be passed", y=None)
 
     def test_numbers_of_targets_that_differ(self, refuse):
-        refuse("^y_pub has 1 targets a row and y has 2", y_pub=Y_PUB[:, 0])
+        refuse("^y_pub has 1 targets per row and y has 2", y_pub=Y_PUB[:, 0])
         sources = (X_PUB[:50], X_PUB[50:]), (Y_PUB[:50], Y_PUB[50:, 0])
         refuse("^the sources of y_pub differ", X_pub=sources[0], y_pub=sources[1])
 

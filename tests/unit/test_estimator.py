@@ -143,7 +143,7 @@ class TestRows:
 
     def test_whitening_needs_public_rows(self):
         clf = MixedDPLogisticRegression(whiten=True, classes=range(10), random_state=0)
-        with pytest.raises(ValueError, match=r"^whiten=True follows from public rows; pass X_pub and y_pub"):
+        with pytest.raises(ValueError, match=r"^whiten=True needs public rows; pass X_pub and y_pub"):
             clf.fit(X_PRIV, Y_PRIV)
         with pytest.raises(ValueError, match=r"^whiten='yes' must be True, False or 'auto'\.$"):
             clf.set_params(whiten="yes").fit(X_PRIV, Y_PRIV)

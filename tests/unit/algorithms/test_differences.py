@@ -144,7 +144,7 @@ def test_discrete_noise_is_refused(algorithm):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 4)), np.arange(60) % 3
     clf = MixedDPLogisticRegression(algorithm, noise="discrete", n_steps=1)
-    with pytest.raises(ValueError, match=r"^noise='discrete' needs sums on a grid, which (DOPE|GEP) leaves"):
+    with pytest.raises(ValueError, match=r"^noise='discrete' needs sums on a grid, and (DOPE|GEP) computes"):
         clf.fit(X, y, X[:9], y[:9])
 
 

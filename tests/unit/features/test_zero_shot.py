@@ -108,7 +108,7 @@ def test_names_that_do_not_match_are_refused(names, classes):
             TypeError,
             "holds 3, which is no name",
         ),
-        ({"embeddings": np.eye(3, 9)}, ValueError, "init has encodings of 9 features and X has 8"),
+        ({"embeddings": np.eye(3, 9)}, ValueError, "init has encodings of 9 features, but X has 8"),
     ],
 )
 def test_bad_parameters_are_refused_by_the_estimator(parameters, error, message):
@@ -120,7 +120,9 @@ def test_bad_parameters_are_refused_by_the_estimator(parameters, error, message)
 
 def test_regression_has_no_classes_to_name():
     X = np.random.default_rng(0).normal(size=(60, 8))
-    with pytest.raises(ValueError, match="is no start of MixedDPRidge; pass 'public', 'zeros' or an array"):
+    with pytest.raises(
+        ValueError, match="is not a valid start of MixedDPRidge; pass 'public', 'zeros' or an array"
+    ):
         MixedDPRidge(init=ZeroShotHead(NAMES, embeddings=np.eye(3, 8)), delta=1e-3).fit(
             X, X[:, 0], X, X[:, 0]
         )

@@ -206,7 +206,7 @@ def test_a_loss_of_ones_own():
 
     clf = fitted(loss=squared, learning_rate=0.05)
     assert clf.score(X_TEST, Y_TEST) > 0.8
-    with pytest.raises(ValueError, match="learning_rate='auto' knows the scale of the default loss alone"):
+    with pytest.raises(ValueError, match="learning_rate='auto' works only with the default loss"):
         fitted(loss=squared)
 
 
@@ -393,7 +393,7 @@ REFUSED = {
     "chunk_size is True": ({"chunk_size": True}, ValueError, "chunk_size=True"),
     "no such device": ({"device": "abacus"}, ValueError, "device='abacus'"),
     "init of zeros": ({"init": "zeros"}, ValueError, "init='zeros'"),
-    "init of coefficients": ({"init": np.zeros((3, 6))}, ValueError, "init holds coefficients"),
+    "init of coefficients": ({"init": np.zeros((3, 6))}, ValueError, "init is an array of coefficients"),
     "a gradient's algorithm": ({"name": NoisyGD()}, ValueError, "need gradients of private rows"),
 }
 
