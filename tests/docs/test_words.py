@@ -3,8 +3,6 @@
 import re
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
 
 #: Folders and files whose texts are checked.
@@ -92,17 +90,24 @@ def sentences(page):
         yield from re.split(r"(?<=[.!?])[\")*]*\s+", plain)
 
 
-@pytest.mark.parametrize("file", texts(".md", ".py"), ids=lambda file: str(file.relative_to(ROOT)))
-def test_words_are_the_fields(file):
-    found = forbidden_words(file.read_text(encoding="utf-8"))
-    assert not found, f"{file}: {'; '.join(found)}; say what tests/docs/test_words.py lists"
+def long_sentences(page):
+    """Sentences of a page that have too many words."""
+    return [one for one in sentences(page) if len(one.split()) > LONGEST_SENTENCE]
 
 
-@pytest.mark.parametrize("page", texts(".md"), ids=lambda file: str(file.relative_to(ROOT)))
-def test_sentences_are_short(page):
-    text = page.read_text(encoding="utf-8")
-    long = [one for one in sentences(text) if len(one.split()) > LONGEST_SENTENCE]
-    assert not long, f"{page}: cut into sentences of at most {LONGEST_SENTENCE} words: {long}"
+def test_words_are_the_fields():
+    found = {file: forbidden_words(file.read_text(encoding="utf-8")) for file in texts(".md", ".py")}
+    found = {str(file.relative_to(ROOT)): lines for file, lines in found.items() if lines}
+    assert found == {}, "see INSTEAD in tests/docs/test_words.py for what to say"
+
+
+def test_sentences_are_short():
+    found = {
+        str(page.relative_to(ROOT)): long
+        for page in texts(".md")
+        if (long := long_sentences(page.read_text(encoding="utf-8")))
+    }
+    assert found == {}, f"cut into sentences of at most {LONGEST_SENTENCE} words"
 
 
 def test_forbidden_words_are_found():
@@ -117,7 +122,7 @@ def test_forbidden_words_are_found():
 def test_long_sentences_are_found():
     long = " ".join(["word"] * (LONGEST_SENTENCE + 1))
     page = f"# Title\n\n- Short. {long}.\n- Short\n  too.\n\n| {long} |\n\n```python\n{long}\n```\n\n    {long}\n"
-    assert [one for one in sentences(page) if len(one.split()) > LONGEST_SENTENCE] == [f"{long}."]
+    assert long_sentences(page) == [f"{long}."]
     assert list(sentences("One, `a. b` and [two](x.md).\nThree et al. 2022\nend.")) == [
         "One, code and two.",
         "Three et al 2022 end.",
