@@ -1,4 +1,4 @@
-"""Sixteen heads in one pass over the rows, beside the plain products with all their columns."""
+"""Sixteen heads in one pass over the rows, compared with the plain products with all their columns."""
 
 import numpy as np
 
