@@ -27,7 +27,8 @@ class Evidence:
     Attributes
     ----------
     products : array of shape (m,)
-        Inner products of these arrays with each ``c_i``: ``gram (b - 1/2)`` plus noise of covariance ``gram``.
+        Inner products of these arrays with each ``c_i``: ``gram (b - 1/2)`` plus noise of covariance
+        ``gram``.
     gram : array of shape (m, m)
         Inner products of the contributions.
     """

@@ -138,7 +138,7 @@ def _of_pipeline(pipe: Any, path: str) -> Iterator[Finding]:
                     "public rows",
                     path,
                     type(pipe).__name__,
-                    f"{name} gets transformed private rows (by {', '.join(earlier)}) and untransformed public rows",
+                    f"{name} gets private rows after {', '.join(earlier)}, and untransformed public rows",
                     "transform_input=['X_pub']",
                 )
                 break
@@ -158,14 +158,16 @@ def _of_leaf(estimator: Any, path: str, in_columns: bool) -> Finding:
     """A step that is fitted on private rows."""
     step = type(estimator).__name__
     if hasattr(estimator, "fit_resample"):
-        learns, fix = "new rows made from private ones, so that one person affects several rows", "remove this step"
+        learns = "new rows made from private ones, so that one person affects several rows"
+        fix = "remove this step"
     elif rules.is_predictor(estimator) and not hasattr(estimator, "transform"):
         learns = "a model of the rows and labels, without a budget"
         fix = "a private estimator, such as MixedDPLogisticRegression or MixedDPRidge"
     else:
         known = next((rules.LEARNS[name] for name in _lineage(estimator) if name in rules.LEARNS), None)
         function = rules.column_function(estimator)
-        learns = known or (f"statistics of whole columns, by {function}" if function else "whatever its fit stores")
+        unknown = f"statistics of whole columns, by {function}" if function else "whatever its fit stores"
+        learns = known or unknown
         if in_columns:
             fix = "wrap the whole ColumnTransformer: PublicOnly(ColumnTransformer(...))"
         else:
