@@ -3,8 +3,22 @@
 The estimators follow scikit-learn; what they guarantee stands in their ``privacy_``.
 """
 
-from .estimators import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier, fit_many
+from . import _moved as _moved
+from . import modelmix as modelmix
+from .estimators import (
+    MixedDPLogisticRegression,
+    MixedDPRidge,
+    ZerothOrderDPClassifier,
+    ZerothOrderDPModuleClassifier,
+    fit_many,
+)
 
 __version__ = "0.1.0"
 
-__all__ = ["MixedDPLogisticRegression", "MixedDPRidge", "ZerothOrderDPClassifier", "fit_many"]
+__all__ = [
+    "MixedDPLogisticRegression",
+    "MixedDPRidge",
+    "ZerothOrderDPClassifier",
+    "ZerothOrderDPModuleClassifier",
+    "fit_many",
+]

@@ -39,8 +39,10 @@ class Number:
     def admits(self, value: Any) -> bool:
         if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral if self.whole else Real):
             return False
-        if (number := as_float(value)) is None:
+        if as_float(value) is None:
             return False
+        # A whole number is compared as it is: beyond 2**53 a float would be rounded.
+        number = int(value) if isinstance(value, Integral) else float(value)
         above = number > self.low or (self.closed in ("left", "both") and number == self.low)
         below = number < self.high or (self.closed in ("right", "both") and number == self.high)
         return bool(above and below)
@@ -58,7 +60,7 @@ FINITE = Number("a finite number")
 POSITIVE = Number("a positive finite number", low=0)
 NON_NEGATIVE = Number("a non-negative finite number", low=0, closed="left")
 FRACTION = Number("a number from 0 to 1", low=0, high=1, closed="both")
-PROBABILITY = Number("strictly between 0 and 1", low=0, high=1)
+PROBABILITY = Number("a number strictly between 0 and 1", low=0, high=1)
 #: Up to 2**53 every whole number is a float, so that counts enter products without rounding.
 COUNT = Number("a whole number of at least 1", low=1, high=2**53, closed="both", whole=True)
 FLAG = Kind("True or False", lambda value: isinstance(value, (bool, np.bool_)))
@@ -114,7 +116,9 @@ def check(name: str, value: Any, *allowed: Allowed, remedy: str = "", owner: str
     raise ValueError(f"{name}={value!r}{owned} must be {_either(allowed)}{end}.")
 
 
-def check_params(owner: Any, table: Mapping[str, tuple[Allowed, ...]], *, named: bool = False) -> None:
+def check_params(
+    owner: Any, table: Mapping[str, tuple[Allowed, ...]], *, named: bool = False
+) -> dict[str, Any]:
     """Check the attributes of an object that a table lists.
 
     Parameters
@@ -126,6 +130,12 @@ def check_params(owner: Any, table: Mapping[str, tuple[Allowed, ...]], *, named:
     named : bool, default=False
         Whether messages name the owner's class, for objects that are parameters themselves.
 
+    Returns
+    -------
+    dict
+        The values by name. Numbers of NumPy are plain ones, since arithmetic in a narrow type would round
+        sensitivities.
+
     Raises
     ------
     ValueError
@@ -133,6 +143,7 @@ def check_params(owner: Any, table: Mapping[str, tuple[Allowed, ...]], *, named:
     """
     for name, allowed in table.items():
         check(name, getattr(owner, name), *allowed, owner=type(owner).__name__ if named else "")
+    return {name: _plain(getattr(owner, name)) for name in table}
 
 
 def as_float(value: Any) -> float | None:
@@ -143,6 +154,14 @@ def as_float(value: Any) -> float | None:
         return float(value)
     except OverflowError:
         return None
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    if isinstance(value, Integral):
+        return int(value)
+    return float(value) if isinstance(value, Real) else value
 
 
 def _admits(rule: Allowed, value: Any) -> bool:
@@ -163,4 +182,7 @@ def _either(allowed: tuple[Allowed, ...]) -> str:
 
 def _words(allowed: tuple[Allowed, ...]) -> Iterator[str]:
     for rule in allowed:
-        yield rule.text if isinstance(rule, (Number, Kind)) else repr(rule)
+        if rule is FLAG:
+            yield from ("True", "False")
+        else:
+            yield rule.text if isinstance(rule, (Number, Kind)) else repr(rule)

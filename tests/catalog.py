@@ -1,6 +1,19 @@
 """Every piece and algorithm, by name: a new one is tested everywhere by one line here."""
 
-from skmixdp.algorithms import DOPE, GEP, PAZO, PDADPMD, AdaMix, Auto, Coupling, DPZero, ModelMix, NoisyGD
+from skmixdp.algorithms import (
+    DOPE,
+    GEP,
+    PAZO,
+    PDADPMD,
+    AdaMix,
+    Auto,
+    CosinePDADPMD,
+    Coupling,
+    DPZero,
+    ModelMix,
+    NoisyGD,
+    TheoreticalAdaMix,
+)
 from skmixdp.components import (
     SGD,
     AutomaticClip,
@@ -11,9 +24,7 @@ from skmixdp.components import (
     CouplingWeight,
     FullSpace,
     L2Clip,
-    L2LinfClip,
     LipschitzClip,
-    MixingDescent,
     PolynomialAverage,
     PublicQuantileClip,
     PublicSubspace,
@@ -22,6 +33,7 @@ from skmixdp.components import (
     UniformAverage,
     deviation_norms,
 )
+from skmixdp.modelmix import L2LinfClip, MixingDescent, mixed_update
 
 CLIPPERS = {
     "l2": L2Clip(0.5),
@@ -57,7 +69,9 @@ UPDATES = {
     "average": PolynomialAverage(SGD()),
     "ball and average": PolynomialAverage(BallProjection(SGD(), 0.7)),
     "mixing": MixingDescent(lambda n_steps: 4.0),
-    "mixing, ball and average": PolynomialAverage(BallProjection(SGD(), 0.7)).for_mixing(lambda n_steps: 4.0),
+    "mixing, ball and average": mixed_update(
+        PolynomialAverage(BallProjection(SGD(), 0.7)), lambda n_steps: 4.0
+    ),
     "uniform": UniformAverage(SGD()),
     "tail": TailAverage(SGD(0.5)),
 }
@@ -71,20 +85,20 @@ ALGORITHMS = {
     "adamix": AdaMix(),
     "adamix, projected": AdaMix(n_components=3, clip_floor=0.01, center="public"),
     "adamix, most dimensions": AdaMix(n_components=7),
-    "adamix, theoretical": AdaMix(variant="theoretical", radius=5.0),
+    "adamix, theoretical": TheoreticalAdaMix(5.0),
     "modelmix": ModelMix(),
     "modelmix, noisy-gd, linf": ModelMix(NoisyGD(momentum=0.0), width=30.0, linf_split=4),
     "modelmix, coupling": ModelMix(Coupling(momentum=0.0), width=30.0),
     "modelmix, dope-sgd, linf": ModelMix(DOPE(momentum=0.0), width=30.0, linf_split=4),
-    "modelmix, cosine pda-dpmd": ModelMix(PDADPMD("cosine"), width=30.0),
-    "modelmix, theoretical": ModelMix(AdaMix(variant="theoretical", radius=5.0), width=30.0),
+    "modelmix, cosine pda-dpmd": ModelMix(CosinePDADPMD(), width=30.0),
+    "modelmix, theoretical": ModelMix(TheoreticalAdaMix(5.0), width=30.0),
     "adamix, coupling weight": AdaMix(public_weight="coupling"),
     "noisy-gd, private alone": NoisyGD(public_weight=0.0),
     "coupling": Coupling(),
     "coupling, convex weight": Coupling(0.1, public_weight="convex"),
     "pda-dpmd": PDADPMD(),
-    "pda-dpmd, cosine": PDADPMD("cosine"),
-    "pda-dpmd, second clip": PDADPMD("cosine", second_clip=0.5, cosine_steps=100),
+    "pda-dpmd, cosine": CosinePDADPMD(),
+    "pda-dpmd, second clip": CosinePDADPMD(second_clip=0.5, cosine_steps=100),
     "dope-sgd": DOPE(),
     "dope-sgd, fixed clip, public centre": DOPE(0.2, center="public", momentum=0.0),
     "gep": GEP(),

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, kstest
 
-from skmixdp.privacy import HardenedNoise, NoiseSource
+from skmixdp.privacy import DiscreteNoise, NoiseSource
 
 #: ``NoiseSource.<METHOD>(array, scale, grid)``: the array plus noise.
 METHOD = "add_noise"
@@ -104,7 +104,7 @@ def watch(monkeypatch: Any, sabotage: Sabotage | None = None) -> list[Release]:
 
         return add
 
-    for kind in (NoiseSource, HardenedNoise):
+    for kind in (NoiseSource, DiscreteNoise):
         monkeypatch.setattr(kind, METHOD, asking(vars(kind)[METHOD]))
 
     importlib.import_module(

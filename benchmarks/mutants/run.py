@@ -46,7 +46,7 @@ _RELEASE = (
     f"{_UNIT}/engine/test_recorded_releases.py",
     f"{_UNIT}/test_frozen.py",
     "tests/statistical/test_noise_scale.py",
-    "tests/statistical/test_hardened_noise.py",
+    "tests/statistical/test_discrete_noise.py",
 )
 
 #: What is mutated, and the tests that concern it.
@@ -114,18 +114,16 @@ class _Plugin:
     def pytest_configure(self, config: Any) -> None:
         # A busy machine must not kill a mutant.
         settings.register_profile(
-            "mutants", derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
+            "mutants",
+            max_examples=_EXAMPLES,
+            derandomize=True,
+            database=None,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
         )
         settings.load_profile("mutants")
 
     def pytest_collection_modifyitems(self, config: Any, items: list[Any]) -> None:
-        for item in items:
-            test = getattr(item, "obj", None)
-            own = getattr(test, "_hypothesis_internal_use_settings", None)
-            if own is not None and own.max_examples > _EXAMPLES:
-                getattr(test, "__func__", test)._hypothesis_internal_use_settings = settings(
-                    own, max_examples=_EXAMPLES
-                )
         if self.chosen is not None:
             place = {name: index for index, name in enumerate(self.chosen)}
             items[:] = sorted((i for i in items if i.nodeid in place), key=lambda i: place[i.nodeid])

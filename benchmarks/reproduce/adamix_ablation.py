@@ -47,7 +47,7 @@ class Ablation(Algorithm):
         self.clip = clip
         self.n_components = n_components
 
-    def recipe(self, info: PublicInfo, options: Options) -> Recipe:
+    def pieces(self, info: PublicInfo, options: Options) -> Recipe:
         adaptive = PublicQuantileClip(QUANTILE, QUANTILE_FLOOR)
         clipper = adaptive if self.clip is None else L2Clip(self.clip)
         subspace = FullSpace() if self.n_components is None else PublicSubspace(self.n_components)

@@ -18,8 +18,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from skmixdp.modelmix.accountant import log_moments
 from skmixdp.privacy import ModelMixEvent, amplified_epsilon, epsilon_of
-from skmixdp.privacy.accounting.mixing import log_moments
 
 CLIP, BATCH, RATE, DELTA, N_STEPS, SIGMA = 20, 1000, 0.02, 1e-5, 5000, 0.364
 THRESHOLDS = (0.075, 0.15, 0.3)

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from tqdm.auto import tqdm
 
-from skmixdp import ZerothOrderDPClassifier
+from skmixdp import ZerothOrderDPModuleClassifier
 from skmixdp.algorithms import PAZO, Algorithm, DPZero
 from skmixdp.privacy import noise_multiplier_for
 
@@ -110,8 +110,8 @@ def network(seed: int) -> nn.Sequential:
 
 def public_start(public: Rows, seed: int) -> nn.Module:
     """The network after the library's warm start: one step that moves it nowhere follows."""
-    clf = ZerothOrderDPClassifier(
-        "dpzero", module=network(seed), n_steps=1, learning_rate=1e-12, random_state=seed
+    clf = ZerothOrderDPModuleClassifier(
+        network(seed), "dpzero", n_steps=1, learning_rate=1e-12, random_state=seed
     )
     start: nn.Module = clf.fit(public.X, public.y, X_pub=public.X, y_pub=public.y).module_
     return start
@@ -149,9 +149,9 @@ def train(method: str, setting: Setting, task: Task) -> nn.Module:
         return first_order(method, setting["learning_rate"], setting["clip"], task)
     kind, fixed = ZEROTH_ORDER[method]
     parameters = {name: value for name, value in setting.items() if name != "learning_rate"}
-    clf = ZerothOrderDPClassifier(
+    clf = ZerothOrderDPModuleClassifier(
+        task.start,
         kind(**fixed, **parameters),
-        module=task.start,
         init="module",
         epsilon=None,
         delta=DELTA,

@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 from skmixdp._engine import Budget, Options, Run, make_plan, train
 from skmixdp._linear import classification_loss
 from skmixdp._rows import InMemoryRows
-from skmixdp.algorithms import DOPE, GEP, PAZO, PDADPMD, Algorithm, DPZero, NoisyGD
+from skmixdp.algorithms import DOPE, GEP, PAZO, Algorithm, CosinePDADPMD, DPZero, NoisyGD
 from skmixdp.components import FullBatch
 from skmixdp.components.protocols import PublicInfo
 from skmixdp.privacy import NoiseSource
@@ -37,7 +37,7 @@ Array = NDArray[Any]
 
 METHODS: dict[str, Algorithm] = {
     "DP-SGD, closed form": NoisyGD(public_weight=0.0, momentum=0.0),
-    "PDA-DPMD, cosine": PDADPMD("cosine"),
+    "PDA-DPMD, cosine": CosinePDADPMD(),
     "DOPE-SGD": DOPE(),
     "GEP": GEP(),
     "DPZero, q = 1": DPZero(),

@@ -86,7 +86,7 @@ class Choice:
     def algorithm(self) -> Algorithm:
         """DP-SGD sees public rows at its start alone: public weight 0."""
         if self.method == MIRROR:
-            return PDADPMD("exact", clip=self.clip)
+            return PDADPMD(clip=self.clip)
         return NoisyGD(clip=self.clip, momentum=0.0, public_weight=0.0)
 
 

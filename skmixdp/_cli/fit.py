@@ -3,14 +3,15 @@
 import argparse
 import math
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
 from ..algorithms import BY_NAME
 from ..estimators._logistic import MixedDPLogisticRegression
-from ..exceptions import BudgetExceededError
-from ..privacy import PrivacyLedger
-from ..privacy.seeds import said_of_seeds, warn_of_seed
+from ..exceptions import BudgetExceededError, NotPrivateWarning
+from ..privacy import NEIGHBORING, NOISE, LedgerDataset, PrivacyLedger, noise_name
+from ..privacy.noise import warn_of_seed
 from .files import is_table
 from .messages import InputError, count, count_or_zero
 from .outputs import Writer, check_outputs, write_together
@@ -71,15 +72,15 @@ def add_to(commands: Any) -> None:
     )
     budget.add_argument(
         "--neighboring",
-        choices=("add_or_remove_one", "replace_one"),
+        choices=NEIGHBORING,
         default="add_or_remove_one",
         help="which data sets count as neighbours (default: %(default)s)",
     )
     budget.add_argument(
         "--noise",
-        choices=("float", "hardened"),
+        choices=NOISE,
         default="float",
-        help="hardened noise leaves no low-order bits to attack, is slower, and needs opendp "
+        help="discrete noise leaves no low-order bits to attack, is slower, and needs opendp "
         "(default: %(default)s)",
     )
     budget.add_argument(
@@ -115,8 +116,8 @@ def run(args: argparse.Namespace) -> None:
             f"--epsilon {args.epsilon:g}, --n-steps {args.n_steps} and --noise-multiplier "
             f"{args.noise_multiplier:g} cannot all be given, since two determine the third; leave one out."
         )
-    if args.seed is not None and args.noise == "hardened":
-        raise InputError(f"--seed {args.seed} cannot seed --noise hardened; leave one of them out.")
+    if args.seed is not None and noise_name(args.noise) == "discrete":
+        raise InputError(f"--seed {args.seed} cannot seed --noise discrete; leave one of them out.")
     _check_ledger(args)
     outputs = {"--out": args.out} | ({} if args.report is None else {"--report": args.report})
     inputs = [args.private, args.public, args.labels, args.public_labels]
@@ -144,15 +145,15 @@ def _check_ledger(args: argparse.Namespace) -> None:
             raise InputError(f"--ledger {args.ledger} is new; give its data set a --ledger-epsilon.")
 
 
-def _open_ledger(args: argparse.Namespace) -> PrivacyLedger | None:
-    """The ledger, with the data set in it if a budget was given."""
+def _data_set(args: argparse.Namespace) -> LedgerDataset | None:
+    """The data set to charge, which is added to its ledger if a budget was given."""
     if args.ledger is None:
         return None
     ledger = PrivacyLedger(args.ledger)
     if args.ledger_epsilon is not None:
         delta = args.delta if args.ledger_delta is None else args.ledger_delta
-        ledger.add_dataset(args.dataset, epsilon=args.ledger_epsilon, delta=delta)
-    return ledger
+        return ledger.add_dataset(args.dataset, epsilon=args.ledger_epsilon, delta=delta)
+    return ledger[args.dataset]
 
 
 def _read(args: argparse.Namespace) -> tuple[Rows, Rows | None]:
@@ -213,10 +214,11 @@ def _train(args: argparse.Namespace, private: Rows, public: Rows | None) -> Mixe
     )
     warn_of_seed(args.seed, name="--seed")
     try:
-        model.set_params(ledger=_open_ledger(args), dataset=args.dataset)
-        with said_of_seeds():
+        model.set_params(ledger=_data_set(args))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NotPrivateWarning)  # said above, by the name of the flag
             return model.fit(private.X, private.y, **public_rows)
-    # ImportError: hardened noise needs a package of its own. OSError: the ledger's file.
+    # ImportError: discrete noise needs a package of its own. OSError: the ledger's file.
     except (ValueError, TypeError, ImportError, OSError, BudgetExceededError) as error:
         raise InputError(str(error)) from error
 

@@ -1,5 +1,6 @@
-"""The training loop, the plan that it follows and the door through which releases go."""
+"""The training loop, the plan that it follows, and the release that adds noise."""
 
+from .charging import as_reported, charge_event, check_ledger
 from .counting import noisy_count
 from .loop import Run, train
 from .plan import Budget, Plan, make_plan
@@ -13,6 +14,9 @@ __all__ = [
     "Plan",
     "Recipe",
     "Run",
+    "as_reported",
+    "charge_event",
+    "check_ledger",
     "make_plan",
     "noisy_count",
     "release",

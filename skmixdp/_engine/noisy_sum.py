@@ -1,4 +1,4 @@
-"""One paid-for sum over private rows, for what is no training: counts, moments."""
+"""One noisy sum over private rows, for what is not training: moments of features."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,9 +9,6 @@ from numpy.typing import NDArray
 from .._rows import InMemoryRows
 from ..components import L2Clip
 from ..components.protocols import PrivateQuery, ReleasedArray
-from ..estimators._charging import check_ledger, paid
-from ..estimators._checks import check_budget
-from ..estimators._noise import check_noise, noise_caveats, noise_source
 from ..privacy import (
     GaussianEvent,
     Neighboring,
@@ -21,7 +18,10 @@ from ..privacy import (
     epsilon_of_event,
     noise_multiplier_for,
 )
-from . import GaussianMechanism, release
+from ..privacy.noise import check_noise, noise_caveats, noise_source
+from .charging import as_reported, charge_event, check_ledger
+from .plan import Budget
+from .release import GaussianMechanism, release
 
 FloatArray = NDArray[np.floating[Any]]
 
@@ -34,16 +34,14 @@ class SumBudget:
     ----------
     epsilon, delta : float
         Budget of the release.
-    neighboring : {"add_or_remove_one", "replace_one"}
+    neighboring : {"add_or_remove_one", "zero_out", "replace_one"}
         Which data sets count as neighbours.
-    noise : {"float", "hardened"}
+    noise : {"float", "discrete"}
         Continuous or discrete Gaussian noise.
     random_state : None, int or RandomState
         None for private noise.
-    ledger : PrivacyLedger or None, default=None
+    ledger : LedgerDataset or None, default=None
         Charged before the release.
-    dataset : str or None, default=None
-        Name of the rows in the ledger.
     """
 
     epsilon: float
@@ -52,21 +50,13 @@ class SumBudget:
     noise: Noise
     random_state: Any
     ledger: Any = None
-    dataset: Any = None
 
     def __post_init__(self) -> None:
         if self.epsilon is None:
             raise ValueError("epsilon=None leaves the noise open; pass a positive number.")
-        check_budget(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            n_steps=1,
-            noise_multiplier=None,
-            neighboring=self.neighboring,
-            noise=self.noise,
-        )
+        Budget(self.epsilon, self.delta, 1, None, self.neighboring, self.noise)  # checks them
         check_noise(self.noise, self.random_state)
-        check_ledger(self.ledger, self.dataset)
+        check_ledger(self.ledger)
 
     @property
     def event(self) -> GaussianEvent:
@@ -77,7 +67,7 @@ class SumBudget:
         return GaussianEvent(multiplier, 1, noise=self.noise)
 
 
-def paid_sum(
+def noisy_sum(
     contributions: FloatArray,
     bound: float,
     budget: SumBudget,
@@ -115,7 +105,7 @@ def paid_sum(
     Notes
     -----
     *Guarantee*: (epsilon, delta)-differentially private in the rows, as one Gaussian release of
-    L2 sensitivity ``bound`` through ``engine/release.py``. The clip enforces the bound and allows for
+    L2 sensitivity ``bound`` through ``_engine/release.py``. The clip enforces the bound and allows for
     its rounding.
     """
     event = budget.event
@@ -128,15 +118,13 @@ def paid_sum(
         contribute=lambda Z, block: (clip.weights(block.norms, lambda: block.max_abs)[:, np.newaxis], None),
         releases=(ReleasedArray(clip.sensitivity(np.dtype("float64"))),),
     )
-    charge = None
-    if budget.ledger is not None:
-        charge = budget.ledger.charge(
-            budget.dataset,
-            event,
-            neighboring=budget.neighboring,
-            description=f"{description}, {len(values)} rows",
-            private=noise.kind != "seeded",
-        )
+    charge = charge_event(
+        budget.ledger,
+        event,
+        neighboring=budget.neighboring,
+        description=f"{description}, {len(values)} rows",
+        private=noise.kind != "seeded",
+    )
     mechanism = GaussianMechanism(event.noise_multiplier, event.n_steps, noise)
     mechanism.begin_step(None)
     ((_, (total,)),) = release(rows, [(mechanism, query)])
@@ -154,6 +142,6 @@ def paid_sum(
         treated_as_public=treated_as_public,
         noise=noise.kind,
         warnings=noise_caveats(noise, budget.delta, len(values)),
-        **paid(charge),
+        **as_reported(charge),
     )
     return total[0], report

@@ -3,12 +3,16 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from .._params import COUNT, POSITIVE, PROBABILITY, check
 from ..components.protocols import PublicInfo, ReleaseFacts
 from ..privacy import (
+    NEIGHBORING,
+    NOISE,
     Event,
     Neighboring,
     Noise,
@@ -24,7 +28,9 @@ from .recipe import Recipe
 
 @dataclass(frozen=True)
 class Budget:
-    """What the user is willing to spend. Two of epsilon, multiplier and steps at the most.
+    """What the user is willing to spend, checked when made.
+
+    Two of epsilon, noise multiplier and steps determine the third.
 
     Attributes
     ----------
@@ -36,10 +42,15 @@ class Budget:
         Number of steps; None derives it.
     noise_multiplier : float or None
         Noise multiplier; None derives it.
-    neighboring : {"add_or_remove_one", "replace_one"}
+    neighboring : {"add_or_remove_one", "zero_out", "replace_one"}
         Which data sets count as neighbours.
-    noise : {"float", "hardened"}
+    noise : {"float", "discrete"}
         Continuous or discrete Gaussian noise.
+
+    Raises
+    ------
+    ValueError
+        If a value is out of its range, or if too many or too few of them are given.
     """
 
     epsilon: float | None
@@ -49,7 +60,27 @@ class Budget:
     neighboring: Neighboring
     noise: Noise
 
-    @property
+    def __post_init__(self) -> None:
+        check("epsilon", self.epsilon, POSITIVE, None)
+        check("noise_multiplier", self.noise_multiplier, POSITIVE, None)
+        check("delta", self.delta, PROBABILITY, remedy="1e-5 is usual")
+        check("n_steps", self.n_steps, COUNT, None)
+        check("neighboring", self.neighboring, *NEIGHBORING)
+        check("noise", self.noise, *NOISE)
+        open_terms = [name for name in ("noise_multiplier", "n_steps") if getattr(self, name) is None]
+        if self.epsilon is not None and not open_terms:
+            raise ValueError(
+                f"epsilon={self.epsilon!r}, noise_multiplier={self.noise_multiplier!r} and "
+                f"n_steps={self.n_steps!r} cannot all be given, since two of them determine the third; pass "
+                "epsilon=None to fix the other two."
+            )
+        if self.epsilon is None and open_terms:
+            raise ValueError(
+                f"epsilon=None needs both noise_multiplier (now {self.noise_multiplier!r}) and n_steps "
+                f"(now {self.n_steps!r}); give them, or an epsilon."
+            )
+
+    @cached_property
     def mu(self) -> float:
         """The budget as full-batch Gaussian-DP parameter of a zeroed-out row."""
         if self.epsilon is not None:
@@ -80,7 +111,7 @@ def make_plan(budget: Budget, recipe: Recipe, info: PublicInfo, dtype: np.dtype[
     Raises
     ------
     ValueError
-        If the budget does not pay for one step.
+        If the budget is too small for one step.
     """
     rate = recipe.sampling.rate(info.n_private)
     sensitivity = recipe.query.sensitivity(info.view, dtype)

@@ -71,7 +71,7 @@ class GaussianMechanism:
         resolution = None
         if self._noise.needs_grid:
             if rows.grid is None:
-                raise RuntimeError("hardened noise needs rows on a grid.")
+                raise RuntimeError("discrete noise needs rows on a grid.")
             bound = max(part.sensitivity for part in query.releases)
             resolution = sum_resolution(rows.n_rows, rows.grid, bound)
         return Request(
@@ -87,7 +87,7 @@ class GaussianMechanism:
     def add_noise(
         self, query: PrivateQuery, arrays: Sequence[FloatArray], grid: float | None
     ) -> tuple[FloatArray, ...]:
-        """Add each part's noise to its array; hardened noise needs multiples of ``grid``."""
+        """Add each part's noise to its array; discrete noise needs multiples of ``grid``."""
         if len(arrays) != len(query.releases):
             raise RuntimeError("a query must state one part for each array that it releases.")
         noisy = []

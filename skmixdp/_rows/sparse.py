@@ -167,7 +167,7 @@ class SparseTable:
     def private_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any], *, exact: bool) -> PrivateRows:
         if exact:
             raise ValueError(
-                "noise='hardened' needs rows on a grid, which centred sparse rows are not on; pass "
+                "noise='discrete' needs rows on a grid, which centred sparse rows are not on; pass "
                 "X.toarray(), or noise='float'."
             )
         return SparseRows(self._X, y, row_map, dtype)

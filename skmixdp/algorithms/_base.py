@@ -1,16 +1,17 @@
 """What an algorithm is to the estimators."""
 
-import math
+import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from numbers import Integral, Real
-from typing import NoReturn
+from collections.abc import Callable, Mapping
+from numbers import Real
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from .._engine import Options, Recipe
 from .._linear import Loss
+from .._params import FRACTION, Allowed, Kind, check_params, number
 from ..components import (
     SGD,
     BalancedSteps,
@@ -23,12 +24,25 @@ from ..components import (
 from ..components.protocols import PublicInfo, Query, Steps, Weighting
 
 #: Names that ``public_weight`` accepts in place of an object.
-WEIGHTINGS: dict[str, Callable[[], Weighting]] = {
+_WEIGHTINGS: dict[str, Callable[[], Weighting]] = {
     "sample": SampleWeight,
     "coupling": CouplingWeight,
     "convex": ConvexWeight,
     "cosine": CosineWeight,
 }
+
+#: What ``public_weight`` may be.
+WEIGHTS: tuple[Allowed, ...] = (
+    FRACTION,
+    *_WEIGHTINGS,
+    Kind(
+        "a rule from skmixdp.components",
+        lambda value: callable(getattr(value, "bind", None)) and not isinstance(value, type),
+    ),
+)
+
+MOMENTUM = number(0, 1, closed="left")
+OPEN_FRACTION = number(0, 1)
 
 
 class Algorithm(BaseEstimator, ABC):  # type: ignore[misc]
@@ -39,15 +53,32 @@ class Algorithm(BaseEstimator, ABC):  # type: ignore[misc]
     ``algorithm__<name>``.
     """
 
-    @abstractmethod
+    #: What each parameter may be.
+    _allowed: ClassVar[Mapping[str, tuple[Allowed, ...]]] = {}
+
     def recipe(self, info: PublicInfo, options: Options) -> Recipe:
         """The pieces of this algorithm for one fit.
+
+        Parameters
+        ----------
+        info : PublicInfo
+            Public facts of the fit.
+        options : Options
+            What the estimator's user chose for any algorithm.
 
         Raises
         ------
         ValueError
             If a parameter is outside its range or cannot work with this loss or these rows.
         """
+        plain = copy.copy(self)
+        for name, value in check_params(self, self._allowed, named=True).items():
+            setattr(plain, name, value)
+        return plain.pieces(info, options)
+
+    @abstractmethod
+    def pieces(self, info: PublicInfo, options: Options) -> Recipe:
+        """The pieces of this algorithm, from parameters that have been checked; what a subclass says."""
 
 
 def descent(
@@ -92,7 +123,7 @@ def descent(
             momentum,
             l2,
             noise_factor=noise_factor,
-            max_step_scale=boldness_with_clipped(info.loss),
+            max_step_scale=step_scale_with_clipped(info.loss),
         ),
         update=SGD(momentum),
         l2=l2,
@@ -100,7 +131,7 @@ def descent(
     )
 
 
-def boldness_with_clipped(loss: Loss) -> float:
+def step_scale_with_clipped(loss: Loss) -> float:
     """By how much the curvature that steps along clipped gradients meet is below its bound.
 
     The Hessian of the cross-entropies is mostly far below the bound, and clipped residuals keep swings
@@ -125,67 +156,19 @@ def refuse_loss(owner: object, loss: Loss, fix: str) -> NoReturn:
 
 
 def refuse_exact_sums(owner: object, options: Options) -> None:
-    """Refuse hardened noise for an algorithm that subtracts something before the noise."""
+    """Refuse discrete noise for an algorithm that subtracts something before the noise."""
     if options.exact_sums:
         raise ValueError(
-            f"noise='hardened' needs sums on a grid, which {type(owner).__name__} leaves before the noise; "
+            f"noise='discrete' needs sums on a grid, which {type(owner).__name__} leaves before the noise; "
             "pass noise='float' or another algorithm."
         )
 
 
-def check_real(
-    owner: object, name: str, low: float, high: float = math.inf, *, closed: bool = False
-) -> float:
-    """A real parameter of ``owner`` within ``(low, high)``; ``closed`` admits ``low``."""
-    value = getattr(owner, name)
-    fits = isinstance(value, Real) and not isinstance(value, bool)
-    if not fits or not (low < value < high or (closed and value == low)):
-        where = f"{'at least' if closed else 'above'} {low:g}" + (
-            "" if high == math.inf else f" and below {high:g}"
-        )
-        raise ValueError(f"{name}={value!r} of {type(owner).__name__} must be a number {where}.")
-    return float(value)
-
-
-def check_whole(owner: object, name: str, low: int) -> int:
-    """A whole-number parameter of ``owner`` of at least ``low``."""
-    value = getattr(owner, name)
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < low:
-        raise ValueError(
-            f"{name}={value!r} of {type(owner).__name__} must be a whole number of at least {low}."
-        )
-    return int(value)
-
-
-def check_weighting(owner: object, name: str = "public_weight") -> Weighting:
-    """A rule for the public weight: a name, a number in [0, 1] or an object with ``bind``."""
-    value = getattr(owner, name)
-    if isinstance(value, str) and value in WEIGHTINGS:
-        return WEIGHTINGS[value]()
-    if isinstance(value, Real) and not isinstance(value, bool) and 0 <= float(value) <= 1:
+def weighting_of(value: Any) -> Weighting:
+    """The rule for the public weight that a name, a number or an object stands for."""
+    if isinstance(value, str):
+        return _WEIGHTINGS[value]()
+    if isinstance(value, Real):
         return ConstantWeight(float(value))
-    if callable(getattr(value, "bind", None)) and not isinstance(value, type):
-        rule: Weighting = value
-        return rule
-    raise ValueError(
-        f"{name}={value!r} of {type(owner).__name__} must be a number in [0, 1], one of "
-        f"{', '.join(map(repr, WEIGHTINGS))}, or a rule from skmixdp.components."
-    )
-
-
-def check_choice(owner: object, name: str, choices: tuple[str, ...]) -> str:
-    """A parameter of ``owner`` that is one of ``choices``."""
-    value = getattr(owner, name)
-    if value not in choices:
-        raise ValueError(
-            f"{name}={value!r} of {type(owner).__name__} must be one of {', '.join(map(repr, choices))}."
-        )
-    return str(value)
-
-
-def check_flag(owner: object, name: str) -> bool:
-    """A parameter of ``owner`` that is True or False."""
-    value = getattr(owner, name)
-    if not isinstance(value, (bool, np.bool_)):
-        raise ValueError(f"{name}={value!r} of {type(owner).__name__} must be True or False.")
-    return bool(value)
+    rule: Weighting = value
+    return rule

@@ -1,11 +1,12 @@
 """AdaMix."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from .._engine import Options, Recipe
+from .._params import COUNT, POSITIVE
 from ..components import FullSpace, GradientQuery, PublicQuantileClip, PublicSubspace
 from ..components.protocols import PublicInfo, Subspace
-from ._base import Algorithm, check_choice, check_real, check_weighting, check_whole, descent
+from ._base import MOMENTUM, OPEN_FRACTION, WEIGHTS, Algorithm, descent, weighting_of
 from .noisy_gd import NoisyGD
 
 
@@ -31,13 +32,6 @@ class AdaMix(Algorithm):
         Weight of the public mean gradient, the private one having the rest: a rule, a number in
         [0, 1], or a rule object from :mod:`skmixdp.components`. ``"sample"`` counts every row
         alike.
-    variant : {"practical", "theoretical"}, default="practical"
-        ``"theoretical"`` is the paper's Algorithm 3, for which its Theorem 3 holds: no
-        adaptive clip and no projection, step ``2 / (l2 (t + 1))``, the regulariser centred at
-        the public solution, heads kept in the ball of ``radius``, averaged iterate. The
-        parameters above have no effect on it.
-    radius : float or None, default=None
-        The theoretical variant's ball.
 
     Notes
     -----
@@ -54,6 +48,15 @@ class AdaMix(Algorithm):
     section 3.2, Algorithms 2 and 3.
     """
 
+    _allowed: ClassVar = {
+        "quantile": (OPEN_FRACTION,),
+        "clip_floor": (POSITIVE,),
+        "n_components": (COUNT, None),
+        "momentum": (MOMENTUM,),
+        "center": ("zero", "public"),
+        "public_weight": WEIGHTS,
+    }
+
     def __init__(
         self,
         quantile: float = 0.9,
@@ -63,8 +66,6 @@ class AdaMix(Algorithm):
         momentum: float = 0.9,
         center: str = "zero",
         public_weight: Any = "sample",
-        variant: str = "practical",
-        radius: float | None = None,
     ) -> None:
         self.quantile = quantile
         self.clip_floor = clip_floor
@@ -72,37 +73,51 @@ class AdaMix(Algorithm):
         self.momentum = momentum
         self.center = center
         self.public_weight = public_weight
-        self.variant = variant
-        self.radius = radius
 
-    def recipe(self, info: PublicInfo, options: Options) -> Recipe:
-        if check_choice(self, "variant", ("practical", "theoretical")) == "theoretical":
-            return self._theoretical().recipe(info, options)
-        momentum = check_real(self, "momentum", 0, 1, closed=True)
-        anchored = check_choice(self, "center", ("zero", "public")) == "public"
-        clipper = PublicQuantileClip(
-            quantile=check_real(self, "quantile", 0, 1), floor=check_real(self, "clip_floor", 0)
-        )
+    def pieces(self, info: PublicInfo, options: Options) -> Recipe:
+        clipper = PublicQuantileClip(quantile=self.quantile, floor=self.clip_floor)
         subspace: Subspace = FullSpace()
         if self.n_components is not None:
-            subspace = PublicSubspace(check_whole(self, "n_components", 1), options.exact_sums)
+            subspace = PublicSubspace(self.n_components, options.exact_sums)
         query = GradientQuery(clipper, subspace, sum_to_zero=True)
         return descent(
             info,
             options,
             query,
-            momentum=momentum,
-            anchored=anchored,
-            weighting=check_weighting(self),
+            momentum=self.momentum,
+            anchored=self.center == "public",
+            weighting=weighting_of(self.public_weight),
         )
 
-    def _theoretical(self) -> NoisyGD:
-        if self.radius is None:
-            raise ValueError("AdaMix(variant='theoretical') keeps heads in a ball; pass its radius.")
-        return NoisyGD(
-            clip="lipschitz",
-            radius=check_real(self, "radius", 0),
-            center="public",
-            schedule="decaying",
-            average=True,
+
+class TheoreticalAdaMix(Algorithm):
+    """AdaMix as its Theorem 3 analyses it: a fixed clip, decaying steps and averaged heads in a ball.
+
+    The clip is the Lipschitz constant of the loss, the step is ``2 / (l2 (t + 1))``, the regulariser is
+    centred at the public solution, and heads are kept in a ball.
+
+    Parameters
+    ----------
+    radius : float
+        Radius of the ball.
+
+    Notes
+    -----
+    *Guarantee*: that of :class:`NoisyGD`, whose settings these are.
+
+    References
+    ----------
+    Golatkar et al. 2022, "Mixed Differential Privacy in Computer Vision" (AdaMix), Algorithm 3,
+    Theorem 3.
+    """
+
+    _allowed: ClassVar = {"radius": (POSITIVE,)}
+
+    def __init__(self, radius: float) -> None:
+        self.radius = radius
+
+    def pieces(self, info: PublicInfo, options: Options) -> Recipe:
+        equivalent = NoisyGD(
+            "lipschitz", radius=self.radius, center="public", schedule="decaying", average=True
         )
+        return equivalent.recipe(info, options)

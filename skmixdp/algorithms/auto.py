@@ -1,11 +1,13 @@
 """What to take when nothing is known of the data."""
 
 from dataclasses import replace
+from typing import ClassVar
 
 from .._engine import Options, Recipe
+from .._params import FLAG, POSITIVE
 from ..components import BalancedSteps, FullSpace, GradientQuery, L2Clip, PublicShrinkage, TailAverage
 from ..components.protocols import PublicInfo, Update
-from ._base import Algorithm, boldness_with_clipped, check_flag, check_real, descent
+from ._base import Algorithm, descent, step_scale_with_clipped
 
 #: Swings die down within a few steps; the average of the last heads takes out what is left.
 _MOMENTUM = 0.8
@@ -50,12 +52,17 @@ class Auto(Algorithm):
     "The importance of feature preprocessing for differentially private linear optimization".
     """
 
+    _allowed: ClassVar = {
+        "clip": (POSITIVE,),
+        "shrink": (FLAG,),
+    }
+
     def __init__(self, clip: float = 0.5, *, shrink: bool = True) -> None:
         self.clip = clip
         self.shrink = shrink
 
-    def recipe(self, info: PublicInfo, options: Options) -> Recipe:
-        query = GradientQuery(L2Clip(check_real(self, "clip", 0)), FullSpace(), sum_to_zero=True)
+    def pieces(self, info: PublicInfo, options: Options) -> Recipe:
+        query = GradientQuery(L2Clip(self.clip), FullSpace(), sum_to_zero=True)
         recipe = descent(info, options, query, momentum=_MOMENTUM, anchored=True)
         steps = BalancedSteps(
             options.learning_rate,
@@ -64,9 +71,9 @@ class Auto(Algorithm):
             minimum=_FEWEST,
             maximum=_MOST,
             averaged=True,
-            max_step_scale=boldness_with_clipped(info.loss),
+            max_step_scale=step_scale_with_clipped(info.loss),
         )
         update: Update = TailAverage(recipe.update)
-        if check_flag(self, "shrink"):
+        if self.shrink:
             update = PublicShrinkage(update, info)
         return replace(recipe, steps=steps, update=update)

@@ -1,11 +1,12 @@
 """Coupling."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from .._engine import Options, Recipe
+from .._params import POSITIVE
 from ..components import AutomaticClip, BalancedSteps, FullSpace, GradientQuery
 from ..components.protocols import PublicInfo
-from ._base import Algorithm, check_choice, check_real, check_weighting, descent
+from ._base import MOMENTUM, WEIGHTS, Algorithm, descent, weighting_of
 
 
 class Coupling(Algorithm):
@@ -39,6 +40,13 @@ class Coupling(Algorithm):
     2.2, Theorem 3.1, equation 5.
     """
 
+    _allowed: ClassVar = {
+        "gamma": (POSITIVE,),
+        "momentum": (MOMENTUM,),
+        "center": ("zero", "public"),
+        "public_weight": WEIGHTS,
+    }
+
     def __init__(
         self,
         gamma: float = 1.0,
@@ -52,18 +60,18 @@ class Coupling(Algorithm):
         self.momentum = momentum
         self.center = center
 
-    def recipe(self, info: PublicInfo, options: Options) -> Recipe:
-        gamma = check_real(self, "gamma", 0)
-        momentum = check_real(self, "momentum", 0, 1, closed=True)
+    def pieces(self, info: PublicInfo, options: Options) -> Recipe:
         l2 = 0.0 if options.l2 == "auto" else options.l2
         # Short gradients are multiplied by up to 1 / gamma, and the curvature with them.
-        curvature = info.curvature * max(1.0, 1 / gamma)
+        curvature = info.curvature * max(1.0, 1 / self.gamma)
         return descent(
             info,
             options,
-            GradientQuery(AutomaticClip(gamma), FullSpace(), sum_to_zero=True),
-            momentum=momentum,
-            anchored=check_choice(self, "center", ("zero", "public")) == "public",
-            weighting=check_weighting(self),
-            steps=BalancedSteps(options.learning_rate, momentum, l2, noise_factor=0.75, curvature=curvature),
+            GradientQuery(AutomaticClip(self.gamma), FullSpace(), sum_to_zero=True),
+            momentum=self.momentum,
+            anchored=self.center == "public",
+            weighting=weighting_of(self.public_weight),
+            steps=BalancedSteps(
+                options.learning_rate, self.momentum, l2, noise_factor=0.75, curvature=curvature
+            ),
         )

@@ -1,9 +1,12 @@
 """DOPE-SGD."""
 
+from typing import ClassVar
+
 from .._engine import Options, Recipe
+from .._params import POSITIVE
 from ..components import DopeQuery, L2Clip, PublicQuantileClip, deviation_norms
 from ..components.protocols import Clipper, PublicInfo
-from ._base import Algorithm, check_choice, check_real, descent, refuse_exact_sums
+from ._base import MOMENTUM, OPEN_FRACTION, Algorithm, descent, refuse_exact_sums
 
 
 class DOPE(Algorithm):
@@ -32,7 +35,7 @@ class DOPE(Algorithm):
     *Guarantee*: one Gaussian release per step, of sensitivity ``clip``. The public gradient is
     added back after the release, to the mean; it is never multiplied by the number of private
     rows that took part. Differences are subtracted before the noise, which leaves the grid
-    that hardened noise needs, so ``noise="hardened"`` is refused.
+    that discrete noise needs, so ``noise="discrete"`` is refused.
 
     Without public rows there is no centre and this is :class:`NoisyGD`.
 
@@ -42,6 +45,14 @@ class DOPE(Algorithm):
     (DOPE-SGD); a baseline of Gong et al., "Private Zeroth-Order Optimization with Public Data"
     (PAZO), section 5.
     """
+
+    _allowed: ClassVar = {
+        "clip": (POSITIVE, "quantile"),
+        "quantile": (OPEN_FRACTION,),
+        "clip_floor": (POSITIVE,),
+        "momentum": (MOMENTUM,),
+        "center": ("zero", "public"),
+    }
 
     def __init__(
         self,
@@ -58,19 +69,16 @@ class DOPE(Algorithm):
         self.momentum = momentum
         self.center = center
 
-    def recipe(self, info: PublicInfo, options: Options) -> Recipe:
+    def pieces(self, info: PublicInfo, options: Options) -> Recipe:
         refuse_exact_sums(self, options)
-        momentum = check_real(self, "momentum", 0, 1, closed=True)
-        anchored = check_choice(self, "center", ("zero", "public")) == "public"
         query = DopeQuery(self._clipper(), sum_to_zero=True)
-        return descent(info, options, query, momentum=momentum, anchored=anchored)
+        return descent(info, options, query, momentum=self.momentum, anchored=self.center == "public")
 
     def _clipper(self) -> Clipper:
         if not isinstance(self.clip, str):
-            return L2Clip(check_real(self, "clip", 0))
-        check_choice(self, "clip", ("quantile",))
+            return L2Clip(self.clip)
         return PublicQuantileClip(
-            quantile=check_real(self, "quantile", 0, 1),
-            floor=check_real(self, "clip_floor", 0),
+            quantile=self.quantile,
+            floor=self.clip_floor,
             measure=deviation_norms,
         )

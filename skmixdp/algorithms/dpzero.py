@@ -1,9 +1,12 @@
 """DPZero."""
 
+from typing import ClassVar
+
 from .._engine import Options, Recipe
+from .._params import COUNT, POSITIVE
 from ..components import RandomDirections, TwoPointQuery
 from ..components.protocols import PublicInfo
-from ._base import Algorithm, check_choice, check_real, check_whole
+from ._base import Algorithm
 from ._zeroth_order import DIRECTIONS, NO_PUBLIC_WEIGHT, zeroth_order_descent
 
 
@@ -34,6 +37,13 @@ class DPZero(Algorithm):
     Algorithm 1, in the form of Gong and Li 2025 (PAZO), equation 2.
     """
 
+    _allowed: ClassVar = {
+        "n_directions": (COUNT,),
+        "smoothing": (POSITIVE,),
+        "loss_clip": (POSITIVE,),
+        "directions": DIRECTIONS,
+    }
+
     def __init__(
         self,
         n_directions: int = 1,
@@ -47,13 +57,13 @@ class DPZero(Algorithm):
         self.loss_clip = loss_clip
         self.directions = directions
 
-    def recipe(self, info: PublicInfo, options: Options) -> Recipe:
-        on_sphere = check_choice(self, "directions", DIRECTIONS) == "sphere"
+    def pieces(self, info: PublicInfo, options: Options) -> Recipe:
+        on_sphere = self.directions == "sphere"
         query = TwoPointQuery(
             RandomDirections(0.5, on_sphere),
-            check_whole(self, "n_directions", 1),
-            check_real(self, "smoothing", 0),
-            check_real(self, "loss_clip", 0),
+            self.n_directions,
+            self.smoothing,
+            self.loss_clip,
         )
         spread = 1 + info.view.n_parameters / query.n_directions
         return zeroth_order_descent(info, options, query, NO_PUBLIC_WEIGHT, spread)

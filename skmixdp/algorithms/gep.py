@@ -1,16 +1,17 @@
 """GEP."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._engine import Options, Recipe
+from .._params import COUNT, POSITIVE
 from ..components import GepQuery, L2Clip, PublicQuantileClip
 from ..components.protocols import Clipper, PublicInfo
 from ..public import PublicView
-from ._base import Algorithm, check_choice, check_real, check_whole, descent, refuse_exact_sums
+from ._base import MOMENTUM, OPEN_FRACTION, Algorithm, descent, refuse_exact_sums
 
 FloatArray = NDArray[np.floating[Any]]
 
@@ -47,7 +48,7 @@ class GEP(Algorithm):
     -----
     *Guarantee*: one Gaussian release per step. Coordinates and residuals take half of it each,
     with noise ``sqrt(2)`` times the multiplier times their own clip. The projection is subtracted
-    before the noise, which leaves the grid that hardened noise needs, so ``noise="hardened"`` is
+    before the noise, which leaves the grid that discrete noise needs, so ``noise="discrete"`` is
     refused.
 
     Directions come from the Gram matrix of the public rows' gradients and coordinates from
@@ -61,6 +62,16 @@ class GEP(Algorithm):
     Private Learning" (GEP), Algorithm 1; a baseline of Gong et al., "Private Zeroth-Order
     Optimization with Public Data" (PAZO), section 5.
     """
+
+    _allowed: ClassVar = {
+        "n_components": (COUNT, None),
+        "clip": (POSITIVE, "quantile"),
+        "residual_clip": (POSITIVE, "quantile"),
+        "quantile": (OPEN_FRACTION,),
+        "clip_floor": (POSITIVE,),
+        "momentum": (MOMENTUM,),
+        "center": ("zero", "public"),
+    }
 
     def __init__(
         self,
@@ -81,22 +92,22 @@ class GEP(Algorithm):
         self.momentum = momentum
         self.center = center
 
-    def recipe(self, info: PublicInfo, options: Options) -> Recipe:
+    def pieces(self, info: PublicInfo, options: Options) -> Recipe:
         refuse_exact_sums(self, options)
-        momentum = check_real(self, "momentum", 0, 1, closed=True)
-        anchored = check_choice(self, "center", ("zero", "public")) == "public"
-        n_components = None if self.n_components is None else check_whole(self, "n_components", 1)
         query = GepQuery(
-            n_components,
-            self._clipper("clip", lambda view: view.embedding(n_components).held_out_coordinates),
-            self._clipper("residual_clip", lambda view: view.embedding(n_components).held_out_residuals),
+            self.n_components,
+            self._clipper(self.clip, lambda view: view.embedding(self.n_components).held_out_coordinates),
+            self._clipper(
+                self.residual_clip, lambda view: view.embedding(self.n_components).held_out_residuals
+            ),
             sum_to_zero=True,
         )
-        return descent(info, options, query, momentum=momentum, anchored=anchored, noise_factor=_NOISE_FACTOR)
+        anchored = self.center == "public"
+        return descent(
+            info, options, query, momentum=self.momentum, anchored=anchored, noise_factor=_NOISE_FACTOR
+        )
 
-    def _clipper(self, name: str, measure: Callable[[PublicView], FloatArray]) -> Clipper:
-        if not isinstance(getattr(self, name), str):
-            return L2Clip(check_real(self, name, 0))
-        check_choice(self, name, ("quantile",))
-        quantile, floor = check_real(self, "quantile", 0, 1), check_real(self, "clip_floor", 0)
-        return PublicQuantileClip(quantile, floor, measure)
+    def _clipper(self, clip: float | str, measure: Callable[[PublicView], FloatArray]) -> Clipper:
+        if isinstance(clip, str):
+            return PublicQuantileClip(self.quantile, self.clip_floor, measure)
+        return L2Clip(clip)

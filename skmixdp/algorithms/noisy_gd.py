@@ -2,9 +2,10 @@
 
 import math
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 from .._engine import Options, Recipe
+from .._params import FLAG, POSITIVE
 from ..components import (
     BallProjection,
     DecayingSteps,
@@ -16,7 +17,7 @@ from ..components import (
     project_on_ball,
 )
 from ..components.protocols import PublicInfo
-from ._base import Algorithm, check_choice, check_real, check_weighting, descent, refuse_loss
+from ._base import MOMENTUM, WEIGHTS, Algorithm, descent, refuse_loss, weighting_of
 
 
 class NoisyGD(Algorithm):
@@ -61,6 +62,16 @@ class NoisyGD(Algorithm):
     Algorithms 1 and 3, Theorem 3.
     """
 
+    _allowed: ClassVar = {
+        "clip": (POSITIVE, "lipschitz"),
+        "momentum": (MOMENTUM,),
+        "radius": (POSITIVE, None),
+        "center": ("zero", "public"),
+        "schedule": ("balanced", "decaying"),
+        "public_weight": WEIGHTS,
+        "average": (FLAG,),
+    }
+
     def __init__(
         self,
         clip: float | str = 0.5,
@@ -80,56 +91,52 @@ class NoisyGD(Algorithm):
         self.public_weight = public_weight
         self.average = average
 
-    def recipe(self, info: PublicInfo, options: Options) -> Recipe:
-        decaying = check_choice(self, "schedule", ("balanced", "decaying")) == "decaying"
-        anchored = check_choice(self, "center", ("zero", "public")) == "public"
-        momentum = 0.0 if decaying else check_real(self, "momentum", 0, 1, closed=True)
+    def pieces(self, info: PublicInfo, options: Options) -> Recipe:
+        decaying = self.schedule == "decaying"
         query = GradientQuery(self._clipper(info), FullSpace(), sum_to_zero=True)
         recipe = descent(
             info,
             options,
             query,
-            momentum=momentum,
-            anchored=anchored,
-            weighting=check_weighting(self),
+            momentum=0.0 if decaying else self.momentum,
+            anchored=self.center == "public",
+            weighting=weighting_of(self.public_weight),
         )
         if decaying:
             recipe = self._with_decaying_steps(recipe, info, options)
         if self.radius is not None:
-            radius = check_real(self, "radius", 0)
             recipe = replace(
                 recipe,
-                update=BallProjection(recipe.update, radius),
-                anchor=project_on_ball(recipe.anchor, radius),
+                update=BallProjection(recipe.update, self.radius),
+                anchor=project_on_ball(recipe.anchor, self.radius),
             )
         return replace(recipe, update=PolynomialAverage(recipe.update)) if self.average else recipe
 
     def _with_decaying_steps(self, recipe: Recipe, info: PublicInfo, options: Options) -> Recipe:
         if options.learning_rate != "auto":
             raise ValueError(
-                f"learning_rate={options.learning_rate!r} has no place beside schedule='decaying', "
-                "which sets its own; leave it at 'auto'."
+                f"learning_rate={options.learning_rate!r} cannot be combined with "
+                "schedule='decaying', which sets its own; leave it at 'auto'."
             )
         if self.radius is None:
             raise ValueError("schedule='decaying' takes a first step of 1/l2; pass the radius of a ball.")
         if options.l2 == 0:
             raise ValueError(
-                "l2=0 has no place beside schedule='decaying'; pass 'auto' or a positive number."
+                "l2=0 cannot be combined with schedule='decaying'; pass 'auto' or a positive number."
             )
-        l2 = self._optimal_l2(info) if options.l2 == "auto" else options.l2
+        l2 = self._optimal_l2(info, self.radius) if options.l2 == "auto" else options.l2
         return replace(recipe, steps=DecayingSteps(l2), l2=l2)
 
-    def _optimal_l2(self, info: PublicInfo) -> float:
+    def _optimal_l2(self, info: PublicInfo, radius: float) -> float:
         """Minimiser of the bound of AdaMix, Theorem 3, on the mean scale."""
         lipschitz = self._clipper(info).at(info.view).threshold
         rho = info.mu**2 / 2
-        total = math.sqrt(2 * info.view.W.size / rho) * lipschitz / check_real(self, "radius", 0)
+        total = math.sqrt(2 * info.view.W.size / rho) * lipschitz / radius
         return total / (info.n_private + info.view.n_rows)
 
     def _clipper(self, info: PublicInfo) -> L2Clip | LipschitzClip:
         if not isinstance(self.clip, str):
-            return L2Clip(check_real(self, "clip", 0))
-        check_choice(self, "clip", ("lipschitz",))
+            return L2Clip(self.clip)
         if not math.isfinite(info.loss.lipschitz):
             refuse_loss(self, info.loss, "clip='lipschitz' needs residuals of bounded length; pass a number")
         if not math.isfinite(info.row_norm_bound):

@@ -1,11 +1,12 @@
 """PAZO-M, PAZO-P and PAZO-S."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from .._engine import Options, Recipe
+from .._params import COUNT, FLAG, POSITIVE
 from ..components import CandidateQuery, PublicDirections, RandomDirections, TwoPointQuery
 from ..components.protocols import PublicInfo, Query, Weighting
-from ._base import Algorithm, check_choice, check_flag, check_real, check_weighting, check_whole
+from ._base import WEIGHTS, Algorithm, weighting_of
 from ._zeroth_order import DIRECTIONS, NO_PUBLIC_WEIGHT, zeroth_order_descent
 
 
@@ -57,6 +58,20 @@ class PAZO(Algorithm):
     ``p ** (1/4)`` times as large.
     """
 
+    _allowed: ClassVar = {
+        "variant": ("m", "p", "s"),
+        "n_directions": (COUNT,),
+        "smoothing": (POSITIVE,),
+        "loss_clip": (POSITIVE,),
+        "public_weight": WEIGHTS,
+        "public_batch_size": (COUNT, None),
+        "n_public_batches": (COUNT,),
+        "n_candidates": (COUNT,),
+        "candidate_noise": (POSITIVE, None),
+        "orthonormal": (FLAG,),
+        "directions": DIRECTIONS,
+    }
+
     def __init__(
         self,
         variant: str = "m",
@@ -84,53 +99,46 @@ class PAZO(Algorithm):
         self.orthonormal = orthonormal
         self.directions = directions
 
-    def recipe(self, info: PublicInfo, options: Options) -> Recipe:
+    def pieces(self, info: PublicInfo, options: Options) -> Recipe:
         build = {"m": self._mixing, "p": self._public_subspace, "s": self._selection}
-        variant = check_choice(self, "variant", tuple(build))
         if info.view.n_rows == 0:
             raise ValueError(
-                f"PAZO(variant={variant!r}) needs public rows for its gradients and there are none; pass "
-                "X_pub and y_pub, or use DPZero ('dpzero'), which needs none."
+                f"PAZO(variant={self.variant!r}) needs public rows for its gradients and there are none; "
+                "pass X_pub and y_pub, or use DPZero ('dpzero'), which needs none."
             )
-        query, weighting, spread = build[variant](info)
+        query, weighting, spread = build[self.variant](info)
         return zeroth_order_descent(info, options, query, weighting, spread)
 
     def _mixing(self, info: PublicInfo) -> tuple[Query, Weighting, float]:
         batch_size = self._batch_size(info, 1, "public_batch_size")
         directions = RandomDirections(0.25, self._on_sphere())
         # The estimate is as long as the gradient, whatever the dimension.
-        return self._two_point(directions, batch_size), check_weighting(self), 1.0
+        return self._two_point(directions, batch_size), weighting_of(self.public_weight), 1.0
 
     def _public_subspace(self, info: PublicInfo) -> tuple[Query, Weighting, float]:
-        n_batches = check_whole(self, "n_public_batches", 1)
+        n_batches = self.n_public_batches
         batch_size = self._batch_size(info, n_batches, "n_public_batches")
-        orthonormal = check_flag(self, "orthonormal")
-        directions = PublicDirections(n_batches, batch_size, orthonormal, self._on_sphere())
+        directions = PublicDirections(n_batches, batch_size, self.orthonormal, self._on_sphere())
         query = self._two_point(directions, None)
         return query, NO_PUBLIC_WEIGHT, 1 + n_batches / query.n_directions
 
     def _selection(self, info: PublicInfo) -> tuple[Query, Weighting, float]:
-        n_candidates = check_whole(self, "n_candidates", 1)
-        batch_size = self._batch_size(info, n_candidates, "n_candidates")
-        noise = None if self.candidate_noise is None else check_real(self, "candidate_noise", 0)
+        batch_size = self._batch_size(info, self.n_candidates, "n_candidates")
         return (
-            CandidateQuery(n_candidates, batch_size, check_real(self, "loss_clip", 0), noise),
+            CandidateQuery(self.n_candidates, batch_size, self.loss_clip, self.candidate_noise),
             NO_PUBLIC_WEIGHT,
             1.0,
         )
 
     def _two_point(self, directions: Any, public_batch_size: int | None) -> TwoPointQuery:
-        n_directions = check_whole(self, "n_directions", 1)
-        smoothing = check_real(self, "smoothing", 0)
-        loss_clip = check_real(self, "loss_clip", 0)
-        return TwoPointQuery(directions, n_directions, smoothing, loss_clip, public_batch_size)
+        return TwoPointQuery(directions, self.n_directions, self.smoothing, self.loss_clip, public_batch_size)
 
     def _on_sphere(self) -> bool:
-        return check_choice(self, "directions", DIRECTIONS) == "sphere"
+        return self.directions == "sphere"
 
     def _batch_size(self, info: PublicInfo, n_batches: int, name: str) -> int | None:
         """The size of public batches, if there are rows for as many."""
-        size = 1 if self.public_batch_size is None else check_whole(self, "public_batch_size", 1)
+        size = 1 if self.public_batch_size is None else self.public_batch_size
         if n_batches * size > info.view.n_rows:
             raise ValueError(
                 f"{name}={getattr(self, name)} of PAZO asks for {n_batches} disjoint public batches of "

@@ -2,8 +2,10 @@
 
 import math
 from dataclasses import replace
+from typing import ClassVar
 
 from .._engine import Options, Recipe
+from .._params import POSITIVE
 from ..components import (
     BalancedSteps,
     ConstantWeight,
@@ -15,27 +17,20 @@ from ..components import (
     UniformAverage,
 )
 from ..components.protocols import PublicInfo
-from ._base import Algorithm, check_choice, check_real, descent
+from ._base import Algorithm, descent
 
 
 class PDADPMD(Algorithm):
     """Mirror descent on private gradients, with the public loss as mirror map.
 
+    Each step solves ``grad Psi(W_{t+1}) = grad Psi(W_t) - eta g_t``, where Psi is the public mean loss with
+    the penalty of the warm start (the estimator's ``public_l2``). The result is the mean of the heads.
+    Noise is damped where public rows know the head well.
+
     Parameters
     ----------
-    mirror : {"exact", "cosine"}, default="exact"
-        ``"exact"`` solves ``grad Psi(W_{t+1}) = grad Psi(W_t) - eta g_t``, where Psi is the
-        public mean loss with the penalty of the warm start (the estimator's ``public_l2``), and
-        returns the mean of the heads. Noise is damped where public rows know the head well.
-        ``"cosine"`` is the paper's approximation by gradient descent, in which the public
-        gradient takes over: private weight ``max(0, cos(pi t / (2 K)))``.
     clip : float, default=0.5
         L2 threshold on each row's gradient, for rows of unit length.
-    cosine_steps : float or None, default=None
-        ``K`` of the cosine approximation; None is twice the number of steps.
-    second_clip : float or None, default=None
-        Of the cosine approximation: bound on the norm of the noisy private mean (the paper uses
-        ``clip`` for images); None does not bound it.
 
     Notes
     -----
@@ -49,38 +44,16 @@ class PDADPMD(Algorithm):
     References
     ----------
     "Public Data-Assisted Mirror Descent for Private Model Training" (PDA-DPMD), Algorithm 1,
-    equation 1, Appendices E and F.
+    Appendix E.
     """
 
-    def __init__(
-        self,
-        mirror: str = "exact",
-        *,
-        clip: float = 0.5,
-        cosine_steps: float | None = None,
-        second_clip: float | None = None,
-    ) -> None:
-        self.mirror = mirror
-        self.clip = clip
-        self.cosine_steps = cosine_steps
-        self.second_clip = second_clip
+    _allowed: ClassVar = {"clip": (POSITIVE,)}
 
-    def recipe(self, info: PublicInfo, options: Options) -> Recipe:
-        exact = check_choice(self, "mirror", ("exact", "cosine")) == "exact"
-        for name in ("cosine_steps", "second_clip"):
-            if getattr(self, name) is None:
-                continue
-            value = check_real(self, name, 0)
-            if exact:
-                raise ValueError(
-                    f"{name}={value:g} of PDADPMD has no place beside mirror='exact'; "
-                    "pass mirror='cosine' or leave it at None."
-                )
-        clip = L2Clip(check_real(self, "clip", 0))
-        query = GradientQuery(clip, FullSpace(), sum_to_zero=True, second_clip=self.second_clip)
-        if not exact:
-            weighting = CosineWeight(self.cosine_steps)
-            return descent(info, options, query, momentum=0.0, anchored=False, weighting=weighting)
+    def __init__(self, clip: float = 0.5) -> None:
+        self.clip = clip
+
+    def pieces(self, info: PublicInfo, options: Options) -> Recipe:
+        query = GradientQuery(L2Clip(self.clip), FullSpace(), sum_to_zero=True)
         psi, start = info.view.data.mean_objective, info.view.W
         # The mean of the heads has a third of the variance of the last one. Three quarters of what that
         # allows, as for all but plain steps, was best or near it on images, texts and a table.
@@ -95,3 +68,48 @@ class PDADPMD(Algorithm):
             info, options, query, momentum=0.0, anchored=False, weighting=ConstantWeight(0.0), steps=steps
         )
         return replace(recipe, update=UniformAverage(MirrorDescent(psi)))
+
+
+class CosinePDADPMD(Algorithm):
+    """The approximation of mirror descent by gradient descent in which the public gradient takes over.
+
+    The private gradient of step t has the weight ``max(0, cos(pi t / (2 K)))``, the public one the rest.
+
+    Parameters
+    ----------
+    clip : float, default=0.5
+        L2 threshold on each row's gradient, for rows of unit length.
+    cosine_steps : float or None, default=None
+        ``K``; None is twice the number of steps.
+    second_clip : float or None, default=None
+        Bound on the norm of the noisy private mean (the paper uses ``clip`` for images); None does not
+        bound it.
+
+    Notes
+    -----
+    *Guarantee*: one Gaussian release per step, of sensitivity ``clip``. The second clip acts on what has
+    been released.
+
+    References
+    ----------
+    "Public Data-Assisted Mirror Descent for Private Model Training" (PDA-DPMD), equation 1,
+    Appendix F.
+    """
+
+    _allowed: ClassVar = {
+        "clip": (POSITIVE,),
+        "cosine_steps": (POSITIVE, None),
+        "second_clip": (POSITIVE, None),
+    }
+
+    def __init__(
+        self, clip: float = 0.5, *, cosine_steps: float | None = None, second_clip: float | None = None
+    ) -> None:
+        self.clip = clip
+        self.cosine_steps = cosine_steps
+        self.second_clip = second_clip
+
+    def pieces(self, info: PublicInfo, options: Options) -> Recipe:
+        query = GradientQuery(L2Clip(self.clip), FullSpace(), sum_to_zero=True, second_clip=self.second_clip)
+        weighting = CosineWeight(self.cosine_steps)
+        return descent(info, options, query, momentum=0.0, anchored=False, weighting=weighting)

@@ -60,5 +60,5 @@ def _epsilon_and_mu(report: Any, released: bool) -> tuple[float, float | None]:
     noise_alone = getattr(report, "epsilon_unamplified", None)
     if not released or noise_alone is None:
         return report.epsilon, getattr(report, "mu", None)
-    exact = report.sampling_rate == 1 and report.noise != "hardened"
+    exact = report.sampling_rate == 1 and report.noise != "discrete"
     return noise_alone, mu_of_budget(noise_alone, report.delta) if exact else None

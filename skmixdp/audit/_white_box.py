@@ -94,7 +94,7 @@ def strengths_of(fitted: Fitted, canaries: Rows) -> FloatArray:
 def check_visible(estimator: Any) -> None:
     """Refuse an estimator whose queries cannot be asked of other rows."""
     head = trained_step(estimator)
-    if not hasattr(head, "_as_trained") or getattr(head, "module", None) is not None:
+    if not hasattr(head, "_as_trained"):
         raise ValueError(
             f"view='released' needs an estimator that trains one linear head, and {type(head).__name__} "
             "does not as it was configured; pass view='model'."

@@ -1,10 +1,9 @@
 """Swappable pieces of an algorithm, one family a file; ``contracts`` is what they agree on."""
 
-from .clipping import AutomaticClip, L2Clip, L2LinfClip, LipschitzClip, PublicQuantileClip, deviation_norms
+from .clipping import AutomaticClip, L2Clip, LipschitzClip, PublicQuantileClip, deviation_norms
 from .dope import DopeQuery
 from .gep import GepQuery
 from .mirror import MirrorDescent
-from .mixing import mixable
 from .queries import GradientQuery
 from .sampling import FullBatch, PoissonBatch
 from .shrinkage import PublicShrinkage
@@ -14,7 +13,6 @@ from .updates import (
     SGD,
     BallProjection,
     Descent,
-    MixingDescent,
     PolynomialAverage,
     TailAverage,
     UniformAverage,
@@ -41,10 +39,8 @@ __all__ = [
     "GepQuery",
     "GradientQuery",
     "L2Clip",
-    "L2LinfClip",
     "LipschitzClip",
     "MirrorDescent",
-    "MixingDescent",
     "PoissonBatch",
     "PolynomialAverage",
     "PublicDirections",
@@ -57,6 +53,5 @@ __all__ = [
     "TwoPointQuery",
     "UniformAverage",
     "deviation_norms",
-    "mixable",
     "project_on_ball",
 ]

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from .._linear import where
 from ..public import PublicView
-from .protocols import Clip, Clipper
 
 FloatArray = NDArray[np.floating[Any]]
 
@@ -129,61 +128,3 @@ class LipschitzClip:
 
     def at(self, view: PublicView) -> L2Clip:
         return L2Clip(view.data.loss.lipschitz * self.row_norm_bound)
-
-
-class L2LinfClip:
-    """A clip that also keeps every coordinate below its L2 bound over ``sqrt(split)``.
-
-    One weight for the whole gradient: with :class:`L2Clip` of threshold ``c`` it is
-    ``min(1, c / |g|_2, (c / sqrt(s)) / |g|_inf)``, where ``|r x^T|_inf = |r|_inf |x|_inf``. That
-    gives the two bounds of the element-wise rule at the cost of a norm.
-
-    Parameters
-    ----------
-    clipper : Clipper
-        The L2 rule.
-    split : int
-        ``s`` of at least 1: a row that reaches the bound moves at least ``s`` coordinates.
-
-    *Guarantee*: a weighted gradient has an L2 norm of at most ``sensitivity(dtype)``, that of
-    the L2 rule times ``1 + 4 eps``, and no entry above ``largest_entry(dtype)``, which is
-    ``sensitivity(dtype) / sqrt(split)``. The factor ``1 + 4 eps`` pays for rounding the weight and
-    its product with the residuals to the dtype of precision ``eps``.
-
-    Source: ModelMix, section 4.2 and Algorithm 2; a single weight in place of its truncation.
-    """
-
-    def __init__(self, clipper: Clipper, split: int) -> None:
-        self.clipper = clipper
-        self.split = split
-
-    def at(self, view: PublicView) -> "L2LinfClipAt":
-        return L2LinfClipAt(self.clipper.at(view), self.split)
-
-
-@dataclass(frozen=True)
-class L2LinfClipAt:
-    """:class:`L2LinfClip` with its public values fixed for one step."""
-
-    clip: Clip
-    split: int
-
-    @property
-    def takes_tensors(self) -> bool:
-        return getattr(self.clip, "takes_tensors", False)
-
-    def weights(self, norms: FloatArray, largest: Callable[[], FloatArray]) -> FloatArray:
-        entries = largest()
-        bound = float(self.clip.sensitivity(np.dtype(np.float64))) / math.sqrt(self.split)
-        factors = self.clip.weights(norms, largest)
-        # A row of zeros has no entry to bound; one that is not finite gets no weight.
-        allowed = bound / where(entries > 0, entries, math.inf)
-        smaller = where((entries > 0) & (allowed < factors), allowed, factors)
-        return where(entries < math.inf, smaller, 0.0)  # type: ignore[no-any-return]
-
-    def sensitivity(self, dtype: np.dtype[Any]) -> float:
-        return self.clip.sensitivity(dtype) * (1 + 4 * float(np.finfo(dtype).eps))
-
-    def largest_entry(self, dtype: np.dtype[Any]) -> float:
-        """Guaranteed bound on the entries of a weighted gradient computed in ``dtype``."""
-        return self.sensitivity(dtype) / math.sqrt(self.split)

@@ -1,7 +1,6 @@
 """Gradients clipped about a public centre."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,10 +61,6 @@ class DopeQuery:
 
     def sensitivity(self, view: PublicView, dtype: np.dtype[Any]) -> float:
         return self.clipper.at(view).sensitivity(dtype)
-
-    def for_mixing(self, bound_entries: Callable[[Clipper], Clipper]) -> "DopeQuery":
-        """See :class:`~skmixdp.components.mixing.MixableQuery`."""
-        return DopeQuery(bound_entries(self.clipper), sum_to_zero=False)
 
     def step(self, ctx: StepContext) -> Rounds:
         # What goes to the rows holds neither the noise source nor the view.

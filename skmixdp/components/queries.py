@@ -1,6 +1,5 @@
 """What is asked of private rows in a step."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -57,20 +56,6 @@ class GradientQuery:
 
     def sensitivity(self, view: PublicView, dtype: np.dtype[Any]) -> float:
         return self.clipper.at(view).sensitivity(dtype)
-
-    def for_mixing(self, bound_entries: Callable[[Clipper], Clipper]) -> "GradientQuery":
-        """See :class:`~skmixdp.components.mixing.MixableQuery`."""
-        if not self.subspace.is_full:
-            raise ValueError(
-                "ModelMix cannot wrap a release in a public subspace, whose noise leaves some coordinates "
-                "without any; pass n_components=None to its base."
-            )
-        if self.second_clip is not None:
-            raise ValueError(
-                f"ModelMix cannot wrap second_clip={self.second_clip:g}, which changes the noisy sum; pass "
-                "second_clip=None to its base."
-            )
-        return GradientQuery(bound_entries(self.clipper), self.subspace, sum_to_zero=False)
 
     def step(self, ctx: StepContext) -> Rounds:
         if ctx.public_weight == 1:

@@ -79,24 +79,6 @@ class BalancedSteps:
         self.averaged = averaged
         self.max_step_scale = max_step_scale
 
-    def for_mixing(self) -> "BalancedSteps":
-        """The rule for heads that mix the last two in equal parts on average.
-
-        That is the heavy ball with momentum -1/2: a step size of 1 moves the head by 2/3 in
-        the long run, and it is stable up to a third of what plain descent is. Mixing is noise too, so
-        half as much of the other is taken.
-        """
-        return BalancedSteps(
-            self.learning_rate,
-            -0.5,
-            self.l2,
-            noise_factor=0.5 * self.noise_factor,
-            curvature=self.curvature,
-            minimum=self.minimum,
-            maximum=3 * self.maximum,  # as far as descent goes, in steps a third as long
-            effective_step=2 / 3,
-        )
-
     def count(self, info: PublicInfo, sensitivity: float) -> int:
         total_step = self._noise(info) * info.mu * _all_rows(info) / sensitivity
         # Half of the stability limit where that is less: plain descent, and mixed heads.
@@ -148,10 +130,6 @@ class DecayingSteps:
     def __init__(self, l2: float, *, noise_multiplier: float = 20.0) -> None:
         self.l2 = l2
         self.noise_multiplier = noise_multiplier
-
-    def for_mixing(self) -> "DecayingSteps":
-        """Itself: the rule is given, whatever the update makes of it."""
-        return self
 
     def count(self, info: PublicInfo, sensitivity: float) -> int:
         return max(1, math.floor((info.mu * self.noise_multiplier) ** 2))

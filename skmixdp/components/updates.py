@@ -2,7 +2,6 @@
 
 :class:`SGD` moves it; :class:`BallProjection`, :class:`PolynomialAverage` and
 :class:`UniformAverage` wrap another update, so any combination is a nesting.
-:class:`MixingDescent` takes the place of plain descent inside them.
 """
 
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .mixing import Width, mixable
 from .protocols import StepContext, Update
 
 FloatArray = NDArray[np.floating[Any]]
@@ -42,15 +40,6 @@ class SGD:
     def result(self, W: FloatArray, state: FloatArray) -> FloatArray:
         return W
 
-    def for_mixing(self, width: Width) -> "MixingDescent":
-        """See :class:`~skmixdp.components.mixing.MixableUpdate`."""
-        if self.momentum != 0:
-            raise ValueError(
-                f"ModelMix cannot wrap momentum={self.momentum:g}, by which a sum moves the head again in "
-                "later steps, unmixed; pass momentum=0 to its base."
-            )
-        return MixingDescent(width)
-
 
 class Descent:
     """``W <- W - step_size D``, by whatever it is that moves the view's parameters."""
@@ -63,58 +52,6 @@ class Descent:
 
     def result(self, W: Any, state: None) -> Any:
         return W
-
-
-class MixingDescent:
-    """``W_t = alpha W_{t-1} + (1 - alpha) W_{t-2} - step_size D``, alpha uniform and secret.
-
-    Each coordinate has an ``alpha`` of its own from [0, 1). Before mixing, coordinates of the two
-    heads that are nearer than ``tau = width S step_size (1 - a) / b`` are pushed apart by
-    ``tau / 2`` each, the later head upwards where they are equal; ``S`` is the sensitivity of
-    what this step released. So the mixing covers at least ``width S`` on the scale of the
-    released sum, whatever the clip, the step and the public weight are.
-
-    Parameters
-    ----------
-    width : callable
-        Least width over the sensitivity, as a function of the number of steps.
-
-    *Guarantee*: alpha comes from the fit's noise source and is not kept; the state is the head
-    before the last, a released one. Where the public weight is 1, or nothing was released, the
-    head owes nothing to private rows, and nothing is pushed.
-
-    Source: ModelMix, Algorithm 1, with sign(0) = +1 in its line 7: with W_{-1} = W_0 and
-    sign(0) = 0 the first step would not be mixed at all.
-    """
-
-    def __init__(self, width: Width) -> None:
-        self.width = width
-
-    def init(self, W: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return W, W
-
-    def step(
-        self, ctx: StepContext, direction: FloatArray, state: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        gap = ctx.W - state
-        least = self._least_gap(ctx)
-        push = np.where(np.abs(gap) < least, np.where(gap >= 0, least / 2, -least / 2), 0.0)
-        alpha = ctx.noise.uniform(ctx.W.shape)
-        mixed = alpha * (ctx.W + push) + (1 - alpha) * (state - push)
-        return mixed - ctx.step_size * direction, ctx.W
-
-    def result(self, W: FloatArray, state: FloatArray) -> FloatArray:
-        return W
-
-    def _least_gap(self, ctx: StepContext) -> float:
-        if not ctx.released:
-            return 0.0
-        if len(ctx.released) > 1 or ctx.released[0].share != 1:
-            raise RuntimeError("mixed heads need one released sum per step, with all of its share.")
-        sensitivity = ctx.released[0].sensitivity
-        return (
-            self.width(ctx.n_steps) * sensitivity * ctx.step_size * (1 - ctx.public_weight) / ctx.batch_size
-        )
 
 
 class BallProjection:
@@ -136,10 +73,6 @@ class BallProjection:
 
     def result(self, W: FloatArray, state: Any) -> FloatArray:
         return self.inner.result(W, state)
-
-    def for_mixing(self, width: Width) -> "BallProjection":
-        """See :class:`~skmixdp.components.mixing.MixableUpdate`."""
-        return BallProjection(mixable(self.inner).for_mixing(width), self.radius)
 
 
 class _Average:
@@ -170,10 +103,6 @@ class PolynomialAverage(_Average):
         average = average + 2 * ctx.t / (ctx.n_steps * (ctx.n_steps + 1)) * ctx.W
         W, inner = self.inner.step(ctx, direction, inner)
         return W, (inner, average)
-
-    def for_mixing(self, width: Width) -> "PolynomialAverage":
-        """See :class:`~skmixdp.components.mixing.MixableUpdate`."""
-        return PolynomialAverage(mixable(self.inner).for_mixing(width))
 
 
 class UniformAverage(_Average):

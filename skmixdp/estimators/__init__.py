@@ -2,7 +2,14 @@
 
 from ._fit import fit_many
 from ._logistic import MixedDPLogisticRegression
+from ._module import ZerothOrderDPModuleClassifier
 from ._ridge import MixedDPRidge
 from ._zeroth_order import ZerothOrderDPClassifier
 
-__all__ = ["MixedDPLogisticRegression", "MixedDPRidge", "ZerothOrderDPClassifier", "fit_many"]
+__all__ = [
+    "MixedDPLogisticRegression",
+    "MixedDPRidge",
+    "ZerothOrderDPClassifier",
+    "ZerothOrderDPModuleClassifier",
+    "fit_many",
+]

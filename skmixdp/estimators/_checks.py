@@ -1,126 +1,47 @@
-"""Checks of what a user passes in, each ending in one sentence that names the remedy."""
+"""Checks of rows, labels and targets; what fails them is told in one sentence that names the remedy."""
 
 import math
-import warnings
-from collections.abc import Callable, Sequence
-from numbers import Integral, Real
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from .._arrays import CONVERSION_ERRORS, check_table
-from .._engine import Budget
-from .._rows import ArrayTable, RowFiles, Table, from_device
-from ..algorithms import BY_NAME, Algorithm
-from ..privacy import Neighboring, Noise
+from .._rowmap import TargetMap
+from .._rows import RowFiles, from_device
+from ..algorithms import Algorithm
 
 Array = NDArray[Any]
 #: ``(y, name, n_rows, rows_name)`` to an array of ``n_rows`` checked labels or targets.
 CheckTarget = Callable[[Any, str, int, str], Array]
 
-#: Share of distinct rows below which repeated private rows are reported: a bootstrap of a set
-#: keeps 63% of it.
-_DISTINCT_SHARE = 0.75
 
+def check_algorithm(algorithm: Any, names: Mapping[str, Callable[[], Algorithm]]) -> Algorithm:
+    """An algorithm object; a name stands for its defaults.
 
-def check_budget(
-    *,
-    epsilon: Any,
-    delta: Any,
-    n_steps: Any,
-    noise_multiplier: Any,
-    neighboring: Neighboring,
-    noise: Noise,
-) -> Budget:
-    """The budget that an estimator's parameters describe."""
-    for name, value in (("epsilon", epsilon), ("noise_multiplier", noise_multiplier)):
-        if value is not None and not (_is_number(value) and 0 < value < math.inf):
-            raise ValueError(f"{name}={value!r} must be a positive finite number or None.")
-    if not (_is_number(delta) and 0 < delta < 1):
-        raise ValueError(f"delta={delta!r} must lie strictly between 0 and 1; 1e-5 is usual.")
-    if isinstance(n_steps, str) and n_steps == "auto":
-        n_steps = None
-    if n_steps is not None and not (_is_whole(n_steps) and n_steps >= 1):
-        raise ValueError(f"n_steps={n_steps!r} must be a whole number of at least 1, or None.")
-    check_choice("neighboring", neighboring, ("add_or_remove_one", "replace_one"))
-    check_choice("noise", noise, ("float", "hardened"))
-    if epsilon is not None and n_steps is not None and noise_multiplier is not None:
-        raise ValueError(
-            f"epsilon={epsilon!r}, noise_multiplier={noise_multiplier!r} and n_steps={n_steps!r} "
-            "cannot all be given, since two of them determine the third; pass epsilon=None to "
-            "fix the other two."
-        )
-    if epsilon is None and (n_steps is None or noise_multiplier is None):
-        raise ValueError(
-            f"epsilon=None needs both noise_multiplier (now {noise_multiplier!r}) and n_steps "
-            f"(now {n_steps!r}); give them, or an epsilon."
-        )
-    return Budget(epsilon, delta, n_steps, noise_multiplier, neighboring, noise)
+    Parameters
+    ----------
+    algorithm : object
+        What the user passed.
+    names : mapping of str to callable
+        The algorithms of an estimator, by name.
 
-
-def check_algorithm(algorithm: Any) -> Algorithm:
-    """An algorithm object; a name stands for its defaults."""
+    Raises
+    ------
+    ValueError
+        If it is neither an algorithm nor one of the names.
+    """
     if isinstance(algorithm, Algorithm):
         return algorithm
-    if isinstance(algorithm, str) and algorithm in BY_NAME:
-        return BY_NAME[algorithm]()
+    if isinstance(algorithm, str) and algorithm in names:
+        return names[algorithm]()
     raise ValueError(
-        f"algorithm={algorithm!r} must be one of {', '.join(map(repr, BY_NAME))} or an object "
+        f"algorithm={algorithm!r} must be one of {', '.join(map(repr, names))} or an object "
         "from skmixdp.algorithms."
-    )
-
-
-def check_choice(name: str, value: Any, choices: Sequence[Any]) -> None:
-    """A parameter that is one of ``choices``."""
-    if not any(value is choice or (isinstance(value, str) and value == choice) for choice in choices):
-        raise ValueError(f"{name}={value!r} must be one of {', '.join(map(repr, choices))}.")
-
-
-def check_batch_size(batch_size: Any, noise: Noise) -> None:
-    """None for the full batch, or an expected size."""
-    if batch_size is None:
-        return
-    if not (_is_whole(batch_size) and batch_size >= 1):
-        raise ValueError(f"batch_size={batch_size!r} must be a whole number of at least 1, or None.")
-    if noise == "hardened":
-        raise ValueError(
-            f"batch_size={batch_size} cannot be accounted for with noise='hardened'; pass None for the "
-            "full batch, or noise='float'."
-        )
-
-
-def check_verbose(verbose: Any) -> None:
-    """A bool or a whole number of at least 0."""
-    if not (isinstance(verbose, (bool, np.bool_)) or (_is_whole(verbose) and verbose >= 0)):
-        raise ValueError(f"verbose={verbose!r} must be True, False or a whole number of at least 0.")
-
-
-def check_auto(name: str, value: Any, *, zero: bool) -> None:
-    """A parameter that is ``"auto"`` or a positive number; ``zero`` admits 0."""
-    if isinstance(value, str) and value == "auto":
-        return
-    if not _is_number(value) or not (0 < value < math.inf or (zero and value == 0)):
-        raise ValueError(
-            f"{name}={value!r} must be 'auto' or a {'non-negative' if zero else 'positive'} number."
-        )
-
-
-def seed_of(random_state: Any) -> int | None:
-    """The seed that a ``random_state`` stands for; None for secure noise."""
-    if random_state is None:
-        return None
-    if _is_whole(random_state) and random_state >= 0:
-        return int(random_state)
-    if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(2**31 - 1))
-    raise ValueError(
-        f"random_state={random_state!r} must be None for private noise, or a non-negative whole "
-        "number or numpy RandomState for a reproducible run that is NOT private."
     )
 
 
@@ -141,41 +62,69 @@ def check_labels(y: Any, name: str, n_rows: int, rows_name: str) -> Array:
         raise ValueError(
             f"{name} has {len(labels)} labels and {rows_name} {n_rows} rows; pass one label for each row."
         )
-    if _has_missing(labels):
+    if has_missing(labels):
         raise ValueError(f"{name} contains NaN, None or infinity; drop the rows without a label.")
     return labels
 
 
-def check_class_labels(y: Array, name: str) -> None:
-    """Labels of classes, rather than measured values."""
-    kinds = {isinstance(label, str) for label in y.tolist()} if y.dtype.kind == "O" else {True}
-    try:
-        if len(kinds) > 1:
-            raise ValueError("text and numbers")
-        check_classification_targets(y)
-    except CONVERSION_ERRORS:
-        raise ValueError(
-            f"Unknown label type: {name} holds measured values or labels of mixed kinds; pass whole "
-            "numbers, bools or strings."
-        ) from None
-
-
-def check_classes(classes: Any) -> Array:
-    """Sorted declared classes."""
-    labels = np.asarray(classes)
-    mixed = len({type(label) for label in labels.ravel().tolist()}) > 1
-    if labels.ndim != 1 or len(labels) == 0 or mixed or _has_missing(labels):
-        raise ValueError(
-            f"classes={classes!r} must be a flat list of labels, all of one kind and none missing."
-        )
-    return np.unique(labels)
-
-
-def _has_missing(labels: Array) -> bool:
+def has_missing(labels: Array) -> bool:
+    """Whether a label is NaN, None, NaT or infinite."""
     if labels.dtype.kind == "f":
         return not np.all(np.isfinite(labels))
     # What is missing in pandas is neither equal to itself nor different, and says so by an error.
     return labels.dtype.kind == "O" and bool(pd.isna(labels).any())
+
+
+def check_targets(y: Any, name: str, n_rows: int, rows_name: str) -> Array:
+    """Targets as a finite float64 table (n_rows, k); a flat array is one target a row."""
+    if y is None:
+        raise ValueError(f"fit requires {name} to be passed, but the target {name} is None.")
+    try:
+        given = np.asarray(y)
+    except CONVERSION_ERRORS:  # targets of different lengths
+        raise ValueError(
+            f"{name} must hold as many real numbers in each row; pass a table of them."
+        ) from None
+    if given.dtype.kind not in "biufO":
+        raise ValueError(f"{name} must hold real numbers; encode text, dates and complex numbers first.")
+    try:
+        targets = given.astype(np.float64)
+    except CONVERSION_ERRORS:  # whose message would quote the entry
+        raise ValueError(f"{name} must hold real numbers; encode everything else first.") from None
+    if targets.ndim not in (1, 2) or targets.shape[1:] == (0,):
+        raise ValueError(
+            f"{name} has shape {targets.shape}, not (n_samples,) or (n_samples, n_targets); pass one or "
+            "several targets a row."
+        )
+    if len(targets) != n_rows:
+        raise ValueError(
+            f"{name} has {len(targets)} targets and {rows_name} {n_rows} rows; pass targets for each row."
+        )
+    if not np.all(np.isfinite(targets)):
+        raise ValueError(f"{name} contains NaN or infinity; drop the rows without a target.")
+    return targets.reshape(n_rows, -1)
+
+
+def check_target_map(center: Any, scale: Any, n_targets: int, public: Array | None) -> TargetMap:
+    """Centre and scale of the targets: declared, else of the public ones, else 0 and 1."""
+    known = TargetMap.of(public) if public is not None else TargetMap(np.zeros(n_targets), np.ones(n_targets))
+    found = []
+    for name, value, default in (("center", center, known.center), ("scale", scale, known.scale)):
+        if value is None:
+            found.append(default)
+            continue
+        try:
+            array = np.asarray(value, dtype=np.float64)
+        except (TypeError, ValueError):
+            array = np.array(math.nan)
+        fits = array.shape in ((), (n_targets,)) and np.all(np.isfinite(array))
+        if not fits or isinstance(value, bool) or (name == "scale" and not np.all(array > 0)):
+            raise ValueError(
+                f"target_{name}={value!r} must be None, a {'positive ' if name == 'scale' else ''}finite "
+                f"number, or an array of {n_targets} of them, one for each target."
+            )
+        found.append(np.broadcast_to(array, (n_targets,)).copy())
+    return TargetMap(*found)
 
 
 def collect_public(
@@ -225,76 +174,12 @@ def _check_names(source: Any, names: Any) -> None:
     columns = getattr(source, "columns", None)
     if names is not None and columns is not None and list(columns) != list(names):
         raise ValueError(
-            f"X_pub has the columns {_short(columns)} and X has {_short(names)}; pass the same "
+            f"X_pub has the columns {shortened(columns)} and X has {shortened(names)}; pass the same "
             "columns in the same order."
         )
 
 
-def encode_labels(y: Array, classes: Array, name: str, *, private: bool) -> NDArray[np.intp]:
-    """Index of each label in the sorted ``classes``."""
-    positions = {label: position for position, label in enumerate(classes.tolist())}
-    index = np.array([positions.get(label, -1) for label in y.tolist()], dtype=np.intp)
-    unknown = index < 0
-    if np.any(unknown):
-        # Of a private label nothing is said, not even whose it is: it may be an entry of a wrong column.
-        row = int(np.argmax(unknown))
-        label = f"{name} holds a label that" if private else f"{name}[{row}] = {y.tolist()[row]!r}"
-        raise ValueError(f"{label} is not one of the classes {_short(classes)}; name every class in classes.")
-    return index
-
-
-def refuse_unsupported(arguments: dict[str, Any]) -> None:
-    """Refuse what other estimators' ``fit`` takes."""
-    if arguments:
-        raise TypeError(
-            f"fit does not take {', '.join(sorted(arguments))}; weighting private rows would "
-            "change the sensitivity, so repeat or drop public rows instead."
-        )
-
-
-def warn_of_delta(delta: float, n_rows: int, stacklevel: int = 4) -> None:
-    """Warn of a delta that promises a row little."""
-    if delta >= 1 / n_rows:
-        warnings.warn(
-            f"delta={delta:g} is not below 1/n = {1 / n_rows:g}, so the guarantee allows a "
-            "row to be published outright with that probability; use a smaller delta.",
-            UserWarning,
-            stacklevel=stacklevel,
-        )
-
-
-def check_same_numbering(y: Array, classes: Array) -> None:
-    """Refuse labels that an ensemble numbered anew, beside public labels that it left as they were."""
-    numbers = set(y.tolist()) if y.dtype.kind in "iu" else set()
-    if numbers and numbers == set(range(len(numbers))) and not numbers <= set(classes.tolist()):
-        raise ValueError(
-            f"y is numbered from 0 and y_pub holds {_short(classes)}; ensembles such as BaggingClassifier, "
-            "VotingClassifier and StackingClassifier number the labels y anew and leave y_pub as it is, so "
-            "number both from 0 beforehand."
-        )
-
-
-def warn_of_repeats(X: Array | Table) -> None:
-    """Warn where private rows repeat as bootstrap makes them repeat."""
-    table = ArrayTable(X) if isinstance(X, np.ndarray) else X
-    distinct, n_rows = table.n_distinct(), table.shape[0]
-    if distinct < _DISTINCT_SHARE * n_rows:
-        warnings.warn(
-            "many private rows occur several times; the guarantee is per row, so someone who appears in "
-            "several rows is protected less; do not bootstrap private rows.",
-            UserWarning,
-            stacklevel=4,
-        )
-
-
-def _short(values: Any, limit: int = 8) -> str:
+def shortened(values: Any, limit: int = 8) -> str:
+    """The first values of a list, for a message."""
     shown = ", ".join(repr(value) for value in np.asarray(values).tolist()[:limit])
     return f"[{shown}{', ...' if len(values) > limit else ''}]"
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, (bool, np.bool_))

@@ -3,6 +3,7 @@
 from typing import Any
 
 from .._rows import Table
+from ..privacy import Noise, noise_name
 
 
 def check_device(device: Any) -> str | None:
@@ -26,7 +27,7 @@ def check_device(device: Any) -> str | None:
     return device_name(device)
 
 
-def check_movable(table: Table, device: str | None, *, noise: str) -> None:
+def check_movable(table: Table, device: str | None, *, noise: Noise) -> None:
     """Refuse what the device that was asked for cannot hold or do.
 
     Raises
@@ -41,9 +42,9 @@ def check_movable(table: Table, device: str | None, *, noise: str) -> None:
             f"device={device!r} takes dense rows in memory, and X is a {type(table).__name__}; pass "
             "device='auto'."
         )
-    if noise == "hardened":
+    if noise_name(noise) == "discrete":
         raise ValueError(
-            f"noise='hardened' has its exact sums on the processor, not on device={device!r}; pass "
+            f"noise='discrete' has its exact sums on the processor, not on device={device!r}; pass "
             "device='cpu', or noise='float'."
         )
 

@@ -1,8 +1,14 @@
-"""Training prepared heads: one by itself, or several that share every pass over the rows."""
+"""How a fit runs: prepared on a copy, charged, trained, and only then given to the estimator.
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from contextvars import ContextVar
+``fit``, :func:`fit_many` and the searches share these steps. A :class:`PreparedFit` is a fit after its
+checks and before its first release. :func:`run_fits` reads the rows, charges the ledgers, trains, and hands
+results over when all of its fits are done.
+"""
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,91 +16,56 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm.auto import tqdm
 
-from .._engine import Run, train
-from .._rowmap import RowMap
-from .._rows import PrivateRows, Table
+from .._engine import Run, charge_event, train
+from .._rows import PrivateRows
 from ..privacy import Charge
-from ..privacy.seeds import said_of_seeds, warn_of_seed
-from ._charging import pay
-from ._devices import placed
-from ._members import fitted_to
-from ._rows import bfloat16_rows
+from ..privacy.noise import warn_of_seed
 
 Array = NDArray[Any]
 
+#: Results of a fit whose names do not end in an underscore.
+_PRIVATE_RESULTS = frozenset({"_row_map", "_target_map", "_flat"})
+
 
 @dataclass(frozen=True, repr=False)
-class PreparedHead:
+class PreparedFit(ABC):
     """A fit after its checks and before its first release.
 
     Attributes
     ----------
     estimator : estimator
-        Whose head it is; it says who pays.
-    table : Table
-        The private rows.
-    y : array of shape (n_rows,) or (n_rows, k)
-        Class indices or targets on which the head is trained.
-    row_map : RowMap
-        What the head sees of the rows.
+        The copy that gets the results.
     run : Run
-        How it is trained.
-    device : str or None
-        Where the rows are to be held; None is where they are.
-    finish : callable
-        Takes the trained head (k, d_in) and the charge.
+        How the head, or the module, is trained.
     """
 
     estimator: Any
-    table: Table
-    y: Array
-    row_map: RowMap
     run: Run
-    device: str | None
-    finish: Callable[[Array, Charge | None], None]
 
+    @abstractmethod
     def rows(self) -> PrivateRows:
         """The source that answers; rows that are not in memory are read, and refused if need be."""
-        exact = self.run.noise.needs_grid
-        table = placed(self.table, self.device)
-        if self.estimator.dtype == "bfloat16":
-            return bfloat16_rows(table, self.y, self.row_map, exact=exact)
-        return table.private_rows(self.y, self.row_map, self.run.dtype, exact=exact)
 
-    def shares_rows(self, other: "PreparedHead") -> bool:
-        """Whether a head that was given the same rows and labels sees the same of them."""
-        return (
-            (self.estimator.dtype, self.run.dtype) == (other.estimator.dtype, other.run.dtype)
-            and self.device == other.device
-            and self.run.noise.needs_grid == other.run.noise.needs_grid
-            and self.row_map.same_as(other.row_map)
-            and np.array_equal(self.y, other.y)
-        )
+    @abstractmethod
+    def shares_rows(self, other: "PreparedFit") -> bool:
+        """Whether another fit to the same rows and labels can be answered by the same source."""
+
+    @abstractmethod
+    def finish(self, W: Any, charge: Charge | None) -> None:
+        """Set the results of the copy: what was trained, what it was charged, and the report."""
+
+    def train(self, runs: Sequence[Run], rows: PrivateRows) -> list[Any]:
+        """Train this fit and those that share its rows, in the order of ``runs``."""
+        return train(runs, rows)
 
 
-_waiting: ContextVar[list[PreparedHead] | None] = ContextVar("_waiting", default=None)
-
-
-@contextmanager
-def all_or_nothing(*estimators: Any) -> Iterator[None]:
-    """A fit that fails leaves estimators as they were, earlier results included."""
-    before = [dict(vars(estimator)) for estimator in estimators]
-    try:
-        yield
-    except BaseException:
-        for estimator, state in zip(estimators, before, strict=True):
-            estimator.__dict__.clear()
-            estimator.__dict__.update(state)
-        raise
-
-
-def train_or_wait(head: PreparedHead) -> None:
-    """Train a head, or leave that to the :func:`fit_many` within which it is prepared."""
-    waiting = _waiting.get()
-    if waiting is None:
-        _train([head])
-    else:
-        waiting.append(head)
+def fit_one(estimator: Any, X: Any, y: Any, X_pub: Any, y_pub: Any) -> None:
+    """Fit an estimator; one that fails stays as it was."""
+    fitted = unfitted_copy(estimator)
+    budget = fitted._check_parameters()
+    warn_of_seed(estimator.random_state, stacklevel=5)
+    run_fits([fitted._prepare(budget, X, y, X_pub, y_pub, None)])
+    adopt(estimator, fitted)
 
 
 def fit_many(
@@ -111,18 +82,18 @@ def fit_many(
     Each is fitted as its own ``fit`` would have fitted it: algorithms, budgets, step sizes and
     seeds may differ. Heads that see the same rows (``center``, ``normalize``, ``fit_intercept``,
     ``dtype``, ``classes`` and the kind of noise alike) are trained side by side: one pass over the
-    rows answers all of them, at less than half the time of as many passes.
+    rows answers all of them.
 
     Parameters
     ----------
     estimators : sequence of estimators
-        ``MixedDPLogisticRegression``, ``MixedDPRidge`` or ``ZerothOrderDPClassifier``, none of them
-        twice.
+        ``MixedDPLogisticRegression``, ``MixedDPRidge`` or ``ZerothOrderDPClassifier``, each of them
+        once.
     X, y, X_pub, y_pub : array-like
         As ``fit`` takes them.
     rows : sequence or None, default=None
         One entry for each estimator: indices or a boolean mask of those rows of ``X`` that it is fitted
-        to, such as the folds of a cross-validation, or None for all. None has all fitted to all.
+        to, such as the folds of a cross-validation, or None for all. None fits all of them to all rows.
 
     Returns
     -------
@@ -134,16 +105,16 @@ def fit_many(
     ValueError, TypeError
         For bad input, before any noise is drawn or any ledger charged.
     BudgetExceededError
-        If a ledger does not pay for all of the fits that it has to pay for; nothing is released,
-        and what was charged for earlier ones of them stays charged.
+        If a ledger does not allow all fits that are charged to it. Nothing is released then; charges
+        that were made for earlier fits stay.
 
     Notes
     -----
-    *Guarantee*: each estimator's ``privacy_`` speaks of that estimator alone. They are as many
-    releases: whoever publishes several, or chooses among them by looking at private rows, spends
-    the sum, which a ledger adds up. With ``rows`` the guarantee of each is about its own rows, whose
-    number is public, and a ledger charges it to the data set as if it had seen them all: that folds do
-    not overlap earns nothing. All rows of ``X`` and ``y`` are checked for each, its own or not.
+    *Guarantee*: the ``privacy_`` of each estimator is about that estimator alone. Whoever publishes
+    several, or chooses among them by looking at private rows, spends the sum, which a ledger adds up.
+    With ``rows``, the guarantee of each is about its own rows, whose number is public. A ledger charges
+    each fit to the data set as if it had seen all rows: that folds do not overlap earns nothing. All rows
+    of ``X`` and ``y`` are checked for each estimator, also those that it is not fitted to.
 
     Examples
     --------
@@ -166,12 +137,10 @@ def fit_many(
     """
     estimators = list(estimators)
     for estimator in estimators:
-        if not hasattr(estimator, "_fit_head"):
+        if not callable(getattr(estimator, "_prepare", None)):
             raise TypeError(
-                f"fit_many trains this library's linear heads, and {estimator!r} is none; fit it by itself."
+                f"fit_many trains this library's estimators, and {estimator!r} is none; fit it by itself."
             )
-        if getattr(estimator, "module", None) is not None:
-            raise TypeError("fit_many trains linear heads, and an estimator has a module; fit it by itself.")
     rows = [None] * len(estimators) if rows is None else list(rows)
     if len(rows) != len(estimators):
         raise ValueError(
@@ -180,53 +149,133 @@ def fit_many(
         )
     if len({id(estimator) for estimator in estimators}) < len(estimators):
         raise ValueError("fit_many was given an estimator twice; pass a clone of it.")
+    fitted = [unfitted_copy(estimator) for estimator in estimators]
+    budgets = [copied._check_parameters() for copied in fitted]
     warn_of_seed(*(estimator.random_state for estimator in estimators))
-    prepared: list[PreparedHead] = []
-    with all_or_nothing(*estimators), said_of_seeds():
-        token = _waiting.set(prepared)
-        try:
-            for i, (estimator, own) in enumerate(zip(estimators, rows, strict=True)):
-                with fitted_to(own, f"rows[{i}]"):
-                    estimator.fit(X, y, X_pub=X_pub, y_pub=y_pub)
-        finally:
-            _waiting.reset(token)
-        _train(prepared)
+    selections = [None if own is None else (f"rows[{i}]", own) for i, own in enumerate(rows)]
+    run_fits(
+        [
+            copied._prepare(budget, X, y, X_pub, y_pub, selection)
+            for copied, budget, selection in zip(fitted, budgets, selections, strict=True)
+        ]
+    )
+    for estimator, copied in zip(estimators, fitted, strict=True):
+        adopt(estimator, copied)
     return estimators
 
 
-def _train(heads: Sequence[PreparedHead]) -> None:
-    """Read the rows, pay, train: in this order for all heads."""
-    groups: list[list[PreparedHead]] = []
-    for head in heads:
-        group = next((group for group in groups if group[0].shares_rows(head)), None)
+def run_fits(fits: Sequence[PreparedFit]) -> None:
+    """Read the rows, charge, train: in this order for all fits.
+
+    Raises
+    ------
+    BudgetExceededError
+        If a ledger does not allow a fit; nothing is released then.
+    """
+    groups: list[list[PreparedFit]] = []
+    for fit in fits:
+        group = next((group for group in groups if group[0].shares_rows(fit)), None)
         if group is None:
-            groups.append([head])
+            groups.append([fit])
         else:
-            group.append(head)
+            group.append(fit)
     sources = [group[0].rows() for group in groups]
-    charges = {
-        id(head): pay(
-            head.estimator,
-            head.run.plan.event,
-            n_rows=head.run.info.n_private,
-            private=head.run.noise.kind != "seeded",
-        )
-        for head in heads
-    }
+    charges = {id(fit): _charge(fit) for fit in fits}
     for group, rows in zip(groups, sources, strict=True):
         with ExitStack() as bars:
-            trained = train([_with_bar(head, bars) for head in group], rows)
-        for head, W in zip(group, trained, strict=True):
-            head.finish(W, charges[id(head)])
+            trained = group[0].train([_with_bar(fit, bars) for fit in group], rows)
+        for fit, W in zip(group, trained, strict=True):
+            fit.finish(W, charges[id(fit)])
 
 
-def _with_bar(head: PreparedHead, bars: ExitStack) -> Run:
-    """The head's run with a progress bar, where its estimator is verbose."""
-    bar = bars.enter_context(
-        tqdm(
-            total=head.run.plan.n_steps,
-            desc=type(head.estimator).__name__,
-            disable=not head.estimator.verbose,
+def unfitted_copy(estimator: Any) -> Any:
+    """The estimator without results of earlier fits; its parameters are the same objects."""
+    copied = copy.copy(estimator)
+    for name in _results(copied):
+        delattr(copied, name)
+    return copied
+
+
+def adopt(estimator: Any, fitted: Any) -> None:
+    """Replace the results of an estimator by those of its fitted copy."""
+    for name in _results(estimator):
+        delattr(estimator, name)
+    for name in _results(fitted):
+        setattr(estimator, name, getattr(fitted, name))
+
+
+def members(rows: tuple[str, Any] | None, n_rows: int) -> NDArray[np.bool_] | None:
+    """Mask (n_rows,) of the rows of ``X`` to which a fit is; None is all.
+
+    Parameters
+    ----------
+    rows : tuple of str and array, or None
+        What messages call the selection, and row numbers or a mask.
+    n_rows : int
+        Number of rows of ``X``.
+
+    Raises
+    ------
+    ValueError
+        If the selection does not name at least two rows, each of them once.
+    """
+    if rows is None:
+        return None
+    name, chosen = rows[0], np.asarray(rows[1])
+    if chosen.dtype == bool and chosen.ndim == 1:
+        if len(chosen) != n_rows:
+            raise ValueError(
+                f"{name} is a mask of {len(chosen)} rows and X has {n_rows}; pass one for each row."
+            )
+        mask = chosen
+    else:
+        mask = _mask_of_numbers(name, chosen, n_rows)
+    if (n_members := int(mask.sum())) < 2:
+        raise ValueError(f"{name} holds {n_members} row(s) and a fit needs at least 2; name more of them.")
+    return mask
+
+
+def _mask_of_numbers(name: str, numbers: Array, n_rows: int) -> NDArray[np.bool_]:
+    if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
+        raise ValueError(
+            f"{name} of shape {numbers.shape} and type {numbers.dtype} must be row numbers, a boolean mask "
+            "or None."
         )
+    if np.any((numbers < 0) | (numbers >= n_rows)):
+        raise ValueError(
+            f"{name} holds a number of no row, and X has rows 0 to {n_rows - 1}; name rows of X."
+        )
+    mask = np.zeros(n_rows, dtype=bool)
+    mask[numbers.astype(np.intp)] = True
+    if int(mask.sum()) < len(numbers):
+        raise ValueError(f"{name} names a row twice, which would double its part in every sum; name it once.")
+    return mask
+
+
+def _results(estimator: Any) -> list[str]:
+    """The attributes of an estimator that a fit sets, by scikit-learn's rule for their names."""
+    return [
+        name
+        for name in vars(estimator)
+        if name in _PRIVATE_RESULTS or (name.endswith("_") and not name.startswith("_"))
+    ]
+
+
+def _charge(fit: PreparedFit) -> Charge | None:
+    """Charge a fit to its estimator's ledger."""
+    return charge_event(
+        fit.estimator.ledger,
+        fit.run.plan.event,
+        neighboring=fit.estimator.neighboring,
+        description=f"{type(fit.estimator).__name__}, {fit.run.info.n_private} rows",
+        private=fit.run.noise.kind != "seeded",
     )
-    return replace(head.run, callback=lambda t, W: bar.update())
+
+
+def _with_bar(fit: PreparedFit, bars: ExitStack) -> Run:
+    """The run of a fit with a progress bar, where its estimator is verbose."""
+    estimator, n_steps = fit.estimator, fit.run.plan.n_steps
+    bar = bars.enter_context(
+        tqdm(total=n_steps, desc=type(estimator).__name__, disable=not estimator.verbose)
+    )
+    return replace(fit.run, callback=lambda t, W: bar.update())

@@ -1,59 +1,96 @@
-"""What the linear estimators share: from validated arrays to a trained head and its report."""
+"""The linear heads: from arrays to a prepared fit, and from a trained head to outputs."""
 
 import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from .._engine import Budget, Options, Plan, Run, make_plan
+from .._arrays import warn_of_delta, warn_of_repeats
+from .._engine import Budget, Run, make_plan
 from .._linear import Loss
+from .._params import FLAG, NON_NEGATIVE, POSITIVE, Allowed
 from .._rowmap import RowMap
-from .._rows import Table
-from ..algorithms import BY_NAME, Algorithm
-from ..components import FullBatch, PoissonBatch
-from ..components.protocols import PublicInfo, Sampling
-from ..leaks._enclosing import warn_of_leaks
-from ..privacy import Charge, NoiseSource, PrivacyReport, accountant_name
+from .._rows import PrivateRows, Table
+from ..algorithms import BY_NAME, Algorithm, Auto
+from ..components.protocols import PublicInfo
+from ..leaks import warn_of_leaks
+from ..privacy import Charge, noise_name
 from ..public import PublicData
-from ._charging import check_ledger, paid
-from ._checks import (
-    CheckTarget,
-    check_algorithm,
-    check_auto,
-    check_batch_size,
-    check_budget,
-    check_choice,
-    check_verbose,
-    collect_public,
-    refuse_unsupported,
-    warn_of_delta,
-    warn_of_repeats,
-)
-from ._devices import check_device, check_movable, where_computed
-from ._fit import PreparedHead, fit_many, train_or_wait
-from ._members import members, n_members
-from ._noise import check_noise, noise_caveats, noise_source
-from ._rows import check_private_rows, head_outputs
+from ._base import PrivateEstimator
+from ._checks import CheckTarget, collect_public
+from ._devices import check_device, check_movable, placed, where_computed
+from ._fit import PreparedFit, members
+from ._rows import bfloat16_rows, check_private_rows, head_outputs
 
 Array = NDArray[Any]
 
-_AMPLIFICATION_WARNING = "the amplification rests on numerical tests of its argument, not on a proof"
+
+@dataclass(frozen=True, repr=False)
+class PreparedHead(PreparedFit):
+    """A linear head that is ready to be trained.
+
+    Attributes
+    ----------
+    table : Table
+        The private rows as they were given.
+    y : array of shape (n_rows,) or (n_rows, k)
+        Class indices or targets on which the head is trained.
+    device : str or None
+        Where the rows are to be held; None is where they are.
+    report : callable
+        The report of the fit, given its charge.
+    """
+
+    table: Table
+    y: Array
+    device: str | None
+    report: Callable[[Charge | None], Any]
+
+    def rows(self) -> PrivateRows:
+        exact = self.run.noise.needs_grid
+        table, row_map = placed(self.table, self.device), self.estimator._row_map
+        if self.estimator.dtype == "bfloat16":
+            return bfloat16_rows(table, self.y, row_map, exact=exact)
+        return table.private_rows(self.y, row_map, self.run.dtype, exact=exact)
+
+    def shares_rows(self, other: PreparedFit) -> bool:
+        """Whether another head, for the same rows and labels, sees the same of them."""
+        return (
+            isinstance(other, PreparedHead)
+            and (self.estimator.dtype, self.run.dtype) == (other.estimator.dtype, other.run.dtype)
+            and self.device == other.device
+            and self.run.noise.needs_grid == other.run.noise.needs_grid
+            and self.estimator._row_map.same_as(other.estimator._row_map)
+            and np.array_equal(self.y, other.y)
+        )
+
+    def finish(self, W: Array, charge: Charge | None) -> None:
+        fitted, plan = self.estimator, self.run.plan
+        fitted.coef_, fitted.intercept_ = fitted._coefficients(W)
+        fitted.n_iter_ = plan.n_steps
+        fitted.learning_rate_ = plan.step_size(1)
+        fitted.privacy_ = self.report(charge)
 
 
-class LinearHead(BaseEstimator):  # type: ignore[misc]
+class LinearHead(PrivateEstimator):
     """Base of the estimators that train a private linear head."""
 
-    #: What the names that ``algorithm`` accepts stand for.
-    _kinds: ClassVar[dict[str, type[Algorithm]]] = BY_NAME
+    _algorithms: ClassVar[Mapping[str, Callable[[], Algorithm]]] = BY_NAME
 
-    #: For searches, which know estimators by what they can do.
-    _fit_many = staticmethod(fit_many)
-
-    # `X_pub` and `y_pub` are routed to fit by default, without set_fit_request.
-    __metadata_request__fit: ClassVar = {"X_pub": True, "y_pub": True}
+    _allowed: ClassVar[dict[str, tuple[Allowed, ...]]] = {
+        **PrivateEstimator._allowed,
+        "l2": (NON_NEGATIVE, "auto"),
+        "public_l2": (POSITIVE, "auto"),
+        "dtype": ("float32", "float64", "bfloat16"),
+        "fit_intercept": (FLAG,),
+        "center": (FLAG,),
+        "normalize": (FLAG,),
+        "whiten": (FLAG, "auto"),
+    }
 
     def __init__(
         self,
@@ -68,13 +105,13 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         public_l2: Any,
         fit_intercept: Any,
         center: Any,
+        whiten: Any,
         normalize: Any,
         batch_size: Any,
         init: Any,
         neighboring: Any,
         noise: Any,
         ledger: Any,
-        dataset: Any,
         device: Any,
         dtype: Any,
         random_state: Any,
@@ -90,37 +127,17 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         self.public_l2 = public_l2
         self.fit_intercept = fit_intercept
         self.center = center
+        self.whiten = whiten
         self.normalize = normalize
         self.batch_size = batch_size
         self.init = init
         self.neighboring = neighboring
         self.noise = noise
         self.ledger = ledger
-        self.dataset = dataset
         self.device = device
         self.dtype = dtype
         self.random_state = random_state
         self.verbose = verbose
-
-    def set_params(self, **params: Any) -> "LinearHead":
-        """Set parameters; ``algorithm__<name>`` reaches into an algorithm object.
-
-        Raises
-        ------
-        ValueError
-            For an unknown parameter, and for ``algorithm__<name>`` where ``algorithm`` is a
-            name: a string has no parameters.
-        """
-        nested = [name for name in params if name.startswith("algorithm__")]
-        algorithm = params.get("algorithm", self.algorithm)
-        if nested and isinstance(algorithm, str):
-            kind = self._kinds.get(algorithm, next(iter(self._kinds.values()))).__name__
-            raise ValueError(
-                f"{nested[0]} needs an algorithm object and algorithm={algorithm!r} is a name; "
-                f"pass algorithm=skmixdp.algorithms.{kind}()."
-            )
-        super().set_params(**params)
-        return self
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -129,38 +146,13 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
 
     # -- fitting ---------------------------------------------------------------------------
 
-    def _check_parameters(self) -> Budget:
-        """Check every parameter that needs no data."""
-        budget = check_budget(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            n_steps=self.n_steps,
-            noise_multiplier=self.noise_multiplier,
-            neighboring=self.neighboring,
-            noise=self.noise,
-        )
-        self._chosen_algorithm()
-        check_auto("learning_rate", self.learning_rate, zero=False)
-        check_auto("l2", self.l2, zero=True)
-        check_auto("public_l2", self.public_l2, zero=False)
-        check_device(self.device)
-        check_choice("dtype", self.dtype, ("float32", "float64", "bfloat16"))
-        for name in ("fit_intercept", "center", "normalize"):
-            if not isinstance(getattr(self, name), (bool, np.bool_)):
-                raise ValueError(f"{name}={getattr(self, name)!r} must be True or False.")
-        check_batch_size(self.batch_size, self.noise)
-        check_verbose(self.verbose)
-        check_ledger(self.ledger, self.dataset)
-        if isinstance(self.init, str):
-            check_choice("init", self.init, self._named_starts())
-        check_noise(self.noise, self.random_state)
-        return budget
-
     def _check_rows(
-        self, X: Any, y: Any, X_pub: Any, y_pub: Any, check_target: CheckTarget, unsupported: dict[str, Any]
-    ) -> tuple[Table, Array, tuple[Array, Array] | None]:
-        """Check private and public rows; labels are not encoded yet, nor targets scaled."""
-        refuse_unsupported(unsupported)
+        self, X: Any, y: Any, X_pub: Any, y_pub: Any, check_target: CheckTarget, rows: tuple[str, Any] | None
+    ) -> tuple[Table, Array, tuple[Array, Array] | None, Array | None]:
+        """Checked private and public rows, and the mask of those private rows to which the fit is.
+
+        Labels are not encoded yet, nor are targets scaled.
+        """
         warn_of_leaks(public_rows=X_pub is not None)
         table = check_private_rows(self, X)
         check_movable(table, check_device(self.device), noise=self.noise)
@@ -168,88 +160,84 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
         y = check_target(y, "y", n_rows, "X")
         names = getattr(self, "feature_names_in_", None)
         public = collect_public(X_pub, y_pub, names, n_features, check_target)
-        warn_of_repeats(table)
-        warn_of_delta(self.delta, n_members(n_rows))
-        return table, y, public
+        own = members(rows, n_rows)
+        warn_of_repeats(table.n_distinct(), n_rows)
+        warn_of_delta(self.delta, n_rows if own is None else int(own.sum()))
+        return table, y, public, own
 
-    def _fit_head(
+    def _prepare_head(
         self,
         budget: Budget,
         loss: Loss,
         table: Table,
         y: Array,
         public: tuple[Array, Array] | None,
+        own: Array | None,
         treated_as_public: tuple[str, ...],
-    ) -> None:
-        """Train the head on validated rows with encoded labels or scaled targets, and report."""
-        own, n_features = members(table.shape[0]), table.shape[1]
-        n_rows = n_members(table.shape[0])
+    ) -> PreparedHead:
+        """Plan the training of the head on checked rows with encoded labels or scaled targets."""
+        n_all, n_features = table.shape
+        n_rows = n_all if own is None else int(own.sum())
         X_pub, y_pub = public if public is not None else (np.empty((0, n_features)), y[:0])
-        y_map = y_pub if self._whitens(len(X_pub)) else None
-        self._row_map = RowMap.of(X_pub, self.center, self.normalize, self.fit_intercept, y_map)
+        self._row_map = RowMap.of(
+            X_pub,
+            self.center,
+            self.normalize,
+            self.fit_intercept,
+            self._groups(y_pub) if self._whitens(len(X_pub)) else None,
+        )
+        dtype = self._products_dtype()
         l2 = None if self.public_l2 == "auto" else self.public_l2 * len(X_pub)
-        data = PublicData(self._row_map(X_pub, np.float64), y_pub, loss, l2, self._products_dtype())
-        sampling = self._sampling(n_rows)
+        data = PublicData(self._row_map(X_pub, np.float64), y_pub, loss, l2, dtype)
+        noise = self._noise_source()
+        options = self._options(n_rows, noise, self.l2)
         info = PublicInfo(
             view=data.view(self._start(data)),
             mu=budget.mu,
             n_private=n_rows,
-            batch_size=sampling.rate(n_rows) * n_rows,
+            batch_size=options.sampling.rate(n_rows) * n_rows,
             row_norm_bound=self._row_map.norm_bound,
             start=self._start,
         )
         self._check_scale(info)
-        dtype = self._products_dtype()
-        noise = self._noise_source()
-        options = Options(self.learning_rate, self.l2, sampling, exact_sums=noise.needs_grid)
         recipe = self._chosen_algorithm().recipe(info, options)
         plan = make_plan(budget, recipe, info, dtype)
-
         device = check_device(self.device)
         computed_on = where_computed(table, device, exact=noise.needs_grid)
 
-        def finish(W: Array, charge: Charge | None) -> None:
-            self.coef_, self.intercept_ = self._coefficients(W)
-            self.n_iter_ = plan.n_steps
-            self.learning_rate_ = plan.step_size(1)
-            self.privacy_ = self._report(
+        def report(charge: Charge | None) -> Any:
+            return self._report(
                 budget, plan, noise, n_rows, data.n_rows, treated_as_public, charge, computed_on
             )
 
         run = Run(recipe, plan, info, noise, dtype, members=own)
-        train_or_wait(PreparedHead(self, table, y, self._row_map, run, device, finish))
+        return PreparedHead(self, run, table, y, device, report)
 
     def _coefficients(self, W: Array) -> tuple[Any, Any]:
         """``coef_`` and ``intercept_`` of a trained head (k, d_in)."""
         return self._row_map.split(W, self.n_features_in_)
 
     def _whitens(self, n_public: int) -> bool:
-        """Whether rows are whitened by what public rows of one class differ in."""
-        return False
+        """Whether rows are whitened by the scatter of public rows."""
+        if self.whiten == "auto":
+            return self._whitens_by_default()
+        if self.whiten and n_public == 0:
+            raise ValueError("whiten=True follows from public rows; pass X_pub and y_pub, or whiten=False.")
+        return bool(self.whiten)
 
-    def _named_starts(self) -> tuple[str, ...]:
-        """The names that ``init`` accepts."""
-        return "public", "zeros"
+    def _whitens_by_default(self) -> bool:
+        """What ``whiten="auto"`` stands for."""
+        return isinstance(self._chosen_algorithm(), Auto)
 
-    def _chosen_algorithm(self) -> Algorithm:
-        """The algorithm object that ``algorithm`` names or is."""
-        return check_algorithm(self.algorithm)
+    def _groups(self, y_pub: Array) -> Array:
+        """Index of the group of each public row, within which the scatter for whitening is taken."""
+        return y_pub
 
     def _products_dtype(self) -> np.dtype[Any]:
         """Exact sums are computed in float64 whatever the rows' precision; bfloat16 is made wider."""
-        if self.noise == "hardened":
+        if noise_name(self.noise) == "discrete":
             return np.dtype("float64")
         return np.dtype("float32" if self.dtype == "bfloat16" else self.dtype)
-
-    def _sampling(self, n_rows: int) -> Sampling:
-        if self.batch_size is None or self.batch_size == n_rows:
-            return FullBatch()
-        if self.batch_size > n_rows:
-            raise ValueError(
-                f"batch_size={self.batch_size} exceeds the {n_rows} private rows; pass a smaller one, or "
-                "None for the full batch."
-            )
-        return PoissonBatch(self.batch_size)
 
     def _start(self, data: PublicData) -> Array:
         """The head before the first step, (k, d_in)."""
@@ -276,42 +264,6 @@ class LinearHead(BaseEstimator):  # type: ignore[misc]
                 "learning_rate='auto' needs rows of a known scale; pass normalize=True, public "
                 "rows, or a learning_rate."
             )
-
-    def _noise_source(self) -> NoiseSource:
-        return noise_source(self.noise, self.random_state)
-
-    def _report(
-        self,
-        budget: Budget,
-        plan: Plan,
-        noise: NoiseSource,
-        n_private: int,
-        n_public: int,
-        treated_as_public: tuple[str, ...],
-        charge: Charge | None,
-        computed_on: str = "cpu",
-    ) -> PrivacyReport:
-        caveats = noise_caveats(noise, self.delta, n_private)
-        if plan.epsilon_unamplified is not None:
-            caveats = (*caveats, _AMPLIFICATION_WARNING)
-        return PrivacyReport(
-            epsilon=plan.epsilon,
-            delta=float(budget.delta),
-            mu=plan.event.mu(budget.neighboring),
-            noise_multiplier=plan.noise_multiplier,
-            n_steps=plan.n_steps,
-            sampling_rate=plan.event.sampling_rate,
-            neighboring=budget.neighboring,
-            accountant=accountant_name(plan.event),
-            n_private=n_private,
-            n_public=n_public,
-            treated_as_public=treated_as_public,
-            noise=noise.kind,
-            warnings=caveats,
-            epsilon_unamplified=plan.epsilon_unamplified,
-            computed_on=computed_on,
-            **paid(charge),
-        )
 
     # -- predicting ------------------------------------------------------------------------
 

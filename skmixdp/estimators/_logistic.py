@@ -1,30 +1,24 @@
-"""The classifier."""
+"""The logistic regression."""
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, softmax
-from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
 
 from .._engine import Budget
 from .._linear import classification_loss
-from ..algorithms import Auto
-from ..privacy import PrivacyLedger
-from ..privacy.seeds import warn_of_seed
+from ..privacy import LedgerDataset
 from ..public import PublicData
-from ._checks import check_class_labels, check_labels, check_same_numbering, encode_labels
-from ._classes import find_classes, warn_of_empty_classes
-from ._fit import all_or_nothing
-from ._linear import LinearHead
+from ._checks import check_labels
+from ._classifier import Classifier, encode_labels
+from ._linear import LinearHead, PreparedHead
 from ._private_score import PrivateScoreMixin
-from ._rows import given_labels, is_dask, lazy_result, passed
+from ._rows import given_labels, passed
 
 Array = NDArray[Any]
 
 
-class MixedDPLogisticRegression(ClassifierMixin, PrivateScoreMixin, LinearHead):  # type: ignore[misc]
+class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
     """Logistic regression, differentially private in its private rows.
 
     ``X, y`` are the private rows; a few labelled public rows ``X_pub, y_pub`` make it a great
@@ -41,8 +35,8 @@ class MixedDPLogisticRegression(ClassifierMixin, PrivateScoreMixin, LinearHead):
         Privacy budget of one fit. None spends what ``noise_multiplier`` and ``n_steps`` cost.
     delta : float, default=1e-5
         The guarantee's delta, well below 1/n.
-    n_steps : int, "auto" or None, default=None
-        Number of steps; None and "auto" leave it to the algorithm's rule.
+    n_steps : int or None, default=None
+        Number of steps; None leaves it to the algorithm's rule.
     noise_multiplier : float or None, default=None
         Noise standard deviation over sensitivity. With ``epsilon``, it sets the number of
         steps (rounded down; the remainder of the budget then lowers the noise).
@@ -75,21 +69,20 @@ class MixedDPLogisticRegression(ClassifierMixin, PrivateScoreMixin, LinearHead):
         Start: the public fit (zeros without public rows), zeros, given coefficients with
         or without intercepts (k is the number of classes, or 1 for two), or a
         :class:`~skmixdp.features.ZeroShotHead`.
-    neighboring : {"add_or_remove_one", "replace_one"}, default="add_or_remove_one"
+    neighboring : {"add_or_remove_one", "zero_out", "replace_one"}, default="add_or_remove_one"
         Which data sets count as neighbours. The number of private rows is public in both.
-    noise : {"float", "hardened"}, default="float"
-        ``"hardened"`` computes sums without rounding and adds discrete Gaussian noise on
+    noise : {"float", "discrete"}, default="float"
+        ``"discrete"`` computes sums without rounding and adds discrete Gaussian noise on
         their grid, so that no low-order bits can be attacked. It needs
-        ``skmixdp[hardened]``, takes some ten microseconds a coefficient and step, and 5 to
+        ``skmixdp[discrete]``, takes some ten microseconds a coefficient and step, and 5 to
         20% more noise for the same epsilon.
-    ledger : PrivacyLedger or None, default=None
-        Where the fit is paid for, after all checks and before the first release.
-    dataset : str or None, default=None
-        Name of the ledger's data set to which the rows of ``X`` belong; given with ``ledger``.
+    ledger : LedgerDataset or None, default=None
+        The data set to which the rows of ``X`` belong, such as ``PrivacyLedger(path)["patients"]``. It is
+        charged after all checks and before the first release.
     device : "auto" or what torch takes for a device, default="auto"
         Where dense rows are held and multiplied; ``"auto"`` is where they are given.
     dtype : {"float32", "float64", "bfloat16"}, default="float32"
-        Precision of the products with private rows; hardened noise uses float64. "bfloat16" holds
+        Precision of the products with private rows; discrete noise uses float64. "bfloat16" holds
         dense rows in half the memory of float32 and adds up in float32; ``skmixdp[onednn]`` makes
         it faster too, where the processor can.
     random_state : None, int or RandomState, default=None
@@ -148,7 +141,7 @@ class MixedDPLogisticRegression(ClassifierMixin, PrivateScoreMixin, LinearHead):
         *,
         epsilon: float | None = 1.0,
         delta: float = 1e-5,
-        n_steps: Any = None,
+        n_steps: int | None = None,
         noise_multiplier: float | None = None,
         learning_rate: Any = "auto",
         l2: Any = "auto",
@@ -162,8 +155,7 @@ class MixedDPLogisticRegression(ClassifierMixin, PrivateScoreMixin, LinearHead):
         init: Any = "public",
         neighboring: str = "add_or_remove_one",
         noise: str = "float",
-        ledger: PrivacyLedger | None = None,
-        dataset: str | None = None,
+        ledger: LedgerDataset | None = None,
         device: Any = "auto",
         dtype: str = "float32",
         random_state: Any = None,
@@ -180,20 +172,19 @@ class MixedDPLogisticRegression(ClassifierMixin, PrivateScoreMixin, LinearHead):
             public_l2=public_l2,
             fit_intercept=fit_intercept,
             center=center,
+            whiten=whiten,
             normalize=normalize,
             batch_size=batch_size,
             init=init,
             neighboring=neighboring,
             noise=noise,
             ledger=ledger,
-            dataset=dataset,
             device=device,
             dtype=dtype,
             random_state=random_state,
             verbose=verbose,
         )
         self.classes = classes
-        self.whiten = whiten
 
     def fit(
         self, X: Any, y: Any = None, X_pub: Any = None, y_pub: Any = None, **unsupported: Any
@@ -224,41 +215,24 @@ class MixedDPLogisticRegression(ClassifierMixin, PrivateScoreMixin, LinearHead):
         BudgetExceededError
             If the ledger does not pay for the fit; nothing is released or charged.
         """
-        with all_or_nothing(self):
-            budget = self._check_parameters()
-            warn_of_seed(self.random_state)
-            y = given_labels(X, y)
-            table, y, public = self._check_rows(X, y, X_pub, y_pub, check_labels, unsupported)
-            check_class_labels(y, "y")
-            if public is not None:
-                check_class_labels(public[1], "y_pub")
-            self.classes_, origin = find_classes(self, y, None if public is None else public[1])
-            if self.classes is None and public is not None:
-                check_same_numbering(y, self.classes_)
-            y = encode_labels(y, self.classes_, "y", private=True)
-            if public is not None:
-                public = public[0], encode_labels(public[1], self.classes_, "y_pub", private=False)
-                warn_of_empty_classes(public[1], self.classes_)
-            treated_as_public = (
-                "the numbers of private rows and of features, and the features' names",
-                passed(table, labels=True),
-                f"the classes ({origin})",
-            )
-            loss = classification_loss(len(self.classes_))
-            self._fit_head(budget, loss, table, y, public, treated_as_public)
+        self._fit(X, y, X_pub, y_pub, unsupported)
         return self
 
-    def _check_parameters(self) -> Budget:
-        if not isinstance(self.whiten, (bool, np.bool_)) and self.whiten != "auto":
-            raise ValueError(f"whiten={self.whiten!r} must be True, False or 'auto'.")
-        return super()._check_parameters()
-
-    def _whitens(self, n_public: int) -> bool:
-        if self.whiten == "auto":
-            return isinstance(self._chosen_algorithm(), Auto)
-        if self.whiten and n_public == 0:
-            raise ValueError("whiten=True follows from public rows; pass X_pub and y_pub, or whiten=False.")
-        return bool(self.whiten)
+    def _prepare(
+        self, budget: Budget, X: Any, y: Any, X_pub: Any, y_pub: Any, rows: tuple[str, Any] | None
+    ) -> PreparedHead:
+        y = given_labels(X, y)
+        table, y, public, own = self._check_rows(X, y, X_pub, y_pub, check_labels, rows)
+        y, y_pub, origin = self._encode(y, None if public is None else public[1])
+        treated_as_public = (
+            "the numbers of private rows and of features, and the features' names",
+            passed(table, labels=True),
+            f"the classes ({origin})",
+        )
+        loss = classification_loss(len(self.classes_))
+        if public is not None:
+            public = public[0], y_pub
+        return self._prepare_head(budget, loss, table, y, public, own, treated_as_public)
 
     def _as_trained(self, X: Array, y: Array) -> tuple[Array, Array]:
         """Rows and class indices as the fitted head saw them, for an audit to ask."""
@@ -277,49 +251,3 @@ class MixedDPLogisticRegression(ClassifierMixin, PrivateScoreMixin, LinearHead):
             return self._row_map.join(coef, len(coef), self.n_features_in_)
 
         return np.asarray(self.init.start(self.classes_, data, widen))
-
-    def decision_function(self, X: Any) -> Any:
-        """Logits.
-
-        Parameters
-        ----------
-        X : array-like, tensor, sparse matrix, memory map, Dask array or RowFiles, (n_samples, n_features)
-            Rows; the result for a Dask array is one too, computed when asked for.
-
-        Returns
-        -------
-        array of shape (n_samples, n_classes), or (n_samples,) for two classes
-            Two classes have one logit, that of ``classes_[1]``.
-        """
-        check_is_fitted(self)
-        n_classes = len(self.classes_)
-        if is_dask(X):
-            return lazy_result(self, "decision_function", X, None if n_classes == 2 else n_classes)
-        outputs = self._outputs(X)
-        return outputs[:, 0] if n_classes == 2 else outputs
-
-    def predict_proba(self, X: Any) -> Any:
-        """Class probabilities, shape (n_samples, n_classes), of rows (n_samples, n_features)."""
-        check_is_fitted(self)
-        if is_dask(X):
-            return lazy_result(self, "predict_proba", X, len(self.classes_))
-        logits = self.decision_function(X)
-        if logits.ndim == 1:
-            return np.column_stack([expit(-logits), expit(logits)])
-        return np.asarray(softmax(logits, axis=1))
-
-    def predict_log_proba(self, X: Any) -> Any:
-        """Logarithm of :meth:`predict_proba`."""
-        check_is_fitted(self)
-        if is_dask(X):
-            return lazy_result(self, "predict_log_proba", X, len(self.classes_))
-        return np.log(self.predict_proba(X))
-
-    def predict(self, X: Any) -> Any:
-        """Most likely class of each row, shape (n_samples,)."""
-        check_is_fitted(self)
-        if is_dask(X):
-            return lazy_result(self, "predict", X, None, self.classes_.dtype)
-        logits = self.decision_function(X)
-        best = (logits > 0).astype(int) if logits.ndim == 1 else logits.argmax(axis=1)
-        return np.asarray(self.classes_[best])

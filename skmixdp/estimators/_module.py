@@ -1,34 +1,323 @@
-"""From rows of any shape and a torch module to a trained module and its report."""
+"""The classifier that trains a torch module by forward passes."""
 
-import inspect
 import math
 import warnings
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from tqdm.auto import tqdm
+from sklearn.utils.validation import check_is_fitted
 
-from .._engine import Budget, Options, Run, make_plan, train
+from .._arrays import n_distinct_rows, warn_of_delta, warn_of_repeats
+from .._engine import Budget, Run, make_plan
+from .._params import COUNT, Allowed, Kind
+from .._rows import PrivateRows
+from ..algorithms import Algorithm
 from ..components.protocols import PublicInfo
-from ..leaks._enclosing import warn_of_leaks
-from ._charging import pay
-from ._checks import (
-    check_class_labels,
-    check_labels,
-    check_same_numbering,
-    encode_labels,
-    refuse_unsupported,
-    warn_of_delta,
-    warn_of_repeats,
-)
-from ._classes import find_classes, warn_of_empty_classes
+from ..leaks import warn_of_leaks
+from ..privacy import Charge
+from ._base import PrivateEstimator
+from ._checks import check_labels
+from ._classifier import Classifier
+from ._fit import PreparedFit
+from ._zeroth_order import ZEROTH_ORDER, zeroth_order_algorithm
 
 Array = NDArray[Any]
 
-#: Parameters of linear heads that mean nothing for a module, and of modules that mean nothing for a head.
-_LINEAR = ("l2", "public_l2", "fit_intercept", "center", "normalize", "dtype")
-_MODULE = ("trainable", "loss", "chunk_size")
+
+@dataclass(frozen=True, repr=False)
+class PreparedModule(PreparedFit):
+    """A module that is ready to be trained.
+
+    Attributes
+    ----------
+    source : PrivateRows
+        The private rows.
+    worker : torch.nn.Module
+        The copy of the module through which private rows pass.
+    report : callable
+        The report of the fit, given its charge and where it was computed.
+    """
+
+    source: PrivateRows
+    worker: Any
+    report: Callable[[Charge | None, str], Any]
+
+    def rows(self) -> PrivateRows:
+        return self.source
+
+    def shares_rows(self, other: PreparedFit) -> bool:
+        """Never: its rows pass through its own copy of the module."""
+        return False
+
+    def train(self, runs: Sequence[Run], rows: PrivateRows) -> list[Any]:
+        withheld = None
+        try:
+            return super().train(runs, rows)
+        except Exception as error:  # of the module or the loss, which may quote what they were given
+            withheld = type(error).__name__
+        raise RuntimeError(
+            f"module or loss fails on private rows with {withheld}, whose text is left out since it may "
+            "quote them; try the module on rows that are public. What was charged stays charged."
+        )
+
+    def finish(self, W: Any, charge: Charge | None) -> None:
+        fitted = self.estimator
+        # A module may keep what passes through it: only the trained parameters leave the copy that saw rows.
+        where = str(next(self.worker.parameters()).device)
+        fitted.module_ = load_modules().trained_module(fitted.module, fitted.device, W)
+        fitted.n_iter_ = self.run.plan.n_steps
+        fitted.learning_rate_ = self.run.plan.step_size(1)
+        fitted.privacy_ = self.report(charge, where)
+
+
+class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
+    """A torch module trained as a classifier, from losses of its private rows alone.
+
+    It trains any :class:`torch.nn.Module`, on rows of any shape, by forward passes.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        What is trained. It turns rows (n, ...) into one output for each class, (n, n_classes), in the
+        order of ``classes_``, each row by itself. The guarantee assumes this, and fit refuses modules
+        that are seen to mix rows, or that are quantised. The module stays as it is: fit trains a copy, in
+        evaluation mode (no dropout; batch normalisation by the running statistics that it has).
+    algorithm : {"auto", "pazo-m", "pazo-p", "pazo-s", "dpzero"} or object, default="auto"
+        As in :class:`ZerothOrderDPClassifier`.
+    trainable : list of str, callable or None, default=None
+        Parameters of the module to train: names, or the names of submodules, or a function of a
+        name. None takes all that require gradients.
+    loss : callable or None, default=None
+        ``loss(outputs, y)`` to the loss of each row (n,), ``y`` being class indices; None is the
+        cross-entropy of logits.
+    chunk_size : int, default=1024
+        Rows that pass through the module at a time; it bounds the memory of a pass.
+    epsilon, delta, n_steps, noise_multiplier, classes, batch_size
+        As in :class:`MixedDPLogisticRegression`.
+    learning_rate : float or "auto", default="auto"
+        Step size for the mean objective; ``"auto"`` needs public rows and the default loss.
+    init : {"public", "module"}, default="public"
+        ``"public"`` trains the module on public rows by backpropagation first (Adam; a fifth of the rows
+        is held out to choose rate and length). ``"module"`` takes it as it is.
+    neighboring, noise, ledger, random_state, verbose
+        As in :class:`MixedDPLogisticRegression`.
+    device : "auto" or what torch takes for a device, default="auto"
+        Where the module runs; ``"auto"`` leaves it where it is. Rows move there piece by piece.
+
+    Attributes
+    ----------
+    module_ : torch.nn.Module
+        The trained copy of ``module``, in evaluation mode.
+    classes_, privacy_, n_iter_, learning_rate_
+        As in :class:`MixedDPLogisticRegression`.
+
+    Notes
+    -----
+    *Guarantee*: the fitted module is (epsilon, delta)-differentially private in the rows of ``X, y``.
+    Each step is one Gaussian release of a few numbers, to which each row contributes a clipped difference
+    of losses. Public rows, the number of private rows, that validation passed, and what else ``privacy_``
+    lists are not protected. A module's initial parameters and buffers count as public: what was trained
+    on the private rows before is not made private by this.
+
+    The clip bounds what a row contributes if the loss of a row is a function of that row alone. Before
+    anything is released, fit tries this with full passes of public and made-up rows, extreme ones among
+    them. That finds batch statistics, capacities, scales of a whole batch, memory and chance. It cannot
+    prove the property, and a module that is written to recognise the trial passes it.
+
+    Private rows pass through a module under ``torch.no_grad``. A direction is a seed from which
+    its entries are drawn whenever the parameters move along it, in place, as in MeZO. In addition to the
+    module and the forward pass, "dpzero" takes the memory of the largest parameter tensor; the others
+    take that of the public gradients which they hold. Moving there and back leaves rounding errors, a
+    relative 1e-6 of float32 parameters after hundreds of steps; they depend on nothing but seeds and
+    released numbers. Small modules pass through ``torch.func`` instead where eight directions or
+    more are asked for, with all at once.
+
+    References
+    ----------
+    Gong and Li 2025, "Private Zeroth-Order Optimization with Public Data" (PAZO); Zhang et al.
+    2024 (DPZero); Malladi et al. 2023 (MeZO).
+    """
+
+    _algorithms: ClassVar[Mapping[str, Callable[[], Algorithm]]] = ZEROTH_ORDER
+
+    _allowed: ClassVar[dict[str, tuple[Allowed, ...]]] = {
+        **PrivateEstimator._allowed,
+        "chunk_size": (COUNT,),
+        "loss": (None, Kind("a function of outputs and labels", callable)),
+    }
+
+    def __init__(
+        self,
+        module: Any,
+        algorithm: Any = "auto",
+        *,
+        trainable: Any = None,
+        loss: Any = None,
+        chunk_size: int = 1024,
+        epsilon: float | None = 1.0,
+        delta: float = 1e-5,
+        n_steps: int | None = None,
+        noise_multiplier: float | None = None,
+        learning_rate: Any = "auto",
+        classes: Any = None,
+        batch_size: int | None = None,
+        init: str = "public",
+        neighboring: str = "add_or_remove_one",
+        noise: str = "float",
+        ledger: Any = None,
+        device: Any = "auto",
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.module = module
+        self.algorithm = algorithm
+        self.trainable = trainable
+        self.loss = loss
+        self.chunk_size = chunk_size
+        self.epsilon = epsilon
+        self.delta = delta
+        self.n_steps = n_steps
+        self.noise_multiplier = noise_multiplier
+        self.learning_rate = learning_rate
+        self.classes = classes
+        self.batch_size = batch_size
+        self.init = init
+        self.neighboring = neighboring
+        self.noise = noise
+        self.ledger = ledger
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(
+        self, X: Any, y: Any = None, X_pub: Any = None, y_pub: Any = None, **unsupported: Any
+    ) -> "ZerothOrderDPModuleClassifier":
+        """Train a copy of the module.
+
+        Parameters
+        ----------
+        X : array or tensor of shape (n_samples, ...)
+            PRIVATE rows. Real numbers take the module's precision, whole numbers become int64.
+        y : array-like of shape (n_samples,)
+            Labels of the private rows.
+        X_pub : array or tensor of shape (n_pub, ...), tuple of such, or None
+            Public rows: one array, or a tuple of several sources.
+        y_pub : array-like of shape (n_pub,), tuple of such, or None
+            Labels of the public rows.
+
+        Returns
+        -------
+        self : ZerothOrderDPModuleClassifier
+            Fitted estimator.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For bad input, before any noise is drawn.
+        BudgetExceededError
+            If the ledger does not allow the fit; nothing is released or charged.
+        ImportError
+            If torch is not installed.
+        RuntimeError
+            If the module or the loss fails on private rows.
+        """
+        self._fit(X, y, X_pub, y_pub, unsupported)
+        return self
+
+    def _check_parameters(self) -> Budget:
+        torch_side = load_modules()
+        if not torch_side.is_module(self.module):
+            raise TypeError(f"module={self.module!r} must be a torch.nn.Module.")
+        if not isinstance(self.init, str):
+            raise ValueError("init holds coefficients, which a module has not; pass 'public' or 'module'.")
+        budget = super()._check_parameters()
+        if self.loss is not None and self.learning_rate == "auto":
+            raise ValueError(
+                "learning_rate='auto' knows the scale of the default loss alone; pass a number with loss."
+            )
+        return budget
+
+    def _named_starts(self) -> tuple[str, ...]:
+        return "public", "module"
+
+    def _chosen_algorithm(self) -> Algorithm:
+        return zeroth_order_algorithm(self.algorithm)
+
+    def _prepare(
+        self, budget: Budget, X: Any, y: Any, X_pub: Any, y_pub: Any, rows: tuple[str, Any] | None
+    ) -> PreparedModule:
+        if rows is not None:
+            raise ValueError(
+                f"{rows[0]} selects rows, which linear heads alone can do; pass those rows as X."
+            )
+        torch_side = load_modules()
+        warn_of_leaks(public_rows=X_pub is not None)
+        X, y, X_pub, y_pub, origin = self._check_rows(torch_side, X, y, X_pub, y_pub)
+        n_classes, n_rows = len(self.classes_), len(X)
+        _warn_of_batch_norms(torch_side.trained_batch_norms(self.module))
+        torch_side.refuse_quantised(self.module)
+        worker = torch_side.working_copy(self.module, self.device)
+        W = torch_side.select_parameters(worker, self.trainable)
+        loss = torch_side.cross_entropy if self.loss is None else self.loss
+        public = torch_side.LabelledRows(X_pub, y_pub, self.chunk_size)
+        noise = self._noise_source()
+        options = self._options(n_rows, noise, "auto")
+        rate = options.sampling.rate(n_rows)
+        size = _largest_pass(self.chunk_size, n_rows, rate)
+        torch_side.check_forward(W, loss, public, n_classes, X, size, self.module)
+
+        if self.init == "public" and len(public):
+            torch_side.warm_start(W, public, loss, noise)
+        seed = int(noise.uniform((1,))[0] * 2**53)
+        data = torch_side.ModuleData(public, torch_side.ModuleLoss(loss, n_classes), seed)
+        info = PublicInfo(data.view(W), budget.mu, n_rows, rate * n_rows, math.inf)
+        recipe = self._chosen_algorithm().recipe(info, options)
+        dtype = np.dtype("float64")
+        plan = make_plan(budget, recipe, info, dtype)
+        private = torch_side.LabelledRows(X, y, self.chunk_size)
+        source = torch_side.ModuleRows(private, loss, exact=noise.needs_grid)
+        treated_as_public = (
+            "the module: architecture, initial parameters and buffers, and which parameters are trained",
+            "the number of private rows and their shape",
+            "that their shapes, finiteness, repeats and labels passed validation",
+            f"the classes ({origin})",
+        )
+
+        def report(charge: Charge | None, computed_on: str) -> Any:
+            return self._report(
+                budget, plan, noise, n_rows, len(public), treated_as_public, charge, computed_on
+            )
+
+        return PreparedModule(self, Run(recipe, plan, info, noise, dtype), source, worker, report)
+
+    def _check_rows(
+        self, torch_side: Any, X: Any, y: Any, X_pub: Any, y_pub: Any
+    ) -> tuple[Any, Array, Any, Array, str]:
+        """Checked rows with encoded labels, and where the classes are from."""
+        X = torch_side.check_rows(X, "X", 2)
+        y = check_labels(torch_side.as_labels(y), "y", len(X), "X")
+        public = torch_side.collect_public(X_pub, y_pub, X, check_labels)
+        if public is None and self.learning_rate == "auto":
+            raise ValueError(
+                "learning_rate='auto' needs public rows to see the scale of a module's outputs; pass X_pub "
+                "and y_pub, or a number."
+            )
+        X_pub, y_pub = public if public is not None else (X[:0], None)
+        warn_of_repeats(n_distinct_rows(torch_side.as_array(X)), len(X))
+        warn_of_delta(self.delta, len(X))
+        y, y_pub, origin = self._encode(y, y_pub)
+        return X, y, X_pub, y[:0] if y_pub is None else y_pub, origin
+
+    def _outputs(self, X: Any) -> Array:
+        """Outputs of the fitted module: (n, k), or (n, 1) differences for two classes."""
+        check_is_fitted(self)
+        torch_side = load_modules()
+        X = torch_side.check_rows(X, "X", 1)
+        outputs = torch_side.outputs_of(self.module_, X, self.chunk_size)
+        return np.asarray(outputs[:, 1:] - outputs[:, :1] if outputs.shape[1] == 2 else outputs)
 
 
 def load_modules() -> Any:
@@ -40,133 +329,10 @@ def load_modules() -> Any:
         If torch is not installed.
     """
     try:
-        from .. import _modules as modules
+        from .. import _modules
     except ModuleNotFoundError as error:
-        raise ImportError("module=... needs the torch package; install skmixdp[features].") from error
-    return modules
-
-
-def check_module_parameters(classifier: Any) -> None:
-    """Check the parameters that depend on whether a module is given."""
-    given = classifier.module is not None
-    defaults = inspect.signature(type(classifier).__init__).parameters
-    for name in _LINEAR if given else _MODULE:
-        value, default = getattr(classifier, name), defaults[name].default
-        if value is not default and not (isinstance(value, (str, int)) and value == default):
-            fix = f"leave it at {default!r}" if given else "pass module=..., or leave it out"
-            raise ValueError(
-                f"{name}={value!r} has no effect {'beside module' if given else 'without module'}; {fix}."
-            )
-    if not given:
-        return
-    torch_side = load_modules()
-    if not torch_side.is_module(classifier.module):
-        raise TypeError(f"module={classifier.module!r} must be a torch.nn.Module or None.")
-    if classifier.loss is not None and not callable(classifier.loss):
-        raise ValueError(f"loss={classifier.loss!r} must be None or a function of outputs and labels.")
-    size = classifier.chunk_size
-    if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
-        raise ValueError(f"chunk_size={size!r} must be a whole number of at least 1.")
-    if not isinstance(classifier.init, str):
-        raise ValueError("init holds coefficients, which a module has not; pass 'public' or 'module'.")
-    if classifier.loss is not None and classifier.learning_rate == "auto":
-        raise ValueError(
-            "learning_rate='auto' knows the scale of the default loss alone; pass a number beside loss."
-        )
-
-
-def fit_module(
-    classifier: Any, budget: Budget, X: Any, y: Any, X_pub: Any, y_pub: Any, unsupported: dict[str, Any]
-) -> None:
-    """Train a copy of the classifier's module, ``module_``, and report; checks come before noise."""
-    torch_side = load_modules()
-    refuse_unsupported(unsupported)
-    warn_of_leaks(public_rows=X_pub is not None)
-    X, y, X_pub, y_pub, origin = _check_rows(classifier, torch_side, X, y, X_pub, y_pub)
-    n_classes = len(classifier.classes_)
-    _warn_of_batch_norms(torch_side.trained_batch_norms(classifier.module))
-    torch_side.refuse_quantised(classifier.module)
-    worker = torch_side.working_copy(classifier.module, classifier.device)
-    W = torch_side.select_parameters(worker, classifier.trainable)
-    loss = torch_side.cross_entropy if classifier.loss is None else classifier.loss
-    public = torch_side.LabelledRows(X_pub, y_pub, classifier.chunk_size)
-    sampling = classifier._sampling(len(X))
-    size = _largest_pass(classifier.chunk_size, len(X), sampling.rate(len(X)))
-    torch_side.check_forward(W, loss, public, n_classes, X, size, classifier.module)
-
-    noise = classifier._noise_source()
-    if classifier.init == "public" and len(public):
-        torch_side.warm_start(W, public, loss, noise)
-    seed = int(noise.uniform((1,))[0] * 2**53)
-    data = torch_side.ModuleData(public, torch_side.ModuleLoss(loss, n_classes), seed)
-    info = PublicInfo(data.view(W), budget.mu, len(X), sampling.rate(len(X)) * len(X), math.inf)
-    options = Options(classifier.learning_rate, classifier.l2, sampling, exact_sums=noise.needs_grid)
-    recipe = classifier._chosen_algorithm().recipe(info, options)
-    dtype = np.dtype("float64")
-    plan = make_plan(budget, recipe, info, dtype)
-    private = torch_side.LabelledRows(X, y, classifier.chunk_size)
-    rows = torch_side.ModuleRows(private, loss, exact=noise.needs_grid)
-    charge = pay(classifier, plan.event, n_rows=len(X), private=noise.kind != "seeded")
-    withheld = None
-    with tqdm(total=plan.n_steps, desc=type(classifier).__name__, disable=not classifier.verbose) as bar:
-        run = Run(recipe, plan, info, noise, dtype, callback=lambda t, W: bar.update())
-        try:
-            (W,) = train([run], rows)
-        except Exception as error:  # of the module or the loss, which may quote what they were given
-            withheld = type(error).__name__
-    if withheld is not None:
-        raise RuntimeError(
-            f"module or loss fails on private rows with {withheld}, whose text is left out since it may "
-            "quote them; try the module on rows that are public. What was charged stays charged."
-        )
-    # A module may keep what passes through it: only the trained parameters leave the copy that saw rows.
-    where = str(next(worker.parameters()).device)
-    classifier.module_ = torch_side.trained_module(classifier.module, classifier.device, W)
-    classifier.n_iter_ = plan.n_steps
-    facts = (
-        "the module: architecture, initial parameters and buffers, and which parameters are trained",
-        "the number of private rows and their shape",
-        "that their shapes, finiteness, repeats and labels passed validation",
-        f"the classes ({origin})",
-    )
-    classifier.privacy_ = classifier._report(budget, plan, noise, len(X), len(public), facts, charge, where)
-
-
-def _check_rows(
-    classifier: Any, torch_side: Any, X: Any, y: Any, X_pub: Any, y_pub: Any
-) -> tuple[Any, Array, Any, Array, str]:
-    """Checked rows with encoded labels, none of them public where none were given, and whence the classes."""
-    X = torch_side.check_rows(X, "X", 2)
-    y = check_labels(torch_side.as_labels(y), "y", len(X), "X")
-    check_class_labels(y, "y")
-    public = torch_side.collect_public(X_pub, y_pub, X, check_labels)
-    if public is None and classifier.learning_rate == "auto":
-        raise ValueError(
-            "learning_rate='auto' needs public rows to see the scale of a module's outputs; pass X_pub and "
-            "y_pub, or a number."
-        )
-    X_pub, y_pub = public if public is not None else (X[:0], None)
-    if y_pub is not None:
-        check_class_labels(y_pub, "y_pub")
-    warn_of_repeats(torch_side.as_array(X))
-    warn_of_delta(classifier.delta, len(X))
-    classifier.classes_, origin = find_classes(classifier, y, y_pub)
-    if classifier.classes is None and y_pub is not None:
-        check_same_numbering(y, classifier.classes_)
-    y = encode_labels(y, classifier.classes_, "y", private=True)
-    if y_pub is None:
-        return X, y, X_pub, y[:0], origin
-    y_pub = encode_labels(y_pub, classifier.classes_, "y_pub", private=False)
-    warn_of_empty_classes(y_pub, classifier.classes_)
-    return X, y, X_pub, y_pub, origin
-
-
-def module_outputs(classifier: Any, X: Any) -> Array:
-    """Outputs of the fitted module: (n, k), or (n, 1) differences for two classes."""
-    torch_side = load_modules()
-    X = torch_side.check_rows(X, "X", 1)
-    outputs = torch_side.outputs_of(classifier.module_, X, classifier.chunk_size)
-    return np.asarray(outputs[:, 1:] - outputs[:, :1] if outputs.shape[1] == 2 else outputs)
+        raise ImportError("modules need the torch package; install skmixdp[features].") from error
+    return _modules
 
 
 def _largest_pass(chunk_size: int, n_rows: int, rate: float) -> int:
@@ -181,5 +347,5 @@ def _warn_of_batch_norms(names: list[str]) -> None:
             f"module has batch normalisation in training mode ({names[0]!r}); it runs in evaluation mode, "
             "with its running statistics as they are, which must not come from private rows.",
             UserWarning,
-            stacklevel=4,
+            stacklevel=7,
         )

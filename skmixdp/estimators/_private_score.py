@@ -1,19 +1,18 @@
-"""A classifier's accuracy on private rows, released through a noisy count."""
+"""The accuracy of a classifier on private rows, from a noisy count."""
 
-import math
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._engine import noisy_count
+from .._engine import charge_event, noisy_count
+from .._params import POSITIVE, check
 from .._rows import Block
 from ..privacy import GaussianEvent, NoiseSource
-from ..privacy.seeds import warn_of_seed
-from ._charging import pay
-from ._checks import check_labels, encode_labels, seed_of
+from ..privacy.noise import seed_of, warn_of_seed
+from ._checks import check_labels
+from ._classifier import encode_labels
 from ._rows import check_private_rows, given_labels
 
 Array = NDArray[Any]
@@ -50,16 +49,16 @@ class PrivateScoreMixin:
         Notes
         -----
         *Guarantee*: one Gaussian release of this multiplier, ``1 / noise_multiplier``-Gaussian-DP, in
-        addition to what was spent on the fit. ``ledger``, ``dataset``, ``neighboring``, ``noise`` and
+        addition to what was spent on the fit. ``ledger``, ``neighboring``, ``noise`` and
         ``random_state`` are those of the fit; the number of rows is treated as public.
         """
         check_is_fitted(self)
-        is_number = isinstance(noise_multiplier, Real) and not isinstance(noise_multiplier, bool)
-        if not (is_number and 0 < noise_multiplier < math.inf):
-            raise ValueError(
-                f"noise_multiplier={noise_multiplier!r} must be a positive finite number: the standard "
-                "deviation of the count's noise, in rows."
-            )
+        check(
+            "noise_multiplier",
+            noise_multiplier,
+            POSITIVE,
+            remedy="it is the standard deviation of the count's noise, in rows",
+        )
         y = given_labels(X, y)
         table = check_private_rows(self, X, minimum=1, reset=False)
         n_rows = table.shape[0]
@@ -71,10 +70,16 @@ class PrivateScoreMixin:
         noise = self._noise_source()
         if noise.kind == "seeded":
             noise = NoiseSource(_SEEDS_OF_COUNTS + (seed_of(self.random_state) or 0))
-        # Rows that are not in memory are read, and refused if need be, before anything is paid.
+        # Rows that are not in memory are read, and refused if need be, before anything is charged.
         rows = table.private_rows(labels, self._row_map, self._products_dtype(), exact=noise.needs_grid)
         event = GaussianEvent(float(noise_multiplier), 1, noise=self.noise)
-        pay(self, event, n_rows=n_rows, private=noise.kind != "seeded")
+        charge_event(
+            self.ledger,
+            event,
+            neighboring=self.neighboring,
+            description=f"{type(self).__name__}, {n_rows} rows",
+            private=noise.kind != "seeded",
+        )
 
         def right(Z: Array, block: Block) -> NDArray[np.bool_]:
             best = (Z[:, 0] > 0).astype(np.intp) if len(head) == 1 else Z.argmax(axis=1)

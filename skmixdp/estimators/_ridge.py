@@ -1,4 +1,4 @@
-"""The regressor."""
+"""The ridge regression."""
 
 import warnings
 from typing import Any
@@ -8,13 +8,12 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from .._engine import Budget
 from .._linear import SquaredLoss
-from ..privacy import PrivacyLedger
-from ..privacy.seeds import warn_of_seed
-from ._fit import all_or_nothing
-from ._linear import LinearHead
+from ..privacy import LedgerDataset
+from ._checks import check_target_map, check_targets
+from ._linear import LinearHead, PreparedHead
 from ._rows import given_labels, is_dask, lazy_result, passed
-from ._targets import check_target_map, check_targets
 
 Array = NDArray[Any]
 
@@ -36,8 +35,8 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         Privacy budget of one fit. None spends what ``noise_multiplier`` and ``n_steps`` cost.
     delta : float, default=1e-5
         The guarantee's delta, well below 1/n.
-    n_steps : int, "auto" or None, default=None
-        Number of steps; None and "auto" leave it to the algorithm's rule.
+    n_steps : int or None, default=None
+        Number of steps; None leaves it to the algorithm's rule.
     noise_multiplier : float or None, default=None
         Noise standard deviation over sensitivity. With ``epsilon``, it sets the number of
         steps (rounded down; the remainder of the budget then lowers the noise).
@@ -59,6 +58,8 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         Whether to add a constant column after centring and scaling.
     center : bool, default=True
         Subtract the mean of the public rows (nothing without public rows).
+    whiten : bool or "auto", default="auto"
+        Shorten, after centring, the directions in which public rows differ most. ``"auto"`` is False.
     normalize : bool, default=True
         Divide each row by its L2 norm.
     batch_size : int or None, default=None
@@ -69,20 +70,19 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         Start: the public fit, the target's centre (``"zeros"``, or no public rows), or given
         coefficients with or without intercepts, in the targets' units. A flat array will do
         for a flat ``y``.
-    neighboring : {"add_or_remove_one", "replace_one"}, default="add_or_remove_one"
+    neighboring : {"add_or_remove_one", "zero_out", "replace_one"}, default="add_or_remove_one"
         Which data sets count as neighbours. The number of private rows is public in both.
-    noise : {"float", "hardened"}, default="float"
-        ``"hardened"`` computes sums without rounding and adds discrete Gaussian noise on
+    noise : {"float", "discrete"}, default="float"
+        ``"discrete"`` computes sums without rounding and adds discrete Gaussian noise on
         their grid, so that no low-order bits can be attacked; see
         :class:`MixedDPLogisticRegression`.
-    ledger : PrivacyLedger or None, default=None
-        Where the fit is paid for, after all checks and before the first release.
-    dataset : str or None, default=None
-        Name of the ledger's data set to which the rows of ``X`` belong; given with ``ledger``.
+    ledger : LedgerDataset or None, default=None
+        The data set to which the rows of ``X`` belong, such as ``PrivacyLedger(path)["patients"]``. It is
+        charged after all checks and before the first release.
     device : "auto" or what torch takes for a device, default="auto"
         Where dense rows are held and multiplied; ``"auto"`` is where they are given.
     dtype : {"float32", "float64", "bfloat16"}, default="float32"
-        Precision of the products with private rows; hardened noise uses float64. "bfloat16" holds
+        Precision of the products with private rows; discrete noise uses float64. "bfloat16" holds
         dense rows in half the memory of float32 and adds up in float32; ``skmixdp[onednn]`` makes
         it faster too, where the processor can.
     random_state : None, int or RandomState, default=None
@@ -139,7 +139,7 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         *,
         epsilon: float | None = 1.0,
         delta: float = 1e-5,
-        n_steps: Any = None,
+        n_steps: int | None = None,
         noise_multiplier: float | None = None,
         learning_rate: Any = "auto",
         l2: Any = "auto",
@@ -148,13 +148,13 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         target_scale: Any = None,
         fit_intercept: bool = True,
         center: bool = True,
+        whiten: Any = "auto",
         normalize: bool = True,
         batch_size: int | None = None,
         init: Any = "public",
         neighboring: str = "add_or_remove_one",
         noise: str = "float",
-        ledger: PrivacyLedger | None = None,
-        dataset: str | None = None,
+        ledger: LedgerDataset | None = None,
         device: Any = "auto",
         dtype: str = "float32",
         random_state: Any = None,
@@ -171,13 +171,13 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
             public_l2=public_l2,
             fit_intercept=fit_intercept,
             center=center,
+            whiten=whiten,
             normalize=normalize,
             batch_size=batch_size,
             init=init,
             neighboring=neighboring,
             noise=noise,
             ledger=ledger,
-            dataset=dataset,
             device=device,
             dtype=dtype,
             random_state=random_state,
@@ -220,29 +220,37 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         BudgetExceededError
             If the ledger does not pay for the fit; nothing is released or charged.
         """
-        with all_or_nothing(self):
-            budget = self._check_parameters()
-            warn_of_seed(self.random_state)
-            y = given_labels(X, y)
-            self._flat = np.asarray(y).ndim == 1
-            table, y, public = self._check_rows(X, y, X_pub, y_pub, check_targets, unsupported)
-            if public is not None and public[1].shape[1] != y.shape[1]:
-                raise ValueError(
-                    f"y_pub has {public[1].shape[1]} targets a row and y has {y.shape[1]}; pass the same "
-                    "ones."
-                )
-            origin = self._check_target_scale(y.shape[1], None if public is None else public[1])
-            dtype = self._products_dtype()
-            if public is not None:
-                public = public[0], self._target_map(public[1], np.float64)
-            treated_as_public = (
-                "the numbers of private rows, of features and of targets, and the features' names",
-                passed(table, labels=False),
-                f"centre and scale of the targets ({origin})",
-            )
-            loss = SquaredLoss(y.shape[1])
-            self._fit_head(budget, loss, table, self._target_map(y, dtype), public, treated_as_public)
+        self._fit(X, y, X_pub, y_pub, unsupported)
         return self
+
+    def _prepare(
+        self, budget: Budget, X: Any, y: Any, X_pub: Any, y_pub: Any, rows: tuple[str, Any] | None
+    ) -> PreparedHead:
+        y = given_labels(X, y)
+        self._flat = np.asarray(y).ndim == 1
+        table, y, public, own = self._check_rows(X, y, X_pub, y_pub, check_targets, rows)
+        if public is not None and public[1].shape[1] != y.shape[1]:
+            raise ValueError(
+                f"y_pub has {public[1].shape[1]} targets a row and y has {y.shape[1]}; pass the same ones."
+            )
+        origin = self._check_target_scale(y.shape[1], None if public is None else public[1])
+        if public is not None:
+            public = public[0], self._target_map(public[1], np.float64)
+        treated_as_public = (
+            "the numbers of private rows, of features and of targets, and the features' names",
+            passed(table, labels=False),
+            f"centre and scale of the targets ({origin})",
+        )
+        y = self._target_map(y, self._products_dtype())
+        loss = SquaredLoss(y.shape[1])
+        return self._prepare_head(budget, loss, table, y, public, own, treated_as_public)
+
+    def _whitens_by_default(self) -> bool:
+        return False
+
+    def _groups(self, y_pub: Array) -> Array:
+        """All public rows are one group: targets form no classes."""
+        return np.zeros(len(y_pub), dtype=np.intp)
 
     def _as_trained(self, X: Array, y: Array) -> tuple[Array, Array]:
         """Rows and scaled targets as the fitted head saw them, for an audit to ask."""
@@ -258,12 +266,14 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         if not self.fit_intercept:
             if center is not None:
                 raise ValueError(
-                    f"target_center={center!r} has no place beside fit_intercept=False, which lets "
-                    "nothing be added to a prediction; leave it at None."
+                    f"target_center={center!r} cannot be combined with fit_intercept=False, which adds "
+                    "nothing to a prediction; leave it at None."
                 )
             center = 0.0
         self._target_map = check_target_map(center, self.target_scale, n_targets, y_pub)
-        derived = "those of the public targets" if y_pub is not None else "0 and 1, for want of a better"
+        derived = (
+            "those of the public targets" if y_pub is not None else "0 and 1, since nothing else is known"
+        )
         if self.target_scale is None and y_pub is None:
             self._warn_of_unknown_scale()
         if center is None and self.target_scale is None:
@@ -274,10 +284,10 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
 
     def _warn_of_unknown_scale(self) -> None:
         warnings.warn(
-            "nothing public says on what scale the targets y are, so they are taken to spread by about 1; "
-            "pass target_scale and target_center from what is known beforehand, or public rows.",
+            "the scale of the targets y is unknown, so they are taken to spread by about 1; pass "
+            "target_scale and target_center from what is known beforehand, or public rows.",
             UserWarning,
-            stacklevel=4,
+            stacklevel=8,
         )
 
     def _given_start(self) -> Array:

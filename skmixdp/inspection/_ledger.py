@@ -34,8 +34,9 @@ class LedgerDisplay:
     --------
     >>> from skmixdp.inspection import LedgerDisplay
     >>> from skmixdp.privacy import GaussianEvent, PrivacyLedger
-    >>> ledger = PrivacyLedger(":memory:", epsilon=3.0, delta=1e-5)
-    >>> charge = ledger.charge("patients", GaussianEvent(20, 100), neighboring="add_or_remove_one")
+    >>> ledger = PrivacyLedger(":memory:")
+    >>> patients = ledger.add_dataset("patients", epsilon=3.0, delta=1e-5)
+    >>> charge = patients.charge(GaussianEvent(20, 100), neighboring="add_or_remove_one")
     >>> list(LedgerDisplay.from_ledger(ledger).lines_)
     ['patients']
     """

@@ -10,7 +10,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from tqdm.auto import tqdm
 
 from ..privacy import SearchTerms
-from ..privacy.seeds import warn_of_seed
+from ..privacy.noise import warn_of_seed
 from ._candidates import Candidates
 from ._resume import Progress, progress_of
 from ._search_plan import SearchPlan, check_head, check_parameters, make_plan
@@ -70,10 +70,10 @@ class PrivateSearchCV(BestEstimatorMixin, MetaEstimatorMixin, BaseEstimator):  #
         Folder on a local disk in which an interrupted search is kept until it is called again with
         the same input: it then goes on without a second charge. It holds unreleased results; guard
         it as the private rows.
-    ledger : PrivacyLedger or None, default=None
-        Charged once for the whole search, before the first trial.
-    dataset : str or None, default=None
-        Name of the private rows in the ledger.
+    ledger : LedgerDataset or None, default=None
+        The data set of a ledger to which the rows belong, such as
+        ``PrivacyLedger("ledger.sqlite")["patients"]``. The whole search is charged once, before the first
+        trial.
     random_state : None, int or RandomState, default=None
         None is private. A seed makes the search reproducible and NOT private, and so does one in the
         estimator: a NotPrivateWarning, the report and the ledger say so. A candidate that brings a seed of
@@ -150,7 +150,6 @@ class PrivateSearchCV(BestEstimatorMixin, MetaEstimatorMixin, BaseEstimator):  #
         n_jobs: int | None = None,
         memory: Any = None,
         ledger: Any = None,
-        dataset: str | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -168,7 +167,6 @@ class PrivateSearchCV(BestEstimatorMixin, MetaEstimatorMixin, BaseEstimator):  #
         self.n_jobs = n_jobs
         self.memory = memory
         self.ledger = ledger
-        self.dataset = dataset
         self.random_state = random_state
         self.verbose = verbose
 
@@ -307,5 +305,4 @@ class PrivateSearchCV(BestEstimatorMixin, MetaEstimatorMixin, BaseEstimator):  #
         if self.memory is None:
             return ""
         own = {name: value for name, value in self.get_params(deep=False).items() if name not in _NO_PART}
-        account = None if self.ledger is None else str(getattr(self.ledger, "path", None))
-        return str(joblib.hash((own, account, rows)))
+        return str(joblib.hash((own, repr(self.ledger), rows)))

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from joblib import Memory
 
-from ..privacy import NoiseSource, SearchTerms, TrialLaw, shape_of
+from .._params import check
+from ..privacy import LEDGER, NoiseSource, SearchTerms, TrialLaw, shape_of
 from ._candidates import Candidates
 
 STRATEGIES = ("auto", "grid", "random")
@@ -129,13 +130,7 @@ def check_parameters(search: Any) -> None:
         )
     places = search.memory is None or isinstance(search.memory, (str, Path, Memory))
     _check(search, "memory", places, "a folder, a joblib.Memory or None")
-    if (search.ledger is None) != (search.dataset is None):
-        raise ValueError(
-            f"ledger={search.ledger!r} and dataset={search.dataset!r} make no account to charge; give both "
-            "or neither."
-        )
-    if not (search.ledger is None or callable(getattr(search.ledger, "charge", None))):
-        raise ValueError(f"ledger={search.ledger!r} must be a skmixdp.privacy.PrivacyLedger, or None.")
+    check("ledger", search.ledger, None, LEDGER)
     seed_of(search.random_state)
 
 
@@ -149,10 +144,10 @@ def check_head(head: Any, prefix: str, names: set[str]) -> None:
     """
     if head.ledger is not None:
         raise ValueError(
-            f"{prefix}ledger of the estimator is set, which would be charged for each fit; pass ledger and "
-            "dataset to PrivateSearchCV, which charges the whole search at once."
+            f"{prefix}ledger of the estimator is set, which would be charged for each fit; pass it "
+            "to PrivateSearchCV, which charges the whole search at once."
         )
-    for name in ("epsilon", "delta", "neighboring", "noise", "ledger", "dataset", "random_state"):
+    for name in ("epsilon", "delta", "neighboring", "noise", "ledger", "random_state"):
         if prefix + name in names:
             raise ValueError(
                 f"param_grid varies {prefix + name}, which the search sets for all its fits; take it out."

@@ -49,7 +49,6 @@ def begin(
     charge = None
     if search.ledger is not None:
         charge = search.ledger.charge(
-            search.dataset,
             plan.terms.event(plan.trials, plan.fit_epsilon),
             neighboring=plan.terms.neighboring,
             description=f"PrivateSearchCV of {type(head).__name__}",
@@ -75,7 +74,7 @@ def prepared(
         private=not is_seeded(search),
         rehearsal=rehearsal,
     )
-    settings = {"epsilon": epsilon, "delta": search.delta, "ledger": allowance, "dataset": "search"}
+    settings = {"epsilon": epsilon, "delta": search.delta, "ledger": allowance}
     if seed is not None:
         settings["random_state"] = seed
     trial = prepare(search.estimator, candidate, settings)

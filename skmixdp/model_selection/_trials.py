@@ -12,7 +12,7 @@ from ._search_rows import Rows
 from ._trial_warnings import distinct, recorded
 
 #: What an estimator must have for a search to divide its budget.
-_NEEDED = frozenset({"epsilon", "delta", "noise_multiplier", "neighboring", "noise", "ledger", "dataset"})
+_NEEDED = frozenset({"epsilon", "delta", "noise_multiplier", "neighboring", "noise", "ledger"})
 
 #: Rounding in the price of a fit.
 _ROUNDING = 1e-9
@@ -54,7 +54,7 @@ class Allowance:
         self.private = private
         self.rehearsal = rehearsal
 
-    def charge(self, dataset: str, event: Any, *, neighboring: Any, private: bool, **unused: Any) -> None:
+    def charge(self, event: Any, *, neighboring: Any, private: bool, **unused: Any) -> None:
         """Let a fit pass that costs no more than it may.
 
         Raises
@@ -176,7 +176,7 @@ def run_trial(token: str, number: int, estimator: Any, rows: Rows, scored: bool)
     with recorded() as caught:
         rows.fit(estimator)
         prefix, _ = head_of(estimator)
-        estimator.set_params(**{f"{prefix}ledger": None, f"{prefix}dataset": None})
+        estimator.set_params(**{f"{prefix}ledger": None})
         score = rows.score(estimator) if scored else None
     return score, estimator, distinct(caught)
 
@@ -200,10 +200,7 @@ def fitted_side_by_side(trials: list[Trial]) -> list[Trial]:
     its allowance before the first of them releases anything.
     """
     estimators = [estimator for estimator, _, _ in trials]
-    if not all(
-        hasattr(estimator, "_fit_many") and getattr(estimator, "module", None) is None
-        for estimator in estimators
-    ):
+    if not all(hasattr(estimator, "_fit_many") for estimator in estimators):
         return trials
     if trials:
         trials[0][1].fit_side_by_side(estimators)

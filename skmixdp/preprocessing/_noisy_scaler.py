@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._arrays import check_table, rows_to_transform
-from ..privacy.seeds import warn_of_seed
+from .._arrays import check_table, n_distinct_rows, rows_to_transform, warn_of_delta, warn_of_repeats
+from ..privacy.noise import warn_of_seed
 
 Array = NDArray[np.floating[Any]]
 
@@ -40,15 +40,14 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         Subtract the noisy mean of each column.
     with_std : bool, default=True
         Divide by the noisy standard deviation of each column.
-    neighboring : {"add_or_remove_one", "replace_one"}, default="add_or_remove_one"
+    neighboring : {"add_or_remove_one", "zero_out", "replace_one"}, default="add_or_remove_one"
         Which data sets count as neighbours. The number of private rows is public in both.
-    noise : {"float", "hardened"}, default="float"
-        ``"hardened"`` computes sums without rounding and adds discrete Gaussian noise on their
-        grid; it needs ``skmixdp[hardened]``.
-    ledger : PrivacyLedger or None, default=None
-        Charged with each fit, before anything is released.
-    dataset : str or None, default=None
-        Name of the private rows in the ledger.
+    noise : {"float", "discrete"}, default="float"
+        ``"discrete"`` computes sums without rounding and adds discrete Gaussian noise on their
+        grid; it needs ``skmixdp[discrete]``.
+    ledger : LedgerDataset or None, default=None
+        The data set of a ledger to which the rows belong, such as
+        ``PrivacyLedger("ledger.sqlite")["patients"]``. Each fit is charged before anything is released.
     random_state : None, int or RandomState, default=None
         None draws noise from a cryptographic generator. A seed makes the fit reproducible and
         NOT private: a NotPrivateWarning and the report say so.
@@ -107,7 +106,6 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         neighboring: Any = "add_or_remove_one",
         noise: Any = "float",
         ledger: Any = None,
-        dataset: str | None = None,
         random_state: Any = None,
     ) -> None:
         self.epsilon = epsilon
@@ -118,7 +116,6 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         self.neighboring = neighboring
         self.noise = noise
         self.ledger = ledger
-        self.dataset = dataset
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> "NoisyScaler":
@@ -144,8 +141,7 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         BudgetExceededError
             If the ledger does not admit the fit; nothing is charged or released.
         """
-        from .._engine.noisy_sum import SumBudget, paid_sum
-        from ..estimators._checks import warn_of_delta, warn_of_repeats
+        from .._engine.noisy_sum import SumBudget, noisy_sum
 
         for name in ("with_mean", "with_std"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
@@ -159,20 +155,19 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
             self.noise,
             self.random_state,
             self.ledger,
-            self.dataset,
         )
         warn_of_seed(self.random_state)
         table = check_table(X, "X", minimum=2)
         n_rows, n_features = table.shape
         center, half = _check_bounds(self.bounds, n_features)
         warn_of_delta(self.delta, n_rows, stacklevel=3)
-        warn_of_repeats(table)
+        warn_of_repeats(n_distinct_rows(table), n_rows, stacklevel=3)
         unit = np.clip((np.clip(table, center - half, center + half) - center) / half, -1, 1)
         weight = math.sqrt(_A) if self.with_std else 1.0
         contributions = weight * unit
         if self.with_std:
             contributions = np.hstack([contributions, math.sqrt(_B) * (unit**2 - _C)])
-        noisy, report = paid_sum(
+        noisy, report = noisy_sum(
             contributions,
             math.sqrt(n_features),
             budget,

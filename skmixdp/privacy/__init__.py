@@ -3,34 +3,53 @@
 This package knows no trainer and imports nothing else of ``skmixdp``.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from .accounting.accountants import accountant_name, amplified_epsilon, epsilon_of_event
 from .accounting.calibrate import epsilon_of, mu_of_budget, noise_multiplier_for, steps_for
 from .accounting.composition import PrivacyFilter, mu_of_event, rdp_of_event
 from .accounting.events import (
+    NEIGHBORING,
+    NOISE,
     Event,
     EventFamily,
     GaussianEvent,
-    ModelMixEvent,
     Neighboring,
     Noise,
     SelectionEvent,
+    noise_name,
 )
-from .accounting.modelmix import modelmix_epsilon
 from .accounting.selection import SearchTerms
 from .accounting.trials import TrialLaw, shape_of
-from .ledger._ledger import PrivacyLedger
+from .ledger._ledger import LEDGER, LedgerDataset, PrivacyLedger
 from .ledger._records import event_from_json, event_to_json, register_event
 from .ledger._report import Charge, LedgerReport
-from .noise import HardenedNoise, NoiseSource
+from .noise import DiscreteNoise, NoiseSource
 from .report import PrivacyReport
 from .search_report import SearchReport
 
+if TYPE_CHECKING:
+    from ..modelmix import ModelMixEvent, modelmix_epsilon
+else:
+
+    def __getattr__(name: str) -> Any:
+        """What is said of ModelMix, which has a package of its own that builds on this one."""
+        if name in ("ModelMixEvent", "modelmix_epsilon"):
+            return getattr(import_module("skmixdp.modelmix"), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 __all__ = [
+    "LEDGER",
+    "NEIGHBORING",
+    "NOISE",
     "Charge",
+    "DiscreteNoise",
     "Event",
     "EventFamily",
     "GaussianEvent",
-    "HardenedNoise",
+    "LedgerDataset",
     "LedgerReport",
     "ModelMixEvent",
     "Neighboring",
@@ -53,6 +72,7 @@ __all__ = [
     "mu_of_budget",
     "mu_of_event",
     "noise_multiplier_for",
+    "noise_name",
     "rdp_of_event",
     "register_event",
     "shape_of",

@@ -5,13 +5,23 @@ an adversary who sees part of it cannot continue, at the speed of NumPy's own ge
 """
 
 import secrets
+import warnings
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from randomgen import AESCounter
 
+from .._params import SEED, check
+from ..exceptions import NotPrivateWarning
+from .accounting.events import Noise, noise_name
+
 FloatArray = NDArray[np.floating[Any]]
+
+_FLOAT_WARNING = (
+    "the noise is drawn as floating-point numbers; attacks on their low-order bits are not covered"
+)
+_SEED_WARNING = "random_state is set: anyone who knows it can remove the noise"
 
 
 class NoiseSource:
@@ -27,14 +37,14 @@ class NoiseSource:
     Notes
     -----
     The samples are floating-point numbers. Attacks on their low-order bits (Mironov 2012)
-    are outside the guarantee, and the report says so; :class:`HardenedNoise` resists them.
+    are outside the guarantee, and the report says so; :class:`DiscreteNoise` resists them.
     """
 
     #: Whether the noise needs sums that are exact multiples of a grid.
     needs_grid = False
 
     def __init__(self, seed: int | None = None) -> None:
-        self.kind: Literal["cryptographic", "seeded", "hardened"]
+        self.kind: Literal["cryptographic", "seeded", "discrete"]
         self.kind = "cryptographic" if seed is None else "seeded"
         key = secrets.randbits(128) if seed is None else _key_from(seed)
         self._generator = np.random.Generator(AESCounter(key=key))
@@ -62,7 +72,7 @@ class NoiseSource:
         return array + scale * self.normal(array.shape)
 
 
-class HardenedNoise(NoiseSource):
+class DiscreteNoise(NoiseSource):
     """Discrete Gaussian noise on the grid of the sums, sampled exactly by OpenDP.
 
     Sums that are whole multiples of a grid, computed without rounding, plus noise on the same
@@ -80,12 +90,12 @@ class HardenedNoise(NoiseSource):
 
     def __init__(self) -> None:
         super().__init__()
-        self.kind = "hardened"
+        self.kind = "discrete"
         try:
             import opendp.prelude as dp
         except ImportError as error:
             raise ImportError(
-                "noise='hardened' needs the opendp package; install skmixdp[hardened]."
+                "noise='discrete' needs the opendp package; install skmixdp[discrete]."
             ) from error
         dp.enable_features("contrib")
         self._dp = dp
@@ -114,3 +124,61 @@ def _key_from(seed: int) -> int:
     """Spread a seed over a 128-bit key, so that near seeds give unrelated streams."""
     words = np.random.SeedSequence(seed).generate_state(2, np.uint64)
     return int(words[0]) << 64 | int(words[1])
+
+
+def seed_of(random_state: Any) -> int | None:
+    """The seed that a ``random_state`` stands for; None for secure noise."""
+    check("random_state", random_state, SEED)
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    return None if random_state is None else int(random_state)
+
+
+def check_noise(noise: Noise, random_state: Any) -> None:
+    """Refuse what is no seed, and a seed for noise that takes none."""
+    if noise_name(noise) == "discrete" and random_state is not None:
+        raise ValueError(
+            f"random_state={random_state!r} cannot seed noise={noise!r}; leave it at None, "
+            "or use noise='float' for a reproducible run that is NOT private."
+        )
+    if not isinstance(random_state, np.random.RandomState):  # which would move on
+        seed_of(random_state)
+
+
+def noise_source(noise: Noise, random_state: Any) -> NoiseSource:
+    """A fresh source of noise."""
+    return DiscreteNoise() if noise_name(noise) == "discrete" else NoiseSource(seed_of(random_state))
+
+
+def noise_caveats(noise: NoiseSource, delta: float, n_private: int) -> tuple[str, ...]:
+    """What a reader must know of the noise, and of a delta that promises a row little."""
+    caveats = []
+    if noise.kind == "seeded":
+        caveats.append(_SEED_WARNING)
+    if noise.kind != "discrete":
+        caveats.append(_FLOAT_WARNING)
+    if delta >= 1 / n_private:
+        caveats.append("delta is not below 1/n")
+    return tuple(caveats)
+
+
+def warn_of_seed(*random_states: Any, name: str = "random_state", stacklevel: int = 3) -> None:
+    """Warn, before anything is drawn, where a seed takes the guarantee away.
+
+    Parameters
+    ----------
+    *random_states : None, int or RandomState
+        One for each release that is about to be made.
+    name : str, default="random_state"
+        What the user calls the seed.
+    stacklevel : int, default=3
+        As in :func:`warnings.warn`; 3 is whoever called the caller.
+    """
+    if all(random_state is None for random_state in random_states):
+        return
+    warnings.warn(
+        f"{name} is set, so whoever knows it can remove the noise and the result is NOT private; "
+        "set none for what is to be published.",
+        NotPrivateWarning,
+        stacklevel=stacklevel,
+    )

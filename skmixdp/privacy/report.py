@@ -10,6 +10,7 @@ from .accounting.events import Neighboring
 
 _RELATION_WORDS = {
     "add_or_remove_one": "one private row added or removed (zeroed out; n is public)",
+    "zero_out": "one private row zeroed out (n is public)",
     "replace_one": "one private row replaced by any other",
 }
 
@@ -97,7 +98,7 @@ class PrivacyReport(Statement):
         Number of releases.
     sampling_rate : float
         Probability with which a row takes part in a step; 1 is the full batch.
-    neighboring : {"add_or_remove_one", "replace_one"}
+    neighboring : {"add_or_remove_one", "zero_out", "replace_one"}
         Which data sets count as neighbours.
     accountant : str
         How epsilon was computed.
@@ -105,7 +106,7 @@ class PrivacyReport(Statement):
         Number of rows; both are treated as public.
     treated_as_public : tuple of str
         Everything the guarantee does not protect.
-    noise : {"cryptographic", "seeded", "hardened"}
+    noise : {"cryptographic", "seeded", "discrete"}
         Where the noise came from.
     warnings : tuple of str
         What a reader must know before quoting epsilon.

@@ -16,7 +16,7 @@ class SearchReport(Statement):
     epsilon, delta : float
         Everything that the search released is (epsilon, delta)-differentially private in its private
         rows, if ``private`` is True.
-    neighboring : {"add_or_remove_one", "replace_one"}
+    neighboring : {"add_or_remove_one", "zero_out", "replace_one"}
         Which data sets count as neighbours.
     strategy : {"grid", "random"}
         A fixed number of trials, plainly composed; or a secret random one of which the best is released.
@@ -43,7 +43,7 @@ class SearchReport(Statement):
         Number of rows; the last are the public rows that were kept for scoring.
     treated_as_public : tuple of str
         Everything the guarantee does not protect.
-    noise : {"cryptographic", "seeded", "hardened"}
+    noise : {"cryptographic", "seeded", "discrete"}
         Where the noise came from.
     warnings : tuple of str
         What a reader must know before quoting epsilon.

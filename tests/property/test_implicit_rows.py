@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -33,6 +33,7 @@ from tests.catalog import CLIPPERS
 from tests.conftest import exactly_whitened
 
 K, D = 4, 5
+DTYPES = st.sampled_from(["float32", "float64"])
 VALUES = st.one_of(
     st.just(0.0), st.floats(-3, 3, width=32), st.sampled_from([1e-30, 1e-12, 1.0, 1e6, 1e18, -1e18])
 )
@@ -94,7 +95,6 @@ TINY = (
 SUBNORMAL = (np.zeros((1, D), np.float32), RowMap(np.array([2.3e-309, 0, 0, 0, 0]), True, None))
 
 
-@settings(max_examples=400, deadline=None)
 @given(sparse_rows())
 @example(AT_THE_MEAN)
 @example(SUBNORMAL)
@@ -121,10 +121,8 @@ def test_norms_and_entries_are_never_below_the_true_ones(given_rows):
         np.testing.assert_allclose(bare[far].astype(float), 1.0, atol=1e-5)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@settings(max_examples=300, deadline=None)
-@given(given_rows=sparse_rows(), seed=st.integers(0, 2**20))
-def test_products_are_as_exact_as_the_clips_are_told(dtype, given_rows, seed):
+@given(given_rows=sparse_rows(), dtype=DTYPES, seed=st.integers(0, 2**20))
+def test_products_are_as_exact_as_the_clips_are_told(given_rows, dtype, seed):
     """What DOPE and GEP take for granted: off by at most ``dot_error`` of the block's reach."""
     X, row_map = given_rows
     d_in = D + (row_map.intercept_value is not None)
@@ -144,11 +142,8 @@ def test_products_are_as_exact_as_the_clips_are_told(dtype, given_rows, seed):
 
 
 @pytest.mark.parametrize("name", CLIPPERS)
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("centred", [False, True], ids=["about zero", "about a centre"])
-@settings(max_examples=60, deadline=None)
-@given(given_rows=sparse_rows(), data=st.data())
-def test_no_row_contributes_more_than_the_clip_states(name, dtype, centred, given_rows, data):
+@given(given_rows=sparse_rows(), dtype=DTYPES, centred=st.booleans(), data=st.data())
+def test_no_row_contributes_more_than_the_clip_states(name, given_rows, dtype, centred, data):
     X, row_map = given_rows
     d_in = D + (row_map.intercept_value is not None)
     if not row_map.normalize and np.abs(X).max() > 1e15:
@@ -181,7 +176,6 @@ def test_no_row_contributes_more_than_the_clip_states(name, dtype, centred, give
     assert lengths.max() <= clip.sensitivity(np.dtype(dtype))
 
 
-@settings(max_examples=200, deadline=None)
 @given(sparse_rows(), st.integers(0, 2**20))
 def test_a_row_alone_adds_what_its_weights_say(given_rows, seed):
     """The sum itself, by linearity, is that of the rows to rounding of their size."""

@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -111,7 +111,6 @@ def changed_others(tried, i, X, y):
         ("recurrent", False, "dpzero", "Poisson"),
     ],
 )
-@settings(max_examples=12, deadline=None)
 @given(data=st.data())
 def test_other_rows_contribute_the_same_bits(kind, stackable, algorithm, sampling, data):
     tried = experiment(kind, algorithm, sampling, stackable, data.draw(st.sampled_from([40, 64, 1024])))
@@ -131,7 +130,6 @@ def test_the_comparison_sees_a_module_that_mixes_rows(stackable):
     assert changed_others(tried, 9, X, y)
 
 
-@settings(max_examples=30, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     n=st.sampled_from([1, 2, 31, 32, 33, 1000, 40_000]),

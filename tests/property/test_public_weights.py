@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from skmixdp._linear import SoftmaxLoss
@@ -31,7 +31,6 @@ def coupling(b, L, L0, sigma, p, S=1.0):
 
 
 @pytest.mark.parametrize(("name", "sign"), [("b", -1), ("L", -1), ("L0", -1), ("sigma", 1), ("p", 1)])
-@settings(max_examples=60, deadline=None)
 @given(values=st.fixed_dictionaries(COUPLING), factor=st.integers(2, 10))
 def test_coupling_is_monotone(name, sign, values, factor):
     a = coupling(**values)
@@ -44,7 +43,6 @@ def test_coupling_is_monotone(name, sign, values, factor):
         assert sign * (moved - a) > 0
 
 
-@settings(max_examples=30, deadline=None)
 @given(values=st.fixed_dictionaries(COUPLING), S=st.floats(0.01, 10))
 def test_coupling_is_equation_5_with_the_thresholds_b(values, S):
     b, L, L0, sigma, p = (values[name] for name in ("b", "L", "L0", "sigma", "p"))
@@ -52,7 +50,6 @@ def test_coupling_is_equation_5_with_the_thresholds_b(values, S):
     assert coupling(**values, S=S) == pytest.approx(expected)
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     D=st.floats(0, 1e3),
     V=st.floats(0, 1e3),

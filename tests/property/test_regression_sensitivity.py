@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -28,10 +28,7 @@ def bounded_clippers():
 
 
 @pytest.mark.parametrize("name", bounded_clippers())
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("k", [1, 3])
-@settings(max_examples=200, deadline=None)
-@given(data=st.data())
+@given(dtype=st.sampled_from(["float32", "float64"]), k=st.sampled_from([1, 3]), data=st.data())
 def test_no_row_contributes_more_than_the_clip_states(name, dtype, k, data):
     X = data.draw(hnp.arrays(np.float64, st.tuples(st.integers(1, 6), st.just(5)), elements=FEATURES))
     y = data.draw(hnp.arrays(np.float64, (len(X), k), elements=TARGETS))
@@ -61,34 +58,38 @@ def test_factors_too_small_for_float32_are_zero():
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
-@pytest.mark.parametrize("kind", ["typical", "far out", "long", "against the head"])
 @pytest.mark.parametrize("k", [1, 3])
-def test_removing_a_row_moves_every_sum_by_at_most_its_sensitivity(name, kind, k):
+def test_removing_a_row_moves_every_sum_by_at_most_its_sensitivity(name, k):
     problem = make_regression_problem(k)
     recipe = recipe_or_refusal(problem, ALGORITHMS[name])
     if recipe is None:
         return
     plan = problem.plan(recipe, n_steps=4)
-    X, y = problem.X.copy(), problem.y.copy()
-    if kind == "far out":
-        y[0] = 1e15
-    elif kind == "long":
-        X[0] *= 1e4
-    elif kind == "against the head":
-        y[0] = -1e3 * np.sign(X[0] @ problem.info.view.W.T)
-    watched = []
-    for rows in (InMemoryRows(X, y), InMemoryRows(X[1:], y[1:])):
-        watched.append(Watched(5))
-        train([Run(recipe, plan, problem.info, watched[-1], FLOAT)], rows)
-    with_row, without = watched
-    assert with_row.scales == pytest.approx(without.scales, rel=1e-6)  # rounding grows with n
-    moves = []
-    for one, other, scale in zip(with_row.sums, without.sums, with_row.scales, strict=True):
-        stated = scale / plan.noise_multiplier
-        # The sums themselves are rounded: a part in 1e12 of their length.
-        assert np.linalg.norm(one - other) <= stated * (1 + 1e-9) + 1e-12 * np.linalg.norm(one)
-        moves.append(np.linalg.norm(one - other) / stated)
-    # Differences of losses are lost in rounding where a target is that far out.
-    worst = "against the head" if name.startswith(("dpzero", "pazo")) else "far out"
-    if kind == worst and "projected" not in name:
-        assert max(moves) > 0.3  # the bound is met, not merely respected
+
+    def watched(X, y):
+        noise = Watched(5)
+        train([Run(recipe, plan, problem.info, noise, FLOAT)], InMemoryRows(X, y))
+        return noise
+
+    without = watched(problem.X[1:], problem.y[1:])
+    for kind in ("typical", "far out", "long", "against the head"):
+        X, y = problem.X.copy(), problem.y.copy()
+        if kind == "far out":
+            y[0] = 1e15
+        elif kind == "long":
+            X[0] *= 1e4
+        elif kind == "against the head":
+            y[0] = -1e3 * np.sign(X[0] @ problem.info.view.W.T)
+        with_row = watched(X, y)
+        assert with_row.scales == pytest.approx(without.scales, rel=1e-6)  # rounding grows with n
+        moves = []
+        for one, other, scale in zip(with_row.sums, without.sums, with_row.scales, strict=True):
+            stated = scale / plan.noise_multiplier
+            # The sums themselves are rounded: a part in 1e12 of their length.
+            moved = np.linalg.norm(one - other)
+            assert moved <= stated * (1 + 1e-9) + 1e-12 * np.linalg.norm(one), kind
+            moves.append(moved / stated)
+        # Differences of losses are lost in rounding where a target is that far out.
+        worst = "against the head" if name.startswith(("dpzero", "pazo")) else "far out"
+        if kind == worst and "projected" not in name:
+            assert max(moves) > 0.3  # the bound is met, not merely respected

@@ -72,11 +72,7 @@ def losses_of_privacy(problem, recipe, dtype, rows, n_rows, rng):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(
-    max_examples=30,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_no_row_moves_a_sum_by_more_than_is_stated(kind, tmp_path_factory, monkeypatch, data):
     prepare(kind, monkeypatch)
@@ -197,7 +193,6 @@ def test_sums_are_right_whichever_way_they_are_multiplied(k, d, appended, dtype)
     assert np.all(np.abs(total.value - exact) <= (PANEL_ROWS + 40) * u * sizes)
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     n=st.integers(1, 400),
     dtype=st.sampled_from([np.float16, np.float32]),

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -40,13 +40,10 @@ def lengths(A):
 
 
 @pytest.mark.parametrize("name", CLIPPERS)
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("kind", LOSSES)
-@settings(max_examples=60, deadline=None)
-@given(data=st.data())
-def test_no_row_contributes_more_than_the_clip_states(name, dtype, kind, data):
-    if (name, kind) == ("lipschitz", "squared"):
-        pytest.skip("squared loss has no Lipschitz constant")
+@given(dtype=st.sampled_from(["float32", "float64"]), data=st.data())
+def test_no_row_contributes_more_than_the_clip_states(name, dtype, data):
+    # Squared loss has no Lipschitz constant.
+    kind = data.draw(st.sampled_from([kind for kind in LOSSES if (name, kind) != ("lipschitz", "squared")]))
     loss = LOSSES[kind]
     k = loss.n_outputs
     X = data.draw(hnp.arrays(np.float64, st.tuples(st.integers(1, 6), st.just(5)), elements=VALUES))

@@ -66,7 +66,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "noise x 0.66, as it is asked for",
         "Every release has two thirds of the noise that is accounted for.",
-        "engine/release.py",
+        "_engine/release.py",
         "self._noise_multiplier * part.sensitivity",
         "0.66 * self._noise_multiplier * part.sensitivity",
         _RELEASE + "test_each_part_gets_its_own_noise",
@@ -83,7 +83,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "noise x 1e-6 on Poisson batches",
         "Fits with batch_size release their sums almost exactly; all others are sound.",
-        "engine/loop.py",
+        "_engine/loop.py",
         "self.mechanism.begin_step(_among(self.run.members, batch))",
         "self.mechanism.begin_step(_among(self.run.members, batch))\n        "
         "self.mechanism._noise_multiplier = (1 if batch is None else 1e-6) * self.run.plan.noise_multiplier",
@@ -92,7 +92,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "noise x 1e-6 on folds",
         "Fits to some of the rows, as in a cross-validation, release their sums almost exactly.",
-        "engine/loop.py",
+        "_engine/loop.py",
         "self.mechanism.begin_step(_among(self.run.members, batch))",
         "self.mechanism.begin_step(_among(self.run.members, batch))\n        "
         "self.mechanism._noise_multiplier = (1 if self.run.members is None else 1e-6) "
@@ -102,7 +102,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "share ignored in the noise",
         "Several arrays that are released in one step have the noise of one.",
-        "engine/release.py",
+        "_engine/release.py",
         "part.sensitivity / math.sqrt(part.share)",
         "part.sensitivity",
         _RELEASE + "test_each_part_gets_its_own_noise",
@@ -110,7 +110,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "public weight applied to the noise",
         "The noise is made smaller by the weight of the private gradient, by which only its sum may be.",
-        "engine/loop.py",
+        "_engine/loop.py",
         "GaussianMechanism(run.plan.noise_multiplier, run",
         "GaussianMechanism(run.plan.noise_multiplier * (1 - run.plan.public_weight(1, run.info.view)), run",
         _EVERYWHERE + "[adamix]",
@@ -118,7 +118,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "GEP's coordinates without noise",
         "One of two arrays of a step leaves the rows as it is.",
-        "engine/release.py",
+        "_engine/release.py",
         "noisy.append(self._noise.add_noise(array,",
         "noisy.append(array if part.share < 1 and array.ndim == 1 else self._noise.add_noise(array,",
         _EVERYWHERE + "[gep]",
@@ -134,7 +134,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "counts with a sensitivity of 1/2",
         "The noise of private scores is half of what is charged.",
-        "engine/counting.py",
+        "_engine/counting.py",
         "(ReleasedArray(1.0),)",
         "(ReleasedArray(0.5),)",
         "tests/unit/engine/test_counting.py::"
@@ -168,12 +168,12 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "tests/unit/privacy/test_noise.py::test_keys_come_from_the_operating_system",
     ),
     _sabotage(
-        "hardened noise that is continuous",
-        "Low-order bits of hardened releases tell what was added up.",
+        "discrete noise that is continuous",
+        "Low-order bits of discrete releases tell what was added up.",
         "privacy/noise.py",
         "return noisy.reshape(array.shape) * grid",
         "return super().add_noise(array, scale, grid)",
-        "tests/unit/privacy/test_noise.py::test_hardened_noise_stays_on_the_grid",
+        "tests/unit/privacy/test_noise.py::test_discrete_noise_stays_on_the_grid",
     ),
     _sabotage(
         "a Poisson batch drawn once and kept",
@@ -186,7 +186,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "ModelMix with sign(0) = 0",
         "The first step, which starts from two equal heads, is not mixed and is accounted for as if it were.",
-        "components/updates.py",
+        "modelmix/wrapping.py",
         "np.where(gap >= 0, least / 2, -least / 2)",
         "np.sign(gap) * least / 2",
         "tests/unit/algorithms/test_modelmix.py::test_equal_heads_are_pushed_apart_upwards",
@@ -228,7 +228,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "row norm bound without its slack",
         "Lengths whose squares are added up in float32 come out too short, and clips too long.",
-        "linear/geometry.py",
+        "_linear/gradients.py",
         "    bounds *= 1 + 2 * dot_error(k + 2, C.dtype)\n",
         "",
         "tests/unit/linear/test_products.py::test_bounds_on_row_lengths_are_bounds_and_close",
@@ -236,7 +236,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "bfloat16 rounded to the nearest",
         "Weighted residuals get longer by up to one part in 256 after they were clipped.",
-        "rows/bfloat.py",
+        "_rows/bfloat.py",
         "weights = shortened(C.T)",
         "weights = to_bits(C.T)",
         "tests/unit/rows/test_bfloat.py::test_nor_does_what_is_multiplied_in_bfloat16[l2]",
@@ -244,7 +244,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "lengths of rows before they are rounded to bfloat16",
         "Rows are multiplied that are longer than those whose lengths the clip knows.",
-        "rows/bfloat.py",
+        "_rows/bfloat.py",
         "norms.append(row_norms(from_bits(bits)))",
         "norms.append(row_norms(block))",
         "tests/unit/rows/test_bfloat.py::test_no_row_contributes_more_than_the_clip_states[l2]",
@@ -259,9 +259,9 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "[logistic-float32-arrays]",
     ),
     _sabotage(
-        "hardened contributions rounded to the nearest",
+        "discrete contributions rounded to the nearest",
         "Contributions get longer than their clip by rounding to the grid.",
-        "rows/contract.py",
+        "_rows/source.py",
         "np.trunc(contributions / resolution)",
         "np.round(contributions / resolution)",
         "tests/unit/test_rows.py::TestExactSums::test_rounding_lengthens_no_contribution",
@@ -278,7 +278,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "softmax shifted for all rows of a block",
         "One row with large outputs moves the last bits of what all other rows contribute.",
-        "linear/losses.py",
+        "_linear/losses.py",
         "np.where(moderate, 0.0, largest)",
         "np.where(moderate.all(), 0.0, largest)",
         "tests/property/test_row_locality.py::test_residuals_and_their_lengths_are_a_row_s_own",
@@ -286,7 +286,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a module's trial returns at once",
         "Modules that mix the rows of a batch are trained, and no clip bounds what one row does.",
-        "modules/probe.py",
+        "_modules/probe.py",
         "size = max(size, _FIRST)",
         "return",
         "tests/unit/modules/test_probe.py::test_modules_that_mix_rows_are_refused[0-Capacity]",
@@ -294,7 +294,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "members of a fold ignored",
         "A fit to some of the rows uses all of them, and its number of rows is wrong.",
-        "engine/loop.py",
+        "_engine/loop.py",
         "self.mechanism.begin_step(_among(self.run.members, batch))",
         "self.mechanism.begin_step(batch)",
         "tests/sklearn/test_fit_many.py::"
@@ -303,7 +303,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "rows of other batches take part",
         "Heads that are trained together get the sums of each other's batches and folds.",
-        "rows/answering.py",
+        "_rows/answering.py",
         "part[absent] = 0",
         "part[absent] *= 1",
         "tests/unit/rows/test_sources.py::test_requests_with_batches_of_their_own_are_answered_in_one_pass"
@@ -312,7 +312,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "rows of other batches take part on a device",
         "Heads that are trained together on tensors get the sums of each other's batches and folds.",
-        "rows/torch_answers.py",
+        "_rows/torch_answers.py",
         "part[absent] = 0",
         "part[absent] *= 1",
         "tests/unit/rows/test_devices.py::test_a_step_on_a_device_is_that_of_the_host[clipped-l2-softmax-float32-cpu]",
@@ -320,7 +320,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "TensorFloat-32 on devices",
         "Weighted residuals and rows are rounded to 11 bits after the clip, if the user allows it elsewhere.",
-        "rows/torch_answers.py",
+        "_rows/torch_answers.py",
         'torch.set_float32_matmul_precision("highest")',
         'torch.set_float32_matmul_precision("high")',
         "tests/unit/rows/test_devices.py::TestPrecision::test_by_the_setting_for_all[high]",
@@ -329,7 +329,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "sums of one block left out",
         "The last rows have no part in what is released, while the report counts them.",
-        "rows/answering.py",
+        "_rows/answering.py",
         "for start in range(0, n_rows, block_rows):",
         "for start in range(0, max(n_rows - block_rows, 1), block_rows):",
         "tests/unit/test_rows.py::test_answers_equal_dense_sums_whatever_the_blocks",
@@ -337,7 +337,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "panels of any number of rows",
         "Sums in float32 run over a million rows, and their stated error is that of a few hundred.",
-        "linear/products.py",
+        "_kernels/products.py",
         "    panel_rows: int = PANEL_ROWS,\n",
         "    panel_rows: int = 2**24,\n",
         _ROUNDING + "test_sums_in_single_precision_are_short_on_every_source[memory]",
@@ -345,7 +345,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "panels of any number of rows on a device",
         "Sums of tensors in float32 run over a million rows; their stated error is that of a few hundred.",
-        "rows/torch_answers.py",
+        "_rows/torch_answers.py",
         "n_panels = len(X) // PANEL_ROWS",
         "n_panels = 0",
         _ROUNDING + "test_tensors_are_added_up_in_short_sums",
@@ -353,7 +353,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "sums without a stated error",
         "Sensitivities leave out the rounding of sums of rows in memory.",
-        "rows/memory.py",
+        "_rows/memory.py",
         "return sum_error(self.n_rows, np.float64 if request.wide_sums else self._X.dtype)",
         "return EXACT",
         _RELEASE + "test_the_rounding_of_sums_is_part_of_the_sensitivity",
@@ -361,7 +361,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "sums without a stated error in bfloat16",
         "Sensitivities leave out the rounding of sums of rows in bfloat16.",
-        "rows/bfloat.py",
+        "_rows/bfloat.py",
         "return sum_error(self.n_rows, np.float64 if request.wide_sums else np.float32)",
         "return SumError()",
         _ROUNDING + "test_rows_in_bfloat16_state_what_single_precision_loses",
@@ -369,7 +369,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "sums without a stated error on disk",
         "Sensitivities leave out the rounding of sums of rows that are read block by block.",
-        "rows/streamed.py",
+        "_rows/streamed.py",
         "error = sum_error(self.n_rows, self._dtype, stretch=stretch, panel_rows=self._panel_rows)",
         "return EXACT",
         _ROUNDING + "test_no_source_states_less_than_its_precision_loses[memory map-float32-False]",
@@ -411,9 +411,9 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "tests/property/test_longest_terms.py::test_no_term_is_longer_than_is_stated[gep-float64]",
     ),
     _sabotage(
-        "hardened sums on too fine a grid",
+        "discrete sums on too fine a grid",
         "Sums that are promised to be exact are rounded.",
-        "rows/memory.py",
+        "_rows/memory.py",
         "spare = 52 -",
         "spare = 62 -",
         "tests/unit/test_rows.py::TestExactSums::test_no_rounding_in_any_order",
@@ -421,7 +421,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a module's sums not made shorter",
         "Sums of losses move by more than the clip, by rounding.",
-        "modules/rows.py",
+        "_modules/rows.py",
         "shorter = 1 - n_rows * 2.0**-46",
         "shorter = 1.0",
         "tests/property/test_module_rows.py::test_a_zeroed_row_moves_the_rounded_sum_by_less_than_its_bound",
@@ -430,7 +430,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "accountant with T - 1",
         "One step of each fit is free.",
-        "privacy/accountants.py",
+        "privacy/accounting/accountants.py",
         "gaussian.epsilon_for(mu, delta)",
         "gaussian.epsilon_for(mu * math.sqrt(max(event.n_steps - 1, 0.5) / event.n_steps), delta)",
         "tests/unit/privacy/test_calibrate.py::test_published_values",
@@ -438,7 +438,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "calibration with T - 1",
         "The noise is that of one step less than are taken.",
-        "privacy/calibrate.py",
+        "privacy/accounting/calibrate.py",
         "full_batch = math.sqrt(n_steps)",
         "full_batch = math.sqrt(max(n_steps - 1, 1))",
         "tests/unit/privacy/test_calibrate.py::test_any_two_determine_the_third",
@@ -446,7 +446,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "accountant of Poisson batches with T - 1",
         "One step of each fit with batch_size is free.",
-        "privacy/sampled.py",
+        "privacy/accounting/sampled.py",
         "accountant.compose(step, event.n_steps)",
         "accountant.compose(step, event.n_steps - 1)",
         "tests/unit/privacy/test_calibrate.py::test_sampled_epsilon_is_dp_accountings",
@@ -454,7 +454,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "sampling rate halved in the event",
         "Batches are accounted for as if they were half as large.",
-        "engine/plan.py",
+        "_engine/plan.py",
         "recipe.event(sigma, n_steps, rate, budget.noise)",
         "recipe.event(sigma, n_steps, rate if rate == 1 else rate / 2, budget.noise)",
         "tests/statistical/test_poisson.py::test_the_report_is_that_of_sampled_batches",
@@ -462,7 +462,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "replace_one without the factor 2",
         "A replaced row is accounted for as if it were a removed one.",
-        "privacy/calibrate.py",
+        "privacy/accounting/calibrate.py",
         'return mu / 2 if self.neighboring == "replace_one" else mu',
         "return mu",
         "tests/unit/privacy/test_calibrate.py::test_any_two_determine_the_third",
@@ -470,23 +470,23 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "replace_one without the factor 2 in events",
         "Where epsilon follows from the noise, a replaced row is accounted for as if it were a removed one.",
-        "privacy/events.py",
-        'factor = 4.0 if neighboring == "replace_one" else 1.0',
-        "factor = 1.0",
+        "privacy/accounting/events.py",
+        'return 2.0 if neighboring == "replace_one" else 1.0',
+        "return 1.0",
         "tests/unit/privacy/test_calibrate.py::test_replacing_a_row_costs_twice_the_sensitivity",
     ),
     _sabotage(
-        "hardened noise accounted for as continuous",
+        "discrete noise accounted for as continuous",
         "A discrete Gaussian gets an epsilon that is proved for the continuous one alone.",
-        "privacy/events.py",
-        'if self.sampling_rate < 1 or self.noise == "hardened":',
+        "privacy/accounting/events.py",
+        'if self.sampling_rate < 1 or self.noise == "discrete":',
         "if self.sampling_rate < 1:",
-        "tests/unit/privacy/test_calibrate.py::test_hardened_noise_costs_a_little_more_and_never_less",
+        "tests/unit/privacy/test_calibrate.py::test_discrete_noise_costs_a_little_more_and_never_less",
     ),
     _sabotage(
         "epsilon rounded down",
         "The reported epsilon lies below the exact one.",
-        "privacy/gaussian.py",
+        "privacy/accounting/gaussian.py",
         "return math.exp(root) * (1 + _SAFETY)",
         "return math.exp(root) * (1 - _SAFETY)",
         "tests/unit/privacy/test_gaussian.py::test_epsilon_is_the_safe_inverse_of_the_curve",
@@ -494,7 +494,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "more steps than are accounted for",
         "A run may go on after its last step.",
-        "engine/release.py",
+        "_engine/release.py",
         "if self._steps_left < 1:",
         "if False:",
         _RELEASE + "test_no_step_beyond_those_that_were_paid_for",
@@ -502,7 +502,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "shares that add up to more than a step",
         "A step may release as often as it likes.",
-        "engine/release.py",
+        "_engine/release.py",
         "self._share_left -= sum(",
         "sum(",
         _RELEASE + "test_shares_of_all_rounds_count_towards_one_step",
@@ -510,7 +510,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a search accounted for as one trial",
         "All trials of a grid together cost as much as one.",
-        "privacy/selection.py",
+        "privacy/accounting/selection.py",
         "squares = trials / trial**2",
         "squares = 1 / trial**2",
         "tests/sklearn/test_private_search.py::TestBudget::test_what_was_released_composes_to_the_budget",
@@ -526,7 +526,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "scores of a search with half the noise",
         "Noisy counts cost more than is set aside for them.",
-        "privacy/selection.py",
+        "privacy/accounting/selection.py",
         "/ math.sqrt(self.score_share)",
         "/ math.sqrt(4 * self.score_share)",
         "tests/sklearn/test_private_search.py::TestBudget::test_what_was_released_composes_to_the_budget[counts]",
@@ -534,7 +534,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "mixing accounted for outside of the tested grids",
         "ModelMix claims amplification where its argument was never tried.",
-        "privacy/mixing.py",
+        "modelmix/accountant.py",
         "    known &= shift <= MAX_SHIFT and width >= MIN_WIDTH\n",
         "",
         "tests/unit/privacy/test_modelmix.py::test_nothing_is_claimed_where_nothing_was_tested",
@@ -542,7 +542,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "half of the mixing",
         "Heads are hidden in mixtures of half the width that ModelMix is accounted for by.",
-        "components/updates.py",
+        "modelmix/wrapping.py",
         "np.abs(gap) < least, np.where",
         "np.abs(gap) < least / 2, 0.5 * np.where",
         "tests/unit/algorithms/test_modelmix.py::test_the_gap_becomes_the_old_one_and_the_threshold",
@@ -552,8 +552,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "a charge after the release",
         "A fit that the ledger refuses has released everything by then.",
         (
-            Edit("skmixdp/estimators/_fit.py", "id(head): pay(", "id(head): lambda head=head: pay("),
-            Edit("skmixdp/estimators/_fit.py", "charges[id(head)])", "charges[id(head)]())"),
+            Edit("skmixdp/estimators/_fit.py", ": _charge(fit) for", ": lambda fit=fit: _charge(fit) for"),
+            Edit("skmixdp/estimators/_fit.py", "charges[id(fit)])", "charges[id(fit)]())"),
         ),
         (
             "tests/sklearn/test_ledger_workflows.py::"
@@ -564,7 +564,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a ledger that forgets every charge but the first",
         "Charges after the first are listed and not added up.",
-        "privacy/ledger.py",
+        "privacy/ledger/_ledger.py",
         "            write_account(connection, account)\n            return",
         "            _ = account.n_charges > 1 or write_account(connection, account)\n            return",
         _LEDGER + "test_running_sums_are_those_of_the_charges",
@@ -572,7 +572,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a ledger that admits everything",
         "Fits run whose charges exceed the budget.",
-        "privacy/account.py",
+        "privacy/ledger/_account.py",
         "if not rule.admits(self.total, event):",
         "if False:",
         "tests/sklearn/test_ledger_workflows.py::test_over_budget_releases_nothing_and_keeps_the_earlier_fit",
@@ -580,16 +580,16 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a private score that is not charged",
         "Counts of private rows are released and the ledger does not know of them.",
-        "_private_score.py",
-        '        pay(self, event, n_rows=n_rows, private=noise.kind != "seeded")\n',
-        "",
+        "estimators/_private_score.py",
+        "            self.ledger,\n            event,\n",
+        "            None,\n            event,\n",
         "tests/sklearn/test_private_search.py::TestLedger::test_a_private_score_is_charged",
     ),
     _sabotage(
         "a ledger that decides before it holds its lock",
         "Two processes that charge at once both get the last of a budget.",
-        "privacy/ledger.py",
-        "self._account_to_charge(connection, dataset).after(event, neighboring, private)",
+        "privacy/ledger/_ledger.py",
+        "_account_of(connection, self.name).after(event, neighboring, private)",
         "account.after(event, neighboring, private)",
         "tests/unit/privacy/test_ledger_processes.py::test_exactly_one_of_two_processes_gets_the_last_of_a_budget",
     ),
@@ -612,7 +612,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "an error that quotes a label",
         "An error message contains a private label, and so does the log that it ends in.",
-        "_validation.py",
+        "estimators/_classifier.py",
         "; name every class in classes.",
         ", as {y.tolist()[row]!r} is; name every class in classes.",
         "tests/unit/test_validation.py::test_a_private_label_that_is_no_class_is_not_quoted",

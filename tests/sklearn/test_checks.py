@@ -5,8 +5,13 @@ was imported.
 """
 
 import pytest
+from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
+from sklearn.utils.estimator_checks import (
+    check_estimator,
+    estimator_checks_generator,
+    parametrize_with_checks,
+)
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge
 from skmixdp.algorithms import BY_NAME, AdaMix, NoisyGD
@@ -16,7 +21,7 @@ from skmixdp.preprocessing import NoisyScaler, PublicCenterer, PublicOnly, Publi
 # The checks fit on private rows alone and cannot declare classes or the targets' scale.
 pytestmark = [
     pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning"),
-    pytest.mark.filterwarnings("ignore:nothing public says on what scale:UserWarning"),
+    pytest.mark.filterwarnings("ignore:the scale of the targets y is unknown:UserWarning"),
 ]
 
 
@@ -41,7 +46,20 @@ class SelfWhitened(PublicWhitener):
         return super().fit(X, y, X_pub=X)
 
 
-ESTIMATORS = [
+#: One of each kind, which passes all checks in `make test`.
+DEFAULTS = [
+    MixedDPLogisticRegression(),
+    MixedDPRidge(),
+    SelfFitted(StandardScaler()),
+    SelfCentred(),
+    SelfWhitened(),
+    RowNormalizer(),
+    PrivateSearchCV(MixedDPLogisticRegression(), {"n_steps": [20, 40]}, epsilon=3.0, strategy="grid"),
+    NoisyScaler(bounds=(-10, 10)),
+]
+
+#: Other parameters of the same classes: a few checks in `make test`, all of them in `make test-all`.
+OTHERS = [
     *(MixedDPLogisticRegression(name) for name in BY_NAME),
     MixedDPLogisticRegression(AdaMix(n_components=3)),
     MixedDPLogisticRegression(dtype="float64"),
@@ -55,22 +73,43 @@ ESTIMATORS = [
     # costs twice as much and where the clip, made for networks, leaves most of it to noise.
     MixedDPRidge(epsilon=2.0, neighboring="replace_one"),
     MixedDPRidge("coupling", epsilon=3.0),
-    SelfFitted(StandardScaler()),
-    SelfCentred(),
-    SelfWhitened(),
     SelfWhitened(shrinkage=0.5, n_components=1),
-    RowNormalizer(),
-    PrivateSearchCV(MixedDPLogisticRegression(), {"n_steps": [20, 40]}, epsilon=3.0, strategy="grid"),
-    NoisyScaler(bounds=(-10, 10)),
     NoisyScaler(bounds=(-10, 10), with_std=False, random_state=0),
 ]
 
+#: What an algorithm can break by itself: training, repeating a fit, its results, and how they are kept.
+FEW = {
+    "check_classifiers_train",
+    "check_dict_unchanged",
+    "check_estimators_pickle",
+    "check_fit_idempotent",
+    "check_methods_subset_invariance",
+    "check_n_features_in",
+    "check_regressors_int",
+    "check_transformer_general",
+}
 
-@parametrize_with_checks(ESTIMATORS)
+
+@parametrize_with_checks(DEFAULTS)
 def test_estimator_passes(estimator, check):
     check(estimator)
 
 
+@pytest.mark.slow
+@parametrize_with_checks(OTHERS)
+def test_other_parameters_pass_too(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("estimator", OTHERS, ids=repr)
+def test_other_parameters_pass_a_few_checks(estimator):
+    checks = [check for _, check in estimator_checks_generator(estimator) if check.func.__name__ in FEW]
+    assert len(checks) >= 5
+    for check in checks:
+        check(clone(estimator))
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "estimator",
     [MixedDPLogisticRegression(), MixedDPRidge(), SelfFitted(StandardScaler()), SelfCentred()],

@@ -9,7 +9,13 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
 
 import skmixdp.estimators._fit as together
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier, fit_many
+from skmixdp import (
+    MixedDPLogisticRegression,
+    MixedDPRidge,
+    ZerothOrderDPClassifier,
+    ZerothOrderDPModuleClassifier,
+    fit_many,
+)
 from skmixdp._rows import open_rows
 from skmixdp.exceptions import BudgetExceededError
 from skmixdp.privacy import PrivacyLedger
@@ -85,11 +91,8 @@ def test_one_bad_estimator_leaves_all_as_they_were():
 
 
 def test_each_pays_and_nothing_is_released_where_one_cannot(tmp_path, monkeypatch):
-    ledger = PrivacyLedger(tmp_path / "ledger.db", epsilon=1.2, delta=1e-4)
-    both = [
-        MixedDPLogisticRegression(epsilon=1.0, random_state=None, ledger=ledger, dataset="rows")
-        for _ in range(2)
-    ]
+    ledger = PrivacyLedger(tmp_path / "ledger.db").add_dataset("rows", epsilon=1.2, delta=1e-4)
+    both = [MixedDPLogisticRegression(epsilon=1.0, random_state=None, ledger=ledger) for _ in range(2)]
     monkeypatch.setattr(together, "train", lambda *_: pytest.fail("something was released"))
     with pytest.raises(BudgetExceededError):
         fit_many(both, X, y, **PUBLIC)
@@ -158,7 +161,7 @@ def test_a_row_of_another_fold_moves_no_sum_and_an_own_one_no_more_than_its_sens
     moved = {}
     for row in (None, 0, 1):
         noise = Watched(3)
-        monkeypatch.setattr("skmixdp.estimators._linear.noise_source", lambda *given, noise=noise: noise)
+        monkeypatch.setattr("skmixdp.estimators._base.noise_source", lambda *given, noise=noise: noise)
         changed = X.copy()
         if row is not None:
             changed[row] *= -1
@@ -176,7 +179,7 @@ def test_a_row_of_another_fold_moves_no_sum_and_an_own_one_no_more_than_its_sens
 
 def test_exact_sums_of_folds_are_those_of_the_folds():
     pytest.importorskip("opendp")
-    heads = [MixedDPLogisticRegression(noise="hardened", epsilon=200.0, n_steps=2) for _ in FOLDS]
+    heads = [MixedDPLogisticRegression(noise="discrete", epsilon=200.0, n_steps=2) for _ in FOLDS]
     for found, fold in zip(fit_many(heads, X, y, **PUBLIC, rows=FOLDS), FOLDS, strict=True):
         alone = clone(found).fit(X[fold], y[fold], **PUBLIC)
         np.testing.assert_allclose(found.coef_, alone.coef_, atol=0.1 * np.abs(alone.coef_).max())
@@ -184,8 +187,8 @@ def test_exact_sums_of_folds_are_those_of_the_folds():
 
 
 def test_each_fold_is_charged_by_its_own_event(tmp_path):
-    ledger = PrivacyLedger(tmp_path / "ledger.db", epsilon=5.0, delta=1e-4)
-    heads = [MixedDPLogisticRegression(epsilon=0.5, ledger=ledger, dataset="rows") for _ in FOLDS]
+    ledger = PrivacyLedger(tmp_path / "ledger.db").add_dataset("rows", epsilon=5.0, delta=1e-4)
+    heads = [MixedDPLogisticRegression(epsilon=0.5, ledger=ledger) for _ in FOLDS]
     fit_many(heads, X, y, **PUBLIC, rows=FOLDS)
     assert [charge.description for charge in ledger.charges()] == ["MixedDPLogisticRegression, 540 rows"] * 3
 
@@ -214,8 +217,8 @@ def test_delta_and_batches_are_held_against_the_number_of_own_rows():
     ],
 )
 def test_rows_that_are_none_are_refused_before_any_charge(tmp_path, rows, message):
-    ledger = PrivacyLedger(tmp_path / "ledger.db", epsilon=5.0, delta=1e-4)
-    heads = [MixedDPLogisticRegression(epsilon=0.5, ledger=ledger, dataset="rows") for _ in range(2)]
+    ledger = PrivacyLedger(tmp_path / "ledger.db").add_dataset("rows", epsilon=5.0, delta=1e-4)
+    heads = [MixedDPLogisticRegression(epsilon=0.5, ledger=ledger) for _ in range(2)]
     with pytest.raises(ValueError, match=message) as refused:
         fit_many(heads, X, y, **PUBLIC, rows=rows)
     assert str(refused.value).endswith(".") and ". " not in str(refused.value)
@@ -223,7 +226,12 @@ def test_rows_that_are_none_are_refused_before_any_charge(tmp_path, rows, messag
     assert heads[0].fit(X, y, **PUBLIC).privacy_.n_private == 810  # no fold is left behind
 
 
-def test_a_module_is_fitted_by_itself():
+def test_a_module_is_fitted_next_to_heads():
     torch = pytest.importorskip("torch")
-    with pytest.raises(TypeError, match="an estimator has a module; fit it by itself"):
-        fit_many([ZerothOrderDPClassifier(module=torch.nn.Linear(6, 3))], X, y, **PUBLIC)
+    clf = ZerothOrderDPModuleClassifier(torch.nn.Linear(6, 3), "dpzero", n_steps=2)
+    head = MixedDPLogisticRegression(n_steps=2)
+    X32, public = X.astype(np.float32), PUBLIC | {"X_pub": PUBLIC["X_pub"].astype(np.float32)}
+    fit_many([clf, head], X32, y, **public)
+    assert clf.module_ is not clf.module and head.coef_.shape == (3, 6)
+    with pytest.raises(ValueError, match=r"rows\[0\] selects rows, which linear heads alone can do"):
+        fit_many([clf], X32, y, **public, rows=[np.arange(50)])

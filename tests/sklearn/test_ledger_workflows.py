@@ -25,7 +25,14 @@ from skmixdp.algorithms import AdaMix
 from skmixdp.exceptions import BudgetExceededError
 from skmixdp.model_selection import public_params
 from skmixdp.preprocessing import PublicOnly
-from skmixdp.privacy import GaussianEvent, NoiseSource, PrivacyLedger, epsilon_of, noise_multiplier_for
+from skmixdp.privacy import (
+    GaussianEvent,
+    LedgerDataset,
+    NoiseSource,
+    PrivacyLedger,
+    epsilon_of,
+    noise_multiplier_for,
+)
 
 DELTA, STEPS = 1e-3, 3
 #: What every fit below releases, and what every charge therefore is.
@@ -40,27 +47,27 @@ def routing():
 
 @pytest.fixture
 def ledger(tmp_path):
-    return PrivacyLedger(tmp_path / "ledger.sqlite", epsilon=100.0, delta=DELTA)
+    return PrivacyLedger(tmp_path / "ledger.sqlite").add_dataset("people", epsilon=100.0, delta=DELTA)
 
 
 @pytest.fixture
 def head(ledger):
     def make(**parameters):
         parameters = {"delta": DELTA, "n_steps": STEPS} | parameters
-        return MixedDPLogisticRegression(AdaMix(), ledger=ledger, dataset="people", **parameters)
+        return MixedDPLogisticRegression(AdaMix(), ledger=ledger, **parameters)
 
     return make
 
 
 def check_charges(ledger, expected, *, private=True):
     """``expected`` counts fits by their number of rows; all charges are those of the fits."""
-    charges = ledger.charges("people")
+    charges = ledger.charges()
     assert Counter(int(charge.description.split(", ")[1].split()[0]) for charge in charges) == expected
     assert {charge.event for charge in charges} == {EVENT}
     assert {charge.private for charge in charges} == {private}
     total = STEPS * len(charges)
     spent = epsilon_of(EVENT.noise_multiplier, total, delta=DELTA)
-    assert ledger.spent("people") == pytest.approx(spent)
+    assert ledger.spent == pytest.approx(spent)
 
 
 # Each workflow: from a head's factory, rows, public rows and n_jobs to the fits it makes. Of the 60
@@ -169,7 +176,7 @@ def test_bagging_seeds_its_members_so_nothing_is_guaranteed(n_jobs, head, rows, 
     bag.fit(rows.X, rows.y, **public_params(rows.X_pub, rows.y_pub))
     assert not any(member.privacy_.private for member in bag.estimators_)
     check_charges(ledger, {30: 3}, private=False)
-    assert "NOT PRIVATE" in str(ledger.report())
+    assert "NOT PRIVATE" in str(ledger.ledger.report())
 
 
 def test_a_bootstrap_repeats_rows_and_is_warned_of(head, rows, ledger):
@@ -190,7 +197,7 @@ def test_ensembles_number_labels_anew_and_are_refused_public_ones(ensemble, head
     for y, y_pub in ((words[rows.y], words[rows.y_pub]), (rows.y + 2, rows.y_pub + 2)):
         with pytest.raises(ValueError, match=r"number the labels y anew .* number both from 0 beforehand"):
             made.fit(rows.X, y, **public_params(rows.X_pub, y_pub))
-    assert ledger.report().charges == ()
+    assert ledger.charges() == []
 
 
 def test_stacking_hands_public_rows_to_its_final_estimator_which_refuses_them(head, rows, ledger):
@@ -210,12 +217,12 @@ def test_one_versus_rest_with_public_labels_of_many_classes_cannot_predict(head,
 
 
 def test_over_budget_ends_a_workflow(rows, head, ledger):
-    ledger.add_dataset("small", epsilon=1.7, delta=DELTA)
-    small = head().set_params(dataset="small")
+    few = ledger.ledger.add_dataset("small", epsilon=1.7, delta=DELTA)
+    small = head().set_params(ledger=few)
     public = public_params(rows.X_pub, rows.y_pub)
     with pytest.raises(BudgetExceededError, match="dataset='small' has"):
         cross_val_score(small, rows.X, rows.y, cv=5, params=public, error_score="raise")
-    assert len(ledger.charges("small")) == 2
+    assert len(few.charges()) == 2
 
 
 # -- one fit -------------------------------------------------------------------------------
@@ -225,7 +232,7 @@ def test_the_report_states_what_the_ledger_holds(rows, head, ledger):
     for _ in range(2):
         report = head().fit(rows.X, rows.y, rows.X_pub, rows.y_pub).privacy_
     assert (report.dataset, report.dataset_epsilon, report.dataset_delta) == ("people", 100.0, DELTA)
-    assert report.dataset_spent == ledger.spent("people") > report.epsilon
+    assert report.dataset_spent == ledger.spent > report.epsilon
     assert f"people: epsilon {report.dataset_spent:.6g} of (100, 0.001) is spent" in str(report)
     assert report.to_dict()["dataset"] == "people"
     alone = MixedDPLogisticRegression(delta=DELTA).fit(rows.X, rows.y, rows.X_pub, rows.y_pub).privacy_
@@ -233,15 +240,15 @@ def test_the_report_states_what_the_ledger_holds(rows, head, ledger):
 
 
 def test_a_regression_is_charged(rows, ledger):
-    reg = MixedDPRidge(delta=DELTA, n_steps=STEPS, ledger=ledger, dataset="people")
+    reg = MixedDPRidge(delta=DELTA, n_steps=STEPS, ledger=ledger)
     reg.fit(rows.X, rows.X[:, 0], X_pub=rows.X_pub, y_pub=rows.X_pub[:, 0])
     check_charges(ledger, {60: 1})
 
 
 def test_a_zeroth_order_fit_is_charged(rows, ledger):
-    clf = ZerothOrderDPClassifier(delta=DELTA, n_steps=STEPS, ledger=ledger, dataset="people")
+    clf = ZerothOrderDPClassifier(delta=DELTA, n_steps=STEPS, ledger=ledger)
     report = clf.fit(rows.X, rows.y, X_pub=rows.X_pub, y_pub=rows.y_pub).privacy_
-    (charge,) = ledger.charges("people")
+    (charge,) = ledger.charges()
     assert (charge.event.noise_multiplier, charge.event.n_steps) == (report.noise_multiplier, report.n_steps)
     assert report.dataset_spent == charge.spent == pytest.approx(report.epsilon)
 
@@ -252,19 +259,19 @@ def test_a_seeded_fit_is_charged_and_voids_the_guarantee(rows, head, ledger):
 
 
 def test_over_budget_releases_nothing_and_keeps_the_earlier_fit(rows, head, ledger, monkeypatch):
-    ledger.add_dataset("small", epsilon=1.0, delta=DELTA)
-    clf = head().set_params(dataset="small")
+    few = ledger.ledger.add_dataset("small", epsilon=1.0, delta=DELTA)
+    clf = head().set_params(ledger=few)
     coef = clf.fit(rows.X, rows.y, rows.X_pub, rows.y_pub).coef_
     monkeypatch.setattr(NoiseSource, "add_noise", lambda *args: pytest.fail("something was released"))
     with pytest.raises(BudgetExceededError):
         clf.fit(rows.X, rows.y, rows.X_pub, rows.y_pub)
-    assert clf.coef_ is coef and len(ledger.charges("small")) == 1
+    assert clf.coef_ is coef and len(few.charges()) == 1
 
 
 def test_a_fit_that_fails_after_its_charge_keeps_it(rows, head, ledger, monkeypatch):
     order = []
-    charge = PrivacyLedger.charge
-    monkeypatch.setattr(PrivacyLedger, "charge", lambda *a, **k: (order.append("charge"), charge(*a, **k))[1])
+    charge = LedgerDataset.charge
+    monkeypatch.setattr(LedgerDataset, "charge", lambda *a, **k: (order.append("charge"), charge(*a, **k))[1])
 
     def crash(*args):
         order.append("release")
@@ -281,25 +288,23 @@ def test_a_fit_that_fails_after_its_charge_keeps_it(rows, head, ledger, monkeypa
     ("bad", "given", "match"),
     [
         ({"epsilon": -1}, {}, "epsilon=-1"),
-        ({"ledger": None}, {}, "dataset='people' was given without ledger"),
-        ({"dataset": None}, {}, r"ledger=PrivacyLedger\(.* was given without dataset"),
-        ({"ledger": "ledger.sqlite"}, {}, r"must be None or a skmixdp.privacy.PrivacyLedger\(path\)"),
-        ({"dataset": ""}, {}, "dataset='' must be the name"),
+        ({"ledger": "ledger.sqlite"}, {}, r"must be None or a data set of a ledger, such as PrivacyLedger\("),
+        ({"ledger": PrivacyLedger(":memory:")}, {}, r"ledger=PrivacyLedger\(':memory:'\) must be"),
         ({}, {"y": np.full(60, 7)}, "is not one of the classes"),
         ({"init": np.ones((2, 2))}, {}, "init"),
         ({"learning_rate": "auto", "normalize": False}, {"X_pub": None, "y_pub": None}, "learning_rate"),
         ({"batch_size": 61}, {}, "batch_size=61"),
-        ({"epsilon": 1e-3, "noise_multiplier": 1.0, "n_steps": None}, {}, "does not pay for one step"),
+        ({"epsilon": 1e-3, "noise_multiplier": 1.0, "n_steps": None}, {}, "is too small for one step"),
         ({"neighboring": "replace_one"}, {}, "not the relation"),
     ],
 )
 def test_what_fails_before_the_first_release_is_not_charged(rows, head, ledger, bad, given, match):
-    ledger.add_dataset("people", epsilon=100.0, delta=DELTA, neighboring="add_or_remove_one")
-    clf = head(classes=[0, 1, 2]).set_params(**bad)
+    adding = ledger.ledger.add_dataset("adding", epsilon=100.0, delta=DELTA, neighboring="add_or_remove_one")
+    clf = head(classes=[0, 1, 2]).set_params(**({"ledger": adding} | bad))
     arguments = {"X": rows.X, "y": rows.y, "X_pub": rows.X_pub, "y_pub": rows.y_pub} | given
     with pytest.raises(ValueError, match=match):
         clf.fit(**arguments)
-    assert ledger.charges("people") == []
+    assert adding.charges() == []
 
 
 def test_clones_and_pickles_charge_the_same_ledger(rows, head, ledger):
@@ -311,8 +316,8 @@ def test_clones_and_pickles_charge_the_same_ledger(rows, head, ledger):
 
 
 def test_a_ledger_in_memory_serves_threads_and_says_that_it_serves_no_process(rows):
-    ledger = PrivacyLedger(":memory:", epsilon=100.0, delta=DELTA)
-    clf = MixedDPLogisticRegression(AdaMix(), delta=DELTA, n_steps=STEPS, ledger=ledger, dataset="people")
+    ledger = PrivacyLedger(":memory:").add_dataset("people", epsilon=100.0, delta=DELTA)
+    clf = MixedDPLogisticRegression(AdaMix(), delta=DELTA, n_steps=STEPS, ledger=ledger)
     fits = [joblib.delayed(clone(clf).fit)(rows.X, rows.y, rows.X_pub, rows.y_pub) for _ in range(4)]
     joblib.Parallel(n_jobs=2, prefer="threads")(fits)
     check_charges(ledger, {60: 4})
@@ -329,11 +334,10 @@ from skmixdp import MixedDPLogisticRegression
 from skmixdp.privacy import PrivacyLedger
 
 if __name__ == "__main__":
-    ledger = PrivacyLedger(sys.argv[1], epsilon=100.0, delta=1e-3)
+    ledger = PrivacyLedger(sys.argv[1])["people"]
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 5)), np.arange(60) % 3
-    paid = dict(ledger=ledger, dataset="people")
-    clf = MixedDPLogisticRegression("adamix", delta=1e-3, n_steps=3, classes=[0, 1, 2], **paid)
+    clf = MixedDPLogisticRegression("adamix", delta=1e-3, n_steps=3, classes=[0, 1, 2], ledger=ledger)
     with Client(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as client:
         with joblib.parallel_config("dask"):
             joblib.Parallel()(joblib.delayed(clf.fit)(X, y) for _ in range(4))
@@ -345,7 +349,10 @@ def test_dask_workers_charge_the_ledger(ledger, tmp_path):
     script = tmp_path / "on_dask.py"
     script.write_text(DASK)
     root = Path(__file__).parents[2]
-    command, environment = [sys.executable, script, ledger.path], os.environ | {"PYTHONPATH": str(root)}
+    command, environment = (
+        [sys.executable, script, ledger.ledger.path],
+        os.environ | {"PYTHONPATH": str(root)},
+    )
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, env=environment)
     assert done.returncode == 0, done.stderr
     check_charges(ledger, {60: 4})

@@ -22,7 +22,13 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier, fit_many
+from skmixdp import (
+    MixedDPLogisticRegression,
+    MixedDPRidge,
+    ZerothOrderDPClassifier,
+    ZerothOrderDPModuleClassifier,
+    fit_many,
+)
 from skmixdp.__main__ import main
 from skmixdp._rows import open_rows
 from skmixdp.features._inputs import as_items
@@ -503,8 +509,8 @@ def test_a_module_that_quotes_its_rows(culprit):
             raise KeyError(outputs.tolist(), y.tolist())
         return torch.nn.functional.cross_entropy(outputs, y, reduction="none")
 
-    clf = ZerothOrderDPClassifier(
-        "dpzero", module=Quoting(N_FEATURES, 3), loss=loss, n_steps=2, learning_rate=0.1, delta=1e-3
+    clf = ZerothOrderDPModuleClassifier(
+        Quoting(N_FEATURES, 3), "dpzero", loss=loss, n_steps=2, learning_rate=0.1, delta=1e-3
     )
     rows, public = changed(X, ROW, NUMBER).astype(np.float32), X_PUB.astype(np.float32)
     heard = Heard(lambda: clf.fit(rows, Y, public, Y_PUB))
@@ -514,7 +520,7 @@ def test_a_module_that_quotes_its_rows(culprit):
 
 def test_modules_check_their_rows():
     torch = pytest.importorskip("torch")
-    clf = ZerothOrderDPClassifier("dpzero", module=torch.nn.Linear(N_FEATURES, 3), n_steps=2, delta=1e-3)
+    clf = ZerothOrderDPModuleClassifier(torch.nn.Linear(N_FEATURES, 3), "dpzero", n_steps=2, delta=1e-3)
     for bad in BAD_X:
         if bad not in ("flat", "three-dimensional"):  # rows of any shape will do
             heard = Heard(lambda bad=bad: clf.fit(BAD_X[bad], Y, **PUBLIC))

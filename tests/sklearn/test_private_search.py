@@ -67,9 +67,9 @@ class TestBudget:
             {"scoring": "public", "refit": True},
             {"score_share": 0.3},
             {"head": MixedDPLogisticRegression(AdaMix(), neighboring="replace_one")},
-            {"head": MixedDPLogisticRegression(AdaMix(), noise="hardened")},
+            {"head": MixedDPLogisticRegression(AdaMix(), noise="discrete")},
         ],
-        ids=["counts", "public", "refit", "large counts", "replaced", "hardened"],
+        ids=["counts", "public", "refit", "large counts", "replaced", "discrete"],
     )
     def test_what_was_released_composes_to_the_budget(self, search, trials, options):
         """Composed here from what the fits report and the counts were asked for, by definition."""
@@ -238,12 +238,12 @@ class TestRandomTrials:
         assert not any(np.allclose(heads[0], head) for head in heads[1:])
 
     def test_no_trial_at_all_is_an_error_that_was_paid_for(self, search, tmp_path, monkeypatch):
-        ledger = PrivacyLedger(tmp_path / "l.sqlite", epsilon=50, delta=DELTA)
+        ledger = PrivacyLedger(tmp_path / "l.sqlite").add_dataset("p", epsilon=50, delta=DELTA)
         monkeypatch.setattr(TrialLaw, "number", lambda law, u: 0)
         options = {"strategy": "random", "distribution": "poisson", "memory": tmp_path / "m"}
         with pytest.raises(RuntimeError, match="number of trials was 0, so there is no result"):
-            search(ledger=ledger, dataset="p", **options)
-        assert len(ledger.charges("p")) == 1
+            search(ledger=ledger, **options)
+        assert len(ledger.charges()) == 1
 
 
 class TestComposition:
@@ -300,49 +300,48 @@ class TestLedger:
     @pytest.mark.parametrize("n_jobs", [1, 2])
     @pytest.mark.parametrize("options", [{}, {"strategy": "random"}, {"scoring": "public", "refit": True}])
     def test_one_charge_of_the_whole(self, search, tmp_path, options, n_jobs):
-        ledger = PrivacyLedger(tmp_path / "l.sqlite", epsilon=5, delta=DELTA)
-        fitted = search(ledger=ledger, dataset="p", n_jobs=n_jobs, **options)
-        (charge,) = ledger.charges("p")
+        ledger = PrivacyLedger(tmp_path / "l.sqlite").add_dataset("p", epsilon=5, delta=DELTA)
+        fitted = search(ledger=ledger, n_jobs=n_jobs, **options)
+        (charge,) = ledger.charges()
         assert epsilon_of_event(charge.event, DELTA, "add_or_remove_one") == fitted.privacy_.epsilon
         assert charge.private and "PrivateSearchCV of MixedDPLogisticRegression" in charge.description
         assert fitted.privacy_.dataset == "p" and fitted.privacy_.dataset_spent == charge.spent
 
     def test_a_seeded_search_is_recorded_as_such(self, search, tmp_path):
-        ledger = PrivacyLedger(tmp_path / "l.sqlite", epsilon=5, delta=DELTA)
-        search(ledger=ledger, dataset="p", random_state=0)
-        assert not ledger.charges("p")[0].private
+        ledger = PrivacyLedger(tmp_path / "l.sqlite").add_dataset("p", epsilon=5, delta=DELTA)
+        search(ledger=ledger, random_state=0)
+        assert not ledger.charges()[0].private
 
     def test_over_budget_nothing_is_tried(self, search, tmp_path, trials):
-        ledger = PrivacyLedger(tmp_path / "l.sqlite", epsilon=1, delta=DELTA)
+        ledger = PrivacyLedger(tmp_path / "l.sqlite").add_dataset("p", epsilon=1, delta=DELTA)
         with pytest.raises(BudgetExceededError):
-            search(ledger=ledger, dataset="p")
+            search(ledger=ledger)
         assert trials == []
 
     def test_bad_rows_are_refused_before_the_charge(self, rows, tmp_path, trials):
-        ledger = PrivacyLedger(tmp_path / "l.sqlite", epsilon=5, delta=DELTA)
-        ledger.add_dataset("p", epsilon=5, delta=DELTA)
+        ledger = PrivacyLedger(tmp_path / "l.sqlite").add_dataset("p", epsilon=5, delta=DELTA)
         bad = rows.X.copy()
         bad[3, 2] = np.nan
         with pytest.raises(ValueError, match="NaN"):
-            make(ledger=ledger, dataset="p").fit(bad, rows.y, rows.X_pub, rows.y_pub)
+            make(ledger=ledger).fit(bad, rows.y, rows.X_pub, rows.y_pub)
         with pytest.raises(ValueError, match="quantile"):
-            make({"algorithm__quantile": [0.5, 7.0]}, ledger=ledger, dataset="p").fit(
+            make({"algorithm__quantile": [0.5, 7.0]}, ledger=ledger).fit(
                 rows.X, rows.y, rows.X_pub, rows.y_pub
             )
-        assert ledger.charges("p") == [] and trials == []
+        assert ledger.charges() == [] and trials == []
 
     def test_a_private_score_is_charged(self, fit, rows, tmp_path):
-        ledger = PrivacyLedger(tmp_path / "l.sqlite", epsilon=5, delta=DELTA)
-        clf = fit({"ledger": ledger, "dataset": "p"})
+        ledger = PrivacyLedger(tmp_path / "l.sqlite").add_dataset("p", epsilon=5, delta=DELTA)
+        clf = fit({"ledger": ledger})
         clf.private_score(rows.X, rows.y, noise_multiplier=30)
-        assert [charge.event for charge in ledger.charges("p")[1:]] == [GaussianEvent(30.0, 1)]
+        assert [charge.event for charge in ledger.charges()[1:]] == [GaussianEvent(30.0, 1)]
         far = rows.X.copy()
         far[3] = 1e38  # too long for its precision, which is seen when rows are mapped
         clf.set_params(normalize=False)
         clf._row_map = RowMap(None, False, None)
         with pytest.raises(ValueError, match="too large"):
             clf.private_score(far, rows.y, noise_multiplier=30)
-        assert len(ledger.charges("p")) == 2
+        assert len(ledger.charges()) == 2
 
     def test_sparse_rows_are_counted_as_dense_ones(self, fit, rows):
         clf = fit({"random_state": 0})
@@ -428,7 +427,7 @@ class TestResumption:
 
     @pytest.mark.parametrize("strategy", ["grid", "random"])
     def test_finished_trials_are_not_drawn_again(self, search, tmp_path, interrupted, strategy):
-        ledger = PrivacyLedger(tmp_path / "l.sqlite", epsilon=9, delta=DELTA)
+        ledger = PrivacyLedger(tmp_path / "l.sqlite").add_dataset("p", epsilon=9, delta=DELTA)
         options = {"memory": tmp_path / "m", "ledger": ledger, "dataset": "p", "strategy": strategy}
         options |= {"n_trials": 40, "distribution": "poisson"}
         with pytest.raises(KeyboardInterrupt):
@@ -439,16 +438,16 @@ class TestResumption:
         # The token is the search's own; the interrupted trial runs again, the finished ones do not.
         assert {token for token, _ in before} == {token for token, _ in after}
         assert after[0][1] == 2 and len(after) == len({n for _, n in after})
-        assert len(ledger.charges("p")) == 1 and fitted.privacy_.dataset == "p"
+        assert len(ledger.charges()) == 1 and fitted.privacy_.dataset == "p"
         if strategy == "grid":
             assert [number for _, number in after] == [2, 3]
             assert len(fitted.cv_results_["params"]) == 4
 
     def test_a_finished_search_leaves_nothing_and_a_new_one_pays_anew(self, search, tmp_path):
-        ledger = PrivacyLedger(tmp_path / "l.sqlite", epsilon=9, delta=DELTA)
+        ledger = PrivacyLedger(tmp_path / "l.sqlite").add_dataset("p", epsilon=9, delta=DELTA)
         options = {"memory": str(tmp_path / "m"), "ledger": ledger, "dataset": "p"}
         first, second = search(**options), search(**options)
-        assert len(ledger.charges("p")) == 2
+        assert len(ledger.charges()) == 2
         assert not np.allclose(first.best_estimator_.coef_, second.best_estimator_.coef_)
         left = [path for path in (tmp_path / "m").rglob("*") if path.is_file()]
         assert not [path for path in left if path.suffix in (".joblib", ".pkl", ".tmp")]
@@ -480,7 +479,7 @@ class TestResumption:
 
 
 HEAD = MixedDPLogisticRegression(AdaMix())
-LEDGER = PrivacyLedger(":memory:", epsilon=1, delta=DELTA)
+LEDGER = PrivacyLedger(":memory:").add_dataset("p", epsilon=1, delta=DELTA)
 BAD = {
     "epsilon=0 ": {"epsilon": 0},
     "epsilon=None": {"epsilon": None},
@@ -493,12 +492,12 @@ BAD = {
     "refit='yes' must be True or False": {"refit": "yes"},
     "refit=True pays for": {"refit": True},
     "memory=3 must be a folder": {"memory": 3},
-    "ledger=None and dataset='p'": {"dataset": "p"},
-    "ledger='l' must be": {"ledger": "l", "dataset": "p"},
+    "ledger='l' must be": {"ledger": "l"},
+    r"ledger=PrivacyLedger\(':memory:'\) must be None or a data set": {"ledger": LEDGER.ledger},
     "random_state=-1 must be None for private noise": {"random_state": -1},
-    "ledger of the estimator is set": {"head": clone(HEAD).set_params(ledger=LEDGER, dataset="p")},
+    "ledger of the estimator is set": {"head": clone(HEAD).set_params(ledger=LEDGER)},
     "varies epsilon, which the search sets": {"grid": {"epsilon": [1.0]}},
-    "varies noise, which the search sets": {"grid": {"noise": ["hardened"]}},
+    "varies noise, which the search sets": {"grid": {"noise": ["discrete"]}},
     "no budget to divide": {"head": clone(HEAD).set_params(epsilon=None, n_steps=2, noise_multiplier=9.0)},
     "cannot all be given": {"grid": {"n_steps": [2], "noise_multiplier": [9.0]}},
     r"param_grid\['n_steps'\]=\[\] is empty": {"grid": {"n_steps": []}},
@@ -576,7 +575,7 @@ def test_candidates_of_another_relation_are_refused(rows, routing):
 
 
 def test_a_fit_that_asks_no_ledger_is_refused(search, trials, monkeypatch):
-    monkeypatch.setattr("skmixdp.estimators._fit.pay", lambda *args, **kwargs: None)
+    monkeypatch.setattr("skmixdp.estimators._fit.charge_event", lambda *args, **kwargs: None)
     with pytest.raises(RuntimeError, match="without asking its ledger"):
         search({"n_steps": [2]})
     assert trials == []

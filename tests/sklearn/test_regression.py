@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skmixdp import MixedDPRidge
-from skmixdp.algorithms import AdaMix, NoisyGD
+from skmixdp.algorithms import AdaMix, NoisyGD, TheoreticalAdaMix
 from skmixdp.model_selection import public_params
 from skmixdp.preprocessing import PublicOnly
 from skmixdp.privacy import NoiseSource
@@ -98,9 +98,9 @@ class TestUnits:
     def test_without_public_rows_they_are_declared_or_warned_of(self):
         reg = MixedDPRidge(epsilon=3.0, target_center=1000.0, target_scale=150.0, random_state=0)
         assert reg.fit(X_PRIV, Y_PRIV[:, 0]).score(X_TEST, Y_TEST[:, 0]) > 0.7
-        with pytest.warns(UserWarning, match=r"on what scale the targets y are.*pass target_scale"):
+        with pytest.warns(UserWarning, match=r"the scale of the targets y is unknown.*pass target_scale"):
             reg.set_params(target_scale=None, target_center=None).fit(X_PRIV, Y_PRIV[:, 0])
-        assert reg._target_map.scale == 1 and "0 and 1, for want of a better" in str(reg.privacy_)
+        assert reg._target_map.scale == 1 and "0 and 1, since nothing else is known" in str(reg.privacy_)
 
     @pytest.mark.parametrize("value", [0.0, 5.0, 0.1, 1e200])
     def test_constant_public_targets_have_scale_one(self, value):
@@ -144,9 +144,9 @@ class TestUnits:
         np.testing.assert_allclose(zeros.predict(X_TEST), np.tile(Y_PUB.mean(axis=0), (300, 1)))
 
 
-def test_hardened_noise_learns_as_well():
-    reg = fitted(0, noise="hardened", random_state=None, epsilon=3.0)
-    assert reg.privacy_.noise == "hardened"
+def test_discrete_noise_learns_as_well():
+    reg = fitted(0, noise="discrete", random_state=None, epsilon=3.0)
+    assert reg.privacy_.noise == "discrete"
     assert reg.score(X_TEST, Y_TEST[:, 0]) > 0.7
 
 
@@ -210,7 +210,7 @@ class TestRefusals:
 
     def test_a_centre_without_an_intercept(self, refuse):
         refuse(
-            r"^target_center=1\.0 has no place beside fit_intercept",
+            r"^target_center=1\.0 cannot be combined with fit_intercept",
             {"target_center": 1.0, "fit_intercept": False},
         )
 
@@ -250,9 +250,7 @@ class TestRefusals:
         for init in (np.ones(3), np.ones((3, 8)), np.full((2, 8), NAN), None):
             refuse(r"^init.* must be a finite array of shape \(2, 8\)", {"init": init})
 
-    @pytest.mark.parametrize(
-        "algorithm", [NoisyGD(clip="lipschitz"), AdaMix(variant="theoretical", radius=1)]
-    )
+    @pytest.mark.parametrize("algorithm", [NoisyGD(clip="lipschitz"), TheoreticalAdaMix(1)])
     def test_a_clip_that_needs_bounded_residuals(self, refuse, algorithm):
         refuse("^NoisyGD cannot train squared loss: .*pass a number", {"algorithm": algorithm})
 

@@ -63,10 +63,10 @@ SEEDED_CANDIDATES = {
 @pytest.mark.parametrize("case", SEEDED_CANDIDATES)
 def test_a_candidate_with_a_seed_is_refused_whatever_is_drawn(routing, rows, n_trials, case, strategy):
     head, grid = SEEDED_CANDIDATES[case]
-    ledger = PrivacyLedger(":memory:", epsilon=10.0, delta=DELTA)
+    ledger = PrivacyLedger(":memory:").add_dataset("d", epsilon=10.0, delta=DELTA)
     n_trials(1)
     with pytest.raises(ValueError, match=r"^random_state of a candidate is set, .* NOT private\.$"):
-        run(rows, grid, head, strategy=strategy, ledger=ledger, dataset="d")
+        run(rows, grid, head, strategy=strategy, ledger=ledger)
     assert ledger.charges() == []
 
 
@@ -92,25 +92,23 @@ def test_a_seed_of_all_trials_is_reported_and_recorded(routing, rows, where, str
     grid = {"clf__n_steps": [2, 3]}
     if where == "search and a candidate":
         grid = {"clf": [seeded(), HEAD]}
-    ledger = PrivacyLedger(":memory:", epsilon=10.0, delta=DELTA)
-    ledger.add_dataset("d", epsilon=10.0, delta=DELTA, composition="renyi")
+    ledger = PrivacyLedger(":memory:").add_dataset("d", epsilon=10.0, delta=DELTA, composition="renyi")
     options = {} if where == "estimator" else {"random_state": 3}
     with pytest.warns(NotPrivateWarning, match="random_state is set") as caught:
-        fitted = run(rows, grid, head, strategy=strategy, ledger=ledger, dataset="d", **options)
+        fitted = run(rows, grid, head, strategy=strategy, ledger=ledger, **options)
     assert len(caught) == 1
     assert not fitted.privacy_.private and fitted.privacy_.noise == "seeded"
-    assert [charge.private for charge in ledger.charges()] == [False] and not ledger.account("d").private
+    assert [charge.private for charge in ledger.charges()] == [False] and not ledger.account.private
 
 
 def test_a_search_without_seeds_is_private(routing, rows):
-    ledger = PrivacyLedger(":memory:", epsilon=10.0, delta=DELTA)
+    ledger = PrivacyLedger(":memory:").add_dataset("d", epsilon=10.0, delta=DELTA)
     fitted = run(
         rows,
         {"clf": [HEAD, clone(HEAD)]},
         Pipeline([("clf", HEAD)]),
         strategy="grid",
         ledger=ledger,
-        dataset="d",
     )
     assert (
         fitted.privacy_.private and fitted.privacy_.noise == "cryptographic" and ledger.charges()[0].private
@@ -260,18 +258,18 @@ def test_a_grid_says_each_warning_once_and_before_the_charge(routing, rows):
     said = Counter(str(w.message) for w in caught if "said by" in str(w.message))
     assert said == {"said by all": 1, **{f"said by {mark}": 1 for mark in MARKS[:3]}}
     assert {w.filename for w in caught} == {__file__}
-    ledger = PrivacyLedger(":memory:", epsilon=10.0, delta=DELTA)
+    ledger = PrivacyLedger(":memory:").add_dataset("d", epsilon=10.0, delta=DELTA)
     with pytest.raises(UserWarning, match="said by all"):  # an error, by the tests' own filter
-        run(rows, grid, head, strategy="grid", ledger=ledger, dataset="d")
+        run(rows, grid, head, strategy="grid", ledger=ledger)
     assert ledger.charges() == []
 
 
 def test_what_all_candidates_say_is_said_before_the_charge(routing, rows, n_trials):
     n_trials(4)
     head, grid = chatty()
-    ledger = PrivacyLedger(":memory:", epsilon=10.0, delta=DELTA)
+    ledger = PrivacyLedger(":memory:").add_dataset("d", epsilon=10.0, delta=DELTA)
     with pytest.raises(UserWarning, match="said by all"):
-        run(rows, grid, head, ledger=ledger, dataset="d")
+        run(rows, grid, head, ledger=ledger)
     assert ledger.charges() == []
 
 
@@ -348,13 +346,13 @@ def test_a_failure_loses_to_a_score_that_is_no_number(rows, n_trials, failing):
 
 
 def test_all_failures_are_one_error_that_names_none(rows, n_trials, failing):
-    ledger = PrivacyLedger(":memory:", epsilon=10.0, delta=DELTA)
+    ledger = PrivacyLedger(":memory:").add_dataset("d", epsilon=10.0, delta=DELTA)
     messages = []
     for number in (1, 5):
         n_trials(number)
         failing(2, 3)
         with pytest.raises(RuntimeError, match="every trial failed") as caught:
-            run(rows, {"n_steps": [2, 3]}, ledger=ledger, dataset="d")
+            run(rows, {"n_steps": [2, 3]}, ledger=ledger)
         messages.append(str(caught.value))
         assert caught.value.__cause__ is None and caught.value.__context__ is None
     assert len(set(messages)) == 1 and "mark" not in messages[0] and len(ledger.charges()) == 2
@@ -381,9 +379,9 @@ def test_bad_candidates_of_a_grid_are_refused_whatever_is_drawn(rows, n_trials):
 
 def test_drawn_candidates_are_checked_before_the_charge(rows, n_trials):
     n_trials(3)
-    ledger = PrivacyLedger(":memory:", epsilon=10.0, delta=DELTA)
+    ledger = PrivacyLedger(":memory:").add_dataset("d", epsilon=10.0, delta=DELTA)
     with pytest.raises(ValueError, match="quantile"):
-        run(rows, {"algorithm__quantile": uniform(2, 1)}, ledger=ledger, dataset="d")
+        run(rows, {"algorithm__quantile": uniform(2, 1)}, ledger=ledger)
     assert ledger.charges() == []
 
 

@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier, fit_many
+from skmixdp import (
+    MixedDPLogisticRegression,
+    MixedDPRidge,
+    ZerothOrderDPClassifier,
+    ZerothOrderDPModuleClassifier,
+    fit_many,
+)
 from skmixdp.exceptions import NotPrivateWarning
 from skmixdp.model_selection import PrivateSearchCV
 from skmixdp.preprocessing import NoisyScaler
@@ -30,7 +36,7 @@ def fit_head(estimator):
 
 def fit_trained_module(rows, **given):
     module = make_module(rows)
-    clf = ZerothOrderDPClassifier("dpzero", module=module, n_steps=2, delta=DELTA, **given)
+    clf = ZerothOrderDPModuleClassifier(module, "dpzero", n_steps=2, delta=DELTA, **given)
     return clf.fit(rows.X.astype(np.float32), rows.y, rows.X_pub.astype(np.float32), rows.y_pub)
 
 
@@ -99,11 +105,11 @@ def test_the_warning_comes_before_noise_and_charge(fit_one, rows, monkeypatch):
 
     for name in ("normal", "uniform", "add_noise"):
         monkeypatch.setattr(NoiseSource, name, drawn)
-    ledger = PrivacyLedger(":memory:", epsilon=3.0, delta=DELTA)
+    ledger = PrivacyLedger(":memory:").add_dataset("a", epsilon=3.0, delta=DELTA)
     with warnings.catch_warnings():
         warnings.simplefilter("error", NotPrivateWarning)
         with pytest.raises(NotPrivateWarning):
-            fit_one(rows, random_state=0, ledger=ledger, dataset="a")
+            fit_one(rows, random_state=0, ledger=ledger)
     assert ledger.charges() == []
 
 

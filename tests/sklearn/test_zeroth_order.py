@@ -6,7 +6,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from skmixdp import MixedDPLogisticRegression, ZerothOrderDPClassifier
+from skmixdp import MixedDPLogisticRegression, ZerothOrderDPClassifier, ZerothOrderDPModuleClassifier
 from skmixdp.algorithms import PAZO, AdaMix, DPZero
 from skmixdp.model_selection import public_params
 from skmixdp.privacy import NoiseSource
@@ -27,7 +27,7 @@ class OwnPublicRows(ZerothOrderDPClassifier):
         *(OwnPublicRows(name, n_steps=20) for name in NAMES[:3]),
         # Without public rows it learns from zeros along random directions: more budget and steps
         # than the checks' accuracy leaves by default.
-        ZerothOrderDPClassifier("dpzero", epsilon=8.0, n_directions=4),
+        ZerothOrderDPClassifier(DPZero(4), epsilon=8.0),
     ]
 )
 def test_estimator_passes(estimator, check):
@@ -44,7 +44,7 @@ def blobs():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_names_stand_for_objects_with_the_estimators_parameters(blobs, name):
+def test_names_stand_for_the_defaults_of_objects(blobs, name):
     X, y = blobs
     parameters = {
         "dpzero": {"n_directions": 2, "smoothing": 0.05, "loss_clip": 0.4},
@@ -52,17 +52,18 @@ def test_names_stand_for_objects_with_the_estimators_parameters(blobs, name):
         "pazo-p": {"n_public_batches": 4, "orthonormal": False, "loss_clip": 0.4},
         "pazo-s": {"n_candidates": 4, "candidate_noise": None, "loss_clip": 2.0},
     }[name]
-    kind = DPZero() if name == "dpzero" else PAZO(name[-1])
+    default = DPZero() if name == "dpzero" else PAZO(name[-1])
     data = {"X": X[60:], "y": y[60:], "X_pub": X[:60], "y_pub": y[:60]}
-    named = ZerothOrderDPClassifier(name, random_state=3, n_steps=8, **parameters).fit(**data)
-    given = ZerothOrderDPClassifier(kind.set_params(**parameters), random_state=3, n_steps=8).fit(**data)
+    named = ZerothOrderDPClassifier(name, random_state=3, n_steps=8).fit(**data)
+    given = ZerothOrderDPClassifier(default, random_state=3, n_steps=8).fit(**data)
     by_gradients = MixedDPLogisticRegression(given.algorithm, random_state=3, n_steps=8).fit(**data)
     np.testing.assert_array_equal(named.coef_, given.coef_)
     np.testing.assert_array_equal(named.coef_, by_gradients.coef_)
     assert named.privacy_ == given.privacy_
     assert named.privacy_.epsilon <= 1.0 and named.privacy_.sampling_rate == 1
-    plain = ZerothOrderDPClassifier(name, random_state=3, n_steps=8).fit(**data)
-    assert np.abs(plain.coef_ - named.coef_).max() > 1e-6
+    other = clone(default).set_params(**parameters)
+    other = ZerothOrderDPClassifier(other, random_state=3, n_steps=8).fit(**data)
+    assert np.abs(other.coef_ - named.coef_).max() > 1e-6
 
 
 def test_the_start_is_the_public_solution_unless_told_otherwise(blobs):
@@ -109,36 +110,35 @@ def test_it_composes_with_search_and_routing(blobs):
 @pytest.mark.parametrize(
     ("parameters", "match"),
     [
-        ({"algorithm": "pazo-x"}, "algorithm='pazo-x' must be one of 'pazo-m'"),
-        ({"algorithm": "adamix"}, "algorithm='adamix' must be one of 'pazo-m'"),
-        ({"algorithm": AdaMix()}, "asks private rows for gradients; pass PAZO or DPZero"),
-        ({"algorithm": PAZO("q")}, "variant='q' of PAZO must be one of"),
+        ({"algorithm": "pazo-x"}, "algorithm='pazo-x' must be 'auto', 'pazo-m'"),
+        ({"algorithm": "adamix"}, "algorithm='adamix' must be 'auto', 'pazo-m'"),
+        ({"algorithm": AdaMix()}, "need gradients of private rows work with MixedDPLogisticRegression"),
+        ({"algorithm": PAZO("q")}, "variant='q' of PAZO must be one of 'm', 'p', 's'"),
+        ({"algorithm": PAZO(loss_clip=0.0)}, "loss_clip=0.0 of PAZO must be a positive finite number"),
+        ({"algorithm": DPZero(loss_clip=-1.0)}, "loss_clip=-1.0 of DPZero must be"),
+        ({"algorithm": PAZO("s", loss_clip=np.nan)}, "loss_clip=nan of PAZO must be"),
+        ({"algorithm": PAZO(smoothing=0.0)}, "smoothing=0.0 of PAZO must be a positive finite number"),
+        ({"algorithm": PAZO(n_directions=0)}, "n_directions=0 of PAZO must be a whole number of at least 1"),
+        ({"algorithm": DPZero(1.5)}, "n_directions=1.5 of DPZero must be a whole number"),
+        ({"algorithm": PAZO(directions="cube")}, "directions='cube' of PAZO must be 'sphere' or 'gaussian'"),
+        ({"algorithm": PAZO(public_weight=1.5)}, "public_weight=1.5 of PAZO must be a number from 0 to 1"),
+        ({"algorithm": PAZO(public_batch_size=0)}, "public_batch_size=0 of PAZO must be a whole number"),
         (
-            {"algorithm": DPZero(), "loss_clip": 3.0},
-            "loss_clip=3.0 has no effect beside .* pass it to DPZero",
+            {"algorithm": PAZO(public_batch_size=61)},
+            "public_batch_size=61 of PAZO asks for 1 disjoint public batches of 61",
         ),
-        ({"loss_clip": 0.0}, "loss_clip=0.0 of PAZO must be a number above 0"),
-        ({"loss_clip": -1.0, "algorithm": "dpzero"}, "loss_clip=-1.0 of DPZero must be"),
-        ({"loss_clip": np.nan, "algorithm": "pazo-s"}, "loss_clip=nan of PAZO must be"),
-        ({"smoothing": 0.0}, "smoothing=0.0 of PAZO must be a number above 0"),
-        ({"n_directions": 0}, "n_directions=0 of PAZO must be a whole number of at least 1"),
-        ({"n_directions": 1.5, "algorithm": "dpzero"}, "n_directions=1.5 of DPZero must be a whole number"),
-        ({"directions": "cube"}, "directions='cube' of PAZO must be one of 'sphere', 'gaussian'"),
-        ({"public_weight": 1.5}, "public_weight=1.5 of PAZO must be a number in"),
-        ({"public_batch_size": 0}, "public_batch_size=0 of PAZO must be a whole number"),
-        ({"public_batch_size": 61}, "public_batch_size=61 of PAZO asks for 1 disjoint public batches of 61"),
         (
-            {"algorithm": "pazo-s", "n_candidates": 61},
+            {"algorithm": PAZO("s", n_candidates=61)},
             r"n_candidates=61 of PAZO asks for 61 disjoint public batches of 1 row\(s\) and there are 60",
         ),
         (
-            {"algorithm": "pazo-p", "n_public_batches": 7, "public_batch_size": 9},
+            {"algorithm": PAZO("p", n_public_batches=7, public_batch_size=9)},
             "n_public_batches=7 of PAZO asks for 7 disjoint public batches of 9",
         ),
-        ({"algorithm": "pazo-p", "orthonormal": 1}, "orthonormal=1 of PAZO must be True or False"),
+        ({"algorithm": PAZO("p", orthonormal=1)}, "orthonormal=1 of PAZO must be True or False"),
         (
-            {"algorithm": "pazo-s", "candidate_noise": 0.0},
-            "candidate_noise=0.0 of PAZO must be a number above 0",
+            {"algorithm": PAZO("s", candidate_noise=0.0)},
+            "candidate_noise=0.0 of PAZO must be a positive finite number or None",
         ),
         ({"epsilon": -1.0}, "epsilon=-1.0 must be a positive finite number"),
     ],
@@ -169,6 +169,4 @@ def test_a_module_has_no_private_score(blobs):
     X, y = blobs
     linear = ZerothOrderDPClassifier("dpzero", classes=[0, 1, 2], n_steps=2).fit(X, y)
     assert 0 <= linear.private_score(X, y, noise_multiplier=1e-6) <= 1
-    with pytest.raises(AttributeError, match="private_score"):
-        ZerothOrderDPClassifier("dpzero", module=object()).private_score(X, y, noise_multiplier=1.0)
-    assert not hasattr(ZerothOrderDPClassifier("dpzero", module=object()), "private_score")
+    assert not hasattr(ZerothOrderDPModuleClassifier(object(), "dpzero"), "private_score")

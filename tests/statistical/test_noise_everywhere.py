@@ -15,8 +15,14 @@ sound path are at most 16 statistics, each of which fails with a probability bel
 import numpy as np
 import pytest
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier, fit_many
-from skmixdp.algorithms import DOPE, GEP, AdaMix
+from skmixdp import (
+    MixedDPLogisticRegression,
+    MixedDPRidge,
+    ZerothOrderDPClassifier,
+    ZerothOrderDPModuleClassifier,
+    fit_many,
+)
+from skmixdp.algorithms import DOPE, GEP, PAZO, AdaMix, DPZero
 from skmixdp.model_selection import PrivateSearchCV
 from skmixdp.preprocessing import NoisyScaler
 from tests.noise import FAULTS, REPEATED, assert_found, by_run, check_releases, recorded, scaled
@@ -58,10 +64,9 @@ def several(**parameters):
 def module(name="dpzero", n_steps=160, **parameters):
     torch = pytest.importorskip("torch", reason="needs torch; install skmixdp[features]")
     network = torch.nn.Sequential(torch.nn.Linear(D, 5), torch.nn.Tanh(), torch.nn.Linear(5, 3))
-    if not name.endswith("-s"):
-        parameters["n_directions"] = 4
-    return ZerothOrderDPClassifier(
-        name, module=network, init="module", learning_rate=1e-3, n_steps=n_steps, **{**TERMS, **parameters}
+    algorithm = DPZero(4) if name == "dpzero" else PAZO(name[-1], n_directions=4)
+    return ZerothOrderDPModuleClassifier(
+        network, algorithm, init="module", learning_rate=1e-3, n_steps=n_steps, **{**TERMS, **parameters}
     )
 
 
@@ -104,7 +109,7 @@ def search_on_public_rows():
     return of(PrivateSearchCV(head, grid, **terms).fit(X, Y, **PUBLIC).best_estimator_) * 4
 
 
-HARDENED = {"noise": "hardened"}
+DISCRETE = {"noise": "discrete"}
 #: What makes the releases of a path, and says for each of its runs which multiplier and how many steps
 #: were stated.
 PATHS = {
@@ -132,12 +137,12 @@ PATHS = {
     "scaler, means alone": lambda: scalers(with_std=False),
     "search, grid": lambda: search(strategy="grid"),
     "search, public scores": search_on_public_rows,
-    "hardened": lambda: fitted(classifier(n_steps=60, **HARDENED)),
-    "hardened, several heads": lambda: fitted_together(several(**HARDENED)),
-    "hardened, folds": lambda: fitted_together(several(**HARDENED), FOLDS),
-    "hardened, module": lambda: fitted(module(**HARDENED)),
-    "hardened, counts": lambda: counts(**HARDENED),
-    "hardened, scaler": lambda: scalers(**HARDENED),
+    "discrete": lambda: fitted(classifier(n_steps=60, **DISCRETE)),
+    "discrete, several heads": lambda: fitted_together(several(**DISCRETE)),
+    "discrete, folds": lambda: fitted_together(several(**DISCRETE), FOLDS),
+    "discrete, module": lambda: fitted(module(**DISCRETE)),
+    "discrete, counts": lambda: counts(**DISCRETE),
+    "discrete, scaler": lambda: scalers(**DISCRETE),
     "bfloat16": lambda: fitted(classifier(dtype="bfloat16")),
     "float64": lambda: fitted(classifier(dtype="float64")),
 }
@@ -146,7 +151,7 @@ PATHS = {
 def assert_on_grid(log):
     """Sums and noisy sums are whole multiples of a grid that is fine next to the noise."""
     for release in log:
-        assert release.source.kind == "hardened"
+        assert release.source.kind == "discrete"
         assert release.grid is not None and release.grid < release.scale / 100
         for array in (release.exact, release.noisy):
             units = array / release.grid
@@ -155,11 +160,11 @@ def assert_on_grid(log):
 
 @pytest.mark.parametrize("name", PATHS)
 def test_the_noise_of_a_path_is_what_is_stated(monkeypatch, name):
-    if "hardened" in name:
-        pytest.importorskip("opendp", reason="needs skmixdp[hardened]")
+    if "discrete" in name:
+        pytest.importorskip("opendp", reason="needs skmixdp[discrete]")
     log, stated = recorded(monkeypatch, PATHS[name])
     check_releases(log, stated)
-    if "hardened" in name:
+    if "discrete" in name:
         assert_on_grid(log)
     faults = dict(FAULTS)
     if len({len(run) for run in by_run(log)}) == 1 < len(log) / len(stated) < len(log):
@@ -210,10 +215,10 @@ def test_noise_that_is_missing_on_drawn_batches_alone_is_missed(monkeypatch, nam
         check_releases(log, stated)
 
 
-@pytest.mark.parametrize("name", ["folds", "hardened, folds"])
+@pytest.mark.parametrize("name", ["folds", "discrete, folds"])
 def test_noise_that_is_missing_on_folds_alone_is_missed(monkeypatch, name):
-    if "hardened" in name:
-        pytest.importorskip("opendp", reason="needs skmixdp[hardened]")
+    if "discrete" in name:
+        pytest.importorskip("opendp", reason="needs skmixdp[discrete]")
     log, stated = recorded(monkeypatch, PATHS[name], missing(on_folds))
     with pytest.raises(AssertionError, match=r"mean square (0|.*e-1)"):
         check_releases(log, stated)

@@ -15,7 +15,7 @@ from skmixdp._engine import GaussianMechanism, release
 from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import AdaMix, NoisyGD
 from skmixdp.components.protocols import PrivateQuery, ReleasedArray
-from skmixdp.privacy import HardenedNoise, NoiseSource
+from skmixdp.privacy import DiscreteNoise, NoiseSource
 from tests.conftest import Silent
 
 THRESHOLD = 1e-7
@@ -37,7 +37,7 @@ def sum_question(sensitivity, share=1.0):
     )
 
 
-@pytest.mark.parametrize("noise", [NoiseSource(0), NoiseSource(), HardenedNoise()], ids=lambda n: n.kind)
+@pytest.mark.parametrize("noise", [NoiseSource(0), NoiseSource(), DiscreteNoise()], ids=lambda n: n.kind)
 @pytest.mark.parametrize(("sensitivity", "share"), [(0.5, 1.0), (3.0, 0.25)])
 def test_released_sums_carry_the_stated_noise(noise, sensitivity, share):
     rows = InMemoryRows(np.random.default_rng(0).normal(size=(40, 50)), np.zeros(40, int), exact=True)
@@ -66,7 +66,7 @@ def fitted_with_and_without_noise(monkeypatch, estimator, X, y, X_pub, y_pub):
     noisy = estimator.fit(X, y, X_pub, y_pub)
     W_noisy, plan = np.hstack([noisy.coef_, noisy.intercept_[:, None]]), noisy.privacy_
     value = noisy._row_map.intercept_value
-    monkeypatch.setattr("skmixdp.estimators._noise.NoiseSource", Silent)
+    monkeypatch.setattr("skmixdp.privacy.noise.NoiseSource", Silent)
     exact = estimator.fit(X, y, X_pub, y_pub)
     W_exact = np.hstack([exact.coef_, exact.intercept_[:, None]])
     difference = W_noisy - W_exact

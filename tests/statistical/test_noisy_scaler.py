@@ -14,7 +14,7 @@ X = np.random.default_rng(0).uniform(-0.8, 0.8, size=(N, D))
 LOW, HIGH = np.linspace(-3, -1, D), np.linspace(1, 2, D)
 
 
-@pytest.mark.parametrize("noise", ["float", "hardened"])
+@pytest.mark.parametrize("noise", ["float", "discrete"])
 @pytest.mark.parametrize("neighboring", ["add_or_remove_one", "replace_one"])
 @pytest.mark.parametrize("with_std", [True, False])
 def test_means_and_variances_carry_the_stated_noise(noise, neighboring, with_std):
@@ -34,7 +34,7 @@ def test_means_and_variances_carry_the_stated_noise(noise, neighboring, with_std
     unit_noise = multiplier * math.sqrt(D) / N
     means, squares = [], []
     for seed in range(12):  # one fit has too few columns for the test to have power
-        scaler.set_params(random_state=None if noise == "hardened" else seed).fit(X)
+        scaler.set_params(random_state=None if noise == "discrete" else seed).fit(X)
         off = scaler.mean_ - X.mean(axis=0)
         means.append(off / (half * unit_noise / a))
         np.testing.assert_allclose(scaler.mean_noise_, half * unit_noise / a)

@@ -206,7 +206,7 @@ def test_sums_are_divided_by_the_expected_size(monkeypatch):
     from tests.conftest import Silent
 
     (X, y), (X_pub, y_pub) = data(), data(30, seed=1)
-    monkeypatch.setattr("skmixdp.estimators._noise.NoiseSource", Silent)
+    monkeypatch.setattr("skmixdp.privacy.noise.NoiseSource", Silent)
     terms = {"n_steps": 1, "learning_rate": 1.0, "dtype": "float64", "init": "zeros"}
     algorithm = NoisyGD(clip=10.0, momentum=0.0)
     full = estimator(algorithm=algorithm, batch_size=None, **terms).fit(X, y, X_pub, y_pub).coef_
@@ -240,7 +240,7 @@ def test_batches_of_a_regression(monkeypatch):
 
     X, X_pub = data()[0], data(30, seed=1)[0]
     y, y_pub = X[:, 0] - X[:, 1] ** 2, X_pub[:, 0] - X_pub[:, 1] ** 2
-    monkeypatch.setattr("skmixdp.estimators._noise.NoiseSource", Silent)
+    monkeypatch.setattr("skmixdp.privacy.noise.NoiseSource", Silent)
     terms = {"n_steps": 1, "learning_rate": 1.0, "dtype": "float64", "init": "zeros"}
     algorithm = NoisyGD(clip=10.0, momentum=0.0)
     full = MixedDPRidge(algorithm, **terms).fit(X, y, X_pub, y_pub).coef_
@@ -263,7 +263,7 @@ def test_batches_of_a_regression(monkeypatch):
         ({"batch_size": True}, r"^batch_size=True must be"),
         ({"batch_size": 241}, r"^batch_size=241 exceeds the 240 private rows"),
         (
-            {"batch_size": 10, "noise": "hardened", "random_state": None},
+            {"batch_size": 10, "noise": "discrete", "random_state": None},
             r"^batch_size=10 cannot be accounted",
         ),
     ],

@@ -112,7 +112,7 @@ def test_the_winner_follows_the_law_of_the_best_of_the_drawn():
         assert fits(np.array(sample), law(mean * factor)) < 1e-3
 
 
-@pytest.mark.parametrize("noise", ["float", "hardened"])
+@pytest.mark.parametrize("noise", ["float", "discrete"])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_counts_of_correct_rows_carry_the_stated_noise(noise, n_classes):
     rng = np.random.default_rng(0)

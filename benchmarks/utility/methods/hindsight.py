@@ -41,7 +41,7 @@ class Rescaled(Algorithm):
         self.base = base
         self.factor = factor
 
-    def recipe(self, info: PublicInfo, options: Options) -> Recipe:
+    def pieces(self, info: PublicInfo, options: Options) -> Recipe:
         recipe = self.base.recipe(info, options)
         return replace(recipe, steps=ScaledSteps(recipe.steps, self.factor))
 

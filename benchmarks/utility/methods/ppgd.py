@@ -43,7 +43,7 @@ class PPGD(Algorithm):
     by Golatkar et al. 2022, "Mixed Differential Privacy in Computer Vision" (AdaMix), sections 2 and 4.
     """
 
-    def recipe(self, info: PublicInfo, options: Options) -> Recipe:
+    def pieces(self, info: PublicInfo, options: Options) -> Recipe:
         clipper = PublicQuantileClip(0.5, _CLIP_FLOOR, _length_of_mean)
         query = GradientQuery(clipper, FullSpace(), sum_to_zero=True)
         recipe = descent(info, options, query, momentum=0.9, anchored=False, weighting=ConstantWeight(0.0))

@@ -3,10 +3,10 @@
 import math
 from dataclasses import dataclass
 
-from . import concentrated, gaussian
+from ..._params import COUNT, POSITIVE, check
+from . import gaussian
 from .accountants import amplified_epsilon, epsilon_of_event
-from .checks import as_number, check_choice, check_count, check_positive, check_rate
-from .events import NEIGHBORING, NOISE, EventFamily, GaussianEvent, Neighboring, Noise
+from .events import EventFamily, GaussianEvent, Neighboring, Noise, check_terms, noise_name, shift_of
 
 #: Relative precision to which the noise multiplier of an amplified event is found, from above.
 _PRECISION = 1e-4
@@ -34,9 +34,9 @@ def epsilon_of(
     sampling_rate : float, default=1.0
         Probability with which a row takes part in a step (Poisson sampling); 1 is the full
         batch.
-    neighboring : {"add_or_remove_one", "replace_one"}, default="add_or_remove_one"
-        Which data sets count as neighbours.
-    noise : {"float", "hardened"}, default="float"
+    neighboring : {"add_or_remove_one", "zero_out", "replace_one"}, default="add_or_remove_one"
+        Which data sets count as neighbours; the first two have the same numbers.
+    noise : {"float", "discrete"}, default="float"
         Continuous Gaussian noise; or discrete Gaussian noise on a grid, accounted for by
         zero-concentrated DP and at full batch only.
 
@@ -56,8 +56,8 @@ def epsilon_of(
     >>> round(epsilon_of(20, 240, delta=1e-5), 6)
     3.26455
     """
-    check_positive("noise_multiplier", noise_multiplier)
-    check_count("n_steps", n_steps)
+    check("noise_multiplier", noise_multiplier, POSITIVE)
+    check("n_steps", n_steps, COUNT)
     check_terms(delta, sampling_rate, neighboring, noise)
     event = GaussianEvent(noise_multiplier, n_steps, sampling_rate, noise)
     return epsilon_of_event(event, delta, neighboring)
@@ -80,8 +80,8 @@ def noise_multiplier_for(
     releases are, if there is more to them than Gaussian noise: it makes their event from noise
     multiplier, steps, sampling rate and kind of noise.
     """
-    check_positive("epsilon", epsilon)
-    check_count("n_steps", n_steps)
+    check("epsilon", epsilon, POSITIVE)
+    check("n_steps", n_steps, COUNT)
     terms = _Terms(delta, sampling_rate, neighboring, noise, family)
     # What the releases need by themselves is enough for whatever amplifies them.
     enough = terms.gaussian_multiplier(epsilon, n_steps)
@@ -117,11 +117,11 @@ def steps_for(
     Raises
     ------
     ValueError
-        If a parameter is outside its range, or if the budget does not pay for one step: the
+        If a parameter is outside its range, or if the budget is too small for one step: the
         sentence names a noise multiplier that would do.
     """
-    check_positive("epsilon", epsilon)
-    check_positive("noise_multiplier", noise_multiplier)
+    check("epsilon", epsilon, POSITIVE)
+    check("noise_multiplier", noise_multiplier, POSITIVE)
     terms = _Terms(delta, sampling_rate, neighboring, noise, family)
 
     def affordable(n_steps: int) -> bool:
@@ -138,7 +138,7 @@ def steps_for(
             family=family,
         )
         raise ValueError(
-            f"the budget epsilon={epsilon:g}, delta={delta:g} does not pay for one step at "
+            f"the budget epsilon={epsilon:g}, delta={delta:g} is too small for one step at "
             f"noise_multiplier={noise_multiplier:g}; use noise_multiplier >= "
             f"{math.ceil(enough * 1000) / 1000:g} or a larger epsilon."
         )
@@ -165,7 +165,7 @@ def mu_of_budget(
 
     Parameters and errors are those of :func:`epsilon_of`; ``epsilon`` is positive.
     """
-    check_positive("epsilon", epsilon)
+    check("epsilon", epsilon, POSITIVE)
     return _Terms(delta, 1.0, neighboring, noise).mu(epsilon)
 
 
@@ -214,22 +214,8 @@ class _Terms:
 
     def mu(self, epsilon: float) -> float:
         """Full-batch budget ``sqrt(sum_t 1 / sigma_t**2)``."""
-        if self.noise == "hardened":
-            mu = math.sqrt(2 * concentrated.rho_for(epsilon, self.delta))
+        if noise_name(self.noise) == "discrete":
+            mu = math.sqrt(2 * gaussian.rho_for(epsilon, self.delta))
         else:
             mu = gaussian.mu_for(epsilon, self.delta)
-        return mu / 2 if self.neighboring == "replace_one" else mu
-
-
-def check_terms(delta: float, sampling_rate: float, neighboring: Neighboring, noise: Noise = "float") -> None:
-    """Refuse terms of releases that are outside their range or do not go together."""
-    if (number := as_number(delta)) is None or not 0 < number < 1:
-        raise ValueError(f"delta={delta!r} must lie strictly between 0 and 1, well below 1/n.")
-    check_rate(sampling_rate)
-    check_choice("neighboring", neighboring, NEIGHBORING)
-    check_choice("noise", noise, NOISE)
-    if noise == "hardened" and sampling_rate < 1:
-        raise ValueError(
-            f"sampling_rate={sampling_rate!r} cannot be accounted for with noise='hardened'; "
-            "use the full batch (1) or noise='float'."
-        )
+        return mu / shift_of(self.neighboring)

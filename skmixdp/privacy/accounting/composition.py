@@ -27,9 +27,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from . import gaussian, mixing
-from .accountants import amplification_of, epsilon_of_event
-from .events import GaussianEvent, ModelMixEvent, Neighboring
+from . import gaussian
+from .accountants import epsilon_of_event
+from .events import GaussianEvent, Neighboring
 
 FloatArray = NDArray[np.floating[Any]]
 Composition = Literal["gaussian", "renyi"]
@@ -55,7 +55,7 @@ def rdp_of_event(event: object, orders: FloatArray, neighboring: Neighboring) ->
         Of a registered kind.
     orders : array of shape (n_orders,)
         Orders, above 1.
-    neighboring : {"add_or_remove_one", "replace_one"}
+    neighboring : {"add_or_remove_one", "zero_out", "replace_one"}
         Which data sets count as neighbours.
 
     Returns
@@ -75,19 +75,11 @@ def rdp_of_event(event: object, orders: FloatArray, neighboring: Neighboring) ->
 def _(event: GaussianEvent, orders: FloatArray, neighboring: Neighboring) -> FloatArray:
     # Sampling never costs privacy: a sampled release is the full one, now and then replaced.
     full_batch = event.rho(neighboring) * orders
-    if event.sampling_rate == 1:  # hardened noise has the same divergences
+    if event.sampling_rate == 1:  # discrete noise has the same divergences
         return np.asarray(full_batch)
-    if event.noise == "hardened":
-        raise TypeError("no accountant knows discrete Gaussian noise on sampled batches.")
     from . import sampled  # late, as in accountants.py
 
     return np.asarray(np.minimum(full_batch, sampled.renyi(event, orders, neighboring)))
-
-
-@rdp_of_event.register
-def _(event: ModelMixEvent, orders: FloatArray, neighboring: Neighboring) -> FloatArray:
-    amplified = mixing.renyi(orders, event.n_steps, **amplification_of(event, neighboring))
-    return np.asarray(np.minimum(amplified, rdp_of_event(event.unamplified, orders, neighboring)))
 
 
 @singledispatch
@@ -102,12 +94,7 @@ def mu_of_event(event: object, neighboring: Neighboring) -> float:
 @mu_of_event.register
 def _(event: GaussianEvent, neighboring: Neighboring) -> float:
     # Sampled batches: as above. Discrete noise has no Gaussian-DP curve.
-    return math.inf if event.noise == "hardened" else math.sqrt(2 * event.rho(neighboring))
-
-
-@mu_of_event.register
-def _(event: ModelMixEvent, neighboring: Neighboring) -> float:
-    return mu_of_event(event.unamplified, neighboring)  # mixing is post-processing
+    return math.inf if event.noise == "discrete" else math.sqrt(2 * event.rho(neighboring))
 
 
 @lru_cache(maxsize=256)
@@ -127,7 +114,7 @@ class PrivacyFilter:
     epsilon, delta : float
         The budget: whatever is charged, and however it is chosen, the whole is
         (epsilon, delta)-differentially private.
-    neighboring : {"add_or_remove_one", "replace_one"}
+    neighboring : {"add_or_remove_one", "zero_out", "replace_one"}
         Which data sets count as neighbours.
     composition : {"gaussian", "renyi"}
         What is summed.
@@ -159,7 +146,7 @@ class PrivacyFilter:
             Nothing was released from the private rows before it.
         epsilon, delta : float
             The budget.
-        neighboring : {"add_or_remove_one", "replace_one"}
+        neighboring : {"add_or_remove_one", "zero_out", "replace_one"}
             Which data sets count as neighbours.
         composition : {"gaussian", "renyi"} or None, default=None
             None takes "gaussian" for full batches of continuous Gaussian noise, "renyi" otherwise.

@@ -6,17 +6,62 @@ it is made, so that no accountant, and no ledger that reads it back, meets a num
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol, get_args
 
-from .checks import check_choice, check_count, check_positive, check_rate
-from .mixing import CONVERSION, Conversion
+from ..._params import COUNT, POSITIVE, PROBABILITY, Number, check
 from .trials import TrialLaw, shape_of
 
-Neighboring = Literal["add_or_remove_one", "replace_one"]
-Noise = Literal["float", "hardened"]
-NOISE: tuple[Noise, ...] = get_args(Noise)
+Neighboring = Literal["add_or_remove_one", "zero_out", "replace_one"]
+Noise = Literal["float", "discrete", "hardened"]
+
+#: Names of the relations between neighbours. Zeroing out a row, dp-accounting's REPLACE_SPECIAL, has the
+#: numbers of adding or removing one.
 NEIGHBORING: tuple[Neighboring, ...] = get_args(Neighboring)
+
+#: Names of kinds of Gaussian noise; "hardened" is what version 0.1 called "discrete".
+NOISE: tuple[Noise, ...] = get_args(Noise)
+
+_RATE = Number("a number above 0 and at most 1, which is the full batch", low=0, high=1, closed="right")
+
+
+def noise_name(noise: Noise) -> Noise:
+    """The present name of a kind of noise."""
+    return "discrete" if noise == "hardened" else noise
+
+
+def relation_name(neighboring: Neighboring) -> Neighboring:
+    """The name under which ledgers keep a relation: relations of the same numbers have one."""
+    return "add_or_remove_one" if neighboring == "zero_out" else neighboring
+
+
+def shift_of(neighboring: Neighboring) -> float:
+    """How far one neighbour's sum may be from the other's, over the L2 sensitivity of one zeroed-out row."""
+    return 2.0 if neighboring == "replace_one" else 1.0
+
+
+def check_terms(delta: float, sampling_rate: float, neighboring: Neighboring, noise: Noise = "float") -> None:
+    """Refuse terms of releases that are outside their range or do not go together.
+
+    Raises
+    ------
+    ValueError
+        In one sentence, for the first of them.
+    """
+    check("delta", delta, PROBABILITY, remedy="choose it well below 1/n")
+    check("sampling_rate", sampling_rate, _RATE)
+    check("neighboring", neighboring, *NEIGHBORING)
+    check("noise", noise, *NOISE)
+    check_together(sampling_rate, noise)
+
+
+def check_together(sampling_rate: float, noise: Noise) -> None:
+    """Refuse discrete noise on sampled batches, where no accountant knows it."""
+    if noise_name(noise) == "discrete" and sampling_rate < 1:
+        raise ValueError(
+            f"sampling_rate={sampling_rate!r} cannot be accounted for with noise={noise!r}; use the full "
+            "batch (1) or noise='float'."
+        )
 
 
 class Event(Protocol):
@@ -60,7 +105,7 @@ class GaussianEvent:
     sampling_rate : float, default=1.0
         Probability with which each row takes part in a release, independently (Poisson
         sampling). 1 is the full batch.
-    noise : {"float", "hardened"}, default="float"
+    noise : {"float", "discrete"}, default="float"
         Continuous Gaussian noise; or, on sums that are multiples of a grid, discrete
         Gaussian noise on that grid.
 
@@ -76,7 +121,7 @@ class GaussianEvent:
     noise: Noise = "float"
 
     def __post_init__(self) -> None:
-        _check_releases(self)
+        check_releases(self)
 
     @property
     def unamplified(self) -> "GaussianEvent":
@@ -89,61 +134,14 @@ class GaussianEvent:
         A discrete Gaussian has the zero-concentrated guarantee ``rho = mu**2 / 2`` of the
         continuous one, but not its Gaussian-DP curve.
         """
-        if self.sampling_rate < 1 or self.noise == "hardened":
+        if self.sampling_rate < 1 or self.noise == "discrete":
             return None
         return math.sqrt(2 * self.rho(neighboring))
 
     def rho(self, neighboring: Neighboring) -> float:
         """Zero-concentrated DP parameter at full batch: ``sum_t 1 / (2 sigma_t**2)``."""
-        # Replacing a row moves the sum by at most twice what zeroing it out does.
-        factor = 4.0 if neighboring == "replace_one" else 1.0
         # Divided twice, since the square of a tiny or huge multiplier is no float.
-        return factor / 2 * self.n_steps / self.noise_multiplier / self.noise_multiplier
-
-
-@dataclass(frozen=True)
-class ModelMixEvent:
-    """Gaussian releases, each hidden in a head that mixes the last two with secret weights.
-
-    Parameters
-    ----------
-    noise_multiplier, n_steps, sampling_rate, noise
-        As in :class:`GaussianEvent`.
-    width : float
-        Least width of the mixing in each coordinate over the L2 sensitivity of the sum.
-    linf_split : int, default=1
-        ``s``, if one row moves no coordinate by more than the L2 sensitivity over ``sqrt(s)``.
-    conversion : {"tight", "classic"}, default="tight"
-        From Renyi orders to (epsilon, delta).
-
-    Raises
-    ------
-    ValueError
-        If a field is outside its range.
-    """
-
-    noise_multiplier: float
-    n_steps: int
-    sampling_rate: float = 1.0
-    noise: Noise = "float"
-    width: float = field(kw_only=True)
-    linf_split: int = field(default=1, kw_only=True)
-    conversion: Conversion = field(default="tight", kw_only=True)
-
-    def __post_init__(self) -> None:
-        _check_releases(self)
-        _keep(self, "width", check_positive("width", self.width))
-        _keep(self, "linf_split", check_count("linf_split", self.linf_split))
-        check_choice("conversion", self.conversion, CONVERSION)
-
-    @property
-    def unamplified(self) -> GaussianEvent:
-        """The same releases in the open."""
-        return GaussianEvent(self.noise_multiplier, self.n_steps, self.sampling_rate, self.noise)
-
-    def mu(self, neighboring: Neighboring) -> float | None:
-        """None: mixed releases are not Gaussian."""
-        return None
+        return shift_of(neighboring) ** 2 / 2 * self.n_steps / self.noise_multiplier / self.noise_multiplier
 
 
 @dataclass(frozen=True)
@@ -161,7 +159,7 @@ class SelectionEvent:
         Expected number of trials.
     distribution : str or float
         Law of that number, as :func:`~skmixdp.privacy.accounting.trials.shape_of` understands it.
-    noise : {"float", "hardened"}, default="float"
+    noise : {"float", "discrete"}, default="float"
         As in :class:`GaussianEvent`.
     refit_multiplier : float or None, default=None
         In the same way, of a fit with the parameters of the best trial; None is no such fit.
@@ -179,13 +177,15 @@ class SelectionEvent:
     refit_multiplier: float | None = None
 
     def __post_init__(self) -> None:
-        _keep(self, "noise_multiplier", check_positive("noise_multiplier", self.noise_multiplier))
-        law = self.law
-        _keep(self, "mean", law.mean)
-        _keep(self, "distribution", law.name)
-        check_choice("noise", self.noise, NOISE)
+        check("noise_multiplier", self.noise_multiplier, POSITIVE)
+        check("refit_multiplier", self.refit_multiplier, POSITIVE, None)
+        check("noise", self.noise, *NOISE)
+        keep(self, "noise_multiplier", float(self.noise_multiplier))
+        keep(self, "mean", self.law.mean)
+        keep(self, "distribution", self.law.name)
+        keep(self, "noise", noise_name(self.noise))
         if self.refit_multiplier is not None:
-            _keep(self, "refit_multiplier", check_positive("refit_multiplier", self.refit_multiplier))
+            keep(self, "refit_multiplier", float(self.refit_multiplier))
 
     @property
     def law(self) -> TrialLaw:
@@ -193,14 +193,27 @@ class SelectionEvent:
         return TrialLaw(self.mean, shape_of(self.distribution))
 
 
-def _check_releases(event: GaussianEvent | ModelMixEvent) -> None:
-    """Check the fields that Gaussian releases of any kind have."""
-    _keep(event, "noise_multiplier", check_positive("noise_multiplier", event.noise_multiplier))
-    _keep(event, "n_steps", check_count("n_steps", event.n_steps))
-    _keep(event, "sampling_rate", check_rate(event.sampling_rate))
-    check_choice("noise", event.noise, NOISE)
+def check_releases(event: Any) -> None:
+    """Check the fields that Gaussian releases of any kind have, and keep them as Python's own numbers.
+
+    For the ``__post_init__`` of events with the fields of :class:`GaussianEvent`.
+
+    Raises
+    ------
+    ValueError
+        If a field is outside its range, or for discrete noise on sampled batches.
+    """
+    check("noise_multiplier", event.noise_multiplier, POSITIVE)
+    check("n_steps", event.n_steps, COUNT)
+    check("sampling_rate", event.sampling_rate, _RATE)
+    check("noise", event.noise, *NOISE)
+    check_together(event.sampling_rate, event.noise)
+    keep(event, "noise_multiplier", float(event.noise_multiplier))
+    keep(event, "n_steps", int(event.n_steps))
+    keep(event, "sampling_rate", float(event.sampling_rate))
+    keep(event, "noise", noise_name(event.noise))
 
 
-def _keep(event: object, name: str, value: Any) -> None:
+def keep(event: object, name: str, value: Any) -> None:
     """Put a checked number into a frozen event, as a number of Python: equal events then look alike."""
     object.__setattr__(event, name, value)

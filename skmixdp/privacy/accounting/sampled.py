@@ -6,7 +6,7 @@ that are chosen as one goes, are those of Mironov, Talwar and Zhang 2019.
 """
 
 import math
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from .events import GaussianEvent, Neighboring
 _RELATION = {
     # Zeroing out a row has the same privacy loss as adding or removing it.
     "add_or_remove_one": privacy_accountant.NeighboringRelation.ADD_OR_REMOVE_ONE,
+    "zero_out": privacy_accountant.NeighboringRelation.ADD_OR_REMOVE_ONE,
     # The accountant doubles the sensitivity by itself here: the multiplier is not halved.
     "replace_one": privacy_accountant.NeighboringRelation.REPLACE_ONE,
 }
@@ -92,8 +93,12 @@ def _renyi_of_zeroing(event: GaussianEvent, orders: NDArray[np.floating[Any]]) -
     return np.asarray(np.maximum(accountant.rdp, 0.0) + rounding)
 
 
+@lru_cache(maxsize=1024)
 def _epsilon(event: GaussianEvent, delta: float, neighboring: Neighboring, interval: float) -> float:
-    """Epsilon on one discretisation: an upper bound, whatever the interval."""
+    """Epsilon on one discretisation: an upper bound, whatever the interval.
+
+    Kept, since it takes up to a second and the fits of a search ask for the same.
+    """
     accountant = pld_privacy_accountant.PLDAccountant(
         _RELATION[neighboring], value_discretization_interval=interval
     )

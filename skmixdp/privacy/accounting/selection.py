@@ -14,12 +14,15 @@ of it is full-batch Gaussian noise, so a trial is ``mu``-Gaussian-DP. Two ways t
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
+import numpy as np
+
+from ..._params import COUNT, POSITIVE, check, number
 from .accountants import epsilon_of_event
-from .calibrate import check_terms, mu_of_budget
-from .checks import check_count, check_positive
+from .calibrate import mu_of_budget
 from .composition import FloatArray, rdp_of_event
-from .events import GaussianEvent, Neighboring, Noise, SelectionEvent
+from .events import GaussianEvent, Neighboring, Noise, SelectionEvent, check_terms, noise_name, shift_of
 from .trials import TrialLaw
 
 #: The budget of a fit is found to this relative precision, from below.
@@ -29,18 +32,38 @@ _PRECISION = 1e-7
 _LEAST = 2.0**-20
 
 
+#: The bound at one order is a minimum over others: these lie close enough to lose next to nothing.
+_ORDERS = np.concatenate([1 + np.geomspace(0.01, 1, 30), np.geomspace(2.05, 1e5, 160)])
+
+
 @epsilon_of_event.register
 def _(event: SelectionEvent, delta: float, neighboring: Neighboring) -> float:
-    from . import repeated  # late, as in accountants.py
-
-    return repeated.epsilon_of(event, delta, neighboring)
+    return float(_accountant(event, _ORDERS, neighboring).get_epsilon(delta))
 
 
 @rdp_of_event.register
 def _(event: SelectionEvent, orders: FloatArray, neighboring: Neighboring) -> FloatArray:
-    from . import repeated  # late, as in accountants.py
+    every = np.union1d(_ORDERS, orders)
+    divergences = np.asarray(_accountant(event, every, neighboring).rdp, dtype=np.float64)
+    return divergences[np.searchsorted(every, orders)]
 
-    return repeated.renyi(event, orders, neighboring)
+
+def _accountant(event: SelectionEvent, orders: FloatArray, neighboring: Neighboring) -> Any:
+    """An accountant of dp-accounting that holds the event.
+
+    Source: Papernot and Steinke 2022, Theorems 2 (truncated negative binomial laws) and 6 (Poisson).
+    Continuous and discrete noise have the same bound on their divergences.
+    """
+    from dp_accounting import dp_event  # late, as in accountants.py
+    from dp_accounting.rdp import rdp_privacy_accountant
+
+    shift = shift_of(neighboring)
+    accountant = rdp_privacy_accountant.RdpAccountant(orders)
+    trial = dp_event.GaussianDpEvent(event.noise_multiplier / shift)
+    accountant.compose(dp_event.RepeatAndSelectDpEvent(trial, event.law.mean, event.law.shape))
+    if event.refit_multiplier is not None:
+        accountant.compose(dp_event.GaussianDpEvent(event.refit_multiplier / shift))
+    return accountant
 
 
 @dataclass(frozen=True)
@@ -51,9 +74,9 @@ class SearchTerms:
     ----------
     delta : float
         The delta at which epsilons are stated, of the search and of its fits.
-    neighboring : {"add_or_remove_one", "replace_one"}, default="add_or_remove_one"
+    neighboring : {"add_or_remove_one", "zero_out", "replace_one"}, default="add_or_remove_one"
         Which data sets count as neighbours.
-    noise : {"float", "hardened"}, default="float"
+    noise : {"float", "discrete"}, default="float"
         Continuous or discrete Gaussian noise.
     score_share : float, default=0.0
         Fraction of a trial's ``mu**2`` that the noisy count takes; 0 where scores are free.
@@ -74,8 +97,8 @@ class SearchTerms:
 
     def __post_init__(self) -> None:
         check_terms(self.delta, 1.0, self.neighboring, self.noise)
-        if not 0 <= self.score_share < 1:
-            raise ValueError(f"score_share={self.score_share!r} must lie in [0, 1).")
+        check("score_share", self.score_share, number(0, 1, closed="left"))
+        object.__setattr__(self, "noise", noise_name(self.noise))
 
     def fit_mu(self, fit_epsilon: float) -> float:
         """Full-batch Gaussian-DP parameter, per zeroed-out row, of a fit of this epsilon."""
@@ -104,7 +127,7 @@ class SearchTerms:
         trial, fit = self.trial_multiplier(fit_epsilon), 1 / self.fit_mu(fit_epsilon)
         if isinstance(trials, TrialLaw):
             return SelectionEvent(trial, trials.mean, trials.name, self.noise, fit if self.refit else None)
-        check_count("n_trials", trials)
+        check("n_trials", trials, COUNT)
         squares = trials / trial**2 + self.refit / fit**2
         return GaussianEvent(1 / math.sqrt(squares), 1, noise=self.noise)
 
@@ -122,7 +145,7 @@ class SearchTerms:
         ValueError
             If the budget leaves nothing for a fit.
         """
-        check_positive("epsilon", epsilon)
+        check("epsilon", epsilon, POSITIVE)
         low, high = epsilon / 2, epsilon
         while self.epsilon(trials, low) > epsilon:
             low, high = low / 2, low

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from scipy.optimize import brentq
 from scipy.stats import poisson
 
-from .checks import as_number
+from ..._params import as_float, check, number
 
 #: Shapes of the laws that have names.
 SHAPES = {"logarithmic": 0.0, "geometric": 1.0, "poisson": math.inf}
@@ -43,13 +43,10 @@ class TrialLaw:
     shape: float
 
     def __post_init__(self) -> None:
-        mean, shape = as_number(self.mean), as_number(self.shape)
-        if mean is None or not 1 <= mean < math.inf:
-            raise ValueError(f"mean={self.mean!r} must be a finite number of trials of at least 1.")
-        if shape is None or not shape >= 0:
-            raise ValueError(f"shape={self.shape!r} must be a number of at least 0; infinity is Poisson.")
-        object.__setattr__(self, "mean", mean)
-        object.__setattr__(self, "shape", shape)
+        check("mean", self.mean, number(1, closed="left"))
+        check("shape", self.shape, number(0, closed="both"), remedy="infinity is Poisson")
+        object.__setattr__(self, "mean", float(self.mean))
+        object.__setattr__(self, "shape", float(self.shape))
 
     @property
     def name(self) -> str | float:
@@ -105,7 +102,7 @@ def shape_of(distribution: object) -> float:
     """
     if isinstance(distribution, str) and distribution in SHAPES:
         return SHAPES[distribution]
-    if (shape := as_number(distribution)) is not None and shape >= 0:
+    if (shape := as_float(distribution)) is not None and shape >= 0:
         return shape
     raise ValueError(
         f"distribution={distribution!r} must be one of {', '.join(map(repr, SHAPES))}, or a number of at "

@@ -6,11 +6,10 @@ from functools import lru_cache
 
 import numpy as np
 
+from ..._params import POSITIVE, PROBABILITY, check, number
 from ...exceptions import BudgetExceededError
 from ..accounting import gaussian
 from ..accounting.accountants import epsilon_of_event
-from ..accounting.calibrate import check_terms
-from ..accounting.checks import as_number, check_choice, check_positive
 from ..accounting.composition import (
     COMPOSITION,
     ORDERS,
@@ -20,7 +19,9 @@ from ..accounting.composition import (
     epsilon_of_rdp,
     mu_of_event,
 )
-from ..accounting.events import NEIGHBORING, GaussianEvent, ModelMixEvent, Neighboring
+from ..accounting.events import NEIGHBORING, Neighboring, keep, relation_name
+
+_SUM = number(0, closed="both")
 
 
 @dataclass(frozen=True)
@@ -33,9 +34,7 @@ class Account:
         Name of the data set.
     epsilon, delta : float
         The budget.
-    by_default : bool
-        Whether the budget is the ledger's for data sets that nobody added.
-    neighboring : {"add_or_remove_one", "replace_one"} or None
+    neighboring : {"add_or_remove_one", "zero_out", "replace_one"} or None
         Which data sets count as neighbours; None until the first charge, if left to it.
     composition : {"gaussian", "renyi"} or None
         What is summed; None until the first charge, if left to it.
@@ -61,7 +60,6 @@ class Account:
     dataset: str
     epsilon: float
     delta: float
-    by_default: bool = False
     neighboring: Neighboring | None = None
     composition: Composition | None = None
     order: float | None = None
@@ -72,10 +70,12 @@ class Account:
     private: bool = True
 
     def __post_init__(self) -> None:
-        check_positive("epsilon", self.epsilon)
-        check_terms(self.delta, 1.0, NEIGHBORING[0] if self.neighboring is None else self.neighboring)
-        if self.composition is not None:
-            check_choice("composition", self.composition, COMPOSITION)
+        check("epsilon", self.epsilon, POSITIVE)
+        check("delta", self.delta, PROBABILITY)
+        check("neighboring", self.neighboring, *NEIGHBORING, None)
+        check("composition", self.composition, *COMPOSITION, None)
+        if self.neighboring is not None:
+            keep(self, "neighboring", relation_name(self.neighboring))
         if self.order is not None and not np.any(self.order == ORDERS):
             raise ValueError(f"order={self.order!r} must be a Renyi order that ledgers sum.")
         if self.divergences and len(self.divergences) != len(ORDERS):
@@ -85,8 +85,7 @@ class Account:
         # Divergences may be infinite where none is known, and so may what they convert to.
         sums = {"total": self.total, "spent": self.spent, "n_charges": self.n_charges}
         for name, value in [*sums.items(), *(("divergences", value) for value in self.divergences)]:
-            if (number := as_number(value)) is None or not number >= 0:
-                raise ValueError(f"{name}={value!r} must be a number of at least 0.")
+            check(name, value, _SUM)
         if self.n_charges > 0 and (self.neighboring is None or self.composition is None):
             raise ValueError("an account with charges must say its neighboring and its composition.")
         if (self.order is not None) != (self.n_charges > 0 and self.composition == "renyi"):
@@ -104,8 +103,7 @@ class Account:
         TypeError
             If no accountant knows this kind of event.
         """
-        if isinstance(event, (GaussianEvent, ModelMixEvent)):
-            check_terms(self.delta, event.sampling_rate, neighboring, event.noise)
+        neighboring = relation_name(neighboring)
         if self.neighboring not in (None, neighboring):
             raise ValueError(
                 f"neighboring={neighboring!r} is not the relation of dataset={self.dataset!r}, whose charges "

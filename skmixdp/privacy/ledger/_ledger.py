@@ -1,15 +1,15 @@
 """A lasting record of what was spent on which private rows."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from os import PathLike, fspath
 from pathlib import Path
 from sqlite3 import Connection
 from typing import Any
 
-from ..accounting.calibrate import check_terms
-from ..accounting.checks import check_positive
-from ..accounting.composition import COMPOSITION, Composition
+from ..._params import POSITIVE, PROBABILITY, Kind, check
+from ..accounting.composition import Composition
 from ..accounting.events import NEIGHBORING, Neighboring
 from ._account import Account
 from ._records import event_from_json, event_to_json
@@ -19,20 +19,25 @@ from ._store import FileStore, MemoryStore
 
 _MEMORY = ":memory:"
 
+#: What the parameter ``ledger`` of estimators may be, by duck typing: a search gives its fits an allowance.
+LEDGER = Kind(
+    "a data set of a ledger, such as PrivacyLedger('ledger.sqlite')['patients']",
+    lambda value: not isinstance(value, type) and callable(getattr(value, "charge", None)),
+)
+_NAME = Kind("a string that is not empty", lambda value: isinstance(value, str) and value != "")
+_TEXT = Kind("a string", lambda value: isinstance(value, str))
+
 
 class PrivacyLedger:
     """Budgets of named private data sets, and every charge that was made to them.
 
-    Estimators take it as ``ledger=``, with ``dataset=``; each fit is charged after its input is
-    validated and before its first release, from whatever process or thread it runs in. A fit that
-    does not fit raises :class:`~skmixdp.exceptions.BudgetExceededError` and releases nothing.
+    Give each data set its budget once, with :meth:`add_dataset`. From then on ``ledger["name"]`` is that
+    data set, and estimators take it as ``ledger=``.
 
     Parameters
     ----------
     path : str or path
-        An SQLite file, made if missing, on a local disk; or ":memory:", for the threads of one process.
-    epsilon, delta : float or None, default=None
-        Budget of data sets that are charged before anybody added them; None for both refuses these.
+        An SQLite file on a local disk, made if missing; or ":memory:", for the threads of one process.
 
     Attributes
     ----------
@@ -42,40 +47,40 @@ class PrivacyLedger:
     Raises
     ------
     ValueError
-        For a budget outside its range, or a file that is not a ledger.
+        If the file is not a ledger.
     OSError
         If the file cannot be opened.
 
+    See Also
+    --------
+    LedgerDataset : One data set of a ledger, to be charged.
+
     Notes
     -----
-    *Guarantee*: everything that was charged to a data set, however each charge was chosen after
-    seeing the results of earlier ones, is (epsilon, delta)-differentially private in its rows. A
-    privacy filter decides (see :mod:`skmixdp.privacy.accounting.composition`): a sum of ``mu**2`` where
-    the first charge is a full batch with continuous Gaussian noise, otherwise a sum of Renyi divergences of one
-    order. The ledger counts what it is told: rows that are charged under two names have two
-    budgets, which add up, and what is charged to nobody is not counted. The file holds no data;
-    whoever can write to it can forge it.
+    *Guarantee*: everything that was charged to a data set is (epsilon, delta)-differentially private in its
+    rows, even if each charge was chosen after seeing the results of earlier ones. A privacy filter decides
+    what still fits (see :mod:`skmixdp.privacy.accounting.composition`). If the first charge is a full batch
+    with continuous Gaussian noise, the filter sums ``mu**2``. Otherwise it sums Renyi divergences of one
+    order.
 
-    ``copy.deepcopy`` and ``sklearn.base.clone`` keep the same ledger. Pickles carry the file's path,
-    and unpickling does not make a file.
+    The ledger counts what it is told. Rows that are charged under two names have two budgets, and these add
+    up. A release that is not charged is not counted. The file holds no data. Whoever can write to it can
+    forge it.
+
+    ``copy.deepcopy`` and ``sklearn.base.clone`` keep the same ledger. Pickles carry the file's path, and
+    unpickling does not make a file.
 
     Examples
     --------
     >>> from skmixdp.privacy import GaussianEvent, PrivacyLedger
-    >>> ledger = PrivacyLedger(":memory:", epsilon=3.0, delta=1e-5)
-    >>> charge = ledger.charge("patients", GaussianEvent(20, 100), neighboring="add_or_remove_one")
-    >>> round(ledger.spent("patients"), 3), round(ledger.remaining("patients"), 3)
+    >>> ledger = PrivacyLedger(":memory:")
+    >>> patients = ledger.add_dataset("patients", epsilon=3.0, delta=1e-5)
+    >>> charge = patients.charge(GaussianEvent(20, 100), neighboring="add_or_remove_one")
+    >>> round(patients.spent, 3), round(ledger["patients"].remaining, 3)
     (1.993, 2.068)
     """
 
-    def __init__(
-        self, path: str | PathLike[str], *, epsilon: float | None = None, delta: float | None = None
-    ) -> None:
-        if (epsilon is None) != (delta is None):
-            raise ValueError(f"epsilon={epsilon!r} and delta={delta!r} make no budget; give both or neither.")
-        if epsilon is not None and delta is not None:
-            _check_budget(epsilon, delta)
-        self.epsilon, self.delta = epsilon, delta
+    def __init__(self, path: str | PathLike[str]) -> None:
         self._store: FileStore | MemoryStore
         if fspath(path) == _MEMORY:
             self.path = None
@@ -83,8 +88,6 @@ class PrivacyLedger:
         else:
             self.path = Path(path).absolute()
             self._store = FileStore(self.path, create=True)
-
-    # -- data sets -------------------------------------------------------------------------
 
     def add_dataset(
         self,
@@ -94,7 +97,7 @@ class PrivacyLedger:
         delta: float,
         neighboring: Neighboring | None = None,
         composition: Composition | None = None,
-    ) -> None:
+    ) -> "LedgerDataset":
         """Give a data set its budget, once and for all; saying the same again changes nothing.
 
         Parameters
@@ -103,154 +106,65 @@ class PrivacyLedger:
             Name of the data set.
         epsilon, delta : float
             Its budget.
-        neighboring : {"add_or_remove_one", "replace_one"} or None, default=None
+        neighboring : {"add_or_remove_one", "zero_out", "replace_one"} or None, default=None
             Which data sets count as neighbours; None leaves it to the first charge.
         composition : {"gaussian", "renyi"} or None, default=None
             What is summed. "gaussian" is exact for full batches and counts sampled batches in full;
             "renyi" is for mixtures. None leaves it to the first charge.
+
+        Returns
+        -------
+        LedgerDataset
+            The data set, as ``ledger[name]``.
 
         Raises
         ------
         ValueError
             If a parameter is outside its range, or the data set has another budget.
         """
-        _check_name(name)
-        _check_budget(epsilon, delta)
-        _check_choice("neighboring", neighboring, NEIGHBORING)
-        _check_choice("composition", composition, COMPOSITION)
+        check("name", name, _NAME)
+        check("epsilon", epsilon, POSITIVE)
+        check("delta", delta, PROBABILITY)
         new = Account(name, float(epsilon), float(delta), neighboring=neighboring, composition=composition)
         with self._store.transaction(write=True) as connection:
             old = read_account(connection, name)
             if old is None:
                 write_account(connection, new)
-                return
-        asked = {"epsilon": epsilon, "delta": delta, "neighboring": neighboring, "composition": composition}
-        for parameter, value in asked.items():
+                return LedgerDataset(self, name)
+        for parameter in ("epsilon", "delta", "neighboring", "composition"):
+            value = getattr(new, parameter)
             if value is not None and value != getattr(old, parameter):
                 raise ValueError(
                     f"{parameter}={value!r} is not that of dataset={name!r}, which is in the ledger "
                     f"with {getattr(old, parameter)!r}; a budget is never changed, so use the same or "
                     "another name."
                 )
+        return LedgerDataset(self, name)
 
-    # -- charging --------------------------------------------------------------------------
-
-    def charge(
-        self,
-        dataset: str,
-        event: object,
-        *,
-        neighboring: Neighboring,
-        description: str = "",
-        private: bool = True,
-    ) -> Charge:
-        """Pay for an event before it happens, or refuse.
-
-        Parameters
-        ----------
-        dataset : str
-            Name of the data set whose rows it uses.
-        event : event
-            What is going to be released, such as :class:`~skmixdp.privacy.GaussianEvent`.
-        neighboring : {"add_or_remove_one", "replace_one"}
-            Which data sets count as neighbours; one relation per data set.
-        description : str, default=""
-            Words for the report.
-        private : bool, default=True
-            False if a seed makes the noise again. It is charged all the same, and from then on the
-            ledger says that nothing is guaranteed for the data set.
-
-        Returns
-        -------
-        Charge
-            What was recorded.
+    def __getitem__(self, name: str) -> "LedgerDataset":
+        """One data set of the ledger.
 
         Raises
         ------
-        BudgetExceededError
-            If it does not fit; nothing is charged.
-        ValueError, TypeError
-            For an unknown data set, another relation, or an event that nobody can account for.
-        """
-        _check_name(dataset)
-        check_terms(0.5, 1.0, neighboring)
-        if not isinstance(description, str):
-            raise TypeError(f"description={description!r} must be a string.")
-        # What is kept is charged: an event that cannot be read back, or whose numbers were changed after it
-        # was made so that they make no sense, is refused here.
-        event = event_from_json(event_to_json(event))
-        # What takes time is computed once without holding the lock, and kept for when it is held.
-        with self._store.transaction(write=False) as connection:
-            account = self._account_to_charge(connection, dataset)
-        account.after(event, neighboring)
-        with self._store.transaction(write=True) as connection:
-            account = self._account_to_charge(connection, dataset).after(event, neighboring, private)
-            write_account(connection, account)
-            return add_charge(connection, account, event, datetime.now(UTC), description, private)
-
-    def _account_to_charge(self, connection: Connection, dataset: str) -> Account:
-        """The account of a data set; a new one with the default budget, if there is one."""
-        account = read_account(connection, dataset)
-        if account is None:
-            if self.epsilon is None or self.delta is None:
-                raise ValueError(
-                    _unknown(connection, dataset, f"add_dataset({dataset!r}, epsilon=..., delta=...)")
-                )
-            return Account(dataset, float(self.epsilon), float(self.delta), by_default=True)
-        default = (self.epsilon, self.delta)
-        if account.by_default and self.epsilon is not None and default != (account.epsilon, account.delta):
-            raise ValueError(
-                f"dataset={dataset!r} has the budget epsilon={account.epsilon:g}, delta={account.delta:g} "
-                f"and this ledger was opened with epsilon={self.epsilon:g}, delta={self.delta:g}; a budget "
-                "is never changed, so open it with the same, or with none."
-            )
-        return account
-
-    # -- reading ---------------------------------------------------------------------------
-
-    def account(self, dataset: str) -> Account:
-        """Budget and sums of a data set.
-
-        Raises
-        ------
-        ValueError
-            If it is not in the ledger.
+        KeyError, ValueError
+            If it was not added (one error that is both); the message names those that were.
         """
         with self._store.transaction(write=False) as connection:
-            account = read_account(connection, dataset)
-            if account is None:
-                raise ValueError(_unknown(connection, dataset, "one of these"))
-        return account
+            _account_of(connection, name)
+        return LedgerDataset(self, name)
 
-    def spent(self, dataset: str) -> float:
-        """Smallest epsilon, at the data set's delta, of a budget that would have admitted its charges.
-
-        It is what the charges cost if they were fixed in advance. Where each was chosen after seeing
-        the results of earlier ones, the guarantee is the budget as a whole.
-        """
-        return self.account(dataset).spent
-
-    def remaining(self, dataset: str) -> float:
-        """Epsilon, at the data set's delta, of the largest full-batch fit that is still paid for."""
-        return self.account(dataset).remaining
-
-    def charges(self, dataset: str | None = None) -> list[Charge]:
-        """All charges in the order in which they were made, of one data set or of all."""
-        if dataset is not None:
-            self.account(dataset)
+    def __iter__(self) -> Iterator[str]:
+        """Names of the data sets, in the order in which they were added."""
         with self._store.transaction(write=False) as connection:
-            return list(read_charges(connection, dataset))
+            return iter([account.dataset for account in read_accounts(connection)])
 
     def report(self) -> LedgerReport:
         """Everything in the ledger; it prints as a table, and has HTML and JSON forms."""
         with self._store.transaction(write=False) as connection:
             return LedgerReport(read_accounts(connection), read_charges(connection))
 
-    # -- copies ----------------------------------------------------------------------------
-
     def __repr__(self) -> str:
-        budget = "" if self.epsilon is None else f", epsilon={self.epsilon!r}, delta={self.delta!r}"
-        return f"PrivacyLedger({_MEMORY if self.path is None else str(self.path)!r}{budget})"
+        return f"PrivacyLedger({_MEMORY if self.path is None else str(self.path)!r})"
 
     def __sklearn_clone__(self) -> "PrivacyLedger":
         return self
@@ -267,28 +181,139 @@ class PrivacyLedger:
                 "a ledger in memory cannot be pickled, and no other process could charge it; give "
                 "PrivacyLedger a file."
             )
-        return {"path": self.path, "epsilon": self.epsilon, "delta": self.delta}
+        return {"path": self.path}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+        self.path = state["path"]
         self._store = FileStore(state["path"], create=False)
 
 
-def _unknown(connection: Connection, dataset: Any, fix: str) -> str:
-    names = [account.dataset for account in read_accounts(connection)]
-    return f"dataset={dataset!r} is not in the ledger, which has {names}; use {fix}."
+@dataclass(frozen=True, repr=False)
+class LedgerDataset:
+    """One data set of a ledger: what estimators take as ``ledger=``.
+
+    Made by :meth:`PrivacyLedger.add_dataset` and by ``ledger[name]``. Each fit is charged after its input
+    is checked and before its first release, from whatever process or thread it runs in. A fit that the
+    budget does not cover raises :class:`~skmixdp.exceptions.BudgetExceededError` and releases nothing.
+
+    Attributes
+    ----------
+    ledger : PrivacyLedger
+        The ledger that it is in.
+    name : str
+        Its name there.
+
+    Notes
+    -----
+    *Guarantee*: as for :class:`PrivacyLedger`. Copies, clones and pickles stand for the same data set.
+    """
+
+    ledger: PrivacyLedger
+    name: str
+
+    def charge(
+        self,
+        event: object,
+        *,
+        neighboring: Neighboring,
+        description: str = "",
+        private: bool = True,
+    ) -> Charge:
+        """Charge an event before it happens, or refuse it.
+
+        Parameters
+        ----------
+        event : event
+            What is going to be released, such as :class:`~skmixdp.privacy.GaussianEvent`.
+        neighboring : {"add_or_remove_one", "zero_out", "replace_one"}
+            Which data sets count as neighbours; one relation per data set. The first two
+            are the same relation.
+        description : str, default=""
+            Words for the report.
+        private : bool, default=True
+            False if the noise comes from a seed. The event is charged all the same, and from then on the
+            ledger says that nothing is guaranteed for the data set.
+
+        Returns
+        -------
+        Charge
+            What was recorded.
+
+        Raises
+        ------
+        BudgetExceededError
+            If it exceeds the budget; nothing is charged.
+        KeyError
+            If the ledger's file was replaced by one without this data set.
+        ValueError, TypeError
+            For another relation, or an event that no accountant knows.
+        """
+        check("neighboring", neighboring, *NEIGHBORING)
+        check("description", description, _TEXT)
+        # What is kept is charged: an event that cannot be read back, or whose numbers were changed after it
+        # was made so that they make no sense, is refused here.
+        event = event_from_json(event_to_json(event))
+        store = self.ledger._store
+        # What takes time is computed once without holding the lock, and kept for when it is held.
+        with store.transaction(write=False) as connection:
+            account = _account_of(connection, self.name)
+        account.after(event, neighboring)
+        with store.transaction(write=True) as connection:
+            account = _account_of(connection, self.name).after(event, neighboring, private)
+            write_account(connection, account)
+            return add_charge(connection, account, event, datetime.now(UTC), description, private)
+
+    @property
+    def account(self) -> Account:
+        """Budget and sums of the data set, as they are now."""
+        with self.ledger._store.transaction(write=False) as connection:
+            return _account_of(connection, self.name)
+
+    @property
+    def spent(self) -> float:
+        """Smallest epsilon, at the data set's delta, of a budget that would have admitted its charges.
+
+        It is what the charges cost if they were fixed in advance. Where each was chosen after seeing
+        the results of earlier ones, the guarantee is the budget as a whole.
+        """
+        return self.account.spent
+
+    @property
+    def remaining(self) -> float:
+        """Epsilon, at the data set's delta, of the largest full-batch fit that the budget still covers."""
+        return self.account.remaining
+
+    def charges(self) -> list[Charge]:
+        """Its charges in the order in which they were made."""
+        with self.ledger._store.transaction(write=False) as connection:
+            return list(read_charges(connection, self.name))
+
+    def __repr__(self) -> str:
+        return f"{self.ledger!r}[{self.name!r}]"
+
+    def __sklearn_clone__(self) -> "LedgerDataset":
+        return self
+
+    def __copy__(self) -> "LedgerDataset":
+        return self
+
+    def __deepcopy__(self, memo: Any) -> "LedgerDataset":
+        return self
 
 
-def _check_name(name: Any) -> None:
-    if not isinstance(name, str) or not name:
-        raise ValueError(f"dataset={name!r} must be the name of a data set, a string that is not empty.")
+class _UnknownDatasetError(ValueError, KeyError):
+    """A key that is missing; its message is shown as it is, where a KeyError would quote it."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
-def _check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
-    if value is not None and value not in choices:
-        raise ValueError(f"{name}={value!r} must be one of {', '.join(choices)}, or None.")
-
-
-def _check_budget(epsilon: float, delta: float) -> None:
-    check_positive("epsilon", epsilon)
-    check_terms(delta, 1.0, NEIGHBORING[0])
+def _account_of(connection: Connection, name: Any) -> Account:
+    account = read_account(connection, name) if isinstance(name, str) else None
+    if account is None:
+        names = ", ".join(repr(account.dataset) for account in read_accounts(connection)) or "none yet"
+        raise _UnknownDatasetError(
+            f"dataset={name!r} is not in the ledger (data sets there: {names}); use one of these, or add it "
+            f"with add_dataset({name!r}, epsilon=..., delta=...)."
+        )
+    return account

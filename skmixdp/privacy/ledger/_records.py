@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, TypeVar
 
-from ..accounting.events import GaussianEvent, ModelMixEvent, SelectionEvent
+from ..accounting.events import GaussianEvent, SelectionEvent
 
 _Kind = TypeVar("_Kind", bound=type)
 
@@ -40,7 +40,6 @@ def register_event(name: str) -> Callable[[_Kind], _Kind]:
 
 
 register_event("gaussian")(GaussianEvent)
-register_event("modelmix")(ModelMixEvent)
 register_event("selection")(SelectionEvent)
 
 

@@ -9,6 +9,8 @@ from ._account import Account
 from ._records import event_from_json, event_to_json
 from ._report import Charge
 
+# ``by_default`` is 0: version 0.1 gave data sets that nobody had added the budget of their ledger. The column
+# stays, so that both versions read the files of both.
 TABLES = """
 CREATE TABLE accounts (
     dataset TEXT PRIMARY KEY,
@@ -56,8 +58,8 @@ def read_accounts(connection: Connection) -> tuple[Account, ...]:
 
 def write_account(connection: Connection, account: Account) -> None:
     """Add an account, or put it in the place of the earlier one."""
-    columns = [f'"{field.name}"' for field in fields(account)]
-    values = [json.dumps(value) if isinstance(value, tuple) else value for value in astuple(account)]
+    columns = ["by_default", *(f'"{field.name}"' for field in fields(account))]
+    values = [0, *(json.dumps(value) if isinstance(value, tuple) else value for value in astuple(account))]
     changes = ", ".join(f"{name} = excluded.{name}" for name in columns)
     connection.execute(
         f"INSERT INTO accounts ({', '.join(columns)}) VALUES ({', '.join('?' * len(values))}) "
@@ -93,7 +95,8 @@ def _account_of(row: Row) -> Account:
     """A row of the table as an account; a damaged one is refused, since its sums decide what fits."""
     values = dict(row)
     try:
-        values["by_default"], values["private"] = _flag(row, "by_default"), _flag(row, "private")
+        del values["by_default"]
+        values["private"] = _flag(row, "private")
         values["divergences"] = tuple(json.loads(values["divergences"]))
         return Account(**values)
     except (TypeError, ValueError) as error:

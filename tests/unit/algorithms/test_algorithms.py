@@ -6,7 +6,19 @@ from sklearn.base import clone
 
 from skmixdp._engine import Run, train
 from skmixdp._rows import InMemoryRows
-from skmixdp.algorithms import BY_NAME, DOPE, GEP, PDADPMD, AdaMix, Auto, Coupling, ModelMix, NoisyGD
+from skmixdp.algorithms import (
+    BY_NAME,
+    DOPE,
+    GEP,
+    PDADPMD,
+    AdaMix,
+    Auto,
+    CosinePDADPMD,
+    Coupling,
+    ModelMix,
+    NoisyGD,
+    TheoreticalAdaMix,
+)
 from skmixdp.components import SampleWeight
 from skmixdp.components.protocols import ReleaseFacts, StepContext
 from skmixdp.privacy import NoiseSource
@@ -59,7 +71,7 @@ def test_without_noise_and_clip_it_is_gradient_descent(problem, make, momentum, 
 
 def test_the_theoretical_variant_without_noise_is_averaged_descent_in_a_ball(problem):
     radius, l2, T = 2.0, 0.05, 9
-    algorithm = AdaMix(variant="theoretical", radius=radius)
+    algorithm = TheoreticalAdaMix(radius)
     W = problem.info.view.W
     W = W * min(1, radius / np.linalg.norm(W))
     anchor, average = W, 0 * W
@@ -172,11 +184,9 @@ def test_the_sample_weight_is_the_public_share_of_the_rows():
         (Coupling(gamma=0), r"^gamma=0 of Coupling must be a number above 0"),
         (Coupling(momentum=1), r"^momentum=1 of Coupling"),
         (Coupling(center="start"), r"^center='start' of Coupling"),
-        (PDADPMD("dense"), r"^mirror='dense' of PDADPMD"),
         (PDADPMD(clip=0), r"^clip=0 of PDADPMD"),
-        (PDADPMD("cosine", cosine_steps=0), r"^cosine_steps=0 of PDADPMD"),
-        (PDADPMD("cosine", second_clip=-1), r"^second_clip=-1 of PDADPMD"),
-        (PDADPMD(second_clip=1.0), r"^second_clip=1 of PDADPMD has no place beside mirror='exact'"),
+        (CosinePDADPMD(cosine_steps=0), r"^cosine_steps=0 of CosinePDADPMD"),
+        (CosinePDADPMD(second_clip=-1), r"^second_clip=-1 of CosinePDADPMD"),
         (AdaMix(quantile=1.0), r"^quantile=1.0 of AdaMix"),
         (AdaMix(quantile=True), r"^quantile=True"),
         (AdaMix(clip_floor=0.0), r"^clip_floor=0.0"),
@@ -184,9 +194,8 @@ def test_the_sample_weight_is_the_public_share_of_the_rows():
         (AdaMix(n_components=2.5), r"^n_components=2.5"),
         (AdaMix(momentum=-0.1), r"^momentum=-0.1"),
         (AdaMix(center=None), r"^center=None"),
-        (AdaMix(variant="practise"), r"^variant='practise'"),
-        (AdaMix(variant="theoretical"), r"pass its radius"),
-        (AdaMix(variant="theoretical", radius=-1), r"^radius=-1 of AdaMix"),
+        (TheoreticalAdaMix(None), r"^radius=None of TheoreticalAdaMix must be"),
+        (TheoreticalAdaMix(-1), r"^radius=-1 of TheoreticalAdaMix"),
         (DOPE(clip=0), r"^clip=0 of DOPE"),
         (DOPE(clip="lipschitz"), r"^clip='lipschitz' of DOPE"),
         (DOPE(quantile=1.0), r"^quantile=1.0 of DOPE"),

@@ -140,11 +140,11 @@ def test_quantile_clips_come_from_rows_that_are_held_out():
 
 
 @pytest.mark.parametrize("algorithm", ["dope-sgd", "gep"])
-def test_hardened_noise_is_refused(algorithm):
+def test_discrete_noise_is_refused(algorithm):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 4)), np.arange(60) % 3
-    clf = MixedDPLogisticRegression(algorithm, noise="hardened", n_steps=1)
-    with pytest.raises(ValueError, match=r"^noise='hardened' needs sums on a grid, which (DOPE|GEP) leaves"):
+    clf = MixedDPLogisticRegression(algorithm, noise="discrete", n_steps=1)
+    with pytest.raises(ValueError, match=r"^noise='discrete' needs sums on a grid, which (DOPE|GEP) leaves"):
         clf.fit(X, y, X[:9], y[:9])
 
 

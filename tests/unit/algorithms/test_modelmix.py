@@ -9,9 +9,10 @@ import pytest
 from skmixdp import MixedDPLogisticRegression
 from skmixdp._engine import Budget, Options, Run, make_plan, train
 from skmixdp._rows import InMemoryRows
-from skmixdp.algorithms import GEP, PDADPMD, AdaMix, Coupling, ModelMix, NoisyGD
-from skmixdp.components import SGD, GradientQuery, L2Clip, MixingDescent, PublicSubspace
+from skmixdp.algorithms import GEP, PDADPMD, AdaMix, CosinePDADPMD, Coupling, ModelMix, NoisyGD
+from skmixdp.components import GradientQuery, L2Clip, PublicSubspace
 from skmixdp.components.protocols import ReleasedArray, StepContext
+from skmixdp.modelmix import MixingDescent, mixed_query, mixed_steps
 from skmixdp.privacy import ModelMixEvent, NoiseSource, modelmix_epsilon
 from tests.conftest import Silent, make_problem
 
@@ -195,18 +196,8 @@ def refused(base, message, **parameters):
         make_problem().recipe(ModelMix(base, **parameters))
 
 
-class Restless(SGD):
-    """An update that declares nothing of its own."""
-
-    for_mixing = property()  # type: ignore[assignment]
-
-
-class UndeclaredBase(NoisyGD):
-    """A base whose update does not declare that it can be mixed."""
-
-    def recipe(self, info, options):
-        recipe = super().recipe(info, options)
-        return type(recipe)(**{**recipe.__dict__, "update": Restless()})
+class Faster:
+    """A rule for steps that is not registered."""
 
 
 def test_what_the_theorem_does_not_cover_is_refused_with_a_mend():
@@ -214,12 +205,13 @@ def test_what_the_theorem_does_not_cover_is_refused_with_a_mend():
     refused(AdaMix(), r"momentum=0.9.*pass momentum=0 to its base")
     refused(NoisyGD(momentum=0.5, radius=2.0, average=True), r"momentum=0.5")
     refused(AdaMix(n_components=3, momentum=0.0), r"public subspace.*n_components=None")
-    refused(UndeclaredBase(momentum=0.0), r"cannot wrap Restless.*wrap plain descent")
     refused(ModelMix(), r"cannot wrap MixingDescent")
     refused(Coupling(), r"momentum=0.9.*pass momentum=0 to its base")
     refused(GEP(momentum=0.0), r"cannot wrap GepQuery.*wrap plain descent")
     refused(PDADPMD(), r"cannot wrap UniformAverage.*wrap plain descent")
-    refused(PDADPMD("cosine", second_clip=0.5), r"second_clip=0.5.*second_clip=None")
+    refused(CosinePDADPMD(second_clip=0.5), r"second_clip=0.5.*second_clip=None")
+    with pytest.raises(ValueError, match="cannot wrap Faster"):
+        mixed_steps(Faster())
 
 
 @pytest.mark.parametrize(
@@ -238,8 +230,8 @@ def test_bad_parameters_are_named(parameters, message):
         make_problem().recipe(ModelMix(**parameters))
 
 
-def test_hardened_noise_is_refused():
-    with pytest.raises(ValueError, match=r"^noise='hardened' cannot be used with ModelMix"):
+def test_discrete_noise_is_refused():
+    with pytest.raises(ValueError, match=r"^noise='discrete' cannot be used with ModelMix"):
         make_problem().recipe(ModelMix(), exact=True)
 
 
@@ -249,7 +241,7 @@ def test_wrapped_noise_is_not_projected_on_sum_to_zero():
     assert not recipe.query.sum_to_zero
     assert make_problem().recipe(AdaMix()).query.sum_to_zero
     with pytest.raises(ValueError, match="public subspace"):
-        GradientQuery(L2Clip(1.0), PublicSubspace(3), True).for_mixing(lambda clipper: clipper)
+        mixed_query(GradientQuery(L2Clip(1.0), PublicSubspace(3), True), lambda clipper: clipper)
 
 
 class TestPlan:
@@ -323,7 +315,7 @@ def test_the_mixing_weights_are_kept_nowhere(monkeypatch, fitted):
             return drawn[-1].copy()
 
     monkeypatch.setattr(
-        "skmixdp.estimators._noise.NoiseSource", lambda seed: sources.append(Recording(seed)) or sources[-1]
+        "skmixdp.privacy.noise.NoiseSource", lambda seed: sources.append(Recording(seed)) or sources[-1]
     )
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 5)), np.arange(200) % 3

@@ -6,7 +6,7 @@ import pytest
 from skmixdp._engine import Run, train
 from skmixdp._linear import SquaredLoss
 from skmixdp._rows import InMemoryRows
-from skmixdp.algorithms import PDADPMD, NoisyGD
+from skmixdp.algorithms import PDADPMD, CosinePDADPMD, NoisyGD
 from skmixdp.components.protocols import PublicInfo
 from skmixdp.public import PublicData
 from tests.conftest import Problem, Silent, make_problem
@@ -110,7 +110,7 @@ def test_the_cosine_approximation_is_gradient_descent_with_a_cosine_weight(probl
             private *= min(1, second_clip / np.linalg.norm(private))
         share = max(0, np.cos(np.pi * t / 8))
         W = W - 5.0 * (share * private + (1 - share) * problem.info.view.data.view(W).gradient)
-    algorithm = PDADPMD("cosine", clip=NO_CLIP, cosine_steps=4, second_clip=second_clip)
+    algorithm = CosinePDADPMD(clip=NO_CLIP, cosine_steps=4, second_clip=second_clip)
     np.testing.assert_allclose(trained(problem, algorithm), W, atol=1e-10)
 
 

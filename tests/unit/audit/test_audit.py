@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skmixdp import MixedDPLogisticRegression
+from skmixdp import MixedDPLogisticRegression, ZerothOrderDPModuleClassifier
 from skmixdp.audit import audit_epsilon
 from skmixdp.audit._claims import claim_of
 from skmixdp.audit._fits import Fits
@@ -245,8 +245,18 @@ def test_a_module_is_audited_by_its_predictions_alone():
     torch = pytest.importorskip("torch")
 
     def make():
-        make_zeroth = factory("dpzero", MU, n_steps=1, learning_rate=0.1, init="module", normalize=True)
-        return make_zeroth().set_params(module=torch.nn.Linear(8, 4))
+        head = factory("dpzero", MU, n_steps=1, learning_rate=0.1)()
+        terms = (
+            "epsilon",
+            "delta",
+            "n_steps",
+            "noise_multiplier",
+            "learning_rate",
+            "classes",
+            "random_state",
+        )
+        terms = {name: getattr(head, name) for name in terms}
+        return ZerothOrderDPModuleClassifier(torch.nn.Linear(8, 4), "dpzero", init="module", **terms)
 
     data = draw(n=40)
     with pytest.raises(ValueError, match=r"view='released' needs .* pass view='model'"):
@@ -277,7 +287,7 @@ BAD = {
         r"random_state=4, the same seed each time",
     ),
     "ledger": (
-        {"factory": lambda: MixedDPLogisticRegression(ledger="any", dataset="rows")},
+        {"factory": lambda: MixedDPLogisticRegression(ledger="any")},
         ValueError,
         r"a ledger, which every fit of the audit would charge",
     ),

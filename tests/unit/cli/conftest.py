@@ -7,7 +7,7 @@ import pytest
 
 from skmixdp import MixedDPLogisticRegression
 from skmixdp.__main__ import main
-from skmixdp.privacy.noise import HardenedNoise, NoiseSource
+from skmixdp.privacy.noise import DiscreteNoise, NoiseSource
 
 SEED = "7"
 WORDS = np.array(["cat", "dog", "eel"])
@@ -46,7 +46,7 @@ def no_noise(monkeypatch):
     monkeypatch.setattr(NoiseSource, "normal", drawn)
     monkeypatch.setattr(NoiseSource, "uniform", drawn)
     monkeypatch.setattr(NoiseSource, "add_noise", drawn)
-    monkeypatch.setattr(HardenedNoise, "add_noise", drawn)
+    monkeypatch.setattr(DiscreteNoise, "add_noise", drawn)
 
 
 def run(*argv):

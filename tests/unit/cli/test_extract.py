@@ -237,6 +237,7 @@ def test_existing_output_is_refused_and_kept(images, capsys):
     assert np.load("feats.npz")["X"].shape == (12, 512)
 
 
+@pytest.mark.slow
 def test_a_killed_command_leaves_no_output_and_goes_on_from_its_cache(images, capsys):
     save_classes(images / "many", n=60)
     command = ["extract", "many", *MODEL, "--batch-size", "4", "--cache", "cache", "--out", "feats.npz"]

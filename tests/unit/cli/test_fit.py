@@ -78,11 +78,11 @@ def test_epsilon_reaches_the_estimator(data, folder):
     assert_same(joblib.load("m"), twin(data, epsilon=2.0))
 
 
-def test_noise_can_be_hardened(data, folder):
+def test_noise_can_be_discrete(data, folder):
     pytest.importorskip("opendp")
     rows = save_npz(data)
-    assert run("fit", *rows, "--noise", "hardened", "--n-steps", 2, "--out", "m", "--quiet") == 0
-    assert joblib.load("m").privacy_.noise == "hardened"
+    assert run("fit", *rows, "--noise", "discrete", "--n-steps", 2, "--out", "m", "--quiet") == 0
+    assert joblib.load("m").privacy_.noise == "discrete"
 
 
 def test_public_columns_may_stand_in_another_order(data, folder):

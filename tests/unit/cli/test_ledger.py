@@ -21,21 +21,26 @@ def test_fits_are_charged_until_the_budget_is_spent(rows, capsys):
     new = [*LEDGER, "--ledger-epsilon", "2"]
     for number in range(3):
         assert run("fit", *rows, *new, "--epsilon", "1", "--out", f"m{number}") == 0
-    ledger = PrivacyLedger("l.sqlite")
+    ledger = PrivacyLedger("l.sqlite")["patients"]
     assert [charge.description for charge in ledger.charges()] == ["MixedDPLogisticRegression, 90 rows"] * 3
-    assert joblib.load("m2").privacy_.dataset_spent == ledger.spent("patients")
-    assert (
-        f"patients: epsilon {ledger.spent('patients'):.6g} of (2, 1e-05) is spent" in capsys.readouterr().out
-    )
+    assert joblib.load("m2").privacy_.dataset_spent == ledger.spent
+    assert f"patients: epsilon {ledger.spent:.6g} of (2, 1e-05) is spent" in capsys.readouterr().out
     assert run("fit", *rows, *LEDGER, "--out", "m3") == 2
     assert "skmixdp fit: dataset='patients' has 0.68" in capsys.readouterr().err
     assert not Path("m3").exists() and len(ledger.charges()) == 3
 
 
+def test_a_typing_error_opens_no_budget(rows, no_noise, capsys):
+    PrivacyLedger("l.sqlite").add_dataset("patients", epsilon=2, delta=1e-5)
+    assert run("fit", *rows, "--ledger", "l.sqlite", "--dataset", "pateints", "--out", "m") == 2
+    assert "dataset='pateints' is not in the ledger (data sets there: 'patients')" in capsys.readouterr().err
+    assert list(PrivacyLedger("l.sqlite")) == ["patients"] and not Path("m").exists()
+
+
 def test_the_data_sets_delta_is_its_own(rows):
     new = [*LEDGER, "--ledger-epsilon", "2", "--ledger-delta", "1e-6"]
     assert run("fit", *rows, *new, "--out", "m") == 0
-    assert PrivacyLedger("l.sqlite").account("patients").delta == 1e-6
+    assert PrivacyLedger("l.sqlite")["patients"].account.delta == 1e-6
 
 
 def test_report(rows, capsys):

@@ -26,7 +26,7 @@ SEEDED = (
 )
 
 
-def test_the_whole_way_in_a_process_of_its_own(data, folder):
+def test_the_whole_way_in_a_process_of_its_own(data, folder, capsys):
     def python(*args):
         command = [sys.executable, "-m", "skmixdp", *args]
         return subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
@@ -42,10 +42,10 @@ def test_the_whole_way_in_a_process_of_its_own(data, folder):
     assert (predict.returncode, predict.stderr) == (0, "")
     lines = predict.stdout.splitlines()
     assert lines[0] == "prediction" and len(lines) == 16 and set(lines[1:]) <= set(WORDS)
-    report = python("report", "m.joblib")
-    assert (report.returncode, report.stdout) == (0, fit.stdout)
-    again = python("fit", *args)
-    assert again.returncode == 2 and again.stderr.startswith("skmixdp fit: --out m.joblib exists")
+    assert run("report", "m.joblib") == 0
+    assert capsys.readouterr().out == fit.stdout
+    assert run("fit", *args) == 2
+    assert capsys.readouterr().err.startswith("skmixdp fit: --out m.joblib exists")
     assert sorted(contents(folder)) == ["m.joblib", "priv.csv", "pub.csv", "r.json"]
 
 

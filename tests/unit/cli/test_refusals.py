@@ -32,7 +32,7 @@ from tests.unit.cli.conftest import refuse, run, save_npy, save_npz, save_tables
             "--epsilon 1, --n-steps 3 and --noise-multiplier 2 cannot all be given",
         ),
         (["--epsilon", "0.01", "--noise-multiplier", "0.1"], "noise_multiplier"),
-        (["--noise", "hardened", "--seed", "1"], "--seed 1 cannot seed --noise hardened"),
+        (["--noise", "discrete", "--seed", "1"], "--seed 1 cannot seed --noise discrete"),
         (["--classes", "0,1"], "priv.npz holds a label, which is not one of the classes [0, 1]"),
         (["--classes", "0,one"], "--classes '0,one' does not fit the private labels, which are numbers"),
         (["--classes", "0,,1"], "--classes '0,,1' has an empty name"),
@@ -248,10 +248,10 @@ def test_wrongly_named_numpy_files(data, folder, no_noise, capsys):
     assert "array.npz is one array and not an archive; rename it to end in .npy" in error
 
 
-def test_hardened_noise_without_opendp(data, folder, no_noise, capsys, monkeypatch):
+def test_discrete_noise_without_opendp(data, folder, no_noise, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "opendp.prelude", None)
-    error = refuse(capsys, folder, "fit", *save_npz(data), "--noise", "hardened", "--out", "m")
-    assert "noise='hardened' needs the opendp package; install skmixdp[hardened]" in error
+    error = refuse(capsys, folder, "fit", *save_npz(data), "--noise", "discrete", "--out", "m")
+    assert "noise='discrete' needs the opendp package; install skmixdp[discrete]" in error
 
 
 def test_parquet_without_pyarrow(data, folder, no_noise, capsys, monkeypatch):

@@ -7,13 +7,14 @@ import pytest
 
 from skmixdp._linear import SoftmaxLoss, row_norms
 from skmixdp._rows import Block
-from skmixdp.components import L2Clip, L2LinfClip
+from skmixdp.components import L2Clip
 from skmixdp.components.dope import (
     ClippedDeviations,
     clipped_deviations,
     deviation_bounds,
     largest_deviations,
 )
+from skmixdp.modelmix import L2LinfClip
 
 PAD = 1e-15
 EPS = {"float32": 2.0**-23, "float64": 2.0**-52}

@@ -14,12 +14,12 @@ from skmixdp.components import (
     GepQuery,
     GradientQuery,
     L2Clip,
-    L2LinfClip,
     PublicSubspace,
 )
 from skmixdp.components.dope import ClippedDeviations, difference_part
 from skmixdp.components.protocols import ReleasedArray, StepContext
 from skmixdp.components.queries import ClippedResiduals
+from skmixdp.modelmix import L2LinfClip, mixed_query
 from skmixdp.privacy import NoiseSource
 from tests.conftest import make_problem
 
@@ -89,14 +89,14 @@ class TestGradientQuery:
 
     def test_modelmix_bounds_its_entries_and_keeps_all_of_its_noise(self):
         query = GradientQuery(CLIP, FullSpace(), True)
-        mixed = query.for_mixing(lambda clipper: L2LinfClip(clipper, 4))
+        mixed = mixed_query(query, lambda clipper: L2LinfClip(clipper, 4))
         assert (mixed.clipper.clipper, mixed.clipper.split) == (CLIP, 4)
         assert mixed.sum_to_zero is False and mixed.second_clip is None
         assert mixed.subspace is query.subspace
         with pytest.raises(ValueError, match="n_components=None"):
-            GradientQuery(CLIP, PublicSubspace(2), True).for_mixing(lambda clipper: clipper)
+            mixed_query(GradientQuery(CLIP, PublicSubspace(2), True), lambda clipper: clipper)
         with pytest.raises(ValueError, match=r"second_clip=0\.2"):
-            GradientQuery(CLIP, FullSpace(), True, 0.2).for_mixing(lambda clipper: clipper)
+            mixed_query(GradientQuery(CLIP, FullSpace(), True, 0.2), lambda clipper: clipper)
 
     def test_its_sensitivity_is_the_clips(self):
         view = context().view
@@ -153,7 +153,7 @@ class TestCentredQuery:
         np.testing.assert_allclose(found, ctx.direction(mean), atol=1e-14)
 
     def test_modelmix_bounds_its_entries(self):
-        mixed = DopeQuery(CLIP, True).for_mixing(lambda clipper: L2LinfClip(clipper, 4))
+        mixed = mixed_query(DopeQuery(CLIP, True), lambda clipper: L2LinfClip(clipper, 4))
         assert mixed.clipper.split == 4 and mixed.sum_to_zero is False
 
     def test_devices_take_what_has_a_form_for_tensors(self):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skmixdp._engine import Budget, make_plan
-from skmixdp.algorithms import AdaMix, Auto, NoisyGD
+from skmixdp.algorithms import AdaMix, Auto, NoisyGD, TheoreticalAdaMix
 from skmixdp.privacy import epsilon_of, noise_multiplier_for, steps_for
 from tests.conftest import make_problem, make_regression_problem
 
@@ -20,7 +20,7 @@ def plan_for(
 
 
 @pytest.mark.parametrize("neighboring", ["add_or_remove_one", "replace_one"])
-@pytest.mark.parametrize("noise", ["float", "hardened"])
+@pytest.mark.parametrize("noise", ["float", "discrete"])
 def test_budget_and_steps_give_the_multiplier(neighboring, noise):
     plan = plan_for(n_steps=33, neighboring=neighboring, noise=noise)
     terms = {"neighboring": neighboring, "noise": noise}
@@ -49,9 +49,9 @@ def test_a_budget_below_one_step_is_refused():
 
 
 def test_the_event_is_that_of_the_plan():
-    plan = plan_for(n_steps=10, noise="hardened")
+    plan = plan_for(n_steps=10, noise="discrete")
     assert (plan.event.n_steps, plan.event.noise_multiplier) == (10, plan.noise_multiplier)
-    assert plan.event.noise == "hardened"
+    assert plan.event.noise == "discrete"
     assert plan.event.sampling_rate == 1
 
 
@@ -111,7 +111,7 @@ class TestBalancedSteps:
 
 
 def test_the_theoretical_variant_follows_theorem_three():
-    algorithm = AdaMix(variant="theoretical", radius=5.0)
+    algorithm = TheoreticalAdaMix(5.0)
     recipe = PROBLEM.recipe(algorithm)
     p, rho, n = PROBLEM.info.view.W.size, 0.27**2 / 2, 324
     lipschitz = math.sqrt(2) * np.hypot(1, 0.4)

@@ -7,7 +7,7 @@ from skmixdp._engine import GaussianMechanism, release
 from skmixdp._kernels import sum_error
 from skmixdp._rows import InMemoryRows, sum_resolution
 from skmixdp.components.protocols import PrivateQuery, ReleasedArray
-from skmixdp.privacy import HardenedNoise
+from skmixdp.privacy import DiscreteNoise
 from tests.conftest import Silent, Watched
 
 X = np.random.default_rng(0).normal(size=(20, 3))
@@ -160,23 +160,23 @@ def test_a_batch_holds_for_its_step():
     assert count == [20]
 
 
-class TestHardened:
+class TestDiscrete:
     def test_it_needs_rows_on_a_grid(self):
-        mechanism = GaussianMechanism(1.0, 1, HardenedNoise())
+        mechanism = GaussianMechanism(1.0, 1, DiscreteNoise())
         mechanism.begin_step(None)
         with pytest.raises(RuntimeError, match="rows on a grid"):
             release(ROWS, [(mechanism, BOTH)])
 
     def test_the_grid_is_coarse_enough_for_the_part_that_moves_most(self):
         rows = InMemoryRows(X, np.zeros(20, int), exact=True)
-        mechanism = GaussianMechanism(1.0, 1, HardenedNoise())
+        mechanism = GaussianMechanism(1.0, 1, DiscreteNoise())
         mechanism.begin_step(None)
         asked = query(ReleasedArray(1e-3, 0.5), ReleasedArray(8.0, 0.5))
         resolution = mechanism.admit(asked, rows).resolution
         assert resolution == sum_resolution(20, rows.grid, 8.0) > sum_resolution(20, rows.grid, 1e-3)
 
     def test_noise_is_drawn_on_the_grid_of_the_sums(self):
-        class Noted(HardenedNoise):
+        class Noted(DiscreteNoise):
             def add_noise(self, array, scale, grid):
                 grids.append(grid)
                 return super().add_noise(array, scale, grid)
@@ -202,14 +202,14 @@ class TestHardened:
 
     def test_it_refuses_a_map_that_leaves_the_grid(self):
         rows = InMemoryRows(X, np.zeros(20, int), exact=True)
-        mechanism = GaussianMechanism(1.0, 1, HardenedNoise())
+        mechanism = GaussianMechanism(1.0, 1, DiscreteNoise())
         mechanism.begin_step(None)
         with pytest.raises(RuntimeError, match="whole multiples"):
             release(rows, [(mechanism, query(ReleasedArray(4.0), assemble=lambda sums: (sums[0] / 3,)))])
 
     def test_what_is_released_lies_on_the_grid(self):
         rows = InMemoryRows(X, np.zeros(20, int), exact=True)
-        mechanism = GaussianMechanism(1.0, 1, HardenedNoise())
+        mechanism = GaussianMechanism(1.0, 1, DiscreteNoise())
         mechanism.begin_step(None)
         request = mechanism.admit(BOTH, rows)
         ((matrix, _),) = [

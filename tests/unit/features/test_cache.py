@@ -200,6 +200,7 @@ def test_a_killed_run_goes_on_where_it_stopped(cache):
     )
 
 
+@pytest.mark.slow
 def test_processes_share_a_cache(cache):
     processes = [start(cache, 0.002) for _ in range(3)]
     outputs = [process.communicate(timeout=120)[0] for process in processes]

@@ -1,55 +1,81 @@
-"""The repair acts on one error and on nothing else; each case in a process of its own."""
+"""The repair acts on one error and on nothing else; each case in a process of its own.
 
+They are forked from one process that has imported what they share, which takes seconds.
+"""
+
+import os
 import subprocess
 import sys
+import textwrap
 
 import pytest
 
-FAKE = """
-import sys, types
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+
+FORKS = """
+import os, sys
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 import torch
+import skmixdp.features
 
 imports = []
 
 class Fake(MetaPathFinder, Loader):
+    def __init__(self, body):
+        self.body = body
     def find_spec(self, name, path=None, target=None):
         return ModuleSpec(name, self) if name == "torchvision" else None
     def create_module(self, spec):
         return None
     def exec_module(self, module):
         imports.append(module.__name__)
-        {body}
+        exec(self.body)
 
-sys.meta_path.insert(0, Fake())
-from skmixdp.features.backends import torchvision_operators as repaired
-print(len(imports), hasattr(torch.ops.torchvision, "nms"), len(repaired._declared))
+def answer(body):
+    if body == "installed":
+        import skmixdp.features.backends, torchvision
+        return torchvision.transforms.Resize(3)
+    sys.meta_path.insert(0, Fake(body))
+    from skmixdp.features.backends import torchvision_operators as repaired
+    return len(imports), hasattr(torch.ops.torchvision, "nms"), len(repaired._declared)
+
+for body in sys.argv[1:]:
+    if not os.fork():
+        try:
+            print(answer(body), flush=True)
+        except Exception as error:
+            print(type(error).__name__, flush=True)
+        os._exit(0)
+    os.wait()
 """
+BODIES = {
+    "matching": "pass",
+    "missing": "torch.library.register_fake('torchvision::nms')(lambda *a: None)",
+    "runtime": "raise RuntimeError('something else')",
+    "os": "raise OSError('operator torchvision::nms')",
+    "installed": "installed",
+}
 
 
-def run(body):
-    code = FAKE.format(body=body)
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+@pytest.fixture(scope="module")
+def answers():
+    code = [sys.executable, "-c", textwrap.dedent(FORKS), *BODIES.values()]
+    done = subprocess.run(code, capture_output=True, text=True, check=True)
+    return dict(zip(BODIES, done.stdout.splitlines(), strict=True))
 
 
-def test_a_matching_build_is_left_alone():
-    assert run("pass").stdout.split() == ["1", "False", "0"]
+def test_a_matching_build_is_left_alone(answers):
+    assert answers["matching"] == "(1, False, 0)"
 
 
-def test_missing_operators_are_declared_and_the_import_goes_through():
-    body = "torch.library.register_fake('torchvision::nms')(lambda *a: None)"
-    done = run(body)
-    assert done.stdout.split() == ["2", "True", "1"], done.stderr
+def test_missing_operators_are_declared_and_the_import_goes_through(answers):
+    assert answers["missing"] == "(2, True, 1)"
 
 
-@pytest.mark.parametrize("error", ["RuntimeError('something else')", "OSError('operator torchvision::nms')"])
-def test_other_errors_are_not_touched(error):
-    done = run(f"raise {error}")
-    assert done.returncode == 1 and error.partition("(")[0] in done.stderr
+def test_other_errors_are_not_touched(answers):
+    assert (answers["runtime"], answers["os"]) == ("RuntimeError", "OSError")
 
 
-def test_the_installed_torchvision_can_be_imported():
-    code = "import skmixdp.features.backends, torchvision; print(torchvision.transforms.Resize(3))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("Resize(size=3")
+def test_the_installed_torchvision_can_be_imported(answers):
+    assert answers["installed"].startswith("Resize(size=3")

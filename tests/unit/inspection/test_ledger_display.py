@@ -11,12 +11,13 @@ mpl.use("Agg")
 
 @pytest.fixture
 def ledger():
-    ledger = PrivacyLedger(":memory:", epsilon=3.0, delta=1e-5)
+    ledger = PrivacyLedger(":memory:")
     ledger.add_dataset("b", epsilon=1.0, delta=1e-6)
     ledger.add_dataset("idle", epsilon=1.0, delta=1e-6)
+    ledger.add_dataset("a", epsilon=3.0, delta=1e-5)
     for dataset in "aaba":
-        ledger.charge(
-            dataset, GaussianEvent(40.0, 5), neighboring="add_or_remove_one", private=dataset == "a"
+        ledger[dataset].charge(
+            GaussianEvent(40.0, 5), neighboring="add_or_remove_one", private=dataset == "a"
         )
     return ledger
 
@@ -30,7 +31,7 @@ def draw(ledger, **options):
 def test_steps_are_the_shares_spent_after_each_charge(ledger):
     display = draw(ledger, over="charges")
     assert list(display.lines_) == ["b", "a"]
-    spent = [charge.spent for charge in ledger.charges("a")]
+    spent = [charge.spent for charge in ledger["a"].charges()]
     line = display.lines_["a"]
     np.testing.assert_array_equal(line.get_xdata(), [1, 2, 3])
     np.testing.assert_allclose(line.get_ydata(), 100 * np.array(spent) / 3)
@@ -40,7 +41,7 @@ def test_steps_are_the_shares_spent_after_each_charge(ledger):
 
 def test_over_time(ledger):
     display = draw(ledger)
-    assert list(display.lines_["a"].get_xdata(orig=True)) == [charge.time for charge in ledger.charges("a")]
+    assert list(display.lines_["a"].get_xdata(orig=True)) == [charge.time for charge in ledger["a"].charges()]
     assert display.ax_.get_xlabel() == "Time of the charge (UTC)"
 
 
@@ -48,13 +49,13 @@ def test_the_legend_says_what_is_spent_and_what_is_void(ledger):
     words = [text.get_text() for text in draw(ledger).ax_.get_legend().get_texts()]
     assert words == [
         "b: NOT PRIVATE (seeded)",
-        f"a: ε {ledger.spent('a'):.3g} of 3 (δ = 1e-5)",
+        f"a: ε {ledger['a'].spent:.3g} of 3 (δ = 1e-5)",
     ]
 
 
 def test_many_charges_have_no_markers(ledger):
     for _ in range(30):
-        ledger.charge("a", GaussianEvent(1000.0, 1), neighboring="add_or_remove_one")
+        ledger["a"].charge(GaussianEvent(1000.0, 1), neighboring="add_or_remove_one")
     lines = draw(ledger).lines_
     assert lines["a"].get_marker() == "None" and lines["b"].get_marker() == "o"
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -78,7 +78,6 @@ def test_panels_are_small_enough_for_the_kernels_and_large_enough_to_pay(monkeyp
     assert products._panel(512, 10_000) == (0, 0)
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     st.sampled_from([np.float32, np.float64]),
     hnp.arrays(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import skmixdp.estimators._module
-from skmixdp import ZerothOrderDPClassifier
+from skmixdp import ZerothOrderDPModuleClassifier
 from skmixdp._modules import (
     LabelledRows,
     check_forward,
@@ -15,6 +15,7 @@ from skmixdp._modules import (
     select_parameters,
     working_copy,
 )
+from skmixdp.algorithms import DPZero
 from tests.module_problems import torch
 from tests.module_zoo import HONEST, MIXING, DynamicScale, Wrapped
 from tests.noise import watch
@@ -209,9 +210,9 @@ def test_the_trial_is_as_large_as_the_passes_of_the_fit(chunk_size, batch_size, 
             return h
 
     X, y = rows(300)
-    ZerothOrderDPClassifier(
+    ZerothOrderDPModuleClassifier(
+        Watches(hidden=8000),
         "dpzero",
-        module=Watches(hidden=8000),
         chunk_size=chunk_size,
         batch_size=batch_size,
         classes=[0, 1, 2],
@@ -238,10 +239,9 @@ def test_one_row_would_move_a_release_of_a_mixing_module_by_many_times_its_sensi
     log = watch(monkeypatch)
 
     def fit(rows):
-        ZerothOrderDPClassifier(
-            "dpzero",
-            module=DynamicScale(),
-            n_directions=4,
+        ZerothOrderDPModuleClassifier(
+            DynamicScale(),
+            DPZero(4),
             epsilon=None,
             noise_multiplier=1.0,
             n_steps=1,

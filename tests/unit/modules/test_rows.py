@@ -10,7 +10,7 @@ import pytest
 from skmixdp._engine import Run, train
 from skmixdp._rows import Request
 from skmixdp.algorithms import PAZO, DPZero
-from skmixdp.privacy import HardenedNoise
+from skmixdp.privacy import DiscreteNoise
 from tests.conftest import Silent
 from tests.module_problems import module_problem, module_rows, torch, two_layers
 
@@ -23,7 +23,7 @@ def few_moves_are_stacked():
         yield
 
 
-class WatchExact(HardenedNoise):
+class WatchExact(DiscreteNoise):
     """Records whether what is about to be perturbed is made of whole multiples of its grid."""
 
     def add_noise(self, array, scale, grid):
@@ -36,8 +36,8 @@ class WatchExact(HardenedNoise):
 @pytest.mark.parametrize(
     "algorithm", [DPZero(3), PAZO("p"), PAZO("s", loss_clip=3.0)], ids=["dpzero", "p", "s"]
 )
-def test_hardened_noise_gets_whole_multiples_of_its_grid(algorithm):
-    pytest.importorskip("opendp", reason="needs skmixdp[hardened]")
+def test_discrete_noise_gets_whole_multiples_of_its_grid(algorithm):
+    pytest.importorskip("opendp", reason="needs skmixdp[discrete]")
     problem = module_problem(two_layers())
     recipe = problem.recipe(algorithm, exact=True)
     noise = WatchExact()

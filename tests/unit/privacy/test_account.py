@@ -4,17 +4,17 @@ import math
 
 import numpy as np
 import pytest
-from skmixdp.privacy.ledger._account import Account, _costs_less_than_in_full, own_epsilon
 
 from skmixdp.exceptions import BudgetExceededError
 from skmixdp.privacy import GaussianEvent, LedgerReport, ModelMixEvent, epsilon_of_event
 from skmixdp.privacy.accounting.composition import ORDERS, divergences_of, epsilon_of_rdp
 from skmixdp.privacy.accounting.gaussian import epsilon_for, mu_for
+from skmixdp.privacy.ledger._account import Account, _costs_less_than_in_full, own_epsilon
 
 ADD, REPLACE = "add_or_remove_one", "replace_one"
 DELTA = 1e-5
 FULL = GaussianEvent(30.0, 9)  # mu = 0.1
-HARDENED = GaussianEvent(30.0, 9, noise="hardened")
+DISCRETE = GaussianEvent(30.0, 9, noise="discrete")
 ZEROS = (0.0,) * len(ORDERS)
 
 
@@ -34,9 +34,9 @@ def test_full_batches_add_up_their_squares():
 
 def test_divergences_add_up_at_every_order():
     account = Account("a", 3.0, DELTA)
-    each = divergences_of(HARDENED, ADD)
+    each = divergences_of(DISCRETE, ADD)
     for n in range(1, 4):
-        account = account.after(HARDENED, ADD)
+        account = account.after(DISCRETE, ADD)
         np.testing.assert_allclose(account.divergences, n * each, rtol=1e-14)
         total = dict(zip(ORDERS, account.divergences, strict=True))[account.order]
         assert account.total == pytest.approx(total, rel=1e-14)
@@ -85,7 +85,7 @@ def test_the_terms_of_an_event_are_checked(event):
 
 def test_discrete_noise_on_sampled_batches_is_refused_in_words_of_its_fields():
     with pytest.raises(ValueError, match=r"sampling_rate=0\.5 cannot be accounted for"):
-        Account("a", 1.0, DELTA).after(GaussianEvent(30.0, 9, 0.5, "hardened"), ADD)
+        Account("a", 1.0, DELTA).after(GaussianEvent(30.0, 9, 0.5, "discrete"), ADD)
 
 
 def test_a_refusal_says_what_is_left_and_which_composition_would_do():
@@ -96,7 +96,7 @@ def test_a_refusal_says_what_is_left_and_which_composition_would_do():
     with pytest.raises(BudgetExceededError, match="composition='renyi'"):
         account.after(GaussianEvent(1.0, 100, 0.01), ADD)
     with pytest.raises(BudgetExceededError, match="use a smaller epsilon"):
-        Account("a", 1.0, DELTA).after(HARDENED, ADD).after(GaussianEvent(1.0, 9), ADD)
+        Account("a", 1.0, DELTA).after(DISCRETE, ADD).after(GaussianEvent(1.0, 9), ADD)
 
 
 GAUSSIAN = {"neighboring": ADD, "composition": "gaussian", "n_charges": 1, "total": 0.01, "spent": 0.3}
@@ -118,8 +118,8 @@ RENYI = {**GAUSSIAN, "composition": "renyi", "order": 2.0, "divergences": ZEROS}
         ({**GAUSSIAN, "n_charges": -1}, "n_charges=-1 must be"),
         ({**GAUSSIAN, "neighboring": None}, "must say its neighboring and its composition"),
         ({**GAUSSIAN, "composition": None}, "must say its neighboring and its composition"),
-        ({"composition": "pld"}, "composition='pld' must be one of"),
-        ({"neighboring": "both"}, "neighboring='both' must be one of"),
+        ({"composition": "pld"}, "composition='pld' must be 'gaussian'"),
+        ({"neighboring": "both"}, "neighboring='both' must be 'add_or"),
         ({"epsilon": 0.0}, "epsilon=0.0 must be"),
         ({"delta": 1.0}, "delta=1.0 must"),
     ],
@@ -142,7 +142,7 @@ def test_an_account_that_cannot_be_is_refused(fields, match):
     ],
 )
 def test_an_account_that_can_be_is_not(fields):
-    assert Account("a", 1.0, DELTA, **fields).by_default is False
+    assert Account("a", 1.0, DELTA, **fields).dataset == "a"
 
 
 def test_columns_of_the_printed_ledger_are_as_wide_as_their_widest_cell():

@@ -1,6 +1,7 @@
 """The three functions of the public interface, and what they refuse."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,13 +11,17 @@ from dp_accounting.pld import pld_privacy_accountant
 from skmixdp.privacy import (
     GaussianEvent,
     ModelMixEvent,
+    SearchTerms,
+    SelectionEvent,
     accountant_name,
     epsilon_of,
     epsilon_of_event,
     mu_of_budget,
     noise_multiplier_for,
+    rdp_of_event,
     steps_for,
 )
+from skmixdp.privacy.accounting.composition import ORDERS
 
 
 def test_published_values():
@@ -29,7 +34,7 @@ def test_published_values():
 @pytest.mark.parametrize("delta", [1e-12, 1e-5, 0.1])
 @pytest.mark.parametrize("n_steps", [1, 50, 10_000])
 @pytest.mark.parametrize("neighboring", ["add_or_remove_one", "replace_one"])
-@pytest.mark.parametrize("noise", ["float", "hardened"])
+@pytest.mark.parametrize("noise", ["float", "discrete"])
 def test_any_two_determine_the_third(epsilon, delta, n_steps, neighboring, noise):
     terms = {"neighboring": neighboring, "noise": noise}
     sigma = noise_multiplier_for(epsilon, delta, n_steps=n_steps, **terms)
@@ -46,18 +51,18 @@ def test_replacing_a_row_costs_twice_the_sensitivity():
     )
 
 
-def test_hardened_noise_costs_a_little_more_and_never_less():
+def test_discrete_noise_costs_a_little_more_and_never_less():
     for sigma, n_steps in [(20, 240), (5, 1), (0.5, 1)]:
         exact = epsilon_of(sigma, n_steps, delta=1e-5)
-        assert exact < epsilon_of(sigma, n_steps, delta=1e-5, noise="hardened") < 1.25 * exact
+        assert exact < epsilon_of(sigma, n_steps, delta=1e-5, noise="discrete") < 1.25 * exact
 
 
-def test_hardened_epsilon_is_that_of_the_renyi_orders():
+def test_discrete_epsilon_is_that_of_the_renyi_orders():
     # At any order, rho-zCDP gives this epsilon; the library's is their minimum.
     rho, delta = 100 / (2 * 20**2), 1e-5
     orders = np.linspace(1.01, 200, 200_001)
     each = rho * orders + np.log1p(-1 / orders) - (np.log(delta) + np.log(orders)) / (orders - 1)
-    assert epsilon_of(20, 100, delta=delta, noise="hardened") == pytest.approx(each.min(), rel=1e-6)
+    assert epsilon_of(20, 100, delta=delta, noise="discrete") == pytest.approx(each.min(), rel=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +92,7 @@ def test_sampled_calibration_stays_within_the_budget_and_close_to_it():
 
 
 def test_a_budget_too_small_for_one_step_names_a_multiplier_that_would_do():
-    with pytest.raises(ValueError, match="does not pay for one step") as caught:
+    with pytest.raises(ValueError, match="is too small for one step") as caught:
         steps_for(0.1, 1e-5, noise_multiplier=20)
     named = float(str(caught.value).split(">= ")[1].split(" ")[0])
     assert steps_for(0.1, 1e-5, noise_multiplier=named) == 1
@@ -109,7 +114,7 @@ def test_a_budget_too_small_for_one_step_names_a_multiplier_that_would_do():
         ({"sampling_rate": 1.1}, "sampling_rate"),
         ({"neighboring": "swap"}, "neighboring"),
         ({"noise": "loud"}, "noise"),
-        ({"noise": "hardened", "sampling_rate": 0.5}, "sampling_rate"),
+        ({"noise": "discrete", "sampling_rate": 0.5}, "sampling_rate"),
     ],
 )
 def test_bad_input_is_named(change, name):
@@ -132,21 +137,54 @@ def test_epsilon_must_be_positive(epsilon):
 def test_unknown_events_are_refused():
     with pytest.raises(TypeError, match="no accountant knows the event"):
         epsilon_of_event(object(), 1e-5, "add_or_remove_one")
-    with pytest.raises(TypeError, match="discrete Gaussian noise on sampled batches"):
-        epsilon_of_event(GaussianEvent(1.0, 1, 0.5, "hardened"), 1e-5, "add_or_remove_one")
+
+
+def test_no_event_has_discrete_noise_on_sampled_batches():
+    for kind in (GaussianEvent, partial(ModelMixEvent, width=9.0)):
+        with pytest.raises(
+            ValueError, match=r"^sampling_rate=0\.5 cannot be .* noise='discrete'; use the full"
+        ):
+            kind(1.0, 1, 0.5, "discrete")
+
+
+@pytest.mark.parametrize("sampling_rate", [1.0, 0.1])
+def test_zeroing_out_has_the_numbers_of_adding_or_removing(sampling_rate):
+    terms = {"delta": 1e-5, "sampling_rate": sampling_rate}
+    added, zeroed = (
+        (
+            epsilon_of(3.0, 5, neighboring=relation, **terms),
+            noise_multiplier_for(
+                1.0, terms["delta"], n_steps=5, sampling_rate=sampling_rate, neighboring=relation
+            ),
+            rdp_of_event(GaussianEvent(3.0, 5, sampling_rate), ORDERS, relation).tolist(),
+        )
+        for relation in ("add_or_remove_one", "zero_out")
+    )
+    assert added == zeroed
+
+
+def test_hardened_is_what_version_0_1_called_discrete():
+    assert GaussianEvent(3.0, 5, noise="hardened") == GaussianEvent(3.0, 5, noise="discrete")
+    assert SelectionEvent(3.0, 5, "poisson", "hardened") == SelectionEvent(3.0, 5, "poisson", "discrete")
+    assert SearchTerms(1e-5, noise="hardened") == SearchTerms(1e-5, noise="discrete")
+    for noise in ("discrete", "hardened"):
+        assert epsilon_of(20, 100, delta=1e-5, noise=noise) > epsilon_of(20, 100, delta=1e-5)
+    assert epsilon_of(20, 100, delta=1e-5, noise="hardened") == epsilon_of(
+        20, 100, delta=1e-5, noise="discrete"
+    )
 
 
 def test_the_accountant_is_named():
     assert "exact" in accountant_name(GaussianEvent(1.0, 1))
     assert "dp-accounting" in accountant_name(GaussianEvent(1.0, 1, 0.5))
-    assert "zero-concentrated" in accountant_name(GaussianEvent(1.0, 1, 1.0, "hardened"))
+    assert "zero-concentrated" in accountant_name(GaussianEvent(1.0, 1, 1.0, "discrete"))
 
 
 def test_mu_is_stated_only_where_it_is_exact():
     assert GaussianEvent(20, 100).mu("add_or_remove_one") == pytest.approx(0.5)
     assert GaussianEvent(20, 100).mu("replace_one") == pytest.approx(1.0)
     assert GaussianEvent(20, 100, 0.1).mu("add_or_remove_one") is None
-    assert GaussianEvent(20, 100, 1.0, "hardened").mu("add_or_remove_one") is None
+    assert GaussianEvent(20, 100, 1.0, "discrete").mu("add_or_remove_one") is None
 
 
 def test_a_start_that_the_coarse_discretisation_finds_too_small_is_raised():
@@ -165,14 +203,14 @@ def test_a_search_that_does_not_end_says_so(monkeypatch):
     "terms",
     [
         {"neighboring": "replace_one"},
-        {"noise": "hardened"},
+        {"noise": "discrete"},
         {"sampling_rate": 0.05},
         {"family": lambda sigma, n, rate, noise: ModelMixEvent(sigma, n, rate, noise, width=9.0)},
     ],
-    ids=["replace_one", "hardened", "sampled", "mixed"],
+    ids=["replace_one", "discrete", "sampled", "mixed"],
 )
 def test_the_multiplier_that_is_named_is_enough_and_not_far_too_much(terms):
-    with pytest.raises(ValueError, match="does not pay for one step") as caught:
+    with pytest.raises(ValueError, match="is too small for one step") as caught:
         steps_for(0.1, 1e-5, noise_multiplier=0.3, **terms)
     named = float(str(caught.value).split(">= ")[1].split(" ")[0])
     exact = noise_multiplier_for(0.1, 1e-5, n_steps=1, **terms)

@@ -37,7 +37,7 @@ def theirs(event):
 MIXED = [
     GaussianEvent(10.0, 50),
     GaussianEvent(1.1, 100, 0.02),
-    GaussianEvent(30.0, 7, noise="hardened"),
+    GaussianEvent(30.0, 7, noise="discrete"),
     GaussianEvent(4.0, 1),
 ]
 
@@ -102,15 +102,13 @@ def test_gaussian_dp_of_events():
     assert mu_of_event(GaussianEvent(10.0, 50), REPLACE) == pytest.approx(2 * math.sqrt(0.5))
     assert mu_of_event(GaussianEvent(10.0, 50, 0.1), ADD) == pytest.approx(math.sqrt(0.5))
     assert mu_of_event(ModelMixEvent(10.0, 50, width=3.0), ADD) == pytest.approx(math.sqrt(0.5))
-    assert mu_of_event(GaussianEvent(10.0, 50, noise="hardened"), ADD) == math.inf
+    assert mu_of_event(GaussianEvent(10.0, 50, noise="discrete"), ADD) == math.inf
     assert mu_of_event("an unknown event", ADD) == math.inf
 
 
 def test_unknown_events_are_refused():
     with pytest.raises(TypeError, match="no Renyi accountant knows the event 'an event'"):
         rdp_of_event("an event", ORDERS, ADD)
-    with pytest.raises(TypeError, match="discrete Gaussian noise on sampled batches"):
-        rdp_of_event(GaussianEvent(10.0, 50, 0.5, "hardened"), ORDERS, ADD)
     with pytest.raises(ValueError, match="cannot be accounted for with ModelMix on batches"):
         rdp_of_event(ModelMixEvent(10.0, 60, 0.1, width=30.0), ORDERS, REPLACE)
 
@@ -137,7 +135,7 @@ def test_full_batches_fill_a_budget_to_the_last_one(neighboring):
 
 @pytest.mark.parametrize(
     "event",
-    [GaussianEvent(1.1, 20, 0.02), GaussianEvent(30.0, 5, noise="hardened"), GaussianEvent(3.0, 5, 0.3)],
+    [GaussianEvent(1.1, 20, 0.02), GaussianEvent(30.0, 5, noise="discrete"), GaussianEvent(3.0, 5, 0.3)],
 )
 def test_what_a_renyi_filter_admits_is_within_the_budget_and_near_it(event):
     rule, times = filled(event, epsilon=3.0)

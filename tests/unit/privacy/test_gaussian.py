@@ -57,11 +57,12 @@ def test_no_epsilon_is_needed_where_delta_exceeds_the_total_variation():
 
 
 @pytest.mark.parametrize(("sigma", "n_steps"), [(20, 240), (5, 1), (1, 1), (30, 100), (2, 30), (200, 7)])
-@pytest.mark.parametrize("delta", [1e-9, 1e-5, 1e-2])
-def test_agreement_with_dp_accounting(sigma, n_steps, delta):
+def test_agreement_with_dp_accounting(sigma, n_steps):
     accountant = pld_privacy_accountant.PLDAccountant(value_discretization_interval=1e-4)
     accountant.compose(dp_event.GaussianDpEvent(sigma / math.sqrt(n_steps)))
-    assert epsilon_of(sigma, n_steps, delta=delta) == pytest.approx(accountant.get_epsilon(delta), abs=1e-6)
+    for delta in (1e-9, 1e-5, 1e-2):
+        found = epsilon_of(sigma, n_steps, delta=delta)
+        assert found == pytest.approx(accountant.get_epsilon(delta), abs=1e-6)
 
 
 @pytest.mark.parametrize(

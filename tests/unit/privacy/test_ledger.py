@@ -13,7 +13,6 @@ from functools import reduce
 import numpy as np
 import pytest
 from sklearn.base import clone
-from skmixdp.privacy.ledger._account import Account
 
 from skmixdp.exceptions import BudgetExceededError
 from skmixdp.privacy import (
@@ -29,10 +28,11 @@ from skmixdp.privacy.accounting.composition import ORDERS, epsilon_of_rdp
 from skmixdp.privacy.ledger import _account as account
 from skmixdp.privacy.ledger import _records as records
 from skmixdp.privacy.ledger import _store as store
+from skmixdp.privacy.ledger._account import Account
 
 ADD, REPLACE = "add_or_remove_one", "replace_one"
 FULL, SAMPLED = GaussianEvent(30.0, 5), GaussianEvent(3.0, 5, 0.05)
-HARDENED, MIXED = GaussianEvent(40.0, 5, noise="hardened"), ModelMixEvent(30.0, 5, width=90.0)
+DISCRETE, MIXED = GaussianEvent(40.0, 5, noise="discrete"), ModelMixEvent(30.0, 5, width=90.0)
 
 
 @pytest.fixture
@@ -42,11 +42,14 @@ def path(tmp_path):
 
 @pytest.fixture(params=["file", "memory"])
 def ledger(request, path):
-    return PrivacyLedger(path if request.param == "file" else ":memory:", epsilon=3.0, delta=1e-5)
+    return PrivacyLedger(path if request.param == "file" else ":memory:")
 
 
 def charge(ledger, event=FULL, dataset="a", neighboring=ADD, **options):
-    return ledger.charge(dataset, event, neighboring=neighboring, **options)
+    """Charge a data set, which is added where it is not there yet."""
+    if dataset not in ledger:
+        ledger.add_dataset(dataset, epsilon=3.0, delta=1e-5)
+    return ledger[dataset].charge(event, neighboring=neighboring, **options)
 
 
 # -- charging ------------------------------------------------------------------------------
@@ -57,28 +60,28 @@ def test_a_charge_is_recorded_with_what_is_spent(ledger):
     first = charge(ledger, description="words", neighboring=REPLACE)
     second = charge(ledger, GaussianEvent(40.0, 3), neighboring=REPLACE)
     assert before <= first.time <= second.time < before + timedelta(minutes=1)
-    assert ledger.charges() == ledger.charges("a") == [first, second]
+    assert list(ledger.report().charges) == ledger["a"].charges() == [first, second]
     assert (first.id, first.dataset, first.event, first.description) == (1, "a", FULL, "words")
     assert (first.budget, first.delta, first.private) == (3.0, 1e-5, True)
     assert first.spent == pytest.approx(epsilon_of(30.0, 5, delta=1e-5, neighboring=REPLACE))
     mu = 2 * math.sqrt(5 / 30**2 + 3 / 40**2)
-    assert ledger.spent("a") == second.spent == pytest.approx(epsilon_of(1 / mu, 1, delta=1e-5))
+    assert ledger["a"].spent == second.spent == pytest.approx(epsilon_of(1 / mu, 1, delta=1e-5))
 
 
 def test_what_remains_is_the_largest_full_batch_that_fits(ledger):
     ledger.add_dataset("new", epsilon=1.5, delta=1e-6)
-    assert (ledger.spent("new"), ledger.remaining("new")) == (0, 1.5)
-    for dataset, event in (("g", FULL), ("r", HARDENED)):
+    assert (ledger["new"].spent, ledger["new"].remaining) == (0, 1.5)
+    for dataset, event in (("g", FULL), ("r", DISCRETE)):
         charge(ledger, event, dataset)
         low, high = 1e-3, 1e3
         while high - low > 1e-9 * low:  # the least noise multiplier that still fits
             middle = math.sqrt(low * high)
             try:
-                ledger.account(dataset).after(GaussianEvent(middle, 1), ADD)
+                ledger[dataset].account.after(GaussianEvent(middle, 1), ADD)
                 high = middle
             except BudgetExceededError:
                 low = middle
-        assert ledger.remaining(dataset) == pytest.approx(epsilon_of(high, 1, delta=1e-5), rel=1e-6)
+        assert ledger[dataset].remaining == pytest.approx(epsilon_of(high, 1, delta=1e-5), rel=1e-6)
 
 
 def test_over_budget_is_refused_and_nothing_is_recorded(ledger):
@@ -92,7 +95,7 @@ def test_over_budget_is_refused_and_nothing_is_recorded(ledger):
     assert ledger.report() == before
     assert epsilon_of(30.0, 5 * len(before.charges), delta=1e-5) <= 3.0
     assert epsilon_of(30.0, 5 * (len(before.charges) + 1), delta=1e-5) > 3.0
-    left, alone = f"{ledger.remaining('a'):.4g}", f"{epsilon_of(30.0, 5, delta=1e-5):.4g}"
+    left, alone = f"{ledger['a'].remaining:.4g}", f"{epsilon_of(30.0, 5, delta=1e-5):.4g}"
     assert message == (
         f"dataset='a' has {left} left of epsilon=3 at delta=1e-05, and this charge alone costs {alone}; "
         "use a smaller epsilon, or private rows of other people."
@@ -100,7 +103,7 @@ def test_over_budget_is_refused_and_nothing_is_recorded(ledger):
     charge(ledger, dataset="b")  # other data sets are not concerned
 
 
-@pytest.mark.parametrize("event", [HARDENED, MIXED, GaussianEvent(1.0, 10, 0.02)])
+@pytest.mark.parametrize("event", [DISCRETE, MIXED, GaussianEvent(1.0, 10, 0.02)])
 def test_a_sum_of_gaussian_dp_says_what_fits_it_badly(ledger, event):
     ledger.add_dataset("b", epsilon=0.1, delta=1e-5, composition="gaussian")
     charge(ledger, GaussianEvent(200.0, 1), "b")
@@ -108,16 +111,16 @@ def test_a_sum_of_gaussian_dp_says_what_fits_it_badly(ledger, event):
         charge(ledger, event, "b")
 
 
-@pytest.mark.parametrize("events", [[FULL, FULL, SAMPLED], [HARDENED, FULL, SAMPLED, MIXED, HARDENED]])
+@pytest.mark.parametrize("events", [[FULL, FULL, SAMPLED], [DISCRETE, FULL, SAMPLED, MIXED, DISCRETE]])
 @pytest.mark.parametrize("neighboring", [ADD, REPLACE])
 def test_running_sums_are_those_of_the_charges(ledger, events, neighboring):
     ledger.add_dataset("a", epsilon=20.0, delta=1e-6)
     for event in events:
         charge(ledger, event, neighboring=neighboring, private=event is not FULL)
     fresh = Account("a", 20.0, 1e-6)
-    again = reduce(lambda a, c: a.after(c.event, neighboring, c.private), ledger.charges("a"), fresh)
-    assert again == ledger.account("a")
-    assert again.spent == ledger.charges()[-1].spent and not again.private
+    again = reduce(lambda a, c: a.after(c.event, neighboring, c.private), ledger["a"].charges(), fresh)
+    assert again == ledger["a"].account
+    assert again.spent == ledger.report().charges[-1].spent and not again.private
 
 
 def test_a_single_charge_costs_what_its_own_accountant_says(ledger):
@@ -129,8 +132,8 @@ def test_a_single_charge_costs_what_its_own_accountant_says(ledger):
 
 def test_what_no_sum_can_hold_may_be_charged_once(ledger):
     ledger.add_dataset("a", epsilon=3.0, delta=1e-5, composition="gaussian")
-    assert charge(ledger, HARDENED).spent < 3
-    assert (ledger.account("a").total, ledger.remaining("a")) == (math.inf, 0)
+    assert charge(ledger, DISCRETE).spent < 3
+    assert (ledger["a"].account.total, ledger["a"].remaining) == (math.inf, 0)
     with pytest.raises(BudgetExceededError, match="has 0 left"):
         charge(ledger, GaussianEvent(1e6, 1))
 
@@ -138,8 +141,8 @@ def test_what_no_sum_can_hold_may_be_charged_once(ledger):
 def test_seeded_noise_is_charged_and_voids_the_guarantee(ledger):
     charge(ledger, private=False)
     charge(ledger)
-    assert [c.private for c in ledger.charges()] == [False, True]
-    assert not ledger.account("a").private
+    assert [c.private for c in ledger.report().charges] == [False, True]
+    assert not ledger["a"].account.private
     assert "NOT PRIVATE (seeded)" in str(ledger.report())
     assert ledger.report().to_dict()["datasets"][0]["private"] is False
 
@@ -150,8 +153,8 @@ def test_seeded_noise_is_charged_and_voids_the_guarantee(ledger):
 def test_adding_the_same_data_set_again_changes_nothing(ledger):
     for _ in range(2):
         ledger.add_dataset("b", epsilon=1, delta=1e-6, neighboring=REPLACE, composition="renyi")
-        charge(ledger, HARDENED, "b", REPLACE)
-    assert ledger.account("b").n_charges == 2
+        charge(ledger, DISCRETE, "b", REPLACE)
+    assert ledger["b"].account.n_charges == 2
     ledger.add_dataset("b", epsilon=1.0, delta=1e-6)
     for other in ({"epsilon": 2}, {"delta": 1e-7}, {"neighboring": ADD}, {"composition": "gaussian"}):
         with pytest.raises(ValueError, match=f"^{next(iter(other))}=.*a budget is never changed"):
@@ -168,27 +171,37 @@ def test_one_relation_per_data_set(ledger, added):
         charge(ledger, neighboring=REPLACE)
 
 
-def test_unknown_data_sets(path):
-    ledger = PrivacyLedger(path)
+def test_a_name_that_was_not_added_is_an_error_and_opens_no_budget(ledger):
+    with pytest.raises(
+        KeyError, match=r"not in the ledger \(data sets there: none yet\); use one of these, or"
+    ):
+        ledger["patients"]
     ledger.add_dataset("patients", epsilon=1, delta=1e-5)
-    for ask in (ledger.spent, ledger.remaining, ledger.charges, lambda name: charge(ledger, dataset=name)):
-        with pytest.raises(ValueError, match=r"'other' is not in the ledger, which has \['patients'\]"):
-            ask("other")
+    ledger.add_dataset("visits", epsilon=1, delta=1e-5)
+    for name in ("pateints", "", None, 3):
+        with pytest.raises(ValueError, match=r"^dataset=.* not in .*: 'patients', 'visits'\).*add_dataset\("):
+            ledger[name]
+    assert list(ledger) == ["patients", "visits"]
 
 
-def test_a_default_budget_is_not_changed_by_opening_with_another(path):
-    charge(PrivacyLedger(path, epsilon=3.0, delta=1e-5))
-    other = PrivacyLedger(path, epsilon=30.0, delta=1e-5)
-    with pytest.raises(ValueError, match="epsilon=3, delta=1e-05 and this ledger was opened with epsilon=30"):
-        charge(other)
-    charge(other, dataset="b")
+def test_a_data_set_can_vanish_with_its_file(path):
+    data_set = PrivacyLedger(path).add_dataset("a", epsilon=1, delta=1e-5)
+    for file in path.parent.iterdir():
+        file.unlink()
+    PrivacyLedger(path)
+    for ask in (lambda: data_set.charge(FULL, neighboring=ADD), lambda: data_set.spent):
+        with pytest.raises(KeyError, match="dataset='a' is not in the ledger"):
+            ask()
+
+
+def test_a_budget_of_version_0_1_for_data_sets_that_nobody_added_stays(path):
     charge(PrivacyLedger(path))
-    charge(PrivacyLedger(path, epsilon=3.0, delta=1e-5))
-    report = other.report()
-    assert [(a.epsilon, a.n_charges) for a in report.accounts] == [(3.0, 3), (30.0, 1)]
-    # A budget of its own is no default.
-    other.add_dataset("c", epsilon=1.0, delta=1e-5)
-    charge(other, dataset="c")
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE accounts SET by_default = 1")
+    connection.close()
+    ledger = PrivacyLedger(path)
+    charge(ledger)
+    assert [(a.epsilon, a.n_charges) for a in ledger.report().accounts] == [(3.0, 2)]
 
 
 @pytest.mark.parametrize(
@@ -196,14 +209,11 @@ def test_a_default_budget_is_not_changed_by_opening_with_another(path):
     [
         ({"epsilon": 0}, "epsilon=0 must be a positive"),
         ({"epsilon": "1"}, "epsilon='1' must be a positive"),
-        ({"delta": 1.0}, "delta=1.0 must lie strictly"),
-        ({"name": ""}, "dataset='' must be the name"),
-        ({"name": 3}, "dataset=3 must be the name"),
-        (
-            {"neighboring": "both"},
-            "neighboring='both' must be one of add_or_remove_one, replace_one, or",
-        ),
-        ({"composition": "pld"}, "composition='pld' must be one of gaussian, renyi, or None"),
+        ({"delta": 1.0}, "delta=1.0 must be strictly"),
+        ({"name": ""}, "name='' must be a string"),
+        ({"name": 3}, "name=3 must be a string"),
+        ({"neighboring": "both"}, "neighboring='both' must be 'add_or_remove_one', .* or None"),
+        ({"composition": "pld"}, "composition='pld' must be 'gaussian', 'renyi' or None"),
     ],
 )
 def test_bad_data_sets_are_refused(ledger, bad, match):
@@ -215,24 +225,15 @@ def test_bad_data_sets_are_refused(ledger, bad, match):
 @pytest.mark.parametrize(
     ("bad", "error", "match"),
     [
-        ({"dataset": None}, ValueError, "dataset=None must be the name"),
-        ({"neighboring": "both"}, ValueError, "neighboring='both' must be one of"),
+        ({"neighboring": "both"}, ValueError, "neighboring='both' must be one of 'add_or_remove_one'"),
         ({"event": "fit"}, TypeError, "no ledger can keep the event 'fit'"),
-        ({"description": 3}, TypeError, "description=3 must be a string"),
+        ({"description": 3}, ValueError, "description=3 must be a string"),
     ],
 )
 def test_bad_charges_are_refused(ledger, bad, error, match):
     with pytest.raises(error, match=match):
         charge(ledger, **bad)
-    assert ledger.report().accounts == ()
-
-
-def test_bad_ledgers_are_refused(path):
-    with pytest.raises(ValueError, match=r"epsilon=1\.0 and delta=None make no budget"):
-        PrivacyLedger(path, epsilon=1.0)
-    with pytest.raises(ValueError, match="delta=2 must lie"):
-        PrivacyLedger(path, epsilon=1.0, delta=2)
-    assert not path.exists()
+    assert ledger.report().charges == ()
 
 
 # -- reports -------------------------------------------------------------------------------
@@ -256,7 +257,7 @@ def test_report(ledger):
     assert "<td style='text-align:left'>&lt;b&gt;</td>" in report._repr_html_()
     data = json.loads(report.to_json())
     assert data == report.to_dict()
-    assert data["datasets"][2]["spent"] == ledger.spent("a") == data["charges"][0]["spent"]
+    assert data["datasets"][2]["spent"] == ledger["a"].spent == data["charges"][0]["spent"]
     assert data["charges"][1]["event"]["values"]["sampling_rate"] == 0.05
     assert datetime.fromisoformat(data["charges"][0]["time"]) == report.charges[0].time
 
@@ -267,27 +268,31 @@ def test_report(ledger):
 def test_copies_and_clones_are_the_ledger_itself(ledger):
     assert copy.copy(ledger) is copy.deepcopy(ledger) is clone(ledger, safe=False) is ledger
     assert copy.deepcopy({"ledger": [ledger]})["ledger"][0] is ledger
+    data_set = ledger.add_dataset("a", epsilon=1, delta=0.1)
+    assert copy.copy(data_set) is copy.deepcopy(data_set) is clone(data_set, safe=False) is data_set
+    assert data_set == ledger["a"] != ledger.add_dataset("b", epsilon=1, delta=0.1)
 
 
 def test_repr_says_where_it_is(path):
     assert repr(PrivacyLedger(path)) == f"PrivacyLedger({str(path)!r})"
-    assert repr(PrivacyLedger(":memory:", epsilon=1, delta=0.1)) == (
-        "PrivacyLedger(':memory:', epsilon=1, delta=0.1)"
-    )
+    assert repr(PrivacyLedger(":memory:")) == "PrivacyLedger(':memory:')"
+    data_set = PrivacyLedger(path).add_dataset("a", epsilon=1, delta=0.1)
+    assert repr(data_set) == f"PrivacyLedger({str(path)!r})['a']"
 
 
 def test_pickles_carry_the_absolute_path(path, monkeypatch, tmp_path_factory):
     monkeypatch.chdir(path.parent)
-    ledger = PrivacyLedger(path.name, epsilon=3.0, delta=1e-5)
+    ledger = PrivacyLedger(path.name)
     pickled = pickle.dumps(ledger)
     monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
     charge(pickle.loads(pickled))
     charge(ledger)
-    assert ledger.path == path and len(ledger.charges("a")) == 2
+    assert pickle.loads(pickle.dumps(ledger["a"])).charges() == ledger["a"].charges()
+    assert ledger.path == path and len(ledger["a"].charges()) == 2
 
 
 def test_unpickling_makes_no_file_and_a_vanished_one_is_said(path):
-    ledger = PrivacyLedger(path, epsilon=3.0, delta=1e-5)
+    ledger = PrivacyLedger(path)
     pickled = pickle.dumps(ledger)
     charge(ledger)
     for file in path.parent.iterdir():
@@ -300,7 +305,7 @@ def test_unpickling_makes_no_file_and_a_vanished_one_is_said(path):
 
 
 def test_a_file_in_the_place_of_another_is_charged_and_not_the_other(path):
-    ledger = PrivacyLedger(path, epsilon=3.0, delta=1e-5)
+    ledger = PrivacyLedger(path)
     charge(ledger)
     charge(ledger)
     path.rename(path.with_name("old.sqlite"))
@@ -308,12 +313,12 @@ def test_a_file_in_the_place_of_another_is_charged_and_not_the_other(path):
         path.with_name(path.name + name).rename(path.with_name("old.sqlite" + name))
     PrivacyLedger(path)
     charge(ledger)
-    assert len(ledger.charges()) == 1
-    assert len(PrivacyLedger(path.with_name("old.sqlite")).charges()) == 2
+    assert len(ledger.report().charges) == 1
+    assert len(PrivacyLedger(path.with_name("old.sqlite")).report().charges) == 2
 
 
 def test_a_ledger_in_memory_stays_in_its_process(monkeypatch):
-    ledger = PrivacyLedger(":memory:", epsilon=3.0, delta=1e-5)
+    ledger = PrivacyLedger(":memory:")
     with pytest.raises(TypeError, match=r"in memory cannot be pickled.*give PrivacyLedger a file"):
         pickle.dumps(ledger)
     monkeypatch.setattr(store.os, "getpid", lambda: -1)
@@ -322,7 +327,7 @@ def test_a_ledger_in_memory_stays_in_its_process(monkeypatch):
 
 
 def test_a_connection_is_neither_used_nor_closed_after_a_fork(path, monkeypatch):
-    ledger = PrivacyLedger(path, epsilon=3.0, delta=1e-5)
+    ledger = PrivacyLedger(path)
     charge(ledger)
     parents = ledger._store._local.held.connection
     with monkeypatch.context() as child:
@@ -332,7 +337,7 @@ def test_a_connection_is_neither_used_nor_closed_after_a_fork(path, monkeypatch)
         assert store._inherited[-1] is parents
         parents.execute("SELECT 1")  # still open
     charge(ledger)
-    assert len(ledger.charges()) == 3
+    assert len(ledger.report().charges) == 3
 
 
 def test_threads_share_a_ledger(ledger):
@@ -345,8 +350,8 @@ def test_threads_share_a_ledger(ledger):
         thread.start()
     for thread in threads:
         thread.join()
-    assert [c.id for c in ledger.charges()] == list(range(1, 161))
-    assert ledger.spent("a") == pytest.approx(epsilon_of(300.0, 160, delta=1e-5))
+    assert [c.id for c in ledger.report().charges] == list(range(1, 161))
+    assert ledger["a"].spent == pytest.approx(epsilon_of(300.0, 160, delta=1e-5))
 
 
 def test_an_error_within_a_transaction_leaves_nothing_behind(ledger, monkeypatch):
@@ -359,11 +364,11 @@ def test_an_error_within_a_transaction_leaves_nothing_behind(ledger, monkeypatch
                 charge(ledger)
         assert ledger.report() == before
     charge(ledger)
-    assert len(ledger.charges()) == 2
+    assert len(ledger.report().charges) == 2
 
 
 def test_what_takes_time_is_computed_before_the_lock_is_taken(path, monkeypatch):
-    ledger = PrivacyLedger(path, epsilon=3.0, delta=1e-5)
+    ledger = PrivacyLedger(path)
     other = sqlite3.connect(path, timeout=0, isolation_level=None)
     computed, real = [], account.epsilon_of_event
 
@@ -395,7 +400,7 @@ def test_files_of_something_else_are_refused(path):
 
 
 def test_a_ledger_of_another_version_is_refused(path):
-    ledger = PrivacyLedger(path, epsilon=3.0, delta=1e-5)
+    ledger = PrivacyLedger(path)
     other = sqlite3.connect(path)
     other.execute("PRAGMA user_version = 7")
     other.close()
@@ -411,14 +416,14 @@ def test_a_folder_that_is_missing_is_said(path):
 
 def test_an_empty_file_becomes_a_ledger(path):
     path.touch()
-    charge(PrivacyLedger(path, epsilon=3.0, delta=1e-5))
+    charge(PrivacyLedger(path))
     assert path.stat().st_size > 0
 
 
 def test_any_characters_may_stand_in_the_path(tmp_path):
     path = tmp_path / "a b?c#d%20é.sqlite"
-    charge(PrivacyLedger(str(path), epsilon=3.0, delta=1e-5))
-    assert len(PrivacyLedger(path).charges()) == 1 and path.exists()
+    charge(PrivacyLedger(str(path)))
+    assert len(PrivacyLedger(path).report().charges) == 1 and path.exists()
 
 
 # -- other kinds of events -----------------------------------------------------------------
@@ -447,11 +452,11 @@ def pure(monkeypatch):
 
 def test_an_event_of_another_module_composes_with_the_others(ledger, pure):
     charge(ledger, pure(0.1))
-    assert ledger.spent("a") == 0.1
+    assert ledger["a"].spent == 0.1
     charge(ledger, FULL)
-    assert ledger.charges()[0].event == pure(0.1)
+    assert ledger.report().charges[0].event == pure(0.1)
     divergences = rdp_of_event(pure(0.1), ORDERS, ADD) + rdp_of_event(FULL, ORDERS, ADD)
-    assert ledger.spent("a") == pytest.approx(epsilon_of_rdp(divergences, 1e-5, ORDERS))
+    assert ledger["a"].spent == pytest.approx(epsilon_of_rdp(divergences, 1e-5, ORDERS))
 
 
 def test_an_event_without_gaussian_dp_does_not_follow_full_batches(ledger, pure):
@@ -463,17 +468,17 @@ def test_an_event_without_gaussian_dp_does_not_follow_full_batches(ledger, pure)
 @pytest.mark.parametrize(
     "read",
     [
-        lambda ledger: ledger.account("a"),
-        lambda ledger: ledger.spent("a"),
-        lambda ledger: ledger.remaining("a"),
-        lambda ledger: ledger.charges(),
+        lambda ledger: ledger["a"].account,
+        lambda ledger: ledger["a"].spent,
+        lambda ledger: ledger["a"].remaining,
+        lambda ledger: ledger.report().charges,
         lambda ledger: ledger.report(),
     ],
     ids=["account", "spent", "remaining", "charges", "report"],
 )
 def test_reading_does_not_wait_for_a_writer(path, monkeypatch, read):
     monkeypatch.setattr(store, "_PATIENCE", 0.05)
-    ledger = PrivacyLedger(path, epsilon=3.0, delta=1e-5)
+    ledger = PrivacyLedger(path)
     charge(ledger)
     writer = sqlite3.connect(path, isolation_level=None)
     writer.execute("BEGIN IMMEDIATE")

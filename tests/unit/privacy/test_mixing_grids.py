@@ -1,15 +1,15 @@
 """What the amplification of ModelMix rests on, beside its theorem.
 
 Two properties that the paper does not prove, on grids; accounting claims nothing outside them
-(``MAX_ORDER`` and its companions in ``skmixdp/privacy/accounting/mixing.py``). A third grid compares, for
+(``MAX_ORDER`` and its companions in ``skmixdp/modelmix/accountant.py``). A third grid compares, for
 fractional orders and sampled batches, a row that moves one coordinate with one that moves two.
 """
 
 import numpy as np
 import pytest
 
-from skmixdp.privacy.accounting import mixing
-from skmixdp.privacy.accounting.mixing import MAX_ORDER, MAX_PRODUCT, MAX_SHIFT, MIN_WIDTH, log_ratio_moments
+from skmixdp.modelmix import accountant as mixing
+from skmixdp.modelmix.accountant import MAX_ORDER, MAX_PRODUCT, MAX_SHIFT, MIN_WIDTH, log_ratio_moments
 
 #: Rounding of a moment: relative and absolute.
 RELATIVE, ABSOLUTE = 1e-12, 3e-14

@@ -9,6 +9,8 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
+from skmixdp.modelmix import accountant as mixing
+from skmixdp.modelmix.accountant import epsilon_for, log_moments, log_ratio_moments
 from skmixdp.privacy import (
     GaussianEvent,
     ModelMixEvent,
@@ -20,8 +22,6 @@ from skmixdp.privacy import (
     noise_multiplier_for,
     steps_for,
 )
-from skmixdp.privacy.accounting import mixing
-from skmixdp.privacy.accounting.mixing import epsilon_for, log_moments, log_ratio_moments
 
 ADD, REPLACE = "add_or_remove_one", "replace_one"
 
@@ -131,8 +131,8 @@ def test_events_are_accounted_for_by_the_smaller_bound_and_named():
     assert accountant_name(event) == (
         "the smaller of Renyi DP with amplification and exact Gaussian (closed form)"
     )
-    with pytest.raises(ValueError, match=r"^noise='hardened' cannot be accounted for with ModelMix"):
-        epsilon_of_event(ModelMixEvent(5.0, 60, 1.0, "hardened", width=30.0), 1e-5, ADD)
+    with pytest.raises(ValueError, match=r"^noise='discrete' cannot be accounted for with ModelMix"):
+        epsilon_of_event(ModelMixEvent(5.0, 60, 1.0, "discrete", width=30.0), 1e-5, ADD)
 
 
 @pytest.mark.parametrize(("n_steps", "rate", "width"), [(60, 1.0, 60.0), (500, 0.02, 5.0), (60, 1.0, 1.0)])
@@ -156,7 +156,7 @@ def test_calibration_finds_what_is_far_below_the_gaussian_multiplier():
 
 def test_a_budget_below_one_step_names_a_multiplier_that_would_do():
     family = partial(ModelMixEvent, width=30.0)
-    with pytest.raises(ValueError, match="does not pay for one step") as caught:
+    with pytest.raises(ValueError, match="is too small for one step") as caught:
         steps_for(0.1, 1e-5, noise_multiplier=2.0, family=family)
     named = float(str(caught.value).split(">= ")[1].split(" ")[0])
     assert steps_for(0.1, 1e-5, noise_multiplier=named, family=family) == 1

@@ -3,7 +3,7 @@ import sys
 import numpy as np
 import pytest
 
-from skmixdp.privacy import HardenedNoise, NoiseSource
+from skmixdp.privacy import DiscreteNoise, NoiseSource
 from skmixdp.privacy.noise import _key_from
 
 
@@ -39,27 +39,27 @@ def test_shapes_and_ranges():
     np.testing.assert_array_equal(array, 1)
 
 
-def test_hardened_noise_stays_on_the_grid():
+def test_discrete_noise_stays_on_the_grid():
     grid = 2.0**-30
     array = np.arange(12.0).reshape(3, 4) * grid
-    noisy = HardenedNoise().add_noise(array, 0.25, grid)
+    noisy = DiscreteNoise().add_noise(array, 0.25, grid)
     assert noisy.shape == (3, 4)
     assert not np.any(noisy == array)
     np.testing.assert_array_equal(np.round(noisy / grid), noisy / grid)
 
 
-def test_hardened_noise_refuses_sums_off_the_grid():
-    source = HardenedNoise()
+def test_discrete_noise_refuses_sums_off_the_grid():
+    source = DiscreteNoise()
     with pytest.raises(RuntimeError, match="known grid"):
         source.add_noise(np.zeros(3), 1.0, None)
     with pytest.raises(RuntimeError, match="whole multiples"):
         source.add_noise(np.array([0.3]), 1.0, 0.25)
 
 
-def test_hardened_noise_without_its_package_names_the_mend(monkeypatch):
+def test_discrete_noise_without_its_package_names_the_mend(monkeypatch):
     monkeypatch.setitem(sys.modules, "opendp.prelude", None)
-    with pytest.raises(ImportError, match=r"skmixdp\[hardened\]"):
-        HardenedNoise()
+    with pytest.raises(ImportError, match=r"skmixdp\[discrete\]"):
+        DiscreteNoise()
 
 
 def test_a_seed_fills_both_halves_of_the_key():

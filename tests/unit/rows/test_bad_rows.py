@@ -20,11 +20,11 @@ SECRET = 1234.5
 @pytest.fixture
 def refuse(tmp_path, monkeypatch):
     """Open and fit; the refusal is one sentence that shows no row, and nothing was paid or drawn."""
-    ledger = PrivacyLedger(tmp_path / "ledger.sqlite", epsilon=10.0, delta=1e-3)
+    ledger = PrivacyLedger(tmp_path / "ledger.sqlite").add_dataset("rows", epsilon=10.0, delta=1e-3)
     monkeypatch.setattr(NoiseSource, "add_noise", lambda *args: pytest.fail("noise was drawn"))
 
     def check(match, give, y=None):
-        clf = MixedDPLogisticRegression(classes=[0, 1, 2], ledger=ledger, dataset="rows")
+        clf = MixedDPLogisticRegression(classes=[0, 1, 2], ledger=ledger)
         with pytest.raises(ValueError, match=match) as caught:
             clf.fit(give(), y)
         message = str(caught.value)
@@ -41,9 +41,9 @@ def refuse(tmp_path, monkeypatch):
 
 def test_a_good_fit_is_charged(tmp_path):
     """Otherwise the refusals below would show nothing."""
-    ledger = PrivacyLedger(tmp_path / "ledger.sqlite", epsilon=10.0, delta=1e-3)
+    ledger = PrivacyLedger(tmp_path / "ledger.sqlite").add_dataset("rows", epsilon=10.0, delta=1e-3)
     rows = open_rows(in_files(tmp_path, X, y, ".npz"))
-    MixedDPLogisticRegression(classes=[0, 1, 2], ledger=ledger, dataset="rows").fit(rows)
+    MixedDPLogisticRegression(classes=[0, 1, 2], ledger=ledger).fit(rows)
     assert len(ledger.charges()) == 1
 
 

@@ -333,11 +333,11 @@ def test_rows_that_cannot_be_written_to_are_sent_without_a_warning(on_tensors):
 )
 @pytest.mark.parametrize("kind", [MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier])
 def test_a_device_that_is_not_there_is_refused_in_one_sentence(tmp_path, kind, device):
-    ledger = PrivacyLedger(tmp_path / "ledger.sqlite", epsilon=10.0, delta=1e-3)
+    ledger = PrivacyLedger(tmp_path / "ledger.sqlite").add_dataset("rows", epsilon=10.0, delta=1e-3)
     with pytest.raises(
         ValueError, match=r"device=.* is none that torch has here .* 'cpu', 'auto'\."
     ) as refused:
-        kind(device=device, ledger=ledger, dataset="rows").fit(X, Y, X_pub=X[:50], y_pub=Y[:50])
+        kind(device=device, ledger=ledger).fit(X, Y, X_pub=X[:50], y_pub=Y[:50])
     assert ". " not in str(refused.value) and repr(device) in str(refused.value)
     assert ledger.charges() == []
 
@@ -346,9 +346,9 @@ def test_a_device_that_is_not_there_is_refused_in_one_sentence(tmp_path, kind, d
     ("rows", "parameters", "message"),
     [
         (sp.csr_array(X), {}, "device='cpu:0' takes dense rows in memory, and X is a SparseTable"),
-        (X, {"noise": "hardened"}, "noise='hardened' has its exact sums on the processor"),
+        (X, {"noise": "discrete"}, "noise='discrete' has its exact sums on the processor"),
     ],
-    ids=["sparse", "hardened"],
+    ids=["sparse", "discrete"],
 )
 def test_what_a_device_cannot_hold_or_do_is_refused(monkeypatch, rows, parameters, message):
     pytest.importorskip("opendp")

@@ -6,8 +6,9 @@ import pytest
 from skmixdp._linear import LogisticLoss, SoftmaxLoss, SquaredLoss
 from skmixdp._rows import InMemoryRows, Request
 from skmixdp._rows.joining import Joined
-from skmixdp.components.clipping import AutomaticClip, L2Clip, L2LinfClipAt
+from skmixdp.components.clipping import AutomaticClip, L2Clip
 from skmixdp.components.queries import ClippedResiduals
+from skmixdp.modelmix.clipping import L2LinfClipAt
 
 rng = np.random.default_rng(0)
 N, D = 2000, 12

@@ -126,7 +126,7 @@ def test_norms_and_entries_are_never_understated(holder, name):
 )
 def test_exact_sums_are_the_same_to_the_last_bit_or_refused(holder, row_map):
     if holder.kind == "sparse":
-        with pytest.raises(ValueError, match=r"noise='hardened' needs rows on a grid.*X\.toarray\(\)"):
+        with pytest.raises(ValueError, match=r"noise='discrete' needs rows on a grid.*X\.toarray\(\)"):
             holder.source(X, y, row_map, exact=True)
         return
     points = np.random.default_rng(2).normal(size=(2, D + 1))

@@ -1,16 +1,17 @@
-"""ModelMix."""
+"""The algorithm."""
 
 import math
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 from .._engine import Options, Recipe
-from ..components import L2LinfClip, mixable
-from ..components.mixing import Width
+from .._params import COUNT, POSITIVE
+from ..algorithms import AdaMix, Algorithm
 from ..components.protocols import Clipper, PublicInfo
-from ..privacy import Event, ModelMixEvent, Noise
-from ._base import Algorithm, check_real, check_whole
-from .adamix import AdaMix
+from ..privacy import Event, Noise
+from .clipping import L2LinfClip
+from .event import ModelMixEvent
+from .wrapping import Width, mixed_query, mixed_steps, mixed_update
 
 #: The default width in units of the noise that the budget would need without mixing. Below 1 the
 #: amplification is nil, above 4 the mixing is most of the noise.
@@ -40,7 +41,7 @@ class ModelMix(Algorithm):
     *Guarantee*: the smaller of two epsilons. Without amplification, the mixing is
     post-processing of the base's releases. With it, the mixing hides each release: this bound
     rests on numerical tests of two properties, not on a proof (``docs/guarantee.md``). The
-    report states both. The noise is not projected on the sum-to-zero subspace, nor hardened,
+    report states both. The noise is not projected on the sum-to-zero subspace. Discrete noise is refused,
     and the amplified bound knows replace-one neighbours at the full batch only.
 
     The mixing is itself noise, about that of a Gaussian with the variance of its uniform
@@ -61,8 +62,10 @@ class ModelMix(Algorithm):
         self.width = width
         self.linf_split = linf_split
 
-    def recipe(self, info: PublicInfo, options: Options) -> Recipe:
-        width, split = self._width(info, options), check_whole(self, "linf_split", 1)
+    _allowed: ClassVar = {"width": (POSITIVE, "auto"), "linf_split": (COUNT,)}
+
+    def pieces(self, info: PublicInfo, options: Options) -> Recipe:
+        width, split = self._width(info, options), self.linf_split
         base = AdaMix(momentum=0.0) if self.base is None else self.base
         if not isinstance(base, Algorithm):
             raise ValueError(
@@ -70,7 +73,7 @@ class ModelMix(Algorithm):
             )
         if options.exact_sums:
             raise ValueError(
-                "noise='hardened' cannot be used with ModelMix, whose mixing is not on a grid; use "
+                "noise='discrete' cannot be used with ModelMix, whose mixing is not on a grid; use "
                 "noise='float'."
             )
 
@@ -86,9 +89,9 @@ class ModelMix(Algorithm):
         recipe = base.recipe(info, options)
         return replace(
             recipe,
-            query=mixable(recipe.query).for_mixing(bound_entries),
-            update=mixable(recipe.update).for_mixing(width),
-            steps=mixable(recipe.steps).for_mixing(),
+            query=mixed_query(recipe.query, bound_entries),
+            update=mixed_update(recipe.update, width),
+            steps=mixed_steps(recipe.steps),
             event=event,
         )
 
@@ -96,7 +99,5 @@ class ModelMix(Algorithm):
         if self.width == "auto":
             scale = _RELATIVE_WIDTH * options.sampling.rate(info.n_private) / info.mu
             return lambda n_steps: scale * math.sqrt(n_steps)
-        if isinstance(self.width, str):
-            raise ValueError(f"width={self.width!r} of ModelMix must be 'auto' or a number above 0.")
-        width = check_real(self, "width", 0)
+        width = float(self.width)
         return lambda n_steps: width

@@ -20,6 +20,7 @@ Source: ModelMix (Xiao, Wan and Devadas 2022), Theorem 4.1 and Corollary 4.1.
 """
 
 import math
+from functools import lru_cache
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -48,6 +49,7 @@ _INTEGER: FloatArray = np.arange(2.0, MAX_ORDER + 1)
 _RELATIVE, _ABSOLUTE = 1e-9, 1e-13
 
 
+@lru_cache(maxsize=1024)
 def epsilon_for(
     *,
     shift: float,

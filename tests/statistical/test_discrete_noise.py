@@ -1,4 +1,4 @@
-"""Hardened noise is the discrete Gaussian on its grid: its law, its variance, and nothing off the grid.
+"""Discrete noise is the discrete Gaussian on its grid: its law, its variance, and nothing off the grid.
 
 Sound draws fail a test with a probability below 2e-7.
 """
@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from skmixdp.privacy import HardenedNoise
+from skmixdp.privacy import DiscreteNoise
 from tests.noise import METHOD
 
-pytest.importorskip("opendp", reason="needs skmixdp[hardened]")
+pytest.importorskip("opendp", reason="needs skmixdp[discrete]")
 
 LEVEL = 1e-7
 N_DRAWS = 12_000
@@ -28,7 +28,7 @@ def law(scale, n=2000):
 
 def draws(scale, grid, sums):
     """Noise in units of the grid, for sums that are multiples of it."""
-    noisy = getattr(HardenedNoise(), METHOD)(sums * grid, scale * grid, grid)
+    noisy = getattr(DiscreteNoise(), METHOD)(sums * grid, scale * grid, grid)
     assert noisy.dtype == np.float64 and noisy.shape == sums.shape
     units = noisy / grid
     assert np.array_equal(units, np.round(units))
@@ -78,8 +78,8 @@ def test_the_variance_is_that_of_the_discrete_gaussian(scale):
 
 def test_draws_are_new_each_time():
     """Two calls with the same sums, and two sources, share no draws beyond chance."""
-    source = HardenedNoise()
+    source = DiscreteNoise()
     one, again = (getattr(source, METHOD)(np.zeros(N_DRAWS), 50.0, 1.0) for _ in range(2))
-    other = getattr(HardenedNoise(), METHOD)(np.zeros(N_DRAWS), 50.0, 1.0)
+    other = getattr(DiscreteNoise(), METHOD)(np.zeros(N_DRAWS), 50.0, 1.0)
     for a, b in ((one, again), (one, other), (one[:-1], one[1:])):
         assert abs(np.sum(a * b)) < 5.5 * 50.0**2 * np.sqrt(len(a))

@@ -1,0 +1,38 @@
+"""Modules of version 0.1 by their old names, so that models which it saved still load and predict."""
+
+import importlib
+import sys
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+#: Where the classes that a pickle of 0.1 names are now.
+_MOVED = {
+    "skmixdp._classification": "skmixdp.estimators",
+    "skmixdp._regression": "skmixdp.estimators",
+    "skmixdp._zeroth_order": "skmixdp.estimators",
+    "skmixdp.algorithms.modelmix": "skmixdp.modelmix",
+    "skmixdp.linear": "skmixdp._rowmap",
+    "skmixdp.linear.preparation": "skmixdp._rowmap",
+    "skmixdp.linear.whitening": "skmixdp._rowmap",
+}
+
+
+class _Finder(MetaPathFinder, Loader):
+    """Imports an old name as a module that holds what its successor holds."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        return ModuleSpec(fullname, self, is_package=True) if fullname in _MOVED else None
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """None asks for an empty module."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        new = importlib.import_module(_MOVED[module.__name__])
+        vars(module).update({name: getattr(new, name) for name in new.__all__})
+
+
+sys.meta_path.append(_Finder())

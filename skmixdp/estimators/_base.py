@@ -1,0 +1,170 @@
+"""What all estimators share: their budget, their noise, one way to fit, and the report."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+from sklearn.base import BaseEstimator
+
+from .._engine import Budget, Options, Plan, as_reported, check_ledger
+from .._params import COUNT, FLAG, POSITIVE, Allowed, check, check_params, whole_from
+from ..algorithms import Algorithm
+from ..components import FullBatch, PoissonBatch
+from ..components.protocols import Sampling
+from ..privacy import Charge, NoiseSource, PrivacyReport, accountant_name, noise_name
+from ..privacy.noise import check_noise, noise_caveats, noise_source
+from ._checks import check_algorithm
+from ._devices import check_device
+from ._fit import PreparedFit, fit_many, fit_one
+
+_AMPLIFICATION_WARNING = "the amplification rests on numerical tests of its argument, not on a proof"
+
+
+class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
+    """Base of the estimators: a subclass says how a fit is prepared, and this class fits and reports.
+
+    A fit is prepared on a copy of the estimator (see :mod:`skmixdp.estimators._fit`), so a fit that fails
+    leaves the estimator as it was, results of earlier fits included.
+    """
+
+    #: What the names that ``algorithm`` accepts stand for.
+    _algorithms: ClassVar[Mapping[str, Callable[[], Algorithm]]]
+
+    #: What each parameter may be, as far as one parameter alone tells.
+    _allowed: ClassVar[dict[str, tuple[Allowed, ...]]] = {
+        "learning_rate": (POSITIVE, "auto"),
+        "batch_size": (COUNT, None),
+        "verbose": (FLAG, whole_from(0)),
+    }
+
+    #: For searches, which know estimators by what they can do.
+    _fit_many = staticmethod(fit_many)
+
+    # `X_pub` and `y_pub` are routed to fit by default, without set_fit_request.
+    __metadata_request__fit: ClassVar = {"X_pub": True, "y_pub": True}
+
+    def set_params(self, **params: Any) -> "PrivateEstimator":
+        """Set parameters; ``algorithm__<name>`` reaches into an algorithm object.
+
+        Raises
+        ------
+        ValueError
+            For an unknown parameter, and for ``algorithm__<name>`` where ``algorithm`` is a
+            name: a string has no parameters.
+        """
+        nested = [name for name in params if name.startswith("algorithm__")]
+        algorithm = params.get("algorithm", self.algorithm)
+        if nested and isinstance(algorithm, str):
+            named = self._algorithms.get(algorithm, next(iter(self._algorithms.values())))
+            kind = type(named()).__name__
+            raise ValueError(
+                f"{nested[0]} needs an algorithm object and algorithm={algorithm!r} is a name; "
+                f"pass algorithm=skmixdp.algorithms.{kind}()."
+            )
+        super().set_params(**params)
+        return self
+
+    # -- fitting ---------------------------------------------------------------------------
+
+    def _fit(self, X: Any, y: Any, X_pub: Any, y_pub: Any, unsupported: dict[str, Any]) -> None:
+        """Fit to private and public rows; what other estimators' ``fit`` takes is refused."""
+        if unsupported:
+            raise TypeError(
+                f"fit does not take {', '.join(sorted(unsupported))}; weighting private rows would "
+                "change the sensitivity, so repeat or drop public rows instead."
+            )
+        fit_one(self, X, y, X_pub, y_pub)
+
+    @abstractmethod
+    def _prepare(
+        self, budget: Budget, X: Any, y: Any, X_pub: Any, y_pub: Any, rows: tuple[str, Any] | None
+    ) -> PreparedFit:
+        """Check the rows and plan the fit, without a release; results go to this object.
+
+        Parameters
+        ----------
+        budget : Budget
+            What :meth:`_check_parameters` returned.
+        X, y, X_pub, y_pub : array-like
+            As ``fit`` takes them.
+        rows : tuple of str and array, or None
+            Name and value of the selection of rows of ``X`` to which the fit is; None is all.
+        """
+
+    def _check_parameters(self) -> Budget:
+        """Check every parameter that needs no data."""
+        budget = Budget(
+            self.epsilon, self.delta, self.n_steps, self.noise_multiplier, self.neighboring, self.noise
+        )
+        self._chosen_algorithm()
+        check_params(self, self._allowed)
+        if self.batch_size is not None and noise_name(self.noise) == "discrete":
+            raise ValueError(
+                f"batch_size={self.batch_size} cannot be accounted for with noise='discrete'; pass None for "
+                "the full batch, or noise='float'."
+            )
+        if isinstance(self.init, str):
+            check("init", self.init, *self._named_starts())
+        check_device(self.device)
+        check_ledger(self.ledger)
+        check_noise(self.noise, self.random_state)
+        return budget
+
+    def _named_starts(self) -> tuple[str, ...]:
+        """The names that ``init`` accepts."""
+        return "public", "zeros"
+
+    def _chosen_algorithm(self) -> Algorithm:
+        """The algorithm object that ``algorithm`` names or is."""
+        return check_algorithm(self.algorithm, self._algorithms)
+
+    def _sampling(self, n_rows: int) -> Sampling:
+        if self.batch_size is None or self.batch_size == n_rows:
+            return FullBatch()
+        if self.batch_size > n_rows:
+            raise ValueError(
+                f"batch_size={self.batch_size} exceeds the {n_rows} private rows; pass a smaller one, or "
+                "None for the full batch."
+            )
+        return PoissonBatch(self.batch_size)
+
+    def _options(self, n_rows: int, noise: NoiseSource, l2: Any) -> Options:
+        """What this estimator's user chose for any algorithm."""
+        return Options(self.learning_rate, l2, self._sampling(n_rows), exact_sums=noise.needs_grid)
+
+    def _noise_source(self) -> NoiseSource:
+        """A fresh source of noise."""
+        return noise_source(self.noise, self.random_state)
+
+    def _report(
+        self,
+        budget: Budget,
+        plan: Plan,
+        noise: NoiseSource,
+        n_private: int,
+        n_public: int,
+        treated_as_public: tuple[str, ...],
+        charge: Charge | None,
+        computed_on: str = "cpu",
+    ) -> PrivacyReport:
+        caveats = noise_caveats(noise, self.delta, n_private)
+        if plan.epsilon_unamplified is not None:
+            caveats = (*caveats, _AMPLIFICATION_WARNING)
+        return PrivacyReport(
+            epsilon=plan.epsilon,
+            delta=float(budget.delta),
+            mu=plan.event.mu(budget.neighboring),
+            noise_multiplier=plan.noise_multiplier,
+            n_steps=plan.n_steps,
+            sampling_rate=plan.event.sampling_rate,
+            neighboring=budget.neighboring,
+            accountant=accountant_name(plan.event),
+            n_private=n_private,
+            n_public=n_public,
+            treated_as_public=treated_as_public,
+            noise=noise.kind,
+            warnings=caveats,
+            epsilon_unamplified=plan.epsilon_unamplified,
+            computed_on=computed_on,
+            **as_reported(charge),
+        )

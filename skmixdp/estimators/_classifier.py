@@ -1,0 +1,173 @@
+"""What classifiers share: which classes there are, and predictions from logits."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import expit, softmax
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from .._arrays import CONVERSION_ERRORS
+from ..exceptions import PrivacyLeakWarning
+from ._checks import has_missing, shortened
+from ._rows import is_dask, lazy_result
+
+Array = NDArray[Any]
+
+
+class Classifier(ClassifierMixin):  # type: ignore[misc]
+    """Adds classes and predictions to an estimator whose ``_outputs`` are logits."""
+
+    def _encode(self: Any, y: Array, y_pub: Array | None) -> tuple[Array, Array | None, str]:
+        """Set ``classes_``; indices of private and public labels, and where the classes are from."""
+        check_class_labels(y, "y")
+        if y_pub is not None:
+            check_class_labels(y_pub, "y_pub")
+        self.classes_, origin = find_classes(self.classes, y, y_pub)
+        if self.classes is None and y_pub is not None:
+            check_same_numbering(y, self.classes_)
+        y = encode_labels(y, self.classes_, "y", private=True)
+        if y_pub is None:
+            return y, None, origin
+        y_pub = encode_labels(y_pub, self.classes_, "y_pub", private=False)
+        warn_of_empty_classes(y_pub, self.classes_)
+        return y, y_pub, origin
+
+    def decision_function(self: Any, X: Any) -> Any:
+        """Logits.
+
+        Parameters
+        ----------
+        X : array-like, tensor, sparse matrix, memory map, Dask array or RowFiles, (n_samples, n_features)
+            Rows; the result for a Dask array is one too, computed when asked for.
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes), or (n_samples,) for two classes
+            Two classes have one logit, that of ``classes_[1]``.
+        """
+        check_is_fitted(self)
+        n_classes = len(self.classes_)
+        if is_dask(X):
+            return lazy_result(self, "decision_function", X, None if n_classes == 2 else n_classes)
+        outputs = self._outputs(X)
+        return outputs[:, 0] if n_classes == 2 else outputs
+
+    def predict_proba(self: Any, X: Any) -> Any:
+        """Class probabilities, shape (n_samples, n_classes), of rows (n_samples, n_features)."""
+        check_is_fitted(self)
+        if is_dask(X):
+            return lazy_result(self, "predict_proba", X, len(self.classes_))
+        logits = self.decision_function(X)
+        if logits.ndim == 1:
+            return np.column_stack([expit(-logits), expit(logits)])
+        return np.asarray(softmax(logits, axis=1))
+
+    def predict_log_proba(self: Any, X: Any) -> Any:
+        """Logarithm of :meth:`predict_proba`."""
+        check_is_fitted(self)
+        if is_dask(X):
+            return lazy_result(self, "predict_log_proba", X, len(self.classes_))
+        return np.log(self.predict_proba(X))
+
+    def predict(self: Any, X: Any) -> Any:
+        """Most likely class of each row, shape (n_samples,)."""
+        check_is_fitted(self)
+        if is_dask(X):
+            return lazy_result(self, "predict", X, None, self.classes_.dtype)
+        logits = self.decision_function(X)
+        best = (logits > 0).astype(int) if logits.ndim == 1 else logits.argmax(axis=1)
+        return np.asarray(self.classes_[best])
+
+
+def find_classes(declared: Any, y: Array, y_pub: Array | None) -> tuple[Array, str]:
+    """Sorted classes of a classifier and, for the report, where they came from."""
+    if declared is not None:
+        classes, origin = check_classes(declared), "declared"
+    elif y_pub is not None:
+        classes, origin = np.unique(y_pub), "those of the public labels"
+    else:
+        classes, origin = np.unique(y), "READ FROM THE PRIVATE LABELS"
+        warnings.warn(
+            "classes were read from the private labels y, which the guarantee does not cover; "
+            "pass classes=[...] or public rows.",
+            PrivacyLeakWarning,
+            stacklevel=6,
+        )
+    if len(classes) < 2:
+        # A class that was read from private labels is not named.
+        named = "" if declared is None and y_pub is None else f": {classes.tolist()}"
+        raise ValueError(
+            f"classification needs at least two classes and classes holds {len(classes)} class{named}; name "
+            "all of them in classes."
+        )
+    return classes, origin
+
+
+def check_classes(classes: Any) -> Array:
+    """Sorted declared classes."""
+    labels = np.asarray(classes)
+    mixed = len({type(label) for label in labels.ravel().tolist()}) > 1
+    if labels.ndim != 1 or len(labels) == 0 or mixed or has_missing(labels):
+        raise ValueError(
+            f"classes={classes!r} must be a flat list of labels, all of one kind and none missing."
+        )
+    return np.unique(labels)
+
+
+def check_class_labels(y: Array, name: str) -> None:
+    """Labels of classes, rather than measured values."""
+    kinds = {isinstance(label, str) for label in y.tolist()} if y.dtype.kind == "O" else {True}
+    try:
+        if len(kinds) > 1:
+            raise ValueError("text and numbers")
+        check_classification_targets(y)
+    except CONVERSION_ERRORS:
+        raise ValueError(
+            f"Unknown label type: {name} holds measured values or labels of mixed kinds; pass whole "
+            "numbers, bools or strings."
+        ) from None
+
+
+def check_same_numbering(y: Array, classes: Array) -> None:
+    """Refuse labels that an ensemble numbered anew while the public labels stayed as they were."""
+    numbers = set(y.tolist()) if y.dtype.kind in "iu" else set()
+    if numbers and numbers == set(range(len(numbers))) and not numbers <= set(classes.tolist()):
+        raise ValueError(
+            f"y is numbered from 0 and y_pub holds {shortened(classes)}; ensembles such as "
+            "BaggingClassifier, VotingClassifier and StackingClassifier number the labels y anew and leave "
+            "y_pub as it is, so number both from 0 beforehand."
+        )
+
+
+def encode_labels(y: Array, classes: Array, name: str, *, private: bool) -> NDArray[np.intp]:
+    """Index of each label in the sorted ``classes``."""
+    # As objects, so that True is 1 and "1" is not.
+    given, known = (pd.Index(labels.tolist(), dtype=object) for labels in (y, classes))
+    index = known.get_indexer(given)
+    unknown = index < 0
+    if np.any(unknown):
+        # Of a private label nothing is said, not even whose it is: it may be an entry of a wrong column.
+        row = int(np.argmax(unknown))
+        label = f"{name} holds a label that" if private else f"{name}[{row}] = {y.tolist()[row]!r}"
+        raise ValueError(
+            f"{label} is not one of the classes {shortened(classes)}; name every class in classes."
+        )
+    return np.asarray(index, dtype=np.intp)
+
+
+def warn_of_empty_classes(y_pub: Array, classes: Array) -> None:
+    """Warn of classes without public rows; ``y_pub`` holds indices."""
+    counts = np.bincount(y_pub, minlength=len(classes))
+    if np.any(counts == 0):
+        empty = classes[counts == 0].tolist()
+        warnings.warn(
+            f"no public row has a label in {empty}; their part of the head starts from the other "
+            "classes' rows alone, so add a public row of each class if you can.",
+            UserWarning,
+            stacklevel=6,
+        )

@@ -1,0 +1,197 @@
+"""The event of ModelMix, its accountants, and its epsilon."""
+
+import math
+from dataclasses import dataclass, field
+from typing import TypedDict
+
+import numpy as np
+
+from .._params import COUNT, POSITIVE, check
+from ..privacy import (
+    GaussianEvent,
+    Neighboring,
+    Noise,
+    amplified_epsilon,
+    epsilon_of_event,
+    mu_of_event,
+    rdp_of_event,
+    register_event,
+)
+from ..privacy.accounting.composition import FloatArray
+from ..privacy.accounting.events import check_releases, check_terms, keep, shift_of
+from . import accountant
+from .accountant import CONVERSION, Conversion
+
+
+@register_event("modelmix")
+@dataclass(frozen=True)
+class ModelMixEvent:
+    """Gaussian releases, each hidden in a head that mixes the last two with secret weights.
+
+    Parameters
+    ----------
+    noise_multiplier, n_steps, sampling_rate, noise
+        As in :class:`~skmixdp.privacy.GaussianEvent`.
+    width : float
+        Least width of the mixing in each coordinate over the L2 sensitivity of the sum.
+    linf_split : int, default=1
+        ``s``, if one row moves no coordinate by more than the L2 sensitivity over ``sqrt(s)``.
+    conversion : {"tight", "classic"}, default="tight"
+        From Renyi orders to (epsilon, delta).
+
+    Raises
+    ------
+    ValueError
+        If a field is outside its range.
+    """
+
+    noise_multiplier: float
+    n_steps: int
+    sampling_rate: float = 1.0
+    noise: Noise = "float"
+    width: float = field(kw_only=True)
+    linf_split: int = field(default=1, kw_only=True)
+    conversion: Conversion = field(default="tight", kw_only=True)
+
+    def __post_init__(self) -> None:
+        check_releases(self)
+        check("width", self.width, POSITIVE)
+        check("linf_split", self.linf_split, COUNT)
+        check("conversion", self.conversion, *CONVERSION)
+        keep(self, "width", float(self.width))
+        keep(self, "linf_split", int(self.linf_split))
+
+    @property
+    def unamplified(self) -> GaussianEvent:
+        """The same releases in the open."""
+        return GaussianEvent(self.noise_multiplier, self.n_steps, self.sampling_rate, self.noise)
+
+    def mu(self, neighboring: Neighboring) -> float | None:
+        """None: mixed releases are not Gaussian."""
+        return None
+
+
+class _Amplification(TypedDict):
+    """What mixing is accounted for by, as in :func:`accountant.epsilon_for`."""
+
+    shift: float
+    width: float
+    sampling_rate: float
+    linf_split: int
+
+
+def _amplification_of(event: ModelMixEvent, neighboring: Neighboring) -> _Amplification:
+    """The terms of a mixed event in units of its noise.
+
+    Raises
+    ------
+    ValueError
+        If the amplification is not known under these terms.
+    """
+    if event.noise == "discrete":
+        raise ValueError("noise='discrete' cannot be accounted for with ModelMix; use noise='float'.")
+    if neighboring == "replace_one" and event.sampling_rate < 1:
+        raise ValueError(
+            f"neighboring='replace_one' cannot be accounted for with ModelMix on batches of rate "
+            f"{event.sampling_rate:g}; use the full batch, or 'add_or_remove_one'."
+        )
+    return _Amplification(
+        shift=shift_of(neighboring) / (event.noise_multiplier * math.sqrt(event.linf_split)),
+        width=event.width / event.noise_multiplier,
+        sampling_rate=event.sampling_rate,
+        linf_split=event.linf_split,
+    )
+
+
+@epsilon_of_event.register
+def _(event: ModelMixEvent, delta: float, neighboring: Neighboring) -> float:
+    amplified = amplified_epsilon(event, delta, neighboring)
+    return min(amplified, epsilon_of_event(event.unamplified, delta, neighboring))
+
+
+@amplified_epsilon.register
+def _(event: ModelMixEvent, delta: float, neighboring: Neighboring) -> float:
+    return accountant.epsilon_for(
+        n_steps=event.n_steps,
+        delta=delta,
+        conversion=event.conversion,
+        **_amplification_of(event, neighboring),
+    )
+
+
+@rdp_of_event.register
+def _(event: ModelMixEvent, orders: FloatArray, neighboring: Neighboring) -> FloatArray:
+    amplified = accountant.renyi(orders, event.n_steps, **_amplification_of(event, neighboring))
+    return np.asarray(np.minimum(amplified, rdp_of_event(event.unamplified, orders, neighboring)))
+
+
+@mu_of_event.register
+def _(event: ModelMixEvent, neighboring: Neighboring) -> float:
+    return mu_of_event(event.unamplified, neighboring)  # mixing is post-processing
+
+
+def modelmix_epsilon(
+    noise_multiplier: float,
+    n_steps: int,
+    *,
+    delta: float,
+    width: float,
+    sampling_rate: float = 1.0,
+    linf_split: int = 1,
+    conversion: Conversion = "tight",
+    neighboring: Neighboring = "add_or_remove_one",
+) -> float:
+    """Epsilon spent by ``n_steps`` Gaussian releases, each hidden among two mixed heads.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        Standard deviation of the noise divided by the L2 sensitivity of one row.
+    n_steps : int
+        Number of releases.
+    delta : float
+        The delta at which epsilon is stated, in (0, 1).
+    width : float
+        Least width of the mixing in each coordinate, in units of the clip and on the scale of
+        the clipped SUM: ``tau_mix * b / (step_size * (1 - a) * clip)``.
+    sampling_rate : float, default=1.0
+        Probability with which a row takes part in a step (Poisson sampling).
+    linf_split : int, default=1
+        ``s``, if no coordinate of a row's contribution exceeds ``clip / sqrt(s)``.
+    conversion : {"tight", "classic"}, default="tight"
+        From Renyi orders to (epsilon, delta); ``"classic"`` is the paper's.
+    neighboring : {"add_or_remove_one", "zero_out", "replace_one"}, default="add_or_remove_one"
+        Which data sets count as neighbours; ``"replace_one"`` only at the full batch.
+
+    Returns
+    -------
+    float
+        The smaller of the amplified epsilon and the one without mixing: what the releases
+        cost without it is true of them with it.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is outside its range, or for ``"replace_one"`` on sampled batches.
+
+    Notes
+    -----
+    *Guarantee*: the amplification rests on two properties that are tested on grids and not
+    proved (see :mod:`skmixdp.modelmix.accountant`); without it the bound is that of
+    :func:`epsilon_of`. The amplified bound takes some 0.03 seconds; on sampled batches
+    :func:`epsilon_of` comes on top (0.4 seconds around epsilon 3, 5 around 200).
+
+    Source: ModelMix, Theorem 4.1 and Corollary 4.1 (which misprint the sign of
+    ``alpha - 1`` and leave out the number of steps).
+
+    Examples
+    --------
+    >>> from skmixdp.modelmix import modelmix_epsilon
+    >>> round(modelmix_epsilon(0.364, 500, delta=1e-5, width=15, sampling_rate=0.02, linf_split=25), 2)
+    2.52
+    """
+    check_terms(delta, sampling_rate, neighboring)
+    event = ModelMixEvent(
+        noise_multiplier, n_steps, sampling_rate, width=width, linf_split=linf_split, conversion=conversion
+    )
+    return epsilon_of_event(event, delta, neighboring)
