@@ -1,73 +1,8 @@
-"""The command line: ``python -m skmixdp extract | fit | predict | report``."""
+"""``python -m skmixdp`` is the command line."""
 
-import os
 import sys
-import traceback
-from collections.abc import Sequence
 
-from . import __version__
-from ._cli import extract, fit, predict, report
-from ._cli.messages import InputError, Parser, one_line, warnings_as_lines
-
-_DESCRIPTION = """\
-Turn images into feature rows, and train, use and inspect differentially private linear heads on
-files of rows."""
-
-
-def build_parser() -> Parser:
-    """The parser with all commands; each leaves its function in ``args.run``."""
-    parser = Parser(prog="python -m skmixdp", description=_DESCRIPTION)
-    parser.add_argument("--version", action="version", version=f"skmixdp {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for command in (extract, fit, predict, report):
-        command.add_to(commands)
-    return parser
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command.
-
-    Parameters
-    ----------
-    argv : sequence of str or None, default=None
-        Arguments after the program's name; None takes those of the process.
-
-    Returns
-    -------
-    int
-        0 for success, 2 for bad input (one line on stderr), 1 for an unexpected error (where it happened, on
-        stderr) or if the reader of the output went away, 130 if interrupted.
-
-    Raises
-    ------
-    SystemExit
-        For ``--help``, ``--version`` and arguments that cannot be parsed.
-    """
-    args = build_parser().parse_args(argv)
-    try:
-        with warnings_as_lines(args.command):
-            args.run(args)
-        sys.stdout.flush()
-    except InputError as error:
-        sys.stderr.write(f"skmixdp {args.command}: {one_line(error)}\n")
-        return 2
-    except BrokenPipeError:
-        # The interpreter flushes stdout once more when it ends; let that succeed.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    except Exception as error:
-        # Its text may quote private rows; where it happened does not.
-        trace = "".join(traceback.format_tb(error.__traceback__))
-        sys.stderr.write(
-            f"{trace}skmixdp {args.command}: unexpected {type(error).__name__}, whose text is left out since "
-            "it may quote rows; please report it with the lines above.\n"
-        )
-        return 1
-    except KeyboardInterrupt:
-        sys.stderr.write(f"skmixdp {args.command}: interrupted.\n")
-        return 130
-    return 0
-
+from ._cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -72,7 +72,7 @@ def rows_to_transform(estimator: Any, X: Any) -> Array:
 
 
 def refusal_of(estimator: Any, X: Any, culprit: str, error: Exception, *, numeric: bool = True) -> Exception:
-    """What to raise in the place of another library's error, which may quote rows of ``X``.
+    """The error to raise instead of another library's, which may quote rows of ``X``.
 
     Parameters
     ----------

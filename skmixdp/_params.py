@@ -27,7 +27,7 @@ class Number:
     closed : {"neither", "left", "right", "both"}
         Which bounds are values themselves.
     whole : bool
-        Whether it must be an integer; a float that is whole is none.
+        Whether it must be an integer; ``2.0`` is not one.
     """
 
     text: str
@@ -107,7 +107,7 @@ def check(name: str, value: Any, *allowed: Allowed, remedy: str = "", owner: str
     Raises
     ------
     ValueError
-        If it is none of these: one sentence that names the parameter, its value and the remedy.
+        If no rule admits it: one sentence that names the parameter, its value and the remedy.
     """
     if any(_admits(rule, value) for rule in allowed):
         return
@@ -139,7 +139,7 @@ def check_params(
     Raises
     ------
     ValueError
-        For the first attribute that is none of these.
+        For the first attribute that no rule admits.
     """
     for name, allowed in table.items():
         check(name, getattr(owner, name), *allowed, owner=type(owner).__name__ if named else "")
@@ -147,7 +147,7 @@ def check_params(
 
 
 def as_float(value: Any) -> float | None:
-    """A real number as a float; None where it is none, or beyond all floats."""
+    """A real number as a float; None for anything else, or beyond all floats."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
         return None
     try:

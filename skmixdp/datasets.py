@@ -43,7 +43,7 @@ def from_folder(path: str | os.PathLike[str]) -> ImageFolder:
     FileNotFoundError, NotADirectoryError
         If there is no such folder.
     ValueError
-        If it has no subfolders, or files beside them, or if a subfolder has no images, or files
+        If it has no subfolders, or files next to them, or if a subfolder has no images, or files
         that are not images.
 
     Notes
@@ -62,10 +62,10 @@ def from_folder(path: str | os.PathLike[str]) -> ImageFolder:
         raise ValueError(
             f"path={str(path)!r} has no subfolders; put the images of each class into a folder of its own."
         )
-    beside = sorted(str(entry) for entry in folder.iterdir() if entry.is_file() and _seen(entry))
-    if beside:
+    loose = sorted(str(entry) for entry in folder.iterdir() if entry.is_file() and _seen(entry))
+    if loose:
         raise ValueError(
-            f"path={str(path)!r} holds {len(beside)} files beside its subfolders, such as {beside[0]!r}; "
+            f"path={str(path)!r} holds {len(loose)} files next to its subfolders, such as {loose[0]!r}; "
             "move images into the folder of their class, and other files away."
         )
     paths: list[str] = []

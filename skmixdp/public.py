@@ -55,8 +55,8 @@ class PublicData:
         Strength of the public objective ``sum_j loss_j(W) + l2 / 2 |W|^2``, on the scale of the
         SUM of the losses; None is 0.2 for rows of unit length.
     dtype : dtype
-        In which views multiply rows with heads and residuals: that of the private products, beside
-        whose rounding nothing is won by more.
+        In which views multiply rows with heads and residuals: that of the private products, since more
+        precision would be lost in their rounding.
     """
 
     def __init__(

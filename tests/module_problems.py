@@ -28,9 +28,9 @@ __all__ = [
     "Seeded",
     "all_of",
     "linear_module",
+    "module_info",
     "module_problem",
     "module_rows",
-    "module_scene",
     "torch",
     "two_layers",
 ]
@@ -58,10 +58,8 @@ def linear_module(W: np.ndarray):
     return module
 
 
-def module_scene(
-    problem: Problem, module: Any = None, loss=cross_entropy, chunk_size: int = 64
-) -> PublicInfo:
-    """The problem's scene with a module, by default that of its start, in the place of the head."""
+def module_info(problem: Problem, module: Any = None, loss=cross_entropy, chunk_size: int = 64) -> PublicInfo:
+    """The problem's info with a module, by default that of its start, in the place of the head."""
     public = problem.info.view.data
     W = all_of(linear_module(problem.info.view.W) if module is None else module)
     rows = LabelledRows(public.X, public.y, chunk_size)
@@ -74,6 +72,6 @@ def module_rows(problem: Problem, *, exact: bool = False, chunk_size: int = 64) 
 
 
 def module_problem(module: Any = None, **sizes) -> Problem:
-    """A problem whose scene is a module's."""
+    """A problem whose info is a module's."""
     problem = make_problem(**sizes)
-    return replace(problem, info=module_scene(problem, module))
+    return replace(problem, info=module_info(problem, module))

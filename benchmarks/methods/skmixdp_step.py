@@ -42,8 +42,7 @@ def cases(problem: Problem) -> list[Case]:
     def private(query: PrivateQuery, of: PrivateRows = rows) -> Answer:
         mechanism = GaussianMechanism(1.0, 1, noise)
         mechanism.begin_step(None)
-        ((_, answer),) = release(of, [(mechanism, query)])
-        return answer
+        return release(of, [(mechanism, query)])[0].arrays
 
     def rounds(subspace: Subspace) -> Rounds:
         query = GradientQuery(PublicQuantileClip(0.9, floor=0.5), subspace, sum_to_zero=True)

@@ -1,10 +1,8 @@
 """The training loop, the plan that it follows, and the release that adds noise."""
 
-from .charging import as_reported, charge_event, check_ledger
-from .counting import noisy_count
 from .loop import Run, train
-from .plan import Budget, Plan, make_plan
-from .recipe import Options, Recipe
+from .noisy_sum import noisy_count
+from .plan import Budget, Options, Plan, Recipe, as_reported, charge_event, check_ledger, make_plan
 from .release import GaussianMechanism, release
 
 __all__ = [

@@ -1,8 +1,8 @@
 """The only training loop: sample, query, release, assemble, update.
 
-It drives any number of runs side by side, each with its own recipe, plan and head, so that
-several heads share every pass over the private rows. What a query asks and how often, and what
-an update remembers, is theirs: no algorithm appears here.
+It drives any number of runs side by side, each with its own recipe, plan and head, so that several heads
+share every pass over the private rows. No algorithm appears here: a query decides what it asks and how
+often, and an update decides what it remembers.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._rows import PrivateRows
-from ..components.protocols import PrivateQuery, PublicInfo, ReleasedArray, StepContext
+from ..components.protocols import PrivateQuery, PublicInfo, StepContext
 from ..privacy import NoiseSource
-from .plan import Plan
-from .recipe import Recipe
-from .release import GaussianMechanism, release
+from .plan import Plan, Recipe
+from .release import GaussianMechanism, Released, release
 
 FloatArray = NDArray[np.floating[Any]]
 Callback = Callable[[int, FloatArray], object]
@@ -34,15 +33,15 @@ class Run:
         The algorithm's pieces.
     plan : Plan
         Noise, steps and step sizes.
-    scene : PublicInfo
-        Public facts; ``scene.view.W`` is the start.
+    info : PublicInfo
+        Public facts; ``info.view.W`` is the start.
     noise : NoiseSource
         Random source of this run.
     dtype : dtype
         In which the private products are computed.
     members : boolean array (n_rows,) or None
-        Rows of the source that are this run's private rows, ``scene.n_private`` of them; None is
-        all. The others have no part in what it asks, as if they were not there.
+        Rows of the source that are this run's private rows, ``info.n_private`` of them; None is all. The
+        run sees nothing of the others.
     callback : callable or None
         Called as ``callback(t, W)`` with every released head.
     """
@@ -70,8 +69,8 @@ def _train(runs: Sequence[Run], rows: PrivateRows) -> list[FloatArray]:
             a.begin(t)
         while waiting := [(a, a.query) for a in live if a.query is not None]:
             answers = release(rows, [(a.mechanism, query) for a, query in waiting])
-            for (a, _), (releases, answer) in zip(waiting, answers, strict=True):
-                a.receive(releases, answer)
+            for (a, _), answer in zip(waiting, answers, strict=True):
+                a.receive(answer)
         for a in live:
             a.finish()
     return [a.run.recipe.update.result(a.W, a.state) for a in active]
@@ -107,12 +106,12 @@ class _Active:
         self.rounds = recipe.query.step(self.ctx)
         self._advance(lambda: next(self.rounds))
 
-    def receive(self, releases: tuple[ReleasedArray, ...], answer: tuple[FloatArray, ...]) -> None:
-        self.ctx.released.extend(releases)
-        self._advance(lambda: self.rounds.send(answer))
+    def receive(self, answer: Released) -> None:
+        self.ctx.released.extend(answer.stated)
+        self._advance(lambda: self.rounds.send(answer.arrays))
 
     def _advance(self, resume: Callable[[], PrivateQuery]) -> None:
-        """Run the query to its next query, or to the direction that it returns."""
+        """Run the step to its next query, or to the direction that it returns."""
         try:
             self.query = resume()
         except StopIteration as end:

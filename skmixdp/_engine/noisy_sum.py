@@ -1,29 +1,72 @@
-"""One noisy sum over private rows, for what is not training: moments of features."""
+"""One noisy sum or count over private rows, for what is not training: moments and scores."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._rows import InMemoryRows
+from .._rows import Block, InMemoryRows, PrivateRows
 from ..components import L2Clip
 from ..components.protocols import PrivateQuery, ReleasedArray
 from ..privacy import (
     GaussianEvent,
     Neighboring,
     Noise,
+    NoiseSource,
     PrivacyReport,
     accountant_name,
     epsilon_of_event,
     noise_multiplier_for,
 )
 from ..privacy.noise import check_noise, noise_caveats, noise_source
-from .charging import as_reported, charge_event, check_ledger
-from .plan import Budget
+from .plan import Budget, as_reported, charge_event, check_ledger
 from .release import GaussianMechanism, release
 
 FloatArray = NDArray[np.floating[Any]]
+
+
+def noisy_count(
+    rows: PrivateRows,
+    points: FloatArray,
+    counts: Callable[[FloatArray, Block], NDArray[np.bool_]],
+    noise_multiplier: float,
+    noise: NoiseSource,
+) -> float:
+    """Number of private rows for which something holds, plus noise of ``noise_multiplier`` rows.
+
+    Parameters
+    ----------
+    rows : PrivateRows
+        The rows.
+    points : array of shape (m, d_in)
+        Directions whose products with the rows are needed.
+    counts : callable
+        ``(Z, block) -> flags``: for each row of a block whether it counts.
+    noise_multiplier : float
+        Standard deviation of the noise: one row changes the count by at most 1.
+    noise : NoiseSource
+        Source of the noise.
+
+    Returns
+    -------
+    float
+        The noisy count, which may lie below 0 or above the number of rows.
+
+    Notes
+    -----
+    *Guarantee*: one Gaussian release of this multiplier.
+    """
+
+    def contribute(Z: FloatArray, block: Block) -> tuple[None, FloatArray]:
+        return None, counts(Z, block).astype(np.float64)[:, np.newaxis]
+
+    mechanism = GaussianMechanism(noise_multiplier, 1, noise)
+    mechanism.begin_step(None)
+    (released,) = release(rows, [(mechanism, PrivateQuery(points, contribute, (ReleasedArray(1.0),)))])
+    (count,) = released.arrays
+    return float(count[0])
 
 
 @dataclass(frozen=True)
@@ -127,7 +170,8 @@ def noisy_sum(
     )
     mechanism = GaussianMechanism(event.noise_multiplier, event.n_steps, noise)
     mechanism.begin_step(None)
-    ((_, (total,)),) = release(rows, [(mechanism, query)])
+    (released,) = release(rows, [(mechanism, query)])
+    (total,) = released.arrays
     report = PrivacyReport(
         epsilon=epsilon_of_event(event, budget.delta, budget.neighboring),
         delta=float(budget.delta),

@@ -1,19 +1,24 @@
-"""From a budget and a recipe to the numbers of a run, before anything is released."""
+"""From a budget and a recipe to the numbers of a run, and the charge: before anything is released."""
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._params import COUNT, POSITIVE, PROBABILITY, check
-from ..components.protocols import PublicInfo, ReleaseFacts
+from ..components.protocols import PublicInfo, Query, ReleaseFacts, Sampling, Steps, Update, Weighting
 from ..privacy import (
+    LEDGER,
     NEIGHBORING,
     NOISE,
+    Charge,
     Event,
+    EventFamily,
+    GaussianEvent,
     Neighboring,
     Noise,
     amplified_epsilon,
@@ -23,7 +28,49 @@ from ..privacy import (
     steps_for,
 )
 from ..public import PublicView
-from .recipe import Recipe
+
+FloatArray = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the estimator's user chose for any algorithm.
+
+    Attributes
+    ----------
+    learning_rate : float or "auto"
+        Step size for the mean objective.
+    l2 : float or "auto"
+        Strength of the regulariser in the mean objective.
+    sampling : Sampling
+        Which private rows take part in a step.
+    exact_sums : bool
+        Whether sums must be released as they are, on their grid: no projection before the
+        noise.
+    """
+
+    learning_rate: float | Literal["auto"]
+    l2: float | Literal["auto"]
+    sampling: Sampling
+    exact_sums: bool
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The pieces of one algorithm, and the regulariser ``l2 / 2 |W - anchor|^2``.
+
+    ``event`` makes what accounting has to know of a run from its noise multiplier, steps,
+    sampling rate and kind of noise; moving thresholds are no part of it.
+    """
+
+    sampling: Sampling
+    query: Query
+    weighting: Weighting
+    steps: Steps
+    update: Update
+    l2: float
+    anchor: FloatArray
+    event: EventFamily = GaussianEvent
 
 
 @dataclass(frozen=True)
@@ -156,3 +203,49 @@ def make_plan(budget: Budget, recipe: Recipe, info: PublicInfo, dtype: np.dtype[
         public_weight=public_weight,
         epsilon_unamplified=None if event.unamplified is event else unamplified,
     )
+
+
+def check_ledger(ledger: Any) -> None:
+    """Refuse what is neither a data set of a ledger nor None."""
+    check("ledger", ledger, None, LEDGER)
+
+
+def charge_event(
+    ledger: Any, event: Event, *, neighboring: str, description: str, private: bool
+) -> Charge | None:
+    """Charge an event that is about to happen.
+
+    Parameters
+    ----------
+    ledger : data set of a ledger, or None
+        None charges nothing.
+    event : Event
+        What is going to be released.
+    neighboring : str
+        Which data sets count as neighbours.
+    description : str
+        What the ledger says of it.
+    private : bool
+        Whether the noise is secret.
+
+    Raises
+    ------
+    BudgetExceededError
+        If the budget does not allow it; nothing may be released then.
+    """
+    if ledger is None:
+        return None
+    charge: Charge = ledger.charge(event, neighboring=neighboring, description=description, private=private)
+    return charge
+
+
+def as_reported(charge: Charge | None) -> dict[str, Any]:
+    """What a privacy report says of a charge."""
+    if charge is None:
+        return {}
+    return {
+        "dataset": charge.dataset,
+        "dataset_epsilon": charge.budget,
+        "dataset_delta": charge.delta,
+        "dataset_spent": charge.spent,
+    }

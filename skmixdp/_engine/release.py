@@ -1,11 +1,11 @@
-"""The door: the only place where numbers leave private rows.
+"""The release: the only place where numbers leave private rows.
 
-A *door* belongs to one run. In each step it lets through queries whose shares sum to at most
-1; every released array gets Gaussian noise of standard deviation
-``noise_multiplier * sensitivity / sqrt(share)``. With one row zeroed out, array j moves by at
-most ``sensitivity_j``, rounding included: the row source states how much that can be, and it is
-added to what the clip guarantees. So the step as a whole is ``sqrt(sum_j share_j) / noise_multiplier``-
-Gaussian-DP: one Gaussian release of the plan's multiplier, and the plan allows ``n_steps``.
+A :class:`GaussianMechanism` belongs to one run. In each step it answers queries whose shares sum to at most
+1. Every released array gets Gaussian noise of standard deviation
+``noise_multiplier * sensitivity / sqrt(share)``. With one row zeroed out, array j moves by at most
+``sensitivity_j``, rounding included: the row source states how much rounding can add to what the clip
+guarantees. A step is therefore ``sqrt(sum_j share_j) / noise_multiplier``-Gaussian-DP, which is one Gaussian
+release of the plan's noise multiplier, and the plan allows ``n_steps`` of them.
 """
 
 import math
@@ -28,21 +28,21 @@ _ROUNDING = 1e-12
 
 
 class GaussianMechanism:
-    """Lets one run's queries through, within its plan.
+    """Adds noise to the answers of one run's queries, within the run's plan.
 
     Parameters
     ----------
     noise_multiplier : float
         Noise standard deviation of a step, in units of its sensitivity.
     n_steps : int
-        Number of steps that were paid for.
+        Number of steps that were accounted for.
     noise : NoiseSource
         Source of the noise.
 
     Raises
     ------
     RuntimeError
-        From any method, if a run asks for more than was paid for.
+        From any method, if a run asks for more than was accounted for.
     """
 
     def __init__(self, noise_multiplier: float, n_steps: int, noise: NoiseSource) -> None:
@@ -55,7 +55,7 @@ class GaussianMechanism:
     def begin_step(self, batch: NDArray[np.bool_] | None) -> None:
         """Start a step on a batch; what the last step left unused is gone."""
         if self._steps_left < 1:
-            raise RuntimeError("every step that was paid for has been taken.")
+            raise RuntimeError("every step that was accounted for has been taken.")
         self._steps_left -= 1
         self._share_left = 1.0
         self._batch = batch
@@ -64,7 +64,7 @@ class GaussianMechanism:
         """Charge a query's shares to the step; the request that it makes of the rows."""
         for part in query.releases:
             if not (part.share > 0 and 0 <= part.sensitivity < math.inf):
-                raise RuntimeError(f"a released part needs a share and a finite sensitivity: {part}.")
+                raise RuntimeError(f"a released array needs a share and a finite sensitivity: {part}.")
         self._share_left -= sum(part.share for part in query.releases)
         if self._share_left < -_ROUNDING:
             raise RuntimeError("the shares of a step's queries sum to more than 1.")
@@ -87,40 +87,51 @@ class GaussianMechanism:
     def add_noise(
         self, query: PrivateQuery, arrays: Sequence[FloatArray], grid: float | None
     ) -> tuple[FloatArray, ...]:
-        """Add each part's noise to its array; discrete noise needs multiples of ``grid``."""
+        """Add noise to each array; discrete noise needs multiples of ``grid``."""
         if len(arrays) != len(query.releases):
-            raise RuntimeError("a query must state one part for each array that it releases.")
+            raise RuntimeError("a query must describe each array that it releases.")
         noisy = []
         for part, array in zip(query.releases, arrays, strict=True):
             noisy.append(self._noise.add_noise(array, self.noise_scale(part), grid))
         return tuple(noisy)
 
     def noise_scale(self, part: ReleasedArray) -> float:
-        """Standard deviation of the noise that is added to a part."""
+        """Standard deviation of the noise that is added to an array."""
         return self._noise_multiplier * part.sensitivity / math.sqrt(part.share)
 
 
-def release(
-    rows: PrivateRows, visits: Sequence[tuple[GaussianMechanism, PrivateQuery]]
-) -> list[tuple[tuple[ReleasedArray, ...], tuple[FloatArray, ...]]]:
-    """Noisy answers to the queries of one or several runs, from one pass over the rows.
+@dataclass(frozen=True)
+class Released:
+    """What a query got.
 
-    Each comes with its parts as they were released: their sensitivities include the rounding of sums.
+    Attributes
+    ----------
+    stated : tuple of ReleasedArray
+        The arrays as they were released: their sensitivities include the rounding of sums.
+    arrays : tuple of array
+        Their noisy values.
     """
-    requests = [_for_audit(mechanism.admit(query, rows), rows) for mechanism, query in visits]
+
+    stated: tuple[ReleasedArray, ...]
+    arrays: tuple[FloatArray, ...]
+
+
+def release(rows: PrivateRows, asked: Sequence[tuple[GaussianMechanism, PrivateQuery]]) -> list[Released]:
+    """Noisy answers to the queries of one or several runs, from one pass over the rows."""
+    requests = [_for_audit(mechanism.admit(query, rows), rows) for mechanism, query in asked]
     sums = rows.private_sums(requests)
     answers = []
-    for (mechanism, query), request, answer in zip(visits, requests, sums, strict=True):
+    for (mechanism, query), request, answer in zip(asked, requests, sums, strict=True):
         error = rows.sum_error(request)
         stated = replace(query, releases=tuple(part.as_computed(error) for part in query.releases))
         noisy = mechanism.add_noise(stated, query.assemble(answer), _grid(rows, request))
         _record(mechanism, stated, noisy)
-        answers.append((stated.releases, noisy))
+        answers.append(Released(stated.releases, noisy))
     return answers
 
 
 def _grid(rows: PrivateRows, request: Request) -> float | None:
-    """Of what the entries of a request's sums are whole multiples."""
+    """The number of which the entries of a request's sums are whole multiples."""
     if rows.grid is None or request.resolution is None:
         return None
     return rows.grid * request.resolution
@@ -131,7 +142,7 @@ def _grid(rows: PrivateRows, request: Request) -> float | None:
 
 @dataclass(frozen=True)
 class RecordedRelease:
-    """What one visit released, and the public facts of how it was asked.
+    """What one query released, and the public facts of how it was asked.
 
     Attributes
     ----------
@@ -206,7 +217,7 @@ def _for_audit(request: Request, rows: PrivateRows) -> Request:
 
 
 def _record(mechanism: GaussianMechanism, query: PrivateQuery, noisy: tuple[FloatArray, ...]) -> None:
-    """Append what a visit released to the record, where there is one."""
+    """Append what a query released to the record, where there is one."""
     recorder = _recorder.get()
     if recorder is not None:
         scales = tuple(mechanism.noise_scale(part) for part in query.releases)

@@ -1,7 +1,7 @@
 """Algorithms: each a recipe built from components, with its reference."""
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ._base import Algorithm
 from .adamix import AdaMix, TheoreticalAdaMix
@@ -14,15 +14,12 @@ from .noisy_gd import NoisyGD
 from .pazo import PAZO
 from .pda_dpmd import PDADPMD, CosinePDADPMD
 
-if TYPE_CHECKING:
-    from ..modelmix import ModelMix
-else:
 
-    def __getattr__(name: str) -> Any:
-        """``ModelMix``, which has a package of its own that builds on this one."""
-        if name == "ModelMix":
-            return import_module("skmixdp.modelmix").ModelMix
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def __getattr__(name: str) -> Any:
+    """``ModelMix``, which has a package of its own that builds on this one."""
+    if name == "ModelMix":
+        return import_module("skmixdp.modelmix").ModelMix
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 #: Names that estimators accept in place of an object; :mod:`skmixdp.modelmix` adds its own.

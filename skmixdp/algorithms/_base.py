@@ -96,7 +96,7 @@ def descent(
 
     Parameters
     ----------
-    scene, options : PublicInfo, Options
+    info, options : PublicInfo, Options
         Public facts and the user's choices.
     query : Query
         What is asked of private rows.

@@ -22,7 +22,7 @@ def zeroth_order_descent(
 
     Parameters
     ----------
-    scene, options : PublicInfo, Options
+    info, options : PublicInfo, Options
         Public facts and the user's choices.
     query : Query
         What is asked of private rows.

@@ -1,4 +1,4 @@
-"""What to take when nothing is known of the data."""
+"""The default algorithm."""
 
 from dataclasses import replace
 from typing import ClassVar
@@ -12,7 +12,7 @@ from ._base import Algorithm, descent, step_scale_with_clipped
 #: Swings die down within a few steps; the average of the last heads takes out what is left.
 _MOMENTUM = 0.8
 
-#: Steps, at the least and at the most.
+#: Fewest and most steps.
 _FEWEST, _MOST = 20, 100
 
 

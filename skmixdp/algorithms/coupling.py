@@ -18,7 +18,7 @@ class Coupling(Algorithm):
         Each row's gradient is divided by its norm plus ``gamma``: a small ``gamma`` gives all
         rows nearly the same length, a large one leaves their proportions. The default is the
         paper's, for networks; gradients of unit rows are shorter than 1, so the noise is large
-        beside them, and 0.1 is often better (digits, epsilon 1: 92% against 89%).
+        compared with them, and 0.1 is often better (digits, epsilon 1: 92% against 89%).
     public_weight : {"coupling", "convex", "sample", "cosine"}, float or object, default="coupling"
         Weight of the public mean gradient, the private one having the rest: a rule, a number in
         [0, 1], or a rule object from :mod:`skmixdp.components`. ``"coupling"`` is the paper's

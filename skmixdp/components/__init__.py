@@ -3,7 +3,6 @@
 from .clipping import AutomaticClip, L2Clip, LipschitzClip, PublicQuantileClip, deviation_norms
 from .dope import DopeQuery
 from .gep import GepQuery
-from .mirror import MirrorDescent
 from .queries import GradientQuery
 from .sampling import FullBatch, PoissonBatch
 from .shrinkage import PublicShrinkage
@@ -13,6 +12,7 @@ from .updates import (
     SGD,
     BallProjection,
     Descent,
+    MirrorDescent,
     PolynomialAverage,
     TailAverage,
     UniformAverage,

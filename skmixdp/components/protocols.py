@@ -344,7 +344,7 @@ class Steps(Protocol):
     """How many steps to take, and how large."""
 
     def count(self, info: PublicInfo, sensitivity: float) -> int:
-        """Number of steps for the scene's budget and a sum of this sensitivity."""
+        """Number of steps for the budget of the fit and a sum of this sensitivity."""
 
     def bind(self, info: PublicInfo, facts: ReleaseFacts) -> Callable[[int], float]:
         """Step size as a function of t."""

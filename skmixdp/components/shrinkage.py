@@ -43,7 +43,7 @@ class PublicShrinkage:
     ----------
     inner : Update
         What moves the head.
-    scene : PublicInfo
+    info : PublicInfo
         The public facts of the fit.
 
     Notes

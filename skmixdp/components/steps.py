@@ -35,10 +35,10 @@ class BalancedSteps:
         Multiplies the loss's ``noise_per_output``, for clips whose rows fall short of their
         sensitivity.
     curvature : float or None
-        Largest factor by which a step of rate 1 can change the direction; None is the scene's,
+        Largest factor by which a step of rate 1 can change the direction; None is that of the public facts,
         which is that of gradient descent.
     minimum, maximum : int
-        Range of T; at the least four times as many as the momentum remembers.
+        Range of T; at least four times as many as the momentum remembers.
     reach : float
         How far the update takes the head in the long run for each unit of the step size.
     averaged : bool

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._linear import PenalizedLoss
 from .protocols import StepContext, Update
 
 FloatArray = NDArray[np.floating[Any]]
@@ -76,7 +77,7 @@ class BallProjection:
 
 
 class _Average:
-    """An update whose result is a running average of heads, kept beside the inner state."""
+    """An update whose result is a running average of heads, kept in addition to the inner state."""
 
     def __init__(self, inner: Update) -> None:
         self.inner = inner
@@ -138,3 +139,45 @@ def project_on_ball(W: FloatArray, radius: float) -> FloatArray:
     """Nearest head of Frobenius norm at most ``radius``."""
     length = float(np.linalg.norm(W))
     return W if length <= radius else W * (radius / length)
+
+
+class MirrorDescent:
+    """``grad Psi(W_{t+1}) = grad Psi(W_t) - step_size h D``, with ``h`` Psi's smallest curvature.
+
+    The factor ``h`` normalises Psi, so that the inverse of its Hessian has no eigenvalue above
+    1: were the Hessian a multiple of the identity, this would be gradient descent. Where the
+    public rows know much, the noise in ``D`` moves the head little.
+
+    Parameters
+    ----------
+    psi : PenalizedLoss
+        The mirror map: the mean loss of the public rows and a positive penalty. Its gradients
+        are solved for with public rows only, at no cost of privacy.
+
+    Raises
+    ------
+    RuntimeError
+        From ``step``, if the solver does not converge.
+
+    Notes
+    -----
+    The state is the head's gradient under Psi, kept exactly, so what a solver leaves of the
+    distance to the exact head does not add up over the steps.
+
+    Source: PDA-DPMD, Algorithm 1; the normalisation is that of its Appendix E.
+    """
+
+    def __init__(self, psi: PenalizedLoss) -> None:
+        self.psi = psi
+
+    def init(self, W: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return W, self.psi.gradient(W)
+
+    def step(
+        self, ctx: StepContext, direction: FloatArray, state: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        dual = state - ctx.step_size * self.psi.smallest_curvature * direction
+        return self.psi.with_gradient(dual, ctx.W), dual
+
+    def result(self, W: FloatArray, state: FloatArray) -> FloatArray:
+        return W

@@ -14,8 +14,8 @@ from ..components.protocols import Sampling
 from ..privacy import Charge, NoiseSource, PrivacyReport, accountant_name, noise_name
 from ..privacy.noise import check_noise, noise_caveats, noise_source
 from ._checks import check_algorithm
-from ._devices import check_device
 from ._fit import PreparedFit, fit_many, fit_one
+from ._rows import check_device
 
 _AMPLIFICATION_WARNING = "the amplification rests on numerical tests of its argument, not on a proof"
 

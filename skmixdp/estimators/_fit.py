@@ -139,7 +139,8 @@ def fit_many(
     for estimator in estimators:
         if not callable(getattr(estimator, "_prepare", None)):
             raise TypeError(
-                f"fit_many trains this library's estimators, and {estimator!r} is none; fit it by itself."
+                f"fit_many trains this library's estimators, and {estimator!r} is not one of them; fit it "
+                "by itself."
             )
     rows = [None] * len(estimators) if rows is None else list(rows)
     if len(rows) != len(estimators):
@@ -243,7 +244,7 @@ def _mask_of_numbers(name: str, numbers: Array, n_rows: int) -> NDArray[np.bool_
         )
     if np.any((numbers < 0) | (numbers >= n_rows)):
         raise ValueError(
-            f"{name} holds a number of no row, and X has rows 0 to {n_rows - 1}; name rows of X."
+            f"{name} holds a number that is not a row of X, which has rows 0 to {n_rows - 1}; name rows of X."
         )
     mask = np.zeros(n_rows, dtype=bool)
     mask[numbers.astype(np.intp)] = True

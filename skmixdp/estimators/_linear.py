@@ -22,9 +22,16 @@ from ..privacy import Charge, noise_name
 from ..public import PublicData
 from ._base import PrivateEstimator
 from ._checks import CheckTarget, collect_public
-from ._devices import check_device, check_movable, placed, where_computed
 from ._fit import PreparedFit, members
-from ._rows import bfloat16_rows, check_private_rows, head_outputs
+from ._rows import (
+    bfloat16_rows,
+    check_device,
+    check_movable,
+    check_private_rows,
+    head_outputs,
+    placed,
+    where_computed,
+)
 
 Array = NDArray[Any]
 

@@ -21,10 +21,9 @@ Array = NDArray[Any]
 class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
     """Logistic regression, differentially private in its private rows.
 
-    ``X, y`` are the private rows; a few labelled public rows ``X_pub, y_pub`` make it a great
-    deal more accurate. The objective is the mean cross-entropy of all rows (softmax for three
-    or more classes, one output for two) on rows centred by the public mean, whitened by public rows
-    and scaled to unit length.
+    ``X, y`` are the private rows. A few labelled public rows ``X_pub, y_pub`` make it much more accurate.
+    The objective is the mean cross-entropy of all rows (softmax for three or more classes, one output for
+    two). Rows are centred by the public mean, whitened by public rows and scaled to unit length.
 
     Parameters
     ----------
@@ -44,7 +43,7 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         Step size for the mean objective; ``"auto"`` follows from public quantities.
     l2 : float or "auto", default="auto"
         Strength of ``l2 / 2 |W - center|^2`` in the mean objective; ``"auto"`` is 0 except
-        for the algorithms' theoretical variants.
+        for decaying steps, which need it.
     public_l2 : float or "auto", default="auto"
         Strength of the public warm start's L2 penalty, in the mean public objective (which is
         also the mirror map of PDA-DPMD); ``"auto"`` is 0.2 / n_pub for rows of unit length.
@@ -56,9 +55,9 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
     center : bool, default=True
         Subtract the mean of the public rows (nothing without public rows).
     whiten : bool or "auto", default="auto"
-        Shorten, after centring, the directions in which public rows of one class differ, so that less
-        of the noise is paid for by what does not tell classes apart. ``"auto"`` does so for
-        ``algorithm="auto"``.
+        Shorten, after centring, the directions in which public rows of one class differ. More of each
+        row's unit length is then left for what tells classes apart. ``"auto"`` is True for
+        ``algorithm="auto"`` alone.
     normalize : bool, default=True
         Divide each row by its L2 norm.
     batch_size : int or None, default=None
@@ -115,7 +114,7 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
     *Guarantee*: the fitted head is (epsilon, delta)-differentially private in the rows of
     ``X, y``, by exact accounting of full-batch Gaussian releases, or by dp-accounting's
     privacy loss distributions for sampled batches. Public rows, the number of
-    private rows, that validation passed, and what ``privacy_`` lists besides are not
+    private rows, that validation passed, and what else ``privacy_`` lists are not
     protected. Predictions and scores computed on private rows are releases of their own.
 
     References
@@ -213,7 +212,7 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         ValueError, TypeError
             For bad input, before any noise is drawn.
         BudgetExceededError
-            If the ledger does not pay for the fit; nothing is released or charged.
+            If the ledger does not allow the fit; nothing is released or charged.
         """
         self._fit(X, y, X_pub, y_pub, unsupported)
         return self

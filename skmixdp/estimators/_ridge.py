@@ -1,7 +1,8 @@
 """The ridge regression."""
 
 import warnings
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._engine import Budget
 from .._linear import SquaredLoss
+from ..algorithms import BY_NAME, AdaMix, Algorithm
 from ..privacy import LedgerDataset
 from ._checks import check_target_map, check_targets
 from ._linear import LinearHead, PreparedHead
@@ -21,16 +23,16 @@ Array = NDArray[Any]
 class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
     """Least squares, differentially private in its private rows.
 
-    ``X, y`` are the private rows; public rows ``X_pub, y_pub`` make it a great deal more
-    accurate, and say on what scale targets are. The objective is half the mean squared error
-    of all rows, on features centred by the public mean and scaled to unit length and on
-    targets of unit scale. Clipped gradients of squared loss are those of Huber's: targets far
-    from their prediction pull with the force of the clip and no more.
+    ``X, y`` are the private rows. Public rows ``X_pub, y_pub`` make it much more accurate, and tell the
+    scale of the targets. The objective is half the mean squared error of all rows, on features centred by
+    the public mean and scaled to unit length and on targets of unit scale. A clipped gradient of squared
+    loss is that of Huber's loss: targets far from their prediction count no more than the clip.
 
     Parameters
     ----------
-    algorithm : {"adamix", "noisy-gd"} or object, default="adamix"
-        A name with its defaults, or an object from :mod:`skmixdp.algorithms`.
+    algorithm : str or object, default="auto"
+        "adamix", "noisy-gd", "coupling", "pda-dpmd", "dope-sgd", "gep" or "modelmix", which stand for their
+        defaults, or an object from :mod:`skmixdp.algorithms`. "auto" stands for "adamix".
     epsilon : float or None, default=1.0
         Privacy budget of one fit. None spends what ``noise_multiplier`` and ``n_steps`` cost.
     delta : float, default=1e-5
@@ -44,12 +46,12 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         Step size for the mean objective; ``"auto"`` follows from public quantities.
     l2 : float or "auto", default="auto"
         Strength of ``l2 / 2 |W - center|^2`` in the mean objective on targets of unit scale;
-        ``"auto"`` is 0 except for the algorithms' theoretical variants.
+        ``"auto"`` is 0 except for decaying steps, which need it.
     public_l2 : float or "auto", default="auto"
         Strength of the public warm start's L2 penalty, in the mean public objective;
         ``"auto"`` is 0.2 / n_pub for rows of unit length.
     target_center, target_scale : float, array of shape (k,) or None, default=None
-        About where targets lie and how far they spread, in their own units: the fit works on
+        Where targets lie and how far they spread, in their own units: the fit works on
         ``(y - target_center) / target_scale``. None takes the mean and the standard deviation
         of ``y_pub`` (scale 1 where they are constant); without public rows 0 and 1, with a
         warning unless a scale is declared. With ``fit_intercept=False`` nothing is subtracted
@@ -133,9 +135,12 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
     True
     """
 
+    #: Shrinkage towards the public fit loses accuracy for squared loss, so "auto" is AdaMix here.
+    _algorithms: ClassVar[Mapping[str, Callable[[], Algorithm]]] = {**BY_NAME, "auto": AdaMix}
+
     def __init__(
         self,
-        algorithm: Any = "adamix",
+        algorithm: Any = "auto",
         *,
         epsilon: float | None = 1.0,
         delta: float = 1e-5,
@@ -218,7 +223,7 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         ValueError, TypeError
             For bad input, before any noise is drawn.
         BudgetExceededError
-            If the ledger does not pay for the fit; nothing is released or charged.
+            If the ledger does not allow the fit; nothing is released or charged.
         """
         self._fit(X, y, X_pub, y_pub, unsupported)
         return self

@@ -1,4 +1,4 @@
-"""Rows of every kind that estimators take, and what a fitted head gives for them."""
+"""Rows of every kind that estimators take, where they are computed, and what a fitted head gives for them."""
 
 import copy
 from dataclasses import replace
@@ -13,6 +13,7 @@ from .._arrays import check_table, rows_to_transform
 from .._rowmap import RowMap, finite_rows, implicit_products, implicit_rows
 from .._rows import ArrayTable, BFloat16Rows, PrivateRows, RowFiles, Table, from_device, special_table
 from .._rows import is_dask as is_dask
+from ..privacy import Noise, noise_name
 
 Array = NDArray[Any]
 
@@ -50,9 +51,7 @@ def check_private_rows(estimator: Any, X: Any, *, minimum: int = 2, reset: bool 
 def bfloat16_rows(table: Table, y: Array, row_map: RowMap, *, exact: bool) -> PrivateRows:
     """The rows of a dense table in memory or on a device, held in bfloat16."""
     if exact:
-        raise ValueError(
-            "dtype='bfloat16' has no exact sums; pass dtype='float32', or noise='float' beside it."
-        )
+        raise ValueError("dtype='bfloat16' has no exact sums; pass dtype='float32', or noise='float'.")
     if (there := getattr(table, "bfloat16_rows", None)) is not None and not getattr(table, "on_host", True):
         return there(y, row_map)  # type: ignore[no-any-return]
     if not isinstance(table, ArrayTable) and there is None:
@@ -127,3 +126,59 @@ def _header(X: Any, table: Table) -> Any:
     import pandas as pd
 
     return pd.DataFrame(columns=table.names)
+
+
+def check_device(device: Any) -> str | None:
+    """The name of a device; None for ``"auto"``. Only what is neither that nor ``"cpu"`` needs torch.
+
+    Raises
+    ------
+    ValueError
+        If there is no such device.
+    ImportError
+        If torch is needed and not installed.
+    """
+    if isinstance(device, str) and device in ("auto", "cpu"):
+        return None if device == "auto" else device
+    try:
+        from .._rows.device_table import device_name
+    except ModuleNotFoundError as error:
+        raise ImportError(
+            f"device={device!r} needs the torch package; install skmixdp[features], or pass device='auto'."
+        ) from error
+    return device_name(device)
+
+
+def check_movable(table: Table, device: str | None, *, noise: Noise) -> None:
+    """Refuse what the device that was asked for cannot hold or do.
+
+    Raises
+    ------
+    ValueError
+        For rows that are not dense and in memory, and for what only the processor does.
+    """
+    if device is None or device == "cpu":
+        return
+    if not hasattr(table, "on_device"):
+        raise ValueError(
+            f"device={device!r} takes dense rows in memory, and X is a {type(table).__name__}; pass "
+            "device='auto'."
+        )
+    if noise_name(noise) == "discrete":
+        raise ValueError(
+            f"noise='discrete' has its exact sums on the processor, not on device={device!r}; pass "
+            "device='cpu', or noise='float'."
+        )
+
+
+def placed(table: Table, device: str | None) -> Table:
+    """The table whose private rows are held on a device; None is where they are."""
+    move = getattr(table, "on_device", None)
+    return table if device is None or move is None else move(device)
+
+
+def where_computed(table: Table, device: str | None, *, exact: bool) -> str:
+    """For the report: where the products with private rows are computed."""
+    if exact:
+        return "cpu"
+    return str(getattr(table, "device", "cpu")) if device is None else device

@@ -28,7 +28,7 @@ def zeroth_order_algorithm(algorithm: Any) -> Algorithm:
     Raises
     ------
     ValueError
-        If it is none, or if it asks private rows for gradients.
+        If it is neither, or if it needs gradients of private rows.
     """
     check(
         "algorithm",

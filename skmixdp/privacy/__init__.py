@@ -4,7 +4,7 @@ This package knows no trainer and imports nothing else of ``skmixdp``.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .accounting.accountants import accountant_name, amplified_epsilon, epsilon_of_event
 from .accounting.calibrate import epsilon_of, mu_of_budget, noise_multiplier_for, steps_for
@@ -29,15 +29,12 @@ from .noise import DiscreteNoise, NoiseSource
 from .report import PrivacyReport
 from .search_report import SearchReport
 
-if TYPE_CHECKING:
-    from ..modelmix import ModelMixEvent, modelmix_epsilon
-else:
 
-    def __getattr__(name: str) -> Any:
-        """What is said of ModelMix, which has a package of its own that builds on this one."""
-        if name in ("ModelMixEvent", "modelmix_epsilon"):
-            return getattr(import_module("skmixdp.modelmix"), name)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def __getattr__(name: str) -> Any:
+    """What is said of ModelMix, which has a package of its own that builds on this one."""
+    if name in ("ModelMixEvent", "modelmix_epsilon"):
+        return getattr(import_module("skmixdp.modelmix"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 __all__ = [

@@ -15,7 +15,7 @@ from skmixdp._modules.rows import _rounded_sums
 from skmixdp.algorithms import PAZO, DPZero
 from skmixdp.components import FullBatch, PoissonBatch
 from tests.conftest import Watched, make_problem
-from tests.module_problems import LabelledRows, ModuleRows, cross_entropy, module_scene
+from tests.module_problems import LabelledRows, ModuleRows, cross_entropy, module_info
 from tests.module_zoo import HONEST, MIXING
 
 N_ROWS = 150
@@ -64,7 +64,7 @@ class Experiment:
         self.y = np.arange(N_ROWS) % 3
         problem = make_problem(3, N_ROWS, n_pub=12)
         public = LabelledRows(self.X[:12], self.y[:12], chunk_size)
-        info = module_scene(problem, make(), chunk_size=chunk_size)
+        info = module_info(problem, make(), chunk_size=chunk_size)
         info.view.data.rows = public
         info.view.W.stackable = stackable
         self.info, self.chunk_size = info, chunk_size

@@ -206,8 +206,8 @@ def test_delta_and_batches_are_held_against_the_number_of_own_rows():
     [
         ([None], "rows has 1 entries and there are 2 estimators"),
         ([None, np.ones(5, bool)], r"rows\[1\] is a mask of 5 rows and X has 810"),
-        ([[0, 1, 810], None], r"rows\[0\] holds a number of no row, and X has rows 0 to 809"),
-        ([[0, 1, -1], None], r"rows\[0\] holds a number of no row, and X has rows 0 to 809"),
+        ([[0, 1, 810], None], r"rows\[0\] holds a number that is not a row of X, which has rows 0 to 809"),
+        ([[0, 1, -1], None], r"rows\[0\] holds a number that is not a row of X, which has rows 0 to 809"),
         ([None, [3, 4, 3]], r"rows\[1\] names a row twice"),
         ([None, [3]], r"rows\[1\] holds 1 row\(s\) and a fit needs at least 2"),
         ([None, []], r"rows\[1\] holds 0 row\(s\)"),

@@ -29,7 +29,7 @@ from skmixdp import (
     ZerothOrderDPModuleClassifier,
     fit_many,
 )
-from skmixdp.__main__ import main
+from skmixdp._cli.main import main
 from skmixdp._rows import open_rows
 from skmixdp.features._inputs import as_items
 from skmixdp.model_selection import PrivateSearchCV, public_cross_val_score, public_params
@@ -544,7 +544,7 @@ def test_a_report_on_a_pipeline_that_saw_private_rows():
 
 def test_row_numbers_of_folds_are_not_quoted():
     heard = Heard(lambda: fit_many([head()], X, Y, **PUBLIC, rows=[np.array([0, 1, int(NUMBER)])]))
-    assert "holds a number of no row" in str(heard.error) and not heard.secrets()
+    assert "holds a number that is not a row of X" in str(heard.error) and not heard.secrets()
 
 
 # -- the command line ----------------------------------------------------------------------

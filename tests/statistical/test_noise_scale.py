@@ -47,7 +47,7 @@ def test_released_sums_carry_the_stated_noise(noise, sensitivity, share):
     sample = []
     for _ in range(n_steps):
         mechanism.begin_step(None)
-        ((_, (released,)),) = release(rows, [(mechanism, sum_question(sensitivity, share))])
+        (released,) = release(rows, [(mechanism, sum_question(sensitivity, share))])[0].arrays
         sample.append((released - exact) / (sigma * sensitivity / np.sqrt(share)))
     sample = np.ravel(sample)
     assert_standard_normal(sample)

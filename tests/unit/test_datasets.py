@@ -50,5 +50,5 @@ def test_what_is_no_folder_of_classes_is_told(folder, tmp_path):
     ):
         from_folder(folder)
     (folder / "loose.png").write_bytes(b"")
-    with pytest.raises(ValueError, match=r"holds 1 files beside its subfolders, such as .*loose\.png"):
+    with pytest.raises(ValueError, match=r"holds 1 files next to its subfolders, such as .*loose\.png"):
         from_folder(folder)

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from skmixdp import MixedDPLogisticRegression
-from skmixdp.__main__ import main
+from skmixdp._cli.main import main
 from skmixdp.privacy.noise import DiscreteNoise, NoiseSource
 
 SEED = "7"

@@ -248,7 +248,7 @@ def test_a_killed_command_leaves_no_output_and_goes_on_from_its_cache(images, ca
         "from skmixdp.features.backends.timm_models import TimmEncoder\n"
         "forward = TimmEncoder.forward\n"
         "TimmEncoder.forward = lambda self, batch: (time.sleep(0.1), forward(self, batch))[1]\n"
-        "from skmixdp.__main__ import main\n"
+        "from skmixdp._cli.main import main\n"
         "sys.exit(main(sys.argv[1:]))\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3]), "OMP_NUM_THREADS": "1"}

@@ -22,7 +22,7 @@ def context(info, W, *, t=1, n_steps=1, step=1.0, sigma=1.0, released=()):
     )
 
 
-def scene_with_many_public_rows(n_classes=4, n_pub=200):
+def info_with_many_public_rows(n_classes=4, n_pub=200):
     problem = make_problem(n_classes, n_pub=n_pub)
     return replace(problem.info, start=lambda rows: rows.solution)
 
@@ -39,7 +39,7 @@ def shrunk(info, W, noise):
 
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_noise_alone_is_taken_back_and_a_warning_says_so(n_classes):
-    info = scene_with_many_public_rows(n_classes)
+    info = info_with_many_public_rows(n_classes)
     noise = np.random.default_rng(0).normal(size=info.view.W.shape) * 20
     with pytest.warns(UserWarning, match="public rows suffice"):
         W = shrunk(info, info.view.W + noise, 20.0)
@@ -61,7 +61,7 @@ def test_a_way_that_helps_is_kept_whole(n_classes):
 
 def test_a_way_far_longer_than_the_noise_is_kept_whatever_the_judgement():
     # The public rows judge against it.
-    info = scene_with_many_public_rows()
+    info = info_with_many_public_rows()
     way = -info.view.W * 3
     W = shrunk(info, info.view.W + way, 1e-6)
     ratio = W / (info.view.W + way)
@@ -75,7 +75,7 @@ def test_a_way_far_longer_than_the_noise_is_kept_whatever_the_judgement():
 @pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("factor", [0.2, 5.0])
 def test_the_temperature_makes_probabilities_right_and_leaves_predictions(n_classes, factor):
-    info = scene_with_many_public_rows(n_classes)
+    info = info_with_many_public_rows(n_classes)
     fresh = make_problem(n_classes, n_rows=2000)
     outputs = fresh.X @ (factor * info.view.W).T
     W = shrunk(info, factor * info.view.W, 1e-6)
@@ -101,7 +101,7 @@ def test_squared_loss_has_no_temperature():
 
 
 def test_the_noise_that_adds_up_is_that_of_all_steps():
-    info = scene_with_many_public_rows()
+    info = info_with_many_public_rows()
     update = PublicShrinkage(SGD(), info)
     W, state = update.init(info.view.W)
     parts = [ReleasedArray(2.0, 0.25), ReleasedArray(3.0, 0.75)]

@@ -24,7 +24,7 @@ def released(noise, absent=None, batch=None, n_steps=1):
     with recorded_releases(absent) as record:
         for _ in range(n_steps):
             mechanism.begin_step(batch)
-            ((_, answer),) = release(ROWS, [(mechanism, QUERY)])
+            answer = release(ROWS, [(mechanism, QUERY)])[0].arrays
     return answer, record
 
 
@@ -60,7 +60,7 @@ def test_nothing_is_recorded_or_zeroed_out_afterwards():
     _, record = released(Silent(0), ABSENT)
     mechanism = GaussianMechanism(3.0, 1, Silent(0))
     mechanism.begin_step(None)
-    ((_, (_, count)),) = release(ROWS, [(mechanism, QUERY)])
+    _, count = release(ROWS, [(mechanism, QUERY)])[0].arrays
     np.testing.assert_allclose(count, [20])
     assert len(record) == 1
 

@@ -39,7 +39,7 @@ def test_the_rounding_of_sums_is_part_of_the_sensitivity():
         mechanism = GaussianMechanism(3.0, 1, noise)
         mechanism.begin_step(None)
         asked = query(part, ReleasedArray(2.0, 0.5))
-        ((parts, _),) = release(rows, [(mechanism, asked)])
+        parts = release(rows, [(mechanism, asked)])[0].stated
         error = sum_error(20, dtype)
         stated = [0.5 + error.of(100.0, 1e-6), 2.0 + error.of(2.0)]
         assert [part.sensitivity for part in parts] == stated
@@ -53,7 +53,7 @@ def test_sums_without_rounding_cost_no_noise():
     noise.needs_grid = True
     mechanism = GaussianMechanism(3.0, 1, noise)
     mechanism.begin_step(None)
-    ((parts, _),) = release(rows, [(mechanism, BOTH)])
+    parts = release(rows, [(mechanism, BOTH)])[0].stated
     assert [part.sensitivity for part in parts] == [0.5, 2.0]
 
 
@@ -152,11 +152,11 @@ def test_a_batch_holds_for_its_step():
     mask = np.arange(20) < 5
     mechanism = GaussianMechanism(1.0, 2, Silent(0))
     mechanism.begin_step(mask)
-    ((_, (matrix, count)),) = release(ROWS, [(mechanism, BOTH)])
+    matrix, count = release(ROWS, [(mechanism, BOTH)])[0].arrays
     np.testing.assert_allclose(matrix[0], X[:5].sum(axis=0))
     assert count == [5]
     mechanism.begin_step(None)
-    ((_, (_, count)),) = release(ROWS, [(mechanism, BOTH)])
+    _, count = release(ROWS, [(mechanism, BOTH)])[0].arrays
     assert count == [20]
 
 

@@ -17,7 +17,7 @@ from skmixdp.components import (
 )
 from skmixdp.components.protocols import ReleaseFacts
 from tests.conftest import Silent, Watched, make_problem
-from tests.module_problems import Direction, linear_module, module_rows, module_scene, torch
+from tests.module_problems import Direction, linear_module, module_info, module_rows, torch
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -65,7 +65,7 @@ def test_two_point_steps_are_those_of_the_head(weight, q, sampling):
     for module in (False, True):
         noise = Watched(2)
         query = TwoPointQuery(Given(arrays, module), q, 0.05, 0.5, 8)
-        info = module_scene(problem) if module else problem.info
+        info = module_info(problem) if module else problem.info
         rows = module_rows(problem) if module else InMemoryRows(problem.X, problem.y)
         recipe = zeroth_order_descent(info, options(sampling), query, ConstantWeight(weight), 1.0)
         found.append(trained(problem, info, rows, recipe, noise))
@@ -93,7 +93,7 @@ def test_algorithms_without_random_directions_in_parameter_space_fit_the_same(al
         algorithm.recipe(problem.info, options()),
         Silent(4),
     )
-    info = module_scene(problem)
+    info = module_info(problem)
     module = trained(problem, info, module_rows(problem), algorithm.recipe(info, options()), Silent(4))
     np.testing.assert_allclose(module, head, rtol=1e-10)
     assert np.abs(head - problem.info.view.W).max() > 1e-3
@@ -101,7 +101,7 @@ def test_algorithms_without_random_directions_in_parameter_space_fit_the_same(al
 
 def test_public_facts_are_those_of_the_head():
     problem = make_problem()
-    view, head = module_scene(problem).view, problem.info.view
+    view, head = module_info(problem).view, problem.info.view
     batches = [np.arange(5), np.arange(7, 20)]
     like = view.W.tensors
     for mine, theirs in zip(view.batch_gradients(batches), head.batch_gradients(batches), strict=True):
@@ -114,17 +114,17 @@ def test_public_facts_are_those_of_the_head():
 def test_the_scale_of_outputs_is_that_of_the_rows():
     """The power method finds the rows' second moment; an output moves by a row's length."""
     problem = make_problem()
-    info = module_scene(problem)
+    info = module_info(problem)
     top = np.linalg.norm(problem.info.view.data.X, ord=2) ** 2 / info.view.n_rows
     assert info.curvature == pytest.approx(0.5 * top, rel=0.02)
     mean_square = np.mean(problem.info.view.data.norms**2)
     assert info.loss.noise_per_output == pytest.approx(0.75 / np.sqrt(mean_square), rel=0.15)
-    assert module_scene(make_problem(n_pub=0)).curvature == np.inf
+    assert module_info(make_problem(n_pub=0)).curvature == np.inf
 
 
 def test_public_weights_that_need_no_public_fit_are_those_of_the_head():
     problem = make_problem()
-    info, facts = module_scene(problem), ReleaseFacts(5.0, 10, 0.4)
+    info, facts = module_info(problem), ReleaseFacts(5.0, 10, 0.4)
     for rule in (CosineWeight(), CouplingWeight(smoothness=0.3), ConstantWeight(0.2)):
         mine, theirs = (rule.bind(s, facts)(3, s.view) for s in (info, problem.info))
         assert mine == pytest.approx(theirs, rel=1e-10)
@@ -133,7 +133,7 @@ def test_public_weights_that_need_no_public_fit_are_those_of_the_head():
 @pytest.mark.parametrize("together", [False, True])
 def test_losses_at_moved_parameters_and_the_batch_alone(together):
     problem = make_problem()
-    info = module_scene(problem)
+    info = module_info(problem)
     info.view.W.stackable = together
     arrays = np.random.default_rng(1).normal(size=(2, *problem.info.view.W.shape))
     directions = [Direction.dense([torch.from_numpy(u)]) for u in arrays]
@@ -165,7 +165,7 @@ def test_losses_at_moved_parameters_and_the_batch_alone(together):
 
 def test_an_empty_batch_sums_to_zero():
     problem = make_problem()
-    view = module_scene(problem).view
+    view = module_info(problem).view
     points = view.probe([view.gradient], [(0, 0.1), (0, -0.1)]).points
     request = Request(points, lambda losses, block: (None, losses), np.zeros(len(problem.y), bool))
     ((_, total),) = module_rows(problem).private_sums([request])
@@ -174,7 +174,7 @@ def test_an_empty_batch_sums_to_zero():
 
 def test_rows_refuse_a_question_of_first_order():
     problem = make_problem()
-    view = module_scene(problem).view
+    view = module_info(problem).view
     points = view.probe([view.gradient], [(0, 0.1)]).points
     with pytest.raises(RuntimeError, match="statistics alone"):
         module_rows(problem).private_sums([Request(points, lambda losses, block: (losses, None))])

@@ -157,15 +157,15 @@ MEMORY = """
     W = ModuleParameters(module.eval(), [name for name, _ in module.named_parameters()])
     none = LabelledRows(np.zeros((0, 1024)), np.zeros(0, int), 8)
     data = ModuleData(none, ModuleLoss(cross_entropy, 1024), 0)
-    scene = PublicInfo(data.view(W), 1.0, 4, 4.0, np.inf)
-    recipe = DPZero().recipe(scene, Options(1e-3, "auto", FullBatch(), False))
+    info = PublicInfo(data.view(W), 1.0, 4, 4.0, np.inf)
+    recipe = DPZero().recipe(info, Options(1e-3, "auto", FullBatch(), False))
     budget = Budget(1.0, 1e-5, 1, None, "add_or_remove_one", "float")
-    plan = make_plan(budget, recipe, scene, np.dtype("float64"))
+    plan = make_plan(budget, recipe, info, np.dtype("float64"))
     rows = ModuleRows(LabelledRows(np.ones((4, 1024)), np.arange(4), 8), cross_entropy)
     with torch.no_grad():
         module(torch.ones(4, 1024))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    train([Run(recipe, plan, scene, NoiseSource(0), np.dtype("float64"))], rows)
+    train([Run(recipe, plan, info, NoiseSource(0), np.dtype("float64"))], rows)
     print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 4096)
 """
 

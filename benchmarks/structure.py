@@ -1,0 +1,82 @@
+"""How much of the library a default fit runs through, and how its rooms depend on each other.
+
+``python -m benchmarks.structure`` prints the lines of the package, its rooms (folders and files at the top)
+and the imports between them, and the functions and files that a default fit of a small classifier calls.
+"""
+
+import ast
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+from sklearn.datasets import make_classification
+from sklearn.linear_model import LogisticRegression
+
+import skmixdp
+from skmixdp import MixedDPLogisticRegression
+
+PACKAGE = Path(skmixdp.__file__).parent
+
+
+def lines() -> int:
+    """Lines of the package."""
+    return sum(len(path.read_text().splitlines()) for path in PACKAGE.rglob("*.py"))
+
+
+def arrows() -> set[tuple[str, str]]:
+    """Pairs of rooms of which the first imports from the second."""
+    found = set()
+    for path in PACKAGE.rglob("*.py"):
+        parts = path.relative_to(PACKAGE).with_suffix("").parts
+        package = list(parts[:-1])
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.ImportFrom) or not node.level:
+                continue
+            base = package[: len(package) - (node.level - 1)]
+            targets = [node.module.split(".")[0]] if node.module else [alias.name for alias in node.names]
+            for target in targets:
+                room = base[0] if base else target
+                if len(parts) > 1 or parts[0] != "__init__":
+                    found.add((parts[0], room))
+    return {(one, other) for one, other in found if one != other and other != "__version__"}
+
+
+def called_by(run: Any, inside: Path) -> tuple[int, int]:
+    """Number of named functions, and of files, below a folder that a call runs through."""
+    seen: set[tuple[str, str]] = set()
+
+    def watch(frame: FrameType, event: str, argument: object) -> None:
+        code = frame.f_code
+        if event == "call" and code.co_filename.startswith(str(inside)) and "<" not in code.co_name:
+            seen.add((code.co_filename, code.co_qualname))
+
+    sys.setprofile(watch)
+    try:
+        run()
+    finally:
+        sys.setprofile(None)
+    return len(seen), len({file for file, _ in seen})
+
+
+def main() -> None:
+    """Print the figures."""
+    X, y = make_classification(600, 20, n_informative=8, n_classes=3, random_state=0)
+    private = MixedDPLogisticRegression()
+    plain = LogisticRegression()
+    rooms = {room for pair in arrows() for room in pair}
+    print(f"lines of the package: {lines():,}")
+    print(f"rooms: {len(rooms)}, imports between them: {len(arrows())}")
+    for name, run, folder in (
+        ("skmixdp", lambda: private.fit(X[60:], y[60:], X[:60], y[:60]), PACKAGE),
+        ("scikit-learn", lambda: plain.fit(X, y), Path(sys.modules["sklearn"].__file__ or "").parent),
+    ):
+        run()  # imports and caches
+        functions, files = called_by(run, folder)
+        print(f"a default fit of {name}: {functions} functions in {files} files")
+    assert np.isfinite(private.coef_).all()
+
+
+if __name__ == "__main__":
+    main()
