@@ -8,6 +8,7 @@ ROOT = Path(__file__).parents[2]
 #: Folders and files whose texts are checked.
 CHECKED = (
     "README.md",
+    "CONTRIBUTING.md",
     "CHANGELOG.md",
     "docs",
     "examples",
