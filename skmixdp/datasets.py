@@ -1,4 +1,4 @@
-"""Data on disk as arrays."""
+"""Data sets on disk: folders of images, and files of rows that ``fit`` reads in parts."""
 
 import os
 from pathlib import Path
@@ -6,6 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ._rows import RowFiles, open_rows
+
+__all__ = ["IMAGE_ENDINGS", "ImageFolder", "RowFiles", "from_folder", "open_rows"]
 
 #: Endings of the files that count as images.
 IMAGE_ENDINGS = (".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
