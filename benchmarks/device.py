@@ -9,6 +9,7 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import pandas as pd
 from skmixdp._linear import SoftmaxLoss
 from skmixdp._rows import Request
 from skmixdp.components import L2Clip
-from skmixdp.components.queries import ClippedResiduals
+from skmixdp.components.queries import clipped_residuals
 
 _REPETITIONS = 7
 
@@ -50,8 +51,7 @@ def measure(device: Any, given: Any) -> list[dict[str, Any]]:
     """One row of results for each number of classes."""
     import torch
 
-    from skmixdp._rows.torch_answers import full_precision
-    from skmixdp._rows.torch_rows import TorchRows
+    from skmixdp._rows.tensors import TorchRows, full_precision
 
     torch.manual_seed(0)
     X = torch.randn(given.rows, given.features, device=device)
@@ -67,7 +67,8 @@ def measure(device: Any, given: Any) -> list[dict[str, Any]]:
         y = rng.integers(k, size=given.rows)
         rows = TorchRows(X, y)
         W = rng.standard_normal((k, given.features))
-        request = Request(W, ClippedResiduals(SoftmaxLoss(k), (L2Clip(0.5),)))
+        contribute = partial(clipped_residuals, loss=SoftmaxLoss(k), clip=L2Clip(0.5))
+        request = Request(W, contribute, takes_tensors=True)
         step = _seconds(lambda rows=rows, request=request: rows.private_sums([request]), device)
         operations = 4 * given.rows * given.features * k
         roof = max(X.nbytes / bandwidth, operations / rate)

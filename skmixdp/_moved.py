@@ -16,6 +16,7 @@ _MOVED = {
     "skmixdp.linear": "skmixdp._rowmap",
     "skmixdp.linear.preparation": "skmixdp._rowmap",
     "skmixdp.linear.whitening": "skmixdp._rowmap",
+    "skmixdp.privacy.search_report": "skmixdp.privacy",
 }
 
 

@@ -16,7 +16,15 @@ IMAGE_ENDINGS = (".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif"
 
 
 class ImageFolder(NamedTuple):
-    """What :func:`from_folder` finds: three arrays."""
+    """Images of a folder with one subfolder for each class, from :func:`from_folder`.
+
+    Attributes
+    ----------
+    paths, labels : array of str, shape (n,)
+        Path and class of each image, sorted by class, then by path.
+    class_names : array of str, shape (n_classes,)
+        The names of the subfolders, sorted.
+    """
 
     paths: NDArray[np.str_]
     labels: NDArray[np.str_]
@@ -24,7 +32,7 @@ class ImageFolder(NamedTuple):
 
 
 def from_folder(path: str | os.PathLike[str]) -> ImageFolder:
-    """Paths and labels of the images in a folder that has one subfolder for each class.
+    """Return paths and labels of the images in a folder with one subfolder for each class.
 
     Parameters
     ----------

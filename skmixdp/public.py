@@ -89,7 +89,7 @@ class PublicData:
     @cached_property
     def norms(self) -> FloatArray:
         """L2 norm of each public row."""
-        return row_norms(self.X)
+        return np.asarray(row_norms(self.X))
 
     def largest_second_moment(self, row_norm_bound: float) -> float:
         """Largest eigenvalue of the rows' second moment; without rows, its bound."""
@@ -212,7 +212,7 @@ class PublicView:
     @cached_property
     def gradient_norms(self) -> FloatArray:
         """L2 norm of each row's gradient, shape (n_pub,)."""
-        return row_norms(self.residuals) * self.data.norms
+        return np.asarray(row_norms(self.residuals) * self.data.norms)
 
     @cached_property
     def deviation_norms(self) -> FloatArray:
@@ -290,7 +290,7 @@ class PublicView:
             heads = (Z[:, :k] + step * Z[:, (j + 1) * k : (j + 2) * k] for j, step in moves)
             return np.stack([loss.values(head, y) for head in heads], axis=1)
 
-        return Probe(np.concatenate([self.W, *directions]), losses, n_head=k)
+        return Probe(np.concatenate([self.W, *directions]), losses)
 
 
 class RandomSource(Protocol):
@@ -313,10 +313,7 @@ class Probe:
         What the source is asked for.
     losses : callable
         ``(Z, y) -> (rows, m)`` losses, from what the source answers for a block of rows.
-    n_head : int
-        Number of leading points that are the head itself; 0 where the source keeps it.
     """
 
     points: Any
     losses: Callable[[FloatArray, Labels], FloatArray]
-    n_head: int = 0

@@ -1,11 +1,13 @@
 """Sixteen heads in one pass over the rows, compared with the plain products with all their columns."""
 
+from functools import partial
+
 import numpy as np
 
 from skmixdp._linear import classification_loss
 from skmixdp._rows import InMemoryRows, Request
 from skmixdp.components import L2Clip
-from skmixdp.components.queries import ClippedResiduals
+from skmixdp.components.queries import clipped_residuals
 
 from ..measure import Case
 from ..problems import Problem
@@ -21,7 +23,8 @@ def cases(problem: Problem) -> list[Case]:
     loss, clip = classification_loss(size.k), L2Clip(0.5)
     rows = InMemoryRows(problem.X, problem.y)
 
-    requests = [Request(W, ClippedResiduals(loss, (clip,))) for W in heads]
+    contribute = partial(clipped_residuals, loss=loss, clip=clip)
+    requests = [Request(W, contribute) for W in heads]
 
     def together() -> str:
         rows.private_sums(requests)

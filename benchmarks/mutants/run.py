@@ -48,6 +48,7 @@ _RELEASE = (
     "tests/statistical/test_noise_scale.py",
     "tests/statistical/test_discrete_noise.py",
 )
+_PRIVACY = (f"{_UNIT}/privacy", f"{_UNIT}/test_frozen.py", "tests/statistical/test_selection.py")
 
 #: What is mutated, and the tests that concern it.
 TARGETS: dict[str, tuple[str, ...]] = {
@@ -55,11 +56,10 @@ TARGETS: dict[str, tuple[str, ...]] = {
         f"{_UNIT}/privacy/test_ledger.py",
         f"{_UNIT}/privacy/test_ledger_processes.py",
     ),
-    "skmixdp/privacy/*.py": (
-        f"{_UNIT}/privacy",
-        f"{_UNIT}/test_frozen.py",
-        "tests/statistical/test_selection.py",
-    ),
+    "skmixdp/privacy/*.py": _PRIVACY,
+    "skmixdp/privacy/*/*.py": _PRIVACY,
+    "skmixdp/modelmix/clipping.py": _GRADIENTS,
+    "skmixdp/modelmix/*.py": (f"{_UNIT}/privacy", f"{_UNIT}/algorithms/test_modelmix.py"),
     "skmixdp/_engine/release.py": _RELEASE,
     "skmixdp/components/clipping.py": _GRADIENTS,
     "skmixdp/components/queries.py": _GRADIENTS,

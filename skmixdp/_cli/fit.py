@@ -1,19 +1,19 @@
 """``fit``: files of rows in, a model and its privacy report out."""
 
 import argparse
-import math
 import sys
 import warnings
 from pathlib import Path
 from typing import Any
 
+from .._params import POSITIVE, PROBABILITY
 from ..algorithms import BY_NAME
 from ..estimators._logistic import MixedDPLogisticRegression
 from ..exceptions import BudgetExceededError, NotPrivateWarning
 from ..privacy import NEIGHBORING, NOISE, LedgerDataset, PrivacyLedger, noise_name
 from ..privacy.noise import warn_of_seed
 from .files import is_table
-from .messages import InputError, count, count_or_zero
+from .messages import InputError, count, count_or_zero, number_type
 from .outputs import Writer, check_outputs, write_together
 from .rows import Rows, align, check_together, read_classes, read_labelled
 
@@ -31,6 +31,9 @@ examples:
   python -m skmixdp fit --private private.npz --public public.npz --epsilon 1 --out head.joblib
 
 exit codes: 0 done, 2 bad input (one line says what to fix), 1 unexpected error."""
+
+
+_positive, _fraction = number_type(POSITIVE), number_type(PROBABILITY)
 
 
 def add_to(commands: Any) -> None:
@@ -90,7 +93,10 @@ def add_to(commands: Any) -> None:
     )
     ledger = parser.add_argument_group("ledger")
     ledger.add_argument(
-        "--ledger", type=Path, metavar="FILE", help="ledger that pays for the fit; made if missing (.sqlite)"
+        "--ledger",
+        type=Path,
+        metavar="FILE",
+        help="ledger to charge; made if missing (.sqlite)",
     )
     ledger.add_argument("--dataset", metavar="NAME", help="the ledger's name of the private rows' data set")
     ledger.add_argument(
@@ -227,24 +233,3 @@ def _save(model: MixedDPLogisticRegression, file: Any) -> None:
     import joblib
 
     joblib.dump(model, file)
-
-
-def _positive(text: str) -> float:
-    value = _number(text)
-    if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text} must be a positive finite number")
-    return value
-
-
-def _fraction(text: str) -> float:
-    value = _number(text)
-    if not 0 < value < 1:
-        raise argparse.ArgumentTypeError(f"{text} must lie strictly between 0 and 1, such as 1e-5")
-    return value
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} must be a number") from None

@@ -1,11 +1,14 @@
 """How the command line speaks: one line per error and per warning."""
 
 import argparse
+import math
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
+
+from .._params import COUNT, Number, whole_from
 
 TRUST = (
     "A model file is a Python pickle, and opening a pickle can run any code that its author put "
@@ -57,21 +60,19 @@ def listed(values: Iterable[Any], limit: int = 8) -> str:
     return f"[{shown}{', ...' if len(values) > limit else ''}]"
 
 
-def count(text: str) -> int:
-    """A whole number of at least 1, as a type for argparse."""
-    return _whole(text, 1)
+def number_type(rule: Number) -> Callable[[str], Any]:
+    """A type for argparse: numbers that a rule of parameter checks admits."""
+
+    def parse(text: str) -> int | float:
+        try:
+            value = int(text) if rule.whole else float(text)
+        except ValueError:
+            value = math.nan
+        if not rule.admits(value):
+            raise argparse.ArgumentTypeError(f"{text!r} must be {rule.text}")
+        return value
+
+    return parse
 
 
-def count_or_zero(text: str) -> int:
-    """A whole number of at least 0, as a type for argparse."""
-    return _whole(text, 0)
-
-
-def _whole(text: str, least: int) -> int:
-    try:
-        value = int(text)
-    except ValueError:
-        value = least - 1
-    if value < least:
-        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number of at least {least}")
-    return value
+count, count_or_zero = number_type(COUNT), number_type(whole_from(0))

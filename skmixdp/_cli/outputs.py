@@ -49,7 +49,7 @@ def check_outputs(outputs: Mapping[str, Path], inputs: Sequence[Path], *, force:
 def write_together(outputs: Mapping[Path, Writer]) -> None:
     """Write all files or none.
 
-    Each is written in full beside its target and then moved into place. If a move fails, the
+    Each is written in full next to its target and then moved into place. If a move fails, the
     targets that were already replaced get their former content back.
     """
     drafts: dict[Path, Path] = {}

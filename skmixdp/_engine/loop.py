@@ -6,7 +6,6 @@ often, and an update decides what it remembers.
 """
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,7 +56,7 @@ class Run:
 
 def train(runs: Sequence[Run], rows: PrivateRows) -> list[FloatArray]:
     """Train the heads of all runs and return them, each (k, d_in)."""
-    with getattr(rows, "training", nullcontext)():
+    with rows.training():
         return _train(runs, rows)
 
 

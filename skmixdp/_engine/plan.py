@@ -10,7 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._params import COUNT, POSITIVE, PROBABILITY, check
-from ..components.protocols import PublicInfo, Query, ReleaseFacts, Sampling, Steps, Update, Weighting
+from ..components.protocols import (
+    PublicInfo,
+    PublicView,
+    Query,
+    ReleaseFacts,
+    Sampling,
+    Steps,
+    Update,
+    Weighting,
+)
 from ..privacy import (
     LEDGER,
     NEIGHBORING,
@@ -27,7 +36,6 @@ from ..privacy import (
     noise_multiplier_for,
     steps_for,
 )
-from ..public import PublicView
 
 FloatArray = NDArray[np.floating[Any]]
 

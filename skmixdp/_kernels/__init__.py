@@ -1,10 +1,9 @@
 """Products of rows with a few points and their sums: one plain implementation, and faster ones behind it."""
 
-from .onednn import bfloat16_product
+from .accelerators import Product, bfloat16_product, product_session
 from .products import add_products, laid_out, row_products
 from .rounding import LONGEST_TERM, SHORTEST_DIFFERENCE, UNDERFLOW_PAD, dot_error, on_grid
 from .sums import BLOCK_ROWS, EXACT, PANEL_ROWS, Cascade, SumError, panel_rows_for, sum_error
-from .threads import one_pool
 
 __all__ = [
     "BLOCK_ROWS",
@@ -14,14 +13,15 @@ __all__ = [
     "SHORTEST_DIFFERENCE",
     "UNDERFLOW_PAD",
     "Cascade",
+    "Product",
     "SumError",
     "add_products",
     "bfloat16_product",
     "dot_error",
     "laid_out",
     "on_grid",
-    "one_pool",
     "panel_rows_for",
+    "product_session",
     "row_products",
     "sum_error",
 ]

@@ -12,24 +12,32 @@ version 3.
 
 import ctypes
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
+from threadpoolctl import threadpool_info, threadpool_limits
 
+from .accelerators import Accelerator, Product
 from .rounding import dot_error
 
 FloatArray = NDArray[np.floating[Any]]
 #: Numbers in float32, or bits of bfloat16 numbers in uint16.
 Matrix = NDArray[Any]
 
-#: ``(A, B, out)``: ``A B`` of matrices (m, n) and (n, p), in float32, written to ``out`` (m, p), which is
-#: C-contiguous. Entries of a row of A, or of a column, lie side by side, and so those of B. Subnormal
-#: numbers may count as zero.
-Product = Callable[[Matrix, Matrix, FloatArray], FloatArray]
+#: Within one pool of threads oneDNN multiplies all that is large; otherwise from so many points on, and if
+#: these have so many entries together.
+_MANY_POINTS, _MANY_ENTRIES = 64, 2**12
+
+#: Products of fewer multiplications are over before a call of oneDNN has begun.
+_FEW_MULTIPLICATIONS = 2**22
+
+_one_pool = ContextVar("_one_pool", default=False)
 
 _BFLOAT16, _FLOAT32 = 2, 3  # dnnl_data_type_t
 _STRICT = 0  # dnnl_fpmath_mode_t: float32 is not rounded to anything narrower
@@ -49,6 +57,64 @@ class _Version(ctypes.Structure):
 
 class _Argument(ctypes.Structure):
     _fields_ = [("name", ctypes.c_int), ("memory", _Handle)]
+
+
+class OneDNN(Accelerator):
+    """oneDNN, where it is installed: float32 products with many points, and bfloat16 products.
+
+    The threads of OpenBLAS wait for the next product by spinning, for some 0.1 s. While they do, a product of
+    another library that has as many threads as there are cores takes several times as long. So within a
+    :meth:`session` BLAS has one thread, and all large products are oneDNN's.
+    """
+
+    def row_products(self, X: FloatArray, points: FloatArray, out: FloatArray) -> FloatArray | None:
+        product = product_of(X.dtype)
+        if product is None or not (self.prefers_rows(points, X.dtype) and _is_large(points, X)):
+            return None
+        # With the points on the left, products come out column by column, and sooner.
+        return product(points, X.T, out.reshape(len(points), len(X))).T
+
+    def panel_sum(self, C: FloatArray, X: FloatArray, out: FloatArray) -> bool:
+        product = product_of(X.dtype)
+        if product is None or not _is_large(C.T, X):
+            return False
+        if out.flags.c_contiguous:
+            product(C.T, X, out)
+        else:
+            out[:] = product(C.T, X, np.empty(out.shape, out.dtype))
+        return True
+
+    def prefers_rows(self, points: FloatArray, dtype: DTypeLike) -> bool:
+        return (len(points) >= _MANY_POINTS or is_one_pool()) and product_of(dtype) is not None
+
+    def bfloat16_product(self) -> Product | None:
+        return bfloat16_product()
+
+    @contextmanager
+    def session(self, dtype: DTypeLike) -> Iterator[None]:
+        """Give BLAS one thread, unless it has one anyway or oneDNN does not multiply this dtype."""
+        blas = [] if product_of(dtype) is None else threadpool_info()
+        if not any(library["user_api"] == "blas" and library["num_threads"] > 1 for library in blas):
+            yield
+            return
+        with threadpool_limits(limits=1, user_api="blas"):
+            token = _one_pool.set(True)
+            try:
+                yield
+            finally:
+                _one_pool.reset(token)
+
+
+def is_one_pool() -> bool:
+    """Whether a session has given BLAS one thread, here and now."""
+    return _one_pool.get()
+
+
+def _is_large(left: FloatArray, X: FloatArray) -> bool:
+    """Whether a product of rows with as many outputs is one for oneDNN, which has to read both matrices."""
+    size = len(left) * X.shape[1]
+    enough = (size >= _MANY_ENTRIES or is_one_pool()) and size * len(X) >= _FEW_MULTIPLICATIONS
+    return enough and steps(left) is not None and steps(X) is not None
 
 
 @cache
@@ -80,7 +146,7 @@ def _found(dtype: np.dtype[Any]) -> Product | None:
                 continue
             if not library.dnnl_get_effective_cpu_isa() & _HAS_BFLOAT16:
                 continue
-            product = _OneDNN(library, _BFLOAT16 if dtype == np.uint16 else _FLOAT32).product
+            product = _Library(library, _BFLOAT16 if dtype == np.uint16 else _FLOAT32).product
             if is_right(product, dtype):
                 return product
         except (OSError, AttributeError, RuntimeError):
@@ -106,7 +172,7 @@ def is_right(product: Product, dtype: np.dtype[Any]) -> bool:
     return True
 
 
-class _OneDNN:
+class _Library:
     """The C interface of one library, for matrices of one dnnl_data_type_t."""
 
     def __init__(self, library: ctypes.CDLL, kind: int) -> None:
@@ -151,11 +217,11 @@ class _OneDNN:
                 _Dims(*steps),
             )
             descriptions.append(made)
-        how, primitive, wishes = _Handle(), _Handle(), _Handle()
+        how, primitive, attributes = _Handle(), _Handle(), _Handle()
         left, right, result = descriptions
-        self._call("dnnl_primitive_attr_create", ctypes.byref(wishes))
+        self._call("dnnl_primitive_attr_create", ctypes.byref(attributes))
         # By default an environment variable could allow less.
-        self._call("dnnl_primitive_attr_set_fpmath_mode", wishes, _STRICT)
+        self._call("dnnl_primitive_attr_set_fpmath_mode", attributes, _STRICT)
         self._call(
             "dnnl_matmul_primitive_desc_create",
             ctypes.byref(how),
@@ -164,11 +230,11 @@ class _OneDNN:
             right,
             None,
             result,
-            wishes,
+            attributes,
         )
         self._call("dnnl_primitive_create", ctypes.byref(primitive), how)
         self._call("dnnl_primitive_desc_destroy", how)
-        self._call("dnnl_primitive_attr_destroy", wishes)
+        self._call("dnnl_primitive_attr_destroy", attributes)
         return _Matmul(self._library, primitive, descriptions)
 
     def _call(self, name: str, *arguments: Any) -> None:
@@ -210,3 +276,6 @@ def _steps(matrix: Matrix) -> tuple[int, int]:
     if found is None:
         raise ValueError("the entries of a matrix's rows, or of its columns, must lie side by side.")
     return found
+
+
+accelerator = OneDNN()

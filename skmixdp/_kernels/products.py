@@ -1,80 +1,41 @@
-"""The products of rows with a few points, and their weighted sums, at the speed of the machine.
+"""The two products that row sources are made of, in plain NumPy and by accelerators where they take them.
 
-With ten outputs, a matrix product spends most of its time copying rows into the order in which its
-kernel wants them. OpenBLAS has kernels for small matrices that do without; they take over where
-the product of the three sizes is at most a million, so here rows are multiplied in panels as small.
-With many outputs oneDNN, where it is installed, is faster than either.
+What is multiplied is the same either way, and so is the stated rounding: rows with a few points, and weighted
+residuals with rows, added up in panels by a :class:`~skmixdp._kernels.sums.Cascade`.
 """
 
-from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from threadpoolctl import threadpool_info
 
-from .onednn import Product, product_of, steps
+from .accelerators import accelerators
 from .sums import BLOCK_ROWS, PANEL_ROWS, Cascade
-from .threads import alone
 
 FloatArray = NDArray[np.floating[Any]]
-
-#: Largest product of rows, terms and points that the kernels for small matrices take.
-_SMALL = 1_000_000
-
-#: Columns in a panel: more of them, and hardly a row would fit beside a hundred points.
-_COLUMNS = 512
-
-#: Rows in a panel, at least (a call has a price) and at most (more gains nothing).
-_ROWS = (16, 128)
-
-#: A sum of fewer rows in a panel is faster by one large product, whose kernel copies its rows first.
-_FEWEST_SUMMED = 96
 
 #: Sums of so few entries are multiplied panel by panel in one call, whose result is small.
 _FEW_ENTRIES = 2**11
 
-#: What threadpoolctl calls the processors for which OpenBLAS has those kernels.
-_WITH_SMALL_KERNELS = {"SkylakeX", "Cooperlake", "Sapphirerapids"}
-
-
-#: With one thread, oneDNN is faster from so many points on, if these have so many entries together.
-_MANY_POINTS, _MANY_ENTRIES = 64, 2**12
-
-#: Products of fewer multiplications are over before a call of oneDNN has begun.
-_FEW_MULTIPLICATIONS = 2**22
-
 
 def laid_out(points: FloatArray, dtype: DTypeLike) -> FloatArray:
-    """Points (m, d_in) in a dtype, lying as :func:`row_products` multiplies them fastest."""
-    return points.astype(dtype, order="F" if _with_many(points, dtype) is None else "C")
+    """Points (m, d_in) in a dtype, in the memory order that :func:`row_products` multiplies fastest."""
+    by_rows = any(accelerator.prefers_rows(points, dtype) for accelerator in accelerators())
+    return points.astype(dtype, order="C" if by_rows else "F")
 
 
 def row_products(X: FloatArray, points: FloatArray, out: FloatArray) -> FloatArray:
     """``X points^T``, shape (rows, m), of rows (rows, d_in) and points (m, d_in).
 
-    Products are written to ``out`` (rows, m), which is C-contiguous: row by row or, by oneDNN, column by
-    column. So what is returned has the memory of ``out`` and may have another order. Which way is taken
-    depends on nothing but shapes, processor, threads and what is installed.
+    Products are written to the memory of ``out`` (rows, m), which is C-contiguous; what is returned may have
+    the other order. Which library multiplies depends on nothing but shapes, processor, threads and what is
+    installed, so a row's products depend on that row alone.
     """
-    product = _with_many(points, X.dtype)
-    if product is not None and _pays(points, X):
-        return product(points, X.T, out.reshape(len(points), len(X))).T
-    rows, columns = _panel(X.shape[1], len(points))
-    whole = len(X) // rows * rows if rows and X.flags.c_contiguous else 0
-    if whole == 0:
-        return np.matmul(X, points.T, out=out)
-    panels = out[:whole].reshape(-1, rows, len(points))
-    for start in range(0, X.shape[1], columns):
-        taken = slice(start, start + columns)
-        part = X[:whole, taken].reshape(len(panels), rows, -1)
-        if start == 0:
-            np.matmul(part, points[:, taken].T, out=panels)
-        else:
-            panels += part @ points[:, taken].T
-    if whole < len(X):
-        np.matmul(X[whole:], points.T, out=out[whole:])
-    return out
+    for accelerator in accelerators():
+        found = accelerator.row_products(X, points, out)
+        if found is not None:
+            return found
+    return np.matmul(X, points.T, out=out)
 
 
 def add_products(
@@ -102,7 +63,8 @@ def add_products(
 
     Notes
     -----
-    The rounding is that of :func:`~skmixdp._kernels.sums.sum_error`.
+    The rounding is that of :func:`~skmixdp._kernels.sums.sum_error`: an accelerator may add the terms of one
+    panel in any order, and adds no two panels.
     """
     k, d_in = C.shape[1], X.shape[1]
     n_columns = d_in + (appended is not None)
@@ -114,24 +76,19 @@ def add_products(
                 matrix = np.column_stack([matrix, _constant_column(C[rows], appended)])
             total.add(matrix)
         return
-    product = product_of(X.dtype)
-    if product is not None and not _pays(C.T, X):
-        product = None
-    rows_at_once, columns = (panel_rows, d_in) if product is not None else _sum_panel(k, d_in, panel_rows)
-    for start in range(0, len(X), rows_at_once):
-        rows = slice(start, start + rows_at_once)
+    for start in range(0, len(X), panel_rows):
+        rows = slice(start, start + panel_rows)
         term = total.buffer((k, n_columns), X.dtype)
-        if product is not None and appended is None:
-            product(C[rows].T, X[rows], term)
-        elif product is not None:
-            term[:, :d_in] = product(C[rows].T, X[rows], np.empty((k, d_in), X.dtype))
-        else:
-            for first in range(0, d_in, columns):
-                taken = slice(first, min(first + columns, d_in))
-                np.matmul(C[rows].T, X[rows, taken], out=term[:, taken])
+        _panel_sum(C[rows], X[rows], term[:, :d_in])
         if appended is not None:
             term[:, d_in] = _constant_column(C[rows], appended)
         total.add(term)
+
+
+def _panel_sum(C: FloatArray, X: FloatArray, out: FloatArray) -> None:
+    """Write ``C^T X`` of one panel to ``out``."""
+    if not any(accelerator.panel_sum(C, X, out) for accelerator in accelerators()):
+        np.matmul(C.T, X, out=out)
 
 
 def _wide_sum(C: FloatArray, X: FloatArray, panel_rows: int) -> FloatArray:
@@ -152,48 +109,3 @@ def _wide_sum(C: FloatArray, X: FloatArray, panel_rows: int) -> FloatArray:
 def _constant_column(C: FloatArray, value: float) -> FloatArray:
     """``value sum_i c_i``, shape (k,), in double precision."""
     return np.asarray(value * C.sum(axis=0, dtype=np.float64))
-
-
-def _sum_panel(k: int, d_in: int, most_rows: int) -> tuple[int, int]:
-    """Rows and columns of the products that a sum is made of."""
-    if k > 1 and _small_kernels():
-        columns = -(-d_in // -(-d_in // _COLUMNS))
-        rows = min(most_rows, _SMALL // (k * columns) // 16 * 16)
-        if rows >= _FEWEST_SUMMED:
-            return rows, columns
-    return most_rows, d_in
-
-
-def _with_many(points: FloatArray, dtype: DTypeLike) -> Product | None:
-    return product_of(dtype) if len(points) >= _MANY_POINTS or alone() else None
-
-
-def _pays(left: FloatArray, X: FloatArray) -> bool:
-    """Whether the product of rows with as many outputs is one for oneDNN, which has to read both."""
-    size = len(left) * X.shape[1]
-    enough = (size >= _MANY_ENTRIES or alone()) and size * len(X) >= _FEW_MULTIPLICATIONS
-    return enough and steps(left) is not None and steps(X) is not None
-
-
-def _panel(d_in: int, m: int) -> tuple[int, int]:
-    """Rows and columns of a panel; no rows where panels are of no use."""
-    if d_in == 0 or m < 2 or not _small_kernels():
-        return 0, 0
-    for most in (_COLUMNS, _COLUMNS // 2):
-        columns = -(-d_in // -(-d_in // most))
-        rows = _ROWS[1]
-        while rows * columns * m > _SMALL:
-            rows //= 2
-        if rows >= _ROWS[0]:
-            return rows, columns
-    return 0, 0
-
-
-@cache
-def _small_kernels() -> bool:
-    """Whether NumPy's BLAS has kernels for small matrices on this processor."""
-    np.ones((2, 2)) @ np.ones((2, 2))  # loads it
-    return any(
-        library["internal_api"] == "openblas" and library.get("architecture") in _WITH_SMALL_KERNELS
-        for library in threadpool_info()
-    )

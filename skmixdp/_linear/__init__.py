@@ -1,5 +1,6 @@
 """Mathematics of a linear head: losses, per-row gradients in closed form, and their bounds."""
 
+from .arrays import Array, astype, dtype_of, empty_in, in_library_of, namespace_of, row_dots
 from .embedding import GradientEmbedding
 from .gradients import (
     largest_entries,
@@ -13,35 +14,28 @@ from .gradients import (
 )
 from .losses import LogisticLoss, Loss, SoftmaxLoss, SquaredLoss, classification_loss
 from .objective import PenalizedLoss
-from .tensors import (
-    scale_tensor_rows,
-    tensor_dtype,
-    tensor_largest_entries,
-    tensor_residuals,
-    tensor_row_norms,
-    where,
-)
 
 __all__ = [
+    "Array",
     "GradientEmbedding",
     "LogisticLoss",
     "Loss",
     "PenalizedLoss",
     "SoftmaxLoss",
     "SquaredLoss",
+    "astype",
     "classification_loss",
+    "dtype_of",
+    "empty_in",
+    "in_library_of",
     "largest_entries",
     "largest_singular_value",
+    "namespace_of",
     "orthonormal_columns",
     "remove_mean_output",
+    "row_dots",
     "row_norm_bounds",
     "row_norms",
     "scale_rows",
-    "scale_tensor_rows",
-    "tensor_dtype",
-    "tensor_largest_entries",
-    "tensor_residuals",
-    "tensor_row_norms",
     "weighted_sum",
-    "where",
 ]

@@ -132,7 +132,7 @@ class GradientEmbedding:
         dtype : dtype
             In which the products with the anchor rows were computed, and in which the
             residuals will be weighted.
-        reach : array of shape (n,) or None
+        rounding_scale : array of shape (n,) or None
             Lengths in proportion to which products may be off, where those are not the rows'.
 
         Notes

@@ -2,7 +2,7 @@
 
 ``R`` is (n, k), ``X`` (n, d_in), a gradient (k, d_in). No function here forms anything of
 size n x k x d_in: the norm of ``g_i`` is ``|r_i| |x_i|`` and a weighted sum of gradients is one
-matrix product.
+matrix product. What is done to each row takes NumPy arrays and torch tensors alike.
 """
 
 from typing import Any
@@ -11,46 +11,40 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._kernels.rounding import dot_error
+from .arrays import Array, astype, dtype_of, namespace_of, row_dots
 
 FloatArray = NDArray[np.floating[Any]]
 
-#: Rows of at least so many entries are multiplied with themselves one by one.
-_LONG = 32
+
+def row_norms(X: Array) -> Array:
+    """L2 norm of each row of (n, k), shape (n,), accumulated and returned in float64."""
+    return namespace_of(X).sqrt(row_dots(X, X, np.float64))
 
 
-def row_norms(X: FloatArray) -> FloatArray:
-    """L2 norm of each row of a block (..., n, k), shape (..., n), accumulated and returned in float64."""
-    squares = np.einsum("...j,...j->...", X, X, dtype=np.float64)
-    return np.asarray(np.sqrt(squares))
-
-
-def row_norm_bounds(C: FloatArray) -> FloatArray:
-    """Upper bound on the L2 norm of each row of a block (..., n, k), shape (..., n), float64.
+def row_norm_bounds(C: Array) -> Array:
+    """Upper bound on the L2 norm of each row of (n, k), shape (n,), float64.
 
     Squares are added up in the dtype of ``C``, which is faster than :func:`row_norms` and off by no
     more than ``dot_error`` of their sum: that, and the squares that may have underflowed, are
     added. The bound exceeds the norm by some ``k eps / 2`` of it.
     """
-    k, info = C.shape[-1], np.finfo(C.dtype)
-    one_by_one = k >= _LONG and C.strides[-1] == C.itemsize
+    xp, dtype, k = namespace_of(C), dtype_of(C), C.shape[1]
     with np.errstate(over="ignore", invalid="ignore"):
-        squares = np.vecdot(C, C) if one_by_one else np.einsum("...j,...j->...", C, C)
-    bounds = np.asarray(squares, dtype=np.float64)
+        bounds = astype(row_dots(C, C, dtype), np.float64)
     # One rounding more for the square root, and one for the products that it enters.
-    bounds *= 1 + 2 * dot_error(k + 2, C.dtype)
-    bounds += 2 * k * float(info.tiny)
-    np.sqrt(bounds, out=bounds)
-    finite = np.isfinite(bounds)
+    bounds *= 1 + 2 * dot_error(k + 2, dtype)
+    bounds += 2 * k * float(np.finfo(dtype).tiny)
+    xp.sqrt(bounds, out=bounds)
+    finite = xp.isfinite(bounds)
     if not finite.all():
         # Squares overflowed in these rows. In float64 only those of what is infinite do.
-        wide = C[~finite].astype(np.float64, copy=False)
-        bounds[~finite] = row_norms(wide) * (1 + 2 * dot_error(k + 2, wide.dtype))
+        bounds[~finite] = row_norms(C[~finite]) * (1 + 2 * dot_error(k + 2, np.dtype(np.float64)))
     return bounds
 
 
-def largest_entries(X: FloatArray) -> FloatArray:
-    """Largest absolute entry of each row (..., n, k), in float64, where products do not overflow."""
-    return np.asarray(np.abs(X).max(axis=-1), dtype=np.float64)
+def largest_entries(X: Array) -> Array:
+    """Largest absolute entry of each row (n, k), shape (n,), in float64, where products do not overflow."""
+    return astype(namespace_of(X).amax(abs(X), axis=1), np.float64)
 
 
 def largest_singular_value(X: FloatArray) -> float:
@@ -69,44 +63,27 @@ def weighted_sum(C: FloatArray, X: FloatArray) -> FloatArray:
     return np.asarray(C.T @ X)
 
 
-def subtract_at(E: FloatArray, y: NDArray[Any], amounts: FloatArray) -> None:
-    """Subtract amounts (..., n) from the entries ``y`` (n,) of the rows of ``E`` (..., n, k), in place."""
-    n, k = E.shape[-2:]
-    if E.size == 0:
-        return
-    by_columns = E.swapaxes(-1, -2)
-    places = np.asarray(y, dtype=np.intp)  # small integers would overflow below
-    if by_columns.flags.c_contiguous:
-        flat, places = by_columns.reshape(-1), places * n + np.arange(n)
-    elif E.flags.c_contiguous:
-        flat, places = E.reshape(-1), places + k * np.arange(n)
-    else:
-        E[..., np.arange(n), y] -= amounts
-        return
-    # One index for each row of each head instead of three: none occurs twice, but this is the fastest.
-    heads = np.arange(0, flat.size, n * k)[:, np.newaxis]
-    np.subtract.at(flat, (places + heads).ravel(), np.ravel(amounts))
-
-
-def scale_rows(C: FloatArray, factors: FloatArray) -> FloatArray:
-    """Multiply each row of ``C`` (..., n, k) by its factor, in place; the factors (..., n) used.
+def scale_rows(C: Array, factors: Array) -> Array:
+    """Multiply each row of ``C`` (n, k) by its factor (n,), in place; the factors that were used.
 
     A factor of 0 makes a row 0 whatever stood there. So does a factor below the smallest normal
     number of the dtype of ``C``, in which it would be rounded by more than a fixed fraction,
     and one that makes the row overflow.
     """
-    normal = factors >= np.finfo(C.dtype).tiny
-    all_normal = normal.all()
-    if not all_normal:
-        factors = np.where(normal, factors, 0.0)
-    C *= factors.astype(C.dtype)[..., np.newaxis]
-    if factors.max(initial=0.0) > 1:
+    xp, dtype = namespace_of(C), dtype_of(C)
+    # Comparisons with what is not a number are false.
+    usable = factors >= float(np.finfo(dtype).tiny)
+    all_usable = usable.all()
+    if not all_usable:
+        factors = xp.where(usable, factors, 0.0)
+    C *= astype(factors, dtype)[:, None]
+    if (factors > 1).any():
         # Only a factor above 1 can make a finite residual overflow.
-        normal &= np.isfinite(C).all(axis=-1)
-        factors = np.where(normal, factors, 0.0)
-        all_normal = normal.all()
-    if not all_normal:
-        C[~normal] = 0  # multiplication would keep a NaN
+        usable &= xp.isfinite(C).all(axis=1)
+        factors = xp.where(usable, factors, 0.0)
+        all_usable = usable.all()
+    if not all_usable:
+        C[~usable] = 0  # multiplication would keep a NaN
     return factors
 
 

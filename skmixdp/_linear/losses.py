@@ -2,8 +2,8 @@
 
 Shapes used throughout: ``Z`` (n, k) outputs (logits); ``y`` (n,) whole-number class indices, or
 (n, k) targets for squared loss; ``R`` (n, k) residuals ``d loss / d Z``. The gradient of one
-row is ``r_i x_i^T``, of shape (k, d_in), so a loss needs no more than its residuals. Everything
-works in the dtype of ``Z``.
+row is ``r_i x_i^T``, of shape (k, d_in), so a loss needs no more than its residuals, which are computed for
+NumPy arrays and torch tensors alike. Everything works in the dtype of ``Z``.
 """
 
 from dataclasses import dataclass
@@ -13,14 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit, softmax
 
-from .gradients import subtract_at
+from .arrays import Array, logistic, namespace_of
 
 FloatArray = NDArray[np.floating[Any]]
 Labels = NDArray[Any]
 
-
-#: Exponentials of such numbers, sums of them and the squares of those are far from the ends of
-#: float32's range.
+#: Exponentials of such numbers, and sums of them, are far from the ends of float32's range.
 _MODERATE = 20.0
 
 
@@ -55,15 +53,11 @@ class Loss(Protocol):
     noise_per_output: float
     quadratic: bool
 
-    def residuals(self, Z: FloatArray, y: Labels) -> FloatArray:
-        """Derivative of each row's loss in its outputs, shape (n, k). May overwrite ``Z``."""
+    def residuals(self, Z: Array, y: Labels) -> Array:
+        """Derivative of each row's loss in its outputs, shape (n, k), in the place of ``Z``.
 
-    def scaled_residuals(self, Z: FloatArray, y: Labels) -> tuple[FloatArray, FloatArray]:
-        """Arrays ``E`` and ``scale`` (..., n) such that the residuals are ``scale_i E_i``.
-
-        ``Z`` (..., n, k) are the outputs of any number of heads and is overwritten by ``E``. Who has
-        a factor for each row anyway saves a pass over all outputs; ``scale`` is positive and
-        float64.
+        ``Z`` and ``y`` are NumPy arrays or torch tensors. A row's residuals depend on that row alone, bit for
+        bit.
         """
 
     def values(self, Z: FloatArray, y: Labels) -> FloatArray:
@@ -90,22 +84,18 @@ class SoftmaxLoss:
 
     n_outputs: int
 
-    def residuals(self, Z: FloatArray, y: Labels) -> FloatArray:
-        E, scale = self.scaled_residuals(Z, y)
-        E *= scale.astype(E.dtype)[:, np.newaxis]
-        return E
-
-    def scaled_residuals(self, Z: FloatArray, y: Labels) -> tuple[FloatArray, FloatArray]:
-        # Moderate outputs need no shift. To find each row's maximum takes longer than this look at all of
-        # them, which decides nothing but whether there are rows to look at one by one.
-        if not (Z.max(initial=0.0) <= _MODERATE and Z.min(initial=0.0) >= -_MODERATE):
-            largest = Z.max(axis=-1)
-            moderate = (largest <= _MODERATE) & (Z.min(axis=-1) >= -_MODERATE)
-            Z -= np.where(moderate, 0.0, largest).astype(Z.dtype)[..., np.newaxis]
-        np.exp(Z, out=Z)
-        sums = Z @ np.ones(Z.shape[-1], Z.dtype)
-        subtract_at(Z, y, sums)
-        return Z, 1 / sums.astype(np.float64, copy=False)
+    def residuals(self, Z: Array, y: Labels) -> Array:
+        xp = namespace_of(Z)
+        # Moderate outputs need no shift. To look at all of them is faster than to find each row's maximum; it
+        # decides nothing but whether there are rows to look at one by one.
+        if len(Z) and not (Z.max() <= _MODERATE and Z.min() >= -_MODERATE):
+            largest = xp.amax(Z, axis=1)
+            moderate = (largest <= _MODERATE) & (xp.amin(Z, axis=1) >= -_MODERATE)
+            Z -= xp.where(moderate, 0 * largest, largest)[:, None]
+        xp.exp(Z, out=Z)
+        Z /= (Z @ xp.ones(Z.shape[1], dtype=Z.dtype, device=Z.device))[:, None]
+        Z[xp.arange(len(Z), device=Z.device), y] -= 1
+        return Z
 
     def values(self, Z: FloatArray, y: Labels) -> FloatArray:
         largest = Z.max(axis=1)
@@ -134,13 +124,9 @@ class LogisticLoss:
     noise_per_output = 1.0
     quadratic = False
 
-    def residuals(self, Z: FloatArray, y: Labels) -> FloatArray:
-        return self.scaled_residuals(Z, y)[0]
-
-    def scaled_residuals(self, Z: FloatArray, y: Labels) -> tuple[FloatArray, FloatArray]:
-        expit(Z, out=Z)
-        Z[..., 0] -= y
-        return Z, np.ones(len(y))
+    def residuals(self, Z: Array, y: Labels) -> Array:
+        logistic(Z)[:, 0] -= y
+        return Z
 
     def values(self, Z: FloatArray, y: Labels) -> FloatArray:
         return np.asarray(-log_expit(np.where(y == 1, Z[:, 0], -Z[:, 0])))
@@ -168,12 +154,9 @@ class SquaredLoss:
 
     n_outputs: int
 
-    def residuals(self, Z: FloatArray, y: Labels) -> FloatArray:
-        return self.scaled_residuals(Z, y)[0]
-
-    def scaled_residuals(self, Z: FloatArray, y: Labels) -> tuple[FloatArray, FloatArray]:
+    def residuals(self, Z: Array, y: Labels) -> Array:
         Z -= y
-        return Z, np.ones(len(y))
+        return Z
 
     def values(self, Z: FloatArray, y: Labels) -> FloatArray:
         return np.asarray(0.5 * np.sum((Z - y) ** 2, axis=1))

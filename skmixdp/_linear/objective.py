@@ -135,7 +135,7 @@ class PenalizedLoss:
         return np.asarray(self.rows @ A.T)
 
     def _residuals(self, A: FloatArray) -> FloatArray:
-        return self.loss.residuals(self._outputs(A), self.y)
+        return np.asarray(self.loss.residuals(self._outputs(A), self.y))
 
     def _loss_gradient(self, A: FloatArray) -> FloatArray:
         return weighted_sum(self._residuals(A), self.rows) / self.n_rows

@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._kernels import EXACT, SumError
-from .._rows import Block, Request, Sums, truncated
+from .._rows import EXACT, Block, PrivateRows, Request, SumError, Sums, truncated
 from .directions import Direction
 from .forward import (
     FEWEST_STACKED,
@@ -55,7 +54,7 @@ class LossesAt:
     moves: Sequence[tuple[int, float]]
 
 
-class ModuleRows:
+class ModuleRows(PrivateRows):
     """Private rows that a module's forward passes turn into losses.
 
     ``contribute`` gets the losses (rows, m) in the place of products, one column for each move, and

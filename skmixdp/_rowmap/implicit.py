@@ -42,7 +42,7 @@ class ImplicitRows:
     norms : array
         Upper bounds on the lengths of the mapped rows, whitening and intercept included; never
         below the true ones, and above them by little more than rounding.
-    reach : array
+    rounding_scale : array
         ``s (|x| + |m|) + v``: the size of what products are differences of, with which
         their rounding grows; more with a whitening, for that of points.
     max_abs : array
@@ -143,7 +143,7 @@ def whitened_entries(X: Any, factors: FloatArray, row_map: RowMap) -> FloatArray
     # (Lengths are at most these; those of tiny rows would underflow.)
     lengths = math.sqrt(rows.shape[1]) * (1 + 2**-32) * largest_entries(rows)
     entries = largest_entries(row_map.whitening(rows)) + rounding * lengths
-    return np.maximum(entries, abs(row_map.intercept_value or 0.0))
+    return np.asarray(np.maximum(entries, abs(row_map.intercept_value or 0.0)))
 
 
 def implicit_products(X: Any, factors: FloatArray, row_map: RowMap, points: FloatArray) -> FloatArray:

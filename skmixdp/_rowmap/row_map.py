@@ -7,7 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from .._linear.gradients import largest_entries, largest_singular_value, row_norms
+from .._linear import (
+    Array,
+    astype,
+    empty_in,
+    in_library_of,
+    largest_entries,
+    largest_singular_value,
+    row_norms,
+)
 from .whitening import Whitening
 
 FloatArray = NDArray[np.floating[Any]]
@@ -59,16 +67,29 @@ class RowMap:
 
         With their class indices ``y`` it whitens.
         """
+        return cls.with_rows(X, center, normalize, fit_intercept, y)[0]
+
+    @classmethod
+    def with_rows(
+        cls,
+        X: FloatArray,
+        center: bool,
+        normalize: bool,
+        fit_intercept: bool,
+        y: NDArray[np.integer[Any]] | None = None,
+    ) -> tuple["RowMap", FloatArray]:
+        """The same map, and the float64 rows (n, d_in) that it makes of the public ones."""
         mean = X.mean(axis=0, dtype=np.float64) if center and len(X) else None
         whitening = None if y is None else Whitening.of(cls(mean, normalize, None)(X, np.float64), y)
-        value = None
-        if fit_intercept:
-            # The intercept column is as stiff as the strongest direction of the public rows:
-            # a larger constant would ask for more steps, a smaller one would learn too slowly.
-            bare = cls(mean, normalize, None, whitening)(X, np.float64)
-            moment = largest_singular_value(bare) / math.sqrt(len(bare)) if len(bare) else 0.0
-            value = float(moment) or _INTERCEPT
-        return cls(mean, normalize, value, whitening)
+        bare = cls(mean, normalize, None, whitening)(X, np.float64)
+        if not fit_intercept:
+            return cls(mean, normalize, None, whitening), bare
+        # The intercept column is as stiff as the strongest direction of the public rows:
+        # a larger constant would ask for more steps, a smaller one would learn too slowly.
+        moment = largest_singular_value(bare) / math.sqrt(len(bare)) if len(bare) else 0.0
+        value = float(moment) or _INTERCEPT
+        rows = np.column_stack([bare, np.full(len(bare), value)])
+        return cls(mean, normalize, value, whitening), rows
 
     @property
     def norm_bound(self) -> float:
@@ -90,15 +111,22 @@ class RowMap:
             )
         )
 
-    def __call__(self, X: FloatArray, dtype: DTypeLike) -> FloatArray:
-        """Map (n, n_features) features to new (n, d_in) rows of the given dtype."""
+    def width(self, n_features: int) -> int:
+        """Number of entries of a mapped row."""
+        return n_features + (self.intercept_value is not None)
+
+    def __call__(self, X: Array, dtype: DTypeLike) -> Array:
+        """Map (n, n_features) features to new (n, d_in) rows of the given dtype.
+
+        Tensors are mapped on their device.
+        """
         n_rows, n_features = X.shape
-        rows = np.empty((n_rows, n_features + (self.intercept_value is not None)), dtype=dtype)
+        rows = empty_in(X, (n_rows, self.width(n_features)), dtype)
         # Block by block in float64: one rounding at the end, no second copy of the features.
         for start in range(0, n_rows, _BLOCK_ROWS):
-            block: FloatArray = np.array(X[start : start + _BLOCK_ROWS], dtype=np.float64)
+            block = astype(X[start : start + _BLOCK_ROWS], np.float64, copy=True)
             if self.mean is not None:
-                block -= self.mean
+                block -= in_library_of(block, self.mean)
             if self.normalize:
                 # First by the largest entry: the square of a huge or tiny one is inf or 0.
                 _divide(block, largest_entries(block))
@@ -142,10 +170,10 @@ class RowMap:
         return W[:, :n_features], W[:, n_features] * self.intercept_value
 
 
-def _divide(rows: FloatArray, lengths: FloatArray) -> None:
+def _divide(rows: Array, lengths: Array) -> None:
     """Divide each row by its length, in place; those of length 0 stay as they are."""
     lengths[lengths == 0] = 1.0
-    rows /= lengths[:, np.newaxis]
+    rows /= lengths[:, None]
 
 
 @dataclass(frozen=True)

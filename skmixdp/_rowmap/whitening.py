@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from .._kernels.rounding import dot_error
+from .._linear import Array, astype, in_library_of
 
 FloatArray = NDArray[np.floating[Any]]
 
@@ -24,8 +25,8 @@ _FLAT = 1e-10
 class Whitening:
     """A symmetric linear map that shortens the directions in which rows of one class differ.
 
-    Noise is paid for by the length of a row. Where much of the length is what rows of one class
-    differ in, little is left of what tells classes apart.
+    The noise is in proportion to the longest row. Where rows of one class differ much, most of that length
+    tells nothing about classes.
 
     Attributes
     ----------
@@ -81,7 +82,7 @@ class Whitening:
         """Bound on how far rounding, in float64, brings a product with the map from the exact one.
 
         In units of the lengths of what is multiplied. It covers a row that is whitened, and products of
-        rows with whitened points beside those of whitened rows with points.
+        rows with whitened points, compared with those of whitened rows with points.
 
         Notes
         -----
@@ -111,16 +112,16 @@ class Whitening:
         gram = self.directions @ self.directions.T
         return float(np.linalg.norm(gram - np.eye(len(gram)))) + self.rounding
 
-    def __call__(self, X: FloatArray, precision: DTypeLike = np.float64) -> FloatArray:
+    def __call__(self, X: Array, precision: DTypeLike = np.float64) -> Array:
         """Whitened rows (n, n_features), new and in float64; products are computed in ``precision``.
 
         Columns after the features, such as that of the intercept, stay as they are.
         """
         n_features = self.directions.shape[1]
-        whitened: FloatArray = np.array(X, dtype=np.float64)
-        change = whitened[:, :n_features].astype(precision, copy=False)
+        whitened = astype(X, np.float64, copy=True)
+        change = astype(whitened[:, :n_features], precision)
         for matrix in self.factorised:
-            change = change @ matrix.astype(precision, copy=False)
+            change = change @ astype(in_library_of(X, matrix), precision)
         whitened[:, :n_features] += change
         return whitened
 

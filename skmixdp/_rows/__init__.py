@@ -1,28 +1,28 @@
 """Sources of private rows, and what all of them promise."""
 
+from .._kernels import EXACT, SumError
 from .bfloat import BFloat16Rows
 from .memory import InMemoryRows, sum_resolution
 from .source import (
     Block,
     Contribute,
-    ContributeTensors,
     Contribution,
     PrivateRows,
     Request,
     Sums,
-    TensorContribution,
+    Table,
     truncated,
 )
 from .sparse import SparseRows
 from .streamed import RowFiles, StreamedRows, open_rows
-from .table import ArrayTable, Table, from_device, is_dask, is_tensor, special_table
+from .table import ArrayTable, from_device, is_dask, is_tensor, special_table
 
 __all__ = [
+    "EXACT",
     "ArrayTable",
     "BFloat16Rows",
     "Block",
     "Contribute",
-    "ContributeTensors",
     "Contribution",
     "InMemoryRows",
     "PrivateRows",
@@ -30,9 +30,9 @@ __all__ = [
     "RowFiles",
     "SparseRows",
     "StreamedRows",
+    "SumError",
     "Sums",
     "Table",
-    "TensorContribution",
     "from_device",
     "is_dask",
     "is_tensor",

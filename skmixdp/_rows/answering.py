@@ -7,10 +7,9 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from .._kernels import BLOCK_ROWS, PANEL_ROWS, Cascade, laid_out
+from .._linear import Array, astype, in_library_of, namespace_of
 from .._rowmap import Whitening
-from .joining import Joined
-from .running import RunningProducts
-from .source import Block, FloatArray, Request, Sums, truncated
+from .source import Block, FloatArray, Request, truncated
 
 #: Rows of a block, at least: each block has a fixed cost.
 _FEWEST_ROWS = 512
@@ -20,8 +19,6 @@ _NARROW = 32
 
 #: Rows of a source, by number.
 Selection = slice | NDArray[np.intp]
-#: The points to be multiplied for a request, and what keeps the products of its others.
-Products = tuple[FloatArray, RunningProducts | None]
 
 
 @dataclass(frozen=True)
@@ -35,17 +32,17 @@ class Visit:
     block : Block
         What queries may know of them besides products.
     times : callable
-        ``points`` (m, d_in), :func:`~skmixdp._linear.laid_out`, to ``X points^T``, shape (rows, m), in
-        the dtype of the products.
+        ``points`` (m, d_in), :func:`~skmixdp._kernels.laid_out`, to ``X points^T``, shape (rows, m), in
+        the dtype of the products and where the rows are.
     add_sum : callable
-        Adds ``C^T X``, shape (k, d_in), to a :class:`~skmixdp._linear.Cascade`, given ``C`` (rows, k): in
+        Adds ``C^T X``, shape (k, d_in), to a :class:`~skmixdp._kernels.Cascade`, given ``C`` (rows, k): in
         double precision where ``C`` is.
     """
 
     rows: Selection
     block: Block
-    times: Callable[[FloatArray], FloatArray]
-    add_sum: Callable[[FloatArray, Cascade], None]
+    times: Callable[[FloatArray], Array]
+    add_sum: Callable[[Array, Cascade], None]
 
 
 def answer(
@@ -53,89 +50,86 @@ def answer(
     visits: Iterable[Visit],
     dtype: DTypeLike,
     whitening: Whitening | None = None,
-) -> list[Sums]:
+) -> list[tuple[Array | None, Array | None]]:
     """Sums of all requests over the visited blocks; at least one block, if an empty one.
 
-    ``dtype`` is that in which points are multiplied. Requests of one kind are answered as one. Visited rows
-    may lack a ``whitening``, which is linear: it is then applied to the points, and to the sums.
+    ``dtype`` is that in which points are multiplied. In each block, all requests of a precision share one
+    product and one sum. Visited rows may lack a ``whitening``, which is linear: it is then applied to the
+    points, and to the sums. The sums of tensors are tensors.
     """
-    joined = Joined(requests)
-    products: list[Products] = [
-        (request.points if whitening is None else whitening(request.points), None)
-        for request in joined.requests
-    ]
-    found = joined.answers(answer_each(joined.requests, visits, dtype, products))
-    if whitening is None:
-        return found
-    return [(None if matrix is None else whitening(matrix), vector) for matrix, vector in found]
-
-
-def answer_each(
-    requests: Sequence[Request], visits: Iterable[Visit], dtype: DTypeLike, products: Sequence[Products]
-) -> list[Sums]:
-    """As :func:`answer`, one by one; ``products`` says what must be multiplied for each request."""
-    points = laid_out(np.concatenate([computed for computed, _ in products]), dtype)
-    narrow = min(len(r.points) // r.n_joined for r in requests) < _NARROW
-    columns = np.empty(0, dtype)
-    ends = np.cumsum([len(computed) for computed, _ in products])
-    # One product for all requests of a precision, and one sum for each request's statistics.
+    asked = np.concatenate([request.points for request in requests])
+    points = laid_out(asked if whitening is None else whitening(asked), dtype)
+    columns = _Columns(min(len(request.points) for request in requests) < _NARROW, dtype)
+    ends = np.cumsum([len(request.points) for request in requests])
     matrices = {wide: Cascade() for wide in (False, True)}
     vectors = [Cascade() for _ in requests]
     widths = [0] * len(requests)
     for visit in visits:
-        Z = visit.times(points)
-        if narrow and not Z.flags.f_contiguous:
-            # Column by column: what runs over a row's few outputs is then vectorised over rows.
-            if columns.size < Z.size:
-                columns = np.empty(Z.size, Z.dtype)
-            copy = columns[: Z.size].reshape(Z.shape, order="F")
-            np.copyto(copy, Z)
-            Z = copy
-        weighted: dict[bool, list[FloatArray]] = {False: [], True: []}
-        for index, (request, (computed, running), end) in enumerate(
-            zip(requests, products, ends, strict=True)
-        ):
-            own: FloatArray = Z[:, end - len(computed) : end]
-            if running is not None:
-                assert isinstance(visit.rows, slice)  # no mask: blocks are slices
-                own = running.complete(visit.rows, own)
-            C, S = request.contribute(own, visit.block)
-            if request.mask is not None:
-                absent = ~request.mask[visit.rows]
-                for part in (C, S):
-                    if part is not None:
-                        part[absent] = 0
-            if request.resolution is not None:
-                C, S = (None if part is None else truncated(part, request.resolution) for part in (C, S))
+        Z = columns(visit.times(points))
+        weighted: dict[bool, list[Array]] = {False: [], True: []}
+        for index, (request, end) in enumerate(zip(requests, ends, strict=True)):
+            C, S = request.contribute(Z[:, end - len(request.points) : end], visit.block)
+            C, S = (_as_asked(part, request, visit.rows) for part in (C, S))
             if C is not None:
                 weighted[request.wide_sums].append(C)
                 widths[index] = C.shape[1]
             if S is not None:
-                vectors[index].add(S.sum(axis=0, dtype=np.float64))
+                xp = namespace_of(S)
+                vectors[index].add(xp.sum(S, axis=0, dtype=xp.float64))
         for wide, parts in weighted.items():
             if parts:
-                joint = _side_by_side(parts)
-                visit.add_sum(joint.astype(np.float64) if wide else joint, matrices[wide])
+                joint = _joined(parts)
+                visit.add_sum(astype(joint, np.float64) if wide else joint, matrices[wide])
     found = {wide: total.value for wide, total in matrices.items()}
-    sums: list[Sums] = []
+    sums: list[tuple[Array | None, Array | None]] = []
     for request, width, vector in zip(requests, widths, vectors, strict=True):
         matrix = None
         if width:
-            matrix, found[request.wide_sums] = np.split(found[request.wide_sums], [width])
+            rest = found[request.wide_sums]
+            matrix, found[request.wide_sums] = rest[:width], rest[width:]
+            matrix = matrix if whitening is None else whitening(matrix)
         sums.append((matrix, vector.value))
     return sums
 
 
-def _side_by_side(parts: Sequence[FloatArray]) -> FloatArray:
+def _as_asked(part: Array | None, request: Request, rows: Selection) -> Array | None:
+    """What a block contributes, without the rows that take no part and at the resolution asked for."""
+    if part is None:
+        return None
+    if request.mask is not None:
+        part[in_library_of(part, ~request.mask[rows])] = 0
+    return part if request.resolution is None else truncated(part, request.resolution)
+
+
+def _joined(parts: Sequence[Array]) -> Array:
     """The weighted residuals of all requests, shape (rows, sum k)."""
     if len(parts) == 1:
         return parts[0]
-    # Their transposes are joined, which keeps columns as they lie.
-    return np.concatenate([part.T for part in parts]).T
+    # Their transposes are joined, which keeps the order of entries in memory.
+    return namespace_of(parts[0]).concat([part.T for part in parts]).T
+
+
+class _Columns:
+    """NumPy's products column by column, where there are few: what runs over a row's few outputs is then
+    vectorised over rows.
+    """
+
+    def __init__(self, narrow: bool, dtype: DTypeLike) -> None:
+        self._narrow = narrow
+        self._buffer = np.empty(0, dtype)
+
+    def __call__(self, Z: Array) -> Array:
+        if not self._narrow or not isinstance(Z, np.ndarray) or Z.flags.f_contiguous:
+            return Z
+        if self._buffer.size < Z.size:
+            self._buffer = np.empty(Z.size, Z.dtype)
+        copy = self._buffer[: Z.size].reshape(Z.shape, order="F")
+        np.copyto(copy, Z)
+        return copy
 
 
 def many_rows(m: int, d_in: int) -> int:
-    """Rows in a block whose products with ``m`` points take long: many, to share its fixed price.
+    """Rows in a block whose products with ``m`` points take long: many, to share its fixed cost.
 
     Arithmetic takes so long then that it does not matter whether rows are still in cache for their second
     product. The larger the sums of a block, the more rows it takes for adding them up to be cheap, as far as

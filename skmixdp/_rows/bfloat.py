@@ -1,9 +1,9 @@
 """Private rows held in bfloat16: half the memory of float32, and twice the rows in it.
 
 A bfloat16 is the upper half of a float32, so a block is made float32 by a shift, exactly, when its
-turn comes, and all arithmetic is that of float32. Products of bfloat16 matrices are faster, and
-taken where oneDNN adds them up in float32 (see :mod:`skmixdp._kernels.onednn`). Other libraries return
-their sums rounded to eight bits: one row could then move a sum by a step of its rounding, which no
+turn comes, and all arithmetic is that of float32. Products of bfloat16 matrices are faster. They are used
+where an accelerator adds them up in float32 (see :mod:`skmixdp._kernels.accelerators`). Other libraries
+return their sums rounded to eight bits: one row could then move a sum by a step of its rounding, which no
 clip bounds.
 """
 
@@ -17,23 +17,27 @@ from numpy.typing import NDArray
 from .._kernels import (
     PANEL_ROWS,
     Cascade,
+    Product,
     SumError,
     add_products,
     bfloat16_product,
-    one_pool,
+    product_session,
     row_products,
     sum_error,
 )
-from .._kernels.onednn import Product
 from .._linear import largest_entries, row_norms
+from .._rowmap import RowMap
 from .answering import Selection, Visit, answer, block_size, many_rows, selections
 from .memory import check_lengths
-from .source import Block, FloatArray, Labels, Request, Sums
+from .source import Block, FloatArray, Labels, PrivateRows, Request, Sums
 
 Bits = NDArray[np.uint16]
 
+#: Rows that are mapped at a time before they are rounded to bfloat16.
+_MAPPED_ROWS = 4096
 
-class BFloat16Rows:
+
+class BFloat16Rows(PrivateRows):
     """Private rows in bfloat16.
 
     Parameters
@@ -59,8 +63,6 @@ class BFloat16Rows:
         If a row is so long that its products could overflow.
     """
 
-    grid: float | None = None
-
     def __init__(self, blocks: Iterable[FloatArray], y: Labels, *, block_bytes: int = 2**21) -> None:
         parts, norms = [], []
         for block in blocks:
@@ -75,13 +77,24 @@ class BFloat16Rows:
         d_in = max(self._bits.shape[1], 1)
         self._block_rows = block_size(block_bytes // (4 * d_in))
 
+    @classmethod
+    def of(cls, blocks: Iterable[FloatArray], y: Labels, row_map: RowMap) -> "BFloat16Rows":
+        """The rows that a map makes of features (rows, n_features), a few of them at a time."""
+        return cls(
+            (
+                row_map(block[start : start + _MAPPED_ROWS], np.float32)
+                for block in blocks
+                for start in range(0, len(block), _MAPPED_ROWS)
+            ),
+            y,
+        )
+
     def training(self) -> AbstractContextManager[None]:
-        """See :class:`~skmixdp._rows.source.PrivateRows`."""
-        return one_pool(np.float32)
+        return product_session(np.float32)
 
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
         product = bfloat16_product()
-        if product is not None and all(getattr(r.contribute, "bounds_itself", False) for r in requests):
+        if product is not None and all(request.bounds_itself for request in requests):
             return answer(requests, self._narrow_visits(requests, product), np.dtype(np.float32))
         rows = min(self._block_rows, self.n_rows)
         X = np.empty((rows, self._bits.shape[1]), np.float32)
@@ -144,7 +157,7 @@ class _BitsBlock(Block):
 
     @cached_property
     def max_abs(self) -> FloatArray:
-        return largest_entries(from_bits(self._bits))
+        return np.asarray(largest_entries(from_bits(self._bits)))
 
 
 def shortened(C: FloatArray) -> Bits:

@@ -6,9 +6,9 @@ all chunks. A chunk that is lost with its worker is made again from the array's 
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 import numpy as np
@@ -18,8 +18,7 @@ from .._kernels import EXACT, SumError, on_grid, sum_error
 from .._linear import row_norms
 from .._rowmap import RowMap, finite_rows
 from .memory import InMemoryRows, check_lengths, grid_of_rows
-from .placing import at, persisted, placed
-from .source import FloatArray, Labels, PrivateRows, Request, Sums
+from .source import FloatArray, Labels, PrivateRows, Request, Sums, Table
 
 Array = NDArray[Any]
 
@@ -42,7 +41,7 @@ class _Chunk:
         return InMemoryRows(self.X, self.y, norms=self.norms).private_sums(asked)
 
 
-class DaskRows:
+class DaskRows(PrivateRows):
     """Private rows in the chunks of a Dask array.
 
     Parameters
@@ -99,7 +98,7 @@ class DaskRows:
         ]
         self._places = [None] * len(made) if places is None else places
         with _without_quotes():
-            self._chunks = persisted(made, self._places)
+            self._chunks = _persisted(made, self._places)
         self._spans = spans
         checks = _computed(*[dask.delayed(_check, pure=False)(chunk) for chunk in self._chunks])
         if not all(finite for finite, _ in checks):
@@ -111,14 +110,14 @@ class DaskRows:
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
         import dask
 
-        # The run that asks holds the noise source; it stays here.
-        bare = [replace(request, mask=None, run=None, n_head=0) for request in requests]
+        # Each chunk gets its part of the masks.
+        bare = [replace(request, mask=None) for request in requests]
         shared = dask.delayed(bare, name=f"requests-{uuid4().hex}", traverse=False)
         ask = dask.delayed(_ask, pure=False)
         answers = []
         for chunk, place, (a, b) in zip(self._chunks, self._places, self._spans, strict=True):
             masks = [None if request.mask is None else request.mask[a:b] for request in requests]
-            with at(place):
+            with _at(place):
                 answers.append(ask(chunk, shared, masks))
         add = dask.delayed(_add, pure=False)
         while len(answers) > 1:
@@ -133,11 +132,8 @@ class DaskRows:
         return sum_error(self.n_rows, np.float64 if request.wide_sums else self._dtype)
 
 
-class DaskTable:
-    """A Dask array as a user has it; see :class:`~skmixdp._rows.table.Table`."""
-
-    names: list[str] | None = None
-    counts_repeats = False
+class DaskTable(Table):
+    """A Dask array as a user has it."""
 
     def __init__(self, X: Any) -> None:
         import dask
@@ -161,11 +157,8 @@ class DaskTable:
     def check(self, name: str) -> None:
         """Rows are looked at where they lie, when they are mapped."""
 
-    def n_distinct(self) -> int:
-        return self.shape[0]
-
     def private_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any], *, exact: bool) -> PrivateRows:
-        places = placed(self._X, [block.key for block in self._blocks], self._sizes)
+        places = _placed(self._X, [block.key for block in self._blocks], self._sizes)
         return DaskRows(self._blocks, self._sizes, y, row_map, dtype, exact=exact, places=places)
 
     def blocks(self) -> Iterator[Array]:
@@ -241,3 +234,77 @@ def _plus(one: FloatArray | None, other: FloatArray | None) -> FloatArray | None
     if one is None or other is None:
         return one if other is None else other
     return one + other
+
+
+# -- which worker keeps which chunk ----------------------------------------------------------
+# Left to itself, the scheduler gives most chunks to the worker that is ready first; every pass then waits for
+# that one, or moves chunks to where they are not kept.
+
+
+def _placed(X: Any, keys: Sequence[Any], sizes: Sequence[int]) -> list[str | None]:
+    """Addresses of the workers that shall keep each chunk of a Dask array; None without a cluster.
+
+    ``keys`` and ``sizes`` are the chunks' keys and numbers of rows; see :func:`divided`.
+    """
+    try:
+        from distributed import get_client
+        from distributed.client import futures_of
+
+        client: Any = get_client()
+    except (ImportError, ValueError):  # Dask runs in this process
+        return [None] * len(sizes)
+    persisted = futures_of(X)  # type: ignore[no-untyped-call]
+    known = client.who_has(persisted) if persisted else {}
+    return divided(sizes, client.nthreads(), [known.get(key, ()) for key in keys])
+
+
+def divided(
+    sizes: Sequence[int], threads: dict[str, int], holders: Sequence[Sequence[str]]
+) -> list[str | None]:
+    """A worker for each chunk, so that all threads get about as many rows.
+
+    A chunk stays with one of its ``holders``, unless this worker had more than its share then. All others are
+    dealt out in order: neighbours, whose sums are added first, come to lie together.
+    """
+    if not threads:
+        return [None] * len(sizes)
+    share = sum(sizes) / sum(threads.values())
+    load = dict.fromkeys(threads, 0.0)  # rows for each thread
+    places: list[str | None] = [None] * len(sizes)
+
+    def place(index: int, candidates: Sequence[str], otherwise: Sequence[str] = ()) -> None:
+        # A chunk that is half too much is taken: the next worker gets as much less.
+        halves = {worker: sizes[index] / (2 * threads[worker]) for worker in threads}
+        fitting = [worker for worker in candidates if load[worker] + halves[worker] <= share]
+        for worker in [*fitting, *otherwise][:1]:
+            load[worker] += 2 * halves[worker]
+            places[index] = worker
+
+    for index, known in enumerate(holders):
+        place(index, [worker for worker in known if worker in threads])
+    for index, chosen in enumerate(places):
+        if chosen is None:
+            place(index, list(threads), otherwise=[min(threads, key=lambda worker: load[worker])])
+    return places
+
+
+def _at(place: str | None) -> AbstractContextManager[Any]:
+    """Tasks that are made or sent within are for this worker, or for others should it be lost."""
+    import dask
+
+    preference = {} if place is None else {"workers": [place], "allow_other_workers": True}
+    return cast("AbstractContextManager[Any]", dask.annotate(**preference))
+
+
+def _persisted(chunks: Sequence[Any], places: Sequence[str | None]) -> list[Any]:
+    """Chunks, each computed and kept at its place."""
+    import dask
+
+    kept = list(chunks)
+    for place in dict.fromkeys(places):
+        indices = [index for index, own in enumerate(places) if own == place]
+        with _at(place):
+            there = dask.persist(*[chunks[index] for index in indices])
+        for index, chunk in zip(indices, there, strict=True):
+            kept[index] = chunk
+    return kept

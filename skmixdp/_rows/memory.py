@@ -4,16 +4,13 @@ import math
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from .._kernels import EXACT, SumError, add_products, on_grid, one_pool, row_products, sum_error
+from .._kernels import EXACT, SumError, add_products, on_grid, product_session, row_products, sum_error
 from .._linear import row_norms
-from .answering import Products, Selection, Visit, answer_each, block_size, many_rows, selections
-from .joining import Joined
-from .running import RunningProducts
-from .source import Block, FloatArray, Labels, Request, Sums
+from .answering import Selection, Visit, answer, block_size, many_rows, selections
+from .source import Block, FloatArray, Labels, PrivateRows, Request, Sums
 
 #: Longer rows would bring products so near the ends of float32's range that rounding no
 #: longer is a fixed fraction of them.
@@ -27,17 +24,14 @@ _LARGER = 4
 #: there are more outputs, which are in cache as well.
 _MANY_POINTS = 32
 
-#: Products of more bytes than this are not kept from one step to the next.
-_KEPT_BYTES = 2**28
 
-
-class InMemoryRows:
+class InMemoryRows(PrivateRows):
     """Private rows in one array.
 
     Parameters
     ----------
     X : array of shape (n_rows, d_in)
-        Rows after the :class:`~skmixdp._linear.RowMap`; their dtype is that of the products.
+        Rows after the :class:`~skmixdp._rowmap.RowMap`; their dtype is that of the products.
     y : array of shape (n_rows,)
         Class indices.
     exact : bool
@@ -46,7 +40,7 @@ class InMemoryRows:
     block_bytes : int
         Size of the blocks that are visited in turn: large enough for the products to run at
         full speed, small enough for a block to be still in cache when it is needed again. A
-        block has at least 512 rows, beside whose products adding up (k, d_in) sums is cheap.
+        block has at least 512 rows: to add up (k, d_in) sums costs little compared with their products.
     norms : array of shape (n_rows,) or None
         L2 norms of the rows, where they are known; with ``exact`` they are computed anew.
 
@@ -73,28 +67,21 @@ class InMemoryRows:
         self._norms = row_norms(X) if norms is None else norms
         check_lengths(self._norms, X.dtype)
         self.n_rows = len(X)
-        # A run's products go when the run does.
-        self._running: WeakKeyDictionary[object, RunningProducts] = WeakKeyDictionary()
         self._block_rows = block_size(block_bytes // max(X.shape[1] * X.itemsize, 1))
 
     def training(self) -> AbstractContextManager[None]:
-        """See :class:`~skmixdp._rows.source.PrivateRows`."""
-        return one_pool(self._X.dtype)
+        return product_session(self._X.dtype)
 
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
-        joined = Joined(requests)
-        requests = joined.requests
-        products = [self._products(request) for request in requests]
-        # Each request has a price in every block: several of them are asked for larger ones.
-        m = sum(len(computed) for computed, _ in products)
+        # Each request has a fixed cost in every block: several of them are asked for larger ones.
+        m = sum(len(request.points) for request in requests)
         block_rows = self._block_rows * min(len(requests), _LARGER)
         if m >= _MANY_POINTS:
             block_rows = max(block_rows // 2, many_rows(m, self._X.shape[1]))
         block_rows = block_size(block_rows)
         blocks = selections([request.mask for request in requests], self.n_rows, block_rows)
         buffer = np.empty((min(block_rows, self.n_rows), m), self._X.dtype)
-        visits = (self._visit(rows, buffer) for rows in blocks)
-        return joined.answers(answer_each(requests, visits, self._X.dtype, products))
+        return answer(requests, (self._visit(rows, buffer) for rows in blocks), self._X.dtype)
 
     def _visit(self, rows: Selection, buffer: FloatArray) -> Visit:
         """A block of rows; its products are in the buffer, until the next one's are."""
@@ -110,16 +97,6 @@ class InMemoryRows:
         if request.resolution is not None:
             return EXACT
         return sum_error(self.n_rows, np.float64 if request.wide_sums else self._X.dtype)
-
-    def _products(self, request: Request) -> Products:
-        """The points to be multiplied for a request, and what keeps the products of others."""
-        size = len(request.points) * self.n_rows * self._X.itemsize
-        if request.n_head == 0 or request.mask is not None or size > _KEPT_BYTES:
-            return request.points, None
-        running = self._running.get(request.run)
-        if running is None:
-            running = self._running[request.run] = RunningProducts(self.n_rows, self._X.dtype)
-        return running.begin(request.points, request.n_head), running
 
 
 def check_lengths(norms: FloatArray, dtype: np.dtype[Any]) -> None:

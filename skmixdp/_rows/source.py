@@ -8,7 +8,7 @@ public centres or random directions are more rows of ``points``. Whoever writes 
 (sparse, memory-mapped, distributed) implements these two products. A source whose model is no
 linear head says what its points are, and what ``contribute`` gets in the place of ``Z``.
 
-The sums that come out are NOT private. Only ``engine/release.py`` may ask.
+The sums that come out are NOT private. Only ``_engine/release.py`` may ask.
 
 Two promises of every source are part of the guarantee. What a row contributes is a function of that row
 alone, bit for bit: no shift, scale, precision or code path is chosen by looking at a whole block. And the
@@ -16,7 +16,8 @@ source states how far the rounding of its sums can move when a row is zeroed out
 :meth:`PrivateRows.sum_error`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -25,14 +26,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._kernels import SumError
-from .._linear import largest_entries
+from .._linear import Array, largest_entries, namespace_of
+from .._rowmap import RowMap
 
 FloatArray = NDArray[np.floating[Any]]
 Labels = NDArray[Any]
 
 
 class Block:
-    """What a query may know of a block of rows besides its products.
+    """What a query may know of a block of rows besides its products: arrays, or tensors where the rows are.
 
     Attributes
     ----------
@@ -42,13 +44,13 @@ class Block:
         L2 norm of each row, float64: the true one to rounding, or an upper bound.
     """
 
-    def __init__(self, X: FloatArray, y: Labels, norms: FloatArray) -> None:
+    def __init__(self, X: Array, y: Array, norms: Array) -> None:
         self._X = X
         self.y = y
         self.norms = norms
 
     @cached_property
-    def rounding_scale(self) -> FloatArray:
+    def rounding_scale(self) -> Array:
         """Lengths (rows,) in proportion to which products may be rounded: the norms, or more.
 
         More, where a row is a difference that is never formed and its products are
@@ -57,32 +59,15 @@ class Block:
         return self.norms
 
     @cached_property
-    def max_abs(self) -> FloatArray:
+    def max_abs(self) -> Array:
         """Largest absolute entry of each row, shape (rows,), float64."""
         return largest_entries(self._X)
 
 
-Contribution = tuple[FloatArray | None, FloatArray | None]
-Contribute = Callable[[FloatArray, Block], Contribution]
-#: ``(Z, block)`` as above, but of tensors where they lie: ``block`` is a :class:`TensorBlock`.
-ContributeTensors = Callable[[Any, Any], tuple[Any, Any]]
+Contribution = tuple[Array | None, Array | None]
+Contribute = Callable[[Array, Block], Contribution]
 #: The sums of one query: ``C^T X`` (k, d_in) and ``sum S`` (s,), float64.
 Sums = tuple[FloatArray | None, FloatArray | None]
-
-
-class TensorContribution(Protocol):
-    """A ``contribute`` that knows how to do without the host.
-
-    A source whose rows are on a device asks for ``for_tensors``; what has no such attribute, or
-    None there, is called on the host with arrays.
-    """
-
-    def __call__(self, Z: FloatArray, block: Block) -> Contribution:
-        """Contributions of a block in arrays."""
-
-    @property
-    def for_tensors(self) -> ContributeTensors | None:
-        """What computes the same on tensors, under the same bounds; None if a piece cannot."""
 
 
 @dataclass(frozen=True)
@@ -94,10 +79,7 @@ class Request:
     points : array of shape (m, d_in), or what else the source understands
         Directions whose products with the rows are needed.
     contribute : callable
-        ``(Z, block) -> (C, S)``; either may be None. ``Z`` is its own to overwrite. It may have
-        ``bounds_itself = True``: ``S`` is None, and each row's ``c_i x_i^T`` obeys its bounds whatever
-        error ``Z`` has, with any entries of ``c_i`` made shorter too. It may have ``beside(other)``:
-        see :mod:`skmixdp._rows.joining`.
+        ``(Z, block) -> (C, S)``; either may be None. ``Z`` is its own to overwrite.
     mask : boolean array of shape (n_rows,) or None
         Rows that take part; None is all of them.
     resolution : float or None
@@ -106,13 +88,12 @@ class Request:
     wide_sums : bool
         Whether weighted residuals are multiplied with the rows and added in double precision, whatever the
         precision of the rows; for sums whose terms are longer than what is released of them.
-    n_head : int
-        Number of leading points that are a head which its run moves along the other points; 0
-        promises nothing.
-    run : object
-        Whose head that is: the source may keep its products until the next request.
-    n_joined : int
-        Number of queries that this is made of; see :mod:`skmixdp._rows.joining`.
+    bounds_itself : bool
+        Whether ``S`` is None and each row's ``c_i x_i^T`` obeys its bounds whatever error ``Z`` has, with any
+        entries of ``c_i`` made smaller too. Rows may then be multiplied in bfloat16.
+    takes_tensors : bool
+        Whether ``contribute`` takes tensors as it takes arrays, under the same bounds, and returns tensors.
+        It is then called where the rows are; otherwise it gets arrays on the host.
     """
 
     points: Any
@@ -120,20 +101,23 @@ class Request:
     mask: NDArray[np.bool_] | None = None
     resolution: float | None = None
     wide_sums: bool = False
-    n_head: int = 0
-    run: object = None
-    n_joined: int = 1
+    bounds_itself: bool = False
+    takes_tensors: bool = False
 
 
 class PrivateRows(Protocol):
     """A source of private rows.
 
-    It may have a method ``training()``: a context within which a fit makes all its passes.
+    Attributes
+    ----------
+    n_rows : int
+        Number of rows.
+    grid : float or None
+        Power of two of which every entry of the rows is a multiple; None where none is known.
     """
 
     n_rows: int
-    #: Power of two of which every entry of the rows is a multiple; None where none is known.
-    grid: float | None
+    grid: float | None = None
 
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
         """Unprotected sums of all requests, from one pass over the rows."""
@@ -141,7 +125,59 @@ class PrivateRows(Protocol):
     def sum_error(self, request: Request) -> SumError:
         """How far the rounding of a request's sums can move when one row is zeroed out."""
 
+    def training(self) -> AbstractContextManager[None]:
+        """A context within which a fit makes all its passes."""
+        return nullcontext()
 
-def truncated(contributions: FloatArray, resolution: float) -> FloatArray:
+
+class Table(Protocol):
+    """Rows that an estimator has been given for ``X``: before the row map, and whatever holds them.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        ``(n_rows, n_features)``.
+    names : list of str or None
+        Names of the features, where the rows have them.
+    counts_repeats : bool
+        Whether :meth:`n_distinct` can tell; it would take too much memory for some.
+    is_movable : bool
+        Whether :meth:`on_device` can hold the private rows on another device.
+    device : str
+        Where the private rows are held.
+    """
+
+    shape: tuple[int, int]
+    names: list[str] | None = None
+    counts_repeats: bool = False
+    is_movable: bool = False
+    device: str = "cpu"
+
+    def check(self, name: str) -> None:
+        """Refuse what cannot be rows, as far as that is seen without reading them all."""
+
+    def n_distinct(self) -> int:
+        """Number of distinct rows; all of them where they are not counted."""
+        return self.shape[0]
+
+    def private_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any], *, exact: bool) -> PrivateRows:
+        """The source that answers queries; a ValueError tells of rows that are not finite."""
+
+    def bfloat16_rows(self, y: Labels, row_map: RowMap) -> PrivateRows:
+        """The source that holds the rows in bfloat16."""
+        raise ValueError(
+            f"dtype='bfloat16' holds dense rows in memory, and X is a {type(self).__name__}; "
+            "pass dtype='float32'."
+        )
+
+    def blocks(self) -> Iterator[Any]:
+        """The features, a part of the rows after the other: dense arrays or CSR."""
+
+    def on_device(self, device: str) -> "Table":
+        """The table whose private rows are held on a device, if it is movable."""
+        return self
+
+
+def truncated(contributions: Array, resolution: float) -> Array:
     """Contributions rounded towards zero, which lengthens none, to multiples of a resolution."""
-    return np.asarray(np.trunc(contributions / resolution) * resolution)
+    return namespace_of(contributions).trunc(contributions / resolution) * resolution

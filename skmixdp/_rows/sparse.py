@@ -17,7 +17,7 @@ from .._rowmap import (
 )
 from .answering import Selection, Visit, answer, block_size, selections
 from .memory import check_lengths
-from .source import Block, FloatArray, Labels, PrivateRows, Request, Sums
+from .source import Block, FloatArray, Labels, PrivateRows, Request, Sums, Table
 
 #: Entries of a block of rows: its products are then no larger than a few MiB.
 _BLOCK_ENTRIES = 2**18
@@ -33,7 +33,7 @@ _BLOCK_ROWS = 8192
 
 
 class SparseBlock(Block):
-    """A block whose rows are never formed; see :class:`~skmixdp._linear.ImplicitRows`."""
+    """A block whose rows are never formed; see :class:`~skmixdp._rowmap.ImplicitRows`."""
 
     def __init__(
         self, y: Labels, norms: FloatArray, rounding_scale: FloatArray, max_abs: Callable[[], FloatArray]
@@ -48,7 +48,7 @@ class SparseBlock(Block):
         return self._find_max_abs()
 
 
-class SparseRows:
+class SparseRows(PrivateRows):
     """Private rows in a CSR matrix, mapped by linearity.
 
     Parameters
@@ -73,9 +73,6 @@ class SparseRows:
     map whitens, in float64 and by linearity, and the norm by which it is clipped is never below the
     true length of that vector.
     """
-
-    #: Rows that are differences lie on no grid.
-    grid: float | None = None
 
     def __init__(self, X: Any, y: Labels, row_map: RowMap, dtype: np.dtype[Any]) -> None:
         self._X = X
@@ -138,10 +135,9 @@ class SparseRows:
         return error if whitening is None else error.plus_later(whitening.sum_rounding / SHORTEST_DIFFERENCE)
 
 
-class SparseTable:
-    """A sparse matrix as a user has it; see :class:`~skmixdp._rows.table.Table`."""
+class SparseTable(Table):
+    """A sparse matrix as a user has it."""
 
-    names: list[str] | None = None
     counts_repeats = True
 
     def __init__(self, X: Any) -> None:

@@ -16,17 +16,18 @@ from .._kernels import (
     Cascade,
     SumError,
     add_products,
-    one_pool,
+    dot_error,
     panel_rows_for,
+    product_session,
     row_products,
     sum_error,
 )
-from .._rowmap import BlockMap, RowMap, finite_rows
+from .._linear import largest_entries, row_norms
+from .._rowmap import BlockMap, RowMap, Whitening, finite_rows
 from .answering import Selection, Visit, answer, block_size, selections
-from .blocks import AppendedBlock, WhitenedBlock
 from .memory import check_lengths, grid_of_rows
 from .shards import Shard, arrow_shards, check_alike, mapped_shard, npy_shards, npz_shards, read_labels
-from .source import Block, FloatArray, Labels, PrivateRows, Request, Sums
+from .source import Block, FloatArray, Labels, PrivateRows, Request, Sums, Table
 
 Array = NDArray[Any]
 
@@ -45,7 +46,7 @@ _BLOCK_BYTES = 2**21
 _AHEAD = 2**26
 
 
-class StreamedRows:
+class StreamedRows(PrivateRows):
     """Private rows on disk, read and mapped anew in every pass.
 
     Parameters
@@ -89,7 +90,7 @@ class StreamedRows:
         self._dtype = np.dtype(dtype)
         self.n_rows = sum(shard.n_rows for shard in shards)
         n_features = shards[0].n_features
-        d_in = n_features + (row_map.intercept_value is not None)
+        d_in = row_map.width(n_features)
         self.grid = grid_of_rows(self.n_rows) if exact else None
         self._map = BlockMap(row_map, shards[0].dtype, self._dtype, grid=self.grid)
         self._block_rows = block_size(block_bytes // (d_in * self._dtype.itemsize))
@@ -103,8 +104,7 @@ class StreamedRows:
         check_lengths(self._norms, self._dtype)
 
     def training(self) -> AbstractContextManager[None]:
-        """See :class:`~skmixdp._rows.source.PrivateRows`."""
-        return one_pool(self._dtype)
+        return product_session(self._dtype)
 
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
         m = sum(len(request.points) for request in requests)
@@ -120,9 +120,9 @@ class StreamedRows:
         """A block of rows; it and its products are in buffers, until the next one's are."""
         value, whitening = self._map.appended, self._map.whitening
         y, norms = self._y[rows], self._norms[rows]
-        block = Block(X, y, norms) if value is None else AppendedBlock(X, y, norms, value)
+        block = Block(X, y, norms) if value is None else _AppendedBlock(X, y, norms, value)
         if whitening is not None:
-            block = WhitenedBlock(X, y, norms, self._max_abs[rows], whitening, value)
+            block = _WhitenedBlock(X, y, norms, self._max_abs[rows], whitening, value)
 
         def times(points: FloatArray) -> FloatArray:
             if value is None:
@@ -194,10 +194,48 @@ class StreamedRows:
             first += shard.n_rows
 
 
-class StreamedTable:
-    """Shards as a user has them; see :class:`~skmixdp._rows.table.Table`."""
+class _AppendedBlock(Block):
+    """A block of rows that are one constant entry longer than their array says."""
 
-    counts_repeats = False
+    def __init__(self, X: FloatArray, y: Labels, norms: FloatArray, value: float) -> None:
+        super().__init__(X, y, norms)
+        self._value = value
+
+    @cached_property
+    def max_abs(self) -> FloatArray:
+        return np.asarray(np.maximum(largest_entries(self._X), abs(self._value)))
+
+
+class _WhitenedBlock(Block):
+    """A block of rows that are whitened by linearity, in points and sums.
+
+    ``norms`` and ``max_abs`` bound the whitened rows, ``rounding_scale`` those that are multiplied, which are
+    longer; it also makes room for the rounding of the whitened points.
+    """
+
+    def __init__(
+        self,
+        X: FloatArray,
+        y: Labels,
+        norms: FloatArray,
+        max_abs: FloatArray,
+        whitening: Whitening,
+        value: float | None,
+    ) -> None:
+        super().__init__(X, y, norms)
+        self.max_abs = max_abs
+        self._whitening = whitening
+        self._value = value or 0.0
+
+    @cached_property
+    def rounding_scale(self) -> FloatArray:
+        rounding = self._whitening.rounding / dot_error(self._X.shape[1] + 1, self._X.dtype)
+        own = np.hypot(row_norms(self._X), self._value) * (1 + rounding + 2**-32)
+        return np.asarray(np.maximum(self.norms, own))
+
+
+class StreamedTable(Table):
+    """Shards as a user has them."""
 
     def __init__(self, shards: Sequence[Shard]) -> None:
         check_alike(shards)
@@ -217,9 +255,6 @@ class StreamedTable:
 
     def check(self, name: str) -> None:
         """Shapes and types were checked when the shards were opened."""
-
-    def n_distinct(self) -> int:
-        return self.shape[0]
 
     def private_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any], *, exact: bool) -> PrivateRows:
         return StreamedRows(self._shards, y, row_map, dtype, exact=exact)

@@ -2,56 +2,24 @@
 
 import sys
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from .._rowmap import RowMap
+from .bfloat import BFloat16Rows
 from .memory import InMemoryRows
-from .source import FloatArray, Labels, PrivateRows
+from .source import FloatArray, Labels, PrivateRows, Table
 from .sparse import SparseTable
 from .streamed import RowFiles, StreamedTable, memory_mapped
 
 
-class Table(Protocol):
-    """Rows that an estimator has been given for ``X``.
-
-    Those which another device can hold have a method ``on_device(name)``, which returns the table
-    whose private rows are there; those which are on one say so in ``device``.
-
-    Attributes
-    ----------
-    shape : tuple of int
-        ``(n_rows, n_features)``.
-    names : list of str or None
-        Names of the features, where the rows bring them along.
-    counts_repeats : bool
-        Whether :meth:`n_distinct` can tell; it would take too much memory for some.
-    """
-
-    shape: tuple[int, int]
-    names: list[str] | None
-    counts_repeats: bool
-
-    def check(self, name: str) -> None:
-        """Refuse what cannot be rows, as far as that is seen without reading them all."""
-
-    def n_distinct(self) -> int:
-        """Number of distinct rows; all of them where they are not counted."""
-
-    def private_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any], *, exact: bool) -> PrivateRows:
-        """The source that answers queries; a ValueError tells of rows that are not finite."""
-
-    def blocks(self) -> Iterator[Any]:
-        """The features, a part of the rows after the other: dense arrays or CSR."""
-
-
-class ArrayTable:
+class ArrayTable(Table):
     """A finite dense table in memory."""
 
-    names: list[str] | None = None
     counts_repeats = True
+    is_movable = True
 
     def __init__(self, X: FloatArray) -> None:
         self._X = X
@@ -66,14 +34,16 @@ class ArrayTable:
     def private_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any], *, exact: bool) -> PrivateRows:
         return InMemoryRows(row_map(self._X, dtype), y, exact=exact)
 
+    def bfloat16_rows(self, y: Labels, row_map: RowMap) -> PrivateRows:
+        return BFloat16Rows.of(self.blocks(), y, row_map)
+
     def blocks(self) -> Iterator[Any]:
         yield self._X
 
     def on_device(self, device: str) -> Table:
-        """The table whose private rows are held on a device."""
         if device == "cpu":
             return self
-        from .device_table import TorchTable
+        from .tensors import TorchTable
 
         return TorchTable.of_array(self._X, device)
 
@@ -91,7 +61,7 @@ def special_table(X: Any) -> Table | None:
 
         return DaskTable(X)
     if is_tensor(X):
-        from .device_table import TorchTable
+        from .tensors import TorchTable
 
         return TorchTable(X)
     return None

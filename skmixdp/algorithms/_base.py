@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .._engine import Options, Recipe
-from .._linear import Loss
 from .._params import FRACTION, Allowed, Kind, check_params, number
 from ..components import (
     SGD,
@@ -21,7 +20,7 @@ from ..components import (
     CouplingWeight,
     SampleWeight,
 )
-from ..components.protocols import PublicInfo, Query, Steps, Weighting
+from ..components.protocols import Loss, PublicInfo, Query, Steps, Weighting
 
 #: Names that ``public_weight`` accepts in place of an object.
 _WEIGHTINGS: dict[str, Callable[[], Weighting]] = {

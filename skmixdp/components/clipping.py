@@ -5,24 +5,30 @@ Each states the sensitivity that it guarantees in the dtype in which the product
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._linear import where
+from .._linear import Array, namespace_of
 from ..public import PublicView
+from .protocols import Clip
 
 FloatArray = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True)
-class L2Clip:
+class L2Clip(Clip):
     """Scale gradients longer than ``threshold`` down to it. Also its own clipper.
 
     A row whose norm is not finite gets factor 0.
+
+    Parameters
+    ----------
+    threshold : float
+        The largest norm, above 0.
 
     *Guarantee*: a weighted gradient ``c_i r_i x_i^T`` has norm at most ``threshold`` times
     ``1 + 4 eps + 2**-33``: the factor and its product with the residuals are each rounded
@@ -38,18 +44,9 @@ class L2Clip:
     def at(self, view: PublicView) -> "L2Clip":
         return self
 
-    def weights(self, norms: FloatArray, largest: Callable[[], FloatArray]) -> FloatArray:
+    def weights(self, norms: Array, largest: Callable[[], Array]) -> Array:
         threshold = float(self.threshold)
-        return where(norms < math.inf, threshold / norms.clip(min=threshold), 0.0)  # type: ignore[no-any-return]
-
-    @staticmethod
-    def weights_of_heads(clips: Sequence["L2Clip"], norms: FloatArray) -> FloatArray:
-        """See :func:`~skmixdp.components.protocols.joint_weights`."""
-        thresholds = np.array([[clip.threshold] for clip in clips])
-        factors = np.maximum(norms, thresholds)
-        np.divide(thresholds, factors, out=factors)
-        # An infinite norm has factor 0 already, and of a NaN and 0 fmax takes 0.
-        return np.asarray(np.fmax(factors, 0.0))
+        return namespace_of(norms).where(norms < math.inf, threshold / norms.clip(min=threshold), 0.0)
 
     def sensitivity(self, dtype: np.dtype[Any]) -> float:
         return self.threshold * (1 + 4 * float(np.finfo(dtype).eps) + 2**-33)
@@ -66,11 +63,16 @@ def deviation_norms(view: PublicView) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class AutomaticClip:
+class AutomaticClip(Clip):
     """Divide each gradient by its norm plus ``gamma``: no threshold to choose. Also its own clipper.
 
     Short gradients keep their order of size, long ones tend to length 1. A row whose norm is
     not finite gets factor 0.
+
+    Parameters
+    ----------
+    gamma : float
+        What is added to the norm, above 0.
 
     *Guarantee*: a weighted gradient has norm below ``|g| / (|g| + gamma) < 1``, times the
     rounding allowed for in :class:`L2Clip`; ``gamma`` must be positive.
@@ -84,8 +86,8 @@ class AutomaticClip:
     def at(self, view: PublicView) -> "AutomaticClip":
         return self
 
-    def weights(self, norms: FloatArray, largest: Callable[[], FloatArray]) -> FloatArray:
-        return where(norms < math.inf, 1 / (norms + float(self.gamma)), 0.0)  # type: ignore[no-any-return]
+    def weights(self, norms: Array, largest: Callable[[], Array]) -> Array:
+        return namespace_of(norms).where(norms < math.inf, 1 / (norms + float(self.gamma)), 0.0)
 
     def sensitivity(self, dtype: np.dtype[Any]) -> float:
         return 1 + 4 * float(np.finfo(dtype).eps) + 2**-33
@@ -95,9 +97,15 @@ class AutomaticClip:
 class PublicQuantileClip:
     """L2 clipping at a quantile of the public rows' gradient norms at the current head.
 
-    ``floor`` keeps the threshold away from zero, to which a start that fits the public rows
-    drives their gradients; it is the threshold where there are no public rows. ``measure``
-    gives other lengths of the public rows (n_pub,), for queries that clip something else.
+    Parameters
+    ----------
+    quantile : float
+        Which quantile of the norms is the threshold, between 0 and 1.
+    floor : float
+        The least threshold, and the one without public rows. A start that fits the public rows drives their
+        gradients to zero.
+    measure : callable
+        ``view -> lengths`` of shape (n_pub,), for queries that clip something else than gradients.
 
     *Guarantee*: that of :class:`L2Clip`; the threshold depends on public rows and released
     heads only.
@@ -118,6 +126,11 @@ class PublicQuantileClip:
 @dataclass(frozen=True)
 class LipschitzClip:
     """L2 clipping at the loss's own bound on gradients of rows of known length: never active.
+
+    Parameters
+    ----------
+    row_norm_bound : float
+        A length that no mapped row exceeds.
 
     *Guarantee*: that of :class:`L2Clip`, which still holds should a row be longer.
 

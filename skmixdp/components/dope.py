@@ -1,7 +1,7 @@
 """Gradients clipped about a public centre."""
 
 import math
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,19 +9,18 @@ from numpy.typing import NDArray
 
 from .._kernels import LONGEST_TERM, SHORTEST_DIFFERENCE, UNDERFLOW_PAD, dot_error
 from .._linear import (
+    Array,
     Loss,
+    astype,
+    dtype_of,
     largest_entries,
+    namespace_of,
     remove_mean_output,
+    row_dots,
     row_norms,
     scale_rows,
-    scale_tensor_rows,
-    tensor_dtype,
-    tensor_largest_entries,
-    tensor_residuals,
-    tensor_row_norms,
-    where,
 )
-from .._rows import Block, ContributeTensors, Contribution
+from .._rows import Block, Contribution
 from ..public import PublicView
 from .protocols import Clip, Clipper, PrivateQuery, ReleasedArray, Rounds, StepContext
 
@@ -67,10 +66,11 @@ class DopeQuery:
         clip, centre = self.clipper.at(ctx.view), ctx.view.gradient
         (total,) = yield PrivateQuery(
             points=np.concatenate([ctx.W, centre]),
-            contribute=ClippedDeviations(ctx.loss, clip, centre),
+            contribute=partial(clipped_deviations, loss=ctx.loss, clip=clip, centre=centre),
             releases=(difference_part(clip.sensitivity(ctx.dtype)),),
             assemble=lambda sums: (_minus_centres(sums, centre),),
             wide_sums=True,
+            takes_tensors=clip.takes_tensors,
         )
         if self.sum_to_zero and ctx.loss.sum_to_zero:
             total = remove_mean_output(total)
@@ -88,54 +88,14 @@ def difference_part(sensitivity: float) -> ReleasedArray:
     return ReleasedArray(sensitivity, longest_term=terms, later_roundings=4 * float(np.finfo(np.float64).eps))
 
 
-@dataclass(frozen=True)
-class ClippedDeviations:
-    """:func:`clipped_deviations` of one loss, clip and centre, on the host or where a block's tensors lie."""
-
-    loss: Loss
-    clip: Clip
-    centre: FloatArray
-
-    def __call__(self, Z: FloatArray, block: Block) -> Contribution:
-        return clipped_deviations(Z, block, self.loss, self.clip, self.centre)
-
-    @property
-    def for_tensors(self) -> ContributeTensors | None:
-        """See :class:`~skmixdp._rows.TensorContribution`; the guarantee is that of the host's arithmetic.
-
-        Lengths are accumulated in float64 there too, products are those of IEEE arithmetic in the
-        rows' precision, and the same slack is added.
-        """
-        residuals = tensor_residuals(self.loss)
-        if residuals is None or not getattr(self.clip, "takes_tensors", False):
-            return None
-        clip, centre, k = self.clip, self.centre, self.loss.n_outputs
-        largest = float(np.abs(centre).max(initial=0.0))
-
-        def contribute(Z: Any, block: Any) -> tuple[Any, Any]:
-            C = residuals(Z[:, :k], block.y)
-            eps, norms = float(np.finfo(tensor_dtype(C)).eps), tensor_row_norms(C, like=block.norms)
-            aligned = (C.to(norms.dtype) * Z[:, k:].to(norms.dtype)).sum(dim=1)
-            bounds: Any = _bounds(norms, aligned, block.norms, block.norms, centre, tensor_dtype(C))
-            factors: Any = clip.weights(
-                bounds,
-                lambda: (tensor_largest_entries(C, like=norms) * block.max_abs + largest) * (1 + 4 * eps),
-            )
-            C, used = scale_tensor_rows(C, factors, norms)
-            return C, used[:, None]
-
-        return contribute
-
-
-def clipped_deviations(
-    Z: FloatArray, block: Block, loss: Loss, clip: Clip, centre: FloatArray
-) -> Contribution:
+def clipped_deviations(Z: Array, block: Block, loss: Loss, clip: Clip, centre: FloatArray) -> Contribution:
     """Residuals weighted so that ``c_i (r_i x_i^T - centre)`` obeys the clip, and the weights.
 
     Parameters
     ----------
     Z : array of shape (rows, 2 k)
-        Products of the rows with the head and with the centre.
+        Products of the rows with the head and with the centre; overwritten. It may be a tensor if the clip
+        takes tensors.
     block : Block
         Labels and lengths of the rows.
     loss : Loss
@@ -156,16 +116,16 @@ def clipped_deviations(
     C = loss.residuals(Z[:, :k], block.y)
     bounds = deviation_bounds(C, Z[:, k:], block.norms, centre, block.rounding_scale)
     factors = clip.weights(bounds, lambda: largest_deviations(C, block, centre))
-    return C, scale_rows(C, factors)[:, np.newaxis]
+    return C, scale_rows(C, factors)[:, None]
 
 
 def deviation_bounds(
-    R: FloatArray,
-    products: FloatArray,
-    norms: FloatArray,
+    R: Array,
+    products: Array,
+    norms: Array,
     centre: FloatArray,
-    rounding_scale: FloatArray | None = None,
-) -> FloatArray:
+    rounding_scale: Array | None = None,
+) -> Array:
     """Upper bounds (n,) on ``|r_i x_i^T - M|``, rounding included.
 
     Parameters
@@ -178,7 +138,7 @@ def deviation_bounds(
         Lengths of the rows, float64.
     centre : array of shape (k, d_in)
         The centre ``M``, float64.
-    reach : array of shape (n,) or None
+    rounding_scale : array of shape (n,) or None
         Lengths in proportion to which the products may be off, where those are not the rows'.
 
     Notes
@@ -192,40 +152,28 @@ def deviation_bounds(
     below :data:`SHORTEST_DIFFERENCE` times ``|g| + |M|``. A row of which nothing finite is known has
     an infinite bound.
     """
-    wide = R.astype(np.float64, copy=False)
-    aligned = np.einsum("ij,ij->i", wide, products.astype(np.float64, copy=False))
-    scale = norms if rounding_scale is None else rounding_scale
-    return np.asarray(_bounds(row_norms(wide), aligned, norms, scale, centre, R.dtype))
-
-
-def _bounds(
-    residual_norms: Any,
-    aligned: Any,
-    norms: Any,
-    rounding_scale: Any,
-    centre: FloatArray,
-    dtype: np.dtype[Any],
-) -> Any:
-    """:func:`deviation_bounds` from ``|r|`` and ``r^T M x``, (n,) float64 each, in arrays or tensors."""
+    xp, dtype = namespace_of(R), dtype_of(R)
     (k, d_in), eps = centre.shape, float(np.finfo(dtype).eps)
+    wide = astype(R, np.float64)
+    residual_norms = row_norms(wide)
     centre_square = float(np.sum(np.ravel(centre) ** 2))  # summed pairwise
+    aligned = row_dots(wide, astype(products, np.float64), np.float64)
     square = (residual_norms * norms) ** 2 - 2 * aligned + centre_square
     lengths = residual_norms * (norms + UNDERFLOW_PAD)
-    size = residual_norms * (rounding_scale + UNDERFLOW_PAD)
+    size = residual_norms * ((norms if rounding_scale is None else rounding_scale) + UNDERFLOW_PAD)
     size = size + math.sqrt(centre_square) + math.sqrt(k) * UNDERFLOW_PAD
     slack = (16 * eps + dot_error(d_in + k + 1, dtype)) * size**2
     bounds = (square.clip(min=0) + slack) ** 0.5 + 2 * eps * lengths
-    shortest = SHORTEST_DIFFERENCE * size
-    bounds = where(bounds > shortest, bounds, shortest)
-    # Not finite first: the maximum would turn a product of minus infinity into 0.
-    return where(abs(square) < math.inf, bounds, math.inf)
+    bounds = xp.maximum(bounds, SHORTEST_DIFFERENCE * size)
+    # A product of minus infinity would have a finite bound.
+    return xp.where(abs(square) < math.inf, bounds, math.inf)
 
 
-def largest_deviations(R: FloatArray, block: Block, centre: FloatArray) -> FloatArray:
+def largest_deviations(R: Array, block: Block, centre: FloatArray) -> Array:
     """Upper bounds (n,) on the entries of ``r_i x_i^T - M``, float64, rounding included."""
-    eps = float(np.finfo(R.dtype).eps)
-    rounding_scale = largest_entries(R) * block.max_abs
-    return np.asarray((rounding_scale + np.abs(centre).max(initial=0.0)) * (1 + 4 * eps))
+    eps = float(np.finfo(dtype_of(R)).eps)
+    entries = largest_entries(R) * block.max_abs
+    return (entries + float(np.abs(centre).max(initial=0.0))) * (1 + 4 * eps)
 
 
 def _minus_centres(sums: tuple[FloatArray | None, FloatArray | None], centre: FloatArray) -> FloatArray:

@@ -5,19 +5,21 @@ family holds interchangeable pieces; this file holds what they agree on. Shapes:
 directions are (k, d_in). Only the release sees private sums; a query gets noisy ones, and all else is public.
 """
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._kernels import SumError
-from .._linear import Loss
+from .._linear import Array
+from .._linear import Loss as Loss
 from .._rows import Contribute, Sums
 from ..privacy import NoiseSource
-from ..public import PublicData, PublicView
+from ..public import PublicData
+from ..public import PublicView as PublicView
 
 FloatArray = NDArray[np.floating[Any]]
 
@@ -74,9 +76,8 @@ class PrivateQuery:
         depend on private rows in any other way.
     wide_sums : bool
         Whether sums must be added in double precision, since their terms are longer than the sensitivity.
-    n_head : int
-        Number of leading points that are a head which moves along the other points from step to step,
-        so that a source may keep its products; 0 promises nothing.
+    bounds_itself, takes_tensors : bool
+        What ``contribute`` promises; see :class:`~skmixdp._rows.Request`.
     """
 
     points: Any
@@ -84,7 +85,8 @@ class PrivateQuery:
     releases: tuple[ReleasedArray, ...]
     assemble: Callable[[Sums], tuple[FloatArray, ...]] = present_sums
     wide_sums: bool = False
-    n_head: int = 0
+    bounds_itself: bool = False
+    takes_tensors: bool = False
 
 
 @dataclass(frozen=True)
@@ -233,11 +235,16 @@ class Query(Protocol):
 class Clip(Protocol):
     """A clipping rule with its public values fixed for one step.
 
-    One whose ``weights`` takes float64 tensors too, and then returns one, says so by an attribute
-    ``takes_tensors`` that is True; rows on a device are then weighted there.
+    Attributes
+    ----------
+    takes_tensors : bool
+        Whether ``weights`` takes float64 tensors as it takes arrays, and then returns one. Rows on a device
+        are then weighted there.
     """
 
-    def weights(self, norms: FloatArray, largest: Callable[[], FloatArray]) -> FloatArray:
+    takes_tensors: bool = False
+
+    def weights(self, norms: Array, largest: Callable[[], Array]) -> Array:
         """Factor of each row's gradient, given the gradients' L2 norms (n,), in float64.
 
         ``largest()`` is a bound (n,) on each gradient's largest absolute entry; it costs a
@@ -246,32 +253,6 @@ class Clip(Protocol):
 
     def sensitivity(self, dtype: np.dtype[Any]) -> float:
         """Guaranteed bound on the norm of a weighted gradient computed in ``dtype``."""
-
-
-def joint_weights(clips: Sequence[Clip], norms: FloatArray, largest: Callable[[], FloatArray]) -> FloatArray:
-    """Factors (m, n) of the rows' gradients for m heads, each with its own clip.
-
-    A kind of clip whose factors depend on norms alone may have a static method
-    ``weights_of_heads(clips, norms)`` for all heads at once.
-
-    Parameters
-    ----------
-    clips : sequence of Clip
-        m of them.
-    norms : array of shape (m, n)
-        Norms of the gradients.
-    largest : callable
-        Bounds (m, n) on their entries; see :meth:`Clip.weights`.
-    """
-    kinds = {type(clip) for clip in clips}
-    at_once = getattr(kinds.pop(), "weights_of_heads", None)
-    if at_once is not None and not kinds:
-        return np.asarray(at_once(clips, norms))
-    return np.stack([clip.weights(norms[j], partial(_row, largest, j)) for j, clip in enumerate(clips)])
-
-
-def _row(largest: Callable[[], FloatArray], j: int) -> FloatArray:
-    return np.asarray(largest()[j])
 
 
 class Clipper(Protocol):

@@ -1,13 +1,13 @@
 """What is asked of private rows in a step."""
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._linear import Loss, largest_entries, remove_mean_output, row_norm_bounds, scale_rows
-from .._rows import Block, ContributeTensors, Contribution
+from .._linear import Array, Loss, largest_entries, remove_mean_output, row_norm_bounds, scale_rows
+from .._rows import Block, Contribution
 from ..public import PublicView
 from .protocols import (
     Clip,
@@ -17,9 +17,7 @@ from .protocols import (
     Rounds,
     StepContext,
     Subspace,
-    joint_weights,
 )
-from .tensors import clipped_tensor_residuals
 
 FloatArray = NDArray[np.floating[Any]]
 
@@ -65,11 +63,13 @@ class GradientQuery:
         space = self.subspace.at(ctx.view)
         (released,) = yield PrivateQuery(
             points=ctx.W,
-            contribute=ClippedResiduals(ctx.loss, (clip,)),
+            contribute=partial(clipped_residuals, loss=ctx.loss, clip=clip),
             releases=(
                 ReleasedArray(clip.sensitivity(ctx.dtype) * space.gain, later_roundings=space.roundings),
             ),
             assemble=lambda sums: (space.encode(_matrix(sums)),),
+            bounds_itself=True,
+            takes_tensors=clip.takes_tensors,
         )
         total = space.decode(released)
         if self.sum_to_zero and ctx.loss.sum_to_zero:
@@ -80,69 +80,31 @@ class GradientQuery:
         return ctx.direction(mean)
 
 
-@dataclass(frozen=True)
-class ClippedResiduals:
-    """What a gradient query asks of each row, for one head or for several side by side.
-
-    Attributes
-    ----------
-    loss : Loss
-        The loss of each head.
-    clips : tuple of Clip
-        One for each head.
-    """
-
-    #: See :class:`~skmixdp._rows.source.Request`.
-    bounds_itself: ClassVar[bool] = True
-
-    loss: Loss
-    clips: tuple[Clip, ...]
-
-    def __call__(self, Z: FloatArray, block: Block) -> Contribution:
-        return clipped_residuals(Z, block, self.loss, *self.clips)
-
-    def beside(self, other: object) -> "ClippedResiduals | None":
-        """One query for this one's heads and the other's; None where their losses differ."""
-        if not isinstance(other, ClippedResiduals) or self.loss != other.loss:
-            return None
-        return ClippedResiduals(self.loss, self.clips + other.clips)
-
-    @property
-    def for_tensors(self) -> ContributeTensors | None:
-        """See :class:`~skmixdp._rows.TensorContribution`; one head at a time, as devices are asked."""
-        return clipped_tensor_residuals(self.loss, self.clips[0]) if len(self.clips) == 1 else None
-
-
-def clipped_residuals(Z: FloatArray, block: Block, loss: Loss, *clips: Clip) -> Contribution:
-    """Residuals of a block, weighted so that each row's gradient obeys the clip of its head.
+def clipped_residuals(Z: Array, block: Block, loss: Loss, clip: Clip) -> Contribution:
+    """Residuals of a block, weighted so that each row's gradient obeys a clip.
 
     Parameters
     ----------
-    Z : array of shape (rows, m k)
-        Outputs of m heads side by side; overwritten.
+    Z : array of shape (rows, k)
+        Outputs of the head; overwritten. A tensor if the clip takes tensors.
     block : Block
         Labels and lengths of the rows.
     loss : Loss
-        The loss of each head.
-    *clips : Clip
-        m of them.
+        The loss of the head.
+    clip : Clip
+        Bounds the gradients.
 
     Returns
     -------
-    C : array of shape (rows, m k)
-        Weighted residuals.
+    C : array of shape (rows, k)
+        Weighted residuals, in the dtype of ``Z``.
     S : None
     """
-    heads = Z.reshape(len(Z), len(clips), Z.shape[1] // len(clips)).swapaxes(0, 1)
-    # All of this is one pass each over the outputs of all heads; residuals are scaled once.
-    E, scale = loss.scaled_residuals(heads, block.y)
-    norms = row_norm_bounds(E)
-    norms *= scale
+    R = loss.residuals(Z, block.y)
+    norms = row_norm_bounds(R)
     norms *= block.norms
-    factors = joint_weights(clips, norms, lambda: largest_entries(E) * scale * block.max_abs)
-    factors *= scale
-    scale_rows(E, factors)
-    return E.swapaxes(0, 1).reshape(Z.shape), None
+    scale_rows(R, clip.weights(norms, lambda: largest_entries(R) * block.max_abs))
+    return R, None
 
 
 def _matrix(sums: tuple[FloatArray | None, FloatArray | None]) -> FloatArray:

@@ -39,7 +39,7 @@ class BalancedSteps:
         which is that of gradient descent.
     minimum, maximum : int
         Range of T; at least four times as many as the momentum remembers.
-    reach : float
+    effective_step : float
         How far the update takes the head in the long run for each unit of the step size.
     averaged : bool
         Whether the update averages its last heads.
@@ -123,6 +123,13 @@ class DecayingSteps:
     """``eta_t = 2 / (l2 (t + 1))``, as many steps as a fixed noise multiplier affords.
 
     The first step is ``1 / l2``, so the heads must be kept in a ball.
+
+    Parameters
+    ----------
+    l2 : float
+        Penalty on the head, above 0.
+    noise_multiplier : float
+        What the number of steps is chosen by.
 
     Source: AdaMix, Theorem 3 and Algorithm 3; sigma = 20 as in its section 4.
     """

@@ -37,9 +37,13 @@ class FullSpace:
 class PublicSubspace:
     """Span of the public gradient's directions, completed by the public rows' own.
 
-    The basis has ``n_components`` columns or the rank reached, if that is smaller; all of
-    feature space, if it is larger or there are no public rows. With ``exact_sums`` the full
-    sum is released and projected afterwards.
+    Parameters
+    ----------
+    n_components : int
+        Number of columns of the basis; fewer if the rank is lower, and all of feature space if that has no
+        more dimensions or there are no public rows.
+    exact_sums : bool
+        Whether the full sum is released, and projected afterwards.
 
     *Guarantee*: the basis is made of public rows and released heads, and asserted to be
     orthonormal, so the projection lengthens no gradient by more than ``gain``.

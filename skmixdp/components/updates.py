@@ -58,6 +58,13 @@ class Descent:
 class BallProjection:
     """Project the start and every new head on ``|W| <= radius`` (Frobenius norm, about the origin).
 
+    Parameters
+    ----------
+    inner : Update
+        What moves the head.
+    radius : float
+        The largest norm of a head.
+
     Source: AdaMix, Algorithm 1, last line of the loop.
     """
 
@@ -96,6 +103,11 @@ class PolynomialAverage(_Average):
 
     ``W_1`` is the start and the head after the last step is not part of it.
 
+    Parameters
+    ----------
+    inner : Update
+        What moves the head.
+
     Source: AdaMix, Theorem 3 and Algorithm 3; Lacoste-Julien, Schmidt and Bach 2012.
     """
 
@@ -108,6 +120,11 @@ class PolynomialAverage(_Average):
 
 class UniformAverage(_Average):
     """Return the mean of the heads after steps 1 to T; the start is not part of it.
+
+    Parameters
+    ----------
+    inner : Update
+        What moves the head.
 
     Source: PDA-DPMD, Algorithm 1, last line.
     """
@@ -123,6 +140,11 @@ class TailAverage(_Average):
 
     It takes the swinging out of steps that are too long for the stiffest directions. In the others,
     where noise adds up, it gives away some 4% of what the last head has gained over the noise.
+
+    Parameters
+    ----------
+    inner : Update
+        What moves the head.
 
     Source: Jain et al. 2018, "Parallelizing stochastic gradient descent for least squares
     regression" (tail averaging).

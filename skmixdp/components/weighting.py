@@ -34,6 +34,11 @@ class SampleWeight:
 class ConstantWeight:
     """The same weight in every step; 1 trains on public rows alone and releases nothing.
 
+    Parameters
+    ----------
+    weight : float
+        Share of the public gradient, from 0 to 1.
+
     Source: Coupling, section 3.
     """
 

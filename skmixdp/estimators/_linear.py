@@ -186,7 +186,7 @@ class LinearHead(PrivateEstimator):
         n_all, n_features = table.shape
         n_rows = n_all if own is None else int(own.sum())
         X_pub, y_pub = public if public is not None else (np.empty((0, n_features)), y[:0])
-        self._row_map = RowMap.of(
+        self._row_map, seen_pub = RowMap.with_rows(
             X_pub,
             self.center,
             self.normalize,
@@ -195,7 +195,7 @@ class LinearHead(PrivateEstimator):
         )
         dtype = self._products_dtype()
         l2 = None if self.public_l2 == "auto" else self.public_l2 * len(X_pub)
-        data = PublicData(self._row_map(X_pub, np.float64), y_pub, loss, l2, dtype)
+        data = PublicData(seen_pub, y_pub, loss, l2, dtype)
         noise = self._noise_source()
         options = self._options(n_rows, noise, self.l2)
         info = PublicInfo(

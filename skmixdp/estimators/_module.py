@@ -95,17 +95,21 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
         cross-entropy of logits.
     chunk_size : int, default=1024
         Rows that pass through the module at a time; it bounds the memory of a pass.
-    epsilon, delta, n_steps, noise_multiplier, classes, batch_size
+    epsilon, delta, n_steps, noise_multiplier
         As in :class:`MixedDPLogisticRegression`.
     learning_rate : float or "auto", default="auto"
         Step size for the mean objective; ``"auto"`` needs public rows and the default loss.
+    classes, batch_size
+        As in :class:`MixedDPLogisticRegression`.
     init : {"public", "module"}, default="public"
         ``"public"`` trains the module on public rows by backpropagation first (Adam; a fifth of the rows
         is held out to choose rate and length). ``"module"`` takes it as it is.
-    neighboring, noise, ledger, random_state, verbose
+    neighboring, noise, ledger
         As in :class:`MixedDPLogisticRegression`.
     device : "auto" or what torch takes for a device, default="auto"
         Where the module runs; ``"auto"`` leaves it where it is. Rows move there piece by piece.
+    random_state, verbose
+        As in :class:`MixedDPLogisticRegression`.
 
     Attributes
     ----------

@@ -11,14 +11,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._arrays import check_table, rows_to_transform
 from .._rowmap import RowMap, finite_rows, implicit_products, implicit_rows
-from .._rows import ArrayTable, BFloat16Rows, PrivateRows, RowFiles, Table, from_device, special_table
+from .._rows import ArrayTable, PrivateRows, RowFiles, Table, from_device, special_table
 from .._rows import is_dask as is_dask
 from ..privacy import Noise, noise_name
 
 Array = NDArray[Any]
-
-#: Rows that are mapped at a time before they are rounded to bfloat16.
-_MAPPED_ROWS = 4096
 
 
 def given_labels(X: Any, y: Any) -> Any:
@@ -49,22 +46,10 @@ def check_private_rows(estimator: Any, X: Any, *, minimum: int = 2, reset: bool 
 
 
 def bfloat16_rows(table: Table, y: Array, row_map: RowMap, *, exact: bool) -> PrivateRows:
-    """The rows of a dense table in memory or on a device, held in bfloat16."""
+    """The rows of a table, held in bfloat16."""
     if exact:
         raise ValueError("dtype='bfloat16' has no exact sums; pass dtype='float32', or noise='float'.")
-    if (there := getattr(table, "bfloat16_rows", None)) is not None and not getattr(table, "on_host", True):
-        return there(y, row_map)  # type: ignore[no-any-return]
-    if not isinstance(table, ArrayTable) and there is None:
-        raise ValueError(
-            f"dtype='bfloat16' holds dense rows in memory, and X is a {type(table).__name__}; "
-            "pass dtype='float32'."
-        )
-    mapped = (
-        row_map(block[start : start + _MAPPED_ROWS], np.float32)
-        for block in table.blocks()
-        for start in range(0, len(block), _MAPPED_ROWS)
-    )
-    return BFloat16Rows(mapped, y)
+    return table.bfloat16_rows(y, row_map)
 
 
 def passed(table: Table, *, labels: bool) -> str:
@@ -141,7 +126,7 @@ def check_device(device: Any) -> str | None:
     if isinstance(device, str) and device in ("auto", "cpu"):
         return None if device == "auto" else device
     try:
-        from .._rows.device_table import device_name
+        from .._rows.tensors import device_name
     except ModuleNotFoundError as error:
         raise ImportError(
             f"device={device!r} needs the torch package; install skmixdp[features], or pass device='auto'."
@@ -159,7 +144,7 @@ def check_movable(table: Table, device: str | None, *, noise: Noise) -> None:
     """
     if device is None or device == "cpu":
         return
-    if not hasattr(table, "on_device"):
+    if not table.is_movable:
         raise ValueError(
             f"device={device!r} takes dense rows in memory, and X is a {type(table).__name__}; pass "
             "device='auto'."
@@ -173,12 +158,11 @@ def check_movable(table: Table, device: str | None, *, noise: Noise) -> None:
 
 def placed(table: Table, device: str | None) -> Table:
     """The table whose private rows are held on a device; None is where they are."""
-    move = getattr(table, "on_device", None)
-    return table if device is None or move is None else move(device)
+    return table if device is None else table.on_device(device)
 
 
 def where_computed(table: Table, device: str | None, *, exact: bool) -> str:
     """For the report: where the products with private rows are computed."""
     if exact:
         return "cpu"
-    return str(getattr(table, "device", "cpu")) if device is None else device
+    return table.device if device is None else device

@@ -50,7 +50,7 @@ class LedgerDisplay:
 
         Parameters
         ----------
-        ledger : PrivacyLedger
+        ledger : PrivacyLedger or LedgerDataset
             Anything with a ``report()``.
         over : {"time", "charges"}, default="time"
             The horizontal axis: the time of each charge in UTC, or the number of charges.

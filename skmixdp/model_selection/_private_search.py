@@ -11,15 +11,22 @@ from tqdm.auto import tqdm
 
 from ..privacy import SearchTerms
 from ..privacy.noise import warn_of_seed
-from ._candidates import Candidates
+from ._plan import Candidates, SearchPlan, check_head, check_parameters, make_plan
+from ._results import BestEstimatorMixin, best_of, report_of, results_of
 from ._resume import Progress, progress_of
-from ._search_plan import SearchPlan, check_head, check_parameters, make_plan
-from ._search_report import report_of
-from ._search_results import BestEstimatorMixin, best_of, results_of
-from ._search_rows import metric_of, rows_of
-from ._search_start import begin, is_seeded, prepared
-from ._trial_warnings import distinct, quiet, recorded, show
-from ._trials import fitted_side_by_side, head_of, prepare, run_secret_trial, run_trial, verbosity_of
+from ._rows import metric_of, rows_of
+from ._trials import (
+    begin,
+    fitted_side_by_side,
+    head_of,
+    is_seeded,
+    prepare,
+    prepared,
+    run_secret_trial,
+    run_trial,
+    verbosity_of,
+)
+from ._warnings import distinct, quiet, recorded, show
 
 #: Parameters that do not tell one search from another.
 _NO_PART = frozenset({"ledger", "memory", "n_jobs", "verbose"})
@@ -29,7 +36,7 @@ class PrivateSearchCV(BestEstimatorMixin, MetaEstimatorMixin, BaseEstimator):  #
     """Choose parameters within one privacy budget for everything: all fits, all scores, the choice.
 
     Attributes and methods are those of ``GridSearchCV``; there are no folds, since a fold of
-    private rows would have to be paid for.
+    private rows would have to be charged.
 
     Parameters
     ----------
@@ -62,7 +69,7 @@ class PrivateSearchCV(BestEstimatorMixin, MetaEstimatorMixin, BaseEstimator):  #
         Law of the random number of trials; a number is the shape of a truncated negative binomial
         law. Poisson may give no trial at all, which is an error after the charge.
     refit : bool, default=False
-        With scores on public rows: fit the winner once more, on all public rows, and pay for it.
+        With scores on public rows: fit the winner once more, on all public rows, and charge it.
         Otherwise the best trial itself is the result.
     n_jobs : int or None, default=None
         Number of trials at a time.
@@ -196,7 +203,7 @@ class PrivateSearchCV(BestEstimatorMixin, MetaEstimatorMixin, BaseEstimator):  #
         ValueError, TypeError
             For bad input, before any noise is drawn or budget charged.
         BudgetExceededError
-            If the ledger's budget does not pay for the search; nothing is released.
+            If the ledger's budget does not cover the search; nothing is released.
         RuntimeError
             If the random number of trials was 0, which costs as much as any other; if every trial of a
             random search failed; or if another process is at the same search.
@@ -263,7 +270,7 @@ class PrivateSearchCV(BestEstimatorMixin, MetaEstimatorMixin, BaseEstimator):  #
         for name in ("classes_", "n_features_in_", "feature_names_in_"):
             if hasattr(best, name):
                 setattr(self, name, getattr(best, name))
-        # Last, since a filter may make errors of them, and what was paid for must not be lost.
+        # Last, since a filter may make errors of them, and what was charged must not be lost.
         show(caught, shown, stacklevel=3)
         return self
 
@@ -279,9 +286,9 @@ class PrivateSearchCV(BestEstimatorMixin, MetaEstimatorMixin, BaseEstimator):  #
     ) -> tuple[list[Any], list[Warning]]:
         """Run trials, or take them from the cache; their outcomes, and all that they warned of.
 
-        Without a cache or other processes nothing is gained by running one after the other, unless
-        their number is secret: how heads share a pass moves the last bits of their sums. A trial that fails
-        ends the search, unless it is ``secret``: its outcome is then None.
+        Without a cache or other processes, heads share their passes over the rows. Trials whose number is
+        secret do not, since sharing moves the last bits of their sums. A trial that fails ends the search.
+        If it is ``secret``, its outcome is None instead.
         """
         with quiet(), recorded() as together:
             if self.memory is None and self.n_jobs in (None, 1) and plan.strategy == "grid":

@@ -1,11 +1,12 @@
 """What a search needs to go on after an interruption.
 
-The trials of one search may not be drawn twice: whoever saw a result and could have it drawn again
-would choose between two results and pay for one. So a search is resumed only if it released nothing
-yet: its plan (which candidates, how many) is on disk from the moment it was charged until it ends,
-under a lock that dies with the process. While the plan is there, finished trials are taken from the
-cache and the others run, without a second charge. When the search ends, plan and trials are
-deleted, before any result is handed out. What lies on disk meanwhile is as confidential as the private rows.
+The trials of one search may not be drawn twice. Somebody who could have a result drawn again would choose
+between two results and be charged for one. So a search is resumed only if it released nothing yet.
+
+Its plan (which candidates, how many) is on disk from its charge until its end, under a lock that dies with
+the process. While the plan is there, finished trials come from the cache and the others run, without a
+second charge. When the search ends, plan and trials are deleted before any result is handed out. Until then
+the folder is as confidential as the private rows.
 """
 
 import sqlite3
@@ -38,7 +39,7 @@ class Progress:
         return joblib.load(self._plan)
 
     def save(self, plan: Any) -> None:
-        """Keep a plan, now that it is paid for."""
+        """Keep a plan, now that it is charged."""
         if self._folder is not None:
             unfinished = self._folder / f"{uuid.uuid4().hex}.tmp"
             joblib.dump(plan, unfinished)

@@ -1,18 +1,26 @@
-"""One trial of a search: a fit that spends its share of the budget, and its score."""
+"""The trials of a search: how they are drawn, checked and charged, fitted and scored."""
 
 import math
+import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import joblib
 from sklearn.base import clone
 
-from ..privacy import GaussianEvent, Neighboring, Noise
-from ._search_rows import Rows
-from ._trial_warnings import distinct, recorded
+from ..privacy import GaussianEvent, Neighboring, Noise, NoiseSource
+from ..privacy.noise import seed_of
+from ._plan import Candidates, SearchPlan
+from ._resume import Progress
+from ._rows import Rows
+from ._warnings import common, distinct, quiet, recorded, show
 
 #: What an estimator must have for a search to divide its budget.
 _NEEDED = frozenset({"epsilon", "delta", "noise_multiplier", "neighboring", "noise", "ledger"})
+
+#: Seeds of the trials of a seeded search.
+_SEEDS = 2**32
 
 #: Rounding in the price of a fit.
 _ROUNDING = 1e-9
@@ -23,7 +31,7 @@ class Rehearsed(Exception):  # noqa: N818
 
 
 class Allowance:
-    """Stands in the place of a ledger within a trial: a fit may cost what was set aside, and no more.
+    """Replaces a data set of a ledger within a trial: a fit may cost what was set aside, and no more.
 
     The search has been charged as a whole, or is about to be, so nothing is recorded.
 
@@ -113,7 +121,7 @@ def head_of(estimator: Any) -> tuple[str, Any]:
     spending = {name for name in estimator.get_params() if name.split("__")[-1] == "epsilon"}
     if others := sorted(spending - {f"{prefix}epsilon"}):
         raise TypeError(
-            f"{others[0]} of the estimator is a budget beside that of its last step, and a search divides "
+            f"{others[0]} of the estimator is a budget next to that of its last step, and a search divides "
             "only the latter; fit that step beforehand."
         )
     return prefix, head
@@ -205,3 +213,73 @@ def fitted_side_by_side(trials: list[Trial]) -> list[Trial]:
     if trials:
         trials[0][1].fit_side_by_side(estimators)
     return [(estimator, replace(rows, fitted=True), scored) for estimator, rows, scored in trials]
+
+
+def begin(
+    search: Any,
+    plan: SearchPlan,
+    candidates: Candidates,
+    rows: Rows,
+    progress: Progress,
+    shown: list[Warning],
+) -> tuple[str, list[dict[str, Any]], list[int | None], Any]:
+    """Draw the trials, check that they can be run, and charge for them.
+
+    Of a grid all candidates are checked, drawn or not: neither an error nor the time that this takes
+    depends on what was drawn.
+    """
+    seed, (_, head) = seed_of(search.random_state), head_of(search.estimator)
+    noise = NoiseSource(seed)
+    tried = plan.draw(candidates, noise)
+    seeds = [None if seed is None else int(u * _SEEDS) for u in noise.uniform((len(tried) + 1,))]
+    # None at all is checked as one, so that bad input is an error whatever was drawn.
+    checked = candidates.every() if candidates.size is not None else tried or [candidates.at(0.0)]
+    warned = []
+    with quiet():
+        for candidate in {joblib.hash(one): one for one in checked}.values():
+            with recorded() as caught:
+                rehearse(prepared(search, plan, candidate, seeds[0], rehearsal=True), rows)
+            warned.append(caught)
+    if plan.strategy == "grid":
+        show((warning for caught in warned for warning in caught), shown, stacklevel=4)
+    elif candidates.size is not None:  # what all candidates have in common tells of none
+        show(common(warned), shown, stacklevel=4)
+    charge = None
+    if search.ledger is not None:
+        charge = search.ledger.charge(
+            plan.terms.event(plan.trials, plan.fit_epsilon),
+            neighboring=plan.terms.neighboring,
+            description=f"PrivateSearchCV of {type(head).__name__}",
+            private=not is_seeded(search),
+        )
+    drawn = uuid.uuid4().hex, tried, seeds, charge
+    progress.save(drawn)
+    return drawn
+
+
+def prepared(
+    search: Any, plan: SearchPlan, candidate: dict[str, Any], seed: int | None, *, rehearsal: bool = False
+) -> Any:
+    """A candidate as an estimator with its share of the budget, that cannot spend more than it.
+
+    ``seed`` is that of the trial in a seeded search; a ``rehearsal`` stops before its first release.
+    """
+    terms, epsilon = plan.terms, plan.fit_epsilon
+    allowance = Allowance(
+        terms.fit_mu(epsilon),
+        terms.neighboring,
+        terms.noise,
+        private=not is_seeded(search),
+        rehearsal=rehearsal,
+    )
+    settings = {"epsilon": epsilon, "delta": search.delta, "ledger": allowance}
+    if seed is not None:
+        settings["random_state"] = seed
+    trial = prepare(search.estimator, candidate, settings)
+    return silenced(trial) if plan.strategy == "random" else trial
+
+
+def is_seeded(search: Any) -> bool:
+    """Whether the noise of all trials comes from seeds; trials that are not alike in this are refused."""
+    own: bool = search.random_state is not None
+    return own or head_of(search.estimator)[1].random_state is not None

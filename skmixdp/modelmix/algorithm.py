@@ -19,7 +19,7 @@ _RELATIVE_WIDTH = 2.0
 
 
 class ModelMix(Algorithm):
-    """Descent from a secret random mix of the last two heads: noise that nobody has to add.
+    """Descent from a secret random mix of the last two heads, which hides each release. Experimental.
 
     Parameters
     ----------

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._linear import where
-from ..components.protocols import Clip, Clipper
-from ..public import PublicView
+from .._linear import Array, namespace_of
+from ..components.protocols import Clip, Clipper, PublicView
 
 FloatArray = NDArray[np.floating[Any]]
 
@@ -31,7 +30,7 @@ class L2LinfClip:
 
     *Guarantee*: a weighted gradient has an L2 norm of at most ``sensitivity(dtype)``, that of
     the L2 rule times ``1 + 4 eps``, and no entry above ``largest_entry(dtype)``, which is
-    ``sensitivity(dtype) / sqrt(split)``. The factor ``1 + 4 eps`` pays for rounding the weight and
+    ``sensitivity(dtype) / sqrt(split)``. The factor ``1 + 4 eps`` covers the rounding of the weight and
     its product with the residuals to the dtype of precision ``eps``.
 
     Source: ModelMix, section 4.2 and Algorithm 2; a single weight in place of its truncation.
@@ -46,24 +45,24 @@ class L2LinfClip:
 
 
 @dataclass(frozen=True)
-class L2LinfClipAt:
+class L2LinfClipAt(Clip):
     """:class:`L2LinfClip` with its public values fixed for one step."""
 
     clip: Clip
     split: int
 
     @property
-    def takes_tensors(self) -> bool:
-        return getattr(self.clip, "takes_tensors", False)
+    def takes_tensors(self) -> bool:  # type: ignore[override]
+        return self.clip.takes_tensors
 
-    def weights(self, norms: FloatArray, largest: Callable[[], FloatArray]) -> FloatArray:
-        entries = largest()
+    def weights(self, norms: Array, largest: Callable[[], Array]) -> Array:
+        xp, entries = namespace_of(norms), largest()
         bound = float(self.clip.sensitivity(np.dtype(np.float64))) / math.sqrt(self.split)
         factors = self.clip.weights(norms, largest)
         # A row of zeros has no entry to bound; one that is not finite gets no weight.
-        allowed = bound / where(entries > 0, entries, math.inf)
-        smaller = where((entries > 0) & (allowed < factors), allowed, factors)
-        return where(entries < math.inf, smaller, 0.0)  # type: ignore[no-any-return]
+        allowed = bound / xp.where(entries > 0, entries, math.inf)
+        smaller = xp.where((entries > 0) & (allowed < factors), allowed, factors)
+        return xp.where(entries < math.inf, smaller, 0.0)
 
     def sensitivity(self, dtype: np.dtype[Any]) -> float:
         return self.clip.sensitivity(dtype) * (1 + 4 * float(np.finfo(dtype).eps))

@@ -1,4 +1,4 @@
-"""Preprocessing that does not leak: fitted on public rows, row by row, or paid for."""
+"""Preprocessing that does not leak: fitted on public rows, row by row, or for a budget."""
 
 from ..leaks._check_pipeline import check_pipeline
 from ..leaks._report import Finding, PipelineReport

@@ -1,4 +1,4 @@
-"""A scaler that pays for what it learns."""
+"""A scaler that learns from private rows, for a budget."""
 
 import math
 from typing import Any
@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._arrays import check_table, n_distinct_rows, rows_to_transform, warn_of_delta, warn_of_repeats
+from .._params import FLAG, check_params
 from ..privacy.noise import warn_of_seed
 
 Array = NDArray[np.floating[Any]]
@@ -23,9 +24,8 @@ _A = 1 - _B * (1 - _C) ** 2
 class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Standardise columns by means and deviations that are released with noise, for a budget.
 
-    For those who have no public rows. Between which values each column lies has to be declared,
-    from what is known beforehand and never from the private rows; entries beyond are clipped for
-    the purpose of the statistics.
+    Use it if there are no public rows. Declare between which values each column lies, from what is known
+    beforehand and never from the private rows. Entries beyond are clipped in the statistics.
 
     Parameters
     ----------
@@ -79,11 +79,11 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
     :meth:`transform` maps each row by itself. Each fit spends the budget anew. The budgets of this
     class and of an estimator behind it add up: their ``mu`` add up as squares, at full batch.
 
-    With u the clipped entry of a column, moved and scaled to [-1, 1], and ``c = sqrt(1/2)``, one
-    Gaussian release gives the sums of ``a u`` and of ``b (u^2 - c)`` over the rows, with
-    ``b^2 = 2`` and ``a^2 = 2 sqrt(2) - 2``. Since ``a^2 t + b^2 (t - c)^2`` is at most 1 for t in
-    [0, 1], a row of d columns adds a vector of length at most ``sqrt(d)``, which is the sensitivity.
-    Its noise is 10% more in the means than if they were released alone.
+    Let u be the clipped entry of a column, moved and scaled to [-1, 1], and ``c = sqrt(1/2)``. One
+    Gaussian release gives the sums of ``a u`` and of ``b (u^2 - c)`` over the rows, with ``b^2 = 2`` and
+    ``a^2 = 2 sqrt(2) - 2``. For t in [0, 1], ``a^2 t + b^2 (t - c)^2`` is at most 1. So a row of d columns
+    adds a vector of length at most ``sqrt(d)``, which is the sensitivity. The means have 10% more noise
+    than if they were released alone.
 
     Examples
     --------
@@ -143,9 +143,7 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         """
         from .._engine.noisy_sum import SumBudget, noisy_sum
 
-        for name in ("with_mean", "with_std"):
-            if not isinstance(getattr(self, name), (bool, np.bool_)):
-                raise ValueError(f"{name}={getattr(self, name)!r} must be True or False.")
+        check_params(self, {"with_mean": (FLAG,), "with_std": (FLAG,)})
         if not (self.with_mean or self.with_std):
             raise ValueError("with_mean=False and with_std=False leave nothing to scale by; set one of them.")
         budget = SumBudget(

@@ -1,6 +1,5 @@
 """Centring and whitening by what public rows say."""
 
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +14,7 @@ from sklearn.covariance import ledoit_wolf, shrunk_covariance
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._arrays import rows_to_transform
+from .._params import COUNT, FRACTION, check_params
 from ._sources import public_table
 
 Array = NDArray[np.floating[Any]]
@@ -199,7 +199,7 @@ class PublicWhitener(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             finite or of other columns than ``X``; and if they have no variance in a direction
             that is to be kept.
         """
-        self._check_parameters()
+        check_params(self, {"shrinkage": ("auto", FRACTION), "n_components": (COUNT, None)})
         rows = np.asarray(public_table(X, X_pub, minimum=2), dtype=np.float64)
         n_components = rows.shape[1] if self.n_components is None else int(self.n_components)
         if n_components > rows.shape[1]:
@@ -224,17 +224,6 @@ class PublicWhitener(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.explained_variance_ = values
         self.shrinkage_ = shrinkage
         return self
-
-    def _check_parameters(self) -> None:
-        shrinkage, n_components = self.shrinkage, self.n_components
-        automatic = isinstance(shrinkage, str) and shrinkage == "auto"
-        if not automatic and (
-            not isinstance(shrinkage, Real) or isinstance(shrinkage, bool) or not 0 <= float(shrinkage) <= 1
-        ):
-            raise ValueError(f"shrinkage={shrinkage!r} must be 'auto' or a number from 0 to 1.")
-        whole = isinstance(n_components, Integral) and not isinstance(n_components, bool)
-        if n_components is not None and not (whole and n_components >= 1):
-            raise ValueError(f"n_components={n_components!r} must be a whole number of at least 1, or None.")
 
     def _shrunk_covariance(self, centred: Array) -> tuple[Array, float]:
         if isinstance(self.shrinkage, str):

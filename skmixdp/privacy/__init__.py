@@ -26,8 +26,7 @@ from .ledger._ledger import LEDGER, LedgerDataset, PrivacyLedger
 from .ledger._records import event_from_json, event_to_json, register_event
 from .ledger._report import Charge, LedgerReport
 from .noise import DiscreteNoise, NoiseSource
-from .report import PrivacyReport
-from .search_report import SearchReport
+from .report import PrivacyReport, SearchReport
 
 
 def __getattr__(name: str) -> Any:

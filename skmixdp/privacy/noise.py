@@ -1,7 +1,7 @@
 """Where the randomness of a fit comes from.
 
-AES-128 in counter mode (the ``randomgen`` package) drives NumPy's samplers: a stream that
-an adversary who sees part of it cannot continue, at the speed of NumPy's own generator.
+AES-128 in counter mode (the ``randomgen`` package) drives NumPy's samplers. An adversary who sees part of
+its stream cannot continue it, and it is as fast as NumPy's own generator.
 """
 
 import secrets

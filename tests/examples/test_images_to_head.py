@@ -28,6 +28,7 @@ def folders(tmp_path):
     return [save_classes(tmp_path / name, seed) for seed, name in enumerate(("private", "public", "new"))]
 
 
+@pytest.mark.slow
 def test_from_folders_to_predictions(folders, tmp_path, capfd):
     private, public, new = folders
     out = tmp_path / "results"
@@ -45,6 +46,7 @@ def test_from_folders_to_predictions(folders, tmp_path, capfd):
     assert capfd.readouterr().out.count("16 rows of 512 features, 0 computed") == 3
 
 
+@pytest.mark.slow
 def test_the_first_failure_ends_it(folders, tmp_path, capfd):
     code = images_to_head.main(
         [

@@ -15,7 +15,7 @@ def prepare(kind, monkeypatch):
     if kind.startswith("torch"):
         pytest.importorskip("torch", reason="tensors need skmixdp[features]")
     if kind == "torch, as on a device":
-        from skmixdp._rows import device_table as torch_table
+        from skmixdp._rows import tensors as torch_table
 
         monkeypatch.setattr(torch_table, "is_processor", lambda device: False)
 
@@ -36,19 +36,9 @@ class Spied:
     def __init__(self, inner, listen):
         self.inner = inner
         self.listen = listen
-        self.bounds_itself = getattr(inner, "bounds_itself", False)
 
     def __call__(self, Z, block):
         return self.listen(*self.inner(Z, block))
-
-    def beside(self, other):
-        joint = getattr(self.inner, "beside", lambda _: None)(getattr(other, "inner", other))
-        return None if joint is None else Spied(joint, self.listen)
-
-    @property
-    def for_tensors(self):
-        form = getattr(self.inner, "for_tensors", None)
-        return None if form is None else lambda Z, block: self.listen(*form(Z, block))
 
 
 class SpiedRows:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from skmixdp._linear import GradientEmbedding, LogisticLoss, SoftmaxLoss, row_norms
 from skmixdp._rows import Block
 from skmixdp.components import L2Clip
-from skmixdp.components.dope import ClippedDeviations, clipped_deviations, deviation_bounds
+from skmixdp.components.dope import clipped_deviations, deviation_bounds
 from skmixdp.components.gep import clipped_parts
 from skmixdp.modelmix import L2LinfClip
 
@@ -53,10 +53,8 @@ def deviations(held, Z, block, loss, clip, centre):
     if held == "arrays":
         return clipped_deviations(Z, block, loss, clip, centre)
     torch = pytest.importorskip("torch", reason="tensors need skmixdp[features]")
-    from skmixdp._rows.torch_answers import TensorBlock
-
-    there = TensorBlock(*map(torch.from_numpy, (block._X, block.y, block.norms)), slice(None))
-    C, S = ClippedDeviations(loss, clip, centre).for_tensors(torch.from_numpy(Z), there)
+    there = Block(*map(torch.from_numpy, (block._X, block.y, block.norms)))
+    C, S = clipped_deviations(torch.from_numpy(Z), there, loss, clip, centre)
     return C.numpy(), S.numpy()
 
 

@@ -1,5 +1,7 @@
 """Attacks that succeeded on earlier versions, at the sizes at which they did."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from skmixdp._rows import InMemoryRows, sum_resolution
 from skmixdp._rows.memory import grid_of_rows
 from skmixdp.components import L2Clip
 from skmixdp.components.protocols import PrivateQuery, ReleasedArray
-from skmixdp.components.queries import ClippedResiduals
+from skmixdp.components.queries import clipped_residuals
 from skmixdp.privacy import NoiseSource
 
 
@@ -34,7 +36,8 @@ def difference(loss, clip, W, y, one, other, *, exact=False):
         mechanism.begin_step(None)
         dtype = np.dtype("float64") if exact else X.dtype
         part = ReleasedArray(clip.sensitivity(dtype))
-        query = PrivateQuery(W, ClippedResiduals(loss, (clip,)), (part,), lambda sums: (sums[0],))
+        contribute = partial(clipped_residuals, loss=loss, clip=clip)
+        query = PrivateQuery(W, contribute, (part,), lambda sums: (sums[0],))
         release(InMemoryRows(X, y, exact=exact), [(mechanism, query)])
         kept.append(noise)
     return np.linalg.norm(kept[0].sum - kept[1].sum) / kept[0].scale

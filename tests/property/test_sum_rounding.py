@@ -5,6 +5,8 @@ many equal ones, alternating signs, one huge row, subnormal numbers, and gradien
 with what is released of them.
 """
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -17,7 +19,7 @@ from skmixdp._linear import SquaredLoss
 from skmixdp._rowmap import RowMap, Whitening
 from skmixdp._rows import InMemoryRows, Request
 from skmixdp.components import L2Clip
-from skmixdp.components.queries import ClippedResiduals
+from skmixdp.components.queries import clipped_residuals
 from tests.catalog import ALGORITHMS
 from tests.conftest import Watched, make_problem
 from tests.property.spies import Without, prepare, source
@@ -105,7 +107,8 @@ def clipped_sums(n, d, clip, rng, dtype="float32"):
     X = np.zeros((n, d), dtype)
     X[:, 0] = 1
     y = -(clip * (0.9 + 0.0999 * rng.random((n, 1)))).astype(dtype)
-    return InMemoryRows(X, y), Request(np.zeros((1, d)), ClippedResiduals(SquaredLoss(1), (L2Clip(clip),)))
+    contribute = partial(clipped_residuals, loss=SquaredLoss(1), clip=L2Clip(clip))
+    return InMemoryRows(X, y), Request(np.zeros((1, d)), contribute)
 
 
 def moves(rows, request, places):

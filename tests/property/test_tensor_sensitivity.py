@@ -7,13 +7,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from skmixdp._linear import LogisticLoss, SoftmaxLoss, SquaredLoss, row_norms
-from skmixdp.components.tensors import clipped_tensor_residuals
+from skmixdp._rows import Block
+from skmixdp.components.queries import clipped_residuals
 from skmixdp.public import PublicData
 from tests.catalog import CLIPPERS
 
 torch = pytest.importorskip("torch", reason="tensors need skmixdp[features]")
-
-from skmixdp._rows.torch_answers import TensorBlock  # noqa: E402
 
 VALUES = st.one_of(
     st.floats(-3, 3, width=32),
@@ -23,14 +22,9 @@ LOSSES = {"logistic": LogisticLoss(), "softmax": SoftmaxLoss(4), "squared": Squa
 
 
 def contributions(X, Z, y, loss, clip, norms=None):
-    block = TensorBlock(
-        torch.from_numpy(X),
-        torch.from_numpy(y),
-        torch.from_numpy(row_norms(X) if norms is None else norms),
-        slice(None),
-    )
-    C, S = clipped_tensor_residuals(loss, clip)(torch.from_numpy(Z), block)
-    assert S is None
+    block = Block(*map(torch.from_numpy, (X, y, row_norms(X) if norms is None else norms)))
+    C, S = clipped_residuals(torch.from_numpy(Z), block, loss, clip)
+    assert S is None and clip.takes_tensors
     return C.numpy()
 
 

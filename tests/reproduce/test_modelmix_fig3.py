@@ -21,6 +21,7 @@ TIGHT = {
 }
 
 
+@pytest.mark.slow
 def test_the_nine_values(tmp_path, capsys):
     fig3.main(["--out", str(tmp_path), "--quick"])
     found = pd.read_csv(tmp_path / "modelmix_fig3.csv")
@@ -39,6 +40,7 @@ def test_without_the_batch_on_the_scale_there_is_no_amplification():
         assert (amplified_epsilon(event, fig3.DELTA, fig3.RELATION) < math.inf) == amplified
 
 
+@pytest.mark.slow
 def test_gaussian_noise_of_the_same_variance_costs_less():
     for threshold in fig3.THRESHOLDS:
         same = epsilon_of(

@@ -22,6 +22,7 @@ def test_the_quick_path_compares_every_method_and_checks_the_claims(tmp_path, ca
     assert "| PAZO-S |" in printed and "all PAZO variants above DPZero" in printed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clip", [0.3, np.inf])
 @pytest.mark.parametrize("centred", [False, True])
 def test_closed_form_clipping_is_that_of_gradients_row_by_row(clip, centred):

@@ -41,6 +41,7 @@ def test_quadrature_equals_the_finite_sum_at_integer_orders():
     assert exact_rdp_epsilon(PAIRS[1], order) == pytest.approx(epsilon, rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pair", PAIRS, ids=label)
 def test_privacy_loss_distributions_are_tighter(pair):
     found = epsilon_of(pair.sigma, pair.n_steps, delta=pair.delta, sampling_rate=pair.sampling_rate)
@@ -48,6 +49,7 @@ def test_privacy_loss_distributions_are_tighter(pair):
     assert found < float(pair.printed)
 
 
+@pytest.mark.slow
 def test_the_quick_run_writes_its_tables(tmp_path, capsys):
     main(["--quick", "--out", str(tmp_path)])
     printed = capsys.readouterr().out

@@ -2,10 +2,12 @@
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from benchmarks.reproduce.pda_regression import COLD, METHODS, MIRROR, WARM, Draw, main
 
 
+@pytest.mark.slow
 def test_the_quick_path_writes_and_prints(tmp_path, capsys):
     main(["--quick", "--out", str(tmp_path)])
     table = pd.read_csv(tmp_path / "pda_regression.csv")

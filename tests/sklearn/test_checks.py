@@ -13,8 +13,8 @@ from sklearn.utils.estimator_checks import (
     parametrize_with_checks,
 )
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge
-from skmixdp.algorithms import BY_NAME, AdaMix, NoisyGD
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
+from skmixdp.algorithms import BY_NAME, AdaMix, DPZero, NoisyGD
 from skmixdp.model_selection import PrivateSearchCV
 from skmixdp.preprocessing import NoisyScaler, PublicCenterer, PublicOnly, PublicWhitener, RowNormalizer
 
@@ -39,6 +39,13 @@ class SelfCentred(PublicCenterer):
         return super().fit(X, y, X_pub=X)
 
 
+class SelfMoved(ZerothOrderDPClassifier):
+    """The same for ZerothOrderDPClassifier."""
+
+    def fit(self, X, y=None, X_pub=None, y_pub=None, **unsupported):
+        return super().fit(X, y, X_pub=X, y_pub=y, **unsupported)
+
+
 class SelfWhitened(PublicWhitener):
     """The same for PublicWhitener."""
 
@@ -50,6 +57,7 @@ class SelfWhitened(PublicWhitener):
 DEFAULTS = [
     MixedDPLogisticRegression(),
     MixedDPRidge(),
+    SelfMoved("pazo-m", n_steps=20),
     SelfFitted(StandardScaler()),
     SelfCentred(),
     SelfWhitened(),
@@ -73,6 +81,11 @@ OTHERS = [
     # costs twice as much and where the clip, made for networks, leaves most of it to noise.
     MixedDPRidge(epsilon=2.0, neighboring="replace_one"),
     MixedDPRidge("coupling", epsilon=3.0),
+    SelfMoved("pazo-p", n_steps=20),
+    SelfMoved("pazo-s", n_steps=20),
+    # Without public rows it learns from zeros along random directions: more budget and steps than the
+    # checks' accuracy leaves by default.
+    ZerothOrderDPClassifier(DPZero(4), epsilon=8.0),
     SelfWhitened(shrinkage=0.5, n_components=1),
     NoisyScaler(bounds=(-10, 10), with_std=False, random_state=0),
 ]

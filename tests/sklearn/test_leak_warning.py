@@ -66,6 +66,7 @@ def test_a_grid_search(rows, n_jobs):
         search.fit(rows.X, rows.y)
 
 
+@pytest.mark.slow
 def test_workers_see_the_pipeline_that_they_fit():
     """In other processes, where warnings end on their standard error."""
     code = """

@@ -344,6 +344,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_dask_workers_charge_the_ledger(ledger, tmp_path):
     pytest.importorskip("distributed", reason="needs dask.distributed: install skmixdp[dask]")
     script = tmp_path / "on_dask.py"

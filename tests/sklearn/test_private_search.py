@@ -143,7 +143,7 @@ class TestWhatIsShown:
 
     def test_nothing_is_left_of_the_allowance(self, search):
         best = search().best_estimator_
-        assert best.ledger is None and best.dataset is None
+        assert best.ledger is None
         clone(best)
 
     def test_different_grids_leave_gaps(self, search):
@@ -428,7 +428,7 @@ class TestResumption:
     @pytest.mark.parametrize("strategy", ["grid", "random"])
     def test_finished_trials_are_not_drawn_again(self, search, tmp_path, interrupted, strategy):
         ledger = PrivacyLedger(tmp_path / "l.sqlite").add_dataset("p", epsilon=9, delta=DELTA)
-        options = {"memory": tmp_path / "m", "ledger": ledger, "dataset": "p", "strategy": strategy}
+        options = {"memory": tmp_path / "m", "ledger": ledger, "strategy": strategy}
         options |= {"n_trials": 40, "distribution": "poisson"}
         with pytest.raises(KeyboardInterrupt):
             search(**options)
@@ -445,7 +445,7 @@ class TestResumption:
 
     def test_a_finished_search_leaves_nothing_and_a_new_one_pays_anew(self, search, tmp_path):
         ledger = PrivacyLedger(tmp_path / "l.sqlite").add_dataset("p", epsilon=9, delta=DELTA)
-        options = {"memory": str(tmp_path / "m"), "ledger": ledger, "dataset": "p"}
+        options = {"memory": str(tmp_path / "m"), "ledger": ledger}
         first, second = search(**options), search(**options)
         assert len(ledger.charges()) == 2
         assert not np.allclose(first.best_estimator_.coef_, second.best_estimator_.coef_)
@@ -490,7 +490,7 @@ BAD = {
     "distribution='even' must be one of": {"distribution": "even"},
     "n_trials=0.5 must be": {"n_trials": 0.5},
     "refit='yes' must be True or False": {"refit": "yes"},
-    "refit=True pays for": {"refit": True},
+    "refit=True adds a fit": {"refit": True},
     "memory=3 must be a folder": {"memory": 3},
     "ledger='l' must be": {"ledger": "l"},
     r"ledger=PrivacyLedger\(':memory:'\) must be None or a data set": {"ledger": LEDGER.ledger},
@@ -505,7 +505,7 @@ BAD = {
     "param_grid=.* must be a dict": {"grid": {"algorithm": "adamix"}},
     "Invalid parameter 'depth'": {"grid": {"depth": [1]}},
     "must be a private estimator of this library": {"head": StandardScaler()},
-    "noisy__epsilon of the estimator is a budget beside": {
+    "noisy__epsilon of the estimator is a budget next to": {
         "head": Pipeline([("noisy", NoisyScaler(bounds=(0, 1))), ("clf", HEAD)]),
         "grid": {"clf__n_steps": [2]},
     },

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skmixdp import MixedDPLogisticRegression, ZerothOrderDPClassifier, ZerothOrderDPModuleClassifier
 from skmixdp.algorithms import PAZO, AdaMix, DPZero
@@ -12,26 +11,6 @@ from skmixdp.model_selection import public_params
 from skmixdp.privacy import NoiseSource
 
 NAMES = ["pazo-m", "pazo-p", "pazo-s", "dpzero"]
-
-
-class OwnPublicRows(ZerothOrderDPClassifier):
-    """With its private rows for public ones, since the checks pass no others."""
-
-    def fit(self, X, y=None, X_pub=None, y_pub=None, **unsupported):
-        return super().fit(X, y, X_pub=X, y_pub=y, **unsupported)
-
-
-@pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning")
-@parametrize_with_checks(
-    [
-        *(OwnPublicRows(name, n_steps=20) for name in NAMES[:3]),
-        # Without public rows it learns from zeros along random directions: more budget and steps
-        # than the checks' accuracy leaves by default.
-        ZerothOrderDPClassifier(DPZero(4), epsilon=8.0),
-    ]
-)
-def test_estimator_passes(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from scipy.stats import chisquare, kstest
 
 from skmixdp import MixedDPLogisticRegression
 from skmixdp.model_selection import PrivateSearchCV
-from skmixdp.model_selection._candidates import Candidates
+from skmixdp.model_selection._plan import Candidates
 from skmixdp.privacy import NoiseSource, TrialLaw
 
 THRESHOLD = 1e-6
@@ -81,6 +81,7 @@ def steps_taken(estimator, X, y):
     return estimator.n_steps
 
 
+@pytest.mark.slow
 def test_the_winner_follows_the_law_of_the_best_of_the_drawn():
     """P(winner <= j) = E[(j / m)^K]: the whole search, from the draw of K to best_params_."""
     rng = np.random.default_rng(0)
@@ -119,7 +120,7 @@ def test_counts_of_correct_rows_carry_the_stated_noise(noise, n_classes):
     X, y = rng.normal(size=(50, 3)), np.arange(50) % n_classes
     clf = MixedDPLogisticRegression(delta=1e-3, classes=range(n_classes), n_steps=2, noise=noise).fit(X, y)
     exact, sigma = 50 * clf.score(X, y), 9.0
-    released = np.array([50 * clf.private_score(X, y, noise_multiplier=sigma) for _ in range(3000)])
+    released = np.array([50 * clf.private_score(X, y, noise_multiplier=sigma) for _ in range(1200)])
     sample = (released - exact) / sigma
     assert kstest(sample, "norm").pvalue > THRESHOLD
     for factor in (2 / 3, 3 / 2):

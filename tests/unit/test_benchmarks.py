@@ -22,6 +22,7 @@ def out(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_every_method_of_the_quick_profile_has_finite_results(out):
     results = pd.read_csv(out / "results.csv")
     assert set(results["method"]) == {
@@ -71,6 +72,7 @@ def test_peak_memory_counts_what_one_call_allocates():
     assert 2**23 <= found.peak_bytes < 1.1 * 2**23
 
 
+@pytest.mark.slow
 def test_growth_is_measured_over_two_decades_and_drawn(tmp_path, capsys):
     growth.main(["--shrink", "100", "--repetitions", "1", "--out", str(tmp_path)])
     found = pd.read_csv(tmp_path / "growth.csv")
@@ -87,6 +89,7 @@ def test_what_is_not_installed_is_said_and_left_out(monkeypatch, capsys):
     assert capsys.readouterr().out.count("is not installed") == 2
 
 
+@pytest.mark.slow
 def test_peers_take_a_step():
     pytest.importorskip("torch", reason="needs the extra `bench`")
     found = per_sample.cases(make_problem(Size(2500, 4, 3, 6)))
@@ -108,6 +111,7 @@ def environment(tmp_path, monkeypatch):
     monkeypatch.setattr(elsewhere, "PYTHON", diffprivlib_interpreter(tmp_path, models))
 
 
+@pytest.mark.slow
 def test_diffprivlib_is_fitted_elsewhere_and_its_own_seconds_count(environment):
     problem = make_problem(Size(20_000, 64, 5, 60))
     (case,) = diffprivlib_fit.cases(problem)
@@ -172,6 +176,7 @@ def ratios(found):
     return {m.case.variant: m.seconds / limit for m in found}
 
 
+@pytest.mark.slow
 def test_no_step_is_many_times_its_two_products():
     """What every run of the tests would see: bounds that a busy machine does not reach."""
     problem = make_problem(Size(10_000, 512, 10, 100))
@@ -208,6 +213,7 @@ def test_time_grows_linearly():
     assert all(0.5 < power < 1.2 for power in powers.values()), powers
 
 
+@pytest.mark.slow
 def test_the_audit_resumes_and_states_what_it_measured(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(audit, "ONE", (40, 8, 4, 24))
     arguments = ["--out", str(tmp_path), "--fits", "10", "--black-fits", "10", "--only"]

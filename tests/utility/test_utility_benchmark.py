@@ -48,6 +48,7 @@ def out(tmp_path_factory):
 # -- the quick profile ---------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_every_method_of_the_profile_has_its_results(out, config):
     found = run.read_results(out / "results.csv")
     wanted = {name for entry in config["profiles"]["quick"] for name in entry["methods"]}
@@ -114,6 +115,7 @@ def test_a_second_run_goes_on_from_what_is_there(out, tmp_path, monkeypatch):
     assert len(run.read_results(tmp_path / "results.csv")) == len(again) and len(fitted) <= 3
 
 
+@pytest.mark.slow
 def test_processes_find_what_one_finds(tmp_path, config):
     planned = [
         unit
@@ -153,7 +155,10 @@ def test_every_profile_names_what_there_is_and_the_report_too(config):
     named |= {name for pair in report["hindsight"].items() for name in pair} | set(
         report["figure_4"]["methods"]
     )
-    named |= {*report["compared_with"], *(name for rivals in report["compared_with"].values() for name in rivals)}
+    named |= {
+        *report["compared_with"],
+        *(name for rivals in report["compared_with"].values() for name in rivals),
+    }
     assert named <= set(config["methods"])
     shown = {panel["data"] for panel in report["figure_1"]["panels"]}
     assert shown | {*report["figure_2"]["data"], *report["figure_4"]["data"]} <= set(config["data"])
@@ -327,6 +332,7 @@ def test_an_opacus_head_is_trained(rows):
     assert max(score.accuracy for score in scores) > 0.7
 
 
+@pytest.mark.slow
 def test_diffprivlib_runs_in_an_environment_of_its_own(rows, tmp_path, monkeypatch):
     monkeypatch.setattr(elsewhere, "PYTHON", tmp_path / "python")
     with pytest.raises(UnavailableError, match="make diffprivlib"):

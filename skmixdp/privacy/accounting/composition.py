@@ -2,19 +2,20 @@
 
 An accountant for mechanisms that are fixed in advance must not be asked whether one more fits: the
 answer decides what is released next. A *privacy filter* may (Rogers, Roth, Ullman and Vadhan 2016).
-Two are known to lose nothing over a composition that is fixed in advance, both of them the sum of
-one number per event that must stay within a limit fixed beforehand:
+Each filter here is the sum of one number per event, which must stay within a limit fixed beforehand.
+Two are known that lose nothing compared with a composition that is fixed in advance:
 
 - the sum of ``mu**2`` for events that are ``mu``-Gaussian-DP (Smith and Thakurta 2022);
 - the sum of Renyi divergences of ONE order (Feldman and Zrnic 2021, Section 3).
 
-"At least one of several orders still has room" gives no bound at the same delta: which order has room in
-the end may depend on what was released, and the outcomes that end with each order are bounded with a
-delta of their own. The same holds for choosing between the two sums as one goes. So a data set's sum,
-and its order, are fixed by its first event, before anything was released: Gaussian-DP if the event has it
-exactly, otherwise the order at which the event fits most often. The privacy loss distribution, which is
-tighter than both, composes only what is fixed in advance; it says what a single event costs, since a
-first event that fits by no sum is the last.
+"At least one of several orders still has room" gives no bound at the same delta. Which order has room in
+the end may depend on what was released. The outcomes that end with each order then need a delta of their
+own. The same holds for choosing between the two sums as one goes.
+
+So the first event of a data set fixes its sum and its order, before anything was released. The sum is
+Gaussian-DP if the event has it exactly. Otherwise it is the order at which the event fits most often. The
+privacy loss distribution is tighter than both, but composes only what is fixed in advance. It says what a
+single event costs: a first event that fits by no sum is also the last.
 
 Orders are floats above 1; budgets are pairs (epsilon, delta).
 """
@@ -186,10 +187,10 @@ class PrivacyFilter:
         return cost
 
     def admits(self, spent: float, event: object) -> bool:
-        """Whether ``event`` fits beside what is ``spent``; decide before it releases anything.
+        """Whether ``event`` fits on top of what is ``spent``; decide before it releases anything.
 
-        A first event may also be paid for by its own accountant: if no sum has room for it, then there
-        is none for a second one either, and nothing is chosen as one goes.
+        A first event may also be admitted by its own accountant. If no sum has room for it, there is no
+        second one, so nothing is chosen as one goes.
         """
         if spent + self.cost(event) <= self.limit * (1 + _SLACK):
             return True

@@ -15,6 +15,7 @@ All scalars are plain floats: ``mu``, ``rho``, ``epsilon`` and ``log_delta`` (na
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import erfcx, log_ndtr
@@ -42,6 +43,7 @@ def log_delta(epsilon: float, mu: float) -> float:
     return float(first + math.log1p(-math.exp(min(second - first, 0.0))))
 
 
+@lru_cache(maxsize=128)  # a fit asks for the same budget when it plans and when it calibrates
 def mu_for(epsilon: float, delta: float) -> float:
     """Largest ``mu`` whose ``delta(epsilon)`` does not exceed ``delta``."""
     target = math.log(delta)

@@ -16,12 +16,11 @@ from dp_accounting.rdp import rdp_privacy_accountant
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from .events import GaussianEvent, Neighboring
+from .events import GaussianEvent, Neighboring, relation_name
 
 _RELATION = {
     # Zeroing out a row has the same privacy loss as adding or removing it.
     "add_or_remove_one": privacy_accountant.NeighboringRelation.ADD_OR_REMOVE_ONE,
-    "zero_out": privacy_accountant.NeighboringRelation.ADD_OR_REMOVE_ONE,
     # The accountant doubles the sensitivity by itself here: the multiplier is not halved.
     "replace_one": privacy_accountant.NeighboringRelation.REPLACE_ONE,
 }
@@ -78,7 +77,7 @@ def renyi(
     those to the data set between them by the weak triangle inequality (Mironov 2017, Corollary 4):
     ``D_a(P | R) <= (a - 1/2) / (a - 1) D_2a(P | Q) + D_(2a - 1)(Q | R)``.
     """
-    if neighboring == "add_or_remove_one":
+    if relation_name(neighboring) == "add_or_remove_one":
         return _renyi_of_zeroing(event, orders)
     out, back = np.split(_renyi_of_zeroing(event, np.append(2 * orders, 2 * orders - 1)), 2)
     return np.asarray((orders - 0.5) / (orders - 1) * out + back)
@@ -100,7 +99,7 @@ def _epsilon(event: GaussianEvent, delta: float, neighboring: Neighboring, inter
     Kept, since it takes up to a second and the fits of a search ask for the same.
     """
     accountant = pld_privacy_accountant.PLDAccountant(
-        _RELATION[neighboring], value_discretization_interval=interval
+        _RELATION[relation_name(neighboring)], value_discretization_interval=interval
     )
     release = dp_event.GaussianDpEvent(event.noise_multiplier)
     step = dp_event.PoissonSampledDpEvent(event.sampling_rate, release)

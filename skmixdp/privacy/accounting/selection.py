@@ -4,7 +4,7 @@ A trial is a fit, and a noisy count of the private rows that it gets right if it
 of it is full-batch Gaussian noise, so a trial is ``mu``-Gaussian-DP. Two ways to choose are known:
 
 - *A fixed number of trials*, plainly composed: ``m`` of them are ``sqrt(m) mu``-Gaussian-DP, exactly.
-  Every head and every score is paid for; taking the best by scores that are paid for, or computed on
+  Every head and every score is charged; taking the best by such scores, or by scores computed on
   public rows, is post-processing.
 - *A random number of trials*, each of a candidate drawn anew, of which only the best is released
   (Papernot and Steinke 2022). The others, their scores and their number stay secret. The price grows
@@ -109,7 +109,7 @@ class SearchTerms:
         return math.sqrt(1 - self.score_share) / self.fit_mu(fit_epsilon)
 
     def score_multiplier(self, fit_epsilon: float) -> float | None:
-        """Noise multiplier of the counts beside fits of this epsilon; None where scores are free."""
+        """Noise multiplier of the counts that go with fits of this epsilon; None where scores are free."""
         if self.score_share == 0:
             return None
         return self.trial_multiplier(fit_epsilon) / math.sqrt(self.score_share)

@@ -1,9 +1,10 @@
 """How many trials a search makes: fixed in advance, or drawn and kept secret.
 
-The laws are those of Papernot and Steinke 2022, "Hyperparameter Tuning with Renyi Differential
-Privacy", Definitions 1 and 5, in the parameters that ``dp-accounting`` uses: a mean, and a shape
-that is 0 for the logarithmic law, 1 for the geometric one, any positive number for the truncated
-negative binomial and infinite for Poisson.
+The parameters are those of ``dp-accounting``: a mean and a shape. The shape is 0 for the logarithmic law, 1
+for the geometric one, any positive number for the truncated negative binomial, and infinite for Poisson.
+
+Source: Papernot and Steinke 2022, "Hyperparameter Tuning with Renyi Differential Privacy", Definitions 1
+and 5.
 """
 
 import math

@@ -58,10 +58,9 @@ class PrivacyLedger:
     Notes
     -----
     *Guarantee*: everything that was charged to a data set is (epsilon, delta)-differentially private in its
-    rows, even if each charge was chosen after seeing the results of earlier ones. A privacy filter decides
-    what still fits (see :mod:`skmixdp.privacy.accounting.composition`). If the first charge is a full batch
-    with continuous Gaussian noise, the filter sums ``mu**2``. Otherwise it sums Renyi divergences of one
-    order.
+    rows. Each charge may be chosen after seeing the results of earlier ones. A privacy filter decides what
+    still fits (see :mod:`skmixdp.privacy.accounting.composition`). If the first charge is a full batch with
+    continuous Gaussian noise, the filter sums ``mu**2``. Otherwise it sums Renyi divergences of one order.
 
     The ledger counts what it is told. Rows that are charged under two names have two budgets, and these add
     up. A release that is not charged is not counted. The file holds no data. Whoever can write to it can
@@ -150,7 +149,7 @@ class PrivacyLedger:
             If it was not added (one error that is both); the message names those that were.
         """
         with self._store.transaction(write=False) as connection:
-            _account_of(connection, name)
+            self._account(connection, name)
         return LedgerDataset(self, name)
 
     def __iter__(self) -> Iterator[str]:
@@ -162,6 +161,16 @@ class PrivacyLedger:
         """Everything in the ledger; it prints as a table, and has HTML and JSON forms."""
         with self._store.transaction(write=False) as connection:
             return LedgerReport(read_accounts(connection), read_charges(connection))
+
+    def _account(self, connection: Connection, name: Any) -> Account:
+        account = read_account(connection, name) if isinstance(name, str) else None
+        if account is None:
+            names = ", ".join(repr(account.dataset) for account in read_accounts(connection))
+            raise _UnknownDatasetError(
+                f"dataset={name!r} is not in {self!r}, which has {names or 'no data set yet'}; use one that "
+                f"it has, or add it with add_dataset({name!r}, epsilon=..., delta=...)."
+            )
+        return account
 
     def __repr__(self) -> str:
         return f"PrivacyLedger({_MEMORY if self.path is None else str(self.path)!r})"
@@ -256,10 +265,10 @@ class LedgerDataset:
         store = self.ledger._store
         # What takes time is computed once without holding the lock, and kept for when it is held.
         with store.transaction(write=False) as connection:
-            account = _account_of(connection, self.name)
+            account = self.ledger._account(connection, self.name)
         account.after(event, neighboring)
         with store.transaction(write=True) as connection:
-            account = _account_of(connection, self.name).after(event, neighboring, private)
+            account = self.ledger._account(connection, self.name).after(event, neighboring, private)
             write_account(connection, account)
             return add_charge(connection, account, event, datetime.now(UTC), description, private)
 
@@ -267,7 +276,7 @@ class LedgerDataset:
     def account(self) -> Account:
         """Budget and sums of the data set, as they are now."""
         with self.ledger._store.transaction(write=False) as connection:
-            return _account_of(connection, self.name)
+            return self.ledger._account(connection, self.name)
 
     @property
     def spent(self) -> float:
@@ -285,8 +294,14 @@ class LedgerDataset:
 
     def charges(self) -> list[Charge]:
         """Its charges in the order in which they were made."""
+        return list(self.report().charges)
+
+    def report(self) -> LedgerReport:
+        """What the ledger says of this data set alone, in the forms of :meth:`PrivacyLedger.report`."""
         with self.ledger._store.transaction(write=False) as connection:
-            return list(read_charges(connection, self.name))
+            return LedgerReport(
+                (self.ledger._account(connection, self.name),), read_charges(connection, self.name)
+            )
 
     def __repr__(self) -> str:
         return f"{self.ledger!r}[{self.name!r}]"
@@ -306,14 +321,3 @@ class _UnknownDatasetError(ValueError, KeyError):
 
     def __str__(self) -> str:
         return str(self.args[0])
-
-
-def _account_of(connection: Connection, name: Any) -> Account:
-    account = read_account(connection, name) if isinstance(name, str) else None
-    if account is None:
-        names = ", ".join(repr(account.dataset) for account in read_accounts(connection)) or "none yet"
-        raise _UnknownDatasetError(
-            f"dataset={name!r} is not in the ledger (data sets there: {names}); use one of these, or add it "
-            f"with add_dataset({name!r}, epsilon=..., delta=...)."
-        )
-    return account

@@ -27,7 +27,7 @@ class Charge:
     time : datetime
         When it was made, in UTC.
     event : event
-        What was paid for.
+        What was charged.
     description : str
         Words of whoever charged.
     private : bool

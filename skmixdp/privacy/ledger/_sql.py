@@ -57,7 +57,7 @@ def read_accounts(connection: Connection) -> tuple[Account, ...]:
 
 
 def write_account(connection: Connection, account: Account) -> None:
-    """Add an account, or put it in the place of the earlier one."""
+    """Add an account, or replace the earlier one."""
     columns = ["by_default", *(f'"{field.name}"' for field in fields(account))]
     values = [0, *(json.dumps(value) if isinstance(value, tuple) else value for value in astuple(account))]
     changes = ", ".join(f"{name} = excluded.{name}" for name in columns)

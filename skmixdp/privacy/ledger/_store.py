@@ -1,7 +1,8 @@
 """The tables of a ledger, in an SQLite file or in memory.
 
-Every charge is one ``BEGIN IMMEDIATE`` transaction: the write lock is held from reading the sums to
-committing the new ones, by whatever process or thread, and a process that dies in between leaves nothing.
+Every charge is one ``BEGIN IMMEDIATE`` transaction. It holds the write lock from reading the sums to
+committing the new ones, against all other processes and threads. A process that dies in between leaves
+nothing.
 Commits are flushed to the disk, so what was charged stays charged.
 """
 

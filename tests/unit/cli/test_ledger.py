@@ -33,7 +33,11 @@ def test_fits_are_charged_until_the_budget_is_spent(rows, capsys):
 def test_a_typing_error_opens_no_budget(rows, no_noise, capsys):
     PrivacyLedger("l.sqlite").add_dataset("patients", epsilon=2, delta=1e-5)
     assert run("fit", *rows, "--ledger", "l.sqlite", "--dataset", "pateints", "--out", "m") == 2
-    assert "dataset='pateints' is not in the ledger (data sets there: 'patients')" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert (
+        "dataset='pateints' is not in PrivacyLedger(" in error
+        and "l.sqlite'), which has 'patients';" in error
+    )
     assert list(PrivacyLedger("l.sqlite")) == ["patients"] and not Path("m").exists()
 
 

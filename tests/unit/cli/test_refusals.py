@@ -17,14 +17,14 @@ from tests.unit.cli.conftest import refuse, run, save_npy, save_npz, save_tables
 @pytest.mark.parametrize(
     ("extra", "message"),
     [
-        (["--epsilon", "-1"], "argument --epsilon: -1 must be a positive finite number"),
-        (["--epsilon", "inf"], "argument --epsilon: inf must be a positive finite number"),
-        (["--epsilon", "much"], "argument --epsilon: 'much' must be a number"),
-        (["--delta", "1"], "argument --delta: 1 must lie strictly between 0 and 1"),
+        (["--epsilon", "-1"], "argument --epsilon: '-1' must be a positive finite number"),
+        (["--epsilon", "inf"], "argument --epsilon: 'inf' must be a positive finite number"),
+        (["--epsilon", "much"], "argument --epsilon: 'much' must be a positive finite number"),
+        (["--delta", "1"], "argument --delta: '1' must be a number strictly between 0 and 1"),
         (["--n-steps", "0"], "argument --n-steps: '0' must be a whole number of at least 1"),
         (["--n-steps", "2.5"], "argument --n-steps: '2.5' must be a whole number"),
         (["--seed", "-3"], "argument --seed: '-3' must be a whole number of at least 0"),
-        (["--noise-multiplier", "0"], "argument --noise-multiplier: 0 must be a positive"),
+        (["--noise-multiplier", "0"], "argument --noise-multiplier: '0' must be a positive"),
         (["--algorithm", "magic"], "argument --algorithm: invalid choice: 'magic'"),
         (["--neighboring", "near"], "argument --neighboring: invalid choice: 'near'"),
         (

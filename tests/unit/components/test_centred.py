@@ -9,7 +9,6 @@ from skmixdp._linear import SoftmaxLoss, row_norms
 from skmixdp._rows import Block
 from skmixdp.components import L2Clip
 from skmixdp.components.dope import (
-    ClippedDeviations,
     clipped_deviations,
     deviation_bounds,
     largest_deviations,
@@ -72,16 +71,14 @@ def test_entries_are_bounded_by_the_largest_of_both(dtype):
 @pytest.mark.parametrize("clip", [L2Clip(0.3), L2LinfClip(L2Clip(0.3), 8).at(None)], ids=["l2", "linf"])
 def test_tensors_get_the_factors_of_arrays(dtype, clip):
     torch = pytest.importorskip("torch", reason="tensors need skmixdp[features]")
-    from skmixdp._rows.torch_answers import TensorBlock
-
     rng, loss = np.random.default_rng(0), SoftmaxLoss(3)
     X, y = rng.normal(size=(50, 4)).astype(dtype), rng.integers(3, size=50)
     X[40:] *= 1e-3  # of these the centre is the larger part
     centre, W = rng.normal(size=(3, 4)), rng.normal(size=(3, 4))
     Z = X @ np.concatenate([W, centre]).astype(dtype).T
     block = Block(X, y, row_norms(X))
-    there = TensorBlock(*map(torch.from_numpy, (block._X, block.y, block.norms)), slice(None))
-    C, weights = ClippedDeviations(loss, clip, centre).for_tensors(torch.from_numpy(Z.copy()), there)
+    there = Block(*map(torch.from_numpy, (block._X, block.y, block.norms)))
+    C, weights = clipped_deviations(torch.from_numpy(Z.copy()), there, loss, clip, centre)
     expected_C, expected = clipped_deviations(Z.copy(), block, loss, clip, centre)
     assert weights.shape == expected.shape == (50, 1)
     tolerance = 1e-5 if dtype == "float32" else 1e-12
@@ -93,11 +90,8 @@ def test_tensors_get_the_factors_of_arrays(dtype, clip):
 @pytest.mark.parametrize("dtype", EPS)
 def test_tensors_are_clipped_by_the_bounds_of_arrays(dtype):
     torch = pytest.importorskip("torch", reason="tensors need skmixdp[features]")
-    from skmixdp._rows.torch_answers import TensorBlock
 
     class Spy:
-        takes_tensors = True
-
         def weights(self, norms, largest):
             seen.append((np.asarray(norms), np.asarray(largest())))
             return 0 * norms
@@ -108,10 +102,9 @@ def test_tensors_are_clipped_by_the_bounds_of_arrays(dtype):
     centre, W = 3 * rng.normal(size=(3, 4)), rng.normal(size=(3, 4))
     Z = X @ np.concatenate([W, centre]).astype(dtype).T
     block = Block(X, y, row_norms(X))
-    there = TensorBlock(*map(torch.from_numpy, (block._X, block.y, block.norms)), slice(None))
-    residuals = ClippedDeviations(loss, Spy(), centre)
-    residuals.for_tensors(torch.from_numpy(Z.copy()), there)
-    residuals(Z.copy(), block)
+    there = Block(*map(torch.from_numpy, (block._X, block.y, block.norms)))
+    clipped_deviations(torch.from_numpy(Z.copy()), there, loss, Spy(), centre)
+    clipped_deviations(Z.copy(), block, loss, Spy(), centre)
     (norms, entries), (expected_norms, expected_entries) = seen
     tolerance = 1e-6 if dtype == "float32" else 1e-14  # residuals differ in the last place
     np.testing.assert_allclose(norms, expected_norms, rtol=tolerance)

@@ -1,12 +1,11 @@
 """What queries ask, what they state of it, and what they make of the answer."""
 
 import math
-from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pytest
 
-from skmixdp._linear import LogisticLoss, SoftmaxLoss, SquaredLoss, row_norms
+from skmixdp._linear import row_norms
 from skmixdp._rows import Block
 from skmixdp.components import (
     DopeQuery,
@@ -16,9 +15,9 @@ from skmixdp.components import (
     L2Clip,
     PublicSubspace,
 )
-from skmixdp.components.dope import ClippedDeviations, difference_part
-from skmixdp.components.protocols import ReleasedArray, StepContext
-from skmixdp.components.queries import ClippedResiduals
+from skmixdp.components.dope import difference_part
+from skmixdp.components.protocols import Clip, ReleasedArray, StepContext
+from skmixdp.components.queries import clipped_residuals
 from skmixdp.modelmix import L2LinfClip, mixed_query
 from skmixdp.privacy import NoiseSource
 from tests.conftest import make_problem
@@ -56,8 +55,9 @@ class TestGradientQuery:
         sensitivity = CLIP.sensitivity(np.dtype("float32")) * space.gain
         assert query.releases == (ReleasedArray(sensitivity, 1.0, None, space.roundings),)
         assert query.points is ctx.W
-        assert query.contribute == ClippedResiduals(ctx.loss, (CLIP,))
-        assert not query.wide_sums and query.n_head == 0
+        assert query.contribute.func is clipped_residuals
+        assert query.contribute.keywords == {"loss": ctx.loss, "clip": CLIP}
+        assert not query.wide_sums and query.bounds_itself and query.takes_tensors
         total = RNG.normal(size=ctx.W.shape)
         np.testing.assert_array_equal(query.assemble((total, None))[0], space.encode(total))
 
@@ -104,26 +104,21 @@ class TestGradientQuery:
         assert DopeQuery(CLIP, True).sensitivity(view, FLOAT) == CLIP.sensitivity(FLOAT)
 
 
-class TestClippedResiduals:
-    def test_heads_of_one_loss_are_asked_together(self):
-        one, other = (ClippedResiduals(SoftmaxLoss(3), (L2Clip(c),)) for c in (1.0, 2.0))
-        joint = one.beside(other)
-        assert joint == ClippedResiduals(SoftmaxLoss(3), (L2Clip(1.0), L2Clip(2.0)))
-        assert one.beside(ClippedResiduals(SoftmaxLoss(4), (CLIP,))) is None
-        assert one.beside(lambda Z, block: None) is None
+class HostOnly(Clip):
+    """A clip of somebody who thought of arrays alone."""
 
-    def test_only_one_head_goes_to_a_device(self):
-        pytest.importorskip("torch", reason="tensors need skmixdp[features]")
-        one = ClippedResiduals(LogisticLoss(), (CLIP,))
-        assert one.for_tensors is not None
-        assert one.beside(one).for_tensors is None
+    def at(self, view):
+        return self
 
-    def test_it_cannot_be_changed_and_bounds_itself(self):
-        one = ClippedResiduals(LogisticLoss(), (CLIP,))
-        assert one.bounds_itself is True
-        for fixed in (one, ClippedDeviations(LogisticLoss(), CLIP, np.zeros((1, 2)))):
-            with pytest.raises(FrozenInstanceError):
-                fixed.loss = SoftmaxLoss(3)
+    def sensitivity(self, dtype):
+        return 1.0
+
+
+def test_rows_on_a_device_are_weighted_there_if_the_clip_takes_tensors():
+    for kind in (lambda clip: GradientQuery(clip, FullSpace(), True), lambda clip: DopeQuery(clip, True)):
+        for clip, takes in ((CLIP, True), (HostOnly(), False)):
+            _, query = asked(kind(clip), context())
+            assert query.takes_tensors is takes
 
 
 class TestCentredQuery:
@@ -155,17 +150,6 @@ class TestCentredQuery:
     def test_modelmix_bounds_its_entries(self):
         mixed = mixed_query(DopeQuery(CLIP, True), lambda clipper: L2LinfClip(clipper, 4))
         assert mixed.clipper.split == 4 and mixed.sum_to_zero is False
-
-    def test_devices_take_what_has_a_form_for_tensors(self):
-        pytest.importorskip("torch", reason="tensors need skmixdp[features]")
-        centre = np.zeros((1, 2))
-        assert ClippedDeviations(LogisticLoss(), CLIP, centre).for_tensors is not None
-
-        class HostOnly:
-            pass
-
-        assert ClippedDeviations(LogisticLoss(), HostOnly(), centre).for_tensors is None
-        assert ClippedDeviations(SquaredLoss(1), CLIP, centre).for_tensors is not None
 
 
 class TestEmbeddedQuery:
@@ -219,21 +203,17 @@ class TestEmbeddedQuery:
         np.testing.assert_allclose(found, ctx.direction(total / ctx.batch_size), atol=1e-12)
 
 
-@pytest.mark.parametrize("m", [1, 3])
-def test_each_head_gets_its_own_clip_and_each_row_its_own_weight(m):
+def test_each_row_gets_its_own_weight():
     problem = make_problem(4)
-    X, y, loss = problem.X, problem.y, problem.info.loss
-    heads = [RNG.normal(size=(4, X.shape[1])) for _ in range(m)]
-    clips = tuple(L2Clip(0.3 * (j + 1)) for j in range(m))
-    Z = X @ np.concatenate(heads).T
-    C, S = ClippedResiduals(loss, clips)(Z.copy(), Block(X, y, row_norms(X)))
-    assert S is None and C.shape == Z.shape
-    for j, clip in enumerate(clips):
-        R = loss.residuals(X @ heads[j].T, y)
-        lengths = np.linalg.norm(R, axis=1) * np.linalg.norm(X, axis=1)
-        expected = np.minimum(1, clip.threshold / lengths)[:, np.newaxis] * R
-        np.testing.assert_allclose(C[:, 4 * j : 4 * j + 4], expected, rtol=1e-9, atol=1e-12)
-        assert np.mean(lengths > clip.threshold) > 0.1
+    X, y, loss, clip = problem.X, problem.y, problem.info.loss, L2Clip(0.3)
+    W = RNG.normal(size=(4, X.shape[1]))
+    C, S = clipped_residuals(X @ W.T, Block(X, y, row_norms(X)), loss, clip)
+    assert S is None
+    R = loss.residuals(X @ W.T, y)
+    lengths = np.linalg.norm(R, axis=1) * np.linalg.norm(X, axis=1)
+    expected = np.minimum(1, clip.threshold / lengths)[:, np.newaxis] * R
+    np.testing.assert_allclose(C, expected, rtol=1e-9, atol=1e-12)
+    assert np.mean(lengths > clip.threshold) > 0.1
 
 
 def test_entries_are_bounded_by_the_residuals_and_the_rows():
@@ -247,7 +227,7 @@ def test_entries_are_bounded_by_the_residuals_and_the_rows():
             return np.ones_like(norms)
 
     seen = []
-    ClippedResiduals(loss, (Spy(),))(X @ W.T, Block(X, y, row_norms(X)))
+    clipped_residuals(X @ W.T, Block(X, y, row_norms(X)), loss, Spy())
     R = loss.residuals(X @ W.T, y)
     ((norms, entries),) = seen
     lengths = np.linalg.norm(R, axis=1) * np.linalg.norm(X, axis=1)

@@ -128,15 +128,14 @@ def test_the_rows_are_asked_what_the_question_says():
     mask = np.arange(20) < 5
     mechanism.begin_step(mask)
     asked = PrivateQuery(
-        np.ones((2, 3)), lambda Z, block: (Z, None), (ReleasedArray(1.0),), wide_sums=True, n_head=2
+        np.ones((2, 3)), lambda Z, block: (Z, None), (ReleasedArray(1.0),), wide_sums=True, takes_tensors=True
     )
     request = mechanism.admit(asked, ROWS)
     assert request.points is asked.points
     assert request.contribute is asked.contribute
     assert request.mask is mask
     assert request.resolution is None
-    assert (request.wide_sums, request.n_head) == (True, 2)
-    assert request.run is mechanism
+    assert (request.wide_sums, request.takes_tensors, request.bounds_itself) == (True, True, False)
 
 
 def test_every_array_must_be_stated():

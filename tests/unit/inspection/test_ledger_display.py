@@ -60,6 +60,10 @@ def test_many_charges_have_no_markers(ledger):
     assert lines["a"].get_marker() == "None" and lines["b"].get_marker() == "o"
 
 
+def test_one_data_set_alone(ledger):
+    assert list(draw(ledger["b"]).lines_) == ["b"]
+
+
 def test_a_figure_of_its_own(ledger):
     import matplotlib.pyplot as plt
 

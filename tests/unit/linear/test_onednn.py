@@ -89,7 +89,7 @@ def test_float32_is_not_narrowed_whatever_the_environment_allows():
     found_product("float32")
     program = """if True:
         import numpy as np
-        from skmixdp._linear import onednn
+        from skmixdp._kernels import onednn
         A = np.random.default_rng(0).standard_normal((300, 300), dtype=np.float32)
         got = onednn.float32_product()(A, A, np.empty_like(A))
         print(np.abs(got - A.astype(float) @ A).max())

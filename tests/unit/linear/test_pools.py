@@ -7,8 +7,7 @@ import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from skmixdp import MixedDPLogisticRegression
-from skmixdp._kernels import one_pool
-from skmixdp._kernels import threads as pools
+from skmixdp._kernels import onednn, product_session
 from skmixdp.privacy import NoiseSource
 
 
@@ -25,40 +24,44 @@ def two_threads():
         yield
 
 
+def multiplied(A, B, out):
+    return np.matmul(A, B, out=out)
+
+
 @pytest.fixture
 def library(monkeypatch):
-    monkeypatch.setattr(pools, "product_of", lambda dtype: print if dtype == np.float32 else None)
+    monkeypatch.setattr(onednn, "product_of", lambda dtype: multiplied if dtype == np.float32 else None)
 
 
 def test_others_have_one_thread_within(two_threads, library):
-    with one_pool(np.float32):
-        assert n_threads() == {1} and pools.alone()
-        with one_pool(np.float32):
-            assert n_threads() == {1} and pools.alone()
-        assert n_threads() == {1} and pools.alone()
-    assert n_threads() == {2} and not pools.alone()
+    with product_session(np.float32):
+        assert n_threads() == {1} and onednn.is_one_pool()
+        with product_session(np.float32):
+            assert n_threads() == {1} and onednn.is_one_pool()
+        assert n_threads() == {1} and onednn.is_one_pool()
+    assert n_threads() == {2} and not onednn.is_one_pool()
 
 
 def test_an_error_sets_the_threads_back(two_threads, library):
-    with pytest.raises(KeyError), one_pool(np.float32):
+    with pytest.raises(KeyError), product_session(np.float32):
         raise KeyError
-    assert n_threads() == {2} and not pools.alone()
+    assert n_threads() == {2} and not onednn.is_one_pool()
 
 
 def test_other_threads_of_the_program_know_nothing_of_it(two_threads, library):
     seen = []
-    other = threading.Thread(target=lambda: seen.append(pools.alone()))
-    with one_pool(np.float32):
+    other = threading.Thread(target=lambda: seen.append(onednn.is_one_pool()))
+    with product_session(np.float32):
         other.start()
         other.join()
     assert seen == [False]
 
 
 def test_nothing_changes_without_the_library_or_with_one_thread(two_threads, library):
-    with one_pool(np.float64):
-        assert n_threads() == {2} and not pools.alone()
-    with threadpool_limits(limits=1, user_api="blas"), one_pool(np.float32):
-        assert not pools.alone()
+    with product_session(np.float64):
+        assert n_threads() == {2} and not onednn.is_one_pool()
+    with threadpool_limits(limits=1, user_api="blas"), product_session(np.float32):
+        assert not onednn.is_one_pool()
 
 
 @pytest.mark.parametrize(
@@ -79,7 +82,7 @@ def test_a_fit_multiplies_with_one_pool(two_threads, library, monkeypatch, tmp_p
     add_noise, seen = NoiseSource.add_noise, []
 
     def watched(self, *arguments):
-        seen.append(pools.alone())
+        seen.append(onednn.is_one_pool())
         return add_noise(self, *arguments)
 
     monkeypatch.setattr(NoiseSource, "add_noise", watched)

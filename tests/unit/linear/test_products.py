@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp._kernels import Cascade, add_products, dot_error, laid_out, onednn, products, row_products
+from skmixdp._kernels import Cascade, add_products, dot_error, laid_out, onednn, openblas, row_products
 from skmixdp._linear import SoftmaxLoss, largest_singular_value, row_norm_bounds
 
 rng = np.random.default_rng(0)
@@ -19,7 +19,7 @@ rng = np.random.default_rng(0)
     [(1000, 513, 10), (300, 2049, 100), (70, 64, 1), (5, 3, 2), (0, 3, 2), (129, 40, 3)],
 )
 def test_products_of_rows_with_points(monkeypatch, kernels, order, rows, d_in, m):
-    monkeypatch.setattr(products, "_small_kernels", lambda: kernels)
+    monkeypatch.setattr(openblas, "has_small_kernels", lambda: kernels)
     X = np.asarray(rng.normal(size=(rows, d_in)), order=order)
     points = np.asfortranarray(rng.normal(size=(m, d_in)))
     out = np.full((rows, m), np.nan)
@@ -27,20 +27,23 @@ def test_products_of_rows_with_points(monkeypatch, kernels, order, rows, d_in, m
     np.testing.assert_allclose(out, X @ points.T, rtol=1e-10, atol=1e-10)
 
 
+def emulated(A, B, out):
+    """What stands for oneDNN where that is not installed."""
+    return np.matmul(A, B, out=out)
+
+
 @pytest.fixture(params=["oneDNN", "oneDNN for all", "none"])
 def library(request, monkeypatch):
     """Who multiplies float32 matrices, and how often it was asked."""
     asked = []
-    product = onednn.float32_product() if request.param != "none" else None
-    if product is None and request.param != "none":
-        pytest.skip("no oneDNN for this processor; install skmixdp[onednn]")
+    product = onednn.float32_product() or emulated if request.param != "none" else None
 
     def counted(A, B, out):
         asked.append(A.shape)
         return product(A, B, out)
 
-    monkeypatch.setattr(products, "product_of", lambda dtype: counted if product and dtype == "f4" else None)
-    monkeypatch.setattr(products, "alone", lambda: request.param == "oneDNN for all")
+    monkeypatch.setattr(onednn, "product_of", lambda dtype: counted if product and dtype == "f4" else None)
+    monkeypatch.setattr(onednn, "is_one_pool", lambda: request.param == "oneDNN for all")
     return request.param, asked
 
 
@@ -69,13 +72,31 @@ def test_products_and_sums_of_many_rows(library, dtype, rows, d_in, m, by):
     assert bool(asked) == (dtype == "float32" and who != "none" and by in (who, "oneDNN"))
 
 
-def test_panels_are_small_enough_for_the_kernels_and_large_enough_to_pay(monkeypatch):
-    monkeypatch.setattr(products, "_small_kernels", lambda: True)
+def test_panels_are_small_enough_for_the_kernels_and_large_enough_to_gain():
     for d_in in (1, 64, 513, 2049, 50_000):
         for m in (2, 10, 100, 160):
-            rows, columns = products._panel(d_in, m)
+            rows, columns = openblas.panel_of(d_in, m)
             assert rows >= 16 and rows * columns * m <= 1_000_000
-    assert products._panel(512, 10_000) == (0, 0)
+    assert openblas.panel_of(512, 10_000) == (0, 0)
+
+
+@pytest.mark.parametrize("kernels", [True, False], ids=["in panels", "plain"])
+@pytest.mark.parametrize(
+    ("k", "d_in", "panel_rows"), [(10, 1025, 384), (3, 700, 384), (100, 513, 48), (1, 3000, 384)]
+)
+def test_sums_of_panels(monkeypatch, kernels, k, d_in, panel_rows):
+    """The same numbers but for rounding, with a constant column or without."""
+    monkeypatch.setattr(openblas, "has_small_kernels", lambda: kernels)
+    X, C = rng.normal(size=(1000, d_in)).astype("f4"), rng.normal(size=(1000, k)).astype("f4")
+    exact, sizes = C.T.astype("f8") @ X.astype("f8"), np.abs(C.T) @ np.abs(X)
+    for layout in (C, np.asfortranarray(C)):
+        for appended in (None, 0.5):
+            total = Cascade()
+            add_products(total, layout, X, panel_rows=panel_rows, appended=appended)
+            error = dot_error(panel_rows, np.dtype("f4"))
+            assert np.all(np.abs(total.value[:, :d_in] - exact) <= error * sizes)
+            if appended is not None:
+                np.testing.assert_allclose(total.value[:, d_in], 0.5 * C.sum(axis=0, dtype="f8"), atol=1e-4)
 
 
 @given(

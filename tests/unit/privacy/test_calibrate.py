@@ -141,22 +141,17 @@ def test_unknown_events_are_refused():
 
 def test_no_event_has_discrete_noise_on_sampled_batches():
     for kind in (GaussianEvent, partial(ModelMixEvent, width=9.0)):
-        with pytest.raises(
-            ValueError, match=r"^sampling_rate=0\.5 cannot be .* noise='discrete'; use the full"
-        ):
+        with pytest.raises(ValueError, match=r"^sampling_rate=0\.5 cannot .* noise='discrete'; use the full"):
             kind(1.0, 1, 0.5, "discrete")
 
 
-@pytest.mark.parametrize("sampling_rate", [1.0, 0.1])
-def test_zeroing_out_has_the_numbers_of_adding_or_removing(sampling_rate):
-    terms = {"delta": 1e-5, "sampling_rate": sampling_rate}
+@pytest.mark.parametrize("rate", [1.0, 0.1])
+def test_zeroing_out_has_the_numbers_of_adding_or_removing(rate):
     added, zeroed = (
         (
-            epsilon_of(3.0, 5, neighboring=relation, **terms),
-            noise_multiplier_for(
-                1.0, terms["delta"], n_steps=5, sampling_rate=sampling_rate, neighboring=relation
-            ),
-            rdp_of_event(GaussianEvent(3.0, 5, sampling_rate), ORDERS, relation).tolist(),
+            epsilon_of(3.0, 5, delta=1e-5, sampling_rate=rate, neighboring=relation),
+            noise_multiplier_for(1.0, 1e-5, n_steps=5, sampling_rate=rate, neighboring=relation),
+            rdp_of_event(GaussianEvent(3.0, 5, rate), ORDERS, relation).tolist(),
         )
         for relation in ("add_or_remove_one", "zero_out")
     )
@@ -167,11 +162,8 @@ def test_hardened_is_what_version_0_1_called_discrete():
     assert GaussianEvent(3.0, 5, noise="hardened") == GaussianEvent(3.0, 5, noise="discrete")
     assert SelectionEvent(3.0, 5, "poisson", "hardened") == SelectionEvent(3.0, 5, "poisson", "discrete")
     assert SearchTerms(1e-5, noise="hardened") == SearchTerms(1e-5, noise="discrete")
-    for noise in ("discrete", "hardened"):
-        assert epsilon_of(20, 100, delta=1e-5, noise=noise) > epsilon_of(20, 100, delta=1e-5)
-    assert epsilon_of(20, 100, delta=1e-5, noise="hardened") == epsilon_of(
-        20, 100, delta=1e-5, noise="discrete"
-    )
+    discrete, hardened = (epsilon_of(20, 100, delta=1e-5, noise=name) for name in ("discrete", "hardened"))
+    assert discrete == hardened > epsilon_of(20, 100, delta=1e-5)
 
 
 def test_the_accountant_is_named():

@@ -9,6 +9,7 @@ import threading
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import reduce
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from skmixdp.privacy import (
     GaussianEvent,
     ModelMixEvent,
     PrivacyLedger,
+    SelectionEvent,
     epsilon_of,
     epsilon_of_event,
     rdp_of_event,
@@ -171,15 +173,25 @@ def test_one_relation_per_data_set(ledger, added):
         charge(ledger, neighboring=REPLACE)
 
 
+def test_zeroing_out_and_adding_or_removing_are_one_relation(ledger):
+    ledger.add_dataset("a", epsilon=3.0, delta=1e-5, neighboring="zero_out")
+    for neighboring in (ADD, "zero_out"):
+        charge(ledger, neighboring=neighboring)
+        ledger.add_dataset("a", epsilon=3.0, delta=1e-5, neighboring=neighboring)
+    assert ledger["a"].account.neighboring == ADD
+    with pytest.raises(ValueError, match="'replace_one' is not the relation"):
+        charge(ledger, neighboring=REPLACE)
+
+
 def test_a_name_that_was_not_added_is_an_error_and_opens_no_budget(ledger):
-    with pytest.raises(
-        KeyError, match=r"not in the ledger \(data sets there: none yet\); use one of these, or"
-    ):
+    with pytest.raises(KeyError, match=r"is not in PrivacyLedger\(.*\), which has no data set yet; use one"):
         ledger["patients"]
     ledger.add_dataset("patients", epsilon=1, delta=1e-5)
     ledger.add_dataset("visits", epsilon=1, delta=1e-5)
     for name in ("pateints", "", None, 3):
-        with pytest.raises(ValueError, match=r"^dataset=.* not in .*: 'patients', 'visits'\).*add_dataset\("):
+        with pytest.raises(
+            ValueError, match=r"^dataset=.* not in .*, which has 'patients', 'visits'; .*add_dataset\("
+        ):
             ledger[name]
     assert list(ledger) == ["patients", "visits"]
 
@@ -190,18 +202,49 @@ def test_a_data_set_can_vanish_with_its_file(path):
         file.unlink()
     PrivacyLedger(path)
     for ask in (lambda: data_set.charge(FULL, neighboring=ADD), lambda: data_set.spent):
-        with pytest.raises(KeyError, match="dataset='a' is not in the ledger"):
+        with pytest.raises(KeyError, match="dataset='a' is not in PrivacyLedger"):
             ask()
 
 
-def test_a_budget_of_version_0_1_for_data_sets_that_nobody_added_stays(path):
-    charge(PrivacyLedger(path))
+@pytest.fixture
+def of_0_1(path):
+    """A ledger that version 0.1 wrote; it gave data sets that nobody had added a budget by default."""
     with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE accounts SET by_default = 1")
+        connection.executescript(Path(__file__).with_name("ledger_0_1.sql").read_text())
     connection.close()
-    ledger = PrivacyLedger(path)
-    charge(ledger)
-    assert [(a.epsilon, a.n_charges) for a in ledger.report().accounts] == [(3.0, 2)]
+    return PrivacyLedger(path)
+
+
+def test_a_ledger_of_version_0_1_is_read(of_0_1):
+    assert list(of_0_1) == ["added", "by default", "discrete"]
+    assert [of_0_1[name].spent for name in of_0_1] == [
+        0.2740143162074049,
+        0.3607889161501914,
+        0.26030303960685763,
+    ]
+    assert [charge.event for charge in of_0_1.report().charges] == [
+        FULL,
+        ModelMixEvent(30.0, 5, width=90.0, linf_split=4),
+        GaussianEvent(40.0, 5, noise="discrete"),
+        SelectionEvent(40.0, 3.0, "poisson", "discrete"),
+        GaussianEvent(40.0, 2),
+    ]
+    assert [charge.private for charge in of_0_1["discrete"].charges()] == [True, False]
+
+
+def test_a_ledger_of_version_0_1_is_charged_on(of_0_1):
+    for name, relation in (("added", REPLACE), ("by default", ADD), ("discrete", ADD)):
+        before = of_0_1[name].account
+        charge(of_0_1, DISCRETE if name == "discrete" else FULL, name, relation)
+        after = of_0_1[name].account
+        assert (after.epsilon, after.delta) == (before.epsilon, before.delta)
+        assert after.n_charges == before.n_charges + 1 and after.spent > before.spent
+
+
+def test_a_pickle_of_version_0_1_opens_its_ledger(of_0_1):
+    again = PrivacyLedger.__new__(PrivacyLedger)
+    again.__setstate__({"path": of_0_1.path, "epsilon": 3.0, "delta": 1e-5})
+    assert again.report() == of_0_1.report()
 
 
 @pytest.mark.parametrize(
@@ -209,7 +252,7 @@ def test_a_budget_of_version_0_1_for_data_sets_that_nobody_added_stays(path):
     [
         ({"epsilon": 0}, "epsilon=0 must be a positive"),
         ({"epsilon": "1"}, "epsilon='1' must be a positive"),
-        ({"delta": 1.0}, "delta=1.0 must be strictly"),
+        ({"delta": 1.0}, "delta=1.0 must be a number strictly"),
         ({"name": ""}, "name='' must be a string"),
         ({"name": 3}, "name=3 must be a string"),
         ({"neighboring": "both"}, "neighboring='both' must be 'add_or_remove_one', .* or None"),

@@ -264,7 +264,7 @@ class TestReport:
 
     def test_public_scores_and_a_refit(self):
         text = str(report(scoring="public", score_noise=None, n_held_out=10, refit=True))
-        assert "10 public rows kept out of the fits; free" in text and "one more, paid for" in text
+        assert "10 public rows kept out of the fits; free" in text and "one more, charged" in text
 
     def test_a_ledger(self):
         account = {"dataset": "p", "dataset_epsilon": 5.0, "dataset_delta": DELTA, "dataset_spent": 4.0}

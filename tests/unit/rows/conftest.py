@@ -104,7 +104,7 @@ class Holder:
 def holder(request, tmp_path, monkeypatch):
     if request.param == "torch, as on a device":
         pytest.importorskip("torch", reason="tensors need skmixdp[features]")
-        from skmixdp._rows import device_table as torch_table
+        from skmixdp._rows import tensors as torch_table
 
         monkeypatch.setattr(torch_table, "is_processor", lambda device: False)
     return Holder(request.param, tmp_path)

@@ -1,3 +1,5 @@
+from functools import partial
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -12,7 +14,7 @@ from skmixdp._linear import SoftmaxLoss
 from skmixdp._rows import BFloat16Rows, InMemoryRows, Request, bfloat
 from skmixdp._rows.bfloat import from_bits, shortened, to_bits
 from skmixdp.components.clipping import L2Clip
-from skmixdp.components.queries import ClippedResiduals, clipped_residuals
+from skmixdp.components.queries import clipped_residuals
 from skmixdp.public import PublicData
 from tests.catalog import ALGORITHMS, CLIPPERS
 from tests.conftest import Watched
@@ -20,6 +22,11 @@ from tests.conftest import Watched
 rng = np.random.default_rng(0)
 X = rng.normal(size=(3000, 7)).astype(np.float32)
 Y = rng.integers(4, size=3000)
+
+
+def asking(W, loss, clip, mask=None):
+    """A request for clipped gradients, which bound themselves."""
+    return Request(W, partial(clipped_residuals, loss=loss, clip=clip), mask, bounds_itself=True)
 
 
 class Multiplied:
@@ -112,7 +119,7 @@ def test_nor_does_what_is_multiplied_in_bfloat16(name, X, W):
     multiplied = Multiplied(bfloat16_product())
     with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
         patch.setattr(bfloat, "bfloat16_product", lambda: multiplied)
-        BFloat16Rows([X], np.arange(4)).private_sums([Request(W, ClippedResiduals(loss, (clip,)))])
+        BFloat16Rows([X], np.arange(4)).private_sums([asking(W, loss, clip)])
     points, weighted = multiplied.left
     np.testing.assert_array_equal(points, to_bits(W.astype(np.float32)))
     C, rows = from_bits(weighted).astype(np.longdouble).T, from_bits(to_bits(X)).astype(np.longdouble)
@@ -134,9 +141,10 @@ def test_weighted_residuals_that_are_rounded_to_the_nearest_would_break_the_boun
 
 def test_sums_of_gradients_are_those_of_float32_to_eight_bits(multiplied):
     loss, labels = SoftmaxLoss(4), rng.integers(4, size=3000)
-    contribute = ClippedResiduals(loss, (L2Clip(0.5),))
     mask = rng.random(3000) < 0.3
-    requests = [Request(W, contribute, taking) for W in rng.normal(size=(2, 4, 7)) for taking in (None, mask)]
+    requests = [
+        asking(W, loss, L2Clip(0.5), taking) for W in rng.normal(size=(2, 4, 7)) for taking in (None, mask)
+    ]
     rows = BFloat16Rows([X], labels, block_bytes=7 * 1024)
     wide = InMemoryRows(from_bits(to_bits(X)), labels).private_sums(requests)
     for (found, nothing), (expected, _) in zip(rows.private_sums(requests), wide, strict=True):
@@ -149,7 +157,7 @@ def test_sums_of_gradients_are_those_of_float32_to_eight_bits(multiplied):
 
 def test_questions_whose_bounds_need_exact_products_are_multiplied_in_float32(multiplied):
     rows = BFloat16Rows([X], Y)
-    gradient = Request(np.ones((4, 7)), ClippedResiduals(SoftmaxLoss(4), (L2Clip(0.5),)))
+    gradient = asking(np.ones((4, 7)), SoftmaxLoss(4), L2Clip(0.5))
     other = Request(np.ones((4, 7)), lambda Z, block: (Z, None))
     rows.private_sums([gradient, other])
     assert multiplied is None or multiplied.left == []

@@ -1,6 +1,7 @@
 """``device``: what runs on one is what runs on the host; without a GPU, on tensors of the processor."""
 
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,8 +11,9 @@ from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassi
 from skmixdp._linear import LogisticLoss, SoftmaxLoss, SquaredLoss
 from skmixdp._rowmap import RowMap
 from skmixdp._rows import ArrayTable, InMemoryRows, Request
-from skmixdp.components.dope import ClippedDeviations
-from skmixdp.components.queries import ClippedResiduals
+from skmixdp.components.dope import clipped_deviations
+from skmixdp.components.protocols import Clip
+from skmixdp.components.queries import clipped_residuals
 from skmixdp.privacy import NoiseSource, PrivacyLedger
 from skmixdp.public import PublicData
 from tests.catalog import CLIPPERS
@@ -19,10 +21,8 @@ from tests.conftest import Silent
 
 torch = pytest.importorskip("torch", reason="tensors need skmixdp[features]")
 
-from skmixdp._rows import device_table as torch_table  # noqa: E402
-from skmixdp._rows.device_table import TorchTable  # noqa: E402
-from skmixdp._rows.torch_answers import full_precision  # noqa: E402
-from skmixdp._rows.torch_rows import TorchRows  # noqa: E402
+from skmixdp._rows import tensors as torch_table  # noqa: E402
+from skmixdp._rows.tensors import TorchRows, TorchTable, full_precision  # noqa: E402
 
 rng = np.random.default_rng(0)
 N, D = 3000, 7
@@ -37,16 +37,22 @@ def labels(kind, dtype):
     return {"logistic": Y // 2, "softmax": Y, "squared": np.column_stack([Y, -Y]).astype(dtype)}[kind]
 
 
-def query(kind, name, query="clipped", seed=1):
-    """Points and contribution of a query that has a form for tensors."""
+def asked_of(kind, name, query="clipped", seed=1):
+    """Points and contribution of a query that takes tensors."""
     loss = LOSSES[kind]
     public = PublicData(X[:40].astype(float), labels(kind, float)[:40], loss)
     W = np.random.default_rng(seed).normal(size=(loss.n_outputs, D))
     view = public.view(W)
     if query == "centred":
         points = np.concatenate([W, view.gradient])
-        return points, ClippedDeviations(loss, CLIPPERS[name].at(view), view.gradient)
-    return W, ClippedResiduals(loss, (CLIPPERS[name].at(view),))
+        clip = CLIPPERS[name].at(view)
+        return points, partial(clipped_deviations, loss=loss, clip=clip, centre=view.gradient)
+    return W, partial(clipped_residuals, loss=loss, clip=CLIPPERS[name].at(view))
+
+
+def there(W, contribute, mask=None):
+    """A request that is answered where the rows are."""
+    return Request(W, contribute, mask, takes_tensors=True)
 
 
 def close(found, expected, dtype):
@@ -68,16 +74,14 @@ def test_a_step_on_a_device_is_that_of_the_host(monkeypatch, query, name, kind, 
     if (name, kind) == ("lipschitz", "squared"):
         pytest.skip("squared loss has no Lipschitz constant")
     y, data = labels(kind, dtype), X.astype(dtype)
-    W, contribute = query(kind, name, query)
+    W, contribute = asked_of(kind, name, query)
     k = LOSSES[kind].n_outputs
     some = rng.random(N) < 0.3
     other = W * np.repeat([2, 1], [k, len(W) - k])[:, None]
-    asked = [Request(W, contribute), Request(other, contribute, some), Request(W, contribute, ~some)]
+    asked = [there(W, contribute), there(other, contribute, some), there(W, contribute, ~some)]
     want = [InMemoryRows(data, y).private_sums([request])[0] for request in asked]
     rows = TorchRows(torch.from_numpy(data).to(device), y, block_bytes=1)
-    # Nothing of a row comes to the host: neither outputs, for this ...
-    monkeypatch.setattr(type(contribute), "__call__", lambda *given: pytest.fail("called on the host"))
-    # ... nor anything of the size of a block.
+    # Nothing of a row comes to the host, and nothing of the size of a block.
     brought = []
     to_host = torch.Tensor.cpu
     monkeypatch.setattr(torch.Tensor, "cpu", lambda tensor: brought.append(tensor.shape) or to_host(tensor))
@@ -87,19 +91,15 @@ def test_a_step_on_a_device_is_that_of_the_host(monkeypatch, query, name, kind, 
         close(found, expected, dtype)
     for request, expected in zip(asked[1:], want[1:], strict=True):
         close(rows.private_sums([request])[0], expected, dtype)
-    nothing = Request(W, contribute, np.zeros(N, bool))
+    nothing = there(W, contribute, np.zeros(N, bool))
     np.testing.assert_array_equal(rows.private_sums([nothing])[0][0], np.zeros((k, D)))
 
 
 def test_statistics_stay_there_too():
-    class Losses:
-        @staticmethod
-        def for_tensors(Z, block):
-            return None, (Z * block.norms[:, None]).double()
+    def losses(Z, block):
+        return None, (Z * block.norms[:, None]).double()
 
-    ((none, sums),) = TorchRows(torch.from_numpy(X), Y, block_bytes=1).private_sums(
-        [Request(X[:2], Losses())]
-    )
+    ((none, sums),) = TorchRows(torch.from_numpy(X), Y, block_bytes=1).private_sums([there(X[:2], losses)])
     assert none is None
     np.testing.assert_allclose(
         sums, ((X @ X[:2].T) * np.linalg.norm(X, axis=1)[:, None]).sum(axis=0), rtol=1e-4
@@ -110,8 +110,8 @@ def test_statistics_stay_there_too():
 @pytest.mark.parametrize("form", ["there", "on the host"])
 def test_rows_in_bfloat16_are_multiplied_in_float32(form, query):
     """Lengths are those after the rounding, so a row obeys the clip as it is there."""
-    W, contribute = query("softmax", "l2", query)
-    asked = [Request(W, contribute if form == "there" else lambda Z, block: contribute(Z, block))]
+    W, contribute = asked_of("softmax", "l2", query)
+    asked = [Request(W, contribute, takes_tensors=form == "there")]
     half = torch.from_numpy(X).bfloat16()
     rounded = half.float().numpy()
     assert 0 < np.abs(rounded - X).max() < 2**-8 * np.abs(X).max()
@@ -136,10 +136,10 @@ def test_a_fit_in_bfloat16_is_that_of_the_host(monkeypatch, on_tensors):
 
 
 def test_questions_of_either_form_are_answered_side_by_side():
-    W, contribute = query("softmax", "l2")
+    W, contribute = asked_of("softmax", "l2")
     asked = [
-        Request(W, lambda Z, block: contribute(Z, block)),
         Request(W, contribute),
+        there(W, contribute),
         Request(W, lambda Z, block: (None, block.norms[:, None].copy())),
     ]
     rows, host = TorchRows(torch.from_numpy(X), Y, block_bytes=1), InMemoryRows(X, Y)
@@ -148,23 +148,15 @@ def test_questions_of_either_form_are_answered_side_by_side():
 
 
 def test_pieces_of_others_are_asked_on_the_host():
-    class Mine:
+    class Mine(Clip):
         threshold = 0.5
 
         def weights(self, norms, largest):
+            assert isinstance(norms, np.ndarray) and isinstance(largest(), np.ndarray)
             return np.minimum(1, self.threshold / np.maximum(norms, 1e-30))
 
-        def sensitivity(self, dtype):
-            return self.threshold
-
-    class MyLoss:
-        n_outputs = 3
-
-    W, contribute = query("softmax", "l2")
-    assert contribute.for_tensors is not None
-    assert ClippedResiduals(MyLoss(), contribute.clips).for_tensors is None
-    mine = ClippedResiduals(SoftmaxLoss(3), (Mine(),))
-    assert mine.for_tensors is None
+    W, contribute = asked_of("softmax", "l2")
+    mine = partial(clipped_residuals, loss=SoftmaxLoss(3), clip=Mine())
     ((found, _),) = TorchRows(torch.from_numpy(X), Y).private_sums([Request(W, mine)])
     ((expected, _),) = InMemoryRows(X, Y).private_sums([Request(W, contribute)])
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-3)
@@ -194,8 +186,8 @@ class TestRoom:
 
     @pytest.mark.parametrize("form", ["there", "on the host"])
     def test_fewer_rows_at_a_time_are_tried_first(self, full, form):
-        W, contribute = query("softmax", "l2")
-        request = Request(W, contribute if form == "there" else lambda Z, block: contribute(Z, block))
+        W, contribute = asked_of("softmax", "l2")
+        request = Request(W, contribute, takes_tensors=form == "there")
         ((expected, _),) = InMemoryRows(X, Y).private_sums([request])
         calls = full(1)
         ((found, _),) = TorchRows(torch.from_numpy(X), Y, block_bytes=4 * D * N).private_sums([request])
@@ -203,8 +195,8 @@ class TestRoom:
         assert len(calls) == 1 + -(-N // 672)  # a quarter of seven whole panels
 
     def test_then_rows_are_kept_by_the_host_and_a_warning_says_so(self, full):
-        W, contribute = query("softmax", "l2")
-        request = Request(W, contribute)
+        W, contribute = asked_of("softmax", "l2")
+        request = there(W, contribute)
         ((expected, _),) = InMemoryRows(X, Y).private_sums([request])
         full(1)
         rows = TorchRows(torch.from_numpy(X), Y, block_bytes=1)
@@ -214,14 +206,14 @@ class TestRoom:
         close(rows.private_sums([request])[0], (expected, None), "float32")
 
     def test_a_device_without_room_for_a_block_is_given_up(self, full):
-        W, contribute = query("softmax", "l2")
+        W, contribute = asked_of("softmax", "l2")
         full(10**6)
         rows = TorchRows(torch.from_numpy(X), Y, block_bytes=1)
         with (
             pytest.warns(UserWarning, match="block by block"),
             pytest.raises(MemoryError, match=r"cpu has no room for 384 rows at a time; pass device='cpu'\."),
         ):
-            rows.private_sums([Request(W, contribute)])
+            rows.private_sums([there(W, contribute)])
 
 
 @pytest.fixture
@@ -360,7 +352,7 @@ def test_what_a_device_cannot_hold_or_do_is_refused(monkeypatch, rows, parameter
 
 
 def test_a_device_without_torch_names_the_extra(monkeypatch):
-    monkeypatch.delitem(sys.modules, "skmixdp._rows.device_table")
+    monkeypatch.delitem(sys.modules, "skmixdp._rows.tensors")
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(
         ImportError, match=r"device='cuda' needs the torch package; install skmixdp\[features\]"

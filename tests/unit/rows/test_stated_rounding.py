@@ -53,7 +53,7 @@ def test_sums_in_single_precision_are_short_however_many_outputs_there_are(k, d)
 
 def test_tensors_are_added_up_in_short_sums():
     torch = pytest.importorskip("torch", reason="tensors need skmixdp[features]")
-    from skmixdp._rows.torch_answers import add_tensor_products
+    from skmixdp._rows.tensors import add_tensor_products
 
     n = 40_000
     for k, d in ((1, 1), (50, 50)):

@@ -9,9 +9,12 @@ from skmixdp._rows import InMemoryRows, Request
 
 torch = pytest.importorskip("torch", reason="tensors need skmixdp[features]")
 
-from skmixdp._rows import device_table as torch_table  # noqa: E402
-from skmixdp._rows.device_table import TorchTable, mapped  # noqa: E402
-from skmixdp._rows.torch_rows import TorchRows  # noqa: E402
+from skmixdp._rows import tensors as torch_table  # noqa: E402
+from skmixdp._rows.tensors import (  # noqa: E402
+    TorchRows,
+    TorchTable,
+    mapped,
+)
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(3000, 7)).astype(np.float32)
@@ -47,7 +50,7 @@ def test_tensors_are_mapped_as_arrays_are(normalize, intercept, centre):
     data[0] = 0
     data[1] *= 1e30
     row_map = RowMap(X.mean(axis=0, dtype=np.float64) if centre else None, normalize, intercept)
-    found = mapped(torch.from_numpy(data), row_map, torch.float64).numpy()
+    found = mapped(torch.from_numpy(data), row_map, torch.float64, torch.device("cpu")).numpy()
     np.testing.assert_allclose(found, row_map(data, np.float64), rtol=1e-12, atol=1e-12)
 
 

@@ -6,8 +6,7 @@ from typing import Any
 
 from sklearn.base import is_classifier
 
-from ._public_params import public_params
-from ._public_score import PublicScorer, hold_out, public_score, take
+from ._public import PublicScorer, hold_out, public_params, public_score, take
 
 
 @dataclass(frozen=True, repr=False)

@@ -1,4 +1,4 @@
-"""Scores on public rows: choosing without looking at private ones."""
+"""Public rows in a form that scikit-learn passes on whole, and scores on them."""
 
 from typing import Any
 
@@ -11,10 +11,63 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
 
 from ..preprocessing._sources import join_rows
-from ._public_params import public_params
 
 Array = NDArray[Any]
 Indices = NDArray[np.intp]
+
+
+def public_params(X_pub: Any, y_pub: Any) -> dict[str, Any]:
+    """Public rows as keyword arguments that no splitter takes rows from.
+
+    scikit-learn's model selection takes the training rows of a fold from every argument that is as long as
+    ``X``. With as many public rows as private ones, each fit would silently lose some public rows. A tuple
+    of one array has length 1, so it is passed whole, and ``Pipeline(transform_input=["X_pub"])`` transforms
+    what is in it.
+
+    Parameters
+    ----------
+    X_pub : array-like of shape (n_pub, n_features), or tuple of such
+        Public rows: one array, or a tuple of several sources.
+    y_pub : array-like of shape (n_pub,), or tuple of such
+        Labels of the public rows, in the same form.
+
+    Returns
+    -------
+    dict
+        ``{"X_pub": (X_pub,), "y_pub": (y_pub,)}``, for ``fit(X, y, **...)`` or for
+        ``cross_val_score(..., params=...)``. Tuples of several sources are returned as they are.
+
+    Raises
+    ------
+    ValueError
+        If one of the two is missing, or if they hold different numbers of sources.
+
+    Notes
+    -----
+    *Guarantee*: nothing here sees a private row. Each fit of a search spends the estimator's
+    budget, and each score on private rows is a release that no budget accounts for.
+
+    A tuple of exactly as many sources as there are private rows would itself be split, and the
+    fits would fail. Join the sources into one array in that case.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skmixdp.model_selection import public_params
+    >>> params = public_params(np.eye(3), [0, 1, 2])
+    >>> len(params["X_pub"]), params["y_pub"]
+    (1, ([0, 1, 2],))
+    """
+    for name, value in (("X_pub", X_pub), ("y_pub", y_pub)):
+        if value is None:
+            raise ValueError(f"{name}=None must be given too; public rows need both X_pub and y_pub.")
+    rows = X_pub if isinstance(X_pub, tuple) else (X_pub,)
+    labels = y_pub if isinstance(y_pub, tuple) else (y_pub,)
+    if len(rows) != len(labels):
+        raise ValueError(
+            f"X_pub has {len(rows)} sources and y_pub {len(labels)}; pass as many label arrays as row arrays."
+        )
+    return {"X_pub": rows, "y_pub": labels}
 
 
 class PublicScorer:
@@ -60,9 +113,9 @@ def public_score(X_pub: Any, y_pub: Any, *, scoring: Any = None) -> PublicScorer
 
     Notes
     -----
-    *Guarantee*: the score costs no privacy, the fits do: each of them spends its own budget. Give
-    ``GridSearchCV`` one split that trains on all private rows, ``cv=[(range(len(X)), [0])]``, so that
-    there is one fit for each candidate; and one more for the last fit, unless ``refit=False``.
+    *Guarantee*: the score costs no privacy. Each fit spends its own budget. Give ``GridSearchCV`` one split
+    that trains on all private rows, ``cv=[(range(len(X)), [0])]``: there is then one fit for each
+    candidate, and one more at the end unless ``refit=False``.
 
     Examples
     --------

@@ -17,7 +17,7 @@ _caught: ContextVar[list[Warning] | None] = ContextVar("_caught", default=None)
 
 
 def _catch(message: Warning | str, category: type[Warning], *args: Any, **kwargs: Any) -> None:
-    """Stands in the place of :func:`warnings.showwarning`."""
+    """Replaces :func:`warnings.showwarning` during a search."""
     if (caught := _caught.get()) is not None:
         caught.append(message if isinstance(message, Warning) else category(message))
 

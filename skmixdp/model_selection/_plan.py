@@ -1,22 +1,75 @@
-"""From a search's parameters to what each of its fits may cost, before anything is released."""
+"""What a search may try, and what each of its fits may cost, before anything is released."""
 
-import math
+from collections.abc import Iterable, Mapping, Sized
 from dataclasses import dataclass
-from numbers import Real
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from joblib import Memory
+from sklearn.model_selection import ParameterGrid, ParameterSampler
 
-from .._params import check
+from .._params import FLAG, POSITIVE, PROBABILITY, SEED, Kind, check_params, number
 from ..privacy import LEDGER, NoiseSource, SearchTerms, TrialLaw, shape_of
-from ._candidates import Candidates
 
-STRATEGIES = ("auto", "grid", "random")
+#: Seeds of a draw from distributions; each draw has its own.
+_SEEDS = 2**32
 
 #: Number of trials where neither a grid nor the user says: that of RandomizedSearchCV.
 _TRIALS = 10
+
+
+class Candidates:
+    """Parameter settings: a grid of lists, or distributions to draw from.
+
+    Parameters
+    ----------
+    space : dict or list of dict
+        For each parameter a list of values or an object with ``rvs``, such as the distributions of
+        ``scipy.stats``.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If it is neither, or empty.
+    """
+
+    def __init__(self, space: Any) -> None:
+        parts = [space] if isinstance(space, Mapping) else space
+        if not isinstance(parts, (list, tuple)) or not parts or not all(map(_is_part, parts)):
+            raise TypeError(
+                f"param_grid={space!r} must be a dict, or a list of dicts, from names of parameters to lists "
+                "of values or distributions with rvs."
+            )
+        for part in parts:
+            for name, values in part.items():
+                if isinstance(values, Sized) and len(values) == 0:
+                    raise ValueError(f"param_grid[{name!r}]={values!r} is empty; list at least one value.")
+        self._space = [dict(part) for part in parts]
+        drawn = any(hasattr(values, "rvs") for part in parts for values in part.values())
+        self._grid = None if drawn else ParameterGrid(self._space)
+
+    @property
+    def names(self) -> set[str]:
+        """The parameters that vary."""
+        return {name for part in self._space for name in part}
+
+    @property
+    def size(self) -> int | None:
+        """Number of settings; None where some are drawn from distributions."""
+        return None if self._grid is None else len(self._grid)
+
+    def every(self) -> list[dict[str, Any]]:
+        """All settings of a grid."""
+        assert self._grid is not None
+        return list(self._grid)
+
+    def at(self, u: float) -> dict[str, Any]:
+        """The setting at a uniform number in [0, 1): each of a grid is as likely as any other."""
+        if self._grid is not None:
+            setting: dict[str, Any] = self._grid[int(u * len(self._grid))]
+            return setting
+        (setting,) = ParameterSampler(self._space, 1, random_state=int(u * _SEEDS))
+        return setting
 
 
 @dataclass(frozen=True)
@@ -30,7 +83,7 @@ class SearchPlan:
     options : dict
         Strategy -> a fixed number of trials, or the law of a random one.
     affordable : dict
-        Strategy -> epsilon of one fit that the budget pays for.
+        Strategy -> epsilon of one fit that the budget covers.
     strategy : {"grid", "random"}
         The one that is followed.
     """
@@ -102,6 +155,21 @@ def make_plan(
     return SearchPlan(terms, options, affordable, strategy)
 
 
+#: What the parameters of a search may be.
+_ALLOWED = {
+    "epsilon": (POSITIVE,),
+    "delta": (PROBABILITY,),
+    "holdout": (PROBABILITY,),
+    "score_share": (PROBABILITY,),
+    "strategy": ("auto", "grid", "random"),
+    "n_trials": (number(1, closed="left"), None),
+    "refit": (FLAG,),
+    "memory": (Kind("a folder, a joblib.Memory", lambda value: isinstance(value, (str, Path, Memory))), None),
+    "ledger": (None, LEDGER),
+    "random_state": (SEED,),
+}
+
+
 def check_parameters(search: Any) -> None:
     """Check those parameters of a search that need no data.
 
@@ -110,28 +178,13 @@ def check_parameters(search: Any) -> None:
     ValueError
         In one sentence, for the first parameter outside its range.
     """
-    _check(
-        search, "epsilon", _is_number(search.epsilon) and 0 < search.epsilon < math.inf, "a positive number"
-    )
-    _check(search, "delta", _is_number(search.delta) and 0 < search.delta < 1, "a number between 0 and 1")
-    for name in ("holdout", "score_share"):
-        value = getattr(search, name)
-        _check(search, name, _is_number(value) and 0 < value < 1, "a number between 0 and 1")
-    _check(search, "strategy", search.strategy in STRATEGIES, f"one of {', '.join(map(repr, STRATEGIES))}")
+    check_params(search, _ALLOWED)
     shape_of(search.distribution)
-    n = search.n_trials
-    fits = n is None or (_is_number(n) and 1 <= n < math.inf)
-    _check(search, "n_trials", fits, "a number of trials of at least 1, or None")
-    _check(search, "refit", isinstance(search.refit, (bool, np.bool_)), "True or False")
     if search.refit and search.scoring == "private":
         raise ValueError(
-            "refit=True pays for a fit on all public rows, which every trial has with scoring='private' "
+            "refit=True adds a fit on all public rows, which every trial has with scoring='private' "
             "anyway; leave it at False."
         )
-    places = search.memory is None or isinstance(search.memory, (str, Path, Memory))
-    _check(search, "memory", places, "a folder, a joblib.Memory or None")
-    check("ledger", search.ledger, None, LEDGER)
-    seed_of(search.random_state)
 
 
 def check_head(head: Any, prefix: str, names: set[str]) -> None:
@@ -159,28 +212,8 @@ def check_head(head: Any, prefix: str, names: set[str]) -> None:
         )
 
 
-def seed_of(random_state: Any) -> int | None:
-    """The seed that a ``random_state`` stands for; None for secure noise."""
-    if random_state is None:
-        return None
-    if (
-        isinstance(random_state, (int, np.integer))
-        and not isinstance(random_state, bool)
-        and random_state >= 0
-    ):
-        return int(random_state)
-    if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(2**31 - 1))
-    raise ValueError(
-        f"random_state={random_state!r} must be None for private noise, or a non-negative whole number or "
-        "numpy RandomState for a reproducible run that is NOT private."
+def _is_part(part: Any) -> bool:
+    return isinstance(part, Mapping) and all(
+        hasattr(values, "rvs") or (isinstance(values, Iterable) and not isinstance(values, str))
+        for values in part.values()
     )
-
-
-def _check(search: Any, name: str, fits: bool, what: str) -> None:
-    if not fits:
-        raise ValueError(f"{name}={getattr(search, name)!r} must be {what}.")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))

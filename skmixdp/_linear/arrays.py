@@ -1,0 +1,61 @@
+"""One implementation for NumPy's arrays and torch's tensors.
+
+Functions are written with what both libraries have under one name, much of it from the array API standard.
+The few operations in which they differ are here. Torch is not imported: whoever has a tensor has imported it.
+``Array`` is either.
+"""
+
+import sys
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+from scipy.special import expit
+
+Array = Any
+
+#: Rows of at least so many entries are multiplied with themselves one by one.
+_LONG = 32
+
+
+def namespace_of(array: Array) -> Any:
+    """The library of an array: numpy or torch."""
+    return np if isinstance(array, (np.ndarray, np.generic)) else sys.modules["torch"]
+
+
+def dtype_of(array: Array) -> np.dtype[Any]:
+    """NumPy's dtype of an array's entries."""
+    return np.dtype(str(array.dtype).removeprefix("torch."))
+
+
+def astype(array: Array, dtype: DTypeLike, *, copy: bool = False) -> Array:
+    """The array in a dtype of NumPy's, itself where it has that already, unless a copy is asked for."""
+    if isinstance(array, np.ndarray):
+        return array.astype(dtype, copy=copy)
+    return array.to(getattr(namespace_of(array), np.dtype(dtype).name), copy=copy)
+
+
+def empty_in(array: Array, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
+    """A new array in the library of another array and on its device, with a dtype of NumPy's."""
+    xp = namespace_of(array)
+    return xp.empty(shape, dtype=getattr(xp, np.dtype(dtype).name), device=array.device)
+
+
+def in_library_of(array: Array, given: Array) -> Array:
+    """A NumPy array in the library of another array and on its device."""
+    xp = namespace_of(array)
+    return given if xp is np else xp.asarray(np.ascontiguousarray(given), device=array.device)
+
+
+def row_dots(A: Array, B: Array, dtype: DTypeLike) -> Array:
+    """``sum_j a_ij b_ij`` (n,) of two (n, k) arrays, multiplied and added up in a dtype."""
+    if not isinstance(A, np.ndarray):
+        return (astype(A, dtype) * astype(B, dtype)).sum(dim=1)
+    if A.dtype == dtype and A.shape[1] >= _LONG and A.strides[1] == A.itemsize:
+        return np.vecdot(A, B)
+    return np.einsum("ij,ij->i", A, B, dtype=np.dtype(dtype))  # type: ignore[arg-type]
+
+
+def logistic(Z: Array) -> Array:
+    """``1 / (1 + exp(-z))`` of each entry, in place."""
+    return expit(Z, out=Z) if isinstance(Z, np.ndarray) else Z.sigmoid_()

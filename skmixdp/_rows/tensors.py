@@ -1,0 +1,365 @@
+"""Private rows in a torch tensor, on the processor or on a device, where they stay.
+
+Loaded only for tensors and devices. A device is a row source like any other: it has its own two products, and
+all else is what NumPy's arrays have too. Contributions are computed where the rows are if the query takes
+tensors; otherwise outputs and weighted residuals go back and forth. The noise is added to the sums on the
+processor, by the same generator as always.
+"""
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from .._kernels import BLOCK_ROWS, PANEL_ROWS, Cascade, SumError, sum_error
+from .._linear import row_norms
+from .._rowmap import RowMap
+from .answering import Selection, Visit, answer, block_size, selections
+from .bfloat import BFloat16Rows
+from .memory import InMemoryRows, check_lengths
+from .source import Block, Contribute, Contribution, FloatArray, Labels, PrivateRows, Request, Sums, Table
+
+#: Bytes in a block: on a device, each block has the cost of copying its outputs each way.
+_BLOCK_BYTES = {"cpu": 2**21}
+_DEVICE_BYTES = 2**28
+
+#: A block has at least so many rows.
+_FEWEST_ROWS = 512
+
+#: Rows that are measured or mapped at a time, in float64.
+_MEASURED_ROWS = 4096
+
+#: Entries of the sums of panels that are held at once.
+_PANEL_ENTRIES = 2**25
+
+#: Kinds of device on which torch knows float64, in which rows are mapped and measured.
+_KINDS = ("cpu", "cuda", "xpu")
+
+
+class TorchRows(PrivateRows):
+    """Private rows in a tensor.
+
+    Parameters
+    ----------
+    X : tensor of shape (n_rows, d_in), float32, float64 or bfloat16
+        Rows after the row map. Blocks of bfloat16 are multiplied in float32.
+    y : array of shape (n_rows,) or (n_rows, k)
+        Class indices or targets.
+    device : torch.device or None
+        Where products are computed; blocks of rows that lie elsewhere are sent there in every
+        pass. None is where ``X`` is.
+    block_bytes : int or None
+        Size of the blocks that are visited in turn; None is 2 MiB on the processor and 256 MiB
+        on a device.
+
+    Notes
+    -----
+    *Guarantee*: that of :class:`~skmixdp._rows.InMemoryRows`. Products must be those of IEEE
+    arithmetic in the rows' precision or better: TensorFloat-32 is not used.
+
+    Raises
+    ------
+    ValueError
+        If a row is so long that its products could overflow.
+    """
+
+    def __init__(
+        self,
+        X: torch.Tensor,
+        y: Labels,
+        *,
+        device: torch.device | None = None,
+        block_bytes: int | None = None,
+    ) -> None:
+        self._X = X
+        self.device = X.device if device is None else device
+        self.n_rows = len(X)
+        self._products = torch.float64 if X.dtype == torch.float64 else torch.float32
+        self._dtype = np.dtype(np.float64 if X.dtype == torch.float64 else np.float32)
+        if block_bytes is None:
+            block_bytes = _BLOCK_BYTES.get(self.device.type, _DEVICE_BYTES)
+        self._block_rows = block_size(block_bytes // max(X.shape[1] * self._dtype.itemsize, 1))
+        lengths = [array_of(row_norms(part)) for part in _parts_of(X)]
+        norms = np.concatenate(lengths) if lengths else np.empty(0)
+        check_lengths(norms, self._dtype)
+        labels = torch.from_numpy(np.array(y))
+        if not labels.is_floating_point():
+            labels = labels.long()
+        self._y = labels.to(self.device)
+        self._norms = torch.from_numpy(norms).to(self.device)
+        self._streamed = X.device != self.device
+
+    def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
+        asked = [
+            request if request.takes_tensors else replace(request, contribute=_OnHost(request.contribute))
+            for request in requests
+        ]
+        with full_precision():
+            while (sums := self._sums(asked)) is None:
+                self._make_room()
+        return sums
+
+    def _sums(self, requests: Sequence[Request]) -> list[Sums] | None:
+        """Sums of all requests; None if the device has no room for the pass."""
+        try:
+            found = answer(requests, self._visits(requests), self._dtype)
+        except torch.OutOfMemoryError:
+            return None
+        return [
+            (
+                None if matrix is None else array_of(matrix),
+                None if vector is None else array_of(vector),
+            )
+            for matrix, vector in found
+        ]
+
+    def _make_room(self) -> None:
+        """Visit fewer rows at a time; where they are few already, keep them on the host."""
+        if self._block_rows > _FEWEST_ROWS:
+            self._block_rows = max(_FEWEST_ROWS, self._block_rows // 4)
+        elif not self._streamed:
+            self._X, self._streamed = self._X.cpu(), True
+            _warn_of_streaming(self.device)
+        else:
+            raise MemoryError(
+                f"{self.device} has no room for {self._block_rows} rows at a time; pass device='cpu'."
+            )
+
+    def _visits(self, requests: Sequence[Request]) -> Iterator[Visit]:
+        placed: list[torch.Tensor] = []  # the points of the pass
+
+        def times(X: torch.Tensor, points: FloatArray) -> torch.Tensor:
+            if not placed:
+                placed.append(torch.from_numpy(np.ascontiguousarray(points)).to(self.device))
+            return products(X, placed[0])
+
+        for rows in selections([request.mask for request in requests], self.n_rows, self._block_rows):
+            X = self._taken(rows)
+            number = rows if isinstance(rows, slice) else torch.from_numpy(rows).to(self.device)
+            yield Visit(
+                rows,
+                Block(X, self._y[number], self._norms[number]),
+                times=lambda points, X=X: times(X, points),  # type: ignore[misc]
+                add_sum=lambda C, total, X=X: add_tensor_products(total, C, X),  # type: ignore[misc]
+            )
+
+    def sum_error(self, request: Request) -> SumError:
+        return sum_error(self.n_rows, np.float64 if request.wide_sums else self._dtype)
+
+    def _taken(self, rows: Selection) -> torch.Tensor:
+        index = rows if isinstance(rows, slice) else torch.from_numpy(rows).to(self._X.device)
+        return self._X[index].to(self.device).to(self._products)
+
+
+class _OnHost:
+    """A contribution that takes arrays alone, for blocks of tensors: what goes in and out is copied."""
+
+    def __init__(self, contribute: Contribute) -> None:
+        self._contribute = contribute
+
+    def __call__(self, Z: torch.Tensor, block: Block) -> Contribution:
+        C, S = self._contribute(array_of(Z), _HostBlock(block))
+        return (
+            None if C is None else torch.from_numpy(np.ascontiguousarray(C)).to(Z.device),
+            None if S is None else torch.from_numpy(np.ascontiguousarray(S)).to(Z.device),
+        )
+
+
+class _HostBlock(Block):
+    """What a query may know on the host of a block of rows in a tensor."""
+
+    def __init__(self, block: Block) -> None:
+        self._block = block
+        self.y = array_of(block.y)
+        self.norms = array_of(block.norms)
+
+    @cached_property
+    def max_abs(self) -> FloatArray:
+        return array_of(self._block.max_abs)
+
+
+def products(X: torch.Tensor, points: torch.Tensor) -> torch.Tensor:
+    """``X points^T``, shape (rows, m)."""
+    # (On a processor, X @ points^T is the slower product, with few points by half.)
+    return torch.mm(points, X.t()).t() if X.device.type == "cpu" else torch.mm(X, points.t())
+
+
+def add_tensor_products(total: Cascade, C: torch.Tensor, X: torch.Tensor) -> None:
+    """Add ``C^T X`` (k, d_in) of weighted residuals (rows, k) and rows (rows, d_in) to a total.
+
+    As :func:`~skmixdp._kernels.add_products` does, with the same error.
+    """
+    if C.dtype == torch.float64:
+        for start in range(0, max(len(X), 1), BLOCK_ROWS):
+            rows = slice(start, start + BLOCK_ROWS)
+            # (X^T C is the slower product, with few outputs ten times.)
+            total.add(torch.mm(C[rows].t(), X[rows].double()))
+        return
+    n_panels = len(X) // PANEL_ROWS
+    whole = n_panels * PANEL_ROWS
+    left = C[:whole].t().reshape(C.shape[1], n_panels, PANEL_ROWS).transpose(0, 1)
+    right = X[:whole].reshape(n_panels, PANEL_ROWS, X.shape[1])
+    at_once = max(_PANEL_ENTRIES // max(C.shape[1] * X.shape[1], 1), 1)
+    for start in range(0, n_panels, at_once):
+        panels = slice(start, start + at_once)
+        total.add(torch.bmm(left[panels], right[panels]).sum(dim=0, dtype=torch.float64))
+    total.add(torch.mm(C[whole:].t(), X[whole:]).double())
+
+
+class full_precision:  # noqa: N801
+    """Products in float32 as they are stated, whatever the user allows elsewhere.
+
+    A row's part in a sum is bounded by what was clipped. TensorFloat-32 would round rows and weighted
+    residuals to 11 bits after that, so that a part could exceed its bound by one in a thousand; and
+    bounds on the rounding of products (:func:`~skmixdp._kernels.dot_error`) would no longer hold.
+    """
+
+    def __enter__(self) -> None:
+        # Since torch 2.9 every backend has a setting of its own, which the one for all may contradict.
+        owners: list[Any] = [torch.backends.cuda.matmul, getattr(torch.backends.mkldnn, "matmul", None)]
+        settings = [(owner, getattr(owner, "fp32_precision", None)) for owner in owners]
+        self._own = [(owner, setting) for owner, setting in settings if isinstance(setting, str)]
+        try:
+            self._allowed: str | None = torch.get_float32_matmul_precision()
+        except RuntimeError:
+            self._allowed = None
+        torch.set_float32_matmul_precision("highest")
+
+    def __exit__(self, *error: object) -> None:
+        if self._allowed is not None:
+            torch.set_float32_matmul_precision(self._allowed)
+        for owner, precision in self._own:
+            owner.fp32_precision = precision
+
+
+class TorchTable(Table):
+    """A tensor as a user has it.
+
+    Private rows are held on ``place``, None being where the tensor is.
+    """
+
+    is_movable = True
+
+    def __init__(self, X: torch.Tensor, place: torch.device | None = None) -> None:
+        self._X = X.detach()
+        self._place = X.device if place is None else place
+        self.device = str(self._place)
+        self.shape: tuple[int, int] = tuple(X.shape)  # type: ignore[assignment]
+        self.counts_repeats = X.device.type == "cpu"
+
+    @classmethod
+    def of_array(cls, X: NDArray[Any], device: str) -> "TorchTable":
+        """The table of an array in the host's memory, which is not copied there."""
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*not writable", category=UserWarning)
+            return cls(torch.from_numpy(np.ascontiguousarray(X)), torch.device(device))
+
+    def on_device(self, device: str) -> "TorchTable":
+        place = torch.device(device)
+        return TorchTable(self._X.cpu() if place.type == "cpu" else self._X, place)
+
+    def check(self, name: str) -> None:
+        if self._X.ndim != 2:
+            raise ValueError(
+                f"{name} has shape {tuple(self._X.shape)}, not (n_samples, n_features); Reshape your data "
+                "to a table."
+            )
+        if self._X.layout != torch.strided or self._X.is_complex():
+            raise ValueError(f"{name} must be a dense tensor of real numbers; convert it first.")
+        if not all(bool(torch.isfinite(part).all()) for part in _parts_of(self._X)):
+            raise ValueError(
+                f"{name} contains NaN or infinity; drop those rows, or impute them with what public rows say."
+            )
+
+    def n_distinct(self) -> int:
+        if not self.counts_repeats:
+            return self.shape[0]
+        return len({hash(row.tobytes()) for block in self.blocks() for row in block})
+
+    def private_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any], *, exact: bool) -> PrivateRows:
+        if exact:
+            host = [row_map(block, dtype) for block in self.blocks()]
+            return InMemoryRows(np.concatenate(host), y, exact=True)
+        precision = torch.float64 if dtype == np.float64 else torch.float32
+        if is_processor(self._place):  # NumPy's products are the faster ones there
+            return InMemoryRows(array_of(mapped(self._X, row_map, precision, self._place)), y)
+        return self._on_device(y, row_map, precision)
+
+    def bfloat16_rows(self, y: Labels, row_map: RowMap) -> PrivateRows:
+        if is_processor(self._place):
+            return BFloat16Rows.of(self.blocks(), y, row_map)
+        return self._on_device(y, row_map, torch.bfloat16)
+
+    def _on_device(self, y: Labels, row_map: RowMap, precision: torch.dtype) -> PrivateRows:
+        try:
+            return TorchRows(mapped(self._X, row_map, precision, self._place), y)
+        except torch.OutOfMemoryError:
+            _warn_of_streaming(self._place)
+        streamed = mapped(self._X, row_map, precision, torch.device("cpu"))
+        return TorchRows(streamed, y, device=self._place)
+
+    def blocks(self) -> Iterator[NDArray[Any]]:
+        for part in _parts_of(self._X):
+            yield array_of(part if part.dtype in (torch.float32, torch.float64) else part.double())
+
+
+def mapped(X: torch.Tensor, row_map: RowMap, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    """What a :class:`~skmixdp._rowmap.RowMap` makes of a tensor (n, n_features), on a device."""
+    rows = torch.empty((len(X), row_map.width(X.shape[1])), dtype=dtype, device=device)
+    with full_precision():
+        for start in range(0, len(X), _MEASURED_ROWS):
+            taken = slice(start, start + _MEASURED_ROWS)
+            rows[taken] = row_map(X[taken].to(device), np.float64)
+    return rows
+
+
+def device_name(device: Any) -> str:
+    """The name of what torch takes for a device, ``"cpu"`` for the processor.
+
+    Raises
+    ------
+    ValueError
+        If there is none, or none that knows float64.
+    """
+    try:
+        place = torch.empty(0, device=device, dtype=torch.float64).device
+    except (RuntimeError, TypeError, AssertionError):  # which it is differs from device to device
+        place = None
+    if place is None or place.type not in _KINDS:
+        here = [*(f"'cuda:{number}'" for number in range(torch.cuda.device_count())), "'cpu'", "'auto'"]
+        raise ValueError(
+            f"device={device!r} is none that torch has here and that knows float64; pass one of "
+            f"{', '.join(here)}."
+        )
+    return "cpu" if place.type == "cpu" else str(torch.device(device))
+
+
+def is_processor(device: torch.device) -> bool:
+    """Whether rows on a device are in the host's memory."""
+    return device.type == "cpu"
+
+
+def array_of(X: torch.Tensor) -> NDArray[Any]:
+    """The NumPy array of a tensor: itself on the processor, a copy from elsewhere."""
+    return np.asarray(X.cpu().numpy())
+
+
+def _parts_of(X: torch.Tensor) -> Iterator[torch.Tensor]:
+    """A tensor's rows, a few thousand at a time."""
+    for start in range(0, len(X), _MEASURED_ROWS):
+        yield X[start : start + _MEASURED_ROWS]
+
+
+def _warn_of_streaming(device: torch.device) -> None:
+    """Say that rows do not fit on a device."""
+    warnings.warn(
+        f"the rows do not fit on {device} with what else is there; they are kept in the host's memory and "
+        "sent there block by block in every step, which is slower.",
+        UserWarning,
+        stacklevel=2,
+    )

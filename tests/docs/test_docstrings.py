@@ -1,0 +1,104 @@
+"""Docstrings name the parameters that functions and classes have, in their order."""
+
+import importlib
+import inspect
+import pkgutil
+import re
+
+import pytest
+
+import skmixdp
+from skmixdp.features import FrozenFeatures
+
+
+def public_objects():
+    """Functions and classes in ``__all__`` of the public packages, and the public methods of the classes."""
+    names = ["skmixdp"]
+    names += [
+        f"skmixdp.{found.name}" for found in pkgutil.iter_modules(skmixdp.__path__) if found.name[0] != "_"
+    ]
+    objects = {}
+    for name in names:
+        module = importlib.import_module(name)
+        for public in getattr(module, "__all__", []):
+            value = getattr(module, public)
+            if inspect.isclass(value) or inspect.isfunction(value):
+                objects[f"{value.__module__}.{value.__qualname__}"] = value
+            if inspect.isclass(value):
+                for key, method in vars(value).items():
+                    function = getattr(method, "__func__", method)
+                    if key[0] != "_" and inspect.isfunction(function):
+                        objects[f"{value.__module__}.{value.__qualname__}.{key}"] = function
+    return objects
+
+
+def documented(docstring, title="Parameters"):
+    """Names in a section of a numpydoc docstring, without stars; None without the section."""
+    text = inspect.cleandoc(docstring or "")
+    pattern = rf"^{title}\n-{{{len(title)}}}\n(.*?)(?=^\S[^\n]*\n-{{3,}}\n|\Z)"
+    section = re.search(pattern, text, flags=re.M | re.S)
+    if section is None:
+        return None
+    heads = re.findall(r"^(\*{0,2}\w+(?:, \*{0,2}\w+)*)(?: : .*)?$", section[1], flags=re.M)
+    return [name.lstrip("*") for head in heads for name in head.split(", ")]
+
+
+def parameters(value):
+    """Names of what is passed to a function, or to the constructor of a class.
+
+    What ``fit`` takes under the name ``unsupported`` it refuses in one sentence.
+    """
+    hidden = ("self", "cls", "unsupported")
+    return [name for name in inspect.signature(value).parameters if name not in hidden]
+
+
+def inherited(value):
+    """What the abstract base of features documents once for all of them."""
+    is_features = inspect.isclass(value) and issubclass(value, FrozenFeatures) and value is not FrozenFeatures
+    return documented(FrozenFeatures.__doc__) if is_features else []
+
+
+OBJECTS = public_objects()
+DOCUMENTED = sorted(name for name, value in OBJECTS.items() if documented(value.__doc__) is not None)
+
+
+@pytest.mark.parametrize("name", DOCUMENTED)
+def test_parameters_are_those_of_the_signature(name):
+    value = OBJECTS[name]
+    if value is FrozenFeatures:
+        pytest.skip("an abstract class without a constructor, whose parameters its subclasses have")
+    assert documented(value.__doc__) + inherited(value) == parameters(value)
+
+
+def test_what_takes_parameters_documents_them():
+    """As parameters, or as the attributes that the fields of a data class are."""
+    silent = {
+        name
+        for name, value in OBJECTS.items()
+        if parameters(value)
+        and inspect.isclass(value)
+        and not getattr(value, "_is_protocol", False)
+        and documented(value.__doc__) is None
+        and documented(value.__doc__, "Attributes") is None
+    }
+    assert not silent
+
+
+def test_the_parser_sees_stars_several_names_and_sections():
+    docstring = """Sum.
+
+    Parameters
+    ----------
+    a, b : int
+        Some.
+    *more, **options
+        Others: named
+
+        twice.
+
+    Returns
+    -------
+    c : int
+    """
+    assert documented(docstring) == ["a", "b", "more", "options"]
+    assert documented(docstring, "Returns") == ["c"] and documented("Sum.") is None

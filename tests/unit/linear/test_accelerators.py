@@ -1,0 +1,74 @@
+"""Accelerators are chosen in one place, and the library works without any of them."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import skmixdp
+from skmixdp._kernels import Cascade, add_products, bfloat16_product, product_session, row_products
+from skmixdp._kernels.accelerators import _MODULES, Accelerator, accelerators
+
+PACKAGE = Path(skmixdp.__file__).parent
+
+FIT = """
+import sys
+for name in sys.argv[1:]:
+    sys.modules[f"skmixdp._kernels.{name}"] = None  # as if its file had been deleted
+import numpy as np
+from skmixdp import MixedDPLogisticRegression
+from skmixdp._kernels.accelerators import accelerators
+X = np.random.default_rng(0).normal(size=(400, 30)).astype(np.float32)
+y = np.arange(400) % 3
+coefficients = []
+for dtype in ("float32", "bfloat16"):
+    head = MixedDPLogisticRegression(n_steps=3, dtype=dtype, random_state=0)
+    coefficients.append(head.fit(X[50:], y[50:], X_pub=X[:50], y_pub=y[:50]).coef_.ravel())
+print([type(accelerator).__name__ for accelerator in accelerators()])
+print(*np.concatenate(coefficients))
+"""
+
+
+def fit_without(*names):
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FIT, *names], capture_output=True, text=True, check=True
+    )
+    left, coefficients = done.stdout.splitlines()
+    return left, np.array(coefficients.split(), float)
+
+
+@pytest.mark.parametrize("names", [*((name,) for name in _MODULES), _MODULES], ids="+".join)
+def test_a_fit_does_without_an_accelerator(names):
+    _, expected = fit_without()
+    left, found = fit_without(*names)
+    assert len(re.findall("'", left)) == 2 * (len(_MODULES) - len(names))
+    # Another library rounds otherwise, and rows in bfloat16 have eight bits.
+    np.testing.assert_allclose(found, expected, atol=1e-2 * np.abs(expected).max())
+
+
+def test_one_place_knows_the_accelerators():
+    for name in _MODULES:
+        pattern = re.compile(rf"(import|from)\b[^\n]*\b{name}\b|[\"']{name}[\"']")
+        others = (path for path in PACKAGE.rglob("*.py") if path.stem != name)
+        knowing = [path.name for path in others if pattern.search(path.read_text())]
+        assert knowing == ["accelerators.py"]
+
+
+def test_what_all_decline_is_multiplied_by_numpy(monkeypatch):
+    monkeypatch.setattr("skmixdp._kernels.products.accelerators", lambda: (Accelerator(),))
+    monkeypatch.setattr("skmixdp._kernels.accelerators.accelerators", lambda: (Accelerator(),))
+    X, points = np.arange(12.0).reshape(4, 3), np.ones((2, 3))
+    np.testing.assert_array_equal(row_products(X, points, np.empty((4, 2))), X @ points.T)
+    total = Cascade()
+    add_products(total, np.ones((4, 2)), X)
+    np.testing.assert_array_equal(total.value, np.ones((2, 4)) @ X)
+    assert bfloat16_product() is None
+    with product_session(np.float32):
+        pass
+
+
+def test_all_that_are_named_are_there():
+    assert len(accelerators()) == len(_MODULES)
