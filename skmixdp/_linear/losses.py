@@ -54,7 +54,7 @@ class Loss(Protocol):
     quadratic: bool
 
     def residuals(self, Z: Array, y: Labels) -> Array:
-        """Derivative of each row's loss in its outputs, shape (n, k), in the place of ``Z``.
+        """Derivative of each row's loss in its outputs, shape (n, k), which replaces ``Z``.
 
         ``Z`` and ``y`` are NumPy arrays or torch tensors. A row's residuals depend on that row alone, bit for
         bit.

@@ -13,10 +13,7 @@ CHECKED = (
     "docs",
     "examples",
     "benchmarks",
-    "skmixdp/audit",
-    "skmixdp/features",
-    "skmixdp/inspection",
-    "skmixdp/leaks",
+    "skmixdp",
 )
 
 #: Words that are not the field's, and what to say instead.
