@@ -43,7 +43,7 @@ ALLOWED = (
 FORBIDDEN = re.compile(rf"\b({'|'.join(INSTEAD)})\b", flags=re.IGNORECASE)
 
 #: Words in the longest sentence that a page may have.
-LONGEST_SENTENCE = 35
+LONGEST_SENTENCE = 25
 
 _BLOCK = re.compile(r"^[ \t]*(`{3,}|~{3,}).*?^[ \t]*\1[ \t]*$", flags=re.M | re.S)
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
