@@ -290,7 +290,7 @@ class PublicView:
             heads = (Z[:, :k] + step * Z[:, (j + 1) * k : (j + 2) * k] for j, step in moves)
             return np.stack([loss.values(head, y) for head in heads], axis=1)
 
-        return Probe(np.concatenate([self.W, *directions]), losses)
+        return Probe(np.concatenate([self.W, *directions]), losses, n_head=k)
 
 
 class RandomSource(Protocol):
@@ -313,7 +313,10 @@ class Probe:
         What the source is asked for.
     losses : callable
         ``(Z, y) -> (rows, m)`` losses, from what the source answers for a block of rows.
+    n_head : int
+        Number of leading points that are the head itself; 0 where the source keeps it.
     """
 
     points: Any
     losses: Callable[[FloatArray, Labels], FloatArray]
+    n_head: int = 0

@@ -80,6 +80,8 @@ class GaussianMechanism:
             self._batch,
             resolution,
             wide_sums=query.wide_sums,
+            n_head=query.n_head,
+            run=self,
             bounds_itself=query.bounds_itself,
             takes_tensors=query.takes_tensors,
         )

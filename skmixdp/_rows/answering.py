@@ -19,6 +19,8 @@ _NARROW = 32
 
 #: Rows of a source, by number.
 Selection = slice | NDArray[np.intp]
+#: The points to be multiplied for a request, and what makes all of its products out of theirs.
+Products = tuple[FloatArray, Callable[[Selection, Array], Array] | None]
 
 
 @dataclass(frozen=True)
@@ -50,17 +52,22 @@ def answer(
     visits: Iterable[Visit],
     dtype: DTypeLike,
     whitening: Whitening | None = None,
+    products: Sequence[Products] | None = None,
 ) -> list[tuple[Array | None, Array | None]]:
     """Sums of all requests over the visited blocks; at least one block, if an empty one.
 
     ``dtype`` is that in which points are multiplied. In each block, all requests of a precision share one
     product and one sum. Visited rows may lack a ``whitening``, which is linear: it is then applied to the
     points, and to the sums. The sums of tensors are tensors.
+
+    ``products`` says what must be multiplied for each request; None is all of its points.
     """
-    asked = np.concatenate([request.points for request in requests])
+    if products is None:
+        products = [(request.points, None) for request in requests]
+    asked = np.concatenate([computed for computed, _ in products])
     points = laid_out(asked if whitening is None else whitening(asked), dtype)
     columns = _Columns(min(len(request.points) for request in requests) < _NARROW, dtype)
-    ends = np.cumsum([len(request.points) for request in requests])
+    ends = np.cumsum([len(computed) for computed, _ in products])
     matrices = {wide: Cascade() for wide in (False, True)}
     vectors = [Cascade() for _ in requests]
     widths = [0] * len(requests)
@@ -68,7 +75,9 @@ def answer(
         Z = columns(visit.times(points))
         weighted: dict[bool, list[Array]] = {False: [], True: []}
         for index, (request, end) in enumerate(zip(requests, ends, strict=True)):
-            C, S = request.contribute(Z[:, end - len(request.points) : end], visit.block)
+            computed, complete = products[index]
+            own = Z[:, end - len(computed) : end]
+            C, S = request.contribute(own if complete is None else complete(visit.rows, own), visit.block)
             C, S = (_as_asked(part, request, visit.rows) for part in (C, S))
             if C is not None:
                 weighted[request.wide_sums].append(C)

@@ -110,8 +110,8 @@ class DaskRows(PrivateRows):
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
         import dask
 
-        # Each chunk gets its part of the masks.
-        bare = [replace(request, mask=None) for request in requests]
+        # The run that asks holds the noise source; it stays here. Each chunk gets its part of the masks.
+        bare = [replace(request, mask=None, run=None, n_head=0) for request in requests]
         shared = dask.delayed(bare, name=f"requests-{uuid4().hex}", traverse=False)
         ask = dask.delayed(_ask, pure=False)
         answers = []

@@ -4,12 +4,13 @@ import math
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from .._kernels import EXACT, SumError, add_products, on_grid, product_session, row_products, sum_error
 from .._linear import row_norms
-from .answering import Selection, Visit, answer, block_size, many_rows, selections
+from .answering import Products, Selection, Visit, answer, block_size, many_rows, selections
 from .source import Block, FloatArray, Labels, PrivateRows, Request, Sums
 
 #: Longer rows would bring products so near the ends of float32's range that rounding no
@@ -23,6 +24,15 @@ _LARGER = 4
 #: With at least so many points, blocks are as large as :func:`many_rows` says, and half as large at least:
 #: there are more outputs, which are in cache as well.
 _MANY_POINTS = 32
+
+#: Products of more bytes than this are not kept from one step to the next.
+_KEPT_BYTES = 2**28
+
+#: Head moves after which products are computed anew: each adds a rounding error or two.
+_REFRESH = 64
+
+#: Part of a move's length that may lie outside the span of the directions: float64 rounding.
+_OUTSIDE = 1e-9
 
 
 class InMemoryRows(PrivateRows):
@@ -67,21 +77,35 @@ class InMemoryRows(PrivateRows):
         self._norms = row_norms(X) if norms is None else norms
         check_lengths(self._norms, X.dtype)
         self.n_rows = len(X)
+        # A run's products go when the run does.
+        self._running: WeakKeyDictionary[object, RunningProducts] = WeakKeyDictionary()
         self._block_rows = block_size(block_bytes // max(X.shape[1] * X.itemsize, 1))
 
     def training(self) -> AbstractContextManager[None]:
         return product_session(self._X.dtype)
 
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
+        products = [self._products(request) for request in requests]
         # Each request has a fixed cost in every block: several of them are asked for larger ones.
-        m = sum(len(request.points) for request in requests)
+        m = sum(len(computed) for computed, _ in products)
         block_rows = self._block_rows * min(len(requests), _LARGER)
         if m >= _MANY_POINTS:
             block_rows = max(block_rows // 2, many_rows(m, self._X.shape[1]))
         block_rows = block_size(block_rows)
         blocks = selections([request.mask for request in requests], self.n_rows, block_rows)
         buffer = np.empty((min(block_rows, self.n_rows), m), self._X.dtype)
-        return answer(requests, (self._visit(rows, buffer) for rows in blocks), self._X.dtype)
+        visits = (self._visit(rows, buffer) for rows in blocks)
+        return answer(requests, visits, self._X.dtype, products=products)
+
+    def _products(self, request: Request) -> Products:
+        """The points to be multiplied for a request, and what completes their products."""
+        size = len(request.points) * self.n_rows * self._X.itemsize
+        if request.n_head == 0 or request.mask is not None or size > _KEPT_BYTES:
+            return request.points, None
+        running = self._running.get(request.run)
+        if running is None:
+            running = self._running[request.run] = RunningProducts(self.n_rows, self._X.dtype)
+        return running.begin(request.points, request.n_head), running.complete
 
     def _visit(self, rows: Selection, buffer: FloatArray) -> Visit:
         """A block of rows; its products are in the buffer, until the next one's are."""
@@ -97,6 +121,87 @@ class InMemoryRows(PrivateRows):
         if request.resolution is not None:
             return EXACT
         return sum_error(self.n_rows, np.float64 if request.wide_sums else self._X.dtype)
+
+
+class RunningProducts:
+    """Products of one run's head and of the directions that it has asked for since its last move.
+
+    A zeroth-order step moves a head along directions, whose products with the rows the step has asked for.
+    So the head's own products follow by linearity: ``X (W + sum_j c_j U_j)^T`` is
+    ``X W^T + sum_j c_j X U_j^T``. They are private state, and stay with the rows.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows.
+    dtype : dtype
+        That of the products.
+    """
+
+    def __init__(self, n_rows: int, dtype: np.dtype[Any]) -> None:
+        self._n_rows = n_rows
+        self._dtype = dtype
+        self._head: FloatArray | None = None
+        self._Z = np.empty((0, 0), dtype)
+        self._asked: list[tuple[FloatArray, FloatArray]] = []
+        self._age = 0
+
+    def begin(self, points: FloatArray, n_head: int) -> FloatArray:
+        """Start a pass for the head ``points[:n_head]`` and directions, the other points.
+
+        Returns
+        -------
+        array of shape (m', d_in)
+            The points whose products the pass must compute: directions alone, where the head
+            has moved within the span of those asked for before.
+        """
+        head, directions = points[:n_head], points[n_head:]
+        self._moves = self._follow(head)
+        if self._moves is None:
+            self._Z = np.empty((self._n_rows, n_head), self._dtype, order="F")
+            self._age = 0
+        elif self._moves:
+            self._age += 1
+        self._head = head.copy()
+        products = np.empty((self._n_rows, len(directions)), self._dtype, order="F")
+        # Directions count from the head's last place: an empty list of moves is a head that stayed.
+        earlier = self._asked if self._moves == [] else []
+        self._asked = [*earlier, (directions.copy(), products)]
+        return points if self._moves is None else directions
+
+    def complete(self, rows: Selection, computed: FloatArray) -> FloatArray:
+        """Products of a block of rows with all points, from those that the pass computed."""
+        Z = self._Z[rows]
+        if self._moves is None:
+            Z[:] = computed[:, : Z.shape[1]]
+            computed = computed[:, Z.shape[1] :]
+        else:
+            for coefficient, products in self._moves:
+                Z += coefficient * products[rows]
+        self._asked[-1][1][rows] = computed
+        return np.concatenate([Z.T, computed.T]).T
+
+    def _follow(self, head: FloatArray) -> list[tuple[FloatArray, FloatArray]] | None:
+        """The products to add to those of the last head, with factors; None if that is no way."""
+        if self._head is None or self._head.shape != head.shape or self._age >= _REFRESH:
+            return None
+        move = (head - self._head).ravel()
+        if not np.any(move):
+            return []
+        k = len(head)
+        blocks = [
+            (points[start : start + k], products[:, start : start + k])
+            for points, products in self._asked
+            for start in range(0, len(points), k)
+        ]
+        span = np.array([points.ravel() for points, _ in blocks]).T
+        if span.size == 0 or span.shape[0] != len(move):
+            return None
+        coefficients = np.linalg.lstsq(span, move)[0]
+        if np.linalg.norm(span @ coefficients - move) > _OUTSIDE * np.linalg.norm(move):
+            return None
+        factors = coefficients.astype(self._dtype)
+        return [(c, products) for c, (_, products) in zip(factors, blocks, strict=True) if c]
 
 
 def check_lengths(norms: FloatArray, dtype: np.dtype[Any]) -> None:

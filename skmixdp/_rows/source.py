@@ -88,6 +88,11 @@ class Request:
     wide_sums : bool
         Whether weighted residuals are multiplied with the rows and added in double precision, whatever the
         precision of the rows; for sums whose terms are longer than what is released of them.
+    n_head : int
+        Number of leading points that are a head which its run moves along the other points; 0
+        promises nothing.
+    run : object
+        Whose head that is: the source may keep its products until the next request.
     bounds_itself : bool
         Whether ``S`` is None and each row's ``c_i x_i^T`` obeys its bounds whatever error ``Z`` has, with any
         entries of ``c_i`` made smaller too. Rows may then be multiplied in bfloat16.
@@ -101,6 +106,8 @@ class Request:
     mask: NDArray[np.bool_] | None = None
     resolution: float | None = None
     wide_sums: bool = False
+    n_head: int = 0
+    run: object = None
     bounds_itself: bool = False
     takes_tensors: bool = False
 

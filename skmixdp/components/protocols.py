@@ -76,6 +76,9 @@ class PrivateQuery:
         depend on private rows in any other way.
     wide_sums : bool
         Whether sums must be added in double precision, since their terms are longer than the sensitivity.
+    n_head : int
+        Number of leading points that are a head which moves along the other points from step to step,
+        so that a source may keep its products; 0 promises nothing.
     bounds_itself, takes_tensors : bool
         What ``contribute`` promises; see :class:`~skmixdp._rows.Request`.
     """
@@ -85,6 +88,7 @@ class PrivateQuery:
     releases: tuple[ReleasedArray, ...]
     assemble: Callable[[Sums], tuple[FloatArray, ...]] = present_sums
     wide_sums: bool = False
+    n_head: int = 0
     bounds_itself: bool = False
     takes_tensors: bool = False
 

@@ -197,7 +197,11 @@ class TwoPointQuery:
             losses = probe.losses(Z, block.y)
             return None, clipped((losses[:, :q] - losses[:, q:]) / (2 * self.smoothing), bound)
 
-        (sums,) = yield PrivateQuery(probe.points, contribute, releases=(scalars(bound, q, 1.0),))
+        # A head that also moves along the public gradient leaves the span of the directions.
+        n_head = probe.n_head if ctx.public_weight == 0 else 0
+        (sums,) = yield PrivateQuery(
+            probe.points, contribute, releases=(scalars(bound, q, 1.0),), n_head=n_head
+        )
         estimate = ctx.view.combine(sums / (ctx.batch_size * q), U)
         return ctx.direction(estimate, self._public_mean(ctx))
 
@@ -269,6 +273,7 @@ class CandidateQuery:
             probe.points,
             lambda Z, block: (None, clipped(probe.losses(Z, block.y), self.loss_clip)),
             releases=(scalars(self.loss_clip, count, count / n_losses),),
+            n_head=probe.n_head,
         )
         return sums
 

@@ -35,8 +35,7 @@ def test_without_noise_and_clip_it_is_gradient_descent(n_targets, momentum):
     np.testing.assert_allclose(found, W, atol=1e-10)
 
 
-@pytest.mark.parametrize("n_targets", [1, 3])
-@pytest.mark.parametrize("n_pub", [30, 0])
+@pytest.mark.parametrize(("n_targets", "n_pub"), [(1, 30), (3, 0)])
 @pytest.mark.parametrize("algorithm", [NoisyGD(clip=NO_CLIP), AdaMix(clip_floor=NO_CLIP)], ids=repr)
 def test_without_noise_and_clip_the_limit_is_ridge_regression(monkeypatch, n_targets, n_pub, algorithm):
     """Of all rows, on the mapped features, with the intercept column penalised as the others."""

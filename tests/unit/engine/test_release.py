@@ -128,7 +128,12 @@ def test_the_rows_are_asked_what_the_question_says():
     mask = np.arange(20) < 5
     mechanism.begin_step(mask)
     asked = PrivateQuery(
-        np.ones((2, 3)), lambda Z, block: (Z, None), (ReleasedArray(1.0),), wide_sums=True, takes_tensors=True
+        np.ones((2, 3)),
+        lambda Z, block: (Z, None),
+        (ReleasedArray(1.0),),
+        wide_sums=True,
+        n_head=2,
+        takes_tensors=True,
     )
     request = mechanism.admit(asked, ROWS)
     assert request.points is asked.points
@@ -136,6 +141,7 @@ def test_the_rows_are_asked_what_the_question_says():
     assert request.mask is mask
     assert request.resolution is None
     assert (request.wide_sums, request.takes_tensors, request.bounds_itself) == (True, True, False)
+    assert (request.n_head, request.run) == (2, mechanism)
 
 
 def test_every_array_must_be_stated():

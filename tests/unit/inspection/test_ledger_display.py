@@ -61,7 +61,7 @@ def test_many_charges_have_no_markers(ledger):
 
 
 def test_one_data_set_alone(ledger):
-    assert list(draw(ledger["b"]).lines_) == ["b"]
+    assert list(draw(ledger["b"], over="charges").lines_) == ["b"]
 
 
 def test_a_figure_of_its_own(ledger):

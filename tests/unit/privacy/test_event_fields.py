@@ -90,46 +90,41 @@ BAD = {
 }
 
 
-def _bad_fields():
-    for kind, good in GOOD.items():
-        for name in good:
-            for value in BAD[name]:
-                yield pytest.param(kind, name, value, id=f"{kind.__name__}-{name}-{str(value)[:12]!r}")
-
-
-BAD_FIELDS = list(_bad_fields())
-
-
-@pytest.mark.parametrize(("kind", "name", "value"), BAD_FIELDS)
-def test_a_field_outside_its_range_makes_no_event(kind, name, value):
-    with pytest.raises(ValueError, match=rf"^{name}=.* must .*\.$") as caught:
-        kind(**{**GOOD[kind], name: value})
-    assert "\n" not in str(caught.value).replace(repr(value), "")
-
-
-# An array of one number is kept as that number.
-@pytest.mark.parametrize(
-    ("kind", "name", "value"), [field for field in BAD_FIELDS if not isinstance(field.values[2], np.ndarray)]
+EVERY_FIELD = pytest.mark.parametrize(
+    ("kind", "name"), [(kind, name) for kind, good in GOOD.items() for name in good]
 )
-def test_nothing_is_charged_for_an_event_that_was_tampered_with(kind, name, value):
+
+
+@EVERY_FIELD
+def test_a_field_outside_its_range_makes_no_event(kind, name):
+    for value in BAD[name]:
+        with pytest.raises(ValueError, match=rf"^{name}=.* must .*\.$") as caught:
+            kind(**{**GOOD[kind], name: value})
+        assert "\n" not in str(caught.value).replace(repr(value), ""), value
+
+
+@EVERY_FIELD
+def test_nothing_is_charged_for_an_event_that_was_tampered_with(kind, name):
     """A pickle or ``object.__setattr__`` passes by the checks; a ledger must not be fooled, nor crash."""
-    event = kind(**GOOD[kind])
-    object.__setattr__(event, name, value)
     ledger = PrivacyLedger(":memory:").add_dataset("a", epsilon=1e6, delta=1e-5)
-    with pytest.raises((ValueError, TypeError)):
-        ledger.charge(event, neighboring=ADD)
-    assert ledger.account.n_charges == 0 and ledger.charges() == []
+    for value in BAD[name]:
+        if isinstance(value, np.ndarray):
+            continue  # an array of one number is kept as that number
+        event = kind(**GOOD[kind])
+        object.__setattr__(event, name, value)
+        with pytest.raises((ValueError, TypeError)):
+            ledger.charge(event, neighboring=ADD)
+        assert ledger.account.n_charges == 0 and ledger.charges() == [], value
 
 
-@pytest.mark.parametrize(
-    ("kind", "name", "value"),
-    [field for field in BAD_FIELDS if isinstance(field.values[2], (int, float, str, list, type(None)))],
-)
-def test_a_bad_field_in_a_record_is_refused(kind, name, value):
+@EVERY_FIELD
+def test_a_bad_field_in_a_record_is_refused(kind, name):
     record = json.loads(event_to_json(kind(**GOOD[kind])))
-    text = json.dumps({**record, "values": {**record["values"], name: value}})
-    with pytest.raises(ValueError, match=rf"record of an event is damaged .*{name}="):
-        event_from_json(text)
+    for value in BAD[name]:
+        if isinstance(value, (int, float, str, list, type(None))):
+            text = json.dumps({**record, "values": {**record["values"], name: value}})
+            with pytest.raises(ValueError, match=rf"record of an event is damaged .*{name}="):
+                event_from_json(text)
 
 
 @pytest.mark.parametrize("kind", GOOD)

@@ -1,10 +1,13 @@
 import sys
+import warnings
 
 import numpy as np
 import pytest
 
+from skmixdp import privacy
+from skmixdp.exceptions import NotPrivateWarning
 from skmixdp.privacy import DiscreteNoise, NoiseSource
-from skmixdp.privacy.noise import _key_from
+from skmixdp.privacy.noise import _key_from, check_noise, noise_caveats, noise_source, seed_of, warn_of_seed
 
 
 def test_fresh_sources_differ_and_are_cryptographic():
@@ -56,7 +59,7 @@ def test_discrete_noise_refuses_sums_off_the_grid():
         source.add_noise(np.array([0.3]), 1.0, 0.25)
 
 
-def test_discrete_noise_without_its_package_names_the_mend(monkeypatch):
+def test_discrete_noise_without_its_package_names_the_remedy(monkeypatch):
     monkeypatch.setitem(sys.modules, "opendp.prelude", None)
     with pytest.raises(ImportError, match=r"skmixdp\[discrete\]"):
         DiscreteNoise()
@@ -66,3 +69,66 @@ def test_a_seed_fills_both_halves_of_the_key():
     high, low = np.random.SeedSequence(5).generate_state(2, np.uint64)
     assert _key_from(5) == int(high) * 2**64 + int(low)
     assert int(high) > 0 and int(low) > 0
+
+
+# -- the parameters noise and random_state -------------------------------------------------
+
+
+def test_a_random_state_stands_for_a_seed():
+    assert seed_of(None) is None
+    assert seed_of(np.int64(3)) == 3
+    state = np.random.RandomState(0)
+    first, second = seed_of(state), seed_of(state)
+    assert first != second and type(first) is int
+    for bad in (-1, 1.0, "0", True, np.random.default_rng(0)):
+        with pytest.raises(ValueError, match=r"^random_state=.* must be None for private noise, or"):
+            seed_of(bad)
+
+
+@pytest.mark.parametrize("noise", ["discrete", "hardened"])
+def test_discrete_noise_takes_no_seed(noise):
+    check_noise(noise, None)
+    with pytest.raises(ValueError, match=f"^random_state=0 cannot seed noise='{noise}'; leave it at None"):
+        check_noise(noise, 0)
+    assert noise_source(noise, None).kind == "discrete"
+
+
+def test_checking_a_random_state_does_not_draw_from_it():
+    state, same = np.random.RandomState(0), np.random.RandomState(0)
+    check_noise("float", state)
+    assert seed_of(state) == seed_of(same)
+    with pytest.raises(ValueError, match=r"^random_state=-1 must be"):
+        check_noise("float", -1)
+
+
+def test_a_source_is_seeded_only_by_a_random_state():
+    assert noise_source("float", None).kind == "cryptographic"
+    seeded = noise_source("float", 3)
+    assert seeded.kind == "seeded"
+    np.testing.assert_array_equal(seeded.normal((4,)), NoiseSource(3).normal((4,)))
+
+
+def test_caveats_say_what_the_noise_does_not_cover():
+    assert noise_caveats(DiscreteNoise(), 1e-5, 100) == ()
+    (low_bits,) = noise_caveats(NoiseSource(), 1e-5, 100)
+    assert "low-order bits" in low_bits
+    caveats = noise_caveats(NoiseSource(1), 0.01, 100)
+    assert len(caveats) == 3 and low_bits in caveats and "delta is not below 1/n" in caveats
+    assert sum("anyone who knows it can remove the noise" in caveat for caveat in caveats) == 1
+
+
+def test_a_seed_is_warned_of_by_its_name():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_of_seed(None, None)
+    with pytest.warns(NotPrivateWarning, match="^--seed is set, so whoever knows it"):
+        warn_of_seed(None, 0, name="--seed", stacklevel=1)
+
+
+# -- names from elsewhere ------------------------------------------------------------------
+
+
+def test_the_package_hands_on_what_is_in_modelmix_and_nothing_else():
+    assert privacy.ModelMixEvent.__module__ == "skmixdp.modelmix.event"
+    with pytest.raises(AttributeError, match="has no attribute 'ModelMix'"):
+        privacy.ModelMix  # noqa: B018

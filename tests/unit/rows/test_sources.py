@@ -43,6 +43,26 @@ def expected(rows, y, points):
     return ((rows @ points.T) ** 2 + y[:, None]).T @ rows, np.array([norms.sum(), (norms**2).sum()])
 
 
+def test_a_head_that_moves_is_answered_whether_its_products_are_kept_or_not(holder):
+    """A source may keep the products of a run's head; the answers are the same."""
+
+    class SomeRun:
+        pass
+
+    run = SomeRun()
+    source = holder.source(X, y, MAPS["all"])
+    rows = MAPS["all"](X, np.float64)
+    W = rng.normal(size=(2, D + 1))
+    for _ in range(3):
+        U = rng.normal(size=(2, D + 1))
+        points = np.concatenate([W, U])
+        ((_, sums),) = source.private_sums(
+            [Request(points, lambda Z, block: (None, Z**2), n_head=2, run=run)]
+        )
+        np.testing.assert_allclose(sums, ((rows @ points.T) ** 2).sum(axis=0))
+        W = W + 0.3 * U
+
+
 @pytest.mark.parametrize("dtype", CLOSE)
 @pytest.mark.parametrize("name", MAPS)
 def test_sums_are_those_of_the_mapped_rows(holder, name, dtype):
