@@ -6,7 +6,7 @@ function turns it into weighted residuals ``C`` (rows, k) and per-row statistics
 and the answer is the pair ``(C^T X, sum S)``. A head's gradient has ``points = W``; several heads,
 public centres or random directions are more rows of ``points``. Whoever writes another source
 (sparse, memory-mapped, distributed) implements these two products. A source whose model is no
-linear head says what its points are, and what ``contribute`` gets as ``Z``.
+linear head says what its points are, and what ``contribute`` gets instead of ``Z``.
 
 The sums that come out are NOT private. Only ``_engine/release.py`` may ask.
 
