@@ -1,6 +1,5 @@
 """Training algorithms for ``algorithm=``, each with its reference and guarantee."""
 
-from importlib import import_module
 from typing import Any
 
 from ._base import Algorithm
@@ -14,14 +13,6 @@ from .noisy_gd import NoisyGD
 from .pazo import PAZO
 from .pda_dpmd import PDADPMD, CosinePDADPMD
 
-
-def __getattr__(name: str) -> Any:
-    """``ModelMix``, imported on demand: its package builds on this one."""
-    if name == "ModelMix":
-        return import_module("skmixdp.modelmix").ModelMix
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
 #: Algorithm names that estimators accept; :mod:`skmixdp.modelmix` adds its own.
 BY_NAME: dict[str, type[Algorithm]] = {
     "auto": Auto,
@@ -32,6 +23,15 @@ BY_NAME: dict[str, type[Algorithm]] = {
     "dope-sgd": DOPE,
     "gep": GEP,
 }
+
+
+def __getattr__(name: str) -> Any:
+    """An algorithm that a package built on this one has added to :data:`BY_NAME`, by its class's name."""
+    for kind in BY_NAME.values():
+        if kind.__name__ == name:
+            return kind
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = [
     "BY_NAME",

@@ -3,7 +3,6 @@
 This package knows no trainer and imports nothing else of ``skmixdp``.
 """
 
-from importlib import import_module
 from typing import Any
 
 from .accounting.accountants import accountant_name, amplified_epsilon, epsilon_of_event
@@ -28,11 +27,14 @@ from .ledger._report import Charge, LedgerReport
 from .noise import DiscreteNoise, NoiseSource
 from .report import PrivacyReport, SearchReport
 
+#: Names that packages built on this one add, such as those of :mod:`skmixdp.modelmix`.
+EXTENSIONS: dict[str, Any] = {}
+
 
 def __getattr__(name: str) -> Any:
-    """What is said of ModelMix, which has a package of its own that builds on this one."""
-    if name in ("ModelMixEvent", "modelmix_epsilon"):
-        return getattr(import_module("skmixdp.modelmix"), name)
+    """What a package built on this one has added under a name."""
+    if name in EXTENSIONS:
+        return EXTENSIONS[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
