@@ -18,7 +18,7 @@ from ._bounds import (
     separation,
     threshold_bound,
 )
-from ._canaries import made_up_rows
+from ._canaries import synthetic_rows
 from ._checks import (
     check_canaries,
     check_confidence,
@@ -37,7 +37,7 @@ from ._white_box import check_visible, evidence_of, strengths_of
 
 FloatArray = NDArray[np.float64]
 
-#: Fits without any canary, whose mean losses a model's are compared with.
+#: Number of fits without any canary, which give the reference losses in the black box.
 _N_REFERENCES = 4
 
 
@@ -57,76 +57,76 @@ def audit_epsilon(
     confidence: float = 0.95,
     random_state: Any = None,
 ) -> AuditResult:
-    """Bound epsilon from below by an attack on fits with and without made-up rows, the *canaries*.
+    """Lower bounds on epsilon and mu, by an attack on fits with and without synthetic rows, the *canaries*.
 
-    With ``n_fits=1`` each of many canaries is included in one fit with probability 1/2, and the
-    attacker guesses which were. With more fits there is one canary: half of the fits include it,
-    and a threshold on its score tells them apart.
+    With ``n_fits=1``, one fit includes each of many canaries with probability 1/2, and the attacker
+    guesses which were included. With more fits there is one canary. Half of the fits include it, and
+    a threshold on its score tells the fits apart.
 
     Parameters
     ----------
     factory : callable
-        Called without arguments, returns a fresh estimator of this library, or a pipeline that ends in
-        one. It must have neither a ledger nor the same seed each time.
+        Called without arguments, returns a new estimator of this library, or a pipeline that ends in
+        one. It must not have a ledger, nor the same seed each time.
     X : array-like of shape (n_samples, n_features)
         Private rows that take part in every fit. The canaries are added to them.
     y : array-like of shape (n_samples,) or (n_samples, k)
         Their labels or targets.
     X_pub, y_pub : array-like or None, default=None
-        Public rows, handed to ``fit``.
+        Public rows, passed to ``fit``.
     canaries : tuple (X, y) or None, default=None
-        The canaries and their labels. None makes them up, far from the rows in random directions, under
-        random labels or with far targets; a trial fit without any of them says which contribute most.
+        The canaries and their labels. None generates them: far from the rows in random directions, with
+        random labels or far targets. A trial fit without any of them selects those that contribute most.
     n_canaries : int or None, default=None
-        How many: at most the number of rows; 1 with many fits. None is half the number of rows, 1,000
-        at the most, or what ``canaries`` holds.
+        Number of canaries, at most the number of rows; 1 with many fits. None is the number in
+        ``canaries``, or else half the number of rows, at most 1,000.
     n_fits : int, default=1
         1, or an even number of at least 10.
     n_guesses : int or None, default=None
-        With one fit, for how many canaries the attacker guesses: an even number. None tries four
-        numbers, each at a quarter of the level.
+        With one fit, the number of canaries for which the attacker guesses, an even number. None tries
+        four numbers, each at a quarter of the level.
     view : {"released", "model"}, default="released"
-        What the attacker sees: every noisy array that is released on the way (white box), or the
-        predictions of the fitted model (black box).
+        What the attacker sees: every released noisy array (white box), or the predictions of the fitted
+        model (black box).
     delta : float or None, default=None
         The delta at which epsilon is bounded; None is the estimator's own.
     confidence : float, default=0.95
-        Of each bound, in (0, 1).
+        Confidence of each bound, in (0, 1).
     random_state : None, int or RandomState, default=None
-        Source of made-up canaries and of the choice of those that are included; the estimators' noise
-        is their own.
+        Source of generated canaries and of the choice of the included ones. It does not affect the
+        noise of the estimators.
 
     Returns
     -------
     AuditResult
-        The bounds, and what is claimed.
+        The bounds and the claims.
 
     Raises
     ------
     ValueError, TypeError
-        For bad input, before any fit; for what only a fit can tell, after the first.
+        For bad input: before any fit where possible, otherwise after the first.
 
     Notes
     -----
-    *Guarantee*: none. An audit reads private rows, and its result is not private: run it on made-up
-    or public rows, or keep the result.
+    *Guarantee*: none. An audit reads private rows, and its result is not private. Run it on synthetic
+    or public rows, or keep the result as private as the rows.
 
-    The relation is that of the estimators: a row is *zeroed out*, that is, it adds zero to every released
-    sum, and the public number of rows stays. Both neighbours therefore have as many rows. Under
-    ``neighboring="replace_one"`` the bounds still hold but reach half the claimed mu at most, since a
-    row that is replaced moves a sum twice as far as one that is zeroed out.
+    The neighbouring relation is that of the estimators. A row is *zeroed out*: it adds zero to every
+    released sum, and the public number of rows stays the same. Under ``neighboring="replace_one"`` the
+    bounds still hold, but reach at most half of the claimed mu. A replaced row moves a sum twice as far
+    as a row that is zeroed out.
 
-    In the white box, a canary's score is the inner product of what was released, less what the known
-    rows contribute, with what the canary alone contributes to the same query, over the noise's variance
-    and summed over all releases. For full-batch Gaussian noise it is the logarithm of the likelihood
-    ratio but for a shift, and no test does better. In the black box it is the loss of the canary, with its
-    sign changed; with one fit, compared with fits that include no canary.
+    In the white box, the contributions of the known rows are subtracted from each release. A canary's
+    score is the inner product with the canary's own contribution to the same query, divided by the
+    variance of the noise and summed over all releases. For full-batch Gaussian noise it is the
+    logarithm of the likelihood ratio up to a shift, and no test is better. In the black box, the score
+    is the negative loss of the canary. With one fit, it is compared with fits that include no canary.
 
     For one fit, ``epsilon`` is the bound of Steinke, Nasr and Jagielski, Theorem 5.2, and ``mu`` that of
     Mahloujifar, Melis and Chaudhuri for Gaussian trade-off functions. For many fits, both follow from
-    Clopper-Pearson bounds on the two error rates, with a threshold that was chosen on other fits. A few
-    hundred fits cannot show an epsilon much above ``log(n_fits)`` whatever the mechanism; for a claim of
-    Gaussian DP, ``mu`` and ``measured_mu`` say far more.
+    Clopper-Pearson bounds on the two error rates, with a threshold chosen on other fits. The number of
+    fits limits ``epsilon``: a few hundred cannot show much more than ``log(n_fits)``. For a claim of
+    Gaussian DP, ``mu`` and ``measured_mu`` are far more informative.
 
     References
     ----------
@@ -234,9 +234,9 @@ def _many_fits(
 def _make_canaries(
     fits: Fits, known: Rows, n_canaries: int, estimator: Any, rng: np.random.RandomState
 ) -> Rows:
-    """Made-up rows: those that contribute most, by a trial fit that includes none of them."""
-    made_up = Rows(
-        *made_up_rows(
+    """Generated canaries: those that contribute most, by a trial fit that includes none of them."""
+    generated = Rows(
+        *synthetic_rows(
             known.X,
             known.y,
             max(2 * n_canaries, 32),
@@ -247,15 +247,15 @@ def _make_canaries(
     )
     try:
         check_visible(estimator)
-    except ValueError:  # nothing tells which contribute most
-        return made_up[:n_canaries]
-    trial = fits(made_up, np.zeros(len(made_up), dtype=bool))
-    strongest = np.argsort(-strengths_of(trial, made_up), kind="stable")
-    return made_up[strongest[:n_canaries]]
+    except ValueError:  # no way to measure contributions
+        return generated[:n_canaries]
+    trial = fits(generated, np.zeros(len(generated), dtype=bool))
+    strongest = np.argsort(-strengths_of(trial, generated), kind="stable")
+    return generated[strongest[:n_canaries]]
 
 
 def _n_correct(scores: FloatArray, included: NDArray[np.bool_], n_guesses: int) -> int:
-    """Right guesses, where the highest half of them says "included" and the lowest "excluded"."""
+    """Number of correct guesses: "included" for the highest scores, "excluded" for the lowest."""
     order = np.argsort(scores, kind="stable")
     half = n_guesses // 2
     return int(np.sum(included[order[-half:]]) + np.sum(~included[order[:half]]))

@@ -1,8 +1,8 @@
-"""Lower bounds on privacy parameters from what an attacker got right.
+"""Lower bounds on privacy parameters from the success of an attacker.
 
-All of them are one-sided confidence bounds: where the mechanism is as private as a value says, the
-bound exceeds that value with a probability of at most ``1 - confidence``, whatever the attacker does.
-Scalars are plain floats; ``level`` is that probability.
+All of them are one-sided confidence bounds. If a value is true of the mechanism, the bound exceeds it
+with a probability of at most ``1 - confidence``, for any attacker. Scalars are plain floats; ``level``
+is that probability.
 """
 
 import math
@@ -16,15 +16,15 @@ from scipy.stats import binom, chi2
 
 FloatArray = NDArray[np.float64]
 
-#: Beyond this no audit of a feasible size certifies anything.
+#: No audit of a feasible size gives larger bounds.
 _LARGEST_MU = 40.0
 _LARGEST_EPSILON = 60.0
 _EPSILON_STEP = 0.05
 
-#: A standard normal is not farther out than this with any probability that matters.
+#: A standard normal exceeds this with negligible probability.
 _SPAN = 40.0
 
-#: Of an integral over quantiles.
+#: Quadrature rule of an integral over quantiles.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(100)
 
 
@@ -87,9 +87,9 @@ def threshold_bound(
     Parameters
     ----------
     included, excluded : arrays of shape (n_in,), (n_out,)
-        Scores of the fits in the order in which they were made; more of them is better.
+        Scores of the fits in the order of the fits; higher scores suggest an included canary.
     level : float
-        Probability with which the bound may be wrong.
+        Probability that the bound is wrong.
     bound_of_rates : callable
         :func:`epsilon_from_rates` at a delta, or :func:`mu_from_rates`.
 
@@ -116,23 +116,23 @@ def threshold_bound(
         rates = [float(ndtr((mean - threshold) / (spread or 1.0))) for mean in means]
         return bound(round(rates[0] * len(test_in)), round(rates[1] * len(test_out)))
 
-    # From the middle outwards: of equally good thresholds the first is taken.
+    # From the middle outwards, because the first of equally good thresholds is taken.
     offsets = sorted(np.linspace(-3, 3, 61), key=abs)
     threshold = max(((means[0] + means[1]) / 2 + k * spread for k in offsets), key=promised)
     return bound(int(np.sum(sign * test_in > threshold)), int(np.sum(sign * test_out > threshold)))
 
 
 def one_run_p_value(n_canaries: int, n_guesses: int, n_correct: int, epsilon: float, delta: float) -> float:
-    """Probability, at most, of so many correct guesses under an (epsilon, delta) guarantee.
+    """Upper bound on the probability of so many correct guesses under an (epsilon, delta) guarantee.
 
     Parameters
     ----------
     n_canaries : int
-        Canaries of one fit, each included with probability 1/2 by itself.
+        Canaries of one fit, each included independently with probability 1/2.
     n_guesses : int
-        For how many of them the attacker guessed, a number fixed beforehand; it abstains on the rest.
+        Number of guesses, fixed beforehand; the attacker abstains on the rest.
     n_correct : int
-        How many guesses were right.
+        Number of correct guesses.
     epsilon, delta : float
         The guarantee that is tested.
 
@@ -140,7 +140,7 @@ def one_run_p_value(n_canaries: int, n_guesses: int, n_correct: int, epsilon: fl
     -------
     float
         ``P[B >= v] + 2 m delta max_i P[v > B >= v - i] / i`` for v correct guesses of r on m canaries and
-        B binomial with r trials of probability ``e^epsilon / (1 + e^epsilon)``; 1 at the most.
+        B binomial with r trials of probability ``e^epsilon / (1 + e^epsilon)``, but at most 1.
 
     Notes
     -----
@@ -158,8 +158,8 @@ def one_run_p_value(n_canaries: int, n_guesses: int, n_correct: int, epsilon: fl
 def one_run_epsilon(n_canaries: int, n_guesses: int, n_correct: int, delta: float, level: float) -> float:
     """Lower bound on epsilon at ``delta`` from the guesses of one fit; see :func:`one_run_p_value`.
 
-    All values below the bound are rejected at ``level``. It is looked for from 0 upwards, so that a
-    p-value that came down again would not matter.
+    All values below the bound are rejected at ``level``. The search goes from 0 upwards, so the p-value
+    need not be monotone.
     """
 
     def rejected(epsilon: float) -> bool:
@@ -212,7 +212,7 @@ def one_run_mu(n_canaries: int, n_guesses: int, n_correct: int, level: float) ->
 
 
 def _excluded(m: int, r: int, v: int, mu: float, level: float) -> bool:
-    """Whether v correct guesses or more cannot have a probability of ``level`` under mu-Gaussian DP."""
+    """Whether v or more correct guesses have a probability below ``level`` under mu-Gaussian DP."""
     right, wrong, whole = v / m * level, (r - v) / m * level, r / m
     for i in range(v - 1, -1, -1):
         missing = float(ndtr(ndtri(right) - mu)) - wrong
@@ -225,7 +225,7 @@ def _excluded(m: int, r: int, v: int, mu: float, level: float) -> bool:
 
 
 def _last_true(condition: Callable[[float], bool], low: float, high: float, tolerance: float) -> float:
-    """A point from which ``condition`` holds downwards to ``low``, where it holds, by bisection."""
+    """Largest point, by bisection, up to which ``condition`` holds; it holds at ``low``."""
     while high - low > tolerance:
         middle = (low + high) / 2
         if condition(middle):
@@ -243,9 +243,9 @@ def separation(
     Parameters
     ----------
     included, excluded : arrays of shape (n_in,), (n_out,)
-        Scores. With fewer than two of either, the value is not a number and the interval is the whole line.
+        Scores. With fewer than two of either, the value is NaN and the interval is the whole line.
     confidence : float
-        Of the two-sided interval.
+        Confidence of the two-sided interval.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Rows whose presence is easy to see."""
+"""Synthetic rows whose presence is easy to detect."""
 
 from typing import Any
 
@@ -7,26 +7,26 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-#: How far out made-up rows lie, in units of the farthest given row's distance from the mean.
+#: Distance of synthetic rows from the mean, in units of the farthest given row's distance.
 _FAR = 3.0
 
-#: Distance of made-up targets from the mean, in standard deviations of the given ones.
+#: Distance of synthetic targets from the mean, in standard deviations of the given ones.
 _FAR_TARGET = 20.0
 
 
-def made_up_rows(
+def synthetic_rows(
     X: Array, y: Array, n_rows: int, *, classifier: bool, wrong_labels: bool, rng: np.random.RandomState
 ) -> tuple[Array, Array]:
-    """Rows from which canaries are chosen.
+    """Generate rows from which canaries are chosen.
 
     Parameters
     ----------
     X : array of shape (n, n_features)
-        Rows that say where data lie.
+        Rows that show the range of the data.
     y : array of shape (n,) or (n, k)
         Their labels or targets.
     n_rows : int
-        How many rows to make up, at least.
+        Smallest number of rows to generate.
     classifier : bool
         Whether ``y`` holds labels.
     wrong_labels : bool
@@ -37,9 +37,9 @@ def made_up_rows(
 
     Returns
     -------
-    X_made, y_made : arrays
-        Far from the given rows, in random directions that are at right angles to each other as far
-        as there are dimensions; labels are random, targets far from the mean on either side.
+    X_synthetic, y_synthetic : arrays
+        Rows far from the given ones, in random directions, orthogonal where there are enough
+        dimensions. Labels are random; targets are far from the mean on either side.
     """
     centre = X.mean(axis=0)
     deviations = X - centre
@@ -60,6 +60,6 @@ def made_up_rows(
 
 
 def _directions(count: int, dimension: int, rng: np.random.RandomState) -> Array:
-    """Unit vectors (count, dimension): random orthonormal bases, as many as it takes."""
+    """Unit vectors (count, dimension): rows of as many random orthonormal bases as needed."""
     bases = [np.linalg.qr(rng.normal(size=(dimension, dimension)))[0] for _ in range(-(-count // dimension))]
     return np.concatenate(bases)[:count]

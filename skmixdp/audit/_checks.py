@@ -1,4 +1,4 @@
-"""Checks of what an audit is given, each ending in one sentence that names the remedy."""
+"""Checks of the input of an audit; each error names the remedy."""
 
 from numbers import Integral, Real
 from typing import Any
@@ -7,11 +7,11 @@ import numpy as np
 
 from ._rows import Rows
 
-#: The fewest of many fits, and the fewest canaries of one: fewer certify nothing.
+#: Smallest number of fits, and of canaries in a single fit; fewer give no bound.
 _FEWEST_FITS = 10
 _FEWEST_CANARIES = 4
 
-#: Shares of the canaries of one fit for which the attacker guesses, tried side by side.
+#: Shares of the canaries of one fit for which the attacker guesses; all are tried.
 _GUESSED = (1 / 2, 1 / 4, 1 / 8, 1 / 16)
 
 
@@ -47,7 +47,7 @@ def check_rows(X: Any, y: Any, X_name: str, y_name: str, least: int) -> Rows:
     """Dense rows with a label or target each, copied."""
     try:
         rows = np.array(X, dtype=np.float64)
-    except (TypeError, ValueError):  # whose message would quote an entry
+    except (TypeError, ValueError):  # its message would quote an entry
         raise ValueError(f"{X_name} must be a dense table of numbers; pass an array.") from None
     targets = np.array(y)
     if rows.ndim != 2 or len(rows) < least:
@@ -64,7 +64,7 @@ def check_rows(X: Any, y: Any, X_name: str, y_name: str, least: int) -> Rows:
 
 
 def check_canaries(canaries: Any, known: Rows) -> Rows:
-    """Given canaries, which look like the known rows."""
+    """The given canaries, in the form of the known rows."""
     if not isinstance(canaries, tuple) or len(canaries) != 2:
         raise TypeError(f"canaries must be None or a tuple (X, y), not {type(canaries).__name__}.")
     given = check_rows(*canaries, "canaries[0]", "canaries[1]", 1)

@@ -1,4 +1,4 @@
-"""What estimators and pipelines claim."""
+"""The privacy claims of estimators and pipelines."""
 
 import math
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ def trained_step(estimator: Any) -> Any:
 
 @dataclass(frozen=True)
 class Claim:
-    """What an estimator claims: epsilon at a delta, and mu; None where it claims none."""
+    """The claim of an estimator: epsilon at a delta, and mu. None means no claim."""
 
     epsilon: float | None
     mu: float | None
@@ -41,10 +41,10 @@ def claim_of(estimator: Any, delta: float | None, *, released: bool) -> Claim:
     estimator : fitted estimator or pipeline
         Its steps that release something have ``privacy_``.
     delta : float or None
-        At which epsilon is wanted; None is the estimator's own.
+        The delta of the claimed epsilon; None is the estimator's own.
     released : bool
-        Whether the claim must hold for one who sees every release. One that counts on something
-        else staying secret, as ModelMix does, is then replaced by that of the noise alone.
+        Whether the claim must hold against an attacker who sees every release. ModelMix relies on
+        secret mixing weights; its claim is then that of the noise alone.
     """
     reports = [step.privacy_ for step in steps_of(estimator) if hasattr(step, "privacy_")]
     pairs = [_epsilon_and_mu(report, released) for report in reports]

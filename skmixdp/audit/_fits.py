@@ -1,4 +1,4 @@
-"""Fits of plain estimators to data sets that differ in their canaries alone."""
+"""Fits to data sets that differ only in their canaries."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,32 +16,31 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Fitted:
-    """A fitted estimator, and what its mechanism released."""
+    """A fitted estimator and its recorded releases."""
 
     estimator: Any
     releases: list[RecordedRelease]
 
 
 class Fits:
-    """Fits to known rows and to those canaries that are included.
+    """Fit estimators to the known rows and the included canaries.
 
     Parameters
     ----------
     factory : callable
-        Returns a fresh estimator.
+        Returns a new estimator.
     known : Rows
         Private rows that take part in every fit.
     X_pub, y_pub : array-likes or None
-        Public rows, handed to ``fit``.
+        Public rows, passed to ``fit``.
 
     Notes
     -----
-    The neighbours of which a guarantee speaks have a row that is *zeroed out*: it adds zero to every
-    sum, and the public number of rows stays. No row of numbers does that by itself, since after
-    centring, with an intercept, a row of zeros has a gradient like any other. So an excluded canary
-    is zeroed out where sums are released, and the mean of two known rows stands in its place in ``X``: what
-    else an estimator or a pipeline reads from ``X`` does not see the canary either, and if it is private
-    as claimed, what stands there changes nothing.
+    In the guarantee's neighbouring data sets, one row is *zeroed out*: it adds zero to every sum, and
+    the public number of rows stays the same. No row of numbers does that: after centring, and with an
+    intercept, a row of zeros has a gradient like any other. So an excluded canary is zeroed out where
+    sums are released. In ``X`` the mean of two known rows replaces it, so that the rest of an estimator
+    or a pipeline does not see the canary either.
     """
 
     def __init__(self, factory: Callable[[], Any], known: Rows, X_pub: Any, y_pub: Any) -> None:
@@ -55,7 +54,7 @@ class Fits:
         Raises
         ------
         ValueError
-            If the estimator releases nothing by this library's mechanism.
+            If the estimator makes no release through this library's mechanism.
         """
         known, m = self._known, len(canaries)
         X, y = _stand_ins(known, m)
@@ -75,13 +74,13 @@ class Fits:
 
 
 def _stand_ins(known: Rows, count: int) -> tuple[Array, Array]:
-    """Rows for the places of excluded canaries: no copies, since repeated rows are warned of."""
+    """Rows that replace excluded canaries. They are no copies, since repeated rows cause a warning."""
     n, i = len(known), np.arange(count)
     return (known.X[i % n] + known.X[(i + 1 + i // n) % n]) / 2, known.y[i % n]
 
 
 def check_factory(factory: Any) -> Any:
-    """Refuse a factory that does not return fresh, unseeded estimators; one of its estimators."""
+    """Return an estimator of the factory; refuse one that does not return new, unseeded estimators."""
     if not callable(factory):
         raise TypeError(
             f"factory={factory!r} must be a function that returns an unfitted estimator; pass "
@@ -113,6 +112,6 @@ def check_factory(factory: Any) -> Any:
 
 
 def _noise_seed(step: Any) -> int | None:
-    """The seed of a step's noise, where it is a number."""
+    """The seed of a step's noise, if it is a number."""
     seed = getattr(step, "random_state", None) if hasattr(step, "epsilon") else None
     return int(seed) if isinstance(seed, (int, np.integer)) else None

@@ -8,7 +8,7 @@ from sklearn.base import is_regressor
 
 FloatArray = NDArray[np.float64]
 
-#: Probabilities below it count as this much.
+#: Smaller probabilities count as this one.
 _LEAST_PROBABILITY = 1e-300
 
 
@@ -18,18 +18,18 @@ def losses_of(estimator: Any, X: Any, y: Any, name: str) -> FloatArray:
     Parameters
     ----------
     estimator : fitted classifier with ``predict_proba``, or regressor
-        A pipeline will do.
+        May be a pipeline.
     X, y : array-likes of n rows
         Rows and labels or targets.
     name : str
-        What messages call ``y``.
+        Name of ``y`` in messages.
 
     Raises
     ------
     ValueError
-        If there is not one label or target for each row, or a label is none of ``classes_``.
+        If a row has no label or target, or a label is not in ``classes_``.
     TypeError
-        If the estimator is neither of the two.
+        If the estimator is neither.
     """
     targets = np.asarray(y)
     if is_regressor(estimator):

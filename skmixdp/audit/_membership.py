@@ -21,7 +21,7 @@ _END = 1e-12
 
 @dataclass(frozen=True)
 class MembershipResult:
-    """How well a threshold on the loss tells training rows from others.
+    """Result of a membership attack: how well a threshold on the loss detects training rows.
 
     Attributes
     ----------
@@ -31,9 +31,9 @@ class MembershipResult:
     auc_interval : tuple of float
         Confidence interval of ``auc``: Newcombe's, from the Hanley-McNeil variance.
     confidence : float
-        That of the interval.
+        Confidence of the interval.
     n_in, n_out : int
-        Numbers of losses: of training rows, and of others.
+        Numbers of training rows and of other rows.
     """
 
     auc: float
@@ -53,9 +53,9 @@ class MembershipResult:
 def membership_attack(
     estimator: Any, X_in: Any, y_in: Any, X_out: Any, y_out: Any, *, confidence: float = 0.95
 ) -> MembershipResult:
-    """Attack a fitted estimator by a threshold on each row's loss.
+    """AUC of an attack that takes rows with a small loss for training rows.
 
-    Rows with a small loss are taken for training rows. The loss is the cross-entropy of
+    The loss is the cross-entropy of
     ``predict_proba`` for classifiers, and the squared error for regressors.
 
     Parameters
@@ -67,7 +67,7 @@ def membership_attack(
     X_out, y_out : array-like of shape (n_out, n_features), array-like of shape (n_out,) or (n_out, k)
         Rows of the same distribution on which it was not fitted: at least 2.
     confidence : float, default=0.95
-        Of the interval, in (0, 1).
+        Confidence of the interval, in (0, 1).
 
     Returns
     -------
@@ -81,9 +81,9 @@ def membership_attack(
 
     Notes
     -----
-    *Guarantee*: none. The result is computed from private rows without noise; keep it as private as
-    they are. An AUC near 0.5 does not show that the estimator is private: this attack looks at average
-    rows, and privacy speaks of the worst one. :func:`audit_epsilon` tests the guarantee itself.
+    *Guarantee*: none. The result is computed from private rows without noise. Keep it as private as the
+    rows. An AUC near 0.5 does not show that the estimator is private: this attack looks at average rows,
+    while privacy protects the worst one. :func:`audit_epsilon` tests the guarantee itself.
 
     The interval treats both groups of rows as samples. It inverts the test with the Hanley-McNeil
     variance ``A (1 - A) (1 + N (1 - A) / (2 - A) + N A / (1 + A)) / (n_in n_out)`` where

@@ -1,4 +1,4 @@
-"""What an audit found."""
+"""The result of an audit."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -12,37 +12,37 @@ View = Literal["released", "model"]
 
 @dataclass(frozen=True)
 class AuditResult:
-    """What an audit found.
+    """Lower bounds of an audit, next to what the estimator claims.
 
-    Each bound by itself holds with probability ``confidence``: were the mechanism as private as a value
-    below it says, such a bound would come out with a probability of at most ``1 - confidence``.
+    Each bound by itself holds with probability ``confidence``: it exceeds the true value with a
+    probability of at most ``1 - confidence``.
 
     Attributes
     ----------
     epsilon : float
-        Lower bound on epsilon at ``delta``, whatever the mechanism; 0 certifies nothing.
+        Lower bound on epsilon at ``delta``, for any mechanism; 0 is no bound.
     delta : float
         The delta of ``epsilon`` and of ``claimed_epsilon``.
     mu : float
-        Lower bound on the Gaussian-DP parameter: no mechanism of a smaller one has such attacks.
+        Lower bound on the Gaussian-DP parameter.
     epsilon_from_mu : float
-        Epsilon at ``delta`` of a ``mu``-Gaussian-DP mechanism: a lower bound on the epsilon of one whose
-        trade-off function is Gaussian, as that of full-batch releases is.
+        Epsilon at ``delta`` of a ``mu``-Gaussian-DP mechanism. It is a lower bound on epsilon for
+        mechanisms with a Gaussian trade-off function, such as full-batch releases.
     measured_mu : float
-        Difference of the mean scores with and without the canary over their standard deviation: an
-        estimate, not a bound.
+        Difference of the mean scores with and without the canary, divided by their standard deviation.
+        It is an estimate, not a bound.
     measured_mu_interval : tuple of float
-        Its confidence interval, for normal scores.
+        Confidence interval of ``measured_mu``, for normal scores.
     claimed_epsilon, claimed_mu : float or None
-        What the estimator claims against one who sees this much; None where it makes no such claim.
+        The claim of the estimator against this attacker; None if it makes none.
     confidence : float
-        Of each bound, and of the interval.
+        Confidence of each bound and of the interval.
     view : {"released", "model"}
         What the attacker saw.
     n_fits, n_canaries : int
-        Number of fits that the bounds rest on, and of canaries in each.
+        Number of fits used for the bounds, and of canaries in each.
     included : boolean array
-        For each score, whether its canary was included: of one fit's canaries, or of each fit.
+        For each score, whether its canary was included.
     scores : array
         The attacker's scores.
     """
@@ -64,9 +64,9 @@ class AuditResult:
 
     @property
     def exceeds_claim(self) -> bool:
-        """Whether a bound exceeds what is claimed: the guarantee is then refuted.
+        """Whether a bound exceeds the claim, which refutes the guarantee.
 
-        For an estimator that keeps its promise, this happens with a probability of at most
+        If the claim is true, this happens with a probability of at most
         ``2 (1 - confidence)``.
         """
         too_large_epsilon = self.claimed_epsilon is not None and self.epsilon > self.claimed_epsilon

@@ -1,4 +1,4 @@
-"""Rows as an audit handles them."""
+"""The rows of an audit."""
 
 from dataclasses import dataclass
 from typing import Any

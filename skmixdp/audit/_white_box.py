@@ -1,4 +1,4 @@
-"""Scores of canaries for one who sees every released array."""
+"""Scores of canaries for an attacker who sees every released array."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,16 +18,17 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the released arrays of one fit say of its canaries.
+    """Sufficient statistics of the released arrays of one fit for its canaries.
 
-    With ``c_i`` all contributions of canary i, one after the other and in units of the noise's
-    standard deviation, and ``b_i`` in {0, 1} for whether it was included, the released arrays less
-    what is known are ``sum_i (b_i - 1/2) c_i`` plus standard normal noise, and all that they say of b is
+    Let ``c_i`` be all contributions of canary i, concatenated, in units of the noise's standard
+    deviation, and ``b_i`` in {0, 1} whether it was included. Without the known contributions, the
+    released arrays are ``sum_i (b_i - 1/2) c_i`` plus standard normal noise.
 
     Attributes
     ----------
     products : array of shape (m,)
-        Their inner products with each ``c_i``: ``gram (b - 1/2)`` plus noise of covariance ``gram``.
+        Inner products of these arrays with each ``c_i``: ``gram (b - 1/2)`` plus noise of covariance
+        ``gram``.
     gram : array of shape (m, m)
         Inner products of the contributions.
     """
@@ -36,13 +37,13 @@ class Evidence:
     gram: FloatArray
 
     def scores(self) -> FloatArray:
-        """How much speaks for each canary (m,): normal scores of variance 1 if all is as claimed.
+        """Score of each canary (m,): normal with variance 1 if the claim is true.
 
         Without other canaries it is ``products / strength``, a multiple of the logarithm of the
-        likelihood ratio between N(mu / 2, 1) and N(-mu / 2, 1). Others overlap with it, and the
-        best linear estimate of ``b - 1/2`` allows for that: ``u = (I + gram / 4)^-1 products`` moves by
-        ``a_i``, the diagonal of ``(I + gram / 4)^-1 gram``, when canary i comes in, and its variance is
-        otherwise ``a_i (1 - a_i / 4)``.
+        likelihood ratio between N(mu / 2, 1) and N(-mu / 2, 1). Other canaries overlap with it. The
+        best linear estimate of ``b - 1/2`` takes this into account: ``u = (I + gram / 4)^-1 products``.
+        Including canary i moves it by ``a_i``, the diagonal of ``(I + gram / 4)^-1 gram``, and its
+        variance is otherwise ``a_i (1 - a_i / 4)``.
         """
         whitener = np.eye(len(self.gram)) + self.gram / 4
         u = np.linalg.solve(whitener, self.products)
@@ -52,19 +53,19 @@ class Evidence:
 
 
 def evidence_of(fitted: Fitted, known: Rows, canaries: Rows) -> Evidence:
-    """Ask known rows and canaries what private rows were asked, and compare with what was released.
+    """Compare the released arrays with the answers of known rows and canaries to the same queries.
 
     Parameters
     ----------
     fitted : Fitted
         A fit to the known rows and to some of the canaries.
     known, canaries : Rows
-        As they were handed to ``fit``.
+        As passed to ``fit``.
 
     Notes
     -----
-    The attacker of differential privacy knows all rows but the canaries, so what the known ones add
-    to a release is subtracted. A sampled batch is not known: its expectation is.
+    The attacker knows all rows except the canaries, so the contributions of the known rows are
+    subtracted from each release. For a sampled batch, only their expectation is known.
     """
     others, alone = _Asked(fitted, known), _one_by_one(fitted, canaries)
     rate = float(getattr(trained_step(fitted.estimator).privacy_, "sampling_rate", 1.0))
@@ -81,7 +82,7 @@ def evidence_of(fitted: Fitted, known: Rows, canaries: Rows) -> Evidence:
 
 
 def strengths_of(fitted: Fitted, canaries: Rows) -> FloatArray:
-    """Lengths (m,) of the contributions that canaries would have made: the mu that each can show."""
+    """Lengths (m,) of the canaries' contributions: the largest mu that each can show."""
     alone = _one_by_one(fitted, canaries)
     squares = np.zeros(len(canaries))
     for release in alone[0].understood(fitted.releases):
@@ -91,7 +92,7 @@ def strengths_of(fitted: Fitted, canaries: Rows) -> FloatArray:
 
 
 def check_visible(estimator: Any) -> None:
-    """Refuse an estimator whose releases cannot be asked of other rows."""
+    """Refuse an estimator whose queries cannot be asked of other rows."""
     head = trained_step(estimator)
     if not hasattr(head, "_as_trained"):
         raise ValueError(
@@ -101,7 +102,7 @@ def check_visible(estimator: Any) -> None:
 
 
 class _Asked:
-    """Rows as the head saw them, which answer the queries that private rows were asked."""
+    """Rows as the head saw them, which answer the same queries as the private rows."""
 
     def __init__(self, fitted: Fitted, rows: Rows) -> None:
         head = trained_step(fitted.estimator)
@@ -113,7 +114,7 @@ class _Asked:
     def understood(self, releases: Sequence[RecordedRelease]) -> Iterator[RecordedRelease]:
         """The releases of the head's training; others, such as a scaler's, are left out.
 
-        To ignore a release takes power from an attack and nothing from its bounds.
+        Ignoring a release weakens the attack, but its bounds still hold.
         """
         for release in releases:
             points = release.query.points
@@ -121,7 +122,7 @@ class _Asked:
                 yield release
 
     def answer(self, release: RecordedRelease) -> tuple[FloatArray, ...]:
-        """What these rows add to the released arrays."""
+        """Contribution of these rows to the released arrays."""
         query = release.query
         (sums,) = self._rows.private_sums([Request(query.points, query.contribute)])
         return tuple(np.asarray(array, dtype=np.float64) for array in query.assemble(sums))
@@ -132,9 +133,9 @@ def _one_by_one(fitted: Fitted, rows: Rows) -> list[_Asked]:
 
 
 def _contributions(alone: Sequence[_Asked], release: RecordedRelease) -> Iterator[tuple[int, FloatArray]]:
-    """For each released array its place, and what each row alone adds to it (m, size), in units of the noise.
+    """For each released array its place, and each row's contribution (m, size) in units of the noise.
 
-    An array that no row can move has no noise and shows nothing.
+    An array that does not depend on private rows has no noise and is left out.
     """
     answers = [source.answer(release) for source in alone]
     for part, scale in enumerate(release.scales):

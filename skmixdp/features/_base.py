@@ -1,4 +1,4 @@
-"""The scikit-learn face of all encoders."""
+"""The base class of all feature transformers."""
 
 import os
 import warnings
@@ -19,10 +19,10 @@ _PRECISIONS = ("float16", "bfloat16")
 
 
 class FrozenFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """A stateless transformer from items to the rows of a frozen network.
+    """Base of transformers from images or texts to the rows of a frozen network.
 
-    A subclass names its backend, its kind of items and the parameters that choose the network;
-    it has these and the ones below in its ``__init__``, and nothing else.
+    A subclass sets its backend, its kind of items and the parameters that choose the network. Its
+    ``__init__`` takes these and the parameters below, and nothing else.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class FrozenFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Where to compute: ``"cpu"``, ``"cuda"``, ``"cuda:1"``, ...; ``"auto"`` is the GPU if
         there is one.
     batch_size : "auto" or int, default="auto"
-        Items in a forward pass, halved by itself when memory runs out. ``"auto"`` is 256 on a
+        Items in a forward pass. It is halved when memory runs out. ``"auto"`` is 256 on a
         GPU and 32 elsewhere.
     n_workers : "auto" or int, default="auto"
         Processes that read and prepare items. ``"auto"`` is one for each available core, up to
@@ -39,11 +39,11 @@ class FrozenFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Automatic mixed precision; ``"auto"`` is bfloat16 on a GPU (float16 on one without it)
         and none elsewhere.
     cache : path-like or None, default=None
-        Folder that keeps rows. A row is found again by the content of its item, the weights,
-        the preprocessing, the precision and the ``dtype``; an interrupted run goes on where it
-        stopped.
+        Folder that stores rows, under the content of the item, the weights, the preprocessing,
+        the precision and the ``dtype``. An interrupted run resumes where it stopped.
     dtype : {"float32", "float16"}, default="float32"
-        What rows are rounded to; they are stored like this, and returned as float32.
+        Precision to which rows are rounded and in which they are stored. They are returned as
+        float32.
     on_error : {"raise", "skip"}, default="raise"
         What happens when an item cannot be read.
     verbose : int, default=0
@@ -66,7 +66,7 @@ class FrozenFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     verbose: int
 
     def fit(self, X: Any = None, y: Any = None) -> "FrozenFeatures":
-        """Check the parameters and load the network; nothing is learnt.
+        """Check the parameters and load the network; nothing is learned.
 
         Parameters
         ----------
@@ -91,7 +91,7 @@ class FrozenFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def transform(self, X: Any) -> NDArray[np.float32]:
-        """One row for each item.
+        """Return one row for each item.
 
         Parameters
         ----------
@@ -103,15 +103,15 @@ class FrozenFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         array of shape (n_samples, n_features_out), float32
-            With ``on_error="skip"``, NaN stands in the rows of items that could not be read,
-            and a warning names them; use :meth:`extract` for the others alone.
+            With ``on_error="skip"``, rows of items that could not be read are NaN, and a warning
+            names the items. :meth:`extract` leaves them out.
 
         Raises
         ------
         ValueError, TypeError
-            For items that cannot be used, by name.
+            If an item cannot be used; the message names it.
         MemoryError
-            If the device has not enough memory for one item.
+            If the device has too little memory for one item.
 
         Notes
         -----
@@ -132,7 +132,7 @@ class FrozenFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return rows
 
     def extract(self, X: Any) -> Extraction:
-        """Rows of the items that could be read, with their places and where they come from.
+        """Return the rows of the items that could be read, with their positions and a report.
 
         Parameters
         ----------

@@ -1,11 +1,10 @@
-"""Rows on disk, so that no item goes through the same network twice.
+"""Rows on disk, so that no item passes through the same network twice.
 
-A cache folder has one folder for each encoder (named by a hash of its description and of the
-type of the rows), and in it shards: NPZ files of ``keys`` (m, 16) and ``rows`` (m, d), where a
-key is the hash of an item's content. A shard is written under a name of its own and moved into
-place in one step, so that an interrupted run leaves whole shards only and processes can share
-a folder. NPZ files carry a checksum of each array: a damaged shard is set aside with a warning,
-and its rows are computed again.
+A cache folder has one folder for each encoder, named by a hash of its description and of the type of
+the rows. It contains shards: NPZ files of ``keys`` (m, 16) and ``rows`` (m, d), where a key is the
+hash of an item's content. A shard is written to a temporary file and moved into place in one step.
+So an interrupted run leaves complete shards only, and processes can share a folder. NPZ files hold a
+checksum of each array. A damaged shard is removed with a warning, and its rows are computed again.
 """
 
 import hashlib
@@ -26,26 +25,26 @@ from numpy.typing import NDArray
 #: A shard is written when it has this many rows, or when its first row has waited this long.
 _SHARD_ROWS = 2048
 _SHARD_SECONDS = 10.0
-#: What a damaged archive makes NumPy raise.
+#: Errors that NumPy raises for a damaged archive.
 _DAMAGE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error)
 
 
 class RowCache:
-    """Rows of one encoder by the digest of their item.
+    """Stored rows of one encoder, by the digest of their item.
 
     Parameters
     ----------
     folder : path-like
-        The cache; made, readable by its owner alone, if it does not exist.
+        The cache. If it does not exist, it is created, readable by its owner alone.
     description : mapping
-        What decides the rows beside the items, as JSON can hold it.
+        Everything except the items that determines the rows, as JSON.
     dtype : {"float32", "float16"}
         Type of the stored rows.
 
     Raises
     ------
     ValueError
-        If the folder cannot be made or is not a folder.
+        If the folder cannot be created or is not a folder.
     """
 
     def __init__(self, folder: str | os.PathLike[str], description: Mapping[str, Any], dtype: str) -> None:
@@ -56,7 +55,7 @@ class RowCache:
         self._rows: list[NDArray[Any]] = []
         self._since = time.monotonic()
         try:
-            # Rows can tell as much as the items they come from.
+            # Rows can reveal as much as the items that they come from.
             Path(folder).mkdir(mode=0o700, parents=True, exist_ok=True)
             self._folder.mkdir(mode=0o700, exist_ok=True)
             _write_whole(self._folder / "encoder.json", text.encode())
@@ -67,7 +66,7 @@ class RowCache:
             ) from error
 
     def read(self, keys: Sequence[bytes | None], out: NDArray[np.float32]) -> NDArray[np.bool_]:
-        """Write the known rows into ``out`` (n, d), and return which they are, (n,)."""
+        """Copy stored rows into ``out`` (n, d), and return a mask (n,) of those found."""
         places: dict[bytes, list[int]] = {}
         for place, key in enumerate(keys):
             if key is not None:
@@ -84,7 +83,7 @@ class RowCache:
     def _read_shard(
         self, path: Path, places: Mapping[bytes, list[int]], out: NDArray[np.float32]
     ) -> list[bytes]:
-        """Take what is wanted from one shard; the keys of what was taken."""
+        """Copy the wanted rows of one shard, and return their keys."""
         try:
             with path.open("rb") as file, np.load(file, allow_pickle=False) as shard:
                 stored = [key.tobytes() for key in shard["keys"]]
@@ -94,7 +93,7 @@ class RowCache:
                 rows = shard["rows"]
             if rows.shape != (len(stored), out.shape[1]) or rows.dtype != self._dtype:
                 raise ValueError(f"rows of shape {rows.shape} and type {rows.dtype}")
-        except FileNotFoundError:  # another process set it aside
+        except FileNotFoundError:  # another process removed it
             return []
         except _DAMAGE as error:
             warnings.warn(
@@ -110,7 +109,7 @@ class RowCache:
         return [key for _, key in wanted]
 
     def add(self, keys: Sequence[bytes | None], rows: NDArray[np.float32]) -> None:
-        """Keep rows (m, d), and write them when there are enough."""
+        """Add rows (m, d), and write a shard when there are enough."""
         if not self._keys:
             self._since = time.monotonic()
         for key, row in zip(keys, rows, strict=True):
@@ -121,7 +120,7 @@ class RowCache:
             self.flush()
 
     def flush(self) -> None:
-        """Write what is waiting."""
+        """Write the rows that are not yet on disk."""
         if not self._keys:
             return
         keys = np.frombuffer(b"".join(self._keys), dtype=np.uint8).reshape(len(self._keys), -1)
@@ -138,7 +137,7 @@ class RowCache:
 
 
 def _write_whole(path: Path, content: bytes) -> None:
-    """Write a file in one step, unless it is there."""
+    """Write a file in one step, unless it exists."""
     if path.exists():
         return
     draft = path.with_name(f".{secrets.token_hex(8)}.tmp")

@@ -1,4 +1,4 @@
-"""From items to rows: what the cache knows is read, the rest goes through the network."""
+"""From items to rows: cached rows are read, the others pass through the network."""
 
 import json
 import os
@@ -15,29 +15,29 @@ from ._cache import RowCache
 from ._inputs import ItemError, Items
 from ._protocols import Encoder, Settings, Skipped
 
-#: The places of some items, their rows, and those of the items that could not be read.
+#: Positions of some items, their rows, and the items that could not be read.
 Chunk = tuple[list[int], NDArray[np.float32], list[Skipped]]
 Run = Callable[[Encoder, Items, Sequence[int], Settings], Iterator[Chunk]]
 
 
 @dataclass(frozen=True)
 class Extraction:
-    """Rows of the items that could be read, and where they come from.
+    """Rows of the items that could be read, with a report.
 
     Attributes
     ----------
     features : array of shape (n_read, n_features_out), float32
         One row for each item that was read, in the order of the items.
     index : array of shape (n_read,)
-        The place of each row's item in ``X``.
+        Position of each row's item in ``X``.
     skipped : tuple of Skipped
-        The items that could not be read: ``index``, ``name`` (the path, where there is one)
+        The items that could not be read: ``index``, ``name`` (the path, if there is one)
         and ``reason``.
     n_computed : int
-        How many rows the network computed; the others came from the cache.
+        Number of rows that the network computed; the others came from the cache.
     report : dict
         Model, origin and SHA-256 of the weights, preprocessing, device, precision and type of
-        the rows, as JSON can hold it.
+        the rows, as JSON.
     """
 
     features: NDArray[np.float32]
@@ -65,12 +65,12 @@ def extract(
     items : Items
     encoder : Encoder
     run : callable
-        The loop that puts items through the encoder, chunk by chunk.
+        The loop that passes items through the encoder, chunk by chunk.
     settings : Settings
     cache : path-like or None
         Folder of stored rows.
     dtype : {"float32", "float16"}
-        What rows are rounded to, stored or not.
+        Precision to which rows are rounded, stored or not.
     on_error : {"raise", "skip"}
     progress : str or None
         Title of the progress bar; None shows none.
@@ -82,7 +82,7 @@ def extract(
     Raises
     ------
     ValueError
-        If an item cannot be read and is not to be skipped, or if a row is not finite.
+        If an item cannot be read and ``on_error`` is ``"raise"``, or if a row is not finite.
     """
     n = len(items)
     if n == 0:
@@ -93,7 +93,7 @@ def extract(
     keys: list[bytes | None] = [None] * n
     store = None
     if cache is not None:
-        # Where the weights come from does not change rows.
+        # The origin of the weights does not change rows.
         store = RowCache(cache, {**description, "weights": description["weights"]["sha256"]}, dtype)
         keys = digests(items)
         done = store.read(keys, rows)
@@ -118,7 +118,7 @@ def extract(
                 bar.update(len(places) + len(failures))
             bar.update(len(followers))
     finally:
-        # What was computed before an interruption is not computed again.
+        # After an interruption, these rows are not computed again.
         if store is not None:
             store.flush()
     for place, leader in followers.items():
@@ -133,13 +133,13 @@ def extract(
 
 
 def digests(items: Items) -> list[bytes | None]:
-    """The items' hashes, or None for what cannot be read; files are read by several threads."""
+    """The items' hashes, None for unreadable items; several threads read files."""
 
     def digest(index: int) -> bytes | None:
         try:
             return items.digest(index)
         except ItemError:
-            return None  # reported when it is prepared
+            return None  # reported when the item is prepared
 
     n_threads = min(8, os.cpu_count() or 1)
     if not items.concurrent or len(items) < 64 or n_threads == 1:
@@ -149,7 +149,7 @@ def digests(items: Items) -> list[bytes | None]:
 
 
 def _followers(keys: Sequence[bytes | None], done: NDArray[np.bool_]) -> dict[int, int]:
-    """Items that repeat an earlier one which is still to be computed: their place -> its place."""
+    """Map positions of repeated items to that of the first one, which is still to be computed."""
     first: dict[bytes, int] = {}
     repeated = {}
     for place, key in enumerate(keys):
@@ -161,7 +161,7 @@ def _followers(keys: Sequence[bytes | None], done: NDArray[np.bool_]) -> dict[in
 def _rounded(
     rows: NDArray[np.float32], dtype: str, items: Items, places: Sequence[int]
 ) -> NDArray[np.float32]:
-    """Rows as the cache would give them back."""
+    """Rows rounded as the cache would return them."""
     with np.errstate(over="ignore"):
         rounded = rows.astype(dtype).astype(np.float32)
     finite = np.isfinite(rounded).all(axis=1)

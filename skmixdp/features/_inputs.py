@@ -1,6 +1,6 @@
-"""One face for what users hold: a sequence of items, each with a name and a digest.
+"""One interface to all inputs: a sequence of items, each with a name and a digest.
 
-An item is an 8-bit PIL image or a text. Reading one that is damaged raises :class:`ItemError`.
+An item is an 8-bit PIL image or a text. Reading a damaged one raises :class:`ItemError`.
 """
 
 import hashlib
@@ -13,17 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 Kind = Literal["image", "text"]
-#: Pixels of more than 8 bits a channel, which the conversion to 8 bits would cut off.
+#: Modes with more than 8 bits a channel, which a conversion to 8 bits would truncate.
 _DEEP_MODES = ("I", "F", "I;16", "I;16B", "I;16L", "I;16N")
 _DIGEST_BYTES = 16
 
 
 class ItemError(ValueError):
-    """Why one item cannot be used; a sentence fragment, since the caller names the item."""
+    """The reason why an item cannot be used; a fragment, since the caller names the item."""
 
 
 class Items(Protocol):
-    """A sequence of images or texts; ``concurrent`` says whether threads may share it."""
+    """A sequence of images or texts; threads may share it if ``concurrent`` is true."""
 
     @property
     def concurrent(self) -> bool: ...
@@ -34,13 +34,13 @@ class Items(Protocol):
         """The item: a PIL image of 8 bits a channel, or a str; ItemError if it cannot be read."""
 
     def name(self, index: int) -> str:
-        """What messages call the item: its path, or its place."""
+        """Name of the item in messages: its path or its position."""
 
     def digest(self, index: int) -> bytes:
         """A hash of the item's content; ItemError if it cannot be read."""
 
     def pixels(self, indices: Sequence[int]) -> NDArray[np.uint8] | None:
-        """All these items as (n, height, width, channels), if they lie in memory like that."""
+        """These items as an array (n, height, width, channels), if they are stored so."""
 
 
 class _Base:
@@ -54,11 +54,11 @@ class _Base:
 
 
 class ImageList(_Base):
-    """Paths, PIL images and arrays of one image, mixed at will."""
+    """Paths, PIL images and arrays of one image, in any mixture."""
 
     def __init__(self, elements: Sequence[Any]) -> None:
         self._elements = elements
-        # Each access to a path opens a file of its own; images load their pixels when first asked.
+        # Each access to a path opens the file again; images load their pixels on first access.
         self.concurrent = all(isinstance(element, (str, os.PathLike)) for element in elements)
 
     def __len__(self) -> int:
@@ -134,7 +134,7 @@ class Texts(_Base):
 
 
 def as_items(X: Any, kind: Kind) -> Items:
-    """The items in whatever a user passed as ``X``."""
+    """The items of an input ``X``."""
     if isinstance(X, (str, bytes, os.PathLike)):
         fix = "skmixdp.datasets.from_folder lists the images of a folder" if kind == "image" else "use [X]"
         given = f"X={X!r}" if kind == "image" else "X"  # a path may be named, a text may be private
@@ -238,7 +238,7 @@ def _from_pixels(element: Any) -> Any:
 
 @contextmanager
 def _reading() -> Iterator[None]:
-    """Whatever a reader of files or a dataset raises is the item's fault, told in one line."""
+    """Turn any error of a file reader or a dataset into an ItemError of one line."""
     try:
         yield
     except ItemError:
@@ -254,7 +254,7 @@ def _image_digest(image: Any) -> bytes:
 
 
 def _digest(*parts: bytes) -> bytes:
-    """A hash in which the lengths keep the parts apart."""
+    """A hash of the parts and their lengths, so that different parts never match."""
     hasher = hashlib.sha256()
     for part in parts:
         hasher.update(len(part).to_bytes(8, "little"))

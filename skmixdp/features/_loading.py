@@ -1,4 +1,4 @@
-"""Encoders of this process: loaded when first used, shared by clones, forgotten in turn."""
+"""Encoders of this process: loaded on first use, shared by clones, dropped in order of use."""
 
 import os
 from collections import OrderedDict
@@ -9,14 +9,14 @@ from typing import Any
 
 from ._protocols import Encoder
 
-#: Clones in a cross-validation share an encoder; two, for one of images beside one of texts.
+#: Clones in a cross-validation share an encoder. Two are kept, for images and for texts.
 _KEPT = 2
 _loaded: OrderedDict[str, Encoder] = OrderedDict()
 _lock = Lock()
 
 
 def load_backend(name: str, extra: str) -> Any:
-    """A module of ``backends``, with one sentence if what it imports is not installed."""
+    """A module of ``backends``; a clear error if a package that it imports is missing."""
     try:
         return import_module(f".backends.{name}", __package__)
     except ModuleNotFoundError as error:
@@ -26,9 +26,9 @@ def load_backend(name: str, extra: str) -> Any:
 
 
 def load_encoder(backend: str, extra: str, settings: Mapping[str, Any]) -> Encoder:
-    """The encoder that a backend makes of these settings."""
+    """The encoder of a backend with these settings."""
     module = load_backend(backend, extra)
-    # Settings that name a file mean the file as it is now.
+    # A setting that names a file means the present content of the file.
     key = repr((backend, sorted(settings.items()), [_stamp(value) for value in settings.values()]))
     with _lock:
         if key not in _loaded:

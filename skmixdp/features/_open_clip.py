@@ -11,20 +11,20 @@ from ._inputs import as_items
 
 
 class OpenClipFeatures(FrozenFeatures):
-    """Rows of images from a frozen network of open_clip, with its own preprocessing.
+    """Turn images into rows with a frozen network of open_clip and its own preprocessing.
 
     The same network encodes texts: see :meth:`encode_texts`.
 
     Parameters
     ----------
     model_name : str, default="ViT-B-32"
-        A model of open_clip, ``"hf-hub:..."`` or ``"local-dir:..."``. The last two name the
-        weights as well, and ``pretrained`` is not used.
+        A model of open_clip, ``"hf-hub:..."`` or ``"local-dir:..."``. The last two include the
+        weights, and ``pretrained`` is not used.
     pretrained : str, path-like or False, default="laion2b_s34b_b79k"
-        Tag of the weights (``open_clip.list_pretrained()`` has them all) or path of a
-        checkpoint. False: random weights from a fixed seed.
+        Tag of the weights (see ``open_clip.list_pretrained()``) or path of a checkpoint. False
+        means random weights from a fixed seed.
     normalize : bool, default=True
-        Whether rows have unit length, as the comparison with texts needs it.
+        Whether rows have unit length, which the comparison with texts needs.
     device, batch_size, n_workers, amp, cache, dtype, on_error, verbose :
         As in :class:`FrozenFeatures`.
 
@@ -77,7 +77,7 @@ class OpenClipFeatures(FrozenFeatures):
         self.verbose = verbose
 
     def encode_texts(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One row for each text, in the space of the images' rows.
+        """Return one row for each text, in the space of the images' rows.
 
         Parameters
         ----------
@@ -86,7 +86,7 @@ class OpenClipFeatures(FrozenFeatures):
         Returns
         -------
         array of shape (n_texts, n_features_out), float32
-            Of unit length where ``normalize`` is true.
+            Of unit length if ``normalize`` is true.
 
         Raises
         ------

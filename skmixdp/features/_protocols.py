@@ -1,6 +1,6 @@
-"""What an encoder is, as seen by the transformers and by the extraction loop.
+"""Interfaces between transformers, encoders and the extraction loop.
 
-Tensors are PyTorch's and are written as ``Any``, so that this file imports none.
+Tensors are PyTorch's, but typed as ``Any``, so that this file does not import PyTorch.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 
 class Preparation(Protocol):
-    """What turns items into a network's input. It is pickled to the loader's workers."""
+    """Turns items into a network's input. It is pickled to the loader's workers."""
 
     def one(self, item: Any) -> Any:
         """One item (an 8-bit PIL image, or a text), ready to be stacked."""
@@ -25,19 +25,19 @@ class Preparation(Protocol):
 
 
 class Encoder(Protocol):
-    """A frozen network with the preparation of its input.
+    """A frozen network and the preparation of its input.
 
     Attributes
     ----------
     module : torch.nn.Module
-        What is moved to the device and put into evaluation mode before each extraction.
+        Moved to the device and put into evaluation mode before each extraction.
     preparation : Preparation
     n_outputs : int
         Number of features of a row.
     description : mapping
-        Everything that decides a row apart from its item, as JSON can hold it: the model, the
-        preprocessing, and ``weights``, a mapping with their ``origin`` and ``sha256``. But for
-        the origin it is the key of the cache.
+        Everything except the item that determines a row, as JSON: the model, the preprocessing,
+        and ``weights``, a mapping with their ``origin`` and ``sha256``. Without the origin it is
+        the key of the cache.
     """
 
     @property
@@ -50,12 +50,12 @@ class Encoder(Protocol):
     def description(self) -> Mapping[str, Any]: ...
 
     def forward(self, batch: Any) -> Any:
-        """Rows (n, n_outputs) of a batch, each from its own item alone."""
+        """Rows (n, n_outputs) of a batch; each depends on its own item alone."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How to run an encoder; None of the numbers changes rows by more than rounding.
+    """How to run an encoder; the numbers change rows by rounding at most.
 
     ``precision`` is ``"float32"``, or the type that automatic mixed precision uses.
     """
@@ -68,7 +68,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Skipped:
-    """An item that could not be read: its place among the items, its name, and why."""
+    """An item that could not be read: its position, its name and the reason."""
 
     index: int
     name: str

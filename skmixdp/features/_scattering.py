@@ -1,4 +1,4 @@
-"""Images through wavelets: features that need no weights."""
+"""Scattering features of images, which need no weights."""
 
 from numbers import Integral
 from typing import Any, ClassVar
@@ -12,26 +12,26 @@ from ._protocols import Encoder
 
 
 class ScatteringFeatures(FrozenFeatures):
-    """Rows of images from two layers of wavelets and moduli, which nobody trained.
+    """Turn images into rows with two layers of wavelets and moduli, without training.
 
     Parameters
     ----------
     J : int, default=2
-        Octaves: coefficients are averaged over, and sampled every, ``2**J`` pixels.
+        Number of octaves. Coefficients are averages over ``2**J`` pixels, one every ``2**J`` pixels.
     L : int, default=8
-        Orientations.
+        Number of orientations.
     normalization : {"group", "batch"} or None, default="group"
         ``"group"``: each of ``n_groups`` groups of channels has mean 0 and variance 1 within
-        each image (1e-5 is added to the variance first), which needs no statistics.
+        each image (1e-5 is added to the variance first). This needs no statistics.
         ``"batch"``: each channel has mean 0 and variance 1 over the images and positions of
-        PUBLIC rows, ``X_pub`` of :meth:`fit`. None: coefficients as they are.
+        PUBLIC rows, ``X_pub`` of :meth:`fit`. None: no normalisation.
     n_groups : int, default=27
-        Divides the number of channels, ``1 + J L + J (J - 1) L^2 / 2`` for each colour: 81 by
-        default.
+        Must divide the number of channels, ``1 + J L + J (J - 1) L^2 / 2`` for each colour, by
+        default 81.
     image_size : int or (height, width), default=32
         Images of another size are resized; at least ``2**J``.
     n_channels : {1, 3}, default=1
-        1 turns colours into grey; 3 scatters red, green and blue one by one.
+        1 converts colours to grey. 3 scatters red, green and blue separately.
     device, batch_size, n_workers, amp, cache, dtype, on_error, verbose :
         As in :class:`FrozenFeatures`. ``amp`` has no effect: Fourier transforms are computed in
         float32. The cache holds rows before ``"batch"`` normalisation.
@@ -42,12 +42,12 @@ class ScatteringFeatures(FrozenFeatures):
         After ``fit``: model, SHA-256 of the filters, and preprocessing. Only
         ``normalization="batch"`` needs a fit.
     channel_mean_, channel_scale_ : arrays of shape (n_channels_out,)
-        Of ``normalization="batch"``: statistics of the public rows.
+        With ``normalization="batch"``: statistics of the public rows.
 
     Notes
     -----
     *Guarantee*: a row depends on its own image, and with ``normalization="batch"`` on public
-    images; the images in ``X`` of :meth:`fit` are not looked at.
+    images; the images in ``X`` of :meth:`fit` are not read.
 
     References
     ----------
@@ -104,7 +104,7 @@ class ScatteringFeatures(FrozenFeatures):
         self.verbose = verbose
 
     def fit(self, X: Any = None, y: Any = None, X_pub: Any = None, y_pub: Any = None) -> "ScatteringFeatures":
-        """Check the parameters; with ``normalization="batch"`` take the statistics of public images.
+        """Check the parameters; with ``normalization="batch"``, compute statistics of public images.
 
         Parameters
         ----------
@@ -130,7 +130,7 @@ class ScatteringFeatures(FrozenFeatures):
         if self.normalization == "batch":
             if X_pub is None or (isinstance(X_pub, tuple) and not X_pub):
                 raise ValueError(
-                    "normalization='batch' takes its statistics from public images and X_pub is None; pass "
+                    "normalization='batch' takes its statistics from public images, but X_pub is None; pass "
                     "X_pub to fit, or normalization='group'."
                 )
             sources = X_pub if isinstance(X_pub, tuple) else (X_pub,)
@@ -151,7 +151,7 @@ class ScatteringFeatures(FrozenFeatures):
             self,
             "channel_mean_",
             msg="normalization='batch' of %(name)s needs a fit with public images X_pub first; pass "
-            "normalization='group' to do without.",
+            "normalization='group' otherwise.",
         )
         values = self._by_channel(found.features)
         values -= self.channel_mean_[:, None].astype(np.float32)

@@ -1,4 +1,4 @@
-"""Texts through the networks of sentence-transformers."""
+"""Features of texts, by the networks of sentence-transformers."""
 
 import os
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from ._inputs import Kind
 
 
 class SentenceFeatures(FrozenFeatures):
-    """Rows of texts from a frozen network of sentence-transformers.
+    """Turn texts into rows with a frozen network of sentence-transformers.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ class SentenceFeatures(FrozenFeatures):
     normalize : bool, default=True
         Whether rows have unit length.
     prompt : str or None, default=None
-        Put before each text, as some models want it.
+        Prefix of each text, as some models require it.
     device, batch_size, n_workers, amp, cache, dtype, on_error, verbose :
         As in :class:`FrozenFeatures`.
 
@@ -35,7 +35,7 @@ class SentenceFeatures(FrozenFeatures):
     Notes
     -----
     *Guarantee*: a row depends on its own text and on the weights alone. Texts of a batch are
-    padded to a common length and masked, which changes rows by rounding only.
+    padded to a common length and masked. This changes rows by rounding only.
 
     Needs ``skmixdp[text]``.
 
@@ -79,7 +79,7 @@ class SentenceFeatures(FrozenFeatures):
         self.verbose = verbose
 
     def encode_texts(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One row for each text: :meth:`transform` under the name that :class:`ZeroShotHead` uses.
+        """Return one row for each text; :class:`ZeroShotHead` calls this.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Images through the networks of timm."""
+"""Features of images, by the networks of timm."""
 
 from typing import Any, ClassVar
 
@@ -6,7 +6,7 @@ from ._base import FrozenFeatures
 
 
 class TimmFeatures(FrozenFeatures):
-    """Rows of images from a frozen network of timm, with the network's own preprocessing.
+    """Turn images into rows with a frozen network of timm and its own preprocessing.
 
     Parameters
     ----------
@@ -14,15 +14,16 @@ class TimmFeatures(FrozenFeatures):
         A model of timm, such as ``"resnet50"``, ``"vit_base_patch16_224.augreg_in21k"`` with
         the tag of its weights, ``"hf-hub:..."`` or ``"local-dir:..."``.
     pretrained : bool or path-like, default=True
-        True: the weights that timm downloads. A path: a checkpoint (safetensors or PyTorch);
-        the weights of its classifier are left aside. False: random weights from a fixed seed.
+        True: the weights that timm downloads. A path: a checkpoint (safetensors or PyTorch),
+        without the weights of its classifier. False: random weights from a fixed seed.
     layers : None, int or list of int or "head", default=None
-        What makes up a row. None: the pooled input of the classifier. Numbers: stages or
-        blocks as timm's ``forward_intermediates`` counts them, negative ones from the end, each
-        pooled; ``"head"`` among them is what None gives. They are joined in the network's order.
+        The layers of which a row consists. None: the pooled input of the classifier. Numbers:
+        stages or blocks as timm's ``forward_intermediates`` counts them, negative ones from the
+        end, each pooled. ``"head"`` among them: the same as None. Layers are concatenated in the
+        network's order.
     pooling : None, str or list of str, default=None
         How to pool positions: ``"avg"``, ``"max"`` or ``"token"`` (the class token of a
-        transformer); several are joined. None is the network's own pooling for the classifier's
+        transformer). Several are concatenated. None is the network's own pooling for the classifier's
         input, and ``"avg"`` for ``layers``.
     image_size : None, int or (height, width), default=None
         Size of the network's input; None is the size that the weights were trained for.
@@ -43,7 +44,7 @@ class TimmFeatures(FrozenFeatures):
     Notes
     -----
     *Guarantee*: a row depends on its own image and on the weights alone. The network runs in
-    evaluation mode, and one that normalises over the batch even then is refused.
+    evaluation mode. A network that normalises over the batch even then is refused.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A head made of the classes' names."""
+"""A starting head from the names of the classes."""
 
 from collections.abc import Callable, Mapping
 from numbers import Real
@@ -15,17 +15,16 @@ _SCALES = np.logspace(0, 2, 9)
 
 
 class ZeroShotHead(BaseEstimator):  # type: ignore[misc]
-    """A start that needs the names of the classes alone: ``init`` of the classifier.
+    """Start of a classifier (``init``) from the names of the classes.
 
     The row of each class is ``beta`` times the unit encoding of its name, so that the head's
-    logits are ``beta`` times cosines. Where there are public rows, they are fitted from there.
+    logits are ``beta`` times cosines. With public rows, a fit to them starts from this head.
 
     Parameters
     ----------
     class_names : sequence of str, or mapping
-        What to call the classes. A mapping goes from each label to its name. A sequence is
-        matched by name where the labels are those names, and by place where the labels are the
-        numbers 0, 1, ... of as many classes.
+        Names of the classes. A mapping goes from each label to its name. A sequence is matched by
+        name if the labels are the names, and by position if the labels are 0, 1, ...
     templates : str or sequence of str, default="{}"
         Texts with ``{}`` in place of the name, such as ``"a photo of a {}."``. A class has the
         mean of its unit encodings, scaled to unit length again.
@@ -33,25 +32,24 @@ class ZeroShotHead(BaseEstimator):  # type: ignore[misc]
         Has ``encode_texts(list of str) -> (n, n_features)``, in the space of the rows:
         :class:`OpenClipFeatures`, :class:`SentenceFeatures` or one of your own.
     embeddings : array-like of shape (n_classes, n_features) or None, default=None
-        Encodings of the names, in the order of ``class_names``, in place of an encoder.
+        Encodings of the names, in the order of ``class_names``, instead of an encoder.
     beta : float or "auto", default=100.0
-        Scale of the logits; 100 is that of CLIP, and far too large for encoders that were not
-        trained for it. ``"auto"`` takes, of nine values from 1 to 100, that whose few-shot fit on
-        either half of the public rows gets most of the other half right.
+        Scale of the logits. 100 is that of CLIP, and far too large for encoders that were not
+        trained with it. ``"auto"`` tries nine values from 1 to 100, by few-shot fits on either half
+        of the public rows. It takes the value that classifies most of the other half correctly.
     few_shot : bool, default=True
-        Whether the start is the public fit with its penalty centred at the names' head
-        (strength ``public_l2``); False, or no public rows, leaves the names' head as it is.
+        Whether to fit the public rows, with the penalty (strength ``public_l2``) centred at the
+        names' head. False, or no public rows, leaves the names' head as it is.
 
     Notes
     -----
     *Guarantee*: names, encodings and public rows are public, and nothing else is used.
 
     The head acts on rows as the classifier sees them, centred by the public mean and of unit
-    length. A name is thus compared with what sets a row apart from the mean row, without the
-    bias that names have towards the mean row itself; intercepts are zero.
+    length. Centring removes the bias that names have towards the mean row. Intercepts are zero.
 
-    With ``center="public"`` of an algorithm, this start is the centre of its regulariser as
-    well (of strength ``l2``, which is 0 by default).
+    With ``center="public"`` of an algorithm, this start is also the centre of its regulariser (of
+    strength ``l2``, by default 0).
 
     References
     ----------
@@ -65,7 +63,7 @@ class ZeroShotHead(BaseEstimator):  # type: ignore[misc]
     >>> from sklearn.datasets import make_blobs
     >>> from skmixdp import MixedDPLogisticRegression
     >>> from skmixdp.features import ZeroShotHead
-    >>> names = np.eye(3, 8)  # in earnest: encoder=OpenClipFeatures()
+    >>> names = np.eye(3, 8)  # in practice: encoder=OpenClipFeatures()
     >>> X, y = make_blobs(300, centers=names, cluster_std=0.3, random_state=0)
     >>> head = ZeroShotHead(["cat", "dog", "owl"], embeddings=names, beta=5)
     >>> clf = MixedDPLogisticRegression("noisy-gd", classes=[0, 1, 2], init=head).fit(X, y)
@@ -91,12 +89,12 @@ class ZeroShotHead(BaseEstimator):  # type: ignore[misc]
         self.few_shot = few_shot
 
     def directions(self, classes: Any) -> Array:
-        """Unit encodings of the classes' names.
+        """Return the unit encodings of the classes' names.
 
         Parameters
         ----------
         classes : array-like of shape (n_classes,)
-            Labels, in the order that is wanted.
+            Labels, in the wanted order.
 
         Returns
         -------
@@ -137,7 +135,7 @@ class ZeroShotHead(BaseEstimator):  # type: ignore[misc]
         return _unit_rows(total, "the mean over templates")
 
     def start(self, classes: Any, public: Any, widen: Callable[[Array], Array]) -> Array:
-        """The head before the first private step; estimators call this.
+        """Return the head before the first private step; estimators call this.
 
         Parameters
         ----------
@@ -146,8 +144,8 @@ class ZeroShotHead(BaseEstimator):  # type: ignore[misc]
         public : PublicData
             Public rows as the head sees them; there may be none.
         widen : callable
-            From coefficients (k, n_features) to a head (k, d_in) with its intercepts; it refuses
-            a wrong number of features.
+            Turns coefficients (k, n_features) into a head (k, d_in) with intercepts. It refuses a wrong
+            number of features.
 
         Returns
         -------
@@ -169,13 +167,13 @@ class ZeroShotHead(BaseEstimator):  # type: ignore[misc]
         return np.asarray(public.fit(public.l2, text))
 
     def _scale(self, head: Array, public: Any) -> float:
-        """``beta``, chosen by the public rows' loss where it is left to them."""
+        """The value of ``beta``, chosen on the public rows if it is ``"auto"``."""
         fits = isinstance(self.beta, Real) and not isinstance(self.beta, bool)
         if isinstance(self.beta, str) and self.beta == "auto":
             if public.n_rows < 2:
                 raise ValueError("beta='auto' is chosen on public rows; pass some, or a number.")
-            # The smallest loss alone would take a head so sure of itself that training undoes it
-            # for a long time: on BANKING77 15, where 5 is more accurate before and after.
+            # The smallest loss alone would choose an overconfident head, which training then has to
+            # undo: on BANKING77 15, where 5 is more accurate before and after training.
             return float(max(_SCALES, key=lambda scale: _held_out_score(scale * head, public)))
         if not fits or not 0 < float(self.beta) < np.inf:
             raise ValueError(f"beta={self.beta!r} of ZeroShotHead must be a positive number or 'auto'.")
@@ -188,7 +186,7 @@ class ZeroShotHead(BaseEstimator):  # type: ignore[misc]
         names = list(given.values() if isinstance(given, Mapping) else given)
         for name in names:
             if not isinstance(name, str) or not name:
-                raise TypeError(f"class_names holds {name!r}, which is no name; pass texts (str).")
+                raise TypeError(f"class_names holds {name!r}, which is not a name; pass texts (str).")
         return names
 
     def _matched(self, labels: list[Any]) -> list[int]:
@@ -214,13 +212,13 @@ class ZeroShotHead(BaseEstimator):  # type: ignore[misc]
         templates = [self.templates] if isinstance(self.templates, str) else list(self.templates)
         if not templates or any(not isinstance(text, str) or "{}" not in text for text in templates):
             raise ValueError(
-                f"templates={self.templates!r} must be one or several texts with {{}} in place of the name."
+                f"templates={self.templates!r} must be one or several texts with {{}} where the name goes."
             )
         return templates
 
 
 def _held_out_score(head: Array, public: Any) -> tuple[int, float]:
-    """Rows that fits from ``head`` on either half get right in the other; less loss is better."""
+    """Correct predictions on either half by fits from ``head`` on the other; ties by less loss."""
     right, loss = 0, 0.0
     for fitted, other in (public.halves, public.halves[::-1]):
         logits = other.X @ fitted.fit(fitted.l2, head).T

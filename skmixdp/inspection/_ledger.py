@@ -1,4 +1,4 @@
-"""What was spent of each data set's budget, over time."""
+"""A plot of the spent budget of each data set."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class LedgerDisplay:
-    """Share of each data set's budget that was spent, after each charge.
+    """Plot of the share of each data set's budget that was spent, after each charge.
 
     Use :meth:`from_ledger` rather than the constructor.
 
@@ -46,14 +46,14 @@ class LedgerDisplay:
 
     @classmethod
     def from_ledger(cls, ledger: Any, *, over: str = "time", ax: Axes | None = None) -> LedgerDisplay:
-        """Draw what a ledger holds now.
+        """Plot the present charges of a ledger.
 
         Parameters
         ----------
         ledger : PrivacyLedger or LedgerDataset
             Anything with a ``report()``.
         over : {"time", "charges"}, default="time"
-            The horizontal axis: when charges were made, in UTC, or how many there were.
+            The horizontal axis: the time of each charge in UTC, or the number of charges.
         ax : matplotlib Axes or None, default=None
             Where to draw; None makes a new figure.
 
@@ -65,7 +65,7 @@ class LedgerDisplay:
         Raises
         ------
         ValueError
-            If ``over`` is neither, or nothing was charged yet.
+            If ``over`` has another value, or nothing was charged yet.
         """
         return cls(ledger.report()).plot(over=over, ax=ax)
 
@@ -93,7 +93,7 @@ class LedgerDisplay:
 
     def _draw_steps(self, account: Any, charges: list[Any], over: str) -> None:
         style = curve_style(len(self.lines_))
-        if len(charges) > 30:  # markers would be a band
+        if len(charges) > 30:  # markers would overlap
             style["marker"] = "None"
         times = [charge.time for charge in charges]
         x: list[Any] = times if over == "time" else [*range(1, len(charges) + 1)]
@@ -102,7 +102,7 @@ class LedgerDisplay:
         if not account.private:
             words = "NOT PRIVATE (seeded)"
         label = f"{account.dataset}: {words}"
-        # What was spent stays spent until the next charge.
+        # The spent budget is constant until the next charge.
         (self.lines_[account.dataset],) = self.ax_.step(x, share, where="post", label=label, **style)
 
     def _draw_axes(self, over: str) -> None:

@@ -1,4 +1,4 @@
-"""A score against the privacy budget."""
+"""A plot of a score against the privacy budget."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
     from matplotlib.text import Text
 
-#: Sideways distance of two curves in points, and of all in axis widths, at the most.
+#: Largest sideways distance of two curves in points, and of all curves in axis widths.
 _DODGE, _ALL_DODGES = 8.0, 0.045
 
 _FONT_SIZE = 10.0
@@ -27,11 +27,11 @@ _LABEL_PITCH = 1.35
 
 
 class PrivacyUtilityDisplay:
-    """Mean score of each method against epsilon, with its spread.
+    """Plot of the mean score of each method against epsilon, with its spread.
 
     Methods with a budget are curves over a logarithmic epsilon axis. Methods without one
     (public rows alone, no privacy) are horizontal reference lines. Every method is named at
-    the right edge, beside its end; colours, markers and line styles all differ.
+    the right edge, next to its line; colours, markers and line styles all differ.
 
     Use :meth:`from_results` rather than the constructor.
 
@@ -41,7 +41,7 @@ class PrivacyUtilityDisplay:
         One row for each method and epsilon, with the columns ``method``, ``epsilon`` (NaN
         for a method without budget), ``mean``, ``low``, ``high`` and ``n_fits``.
     score_name : str
-        What was scored, for the axis label.
+        Name of the score, for the axis label.
     spread : {"std", "t95"}
         What ``low`` and ``high`` are.
     percent : bool
@@ -182,7 +182,7 @@ class PrivacyUtilityDisplay:
         self._draw_labels()
         return self
 
-    # -- parts of the picture --------------------------------------------------------------
+    # -- parts of the plot --------------------------------------------------------------
 
     def _scaled(self, column: pd.Series[float]) -> Floats:
         return np.asarray(column, dtype=float) * (100 if self.percent else 1)
@@ -223,7 +223,7 @@ class PrivacyUtilityDisplay:
             bars = self._draw_bars(repeated["epsilon"], repeated, line)
             self.errorbars_[name] = bars
             moved += [*bars.lines[1], *bars.lines[2]]
-        # Once drawn: the limits of the axes come from the data, not from where it was moved.
+        # Moved after drawing, so that the data alone set the limits of the axes.
         place = self.ax_.transData + ScaledTranslation(shift / 72, 0, self.figure_.dpi_scale_trans)
         for artist in moved:
             artist.set_transform(place)
@@ -252,7 +252,7 @@ class PrivacyUtilityDisplay:
         )
 
     def _draw_labels(self) -> None:
-        """Name every line to the right of the axes, as near to its end as the others allow."""
+        """Name every line to the right of the axes, as near to its end as possible."""
         from matplotlib.lines import Line2D
 
         ax = self.ax_

@@ -1,4 +1,4 @@
-"""From a table with one row per fit to one line of numbers per method and budget."""
+"""Summaries of a results table: one row per method and budget."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-#: What a band can show, and how the picture says so.
+#: What a band can show, and its name in the plot.
 SPREADS = {
     "std": "mean ± standard deviation",
     "t95": "mean and its 95% interval",
@@ -50,7 +50,7 @@ def summarise(table: Any, columns: Columns, spread: str) -> pd.DataFrame:
     Raises
     ------
     TypeError, ValueError
-        For a table that cannot be read so.
+        If the table cannot be read in this form.
     """
     import pandas as pd
 
@@ -141,7 +141,7 @@ def _cell(frame: pd.DataFrame, column: str, row: int) -> str:
 
 
 def _check_budgets(methods: list[str], epsilons: Floats) -> None:
-    """A method has a budget in all of its rows or in none, and one has to have it."""
+    """Each method has a budget in all of its rows or in none; at least one method has one."""
     with_budget = {m for m, e in zip(methods, epsilons, strict=True) if not np.isnan(e)}
     without = {m for m, e in zip(methods, epsilons, strict=True) if np.isnan(e)}
     if both := sorted(with_budget & without):

@@ -1,4 +1,4 @@
-"""How lines look, and where words fit."""
+"""Styles of lines, and positions of labels."""
 
 from typing import Any
 
@@ -8,13 +8,13 @@ from scipy.optimize import isotonic_regression
 
 Floats = NDArray[np.float64]
 
-#: Okabe and Ito's palette, told apart with any colour vision; yellow last, being faint on white.
+#: Okabe and Ito's palette, which suits any colour vision. Yellow is last: it is faint on white.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-# The first is solid: where curves coincide, the broken ones over it leave it visible.
+# The first is solid, so that it stays visible below broken ones.
 _STROKES = ("-", (0, (5, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (2, 1)), (0, (5, 1.5, 1, 1.5, 1, 1.5)))
 
-#: Reference lines have no marker and are dark, so that they are not taken for curves.
+#: Reference lines are dark and have no marker, so that they do not look like curves.
 _REFERENCE_COLOURS = ("#000000", "#707070")
 _REFERENCE_STROKES = ((0, (1, 1.5)), (0, (9, 4)), (0, (9, 3, 1, 3)))
 

@@ -1,4 +1,4 @@
-"""Pipelines that leak private rows past the guarantee: what to look for, and what a fit says of it."""
+"""Checks that find pipeline steps which learn from private rows outside the guarantee."""
 
 from ._check_pipeline import check_pipeline
 from ._enclosing import warn_of_leaks

@@ -1,4 +1,4 @@
-"""Which steps of a pipeline would be fitted on private rows without paying."""
+"""Find the steps of a pipeline that would be fitted on private rows without a budget."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -9,34 +9,35 @@ from sklearn.utils.validation import has_fit_parameter
 from . import _rules as rules
 from ._report import Finding, PipelineReport
 
-_TARGET_MEND = "declare the scale: MixedDPRidge(target_center=..., target_scale=...)"
+_TARGET_FIX = "declare the scale: MixedDPRidge(target_center=..., target_scale=...)"
 
 
 def check_pipeline(pipe: Any, *, public_rows: bool = True) -> PipelineReport:
-    """List every step that would learn from private rows without paying.
+    """List every step that would learn from private rows without a budget.
 
     Parameters
     ----------
     pipe : estimator
-        A ``Pipeline``, ``ColumnTransformer``, ``FeatureUnion``, search or other meta-estimator,
-        nested as deep as you like, fitted or not.
+        A ``Pipeline``, ``ColumnTransformer``, ``FeatureUnion``, search or other meta-estimator.
+        It may be nested, and fitted or not.
     public_rows : bool, default=True
-        Whether ``fit`` will be given ``X_pub``. If so, it is also checked that the public rows
-        reach each step as the steps before it leave them.
+        Whether ``X_pub`` will be passed to ``fit``. If so, the check also looks for steps that the
+        public rows reach without the transformations of earlier steps.
 
     Returns
     -------
     PipelineReport
-        A sequence of :class:`Finding`; it prints as a list, and is empty where nothing is found.
+        A sequence of :class:`Finding`, empty if nothing is found. It prints as a list.
 
     Notes
     -----
-    *Guarantee*: nothing is fitted and no row is seen. The check goes by classes and parameters.
-    Row-wise steps, transformers of this package and estimators that take an epsilon and a delta
-    pass; everything else is reported. It cannot look into functions: that a
-    ``FunctionTransformer`` treats each row by itself is the word of whoever wrote the function,
-    and so is the tag ``requires_fit=False`` of other transformers. Nor can it tell what is done
-    with a fitted pipeline: publishing its score on private rows is a release of its own.
+    *Guarantee*: nothing is fitted and no row is read. The check uses classes and parameters only.
+
+    Row-wise steps, transformers of this package and estimators with an epsilon and a delta pass.
+    Everything else is reported. The check cannot look into functions. It trusts that a
+    ``FunctionTransformer`` treats each row by itself, and it trusts the tag ``requires_fit=False``
+    of other transformers. It does not cover later uses of a fitted pipeline: publishing its score
+    on private rows is a release of its own.
 
     Examples
     --------
@@ -46,9 +47,9 @@ def check_pipeline(pipe: Any, *, public_rows: bool = True) -> PipelineReport:
     >>> from skmixdp.preprocessing import PublicOnly, check_pipeline
     >>> print(check_pipeline(make_pipeline(StandardScaler(), MixedDPLogisticRegression()), public_rows=False))
     Pipeline check
-      standardscaler (StandardScaler) learns from private rows without paying
+      standardscaler (StandardScaler) learns from private rows without a budget
         the mean and standard deviation of each column
-        fix: PublicOnly(StandardScaler(...)), or NoisyScaler(bounds=...) where there are no public rows
+        fix: PublicOnly(StandardScaler(...)), or NoisyScaler(bounds=...) without public rows
     >>> pipe = make_pipeline(
     ...     PublicOnly(StandardScaler()), MixedDPLogisticRegression(), transform_input=["X_pub"]
     ... )
@@ -60,7 +61,7 @@ def check_pipeline(pipe: Any, *, public_rows: bool = True) -> PipelineReport:
 
 
 def _walk(estimator: Any, path: str, *, in_columns: bool) -> Iterator[Finding]:
-    """Findings of an estimator and of all that it is made of."""
+    """Findings of an estimator and of its parts."""
     if isinstance(estimator, str) or estimator is None:
         return
     names, step = rules.kinds(estimator), type(estimator).__name__
@@ -71,7 +72,7 @@ def _walk(estimator: Any, path: str, *, in_columns: bool) -> Iterator[Finding]:
                 path,
                 step,
                 "inside a ColumnTransformer it does not get its columns of the public rows",
-                "PublicOnly(ColumnTransformer(...)), around the whole of it",
+                "wrap the whole ColumnTransformer: PublicOnly(ColumnTransformer(...))",
             )
         return
     if rules.states_budget(estimator):
@@ -92,12 +93,12 @@ def _walk(estimator: Any, path: str, *, in_columns: bool) -> Iterator[Finding]:
     for name, part in _parts(estimator):
         found = _walk(part, _join(path, name), in_columns=columns)
         if name == "transformer" and "TransformedTargetRegressor" in names:
-            found = (replace(finding, fix=_TARGET_MEND) for finding in found)  # it is fitted on y
+            found = (replace(finding, fix=_TARGET_FIX) for finding in found)  # it is fitted on y
         yield from found
 
 
 def _of_container(estimator: Any, path: str, names: frozenset[str]) -> Iterator[Finding]:
-    """Findings about how parts are put together."""
+    """Findings about how parts are combined."""
     step = type(estimator).__name__
     if "Pipeline" in names:
         yield from _of_pipeline(estimator, path)
@@ -106,15 +107,15 @@ def _of_container(estimator: Any, path: str, names: frozenset[str]) -> Iterator[
             "note",
             path,
             step,
-            "which labels occur, harmless only if that is public",
-            "declare the classes wherever they can be declared, and make sure that all of them are known",
+            "the set of labels, which is harmless only if it is public",
+            "declare the classes where possible, and make sure that all of them are public",
         )
     if getattr(estimator, "bootstrap", False) and names & {"BaggingClassifier", "BaggingRegressor"}:
         yield Finding(
             "leak",
             path,
             step,
-            "repeats private rows several times in one fit, and the guarantee is for one row",
+            "repeats private rows in one fit, while the guarantee is for one row",
             "bootstrap=False",
         )
     for name in ("estimator", "final_estimator"):
@@ -123,8 +124,8 @@ def _of_container(estimator: Any, path: str, names: frozenset[str]) -> Iterator[
                 "leak",
                 path,
                 step,
-                f"a model of the rows and labels, since {name}=None takes one that has no budget",
-                f"{name}=MixedDPLogisticRegression(...) or another that has one",
+                f"a model of the rows and labels, since {name}=None means one without a budget",
+                f"{name}=MixedDPLogisticRegression(...) or another estimator with a budget",
             )
 
 
@@ -137,7 +138,7 @@ def _of_pipeline(pipe: Any, path: str) -> Iterator[Finding]:
                     "public rows",
                     path,
                     type(pipe).__name__,
-                    f"{name} gets private rows after {', '.join(earlier)} and public rows from before",
+                    f"{name} gets private rows after {', '.join(earlier)}, and untransformed public rows",
                     "transform_input=['X_pub']",
                 )
                 break
@@ -148,8 +149,8 @@ def _of_pipeline(pipe: Any, path: str) -> Iterator[Finding]:
             "note",
             path,
             type(pipe).__name__,
-            "memory keeps transformed private rows on disk, where no guarantee protects them",
-            "memory=None, or a folder that only those may read who may read the rows",
+            "memory stores transformed private rows on disk, where no guarantee protects them",
+            "memory=None, or a folder that is protected like the private rows",
         )
 
 
@@ -157,21 +158,23 @@ def _of_leaf(estimator: Any, path: str, in_columns: bool) -> Finding:
     """A step that is fitted on private rows."""
     step = type(estimator).__name__
     if hasattr(estimator, "fit_resample"):
-        learns, fix = "new rows made of private ones, which no longer count for one person", "leave it out"
+        learns = "new rows made from private ones, so that one person affects several rows"
+        fix = "remove this step"
     elif rules.is_predictor(estimator) and not hasattr(estimator, "transform"):
         learns = "a model of the rows and labels, without a budget"
         fix = "a private estimator, such as MixedDPLogisticRegression or MixedDPRidge"
     else:
         known = next((rules.LEARNS[name] for name in _lineage(estimator) if name in rules.LEARNS), None)
         function = rules.column_function(estimator)
-        learns = known or (f"what {function} takes from whole columns" if function else "what its fit keeps")
+        unknown = f"statistics of whole columns, by {function}" if function else "whatever its fit stores"
+        learns = known or unknown
         if in_columns:
-            fix = "PublicOnly(ColumnTransformer(...)), around the whole of it"
+            fix = "wrap the whole ColumnTransformer: PublicOnly(ColumnTransformer(...))"
         else:
             fix = f"PublicOnly({step}(...))"
             if step.endswith("Scaler") or function:
                 fix = "PublicOnly(StandardScaler())" if function else fix
-                fix += ", or NoisyScaler(bounds=...) where there are no public rows"
+                fix += ", or NoisyScaler(bounds=...) without public rows"
             elif step in ("OneHotEncoder", "OrdinalEncoder"):
                 fix += ", or declare categories=[...]"
     return Finding("leak", path, step, learns, fix)
@@ -194,7 +197,7 @@ def _parts(estimator: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _candidates(grid: Any) -> Iterator[tuple[str, list[Any]]]:
-    """Values that a search may put in the place of each parameter, where they are listed."""
+    """Candidate values of each parameter of a search, where they are listed."""
     for part in grid if isinstance(grid, (list, tuple)) else [grid]:
         if isinstance(part, Mapping):
             for key, values in part.items():
@@ -203,7 +206,7 @@ def _candidates(grid: Any) -> Iterator[tuple[str, list[Any]]]:
 
 
 def _takes_public_rows(estimator: Any) -> bool:
-    """Whether an estimator, or one that it is made of, asks for ``X_pub``."""
+    """Whether an estimator or one of its parts asks for ``X_pub``."""
     if not _is_estimator(estimator):
         return False
     return has_fit_parameter(estimator, "X_pub") or any(

@@ -1,10 +1,9 @@
-"""Warn where a head is fitted behind steps that learned from private rows.
+"""Warn if earlier steps of the pipeline learned from private rows.
 
-Inside ``Pipeline.fit`` the last step is handed transformed rows and nothing that says where they
-come from; scikit-learn has no way to ask. Clones, searches and workers all end in the same call of
-``Pipeline.fit``, though, so the pipeline is found where that call is: on the call stack. This is
-the only file that looks there. It is an aid and no part of the guarantee: whatever goes wrong is
-passed over, and a pipeline around a search that fits in other processes is not seen.
+Inside ``Pipeline.fit`` the last step gets transformed rows, and scikit-learn has no way to ask where
+they come from. But clones, searches and workers all call ``Pipeline.fit``, so the pipeline is on the
+call stack. This is the only file that looks there. It is an aid, not a part of the guarantee: errors
+are ignored, and a pipeline around a search with fits in other processes is not found.
 """
 
 import sys
@@ -18,7 +17,7 @@ _SHOWN = 3
 
 
 def warn_of_leaks(*, public_rows: bool) -> None:
-    """Check the outermost scikit-learn pipeline that is being fitted, if there is one.
+    """Warn of leaks in the outermost scikit-learn pipeline that is being fitted, if there is one.
 
     Parameters
     ----------
@@ -28,7 +27,7 @@ def warn_of_leaks(*, public_rows: bool) -> None:
     Warns
     -----
     PrivacyLeakWarning
-        If a step of that pipeline was fitted on private rows without paying.
+        If a step of that pipeline was fitted on private rows without a budget.
     UserWarning
         If public rows reached a step untransformed.
     """
@@ -40,24 +39,24 @@ def warn_of_leaks(*, public_rows: bool) -> None:
 
         report = check_pipeline(pipe, public_rows=public_rows)
         leaks, lost = report.of_kind("leak"), report.of_kind("public rows")
-    except Exception:  # a fit must not fail for an aid that looks at strangers' objects
+    except Exception:  # a check that inspects foreign objects must not make a fit fail
         return
     for found, category, words in (
-        (leaks, PrivacyLeakWarning, "steps of the pipeline learn from private rows without paying"),
+        (leaks, PrivacyLeakWarning, "steps of the pipeline learn from private rows without a budget"),
         (lost, UserWarning, "the pipeline does not transform the public rows as it does the private ones"),
     ):
         if found:
             listed = "; and ".join(map(str, found[:_SHOWN]))
             more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
             warnings.warn(
-                f"{words}: {listed}{more} (skmixdp.preprocessing.check_pipeline lists all of it).",
+                f"{words}: {listed}{more} (skmixdp.preprocessing.check_pipeline lists all findings).",
                 category,
                 stacklevel=depth,
             )
 
 
 def _find() -> tuple[Any, int]:
-    """The outermost pipeline in whose fit this is called, and the stack level of the user's own call."""
+    """The outermost pipeline that is being fitted, and the stack level of the user's own call."""
     module = sys.modules.get("sklearn.pipeline")
     if module is None:
         return None, 0

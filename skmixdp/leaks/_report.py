@@ -1,4 +1,4 @@
-"""What a check of a pipeline found, in words."""
+"""The findings of a pipeline check."""
 
 import html
 from collections.abc import Sequence
@@ -8,29 +8,29 @@ from typing import Literal, overload
 Kind = Literal["leak", "public rows", "note"]
 
 _HEADINGS: dict[Kind, str] = {
-    "leak": "learns from private rows without paying",
-    "public rows": "does not get the public rows as it should",
-    "note": "is worth a thought",
+    "leak": "learns from private rows without a budget",
+    "public rows": "does not get the public rows in the right form",
+    "note": "needs a decision",
 }
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing about a pipeline that the guarantee does not cover.
+    """One problem of a pipeline that the guarantee does not cover.
 
     Attributes
     ----------
     kind : {"leak", "public rows", "note"}
-        ``"leak"``: something is taken from private rows without paying. ``"public rows"``: they
-        do not arrive, or not transformed. ``"note"``: harmless under a condition that
-        ``learns`` states.
+        ``"leak"``: a step learns from private rows without a budget. ``"public rows"``: they do
+        not reach a step, or reach it untransformed. ``"note"``: harmless under the condition in
+        ``learns``.
     path : str
-        Name of the step as in ``set_params``, ``columns__encode`` for instance; empty for what
-        was checked itself.
+        Name of the step as in ``set_params``, for example ``columns__encode``. Empty for the
+        checked object itself.
     step : str
         Class of the step.
     learns : str
-        What it would take from private rows, or what goes wrong.
+        What the step would learn from private rows, or what goes wrong.
     fix : str
         What to do instead.
     """
@@ -74,7 +74,7 @@ class PipelineReport(Sequence[Finding]):
 
     def __str__(self) -> str:
         if not self.findings:
-            return "Pipeline check: no step is known to learn from private rows without paying"
+            return "Pipeline check: no step is known to learn from private rows without a budget"
         lines = ["Pipeline check"]
         for kind, heading in _HEADINGS.items():
             for finding in self.of_kind(kind):

@@ -1,7 +1,7 @@
-"""What scikit-learn's own classes take from the rows they are fitted on.
+"""What scikit-learn's own classes learn from the rows that they are fitted on.
 
-The rules go by the names of classes, so that looking one up imports nothing. What no rule names is
-taken to learn: a false alarm costs a glance, a missed leak costs the guarantee.
+The rules use names of classes, so looking one up imports nothing. A class without a rule is assumed
+to learn from the rows: a false alarm is harmless, a missed leak is not.
 """
 
 from typing import Any
@@ -17,35 +17,35 @@ LEARNS = {
     "RobustScaler": "quantiles of each column, which are entries of rows",
     "QuantileTransformer": "quantiles of each column, which are entries of rows",
     "PowerTransformer": "a power, a mean and a standard deviation for each column",
-    "KBinsDiscretizer": "edges of bins, which are made of entries of rows",
-    "SplineTransformer": "knots, which are made of entries of rows",
-    "OneHotEncoder": "which categories occur, be it in one row",
-    "OrdinalEncoder": "which categories occur, be it in one row",
+    "KBinsDiscretizer": "edges of bins, computed from entries of rows",
+    "SplineTransformer": "knots, computed from entries of rows",
+    "OneHotEncoder": "which categories occur, even in a single row",
+    "OrdinalEncoder": "which categories occur, even in a single row",
     "TargetEncoder": "the mean label of each category",
     "SimpleImputer": "a statistic of each column",
     "KNNImputer": "the rows themselves",
     "IterativeImputer": "a model of each column",
     "MissingIndicator": "in which columns entries are missing",
-    "PCA": "the mean and principal directions, which a single far row can turn towards itself",
-    "TruncatedSVD": "singular directions, which a single long row can turn towards itself",
+    "PCA": "the mean and principal directions, which a single outlier can determine",
+    "TruncatedSVD": "singular directions, which a single long row can determine",
     "Nystroem": "some of the rows themselves",
     "RBFSampler": "the variance of all entries, by gamma='scale'",
     "VarianceThreshold": "the variance of each column",
-    "SelectKBest": "by their labels, which columns to keep",
-    "SelectPercentile": "by their labels, which columns to keep",
-    "SelectFpr": "by their labels, which columns to keep",
-    "SelectFdr": "by their labels, which columns to keep",
-    "SelectFwe": "by their labels, which columns to keep",
-    "GenericUnivariateSelect": "by their labels, which columns to keep",
-    "CountVectorizer": "which words occur, be it in one row",
-    "TfidfVectorizer": "which words occur, be it in one row, and how often",
+    "SelectKBest": "which columns to keep, from the labels",
+    "SelectPercentile": "which columns to keep, from the labels",
+    "SelectFpr": "which columns to keep, from the labels",
+    "SelectFdr": "which columns to keep, from the labels",
+    "SelectFwe": "which columns to keep, from the labels",
+    "GenericUnivariateSelect": "which columns to keep, from the labels",
+    "CountVectorizer": "which words occur, even in a single row",
+    "TfidfVectorizer": "which words occur, even in a single row, and how often",
     "TfidfTransformer": "in how many rows each word occurs",
 }
 
 _CHOOSES = "the scores of candidates on private rows, and the choice made by them"
-_HONEST_SEARCH = "score on public rows, or pay for the scores with PrivateSearchCV"
+_HONEST_SEARCH = "score on public rows, or use PrivateSearchCV, whose budget covers the scores"
 
-#: What a meta-estimator takes from its rows beyond what its parts take, and the fix.
+#: What a meta-estimator learns in addition to its parts, and the fix.
 META_LEARNS = {
     "BaseSearchCV": (_CHOOSES, _HONEST_SEARCH),
     "RFECV": (_CHOOSES, _HONEST_SEARCH),
@@ -70,7 +70,7 @@ READS_LABEL_SET = frozenset(
     }
 )
 
-#: Containers that learn nothing but what their parts learn.
+#: Containers that learn nothing in addition to their parts.
 ONLY_PARTS = READS_LABEL_SET | {
     "Pipeline",
     "FeatureUnion",
@@ -100,7 +100,7 @@ _READS_SHAPE = frozenset(
     }
 )
 
-#: Functions that look at a whole column, so that they are no row-wise function.
+#: Functions of whole columns, which are not row-wise.
 _COLUMN_FUNCTIONS = frozenset(
     {"scale", "minmax_scale", "maxabs_scale", "robust_scale", "quantile_transform", "power_transform"}
 )
@@ -119,13 +119,13 @@ def is_public(estimator: Any) -> bool:
 
 
 def states_budget(estimator: Any) -> bool:
-    """Whether its fit is paid for: private estimators name an epsilon and a delta."""
+    """Whether its fit has a budget: private estimators have the parameters epsilon and delta."""
     get_params = getattr(estimator, "get_params", None)
     return get_params is not None and {"epsilon", "delta"} <= set(get_params(deep=False))
 
 
 def learns_nothing(estimator: Any) -> bool:
-    """Whether fitting it leaves nothing of the rows' entries behind."""
+    """Whether its fit stores nothing that depends on the entries of rows."""
     kind = type(estimator).__name__
     if kind == "FrozenEstimator":
         return True
@@ -136,8 +136,8 @@ def learns_nothing(estimator: Any) -> bool:
     if kind in ("OneHotEncoder", "OrdinalEncoder"):
         counted = estimator.min_frequency is not None or estimator.max_categories is not None
         return not isinstance(estimator.categories, str) and not counted
-    # The tag means that it transforms without having been fitted. Some predictors, which do not
-    # transform, carry it because they predict from a prior.
+    # The tag means that it transforms without a fit. Some predictors have it too, because they
+    # predict from a prior; they do not transform.
     return hasattr(estimator, "transform") and not _requires_fit(estimator)
 
 
@@ -148,10 +148,10 @@ def column_function(estimator: Any) -> str | None:
 
 
 def is_predictor(estimator: Any) -> bool:
-    """Whether it is there to predict rather than to transform."""
+    """Whether it predicts rather than transforms."""
     try:
         return bool(is_classifier(estimator) or is_regressor(estimator))
-    except Exception:  # an object with broken tags is as any other
+    except Exception:  # an object with broken tags counts as any other
         return False
 
 

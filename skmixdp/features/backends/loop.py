@@ -1,4 +1,4 @@
-"""The loop that puts items through an encoder: loading, moving, forward passes, fetching.
+"""The loop that passes items through an encoder: loading, moving, forward passes, fetching.
 
 On a GPU the steps overlap: workers prepare batches into pinned memory, batches are copied
 while earlier ones are computed, and rows are fetched one batch late.
@@ -55,7 +55,7 @@ def _nothing(width: int) -> Tensor:
 
 
 class _Fetch:
-    """Rows on their way to the host; on a GPU the copy runs beside what is computed next."""
+    """Rows on their way to the host; on a GPU the copy overlaps with the next computation."""
 
     def __init__(self, rows: Tensor) -> None:
         self._event: Any = None
@@ -74,7 +74,7 @@ class _Fetch:
 
 
 class _Forward:
-    """Forward passes that shrink when the device's memory does not suffice."""
+    """Forward passes with smaller batches when the device runs out of memory."""
 
     def __init__(self, encoder: Encoder, settings: Settings) -> None:
         self._encoder = encoder
@@ -87,7 +87,7 @@ class _Forward:
             rows = self._attempt(batch, n)
             if rows is not None:
                 return rows
-            # Outside the handler, where nothing refers any longer to what filled the memory.
+            # Outside the handler, where nothing refers to the tensors that filled the memory.
             if torch.cuda.is_available():
                 torch.cuda.empty_cache()
             if min(n, self._limit) == 1:
@@ -160,7 +160,7 @@ def _load(
 
 
 class _Prepared(Dataset[Any]):
-    """Prepared items; one that fails is told, not raised, so that a worker goes on."""
+    """Prepared items; a failure is returned, not raised, so that the worker continues."""
 
     def __init__(self, preparation: Preparation, items: Items, places: Sequence[int]) -> None:
         self._preparation = preparation

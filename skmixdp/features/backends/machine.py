@@ -1,4 +1,4 @@
-"""What ``"auto"`` means on this machine."""
+"""Values of ``"auto"`` on this machine."""
 
 import torch
 

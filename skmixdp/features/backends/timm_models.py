@@ -114,7 +114,7 @@ class TimmEncoder:
         return torch.cat([*(self._pooled(output) for output in found), head], dim=1)
 
     def _pooled(self, output: Any) -> Tensor:
-        """Positions pooled in each of the ways asked for, and joined: (n, features)."""
+        """Positions pooled in each requested way, and concatenated: (n, features)."""
         tokens = None
         if isinstance(output, tuple):
             output, tokens = output
@@ -136,12 +136,12 @@ class TimmEncoder:
         return torch.cat(parts, dim=1)
 
     def _try(self, batch: Tensor, model_name: str) -> Tensor:
-        """A forward pass that shows how long rows are, and that they are rows."""
+        """A forward pass that shows the length of rows, and that outputs are rows."""
         try:
             rows = self.forward(batch)
         except (AssertionError, TypeError, AttributeError) as error:
             raise ValueError(
-                f"layers={self._layers!r} and pooling={self._poolings!r} cannot be had from model "
+                f"layers={self._layers!r} and pooling={self._poolings!r} are not available in model "
                 f"{model_name!r} ({error}); choose others, or leave both at None."
             ) from error
         if rows.ndim != 2:
@@ -196,7 +196,7 @@ def _load_checkpoint(module: nn.Module, path: Path, model_name: str) -> None:
         module.load_state_dict(
             {key: value for key, value in state.items() if key in own or not key.startswith(classifier)}
         )
-    # What a damaged or foreign file raises is anything at all.
+    # A damaged or foreign file may raise any error.
     except Exception as error:
         reason = " ".join(str(error).split())
         raise ValueError(

@@ -1,9 +1,9 @@
-"""Make ``import torchvision`` work beside a PyTorch that it was not compiled for.
+"""Make ``import torchvision`` work with a PyTorch that it was not compiled for.
 
-torchvision's compiled operators (none of which is used here) cannot be loaded when its build
-does not match PyTorch's, such as one for CUDA beside a PyTorch for CPUs. The import then ends
-at the first use of their names: "operator torchvision::nms does not exist". Declaring the
-names lets it go through. With matching builds nothing happens.
+torchvision's compiled operators cannot be loaded if its build does not match PyTorch's. An example is
+a build for CUDA with a PyTorch for CPUs. The import then fails with "operator torchvision::nms does
+not exist". Declaring these operators, which are not used here, lets the import succeed. With matching
+builds nothing happens.
 """
 
 import importlib
@@ -22,7 +22,7 @@ _declared: list[torch.library.Library] = []
 
 
 def ensure_torchvision() -> None:
-    """Import torchvision, if it is installed, declaring its operators where that is what fails."""
+    """Import torchvision if it is installed, and declare its operators if the import needs it."""
     if find_spec("torchvision") is None:
         return
     try:

@@ -1,4 +1,4 @@
-"""What the weights of a module are, and whether its rows keep to themselves."""
+"""Hashes of a module's weights, and a check that its rows are independent."""
 
 import hashlib
 from pathlib import Path
@@ -10,7 +10,7 @@ from torch import nn
 def weights_hash(module: nn.Module) -> str:
     """SHA-256 over names, types, shapes and bytes of all parameters and buffers, in order of name.
 
-    It is that of the loaded weights, and so the same for any file format they came in.
+    It is the hash of the loaded weights, and so does not depend on the file format.
     """
     hasher = hashlib.sha256()
     for name, tensor in sorted(module.state_dict().items()):
@@ -27,7 +27,7 @@ def file_hash(path: str | Path) -> str:
 
 
 def check_row_wise(module: nn.Module, name: str) -> None:
-    """Refuse a module in which rows of a batch influence each other even in evaluation mode."""
+    """Refuse a module whose rows of a batch influence each other even in evaluation mode."""
     for path, layer in module.named_modules():
         if isinstance(layer, nn.modules.batchnorm._BatchNorm) and layer.running_mean is None:
             raise ValueError(

@@ -240,14 +240,14 @@ class TestLayers:
         [
             (
                 {"layers": [9]},
-                r"layers=\[9\] and pooling=None cannot be had from model 'resnet18' \(feature ind",
+                r"layers=\[9\] and pooling=None are not available in model 'resnet18' \(feature ind",
             ),
             ({"layers": "head"}, "layers='head' must be whole numbers, with 'head' among them"),
             ({"layers": [1.5]}, r"layers=\[1.5\] must be whole numbers"),
             ({"layers": []}, r"layers=\[\] must be whole numbers"),
             ({"pooling": "token"}, "pooling='token' needs a network with a class token; use 'avg' or 'max'"),
             ({"pooling": "median"}, "pooling='median' must be one or several of avg, max, token, or None"),
-            ({"layers": [1], "pooling": "token"}, r"cannot be had from model 'resnet18'"),
+            ({"layers": [1], "pooling": "token"}, r"are not available in model 'resnet18'"),
             ({"model_args": {"global_pool": ""}}, r"gives outputs of shape \(1, 512, 1, 1\) and not rows"),
         ],
     )

@@ -106,7 +106,7 @@ def test_names_that_do_not_match_are_refused(names, classes):
         (
             {"class_names": ["cat", "dog", 3], "embeddings": np.eye(3, 8)},
             TypeError,
-            "holds 3, which is no name",
+            "holds 3, which is not a name",
         ),
         ({"embeddings": np.eye(3, 9)}, ValueError, "init has encodings of 9 features and X has 8"),
     ],

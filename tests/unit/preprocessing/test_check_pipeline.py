@@ -179,7 +179,7 @@ class TestMetaEstimators:
     def test_calibration(self):
         report = check_pipeline(CalibratedClassifierCV(HEAD))
         assert "calibration" in report.of_kind("leak")[0].learns
-        assert "which labels occur" in report.of_kind("note")[0].learns
+        assert "the set of labels" in report.of_kind("note")[0].learns
 
     def test_thresholds(self):
         assert found(TunedThresholdClassifierCV(HEAD)) == [("", "TunedThresholdClassifierCV")]
