@@ -1,4 +1,4 @@
-"""Data on disk as arrays."""
+"""Data sets on disk: folders of images, and files of rows that ``fit`` reads in parts."""
 
 import os
 from pathlib import Path
@@ -7,12 +7,24 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ._rows import RowFiles, open_rows
+
+__all__ = ["IMAGE_ENDINGS", "ImageFolder", "RowFiles", "from_folder", "open_rows"]
+
 #: Endings of the files that count as images.
 IMAGE_ENDINGS = (".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
 
 
 class ImageFolder(NamedTuple):
-    """What :func:`from_folder` finds: three arrays."""
+    """Images of a folder with one subfolder for each class, from :func:`from_folder`.
+
+    Attributes
+    ----------
+    paths, labels : array of str, shape (n,)
+        Path and class of each image, sorted by class, then by path.
+    class_names : array of str, shape (n_classes,)
+        The names of the subfolders, sorted.
+    """
 
     paths: NDArray[np.str_]
     labels: NDArray[np.str_]
@@ -20,7 +32,7 @@ class ImageFolder(NamedTuple):
 
 
 def from_folder(path: str | os.PathLike[str]) -> ImageFolder:
-    """Paths and labels of the images in a folder that has one subfolder for each class.
+    """Return paths and labels of the images in a folder with one subfolder for each class.
 
     Parameters
     ----------

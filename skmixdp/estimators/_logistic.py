@@ -194,7 +194,7 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         ----------
         X : array-like, tensor, sparse matrix, memory map, Dask array or RowFiles, (n_samples, n_features)
             PRIVATE rows; those that are not in memory are read in parts, see
-            :func:`~skmixdp._rows.open_rows`.
+            :func:`~skmixdp.datasets.open_rows`.
         y : array-like of shape (n_samples,), or None
             Labels of the private rows; None takes those in the files.
         X_pub : array-like of shape (n_pub, n_features), tuple of such, or None

@@ -205,7 +205,7 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         ----------
         X : array-like, tensor, sparse matrix, memory map, Dask array or RowFiles, (n_samples, n_features)
             PRIVATE rows; those that are not in memory are read in parts, see
-            :func:`~skmixdp._rows.open_rows`.
+            :func:`~skmixdp.datasets.open_rows`.
         y : array-like of shape (n_samples,) or (n_samples, k), or None
             Targets of the private rows; None takes those in the files.
         X_pub : array-like of shape (n_pub, n_features), tuple of such, or None
