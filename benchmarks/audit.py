@@ -88,8 +88,8 @@ lower bounds and should stay below the claim. Measured mu is an estimate and sho
 - Data: Gaussian classes. Many fits: {n} private rows and one canary, {d} features, {k} classes, {n_pub}
   public rows. One fit: {m} private rows, {m} canaries, {d_one} features, {k_one} classes, {n_pub_one} public
   rows.
-- Rows have unit length, but their own length where names begin with {long}:
-  a unit row does not reach the bound on its part there.
+- Rows have unit length, except where names begin with {long}.
+  There they have their own length: a unit row does not reach the bound on its part.
 - Claim: {steps} steps of noise multiplier {sigma:.4f}, hence mu {mu}, and epsilon at delta {delta:g}.
 - White box: {fits} fits. Black box: {black_fits} fits. One fit: white box. Confidence of each bound and
   interval: {confidence}.

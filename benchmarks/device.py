@@ -1,4 +1,4 @@
-"""A step on a device beside what the device can do: ``python -m benchmarks.device --device cuda``.
+"""A step on a device, compared with what the device can do: ``python -m benchmarks.device --device cuda``.
 
 The roofline is the larger of reading the rows once at the measured bandwidth and making the two
 products' operations at the measured rate of a large square product, both in float32. Times are on the

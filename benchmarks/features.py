@@ -1,4 +1,4 @@
-"""What extraction costs beside the forward passes that it cannot do without.
+"""Time of extraction, compared with the forward passes that it cannot avoid.
 
 Three figures for each network, in one process: images in memory through ``transform``, the same
 network's forward passes on batches that lie ready on the device, and JPEG files through the loader

@@ -69,7 +69,7 @@ def slopes(found: pd.DataFrame) -> dict[str, float]:
 
 
 def plot(found: pd.DataFrame, path: Path) -> None:
-    """Time against each size, beside a line of slope 1."""
+    """Time against each size, with a line of slope 1."""
     figure = Figure(figsize=(10, 2.8), layout="constrained")
     for axes, (name, group) in zip(
         figure.subplots(1, len(GRIDS), sharey=True), found.groupby("size", sort=False), strict=True

@@ -1,1 +1,1 @@
-"""What the documentation shows, as programs; a package, so that no other of this name is taken for it."""
+"""Programs that the documentation shows. A package, so that no other `examples` is imported instead."""

@@ -1,7 +1,7 @@
 """From two folders of images to a private head, in four commands.
 
-Runs the command line: ``extract`` for the private and for the public images, ``fit`` with a budget,
-and ``predict`` on further images if there are any. Each folder has a subfolder for each class.
+Runs the command line: ``extract`` for the private and the public images, ``fit`` with a budget, and
+``predict`` on further images, if given. Each folder has a subfolder for each class.
 
     python examples/images_to_head.py private_photos public_photos --model timm:resnet50 --out results
 """

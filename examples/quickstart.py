@@ -1,19 +1,19 @@
 """Six ways to train a digit classifier, four of them private, on real images.
 
-scikit-learn has 1,797 images of handwritten digits. In each split 400 are set apart for
-testing, 5 labelled images per class are public and the other 1,347 are private:
+scikit-learn has 1,797 images of handwritten digits. In each split, 400 images are for testing. 5
+labelled images per class are public, and the other 1,347 are private. The methods are:
 
-* Default: ``MixedDPLogisticRegression`` as it comes, ``algorithm="auto"``.
+* Default: ``MixedDPLogisticRegression`` with its defaults, ``algorithm="auto"``.
 * AdaMix: the paper's algorithm, with this library's rule for the step size.
 * Warm-started NGD: noisy gradient descent from the public fit.
 * Fully-Private: noisy gradient descent from zero. All 1,397 training images are private, so
   there is no public mean to centre them by.
-* Only-Public: the public images alone, fitted by scikit-learn. It is the head that AdaMix and
-  warm-started NGD start from: same rows, same penalty, same intercept column.
+* Only-Public: the public images alone, fitted by scikit-learn. AdaMix and warm-started NGD start
+  from this head: same rows, same penalty, same intercept column.
 * Non-private: scikit-learn on all training images.
 
-Nothing is tuned except the non-private C, by cross-validation. The noise has no seed, as a
-private release needs it, so the numbers change a little from run to run.
+Nothing is tuned, except the non-private C, by cross-validation. The noise has no seed, because a
+seeded release is not private. So the numbers change a little from run to run.
 
 Run ``python examples/quickstart.py --out results``.
 """
@@ -78,7 +78,7 @@ class Split:
         return np.concatenate([self.y_pub, self.y_priv])
 
     def unit_rows(self, X: Array) -> Array:
-        """Rows centred by the public mean and scaled to unit length, as the library does it."""
+        """Rows centred by the public mean and scaled to unit length, as in the library."""
         return np.asarray(normalize(X - self.X_pub.mean(axis=0)))
 
 
@@ -162,18 +162,18 @@ def run(n_splits: int, n_draws: int) -> tuple[pd.DataFrame, str]:
                 bar.update()
     columns = ["method", "epsilon", "delta", "split", "draw", "n_steps", "noise_multiplier", "accuracy"]
     table = pd.DataFrame(rows, columns=columns)
-    # Whole numbers with gaps: methods without noise have no draw and no steps.
+    # Nullable integers: methods without noise have no draw and no steps.
     table = table.astype({"draw": "Int64", "n_steps": "Int64"})
     order = {method: rank for rank, method in enumerate(METHODS)}
     table = table.sort_values("method", key=lambda column: column.map(order), kind="stable")
     return table.reset_index(drop=True), report
 
 
-# -- what the fits say ---------------------------------------------------------------------
+# -- tables and figure ---------------------------------------------------------------------
 
 
 def _scores(table: pd.DataFrame, method: str, epsilon: float) -> pd.DataFrame:
-    """Fits of a method at epsilon; all of them for a method without budget."""
+    """Fits of a method at epsilon, or all fits of a method without a budget."""
     own = table[table["method"] == method]
     return own[own["epsilon"].isna() | (own["epsilon"] == epsilon)]
 
@@ -236,7 +236,7 @@ def difference_table(table: pd.DataFrame) -> list[list[str]]:
 
 
 def markdown(lines: list[list[str]]) -> str:
-    """A Markdown table, legible as plain text too; the first line is the header."""
+    """A Markdown table that is also legible as plain text; the first line is the header."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     rule = ["-" * width for width in widths]
     padded = (
@@ -247,20 +247,20 @@ def markdown(lines: list[list[str]]) -> str:
 
 
 def summary(table: pd.DataFrame) -> str:
-    """The two tables in Markdown, with what one needs to know to read them."""
+    """The two tables in Markdown, with notes on how to read them."""
     n_splits, n_draws = table["split"].nunique(), table["draw"].nunique()
     return f"""\
 {TITLE}; delta = {DELTA:g}; no tuning.
 
-Mean and standard deviation in percent over {n_splits * n_draws} fits ({n_splits} splits times {n_draws} noise
-draws), or over the {n_splits} splits for {ONLY_PUBLIC} and {NON_PRIVATE}, which have no noise and no epsilon:
+Mean and standard deviation in percent over {n_splits * n_draws} fits: {n_splits} splits times {n_draws} noise
+draws. {ONLY_PUBLIC} and {NON_PRIVATE} have no noise and no epsilon; theirs are over the {n_splits} splits.
 
 {markdown(accuracy_table(table))}
 
-Default minus each other method in points of test accuracy: mean over the splits of the
-differences paired by split, noise draws averaged first, and its 95% t-interval. A method is
-called better only where the interval excludes 0. The intervals are not corrected for their
-number, and the splits share images, so read those that end near 0 with care.
+The next table shows Default minus each other method, in points of test accuracy. Differences are
+paired by split, after averaging over the noise draws. The table has their mean over the splits and
+its 95% t-interval. A method is called better only if the interval excludes 0. The intervals are not
+corrected for their number, and the splits share images. Read those that end near 0 with care.
 
 {markdown(difference_table(table))}
 """

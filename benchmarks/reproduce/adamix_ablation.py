@@ -93,7 +93,7 @@ class Split:
 
 
 def data_folder() -> Path:
-    """Where the data lie: ``SKMIXDP_DATA``, or ``shared/data`` beside the checkout."""
+    """Where the data lie: ``SKMIXDP_DATA``, or ``shared/data`` next to the checkout."""
     return Path(os.environ.get("SKMIXDP_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
 

@@ -1,7 +1,7 @@
 """PAZO on a linear head: the comparison of its Figures 2 and 3 on intent classification.
 
 BANKING77 with MiniLM embeddings; 5 public rows per class, all other training rows private. The
-three PAZO variants and DPZero beside NoisyGD, PDA-DPMD and DOPE-SGD at four budgets, all from the
+three PAZO variants and DPZero compared with NoisyGD, PDA-DPMD and DOPE-SGD at four budgets, all from the
 public start.
 
 Every method's hyper-parameters come from a grid that holds the paper's values (Table 12, first

@@ -1,7 +1,7 @@
 """PAZO on a network: the comparison of its Figures 2 and 3 on Fashion-MNIST pixels.
 
 A network with one hidden layer (784-64-10), a few public rows per class, 20,000 private rows in Poisson
-batches of 1,000 expected rows and 200 steps. The three PAZO variants and DPZero beside DP-SGD,
+batches of 1,000 expected rows and 200 steps. The three PAZO variants and DPZero compared with DP-SGD,
 DPMD (the cosine approximation of its mirror step) and DOPE-SGD at four budgets, all from the same public
 start. The library has no first-order methods for modules: those here are a few lines of reference,
 with gradients clipped row by row through closed-form norms and the library's accounting.

@@ -7,7 +7,7 @@ Data as in the paper: the true model is drawn from N(0, I); in each row 40 of th
 mean; 10,000 private rows, 1.5 p public ones, epsilon 1, delta 1e-5. Learning rate, clip and
 number of steps come from a grid, by the lowest empirical loss, as in its Appendix E; here the
 grid is searched on draws of the data of its own, and its choice is then run on 20 fresh ones.
-That selection is not paid for, in the paper and here.
+No budget accounts for that selection, in the paper or here.
 
 All configurations of a draw are trained side by side, in one pass over the rows per step.
 """

@@ -122,13 +122,13 @@ def table(found: pd.DataFrame) -> str:
     for name in METHODS:
         own = found[found["method"] == name]
         spread = f" ± {100 * own['accuracy'].std(ddof=1):.1f}" if len(own) > 1 else ""
-        unpaid = ", and unpaid scores" if name.startswith("GridSearchCV") else ""
+        uncharged = ", and scores not accounted for" if name.startswith("GridSearchCV") else ""
         lines.append(
             [
                 name,
                 f"{100 * own['accuracy'].mean():.1f}{spread}",
                 f"{own['naive'].mean():.2f}",
-                f"{own['true'].mean():.2f}{unpaid}",
+                f"{own['true'].mean():.2f}{uncharged}",
                 ", ".join(own["chosen"]),
             ]
         )

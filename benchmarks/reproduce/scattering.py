@@ -2,8 +2,8 @@
 
 All 60,000 training images are private and there are no public rows. Group normalisation needs no
 statistics. What all channels of a position have in common is damped by a fixed filter, and the
-rows are centred by noisy means, which are paid for out of the same budget (``NoisyScaler``); the
-rest of it pays for noisy gradient descent from zero.
+rows are centred by noisy means, which are charged to the same budget (``NoisyScaler``); the
+rest of it goes to noisy gradient descent from zero.
 
 Run ``python -m benchmarks.reproduce.scattering``. ``--choose`` compares settings on 10,000 held-out
 training images instead, and does not look at the test images. A second run goes on from what the
@@ -99,7 +99,7 @@ def damped(X: Array, share: float) -> Array:
 
     In common are the mean of all wavelet channels, which says how much there is to see at the
     position, and the pattern ``cos, sin (2 angle)`` over orientations, which says whether it runs
-    upright or level. They carry most of the rows' energy, and noise is paid for by energy. The
+    upright or level. They carry most of the rows' energy, and noise grows with energy. The
     filter is fixed, knows nothing of the images and acts on each row by itself.
     """
     angles = 2 * np.pi * np.arange(8) / 8

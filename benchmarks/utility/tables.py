@@ -41,13 +41,13 @@ def write_tables(results: pd.DataFrame, folder: Path, report: Mapping[str, Any])
         ),
         *(
             (
-                f"{method} beside others, difference in points, paired by seeds",
+                f"{method} compared with others, difference in points, paired by seeds",
                 difference_table(best, method, rivals),
             )
-            for method, rivals in report["beside"].items()
+            for method, rivals in report["compared_with"].items()
         ),
         *(
-            (f"{method} beside the best of several step sizes", hindsight_table(best, method, rival))
+            (f"{method} compared with the best of several step sizes", hindsight_table(best, method, rival))
             for method, rival in report["hindsight"].items()
         ),
         (
@@ -124,7 +124,7 @@ def difference_table(best: pd.DataFrame, method: str, rivals: Sequence[str]) -> 
 
 
 def hindsight_table(best: pd.DataFrame, method: str, rival: str) -> str:
-    """A method that chooses nothing on test rows beside one whose step was chosen there."""
+    """A method that chooses nothing on test rows, compared with one whose step was chosen there."""
     lines = []
     for setting, epsilon in _places(best, rival):
         keys = {**setting, "epsilon": epsilon}

@@ -8,7 +8,7 @@ from torch import Tensor
 
 
 def replacements(x: Tensor, *, thorough: bool) -> Iterator[tuple[Tensor, Tensor]]:
-    """What to put in the place of rows, and of which.
+    """Replacements for rows, and which rows they replace.
 
     Parameters
     ----------

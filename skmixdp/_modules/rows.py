@@ -57,7 +57,7 @@ class LossesAt:
 class ModuleRows(PrivateRows):
     """Private rows that a module's forward passes turn into losses.
 
-    ``contribute`` gets the losses (rows, m) in the place of products, one column for each move, and
+    ``contribute`` gets the losses (rows, m) instead of products, one column for each move, and
     answers with statistics alone.
 
     Parameters

@@ -69,7 +69,7 @@ class PrivateQuery:
         Directions whose products with the rows are needed.
     contribute : callable
         ``(Z, block) -> (C, S)``: weighted residuals and statistics of each row.
-    parts : tuple of Part
+    releases : tuple of ReleasedArray
         One for each array that ``assemble`` returns.
     assemble : callable
         LINEAR map from the sums to the arrays to be released, before the noise is added; it must not

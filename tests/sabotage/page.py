@@ -9,13 +9,13 @@ PAGE = ROOT / "docs" / "sabotage.md"
 
 _HEAD = """# Broken on purpose
 
-A test of a guarantee can pass for the wrong reason. So the guarantee is broken on purpose. Each line of the
-table is a change of a line or two of the source. It is applied to a copy of the package, and one of the named
-tests must then fail. Without the change all of them pass. Most of these changes leave every fit running and
-every report as it was. Some of them were bugs of earlier versions.
+A test of a guarantee can pass for the wrong reason. So the guarantee is broken on purpose, in many ways.
+Each row of the table is a change of one or two lines of the source. It is applied to a copy of the package,
+and one of the named tests must then fail. Without the change, all of them pass. With most of these changes,
+every fit still runs and every report looks the same. Some of them were bugs of earlier versions.
 
-`make sabotage` tries all of them and prints the table. The changes are in `tests/sabotage/sabotages.py`. A
-change whose text is no longer in the source is an error, so none of them is lost when code moves.
+`make sabotage` tries all changes and prints the table. They are defined in `tests/sabotage/sabotages.py`. If
+the source no longer contains the text of a change, that is an error. So no change is lost when code moves.
 
 """
 

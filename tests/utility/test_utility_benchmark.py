@@ -155,7 +155,10 @@ def test_every_profile_names_what_there_is_and_the_report_too(config):
     named |= {name for pair in report["hindsight"].items() for name in pair} | set(
         report["figure_4"]["methods"]
     )
-    named |= {*report["beside"], *(name for rivals in report["beside"].values() for name in rivals)}
+    named |= {
+        *report["compared_with"],
+        *(name for rivals in report["compared_with"].values() for name in rivals),
+    }
     assert named <= set(config["methods"])
     shown = {panel["data"] for panel in report["figure_1"]["panels"]}
     assert shown | {*report["figure_2"]["data"], *report["figure_4"]["data"]} <= set(config["data"])

@@ -6,7 +6,7 @@ from benchmarks.reproduce import adamix_ablation
 
 
 def data_folder(name: str) -> Path:
-    """Folder of a data set below ``SKMIXDP_DATA``, or below ``shared/data`` beside the checkout.
+    """Folder of a data set below ``SKMIXDP_DATA``, or below ``shared/data`` next to the checkout.
 
     Raises
     ------
