@@ -1,6 +1,6 @@
-"""The guarantee: accounting, calibration, noise and the report.
+"""Privacy accounting, calibration, noise, ledgers and reports.
 
-This package knows no trainer and imports nothing else of ``skmixdp``.
+This package is independent of the estimators and of training.
 """
 
 from importlib import import_module
@@ -30,7 +30,7 @@ from .report import PrivacyReport, SearchReport
 
 
 def __getattr__(name: str) -> Any:
-    """What is said of ModelMix, which has a package of its own that builds on this one."""
+    """Names of ModelMix, imported on demand: its package builds on this one."""
     if name in ("ModelMixEvent", "modelmix_epsilon"):
         return getattr(import_module("skmixdp.modelmix"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
