@@ -13,7 +13,7 @@ from .estimators import (
     fit_many,
 )
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 __all__ = [
     "MixedDPLogisticRegression",

@@ -1,6 +1,6 @@
-"""The guarantee: accounting, calibration, noise and the report.
+"""Privacy accounting, calibration, noise, ledgers and reports.
 
-This package knows no trainer and imports nothing else of ``skmixdp``.
+This package is independent of the estimators and of training.
 """
 
 from typing import Any

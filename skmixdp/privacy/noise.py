@@ -1,7 +1,7 @@
-"""Where the randomness of a fit comes from.
+"""Sources of the noise and of all other randomness of a fit.
 
-AES-128 in counter mode (the ``randomgen`` package) drives NumPy's samplers. An adversary who sees part of
-its stream cannot continue it, and it is as fast as NumPy's own generator.
+AES-128 in counter mode (the ``randomgen`` package) drives NumPy's samplers. An adversary who sees part of the
+stream cannot predict the rest. The speed is that of NumPy's own generator.
 """
 
 import secrets
@@ -25,19 +25,19 @@ _SEED_WARNING = "random_state is set: anyone who knows it can remove the noise"
 
 
 class NoiseSource:
-    """Gaussian and uniform draws for one fit.
+    """Gaussian and uniform random draws for one fit.
 
     Parameters
     ----------
     seed : int or None, default=None
-        None takes a fresh 128-bit key from the operating system. A seed makes the draws
-        reproducible, and a run that anyone can reproduce hides nothing: ``kind`` is then
-        ``"seeded"`` and the report says that the result is not private.
+        None takes a fresh 128-bit key from the operating system. A seed makes the draws reproducible, and a
+        run that anyone can reproduce protects nothing. ``kind`` is then ``"seeded"``, and the report says
+        that the result is not private.
 
     Notes
     -----
-    The samples are floating-point numbers. Attacks on their low-order bits (Mironov 2012)
-    are outside the guarantee, and the report says so; :class:`DiscreteNoise` resists them.
+    The samples are floating-point numbers. Attacks on their low-order bits (Mironov 2012) are outside the
+    guarantee, and the report says so. :class:`DiscreteNoise` resists them.
     """
 
     #: Whether the noise needs sums that are exact multiples of a grid.
@@ -63,11 +63,11 @@ class NoiseSource:
         Parameters
         ----------
         array : array of float64
-            What is to be released.
+            The array to release.
         scale : float
             Standard deviation of the noise.
         grid : float or None
-            Of what every entry is a multiple; None where nothing is known.
+            Every entry of the array is a multiple of this number. None if no such number is known.
         """
         return array + scale * self.normal(array.shape)
 
@@ -75,10 +75,10 @@ class NoiseSource:
 class DiscreteNoise(NoiseSource):
     """Discrete Gaussian noise on the grid of the sums, sampled exactly by OpenDP.
 
-    Sums that are whole multiples of a grid, computed without rounding, plus noise on the same
-    grid, leave no low-order bits to attack. The noise is ``rho``-zCDP with
-    ``rho = 1 / (2 sigma**2)`` per unit of sensitivity (Canonne, Kamath and Steinke 2020).
-    Sampling is exact and slower: some ten microseconds a number.
+    Sums are whole multiples of a grid and computed without rounding. The noise lies on the same grid, so
+    there are no low-order bits to attack. The noise is ``rho``-zCDP with ``rho = 1 / (2 sigma**2)`` per unit
+    of sensitivity (Canonne, Kamath and Steinke 2020). Sampling is exact and slower: some ten microseconds
+    per number.
 
     Raises
     ------
@@ -121,13 +121,13 @@ class DiscreteNoise(NoiseSource):
 
 
 def _key_from(seed: int) -> int:
-    """Spread a seed over a 128-bit key, so that near seeds give unrelated streams."""
+    """A 128-bit key from a seed. Similar seeds give unrelated streams."""
     words = np.random.SeedSequence(seed).generate_state(2, np.uint64)
     return int(words[0]) << 64 | int(words[1])
 
 
 def seed_of(random_state: Any) -> int | None:
-    """The seed that a ``random_state`` stands for; None for secure noise."""
+    """The seed given by ``random_state``; None for secure noise."""
     check("random_state", random_state, SEED)
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31 - 1))
@@ -135,13 +135,13 @@ def seed_of(random_state: Any) -> int | None:
 
 
 def check_noise(noise: Noise, random_state: Any) -> None:
-    """Refuse what is no seed, and a seed for noise that takes none."""
+    """Refuse an invalid ``random_state``, and any seed for discrete noise."""
     if noise_name(noise) == "discrete" and random_state is not None:
         raise ValueError(
             f"random_state={random_state!r} cannot seed noise={noise!r}; leave it at None, "
             "or use noise='float' for a reproducible run that is NOT private."
         )
-    if not isinstance(random_state, np.random.RandomState):  # which would move on
+    if not isinstance(random_state, np.random.RandomState):  # drawing a seed would advance it
         seed_of(random_state)
 
 
@@ -151,7 +151,7 @@ def noise_source(noise: Noise, random_state: Any) -> NoiseSource:
 
 
 def noise_caveats(noise: NoiseSource, delta: float, n_private: int) -> tuple[str, ...]:
-    """What a reader must know of the noise, and of a delta that promises a row little."""
+    """Warnings for the report: about the noise, and about a large delta."""
     caveats = []
     if noise.kind == "seeded":
         caveats.append(_SEED_WARNING)
@@ -163,22 +163,22 @@ def noise_caveats(noise: NoiseSource, delta: float, n_private: int) -> tuple[str
 
 
 def warn_of_seed(*random_states: Any, name: str = "random_state", stacklevel: int = 3) -> None:
-    """Warn, before anything is drawn, where a seed takes the guarantee away.
+    """Warn, before anything is drawn, if a seed makes the result not private.
 
     Parameters
     ----------
     *random_states : None, int or RandomState
-        One for each release that is about to be made.
+        One for each release.
     name : str, default="random_state"
-        What the user calls the seed.
+        The user's name for the seed.
     stacklevel : int, default=3
-        As in :func:`warnings.warn`; 3 is whoever called the caller.
+        As in :func:`warnings.warn`; 3 points to the caller of the calling function.
     """
     if all(random_state is None for random_state in random_states):
         return
     warnings.warn(
         f"{name} is set, so whoever knows it can remove the noise and the result is NOT private; "
-        "set none for what is to be published.",
+        "leave it at None for results that will be published.",
         NotPrivateWarning,
         stacklevel=stacklevel,
     )

@@ -1,4 +1,4 @@
-"""What a fit or a search guarantees, frozen when it ends."""
+"""Reports of the guarantee of a fit or a search; they do not change afterwards."""
 
 import html
 import json
@@ -16,7 +16,7 @@ _RELATION_WORDS = {
 
 
 class Statement(ABC):
-    """How every report states a guarantee: as a table, as HTML and as JSON."""
+    """Base of reports, which print as a table and convert to HTML and JSON."""
 
     #: Caption of the table.
     title: ClassVar[str]
@@ -33,11 +33,11 @@ class Statement(ABC):
 
     @property
     def private(self) -> bool:
-        """Whether the guarantee holds: noise that anyone can regenerate protects nothing."""
+        """Whether the guarantee holds. It does not if the noise comes from a seed."""
         return self.noise != "seeded"
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields and ``private``, as JSON-ready values."""
+        """All fields and ``private``, as values that JSON supports."""
         return json.loads(self.to_json())  # type: ignore[no-any-return]
 
     def to_json(self, indent: int | None = 2) -> str:
@@ -83,7 +83,7 @@ class Statement(ABC):
 
 @dataclass(frozen=True)
 class PrivacyReport(Statement):
-    """What a fit guarantees, and under which assumptions.
+    """The guarantee of a fit and its assumptions.
 
     Attributes
     ----------
@@ -91,34 +91,34 @@ class PrivacyReport(Statement):
         The fit is (epsilon, delta)-differentially private in its private rows, if
         ``private`` is True.
     mu : float or None
-        Gaussian-DP parameter of the same release; None where sampling makes it not exact.
+        Gaussian-DP parameter of the same releases; None if they have no exact one.
     noise_multiplier : float
-        Noise standard deviation divided by the L2 sensitivity of one zeroed-out row.
+        Standard deviation of the noise divided by the L2 sensitivity of one zeroed-out row.
     n_steps : int
         Number of releases.
     sampling_rate : float
-        Probability with which a row takes part in a step; 1 is the full batch.
+        Probability that a row is in the batch of a step; 1 is the full batch.
     neighboring : {"add_or_remove_one", "zero_out", "replace_one"}
         Which data sets count as neighbours.
     accountant : str
-        How epsilon was computed.
+        The method that computed epsilon.
     n_private, n_public : int
         Number of rows; both are treated as public.
     treated_as_public : tuple of str
-        Everything the guarantee does not protect.
+        Everything that the guarantee does not protect.
     noise : {"cryptographic", "seeded", "discrete"}
-        Where the noise came from.
+        Source of the noise.
     warnings : tuple of str
-        What a reader must know before quoting epsilon.
+        Caveats to know before quoting epsilon.
     epsilon_unamplified : float or None
-        Epsilon of the same releases if nothing but their noise is counted; None where epsilon
-        counts nothing else.
+        Epsilon of the same releases without amplification beyond sampling; None if there is no such
+        amplification.
     computed_on : str
-        Device on which private rows were multiplied; the noise is added on the processor.
+        Device that computed the products with private rows. The noise is added on the CPU.
     dataset : str or None
-        Data set of the ledger that the fit was charged to; None without a ledger.
+        Data set of the ledger to which the fit was charged; None without a ledger.
     dataset_epsilon, dataset_delta, dataset_spent : float or None
-        Budget of that data set, and the epsilon spent of it, this fit included.
+        Budget of that data set, and its spent epsilon, including this fit.
     """
 
     title: ClassVar = "Privacy report"
@@ -165,48 +165,49 @@ class PrivacyReport(Statement):
 
 @dataclass(frozen=True)
 class SearchReport(Statement):
-    """What a search over models guarantees, and what it would have cost otherwise.
+    """The guarantee of a search over models, compared with other strategies.
 
     Attributes
     ----------
     epsilon, delta : float
-        Everything that the search released is (epsilon, delta)-differentially private in its private
+        All releases of the search together are (epsilon, delta)-differentially private in its private
         rows, if ``private`` is True.
     neighboring : {"add_or_remove_one", "zero_out", "replace_one"}
         Which data sets count as neighbours.
     strategy : {"grid", "random"}
-        A fixed number of trials, plainly composed; or a secret random one of which the best is released.
+        ``"grid"`` is a fixed number of trials with plain composition. ``"random"`` is a secret random number
+        of trials, of which only the best is released.
     n_trials : float
         Number of trials, or its mean.
     distribution : str, float or None
-        Law of a random number of trials.
+        Distribution of a random number of trials.
     fit_epsilon : float
-        Epsilon of one fit: the naive claim, which ignores that a choice was made.
+        Epsilon of one fit. This is the naive claim, which ignores that a choice was made.
     noise_multiplier : float
-        Of one Gaussian release that stands for all releases of a trial.
+        Noise multiplier of one Gaussian release that is equivalent to all releases of a trial.
     scoring : {"public", "private"}
-        Which rows the candidates were scored on.
+        The rows on which the candidates were scored.
     score_noise : float or None
-        Standard deviation of a score's noise, as a fraction of the private rows; None where scores are
-        free.
+        Standard deviation of a score's noise, as a fraction of the private rows. None if scores cost no
+        budget.
     refit : bool
-        Whether the winner was fitted once more.
+        Whether the best candidate was fitted again.
     costs : dict
         Strategy -> epsilon of a search with fits like these.
     affordable : dict
         Strategy -> epsilon of one fit that the whole budget would cover.
     n_private, n_public, n_held_out : int
-        Number of rows; the last are the public rows that were kept for scoring.
+        Number of private rows, of public rows, and of public rows held out for scoring.
     treated_as_public : tuple of str
-        Everything the guarantee does not protect.
+        Everything that the guarantee does not protect.
     noise : {"cryptographic", "seeded", "discrete"}
-        Where the noise came from.
+        Source of the noise.
     warnings : tuple of str
-        What a reader must know before quoting epsilon.
+        Caveats to know before quoting epsilon.
     dataset : str or None
-        Data set of the ledger that the search was charged to; None without a ledger.
+        Data set of the ledger to which the search was charged; None without a ledger.
     dataset_epsilon, dataset_delta, dataset_spent : float or None
-        Budget of that data set, and the epsilon spent of it, this search included.
+        Budget of that data set, and its spent epsilon, including this search.
     """
 
     title: ClassVar = "Privacy report of a search"

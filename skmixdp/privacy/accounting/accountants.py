@@ -1,7 +1,6 @@
-"""From events to epsilon.
+"""Epsilon of events.
 
-Each kind of event is registered with :func:`epsilon_of_event`; an event that nobody registered
-is refused, never guessed at.
+Each event class registers its accountant with :func:`epsilon_of_event`. Events of other classes are refused.
 """
 
 import math
@@ -37,9 +36,10 @@ def _(event: GaussianEvent, delta: float, neighboring: Neighboring) -> float:
 
 @singledispatch
 def amplified_epsilon(event: object, delta: float, neighboring: Neighboring) -> float:
-    """Epsilon of ``event`` by what it is beyond its Gaussian releases; infinite if nothing.
+    """Epsilon of ``event`` by amplification beyond its Gaussian releases; infinite if there is none.
 
-    A kind of event that is more registers its accountant here and with :func:`epsilon_of_event`.
+    An event class with such an amplification registers its accountant here and with
+    :func:`epsilon_of_event`.
 
     Raises
     ------
@@ -50,7 +50,7 @@ def amplified_epsilon(event: object, delta: float, neighboring: Neighboring) -> 
 
 
 def accountant_name(event: Event) -> str:
-    """The words by which the report names the accountant of ``event``."""
+    """The report's name for the accountant of ``event``."""
     releases = event.unamplified
     if releases.sampling_rate < 1:
         name = "privacy loss distribution (dp-accounting)"

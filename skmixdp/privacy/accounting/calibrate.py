@@ -1,4 +1,4 @@
-"""Two of (epsilon and delta, noise multiplier, steps) determine the third."""
+"""Epsilon, noise multiplier and number of steps: given two of them, compute the third."""
 
 import math
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ def epsilon_of(
     neighboring: Neighboring = "add_or_remove_one",
     noise: Noise = "float",
 ) -> float:
-    """Epsilon spent by ``n_steps`` Gaussian releases.
+    """Epsilon of ``n_steps`` Gaussian releases.
 
     Parameters
     ----------
@@ -32,18 +32,17 @@ def epsilon_of(
     delta : float
         The delta at which epsilon is stated, in (0, 1).
     sampling_rate : float, default=1.0
-        Probability with which a row takes part in a step (Poisson sampling); 1 is the full
-        batch.
+        Probability that a row is in the batch of a step (Poisson sampling); 1 is the full batch.
     neighboring : {"add_or_remove_one", "zero_out", "replace_one"}, default="add_or_remove_one"
         Which data sets count as neighbours; the first two have the same numbers.
     noise : {"float", "discrete"}, default="float"
-        Continuous Gaussian noise; or discrete Gaussian noise on a grid, accounted for by
-        zero-concentrated DP and at full batch only.
+        Continuous Gaussian noise, or discrete Gaussian noise on a grid. Discrete noise is accounted for by
+        zero-concentrated DP, at full batch only.
 
     Returns
     -------
     float
-        Exact for continuous noise at full batch (closed form); an upper bound otherwise.
+        Epsilon: exact for continuous noise at full batch (closed form), an upper bound otherwise.
 
     Raises
     ------
@@ -75,15 +74,14 @@ def noise_multiplier_for(
 ) -> float:
     """Smallest noise multiplier with which ``n_steps`` releases stay within the budget.
 
-    Parameters and errors are those of :func:`epsilon_of`; ``epsilon`` is positive. The
-    result is rounded up, so epsilon of it never exceeds ``epsilon``. ``family`` says what the
-    releases are, if there is more to them than Gaussian noise: it makes their event from noise
-    multiplier, steps, sampling rate and kind of noise.
+    Parameters and errors are those of :func:`epsilon_of`; ``epsilon`` is positive. The result is rounded up,
+    so its epsilon never exceeds ``epsilon``. ``family`` makes the event of the releases from noise
+    multiplier, steps, sampling rate and kind of noise. Pass it if the releases are more than Gaussian noise.
     """
     check("epsilon", epsilon, POSITIVE)
     check("n_steps", n_steps, COUNT)
     terms = _Terms(delta, sampling_rate, neighboring, noise, family)
-    # What the releases need by themselves is enough for whatever amplifies them.
+    # The multiplier that suffices without amplification also suffices with it.
     enough = terms.gaussian_multiplier(epsilon, n_steps)
     if not terms.amplified_within(epsilon, enough, n_steps):
         return enough
@@ -109,16 +107,16 @@ def steps_for(
     noise: Noise = "float",
     family: EventFamily = GaussianEvent,
 ) -> int:
-    """Largest number of releases of this noise multiplier that stays within the budget.
+    """Largest number of releases with this noise multiplier that stays within the budget.
 
-    Parameters are those of :func:`epsilon_of`; ``epsilon`` is positive, and ``family`` is that
-    of :func:`noise_multiplier_for`.
+    Parameters are those of :func:`epsilon_of`; ``epsilon`` is positive. ``family`` is as in
+    :func:`noise_multiplier_for`.
 
     Raises
     ------
     ValueError
-        If a parameter is outside its range, or if the budget is too small for one step: the
-        sentence names a noise multiplier that would do.
+        If a parameter is outside its range, or if the budget is too small for one step. The message then
+        names a sufficient noise multiplier.
     """
     check("epsilon", epsilon, POSITIVE)
     check("noise_multiplier", noise_multiplier, POSITIVE)
@@ -142,8 +140,8 @@ def steps_for(
             f"noise_multiplier={noise_multiplier:g}; use noise_multiplier >= "
             f"{math.ceil(enough * 1000) / 1000:g} or a larger epsilon."
         )
-    # What the full batch affords is affordable, since sampling only lowers the cost; the
-    # margin by which budgets are rounded down may have cost a step.
+    # The number of steps for the full batch is affordable, since sampling only lowers the cost. It may be
+    # one too small, since budgets are rounded down.
     low = max(1, math.floor((terms.mu(epsilon) * noise_multiplier) ** 2))
     high = low + 1
     while affordable(high):
@@ -171,7 +169,7 @@ def mu_of_budget(
 
 @dataclass(frozen=True)
 class _Terms:
-    """Everything about releases but their number and their noise; checked when made."""
+    """The terms of releases, except their number and noise multiplier. Checked when made."""
 
     delta: float
     sampling_rate: float
@@ -183,14 +181,14 @@ class _Terms:
         check_terms(self.delta, self.sampling_rate, self.neighboring, self.noise)
 
     def within(self, epsilon: float, noise_multiplier: float, n_steps: int) -> bool:
-        """Whether releases cost at most ``epsilon``; the amplified bound is the quicker one."""
+        """Whether releases cost at most ``epsilon``. Tries the amplified bound first, which is faster."""
         if self.amplified_within(epsilon, noise_multiplier, n_steps):
             return True
         event = GaussianEvent(noise_multiplier, n_steps, self.sampling_rate, self.noise)
         return epsilon_of_event(event, self.delta, self.neighboring) <= epsilon
 
     def amplified_within(self, epsilon: float, noise_multiplier: float, n_steps: int) -> bool:
-        """Whether the releases' amplification alone brings them within ``epsilon``."""
+        """Whether the releases cost at most ``epsilon`` by the amplified bound."""
         event = self.family(noise_multiplier, n_steps, self.sampling_rate, self.noise)
         return amplified_epsilon(event, self.delta, self.neighboring) <= epsilon
 
@@ -202,7 +200,7 @@ class _Terms:
 
         from . import sampled  # late, as in accountants.py
 
-        # Sampling never costs privacy, so what the full batch needs is enough.
+        # Sampling never costs privacy, so the multiplier of the full batch is enough.
         return sampled.noise_multiplier_for(
             epsilon,
             self.delta,

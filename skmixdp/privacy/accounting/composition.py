@@ -1,21 +1,20 @@
-"""Composing events that are chosen one after the other, each after seeing what came before.
+"""Adaptive composition: events that are chosen one by one, each after seeing earlier results.
 
-An accountant for mechanisms that are fixed in advance must not be asked whether one more fits: the
-answer decides what is released next. A *privacy filter* may (Rogers, Roth, Ullman and Vadhan 2016).
-Each filter here is the sum of one number per event, which must stay within a limit fixed beforehand.
-Two are known that lose nothing compared with a composition that is fixed in advance:
+An accountant for mechanisms that are fixed in advance cannot decide whether one more event fits, because its
+answer would influence later releases. A *privacy filter* can (Rogers, Roth, Ullman and Vadhan 2016). Two
+filters are known that lose nothing compared with a composition fixed in advance. Both sum one number per
+event, and the sum must stay within a limit fixed beforehand:
 
 - the sum of ``mu**2`` for events that are ``mu``-Gaussian-DP (Smith and Thakurta 2022);
 - the sum of Renyi divergences of ONE order (Feldman and Zrnic 2021, Section 3).
 
-"At least one of several orders still has room" gives no bound at the same delta. Which order has room in
-the end may depend on what was released. The outcomes that end with each order then need a delta of their
-own. The same holds for choosing between the two sums as one goes.
-
-So the first event of a data set fixes its sum and its order, before anything was released. The sum is
-Gaussian-DP if the event has it exactly. Otherwise it is the order at which the event fits most often. The
-privacy loss distribution is tighter than both, but composes only what is fixed in advance. It says what a
-single event costs: a first event that fits by no sum is also the last.
+"At least one of several orders still has room" gives no bound at the same delta. The order with room at the
+end may depend on released results, and the outcomes for each order need a delta of their own. The same holds
+for choosing between the two sums during the composition. So the first event of a data set fixes its sum and
+order, before any release. The sum is Gaussian-DP if the event has it exactly; otherwise it uses the order
+at which the event fits most often. The privacy loss distribution is tighter than both, but it composes only
+events fixed in advance. It gives the cost of a single event: a first event that fits only by it is also the
+last.
 
 Orders are floats above 1; budgets are pairs (epsilon, delta).
 """
@@ -41,14 +40,14 @@ ORDERS: FloatArray = np.concatenate(
     [np.arange(11, 110) / 10, np.arange(11, 65), [72, 80, 96, 112, 128, 160, 192, 256, 384, 512, 768, 1024]]
 ).astype(np.float64)
 
-#: Relative margin by which a limit is rounded down, and the part of it that a sum may use: whole
-#: budgets are divided into parts that add up to them but for rounding.
+#: Relative margin by which a limit is rounded down, and the part of it that a sum may use. The parts of a
+#: divided budget add up to the whole only up to rounding.
 _SAFETY, _SLACK = 1e-9, 1e-10
 
 
 @singledispatch
 def rdp_of_event(event: object, orders: FloatArray, neighboring: Neighboring) -> FloatArray:
-    """Renyi divergences that ``event`` does not exceed, one per order; infinite where unknown.
+    """Upper bounds on the Renyi divergences of ``event``, one per order; infinite if unknown.
 
     Parameters
     ----------
@@ -74,7 +73,7 @@ def rdp_of_event(event: object, orders: FloatArray, neighboring: Neighboring) ->
 
 @rdp_of_event.register
 def _(event: GaussianEvent, orders: FloatArray, neighboring: Neighboring) -> FloatArray:
-    # Sampling never costs privacy: a sampled release is the full one, now and then replaced.
+    # Sampling never costs privacy, so the divergences of the full batch are bounds too.
     full_batch = event.rho(neighboring) * orders
     if event.sampling_rate == 1:  # discrete noise has the same divergences
         return np.asarray(full_batch)
@@ -85,9 +84,9 @@ def _(event: GaussianEvent, orders: FloatArray, neighboring: Neighboring) -> Flo
 
 @singledispatch
 def mu_of_event(event: object, neighboring: Neighboring) -> float:
-    """Least ``mu`` for which ``event`` is known to be ``mu``-Gaussian-DP; infinite where none is.
+    """Smallest ``mu`` for which ``event`` is known to be ``mu``-Gaussian-DP; infinite if none is known.
 
-    A kind of event that is registered nowhere here has none.
+    It is infinite for event classes without a registered function.
     """
     return math.inf
 
@@ -100,7 +99,7 @@ def _(event: GaussianEvent, neighboring: Neighboring) -> float:
 
 @lru_cache(maxsize=256)
 def divergences_of(event: object, neighboring: Neighboring) -> FloatArray:
-    """Renyi divergences of an event at ``ORDERS``; kept, since fits are alike and sampling takes time."""
+    """Renyi divergences of an event at ``ORDERS``; cached, since sampling is slow and fits repeat."""
     divergences = rdp_of_event(event, ORDERS, neighboring)
     divergences.flags.writeable = False
     return divergences
@@ -113,8 +112,8 @@ class PrivacyFilter:
     Attributes
     ----------
     epsilon, delta : float
-        The budget: whatever is charged, and however it is chosen, the whole is
-        (epsilon, delta)-differentially private.
+        The budget. All admitted events together are (epsilon, delta)-differentially private, however they
+        are chosen.
     neighboring : {"add_or_remove_one", "zero_out", "replace_one"}
         Which data sets count as neighbours.
     composition : {"gaussian", "renyi"}
@@ -139,12 +138,12 @@ class PrivacyFilter:
         neighboring: Neighboring,
         composition: Composition | None = None,
     ) -> "PrivacyFilter":
-        """The filter of a data set whose first event this is.
+        """The filter for a data set, given its first event.
 
         Parameters
         ----------
         event : event
-            Nothing was released from the private rows before it.
+            The first event. Nothing was released from the private rows before it.
         epsilon, delta : float
             The budget.
         neighboring : {"add_or_remove_one", "zero_out", "replace_one"}
@@ -158,25 +157,25 @@ class PrivacyFilter:
         if composition == "gaussian":
             return cls(epsilon, delta, neighboring, composition)
         divergences = np.maximum(divergences_of(event, neighboring), np.finfo(float).tiny)
-        with np.errstate(over="ignore"):  # next to no cost fits more often than a float can say
+        with np.errstate(over="ignore"):  # a tiny cost may fit an infinite number of times
             often = rdp_limits(epsilon, delta, ORDERS) / divergences
         return cls(epsilon, delta, neighboring, composition, float(ORDERS[np.argmax(often)]))
 
     @property
     def limit(self) -> float:
-        """What the sum of :meth:`cost` must not exceed."""
+        """The limit of the sum of :meth:`cost`."""
         if self.order is None:
             mu = gaussian.mu_for(self.epsilon, self.delta)
             return mu**2
         return float(rdp_limits(self.epsilon, self.delta, np.array([self.order]))[0])
 
     def cost(self, event: object) -> float:
-        """What ``event`` adds to the sum; infinite if the sum cannot hold it.
+        """The term that ``event`` adds to the sum; infinite if this sum cannot include it.
 
         Raises
         ------
         ValueError
-            If the event's own numbers make no sense.
+            If the numbers of the event are invalid.
         """
         if self.order is None:
             cost = mu_of_event(event, self.neighboring) ** 2
@@ -187,10 +186,10 @@ class PrivacyFilter:
         return cost
 
     def admits(self, spent: float, event: object) -> bool:
-        """Whether ``event`` fits on top of what is ``spent``; decide before it releases anything.
+        """Whether ``event`` fits in addition to the sum ``spent``; ask before it releases anything.
 
-        A first event may also be admitted by its own accountant. If no sum has room for it, there is no
-        second one, so nothing is chosen as one goes.
+        A first event may also be admitted by its own accountant. If the sum has no room for it, there is no
+        room for a second event either, and the composition is not adaptive.
         """
         if spent + self.cost(event) <= self.limit * (1 + _SLACK):
             return True
@@ -198,7 +197,7 @@ class PrivacyFilter:
 
 
 def rdp_limits(epsilon: float, delta: float, orders: FloatArray) -> FloatArray:
-    """Largest Renyi divergence of each order that (epsilon, delta) allows; negative where none does.
+    """Largest Renyi divergence of each order that (epsilon, delta) allows; negative if none does.
 
     Source: Canonne, Kamath and Steinke 2020, Proposition 12.
     """

@@ -1,7 +1,7 @@
-"""What a mechanism did to its private rows, as data.
+"""Events: the data that accounting needs about a mechanism.
 
-An event says nothing about trainers: it is what accounting needs and no more. Its fields are checked when
-it is made, so that no accountant, and no ledger that reads it back, meets a number that makes no sense.
+Events are independent of training. Their fields are checked when they are made, so accountants and ledgers
+never see invalid numbers.
 """
 
 import math
@@ -15,11 +15,11 @@ from .trials import TrialLaw, shape_of
 Neighboring = Literal["add_or_remove_one", "zero_out", "replace_one"]
 Noise = Literal["float", "discrete", "hardened"]
 
-#: Names of the relations between neighbours. Zeroing out a row, dp-accounting's REPLACE_SPECIAL, has the
-#: numbers of adding or removing one.
+#: Names of the relations between neighbours. Zeroing out a row (REPLACE_SPECIAL in dp-accounting) gives the
+#: same numbers as adding or removing one.
 NEIGHBORING: tuple[Neighboring, ...] = get_args(Neighboring)
 
-#: Names of kinds of Gaussian noise; "hardened" is what version 0.1 called "discrete".
+#: Names of kinds of Gaussian noise; version 0.1 called "discrete" noise "hardened".
 NOISE: tuple[Noise, ...] = get_args(Noise)
 
 _RATE = Number("a number above 0 and at most 1, which is the full batch", low=0, high=1, closed="right")
@@ -31,22 +31,22 @@ def noise_name(noise: Noise) -> Noise:
 
 
 def relation_name(neighboring: Neighboring) -> Neighboring:
-    """The name under which ledgers keep a relation: relations of the same numbers have one."""
+    """The name under which ledgers store a relation. Relations with the same numbers share a name."""
     return "add_or_remove_one" if neighboring == "zero_out" else neighboring
 
 
 def shift_of(neighboring: Neighboring) -> float:
-    """How far one neighbour's sum may be from the other's, over the L2 sensitivity of one zeroed-out row."""
+    """Largest distance of the sums of neighbours, divided by the L2 sensitivity of one zeroed-out row."""
     return 2.0 if neighboring == "replace_one" else 1.0
 
 
 def check_terms(delta: float, sampling_rate: float, neighboring: Neighboring, noise: Noise = "float") -> None:
-    """Refuse terms of releases that are outside their range or do not go together.
+    """Refuse terms of releases that are outside their range or cannot be combined.
 
     Raises
     ------
     ValueError
-        In one sentence, for the first of them.
+        For the first such term.
     """
     check("delta", delta, PROBABILITY, remedy="choose it well below 1/n")
     check("sampling_rate", sampling_rate, _RATE)
@@ -56,7 +56,7 @@ def check_terms(delta: float, sampling_rate: float, neighboring: Neighboring, no
 
 
 def check_together(sampling_rate: float, noise: Noise) -> None:
-    """Refuse discrete noise on sampled batches, where no accountant knows it."""
+    """Refuse discrete noise on sampled batches, for which there is no accountant."""
     if noise_name(noise) == "discrete" and sampling_rate < 1:
         raise ValueError(
             f"sampling_rate={sampling_rate!r} cannot be accounted for with noise={noise!r}; use the full "
@@ -65,11 +65,11 @@ def check_together(sampling_rate: float, noise: Noise) -> None:
 
 
 class Event(Protocol):
-    """What plans and reports ask of an event of any kind."""
+    """The interface of events for plans and reports."""
 
     @property
     def noise_multiplier(self) -> float:
-        """Standard deviation of the noise over the L2 sensitivity of one zeroed-out row."""
+        """Standard deviation of the noise divided by the L2 sensitivity of one zeroed-out row."""
 
     @property
     def n_steps(self) -> int:
@@ -77,11 +77,11 @@ class Event(Protocol):
 
     @property
     def sampling_rate(self) -> float:
-        """Probability with which a row takes part in a release."""
+        """Probability that a row is in the batch of a release."""
 
     @property
     def unamplified(self) -> "GaussianEvent":
-        """The Gaussian releases that it consists of; itself, if there is nothing else to it."""
+        """The Gaussian releases of the event; the event itself if it has no other part."""
 
     def mu(self, neighboring: Neighboring) -> float | None:
         """Gaussian-DP parameter of the composition; None where it has none exactly."""
@@ -101,13 +101,12 @@ class GaussianEvent:
         Standard deviation of the noise divided by the L2 sensitivity of the sum when one
         row is zeroed out.
     n_steps : int
-        Number of releases, each allowed to depend on the earlier ones.
+        Number of releases. Each may depend on the earlier ones.
     sampling_rate : float, default=1.0
-        Probability with which each row takes part in a release, independently (Poisson
-        sampling). 1 is the full batch.
+        Probability that a row is in the batch of a release, independently of other rows (Poisson sampling).
+        1 is the full batch.
     noise : {"float", "discrete"}, default="float"
-        Continuous Gaussian noise; or, on sums that are multiples of a grid, discrete
-        Gaussian noise on that grid.
+        Continuous Gaussian noise, or discrete Gaussian noise on the grid of the sums.
 
     Raises
     ------
@@ -140,29 +139,29 @@ class GaussianEvent:
 
     def rho(self, neighboring: Neighboring) -> float:
         """Zero-concentrated DP parameter at full batch: ``sum_t 1 / (2 sigma_t**2)``."""
-        # Divided twice, since the square of a tiny or huge multiplier is no float.
+        # Divide twice, since the square of a tiny or huge multiplier may under- or overflow.
         return shift_of(neighboring) ** 2 / 2 * self.n_steps / self.noise_multiplier / self.noise_multiplier
 
 
 @dataclass(frozen=True)
 class SelectionEvent:
-    """The best of a random number of trials, each of them Gaussian releases at full batch.
+    """The best of a random number of trials, each made of Gaussian releases at full batch.
 
-    Only the best trial is released: neither the others nor their number.
+    Only the best trial is released. The other trials and their number stay secret.
 
     Parameters
     ----------
     noise_multiplier : float
-        Of one Gaussian release that stands for all releases of a trial:
+        Noise multiplier of one Gaussian release that is equivalent to all releases of a trial:
         ``1 / sqrt(sum_t 1 / sigma_t**2)``.
     mean : float
         Expected number of trials.
     distribution : str or float
-        Law of that number, as :func:`~skmixdp.privacy.accounting.trials.shape_of` understands it.
+        Distribution of that number, as in :func:`~skmixdp.privacy.accounting.trials.shape_of`.
     noise : {"float", "discrete"}, default="float"
         As in :class:`GaussianEvent`.
     refit_multiplier : float or None, default=None
-        In the same way, of a fit with the parameters of the best trial; None is no such fit.
+        The same multiplier for a final fit with the parameters of the best trial. None is no such fit.
 
     Raises
     ------
@@ -189,14 +188,14 @@ class SelectionEvent:
 
     @property
     def law(self) -> TrialLaw:
-        """Law of the number of trials."""
+        """Distribution of the number of trials."""
         return TrialLaw(self.mean, shape_of(self.distribution))
 
 
 def check_releases(event: Any) -> None:
-    """Check the fields that Gaussian releases of any kind have, and keep them as Python's own numbers.
+    """Check the fields of Gaussian releases, and convert their values to Python numbers.
 
-    For the ``__post_init__`` of events with the fields of :class:`GaussianEvent`.
+    Call it in the ``__post_init__`` of events with the fields of :class:`GaussianEvent`.
 
     Raises
     ------
@@ -215,5 +214,5 @@ def check_releases(event: Any) -> None:
 
 
 def keep(event: object, name: str, value: Any) -> None:
-    """Put a checked number into a frozen event, as a number of Python: equal events then look alike."""
+    """Set a field of a frozen event to its checked and converted value."""
     object.__setattr__(event, name, value)

@@ -3,8 +3,8 @@
 A release of multiplier ``sigma`` is ``1/sigma``-Gaussian-DP; ``T`` of them are
 ``mu``-Gaussian-DP with ``mu = sqrt(sum_t 1 / sigma_t**2)``, which is equivalent to the
 curve ``delta(epsilon)`` below (Dong, Roth, Su 2022; Balle and Wang 2018, Theorem 8;
-AdaMix, Lemmas 6 and 8). Nothing is approximated except by rounding, and what is solved
-for is rounded to the safe side.
+AdaMix, Lemmas 6 and 8). There is no approximation other than rounding, and solutions are rounded to the
+safe side.
 
 Discrete noise of parameter ``sigma``, on an integer-valued query of L2 sensitivity 1, has no such curve. It
 is ``rho``-zero-concentrated DP with ``rho = 1 / (2 sigma**2)``, as continuous noise is, and ``rho`` adds up
@@ -20,8 +20,8 @@ from functools import lru_cache
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import erfcx, log_ndtr
 
-#: Relative margin by which a solved ``mu``, ``rho`` or ``epsilon`` is moved to the safe side. It is
-#: far above the error of the root finder and of the curve, and far below any use.
+#: Relative margin by which a solved ``mu``, ``rho`` or ``epsilon`` is moved to the safe side. It is far above
+#: the error of the root finder and of the curve, and still negligible.
 _SAFETY = 1e-9
 
 _SQRT2 = math.sqrt(2.0)

@@ -1,8 +1,8 @@
 """Privacy of Poisson-sampled Gaussian releases, through ``dp-accounting``.
 
-Epsilon: the privacy loss distribution (PLD) is discretised pessimistically: the result is an upper
-bound on epsilon that comes closer to it as the interval shrinks. Renyi divergences, for releases
-that are chosen as one goes, are those of Mironov, Talwar and Zhang 2019.
+The privacy loss distribution (PLD) is discretised pessimistically. The result is an upper bound on epsilon,
+which gets tighter as the interval shrinks. Releases that are chosen adaptively use Renyi divergences
+(Mironov, Talwar and Zhang 2019).
 """
 
 import math
@@ -21,19 +21,19 @@ from .events import GaussianEvent, Neighboring, relation_name
 _RELATION = {
     # Zeroing out a row has the same privacy loss as adding or removing it.
     "add_or_remove_one": privacy_accountant.NeighboringRelation.ADD_OR_REMOVE_ONE,
-    # The accountant doubles the sensitivity by itself here: the multiplier is not halved.
+    # The accountant doubles the sensitivity itself, so the multiplier is not halved here.
     "replace_one": privacy_accountant.NeighboringRelation.REPLACE_ONE,
 }
 
 #: Discretisations of the privacy loss, from coarse to fine.
 _INTERVALS = (5e-3, 1e-3, 2e-4, 4e-5, 8e-6)
 
-#: No interval is finer than this where the noise multiplier is 1 or less. Privacy losses shrink with
-#: its square as it grows, and so may the interval.
+#: Finest interval for noise multipliers of at most 1. For larger ones, privacy losses shrink with the square
+#: of the multiplier, and the interval may do the same.
 _FINEST = 1e-4
 
-#: Epsilon counts as settled when the next finer interval lowers it by less than this fraction;
-#: since the error falls with the interval's square, still finer ones would gain a 24th of that.
+#: Stop refining when the next interval lowers epsilon by less than this fraction. The error falls with the
+#: square of the interval, so even finer intervals would gain a 24th of that.
 _SETTLED = 1e-3
 
 #: Far more corrections than any calibration has needed.
@@ -42,8 +42,8 @@ _MOST_SECANT_STEPS = 50
 #: A calibrated multiplier may leave this fraction of epsilon unspent.
 _UNSPENT = 1e-3
 
-#: Longest correction of the logarithm of a multiplier: a wrong slope must not lead to multipliers
-#: so small that accounting for them takes long.
+#: Largest correction of the logarithm of a multiplier. It prevents a wrong slope from leading to tiny
+#: multipliers, for which accounting is slow.
 _LONGEST_STEP = 0.3
 
 
@@ -52,11 +52,11 @@ _ROUNDING = 1e-13
 
 
 def epsilon_of(event: GaussianEvent, delta: float, neighboring: Neighboring) -> float:
-    """Epsilon of ``event`` at ``delta``, an upper bound.
+    """An upper bound on the epsilon of ``event`` at ``delta``.
 
-    The time grows with the range of the privacy loss over the interval, and the range is long
-    where noise is small; there the error, which falls with the interval's square, is soon
-    beyond notice. So the interval shrinks only until epsilon has settled.
+    The time grows with the range of the privacy loss divided by the interval. The range is large if the noise
+    is small, but then the error, which falls with the square of the interval, is soon negligible. So the
+    interval shrinks only until epsilon changes no more.
     """
     spent = _epsilon(event, delta, neighboring, _INTERVALS[0])
     for interval in _INTERVALS[1:]:
@@ -71,10 +71,10 @@ def epsilon_of(event: GaussianEvent, delta: float, neighboring: Neighboring) -> 
 def renyi(
     event: GaussianEvent, orders: NDArray[np.floating[Any]], neighboring: Neighboring
 ) -> NDArray[np.floating[Any]]:
-    """Renyi divergences of ``event``, upper bounds of shape (n_orders,).
+    """Upper bounds (n_orders,) on the Renyi divergences of ``event``.
 
-    Replacing a row is removing one and adding another. The divergence of the two ends follows from
-    those to the data set between them by the weak triangle inequality (Mironov 2017, Corollary 4):
+    Replacing a row means removing one and adding another. The bound combines the divergences of both changes
+    by the weak triangle inequality (Mironov 2017, Corollary 4):
     ``D_a(P | R) <= (a - 1/2) / (a - 1) D_2a(P | Q) + D_(2a - 1)(Q | R)``.
     """
     if relation_name(neighboring) == "add_or_remove_one":
@@ -87,16 +87,16 @@ def _renyi_of_zeroing(event: GaussianEvent, orders: NDArray[np.floating[Any]]) -
     accountant = rdp_privacy_accountant.RdpAccountant(orders)
     release = dp_event.GaussianDpEvent(event.noise_multiplier)
     accountant.compose(dp_event.PoissonSampledDpEvent(event.sampling_rate, release), event.n_steps)
-    # Where a divergence is next to nothing its sums can end at 0 or below by rounding.
+    # Rounding can make a very small divergence 0 or negative.
     rounding = _ROUNDING * event.n_steps / (orders - 1)
     return np.asarray(np.maximum(accountant.rdp, 0.0) + rounding)
 
 
 @lru_cache(maxsize=1024)
 def _epsilon(event: GaussianEvent, delta: float, neighboring: Neighboring, interval: float) -> float:
-    """Epsilon on one discretisation: an upper bound, whatever the interval.
+    """Epsilon on one discretisation: an upper bound for any interval.
 
-    Kept, since it takes up to a second and the fits of a search ask for the same.
+    The result is cached, since it takes up to a second and the fits of a search need the same values.
     """
     accountant = pld_privacy_accountant.PLDAccountant(
         _RELATION[relation_name(neighboring)], value_discretization_interval=interval
@@ -116,12 +116,11 @@ def noise_multiplier_for(
     neighboring: Neighboring,
     upper: float,
 ) -> float:
-    """Multiplier with which sampled releases spend ``epsilon`` but for a part in 1,000.
+    """Noise multiplier with which sampled releases spend ``epsilon``, leaving at most a part in 1,000.
 
-    The root is found on a coarse discretisation, which is cheap, and corrected on a finer one.
-    What the finest will say there follows from two intervals, since the error falls with the
-    interval's square. Secant steps on the reported epsilon, aimed just below the budget, do the
-    rest; mostly there is nothing left to do.
+    The root is found on a coarse discretisation, which is cheap, and corrected on a finer one. The result on
+    the finest is extrapolated from two intervals, since the error falls with the square of the interval.
+    Secant steps on the reported epsilon, aimed just below the budget, follow if needed.
 
     Parameters
     ----------
@@ -130,7 +129,7 @@ def noise_multiplier_for(
     n_steps, sampling_rate, neighboring
         As in :class:`GaussianEvent`.
     upper : float
-        A multiplier that is large enough but for the discretisation.
+        A multiplier that is large enough, up to the error of the discretisation.
 
     Raises
     ------
@@ -140,7 +139,7 @@ def noise_multiplier_for(
 
     @cache
     def excess(log_sigma: float, interval: float | None) -> float:
-        """Logarithm of what is spent over the budget; the interval None is what is reported."""
+        """Logarithm of the spent epsilon over the budget; the interval None is the reported epsilon."""
         event = GaussianEvent(math.exp(log_sigma), n_steps, sampling_rate)
         if interval is None:
             spent = epsilon_of(event, delta, neighboring)
@@ -162,7 +161,7 @@ def noise_multiplier_for(
             f"sampling_rate={sampling_rate:g}, n_steps={n_steps}; pass a noise_multiplier instead."
         )
 
-    # A small budget needs a smaller interval to be seen at all.
+    # A small budget needs a smaller interval to be resolved at all.
     coarse = min(_INTERVALS[0], epsilon / 50)
     above = math.log(upper)
     while excess(above, coarse) > 0:

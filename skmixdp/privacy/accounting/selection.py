@@ -1,14 +1,14 @@
-"""The price of choosing: many trials on the same private rows, of which one is kept.
+"""The privacy cost of a search: many trials on the same private rows, of which one is kept.
 
-A trial is a fit, and a noisy count of the private rows that it gets right if it is scored on those. All
-of it is full-batch Gaussian noise, so a trial is ``mu``-Gaussian-DP. Two ways to choose are known:
+A trial is a fit. If it is scored on private rows, a noisy count of correctly classified rows is part of it.
+All noise is Gaussian at full batch, so a trial is ``mu``-Gaussian-DP. There are two strategies:
 
-- *A fixed number of trials*, plainly composed: ``m`` of them are ``sqrt(m) mu``-Gaussian-DP, exactly.
-  Every head and every score is charged; taking the best by such scores, or by scores computed on
-  public rows, is post-processing.
-- *A random number of trials*, each of a candidate drawn anew, of which only the best is released
-  (Papernot and Steinke 2022). The others, their scores and their number stay secret. The price grows
-  with the logarithm of the mean number rather than its square root, and starts higher.
+- *A fixed number of trials* with plain composition: ``m`` trials are ``sqrt(m) mu``-Gaussian-DP, exactly.
+  Every head and every score is charged. Choosing the best by these scores, or by scores on public rows, is
+  post-processing.
+- *A random number of trials*, each with a newly drawn candidate, of which only the best is released
+  (Papernot and Steinke 2022). The others, their scores and their number stay secret. The cost grows with the
+  logarithm of the mean number instead of its square root, but starts higher.
 """
 
 import math
@@ -25,14 +25,14 @@ from .composition import FloatArray, rdp_of_event
 from .events import GaussianEvent, Neighboring, Noise, SelectionEvent, check_terms, noise_name, shift_of
 from .trials import TrialLaw
 
-#: The budget of a fit is found to this relative precision, from below.
+#: Relative precision of the budget of a fit, which is rounded down.
 _PRECISION = 1e-7
 
-#: A fit gets no less than this fraction of the whole budget.
+#: A search is refused if a fit would get less than this fraction of the whole budget.
 _LEAST = 2.0**-20
 
 
-#: The bound at one order is a minimum over others: these lie close enough to lose next to nothing.
+#: The bound at one order is a minimum over others. These are dense enough that the loss is negligible.
 _ORDERS = np.concatenate([1 + np.geomspace(0.01, 1, 30), np.geomspace(2.05, 1e5, 160)])
 
 
@@ -49,7 +49,7 @@ def _(event: SelectionEvent, orders: FloatArray, neighboring: Neighboring) -> Fl
 
 
 def _accountant(event: SelectionEvent, orders: FloatArray, neighboring: Neighboring) -> Any:
-    """An accountant of dp-accounting that holds the event.
+    """An accountant of dp-accounting with the event composed.
 
     Source: Papernot and Steinke 2022, Theorems 2 (truncated negative binomial laws) and 6 (Poisson).
     Continuous and discrete noise have the same bound on their divergences.
@@ -68,20 +68,20 @@ def _accountant(event: SelectionEvent, orders: FloatArray, neighboring: Neighbor
 
 @dataclass(frozen=True)
 class SearchTerms:
-    """Everything about a search but its budget and the number of its trials.
+    """The terms of a search, except its budget and the number of its trials.
 
     Parameters
     ----------
     delta : float
-        The delta at which epsilons are stated, of the search and of its fits.
+        The delta at which the epsilons of the search and its fits are stated.
     neighboring : {"add_or_remove_one", "zero_out", "replace_one"}, default="add_or_remove_one"
         Which data sets count as neighbours.
     noise : {"float", "discrete"}, default="float"
         Continuous or discrete Gaussian noise.
     score_share : float, default=0.0
-        Fraction of a trial's ``mu**2`` that the noisy count takes; 0 where scores are free.
+        Fraction of a trial's ``mu**2`` that the noisy count uses; 0 if scores cost no budget.
     refit : bool, default=False
-        Whether the winner is fitted once more, at the price of one fit.
+        Whether the best candidate is fitted again, at the cost of one fit.
 
     Raises
     ------
@@ -101,26 +101,26 @@ class SearchTerms:
         object.__setattr__(self, "noise", noise_name(self.noise))
 
     def fit_mu(self, fit_epsilon: float) -> float:
-        """Full-batch Gaussian-DP parameter, per zeroed-out row, of a fit of this epsilon."""
+        """Full-batch Gaussian-DP parameter of a fit with this epsilon, for one zeroed-out row."""
         return mu_of_budget(fit_epsilon, self.delta, neighboring=self.neighboring, noise=self.noise)
 
     def trial_multiplier(self, fit_epsilon: float) -> float:
-        """Noise multiplier of one Gaussian release that stands for all of a trial's."""
+        """Noise multiplier of one Gaussian release that is equivalent to a whole trial."""
         return math.sqrt(1 - self.score_share) / self.fit_mu(fit_epsilon)
 
     def score_multiplier(self, fit_epsilon: float) -> float | None:
-        """Noise multiplier of the counts that go with fits of this epsilon; None where scores are free."""
+        """Noise multiplier of the counts for fits with this epsilon; None if scores cost no budget."""
         if self.score_share == 0:
             return None
         return self.trial_multiplier(fit_epsilon) / math.sqrt(self.score_share)
 
     def event(self, trials: int | TrialLaw, fit_epsilon: float) -> GaussianEvent | SelectionEvent:
-        """A whole search whose fits have this epsilon.
+        """The event of a whole search whose fits have this epsilon.
 
         Parameters
         ----------
         trials : int or TrialLaw
-            A fixed number of trials, or the law of a random one.
+            A fixed number of trials, or the distribution of a random number.
         fit_epsilon : float
             Epsilon of one fit.
         """
@@ -133,7 +133,7 @@ class SearchTerms:
 
     @lru_cache  # noqa: B019 (terms are few and small)
     def epsilon(self, trials: int | TrialLaw, fit_epsilon: float) -> float:
-        """What the whole search costs; parameters are those of :meth:`event`."""
+        """Epsilon of the whole search; parameters are those of :meth:`event`."""
         return epsilon_of_event(self.event(trials, fit_epsilon), self.delta, self.neighboring)
 
     @lru_cache  # noqa: B019 (terms are few and small)

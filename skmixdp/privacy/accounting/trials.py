@@ -1,10 +1,8 @@
-"""How many trials a search makes: fixed in advance, or drawn and kept secret.
+"""Distributions of a random, secret number of trials of a search.
 
-The parameters are those of ``dp-accounting``: a mean and a shape. The shape is 0 for the logarithmic law, 1
-for the geometric one, any positive number for the truncated negative binomial, and infinite for Poisson.
-
-Source: Papernot and Steinke 2022, "Hyperparameter Tuning with Renyi Differential Privacy", Definitions 1
-and 5.
+Source: Papernot and Steinke 2022, "Hyperparameter Tuning with Renyi Differential Privacy", Definitions 1 and
+5. The parameters are those of ``dp-accounting``: a mean and a shape. Shape 0 is the logarithmic distribution,
+1 is geometric, any positive number is truncated negative binomial, and infinity is Poisson.
 """
 
 import math
@@ -15,7 +13,7 @@ from scipy.stats import poisson
 
 from ..._params import as_float, check, number
 
-#: Shapes of the laws that have names.
+#: Shapes of the distributions that have names.
 SHAPES = {"logarithmic": 0.0, "geometric": 1.0, "poisson": math.inf}
 
 #: Relative precision of ``halting_probability``, which errs towards fewer trials.
@@ -24,15 +22,15 @@ _PRECISION = 1e-9
 
 @dataclass(frozen=True)
 class TrialLaw:
-    """Law of a random number of trials.
+    """Distribution of a random number of trials.
 
     Parameters
     ----------
     mean : float
         Expected number of trials, at least 1.
     shape : float
-        0 is logarithmic, 1 geometric, infinity Poisson, anything between the truncated negative
-        binomial law. Poisson may give no trial at all; the others give at least one.
+        0 is logarithmic, 1 is geometric, infinity is Poisson. All other positive numbers are truncated
+        negative binomial. Poisson may give no trial at all; the others give at least one.
 
     Raises
     ------
@@ -51,15 +49,14 @@ class TrialLaw:
 
     @property
     def name(self) -> str | float:
-        """What :func:`shape_of` takes for this shape: its name, or else itself."""
+        """The name of the shape for :func:`shape_of`, or the shape itself if it has no name."""
         return next((name for name, shape in SHAPES.items() if shape == self.shape), self.shape)
 
     @property
     def halting_probability(self) -> float:
-        """The law's ``gamma``, for all laws but Poisson.
+        """The parameter ``gamma`` of all distributions except Poisson.
 
-        It is rounded up, so that the mean of what is drawn is at most the stated one, for which
-        the accounting is done.
+        It is rounded up. The mean of the draws is then at most the stated mean, which accounting uses.
         """
         if self.mean == 1:
             return 1.0
@@ -75,7 +72,7 @@ class TrialLaw:
         return min(1.0, math.exp(root) * (1 + _PRECISION))
 
     def number(self, u: float) -> int:
-        """Number of trials at the uniform number ``u`` in [0, 1): the law's quantile function."""
+        """The quantile function: number of trials for a uniform number ``u`` in [0, 1)."""
         if self.shape == math.inf:
             return max(0, int(poisson.ppf(u, self.mean)))
         gamma = self.halting_probability
@@ -88,13 +85,13 @@ class TrialLaw:
             probability *= (1 - gamma) * (number + self.shape) / (number + 1)
             number += 1
             if number > self.mean and below + probability == below:
-                break  # what is left is below the precision of u
+                break  # the remaining probability is below the precision of u
             below += probability
         return number
 
 
 def shape_of(distribution: object) -> float:
-    """The shape that a name or a number stands for.
+    """The shape of a distribution, given by name or as a number.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""A lasting record of what was spent on which private rows."""
+"""Privacy ledgers: lasting records of the budgets and charges of private data sets."""
 
 from ._ledger import LEDGER, LedgerDataset, PrivacyLedger
 from ._records import event_from_json, event_to_json, register_event

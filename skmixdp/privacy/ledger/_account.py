@@ -1,4 +1,4 @@
-"""What is known of one data set: its budget and what was charged to it, as data."""
+"""The account of one data set: its budget and the sums of its charges."""
 
 import math
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ _SUM = number(0, closed="both")
 
 @dataclass(frozen=True)
 class Account:
-    """A data set's budget and its running sums; :meth:`after` a charge, another account.
+    """A data set's budget and its running sums. :meth:`after` returns the account after a charge.
 
     Attributes
     ----------
@@ -35,15 +35,15 @@ class Account:
     epsilon, delta : float
         The budget.
     neighboring : {"add_or_remove_one", "zero_out", "replace_one"} or None
-        Which data sets count as neighbours; None until the first charge, if left to it.
+        Which data sets count as neighbours; None if the first charge will decide.
     composition : {"gaussian", "renyi"} or None
-        What is summed; None until the first charge, if left to it.
+        What is summed; None if the first charge will decide.
     order : float or None
         The Renyi order whose divergences must stay within the budget.
     total : float
-        What the filter sums, so far.
+        The filter's sum so far.
     divergences : tuple of float
-        Renyi divergences at ``ORDERS``, so far; empty where none are summed.
+        Sums of Renyi divergences at ``ORDERS`` so far; empty if none are summed.
     spent : float
         Smallest epsilon of a budget that would have admitted the charges so far.
     n_charges : int
@@ -54,7 +54,7 @@ class Account:
     Raises
     ------
     ValueError
-        If a field is outside its range: an account that was read back from a damaged ledger.
+        If a field is outside its range, as in an account read from a damaged ledger.
     """
 
     dataset: str
@@ -82,7 +82,7 @@ class Account:
             raise ValueError(
                 f"divergences must hold {len(ORDERS)} numbers, and hold {len(self.divergences)}."
             )
-        # Divergences may be infinite where none is known, and so may what they convert to.
+        # Unknown divergences are infinite, and so is the epsilon that they convert to.
         sums = {"total": self.total, "spent": self.spent, "n_charges": self.n_charges}
         for name, value in [*sums.items(), *(("divergences", value) for value in self.divergences)]:
             check(name, value, _SUM)
@@ -92,14 +92,14 @@ class Account:
             raise ValueError(f"order={self.order!r} must be set by the first charge that is summed as Renyi.")
 
     def after(self, event: object, neighboring: Neighboring, private: bool = True) -> "Account":
-        """The account once ``event`` is charged.
+        """The account after charging ``event``.
 
         Raises
         ------
         BudgetExceededError
-            If it does not fit.
+            If it does not fit into the budget.
         ValueError
-            If its neighbours are not those of the data set, or its numbers make no sense.
+            If its neighbours are not those of the data set, or its numbers are invalid.
         TypeError
             If no accountant knows this kind of event.
         """
@@ -179,5 +179,5 @@ def _costs_less_than_in_full(event: object, neighboring: Neighboring) -> bool:
 
 @lru_cache(maxsize=256)
 def own_epsilon(event: object, delta: float, neighboring: Neighboring) -> float:
-    """Epsilon of an event alone; kept, since some accountants take a second."""
+    """Epsilon of an event alone; cached, since some accountants take a second."""
     return epsilon_of_event(event, delta, neighboring)

@@ -1,4 +1,4 @@
-"""A lasting record of what was spent on which private rows."""
+"""The public classes of privacy ledgers."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from ._store import FileStore, MemoryStore
 
 _MEMORY = ":memory:"
 
-#: What the parameter ``ledger`` of estimators may be, by duck typing: a search gives its fits an allowance.
+#: Allowed values of the parameter ``ledger``. By duck typing, since a search gives its fits an allowance.
 LEDGER = Kind(
     "a data set of a ledger, such as PrivacyLedger('ledger.sqlite')['patients']",
     lambda value: not isinstance(value, type) and callable(getattr(value, "charge", None)),
@@ -29,15 +29,15 @@ _TEXT = Kind("a string", lambda value: isinstance(value, str))
 
 
 class PrivacyLedger:
-    """Budgets of named private data sets, and every charge that was made to them.
+    """A lasting record of the privacy budgets of named data sets and of all charges to them.
 
-    Give each data set its budget once, with :meth:`add_dataset`. From then on ``ledger["name"]`` is that
-    data set, and estimators take it as ``ledger=``.
+    Give each data set its budget once, with :meth:`add_dataset`. After that, ``ledger["name"]`` is the data
+    set, and estimators accept it as ``ledger=``.
 
     Parameters
     ----------
     path : str or path
-        An SQLite file on a local disk, made if missing; or ":memory:", for the threads of one process.
+        An SQLite file on a local disk, created if missing; or ":memory:", for the threads of one process.
 
     Attributes
     ----------
@@ -53,21 +53,22 @@ class PrivacyLedger:
 
     See Also
     --------
-    LedgerDataset : One data set of a ledger, to be charged.
+    LedgerDataset : One data set of a ledger, which can be charged.
 
     Notes
     -----
-    *Guarantee*: everything that was charged to a data set is (epsilon, delta)-differentially private in its
-    rows. Each charge may be chosen after seeing the results of earlier ones. A privacy filter decides what
-    still fits (see :mod:`skmixdp.privacy.accounting.composition`). If the first charge is a full batch with
-    continuous Gaussian noise, the filter sums ``mu**2``. Otherwise it sums Renyi divergences of one order.
+    *Guarantee*: all charged releases of a data set together are (epsilon, delta)-differentially private in
+    its rows. This holds even if each charge was chosen after seeing the results of earlier ones. A privacy
+    filter decides whether a charge still fits (see :mod:`skmixdp.privacy.accounting.composition`). If the
+    first charge is a full batch with continuous Gaussian noise, the filter sums ``mu**2``. Otherwise it sums
+    Renyi divergences of one order.
 
-    The ledger counts what it is told. Rows that are charged under two names have two budgets, and these add
-    up. A release that is not charged is not counted. The file holds no data. Whoever can write to it can
-    forge it.
+    The ledger counts only what is charged to it. Rows that are charged under two names have two budgets,
+    which add up. A release that is not charged is not counted. The file holds no data. Anyone who can write
+    to it can forge it.
 
-    ``copy.deepcopy`` and ``sklearn.base.clone`` keep the same ledger. Pickles carry the file's path, and
-    unpickling does not make a file.
+    ``copy.deepcopy`` and ``sklearn.base.clone`` keep the same ledger. Pickles contain the file's path, and
+    unpickling does not create a file.
 
     Examples
     --------
@@ -97,19 +98,19 @@ class PrivacyLedger:
         neighboring: Neighboring | None = None,
         composition: Composition | None = None,
     ) -> "LedgerDataset":
-        """Give a data set its budget, once and for all; saying the same again changes nothing.
+        """Add a data set and fix its budget; repeating the same call changes nothing.
 
         Parameters
         ----------
         name : str
             Name of the data set.
         epsilon, delta : float
-            Its budget.
+            Budget of the data set.
         neighboring : {"add_or_remove_one", "zero_out", "replace_one"} or None, default=None
-            Which data sets count as neighbours; None leaves it to the first charge.
+            Which data sets count as neighbours. If None, the first charge decides.
         composition : {"gaussian", "renyi"} or None, default=None
-            What is summed. "gaussian" is exact for full batches and counts sampled batches in full;
-            "renyi" is for mixtures. None leaves it to the first charge.
+            How charges are composed. "gaussian" is exact for full batches, but counts sampled batches as full
+            batches. "renyi" suits mixtures of both. If None, the first charge decides.
 
         Returns
         -------
@@ -135,7 +136,7 @@ class PrivacyLedger:
             if value is not None and value != getattr(old, parameter):
                 raise ValueError(
                     f"{parameter}={value!r} is not that of dataset={name!r}, which is in the ledger "
-                    f"with {getattr(old, parameter)!r}; a budget is never changed, so use the same or "
+                    f"with {getattr(old, parameter)!r}; a budget never changes, so pass the same value or "
                     "another name."
                 )
         return LedgerDataset(self, name)
@@ -146,7 +147,7 @@ class PrivacyLedger:
         Raises
         ------
         KeyError, ValueError
-            If it was not added (one error that is both); the message names those that were.
+            If it was not added. The error is of both types; its message lists the data sets of the ledger.
         """
         with self._store.transaction(write=False) as connection:
             self._account(connection, name)
@@ -158,7 +159,7 @@ class PrivacyLedger:
             return iter([account.dataset for account in read_accounts(connection)])
 
     def report(self) -> LedgerReport:
-        """Everything in the ledger; it prints as a table, and has HTML and JSON forms."""
+        """A report of all budgets and charges, which prints as a table and converts to HTML and JSON."""
         with self._store.transaction(write=False) as connection:
             return LedgerReport(read_accounts(connection), read_charges(connection))
 
@@ -187,7 +188,7 @@ class PrivacyLedger:
     def __getstate__(self) -> dict[str, Any]:
         if self.path is None:
             raise TypeError(
-                "a ledger in memory cannot be pickled, and no other process could charge it; give "
+                "a ledger in memory cannot be pickled, since no other process could charge it; give "
                 "PrivacyLedger a file."
             )
         return {"path": self.path}
@@ -199,22 +200,22 @@ class PrivacyLedger:
 
 @dataclass(frozen=True, repr=False)
 class LedgerDataset:
-    """One data set of a ledger: what estimators take as ``ledger=``.
+    """One data set of a ledger, for the parameter ``ledger`` of estimators.
 
-    Made by :meth:`PrivacyLedger.add_dataset` and by ``ledger[name]``. Each fit is charged after its input
-    is checked and before its first release, from whatever process or thread it runs in. A fit that the
-    budget does not cover raises :class:`~skmixdp.exceptions.BudgetExceededError` and releases nothing.
+    :meth:`PrivacyLedger.add_dataset` and ``ledger[name]`` return it. Each fit is charged after its input is
+    checked and before its first release, from any process or thread. A fit that the budget does not cover
+    raises :class:`~skmixdp.exceptions.BudgetExceededError` and releases nothing.
 
     Attributes
     ----------
     ledger : PrivacyLedger
-        The ledger that it is in.
+        The ledger that contains the data set.
     name : str
-        Its name there.
+        Name of the data set.
 
     Notes
     -----
-    *Guarantee*: as for :class:`PrivacyLedger`. Copies, clones and pickles stand for the same data set.
+    *Guarantee*: as for :class:`PrivacyLedger`. Copies, clones and pickles refer to the same data set.
     """
 
     ledger: PrivacyLedger
@@ -233,20 +234,20 @@ class LedgerDataset:
         Parameters
         ----------
         event : event
-            What is going to be released, such as :class:`~skmixdp.privacy.GaussianEvent`.
+            The planned release, such as :class:`~skmixdp.privacy.GaussianEvent`.
         neighboring : {"add_or_remove_one", "zero_out", "replace_one"}
-            Which data sets count as neighbours; one relation per data set. The first two
-            are the same relation.
+            Which data sets count as neighbours; one relation per data set. The first two count as the same
+            relation.
         description : str, default=""
-            Words for the report.
+            A text for the report.
         private : bool, default=True
-            False if the noise comes from a seed. The event is charged all the same, and from then on the
-            ledger says that nothing is guaranteed for the data set.
+            Pass False if the noise comes from a seed. The event is charged all the same. From then on, the
+            ledger reports that nothing is guaranteed for the data set.
 
         Returns
         -------
         Charge
-            What was recorded.
+            The recorded charge.
 
         Raises
         ------
@@ -259,11 +260,11 @@ class LedgerDataset:
         """
         check("neighboring", neighboring, *NEIGHBORING)
         check("description", description, _TEXT)
-        # What is kept is charged: an event that cannot be read back, or whose numbers were changed after it
-        # was made so that they make no sense, is refused here.
+        # Charge the event as it will be stored. This refuses an event that cannot be read back, and one
+        # whose numbers were changed to invalid ones after it was made.
         event = event_from_json(event_to_json(event))
         store = self.ledger._store
-        # What takes time is computed once without holding the lock, and kept for when it is held.
+        # Slow results are computed and cached first, without holding the lock.
         with store.transaction(write=False) as connection:
             account = self.ledger._account(connection, self.name)
         account.after(event, neighboring)
@@ -274,7 +275,7 @@ class LedgerDataset:
 
     @property
     def account(self) -> Account:
-        """Budget and sums of the data set, as they are now."""
+        """The present budget and sums of the data set."""
         with self.ledger._store.transaction(write=False) as connection:
             return self.ledger._account(connection, self.name)
 
@@ -282,8 +283,8 @@ class LedgerDataset:
     def spent(self) -> float:
         """Smallest epsilon, at the data set's delta, of a budget that would have admitted its charges.
 
-        It is what the charges cost if they were fixed in advance. Where each was chosen after seeing
-        the results of earlier ones, the guarantee is the budget as a whole.
+        This is the cost of the charges if they were fixed in advance. If each charge was chosen after seeing
+        the results of earlier ones, the guarantee is the whole budget.
         """
         return self.account.spent
 
@@ -293,11 +294,11 @@ class LedgerDataset:
         return self.account.remaining
 
     def charges(self) -> list[Charge]:
-        """Its charges in the order in which they were made."""
+        """All charges to the data set, in their order."""
         return list(self.report().charges)
 
     def report(self) -> LedgerReport:
-        """What the ledger says of this data set alone, in the forms of :meth:`PrivacyLedger.report`."""
+        """The report of this data set alone, as :meth:`PrivacyLedger.report`."""
         with self.ledger._store.transaction(write=False) as connection:
             return LedgerReport(
                 (self.ledger._account(connection, self.name),), read_charges(connection, self.name)
@@ -317,7 +318,7 @@ class LedgerDataset:
 
 
 class _UnknownDatasetError(ValueError, KeyError):
-    """A key that is missing; its message is shown as it is, where a KeyError would quote it."""
+    """A missing key. Its message is shown without the quotes that a KeyError adds."""
 
     def __str__(self) -> str:
         return str(self.args[0])

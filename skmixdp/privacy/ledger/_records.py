@@ -1,6 +1,6 @@
-"""Events as text and back, so that a ledger can keep them.
+"""Conversion of events to text and back, for storage in a ledger.
 
-A kind of event is a frozen dataclass that :func:`register_event` gives a name. Its fields are numbers,
+An event class is a frozen dataclass with a name given by :func:`register_event`. Its fields are numbers,
 text, None, tuples of these, and other events.
 """
 
@@ -18,11 +18,11 @@ _KINDS: dict[str, type] = {}
 
 
 class _UnknownKindError(ValueError):
-    """A record names a kind of event that nobody registered here; it need not be damaged."""
+    """A record names an event class that is not registered here. The record need not be damaged."""
 
 
 def register_event(name: str) -> Callable[[_Kind], _Kind]:
-    """Class decorator: events of this dataclass are kept under ``name``.
+    """Class decorator that registers a dataclass of events under ``name``, so that ledgers can store them.
 
     Raises
     ------
@@ -62,8 +62,8 @@ def event_from_json(text: str) -> Any:
     Raises
     ------
     ValueError
-        If it names a kind that is not registered, or is damaged: no JSON of the right form, or with a
-        number that makes no sense.
+        If the text names a class that is not registered. Also if the text is damaged: not JSON of the right
+        form, or with invalid numbers.
     """
     try:
         record = json.loads(text)
@@ -72,7 +72,7 @@ def event_from_json(text: str) -> Any:
         return _decoded(record)
     except _UnknownKindError:
         raise
-    # What a constructor says of arguments that it does not know depends on the kind of event.
+    # The error of a constructor for unknown arguments depends on the event class.
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
         raise ValueError(
             f"the record of an event is damaged ({type(error).__name__}: {error}); restore the file that "
@@ -89,7 +89,7 @@ def _encoded(event: object) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Events within events; numbers of NumPy, which are none to JSON."""
+    """JSON values for events within events and for NumPy numbers."""
     return value.item() if hasattr(value, "item") else _encoded(value)
 
 

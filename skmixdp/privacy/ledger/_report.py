@@ -1,4 +1,4 @@
-"""What a ledger says, frozen when it was asked."""
+"""Charges and reports of a ledger, frozen when they are made."""
 
 import html
 import json
@@ -16,24 +16,24 @@ _LEFT = "'text-align:left'"
 
 @dataclass(frozen=True)
 class Charge:
-    """A charge that was made.
+    """One charge to a data set of a ledger.
 
     Attributes
     ----------
     id : int
-        Its number in the ledger.
+        Number of the charge in the ledger.
     dataset : str
         Name of the data set.
     time : datetime
-        When it was made, in UTC.
+        Time of the charge, in UTC.
     event : event
-        What was charged.
+        The event that was charged.
     description : str
-        Words of whoever charged.
+        Text passed with the charge.
     private : bool
-        Whether the noise is secret; False if a seed makes it again.
+        Whether the noise is secret; False if it comes from a seed.
     spent : float
-        Epsilon spent on the data set, this charge included, as :meth:`PrivacyLedger.spent`.
+        Epsilon spent on the data set, including this charge, as :attr:`LedgerDataset.spent`.
     budget, delta : float
         Budget of the data set: epsilon and delta.
     """
@@ -51,7 +51,7 @@ class Charge:
 
 @dataclass(frozen=True)
 class LedgerReport:
-    """Budgets and charges of a ledger.
+    """All budgets and charges of a ledger, or those of one data set.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class LedgerReport:
     charges: tuple[Charge, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Data sets and charges as JSON-ready values."""
+        """Data sets and charges, as values that JSON supports."""
         datasets = [
             {
                 "dataset": account.dataset,
@@ -137,7 +137,7 @@ def _words(account: Account) -> str:
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Lines of a table whose columns are as wide as they need be."""
+    """Lines of a table with aligned columns."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  " + "  ".join(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows

@@ -9,8 +9,8 @@ from ._account import Account
 from ._records import event_from_json, event_to_json
 from ._report import Charge
 
-# ``by_default`` is 0: version 0.1 gave data sets that nobody had added the budget of their ledger. The column
-# stays, so that both versions read the files of both.
+# ``by_default`` is always 0. In version 0.1, data sets could take a default budget of their ledger. The
+# column stays, and each version can read the files of the other.
 TABLES = """
 CREATE TABLE accounts (
     dataset TEXT PRIMARY KEY,
@@ -82,7 +82,7 @@ def add_charge(
     description: str,
     private: bool,
 ) -> Charge:
-    """Record a charge that made its data set's account what it is now."""
+    """Record a charge and return it; ``account`` is the account after the charge."""
     values = (account.dataset, time.isoformat(), event_to_json(event), description, private, account.spent)
     number = connection.execute(
         "INSERT INTO charges (dataset, time, event, description, private, spent) VALUES (?, ?, ?, ?, ?, ?)",
@@ -92,7 +92,7 @@ def add_charge(
 
 
 def _account_of(row: Row) -> Account:
-    """A row of the table as an account; a damaged one is refused, since its sums decide what fits."""
+    """The account in a row of the table. Refuses a damaged row, whose sums would decide later charges."""
     values = dict(row)
     try:
         del values["by_default"]

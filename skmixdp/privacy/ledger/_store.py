@@ -1,9 +1,8 @@
 """The tables of a ledger, in an SQLite file or in memory.
 
-Every charge is one ``BEGIN IMMEDIATE`` transaction. It holds the write lock from reading the sums to
-committing the new ones, against all other processes and threads. A process that dies in between leaves
-nothing.
-Commits are flushed to the disk, so what was charged stays charged.
+Every charge is one ``BEGIN IMMEDIATE`` transaction. It holds the write lock, across processes and threads,
+from reading the sums to committing the new ones. A process that dies in between leaves no change. Commits are
+flushed to the disk, so a charge stays charged.
 """
 
 import os
@@ -15,13 +14,13 @@ from pathlib import Path
 
 from ._sql import TABLES
 
-#: Marks a file as a ledger, and the version of its tables and of what their numbers mean.
+#: Mark a file as a ledger, with the version of its tables and of the meaning of their numbers.
 _APPLICATION, _VERSION = 0x736B6D78, 1
 
 #: Seconds to wait for other writers; a charge holds the lock for milliseconds.
 _PATIENCE = 120.0
 
-#: Connections that a fork brought along: SQLite forbids both using and closing them.
+#: Connections inherited by a fork: SQLite forbids both using and closing them.
 _inherited: list[sqlite3.Connection] = []
 
 
@@ -46,7 +45,7 @@ class FileStore:
     path : Path
         An absolute path.
     create : bool
-        Whether a missing file is made.
+        Whether to create a missing file.
 
     Raises
     ------
@@ -66,7 +65,7 @@ class FileStore:
 
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[sqlite3.Connection]:
-        """A connection within a transaction that is committed unless an error leaves the block."""
+        """A connection within a transaction, which is committed unless the block raises an error."""
         with _errors_named(self.path):
             connection = self._connection()
             with _transaction(connection, "BEGIN IMMEDIATE" if write else "BEGIN"):
@@ -78,10 +77,10 @@ class FileStore:
             found = self.path.stat()
         except FileNotFoundError:
             raise FileNotFoundError(
-                f"the ledger {self.path} is not there; restore the file, or pass the ledger that keeps these "
+                f"the ledger {self.path} does not exist; restore the file, or pass the ledger of these "
                 "private rows."
             ) from None
-        # A file that was moved away and replaced must not be charged through an old connection.
+        # An old connection must not charge a file that was moved away and replaced.
         owner = os.getpid(), found.st_dev, found.st_ino
         if held is None or self._local.owner != owner:
             held = _Held(_connect(self.path.as_uri() + "?mode=rw"))
@@ -105,7 +104,7 @@ class MemoryStore:
         Raises
         ------
         RuntimeError
-            In a process other than the one that made it: a copy would lose charges.
+            In another process than the one that created the tables: a copy would lose charges.
         """
         if self._held.process != os.getpid():
             raise RuntimeError(
@@ -116,8 +115,7 @@ class MemoryStore:
 
 
 def _connect(uri: str) -> sqlite3.Connection:
-    # Transactions are begun and ended by hand. A connection is used by its own thread, but may be
-    # closed from another.
+    # Transactions are explicit. Each thread uses its own connection, but another thread may close it.
     connection = sqlite3.connect(
         uri, uri=True, timeout=_PATIENCE, isolation_level=None, check_same_thread=False
     )
@@ -138,7 +136,7 @@ def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
 
 
 def _set_up(connection: sqlite3.Connection, path: Path) -> None:
-    """Make the tables where there are none yet; several processes may try at once."""
+    """Create the tables if there are none. Several processes may try at once."""
     with _transaction(connection, "BEGIN IMMEDIATE"):
         if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
             for statement in TABLES.split(";"):
@@ -146,7 +144,7 @@ def _set_up(connection: sqlite3.Connection, path: Path) -> None:
             connection.execute(f"PRAGMA application_id = {_APPLICATION}")
             connection.execute(f"PRAGMA user_version = {_VERSION}")
         _check_version(connection, path)
-    # Refused where another process is at work in the file; only speed depends on the journal's mode.
+    # SQLite refuses this while another process uses the file. The journal mode affects only the speed.
     with suppress(sqlite3.OperationalError):
         connection.execute("PRAGMA journal_mode = WAL")
 
@@ -164,7 +162,7 @@ def _check_version(connection: sqlite3.Connection, path: Path) -> None:
 
 @contextmanager
 def _errors_named(path: Path) -> Iterator[None]:
-    """Turn what SQLite raises into one sentence."""
+    """Convert errors of SQLite into one sentence each."""
     try:
         yield
     except sqlite3.OperationalError as error:
