@@ -7,7 +7,7 @@ from .._params import COUNT, FLAG, POSITIVE
 from ..components import CandidateQuery, PublicDirections, RandomDirections, TwoPointQuery
 from ..components.protocols import PublicInfo, Query, Weighting
 from ._base import WEIGHTS, Algorithm, weighting_of
-from ._zeroth_order import DIRECTIONS, NO_PUBLIC_WEIGHT, zeroth_order_descent
+from .dpzero import DIRECTIONS, NO_PUBLIC_WEIGHT, zeroth_order_descent
 
 
 class PAZO(Algorithm):

@@ -20,6 +20,7 @@ from ._bounds import (
 )
 from ._canaries import synthetic_rows
 from ._checks import (
+    Rows,
     check_canaries,
     check_confidence,
     check_count,
@@ -28,11 +29,9 @@ from ._checks import (
     check_guesses,
     check_rows,
 )
-from ._claims import Claim, claim_of
 from ._fits import Fits, check_factory
-from ._losses import losses_of
-from ._result import AuditResult, View
-from ._rows import Rows
+from ._membership import losses_of
+from ._result import AuditResult, Claim, View, claim_of
 from ._white_box import check_visible, evidence_of, strengths_of
 
 FloatArray = NDArray[np.float64]

@@ -1,11 +1,28 @@
 """Checks of the input of an audit; each error names the remedy."""
 
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ._rows import Rows
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows and their labels or targets."""
+
+    X: Array
+    y: Array
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def __getitem__(self, index: Any) -> "Rows":
+        return Rows(self.X[index], self.y[index])
+
 
 #: Smallest number of fits, and of canaries in a single fit; fewer give no bound.
 _FEWEST_FITS = 10

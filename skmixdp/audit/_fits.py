@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._engine.release import RecordedRelease, recorded_releases
-from ._claims import steps_of
-from ._rows import Rows
+from ._checks import Rows
+from ._result import steps_of
 
 Array = NDArray[Any]
 

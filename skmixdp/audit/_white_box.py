@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from .._engine.release import RecordedRelease
 from .._rows import InMemoryRows, Request
-from ._claims import trained_step
+from ._checks import Rows
 from ._fits import Fitted
-from ._rows import Rows
+from ._result import trained_step
 
 FloatArray = NDArray[np.float64]
 

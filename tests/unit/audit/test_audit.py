@@ -12,9 +12,9 @@ from sklearn.preprocessing import StandardScaler
 
 from skmixdp import MixedDPLogisticRegression, ZerothOrderDPModuleClassifier
 from skmixdp.audit import audit_epsilon
-from skmixdp.audit._claims import claim_of
+from skmixdp.audit._checks import Rows
 from skmixdp.audit._fits import Fits
-from skmixdp.audit._rows import Rows
+from skmixdp.audit._result import claim_of
 from skmixdp.audit._white_box import Evidence, evidence_of, strengths_of
 from skmixdp.exceptions import PrivacyLeakWarning
 from skmixdp.preprocessing import NoisyScaler, PublicOnly

@@ -6,7 +6,7 @@ import pytest
 from skmixdp._engine import Options, Run, train
 from skmixdp._rows import InMemoryRows, Request
 from skmixdp.algorithms import PAZO
-from skmixdp.algorithms._zeroth_order import zeroth_order_descent
+from skmixdp.algorithms.dpzero import zeroth_order_descent
 from skmixdp.components import (
     ConstantWeight,
     CosineWeight,
