@@ -1,4 +1,4 @@
-"""How far parameters move the outputs of a module, estimated on public rows.
+"""Sensitivity of a module's outputs to its parameters, estimated on public rows.
 
 ``J`` is the Jacobian (k, p) of one row's outputs in the trained parameters; for a linear module with
 weights (k, d_in) it holds the row itself, once for each output.
@@ -34,7 +34,7 @@ def mean_squared_length(parameters: ModuleParameters, x: Tensor, seed: int) -> f
 def largest_second_moment(parameters: ModuleParameters, x: Tensor, seed: int) -> float:
     """Largest eigenvalue of the mean of ``J^T J`` over rows, by the power method.
 
-    ``J v`` is a difference of outputs on both sides of the parameters, so that any module will do.
+    ``J v`` is a difference of outputs on both sides of the parameters, which works for any module.
     """
     vector = Direction(((1.0, Seeded(seed)),)).formed(parameters.tensors)
     value = 0.0

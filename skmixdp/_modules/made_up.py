@@ -1,4 +1,4 @@
-"""Extreme rows, made of public ones, that must leave the losses of all other rows as they are."""
+"""Extreme rows, made from public rows, that must not change the losses of other rows."""
 
 import math
 from collections.abc import Iterator
@@ -8,14 +8,14 @@ from torch import Tensor
 
 
 def replacements(x: Tensor, *, thorough: bool) -> Iterator[tuple[Tensor, Tensor]]:
-    """What to put in the place of rows, and of which.
+    """New rows, and the indices of the rows that they replace.
 
     Parameters
     ----------
     x : Tensor of shape (n, ...)
         PUBLIC rows.
     thorough : bool
-        All ways to replace rows, or the two that tell most.
+        Whether to use all ways of replacing rows, or only the two most effective ones.
 
     Yields
     ------
@@ -35,7 +35,7 @@ def replacements(x: Tensor, *, thorough: bool) -> Iterator[tuple[Tensor, Tensor]
             yield x.roll(1, 0)[few], few
         return
     sign = (1 - 2 * (torch.arange(x[0].numel(), device=x.device) % 2)).to(x.dtype).reshape(x[:1].shape)
-    # What a median follows too, where a few outliers do not reach.
+    # This also changes a median, which a few outliers do not.
     yield -3 * x[half] - sign, half
     outliers = torch.cat([-1e3 * x[:1], 1e4 * sign, 30 * x[:1], 1e2 + x[:1]])
     yield outliers[: len(few)], few

@@ -65,25 +65,25 @@ def epsilon_for(
     Parameters
     ----------
     shift : float
-        What one row can move a coordinate by, in units of the noise's standard deviation.
+        Largest change of a coordinate by one row, in units of the noise's standard deviation.
     width : float
-        Least width of the mixing, in the same units.
+        Smallest width of the mixing, in the same units.
     sampling_rate : float
-        Probability with which a row takes part in a step.
+        Probability that a row is in the batch of a step.
     linf_split : int
-        Number of coordinates that one row can move by ``shift``, all others resting.
+        Number of coordinates that one row can move by ``shift`` if it moves no others.
     n_steps : int
         Number of releases.
     delta : float
         The delta at which epsilon is stated.
     conversion : {"tight", "classic"}
-        From Renyi orders to (epsilon, delta): Canonne, Kamath and Steinke 2020, Proposition
-        12, or ``log(1 / delta) / (order - 1)``.
+        Conversion from Renyi orders to (epsilon, delta): Canonne, Kamath and Steinke 2020, Proposition 12,
+        or ``log(1 / delta) / (order - 1)``.
 
     Returns
     -------
     float
-        Infinite outside the region in which the argument was tested.
+        Epsilon; infinite outside the region in which the argument was tested.
     """
     orders = np.append(_FRACTIONAL, _INTEGER)
     divergences = renyi(
