@@ -1,8 +1,8 @@
 """Public rows and the quantities computed from them. Nothing here uses private rows.
 
 :class:`PublicData` holds the rows. :class:`PublicView` holds their gradient, norms and bases at one head
-``W`` of shape (k, d_in), each computed on first use. Everything is float64, except the products of a view, which
-may use the dtype of the private products.
+``W`` of shape (k, d_in), each computed on first use. Everything is float64, except the products of a view,
+which may use the dtype of the private products.
 """
 
 from collections.abc import Callable, Sequence

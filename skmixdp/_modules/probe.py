@@ -1,10 +1,10 @@
 """A test, on public and made-up rows, of whether a module and its loss process each row separately.
 
 A fit clips the contribution of each row, so its guarantee needs the loss of a row to depend on that row
-alone. No test can prove this for arbitrary code. This one finds the usual problems: batch statistics, scales that
-depend on the largest entry of a batch, and capacities that many similar rows exhaust. It also finds memory of
-earlier rows, randomness, and losses that are averaged or normalised over a batch. A module can be written to
-recognise the test and pass it.
+alone. No test can prove this for arbitrary code. This one finds the usual problems: batch statistics, scales
+that depend on the largest entry of a batch, and capacities that many similar rows exhaust. It also finds
+memory of earlier rows, randomness, and losses that are averaged or normalised over a batch. A module can be
+written to recognise the test and pass it.
 """
 
 import math
@@ -36,7 +36,8 @@ Losses = Callable[[Tensor, Tensor], Tensor]
 Rows = tuple[Tensor, Tensor]
 
 #: Two moves of the parameters. Each is noise with a standard deviation relative to a tensor's root mean
-#: square plus an absolute one. A fit moves the parameters, and a part that mixes rows may start with weight 0.
+#: square plus an absolute one. A fit moves the parameters, and a part that mixes rows may start with
+#: weight 0.
 _MOVES = ((0.1, 0.01), (1.0, 0.1))
 _SEED = 0
 #: Rows of the passes that show whether module and loss can be called at all.
@@ -211,8 +212,8 @@ class _Trial:
 
 def _refuse(how: str) -> NoReturn:
     raise ValueError(
-        f"the loss of a row {how}, so no clip bounds what one row does; use a module and a loss that treat "
-        "each row by itself (batch normalisation needs running statistics)."
+        f"the loss of a row {how}, so no clip bounds the effect of one row; use a module and a loss that "
+        "process each row separately (batch normalisation needs running statistics)."
     )
 
 

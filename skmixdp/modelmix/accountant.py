@@ -8,10 +8,10 @@ interval of width at least ``w``. In units of ``s_n``, a coordinate of the outco
 
     RDP(alpha) = log(sum_j C(alpha, j) (1 - q)^(alpha - j) q^j A_j) / (alpha - 1).
 
-Two steps of the argument are not proved in the paper: that the worst row spreads over as few
-coordinates as its bounds admit (convexity of ``v^2 -> log A_j``) and that the narrowest interval
-is the worst (``A_j`` falls with ``w``). Both hold on the grids of
-``tests/unit/privacy/test_mixing_grids.py``; nothing is claimed outside them.
+Two steps of the argument are not proved in the paper. First, the worst row spreads over as few coordinates as
+its bounds admit (convexity of ``v^2 -> log A_j``). Second, the narrowest interval is the worst (``A_j`` falls
+with ``w``). Both hold on the grids of ``tests/unit/privacy/test_mixing_grids.py``. Nothing is claimed outside
+these grids.
 
 Everything is computed in log space: densities are differences of normal distribution functions,
 and the trapezoidal rule converges exponentially fast for these integrands.
