@@ -1,6 +1,6 @@
 """Private linear heads: differentially private classifiers and regressors on frozen features.
 
-The estimators follow scikit-learn; what they guarantee stands in their ``privacy_``.
+The estimators follow scikit-learn. Their attribute ``privacy_`` states the guarantee.
 """
 
 from . import _moved as _moved

@@ -1,8 +1,8 @@
-"""Checks of rows that quote nothing of what is in them.
+"""Checks of rows whose messages never quote the rows.
 
-scikit-learn and NumPy quote entries of a table in some of their errors ("could not convert string to float:
-'Smith'"), and an error is no place to publish private ones. What is said here depends on shapes, types and on
-what kind of check failed; never on an entry, a row's number or a count of rows that failed.
+Some errors of scikit-learn and NumPy quote entries of a table ("could not convert string to float: 'Smith'"),
+which may be private. The messages here depend only on shapes, types and the check that failed. They never
+name an entry, a row number, or the number of rows that failed.
 """
 
 import warnings
@@ -15,16 +15,16 @@ from sklearn.utils.validation import check_array, validate_data
 
 Array = NDArray[Any]
 
-#: Share of distinct rows below which repeated private rows are reported: a bootstrap of a set
-#: keeps 63% of it.
+#: Repeated private rows are reported if a smaller share of the rows is distinct. In a bootstrap sample, 63%
+#: of the rows are distinct.
 _DISTINCT_SHARE = 0.75
 
-#: What libraries raise for entries that are no numbers.
+#: Errors that libraries raise for entries that are not numbers.
 CONVERSION_ERRORS = (ValueError, TypeError, OverflowError, ArithmeticError)
 
 
 def check_table(X: Any, name: str, *, minimum: int) -> Array:
-    """Rows as a finite float table of at least ``minimum`` rows."""
+    """A finite float table of at least ``minimum`` rows."""
     try:
         table = check_array(
             X,
@@ -65,32 +65,32 @@ def check_table(X: Any, name: str, *, minimum: int) -> Array:
 
 
 def rows_to_transform(estimator: Any, X: Any) -> Array:
-    """Rows for a fitted estimator, of as many columns and of the same names as those of its fit."""
+    """Checked rows for a fitted estimator, with the same columns as in its fit."""
     table = check_table(X, "X", minimum=1)
     validate_data(estimator, X, reset=False, skip_check_array=True)
     return table
 
 
 def refusal_of(estimator: Any, X: Any, culprit: str, error: Exception, *, numeric: bool = True) -> Exception:
-    """The error to raise instead of another library's, which may quote rows of ``X``.
+    """An error that replaces another library's error, which may quote rows of ``X``.
 
     Parameters
     ----------
     estimator : estimator
-        Whose rows they are; if it is fitted, they must have its columns.
+        The estimator that processes the rows. If it is fitted, the rows must have its columns.
     X : array-like
-        Rows that were being worked on.
+        The rows.
     culprit : str
-        What worked on them.
+        Name of the function or object that failed.
     error : Exception
-        What it raised; its type is kept if it is a TypeError, and its text is left out.
+        The error that it raised. A TypeError stays a TypeError; the text is left out.
     numeric : bool, default=True
-        Whether the culprit takes numbers alone.
+        Whether the culprit accepts only numbers.
 
     Returns
     -------
     Exception
-        A ValueError or TypeError that says what is wrong, as far as that can be told without a quote.
+        A ValueError or TypeError that describes the problem without quoting rows.
     """
     kind = TypeError if isinstance(error, TypeError) else ValueError
     if sp.issparse(X):
@@ -111,13 +111,13 @@ def refusal_of(estimator: Any, X: Any, culprit: str, error: Exception, *, numeri
 def n_distinct_rows(X: Array) -> int:
     """Number of distinct rows of a table (n, n_features).
 
-    Whole rows are hashed: ``pandas.DataFrame.duplicated``, which hashes each column, takes ten times as long.
+    It hashes whole rows. ``pandas.DataFrame.duplicated`` hashes each column and takes ten times as long.
     """
     return len({hash(row.tobytes()) for row in np.ascontiguousarray(X)})
 
 
 def warn_of_repeats(n_distinct: int, n_rows: int, stacklevel: int = 6) -> None:
-    """Warn where private rows repeat as in a bootstrap sample."""
+    """Warn if private rows repeat as in a bootstrap sample."""
     if n_distinct < _DISTINCT_SHARE * n_rows:
         warnings.warn(
             "many private rows occur several times; the guarantee is per row, so someone who appears in "

@@ -1,4 +1,4 @@
-"""Modules of version 0.1 by their old names, so that models which it saved still load and predict."""
+"""Old module names of version 0.1, so that models saved by it still load and predict."""
 
 import importlib
 import sys
@@ -7,7 +7,7 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-#: Where the classes that a pickle of 0.1 names are now.
+#: Old module names in pickles of 0.1, and the modules that now hold their classes.
 _MOVED = {
     "skmixdp._classification": "skmixdp.estimators",
     "skmixdp._regression": "skmixdp.estimators",
@@ -21,7 +21,7 @@ _MOVED = {
 
 
 class _Finder(MetaPathFinder, Loader):
-    """Imports an old name as a module that holds what its successor holds."""
+    """Imports an old name as a module with the contents of its successor."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None

@@ -37,16 +37,16 @@ def from_folder(path: str | os.PathLike[str]) -> ImageFolder:
     Parameters
     ----------
     path : path-like
-        The folder. The images of a class may lie in further folders below its own. Names that
-        start with a dot are passed over.
+        The folder. The subfolder of a class may contain further folders. Names that start with a dot are
+        ignored.
 
     Returns
     -------
     paths : array of str, shape (n,)
         Sorted by class, then by path.
     labels : array of str, shape (n,)
-        The name of each image's class, and not a number, so that folders with different sets
-        of classes go together.
+        The class name of each image. Names instead of numbers allow combining folders with different
+        classes.
     class_names : array of str, shape (n_classes,)
         The names of the subfolders, sorted.
 
@@ -55,13 +55,13 @@ def from_folder(path: str | os.PathLike[str]) -> ImageFolder:
     FileNotFoundError, NotADirectoryError
         If there is no such folder.
     ValueError
-        If it has no subfolders, or files next to them, or if a subfolder has no images, or files
-        that are not images.
+        If the folder has no subfolders, or has files next to them. Also if a subfolder has no images, or has
+        other files.
 
     Notes
     -----
-    *Guarantee*: the names of the subfolders become labels as they are. Where the images are
-    private, take the classes from public images or from elsewhere.
+    *Guarantee*: the names of the subfolders become labels unchanged, without protection. If the images are
+    private, take the classes from public images or from another public source.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def from_folder(path: str | os.PathLike[str]) -> ImageFolder:
     classes = sorted(entry.name for entry in folder.iterdir() if entry.is_dir() and _seen(entry))
     if not classes:
         raise ValueError(
-            f"path={str(path)!r} has no subfolders; put the images of each class into a folder of its own."
+            f"path={str(path)!r} has no subfolders; put the images of each class into a separate folder."
         )
     loose = sorted(str(entry) for entry in folder.iterdir() if entry.is_file() and _seen(entry))
     if loose:
@@ -110,7 +110,7 @@ def image_files(path: str | os.PathLike[str]) -> list[str]:
     strange = [file for file in files if file.suffix.lower() not in IMAGE_ENDINGS]
     if strange:
         raise ValueError(
-            f"path={str(path)!r} holds {len(strange)} files that are not images by their name, such as "
+            f"path={str(path)!r} holds {len(strange)} files without an image ending, such as "
             f"{str(strange[0])!r}; remove them, or rename them to end in one of {', '.join(IMAGE_ENDINGS)}."
         )
     if not files:

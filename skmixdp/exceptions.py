@@ -1,17 +1,17 @@
-"""Warnings and errors of their own kind."""
+"""Warnings and errors of the library."""
 
 
 class PrivacyLeakWarning(UserWarning):
-    """Something was read from private rows that the guarantee does not cover."""
+    """A fit reads something from private rows that the guarantee does not cover."""
 
 
 class NotPrivateWarning(UserWarning):
-    """A seed takes the place of secret noise, so what is about to be released is not private.
+    """A seed replaces secret noise, so the result is not private.
 
-    Where that is meant, as in tests and demonstrations, silence the category with
+    If this is intended, as in tests and demonstrations, silence the warning with
     ``warnings.simplefilter("ignore", NotPrivateWarning)``.
     """
 
 
 class BudgetExceededError(RuntimeError):
-    """A charge does not fit into what is left of a data set's budget; nothing was released."""
+    """A charge exceeds the remaining budget of a data set; nothing was released."""

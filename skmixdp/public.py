@@ -1,8 +1,8 @@
-"""Public rows and what may be computed from them. Nothing here ever sees a private row.
+"""Public rows and the quantities computed from them. Nothing here uses private rows.
 
-:class:`PublicData` holds the rows; :class:`PublicView` is what they look like at one head
-``W`` of shape (k, d_in): gradient, norms, quantiles and a basis, each computed when first
-asked for. All of it is float64, but for the products of a view, which may be those of private rows.
+:class:`PublicData` holds the rows. :class:`PublicView` holds their gradient, norms and bases at one head
+``W`` of shape (k, d_in), each computed on first use. Everything is float64, except the products of a view,
+which may use the dtype of the private products.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,20 +28,20 @@ from ._linear import (
 FloatArray = NDArray[np.floating[Any]]
 Labels = NDArray[Any]
 
-#: Default strength of the public objective for rows of unit length, on the scale of the SUM of
-#: the public losses. From few rows per class to many, on images, text and tables, 0.1 to 0.3 is
-#: neither so weak that a few-shot fit is a bad start nor so strong that it is no start.
+#: Default strength of the public objective for rows of unit length, on the scale of the SUM of the public
+#: losses. On images, text and tables, and for few or many rows per class, 0.1 to 0.3 worked well. Weaker
+#: penalties make few-shot fits a bad start, and stronger ones leave no start.
 _L2 = 0.2
 
 #: Singular values below this fraction of the largest count as zero.
 _RANK_TOLERANCE = 1e-8
 
-#: Products of longer rows are computed in float64 whatever was asked for.
+#: Products of longer rows are always computed in float64.
 _LONG = 1e18
 
 
 class PublicData:
-    """Labelled public rows as a head sees them.
+    """Labelled public rows, mapped as for a head.
 
     Parameters
     ----------
@@ -55,8 +55,8 @@ class PublicData:
         Strength of the public objective ``sum_j loss_j(W) + l2 / 2 |W|^2``, on the scale of the
         SUM of the losses; None is 0.2 for rows of unit length.
     dtype : dtype
-        In which views multiply rows with heads and residuals: that of the private products, since more
-        precision would be lost in their rounding.
+        Dtype of the products in views. It is that of the private products, since more precision would be
+        lost in their rounding. None is float64.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class PublicData:
 
     @cached_property
     def multiplied(self) -> FloatArray:
-        """The rows in the dtype of a view's products."""
+        """The rows in the dtype of the products of views."""
         short = float(self.norms.max(initial=0.0)) <= _LONG
         return self.X.astype(self._dtype if short else np.float64, copy=False)
 
@@ -92,7 +92,7 @@ class PublicData:
         return np.asarray(row_norms(self.X))
 
     def largest_second_moment(self, row_norm_bound: float) -> float:
-        """Largest eigenvalue of the rows' second moment; without rows, its bound."""
+        """Largest eigenvalue of the second moment of the rows; without rows, a bound."""
         if self.n_rows:
             return largest_singular_value(self.X) ** 2 / self.n_rows
         return row_norm_bound**2
@@ -104,7 +104,7 @@ class PublicData:
         return np.asarray(directions[values > _RANK_TOLERANCE * values[:1]])
 
     def view(self, W: FloatArray) -> "PublicView":
-        """The rows as they look at the head ``W``."""
+        """The view of the rows at the head ``W``."""
         return PublicView(self, W)
 
     @cached_property
@@ -122,7 +122,7 @@ class PublicData:
 
     @cached_property
     def halves(self) -> tuple["PublicData", "PublicData"]:
-        """Every other row, and the rest; class by class where rows have classes."""
+        """The rows in two halves. If rows have classes, each class is divided in half."""
         order = np.argsort(self.y, kind="stable") if self.y.ndim == 1 else np.arange(self.n_rows)
         first, second = (
             PublicData(self.X[i], self.y[i], self.loss, self.l2) for i in (order[::2], order[1::2])
@@ -131,17 +131,17 @@ class PublicData:
 
     @cached_property
     def held_out_losses(self) -> FloatArray:
-        """Loss of each row of either half under the other half's solution; needs two rows."""
+        """Loss of each row under the solution of the half without it; needs two rows."""
         first, second = self.halves
         pairs = ((first, second.solution), (second, first.solution))
         return np.concatenate([rows.loss.values(rows.X @ W.T, rows.y) for rows, W in pairs])
 
     @cached_property
     def solution_error(self) -> float:
-        """Estimated distance of ``solution`` to that of endless rows; needs two rows.
+        """Estimated distance of ``solution`` to the solution for infinitely many rows; needs two rows.
 
-        The halves' solutions have twice the variance of ``solution`` each, so their
-        difference has four times its variance.
+        The solution of each half has twice the variance of ``solution``, so their difference has four times
+        its variance.
         """
         first, second = self.halves
         return float(np.linalg.norm(first.solution - second.solution)) / 2
@@ -152,13 +152,13 @@ class PublicData:
         Parameters
         ----------
         l2 : float
-            Strength on the scale of the SUM of the losses; positive, so that the minimiser
-            exists and is unique.
+            Strength on the scale of the SUM of the losses. It is positive, so the minimiser exists and is
+            unique.
         center : array of shape (k, d_in) or None
-            Where the penalty is zero, and where the search starts; None is the origin.
+            Centre of the penalty and start of the search; None is the origin.
         """
         shape = (self.loss.n_outputs, self.X.shape[1])
-        # Solved for rows of unit size, so that the tolerances mean the same whatever the scale.
+        # Solve for rows of unit size, so that tolerances do not depend on the scale of the rows.
         scale = float(np.sqrt(np.mean(self.norms**2))) or 1.0
         X, strength = self.X / scale, l2 / scale**2
         middle = np.zeros(shape) if center is None else center * scale
@@ -204,7 +204,7 @@ class PublicView:
 
     @cached_property
     def gradient(self) -> FloatArray:
-        """Mean gradient (k, d_in); zero where there are no public rows."""
+        """Mean gradient (k, d_in); zero without public rows."""
         X, total = self.data.multiplied, Cascade()
         add_products(total, self.residuals.astype(X.dtype, copy=False), X)
         return np.asarray(total.value / max(self.n_rows, 1))
@@ -222,7 +222,7 @@ class PublicView:
         return np.asarray(np.sqrt(np.maximum(squares, 0)))
 
     def embedding(self, n_components: int | None) -> GradientEmbedding:
-        """Orthonormal basis of the rows' gradients, the strongest directions first."""
+        """Orthonormal basis of the gradients of the rows, the strongest directions first."""
         if n_components not in self._embeddings:
             self._embeddings[n_components] = GradientEmbedding(self.data.X, self.residuals, n_components)
         return self._embeddings[n_components]
@@ -230,9 +230,9 @@ class PublicView:
     def basis(self, n_components: int) -> FloatArray:
         """Orthonormal (d_in, P) basis that starts with the gradient's own directions.
 
-        The gradient has rank at most min(k, d_in); further columns are the principal
-        directions of the public rows, in their order (a deterministic completion, where
-        AdaMix leaves it arbitrary). P is at most the rank that both reach together.
+        The gradient has rank at most min(k, d_in). Further columns are the principal directions of the public
+        rows, in their order. This completion is deterministic; AdaMix leaves it arbitrary. P is at most the
+        rank of both together.
         """
         _, values, directions = np.linalg.svd(self.gradient, full_matrices=False)
         rounding = 16 * float(np.finfo(self.data.multiplied.dtype).eps)
@@ -240,7 +240,7 @@ class PublicView:
         candidates = np.concatenate([leading, self.data.principal_directions])
         return orthonormal_columns(candidates, min(n_components, candidates.shape[1]))
 
-    # -- what a zeroth-order step asks of a parametrised model: see ParameterView ------------
+    # -- the interface for zeroth-order steps: see ParameterView -----------------------------
 
     @property
     def n_parameters(self) -> int:
@@ -250,9 +250,9 @@ class PublicView:
     def random_directions(
         self, source: "RandomSource", count: int, radius: float, *, sphere: bool
     ) -> FloatArray:
-        """Directions (count, k, d_in), uniform on the sphere of a radius, or Gaussian of that length.
+        """Random directions (count, k, d_in): uniform on the sphere of a radius, or Gaussian.
 
-        The Gaussian's length is ``radius`` in root mean square.
+        The root mean square length of the Gaussian directions is ``radius``.
         """
         draws = source.normal((count, self.n_parameters))
         lengths = row_norms(draws) if sphere else np.full(count, np.sqrt(self.n_parameters))
@@ -268,7 +268,7 @@ class PublicView:
         return np.stack([weighted_sum(R[batch], X[batch]) / len(batch) for batch in batches])
 
     def orthonormal(self, directions: FloatArray) -> FloatArray:
-        """Orthonormal directions of the same span, fewer where they depend on each other."""
+        """Orthonormal directions with the same span; fewer if the directions are linearly dependent."""
         flat = self.unit(directions).reshape(len(directions), -1)
         basis = orthonormal_columns(flat, len(flat))
         return basis.T.reshape(basis.shape[1], *self.W.shape)
@@ -283,8 +283,8 @@ class PublicView:
         return self.W + step * direction
 
     def probe(self, directions: FloatArray, moves: Sequence[tuple[int, float]]) -> "Probe":
-        """How to ask rows for their losses at ``W + step * directions[j]``, ``(j, step)`` in moves."""
-        k, loss = len(self.W), self.data.loss  # what goes to the rows holds no public ones
+        """The query for losses at ``W + step * directions[j]``, for each ``(j, step)`` in ``moves``."""
+        k, loss = len(self.W), self.data.loss  # the query must hold no public rows
 
         def losses(Z: FloatArray, y: Labels) -> FloatArray:
             heads = (Z[:, :k] + step * Z[:, (j + 1) * k : (j + 2) * k] for j, step in moves)
@@ -294,7 +294,7 @@ class PublicView:
 
 
 class RandomSource(Protocol):
-    """Where random directions come from."""
+    """A source of random numbers for directions."""
 
     def normal(self, shape: tuple[int, ...]) -> FloatArray:
         """Independent standard normal draws."""
@@ -305,14 +305,14 @@ class RandomSource(Protocol):
 
 @dataclass(frozen=True)
 class Probe:
-    """How per-row losses at several heads are asked of a row source.
+    """A query for the losses of each row at several heads.
 
     Attributes
     ----------
     points
-        What the source is asked for.
+        The points of the query to the row source.
     losses : callable
-        ``(Z, y) -> (rows, m)`` losses, from what the source answers for a block of rows.
+        ``(Z, y) -> (rows, m)`` losses, from the source's answer ``Z`` for a block of rows.
     n_head : int
         Number of leading points that are the head itself; 0 where the source keeps it.
     """

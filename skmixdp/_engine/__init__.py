@@ -1,4 +1,4 @@
-"""The training loop, the plan that it follows, and the release that adds noise."""
+"""The training loop, its plan, and the release that adds noise."""
 
 from .loop import Run, train
 from .noisy_sum import noisy_count

@@ -1,8 +1,8 @@
 """The only training loop: sample, query, release, assemble, update.
 
-It drives any number of runs side by side, each with its own recipe, plan and head, so that several heads
-share every pass over the private rows. No algorithm appears here: a query decides what it asks and how
-often, and an update decides what it remembers.
+It trains any number of runs together, each with its own recipe, plan and head. All runs share each pass over
+the private rows. The loop contains no algorithm: the recipe's query asks the rows, and its update keeps the
+state.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ Callback = Callable[[int, FloatArray], object]
 
 @dataclass(frozen=True)
 class Run:
-    """One head to be trained.
+    """The training run of one head.
 
     Attributes
     ----------
@@ -37,10 +37,10 @@ class Run:
     noise : NoiseSource
         Random source of this run.
     dtype : dtype
-        In which the private products are computed.
+        Dtype of the products with private rows.
     members : boolean array (n_rows,) or None
-        Rows of the source that are this run's private rows, ``info.n_private`` of them; None is all. The
-        run sees nothing of the others.
+        Mask of this run's private rows within the source, ``info.n_private`` of them. None is all rows. The
+        run does not use the other rows.
     callback : callable or None
         Called as ``callback(t, W)`` with every released head.
     """
@@ -55,7 +55,7 @@ class Run:
 
 
 def train(runs: Sequence[Run], rows: PrivateRows) -> list[FloatArray]:
-    """Train the heads of all runs and return them, each (k, d_in)."""
+    """The trained heads of all runs, each (k, d_in)."""
     with rows.training():
         return _train(runs, rows)
 
@@ -76,7 +76,7 @@ def _train(runs: Sequence[Run], rows: PrivateRows) -> list[FloatArray]:
 
 
 class _Active:
-    """A run under way."""
+    """The state of a run during training."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
@@ -123,7 +123,7 @@ class _Active:
 
 
 def _among(members: NDArray[np.bool_] | None, batch: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
-    """The batch drawn among a run's members, as a mask of all rows of the source."""
+    """The batch of a run's members, as a mask of all rows of the source."""
     if members is None or batch is None:
         return batch if members is None else members
     taking_part = np.zeros(len(members), dtype=bool)

@@ -1,4 +1,4 @@
-"""One noisy sum or count over private rows, for what is not training: moments and scores."""
+"""Single noisy sums and counts over private rows, for moments and scores."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ def noisy_count(
     noise_multiplier: float,
     noise: NoiseSource,
 ) -> float:
-    """Number of private rows for which something holds, plus noise of ``noise_multiplier`` rows.
+    """Noisy number of private rows that satisfy a condition.
 
     Parameters
     ----------
@@ -43,16 +43,16 @@ def noisy_count(
     points : array of shape (m, d_in)
         Directions whose products with the rows are needed.
     counts : callable
-        ``(Z, block) -> flags``: for each row of a block whether it counts.
+        ``(Z, block) -> flags``: whether each row of a block counts.
     noise_multiplier : float
-        Standard deviation of the noise: one row changes the count by at most 1.
+        Standard deviation of the noise. One row changes the count by at most 1.
     noise : NoiseSource
         Source of the noise.
 
     Returns
     -------
     float
-        The noisy count, which may lie below 0 or above the number of rows.
+        The noisy count, which may be below 0 or above the number of rows.
 
     Notes
     -----
@@ -71,7 +71,7 @@ def noisy_count(
 
 @dataclass(frozen=True)
 class SumBudget:
-    """What one sum may cost; checked when made.
+    """The budget of one noisy sum, checked when made.
 
     Attributes
     ----------
@@ -96,14 +96,14 @@ class SumBudget:
 
     def __post_init__(self) -> None:
         if self.epsilon is None:
-            raise ValueError("epsilon=None leaves the noise open; pass a positive number.")
+            raise ValueError("epsilon=None does not determine the noise; pass a positive number.")
         Budget(self.epsilon, self.delta, 1, None, self.neighboring, self.noise)  # checks them
         check_noise(self.noise, self.random_state)
         check_ledger(self.ledger)
 
     @property
     def event(self) -> GaussianEvent:
-        """The release as accounting knows it."""
+        """The event of the release, for accounting."""
         multiplier = noise_multiplier_for(
             self.epsilon, self.delta, n_steps=1, neighboring=self.neighboring, noise=self.noise
         )
@@ -117,28 +117,28 @@ def noisy_sum(
     treated_as_public: tuple[str, ...],
     description: str,
 ) -> tuple[FloatArray, PrivacyReport]:
-    """The sum of the rows of ``contributions``, with the noise that its budget asks for.
+    """The sum of the rows of ``contributions``, with noise according to the budget.
 
     Parameters
     ----------
     contributions : array of shape (n_samples, m)
-        What each PRIVATE row adds, a row of zeros being what an absent one adds.
+        The contribution of each PRIVATE row. An absent row contributes zeros.
     bound : float
-        Length of the longest row, known without looking at them. Longer rows are scaled down
-        to it.
+        Largest length of a contribution, known without looking at the rows. Longer contributions are scaled
+        down to it.
     budget : SumBudget
-        What it may cost.
+        The budget of the sum.
     treated_as_public : tuple of str
-        For the report: what was not protected on the way to the contributions.
+        For the report: everything about the contributions that is not protected.
     description : str
-        For the ledger: who asks.
+        For the ledger: the name of the caller.
 
     Returns
     -------
     noisy : array of shape (m,)
         The sum with Gaussian noise.
     report : PrivacyReport
-        What was spent; ``noise_multiplier`` is in units of ``bound``, but for rounding.
+        The guarantee. ``noise_multiplier`` is in units of ``bound``, up to rounding.
 
     Raises
     ------
@@ -147,9 +147,8 @@ def noisy_sum(
 
     Notes
     -----
-    *Guarantee*: (epsilon, delta)-differentially private in the rows, as one Gaussian release of
-    L2 sensitivity ``bound`` through ``_engine/release.py``. The clip enforces the bound and allows for
-    its rounding.
+    *Guarantee*: (epsilon, delta)-differentially private in the rows, as one Gaussian release of L2
+    sensitivity ``bound`` through ``_engine/release.py``. The clip enforces the bound, rounding included.
     """
     event = budget.event
     clip = L2Clip(bound)

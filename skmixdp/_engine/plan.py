@@ -1,4 +1,4 @@
-"""From a budget and a recipe to the numbers of a run, and the charge: before anything is released."""
+"""Plans: noise, steps and epsilon of a run, computed and charged before its first release."""
 
 import math
 from collections.abc import Callable
@@ -42,7 +42,7 @@ FloatArray = NDArray[np.floating[Any]]
 
 @dataclass(frozen=True)
 class Options:
-    """What the estimator's user chose for any algorithm.
+    """The user's settings that every algorithm respects.
 
     Attributes
     ----------
@@ -51,10 +51,9 @@ class Options:
     l2 : float or "auto"
         Strength of the regulariser in the mean objective.
     sampling : Sampling
-        Which private rows take part in a step.
+        Rule that draws the private rows of a step.
     exact_sums : bool
-        Whether sums must be released as they are, on their grid: no projection before the
-        noise.
+        Whether sums must stay on their grid, without projections before the noise is added.
     """
 
     learning_rate: float | Literal["auto"]
@@ -67,8 +66,8 @@ class Options:
 class Recipe:
     """The pieces of one algorithm, and the regulariser ``l2 / 2 |W - anchor|^2``.
 
-    ``event`` makes what accounting has to know of a run from its noise multiplier, steps,
-    sampling rate and kind of noise; moving thresholds are no part of it.
+    ``event`` makes the event for accounting from noise multiplier, steps, sampling rate and kind of noise. It
+    does not depend on thresholds that change between steps.
     """
 
     sampling: Sampling
@@ -83,14 +82,14 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Budget:
-    """What the user is willing to spend, checked when made.
+    """The privacy budget of a fit, checked when made.
 
     Two of epsilon, noise multiplier and steps determine the third.
 
     Attributes
     ----------
     epsilon : float or None
-        None spends whatever ``noise_multiplier`` and ``n_steps`` cost.
+        Epsilon. None leaves it to ``noise_multiplier`` and ``n_steps``.
     delta : float
         Stated delta.
     n_steps : int or None
@@ -105,7 +104,7 @@ class Budget:
     Raises
     ------
     ValueError
-        If a value is out of its range, or if too many or too few of them are given.
+        If a value is outside its range, or if too many or too few values are given.
     """
 
     epsilon: float | None
@@ -137,7 +136,7 @@ class Budget:
 
     @cached_property
     def mu(self) -> float:
-        """The budget as full-batch Gaussian-DP parameter of a zeroed-out row."""
+        """The budget as a full-batch Gaussian-DP parameter, for one zeroed-out row."""
         if self.epsilon is not None:
             return mu_of_budget(self.epsilon, self.delta, neighboring=self.neighboring, noise=self.noise)
         assert self.n_steps is not None and self.noise_multiplier is not None
@@ -146,9 +145,10 @@ class Budget:
 
 @dataclass(frozen=True)
 class Plan:
-    """The numbers of a run: fixed before the first release, never changed by it.
+    """The numbers of a run, fixed before the first release.
 
-    ``epsilon_unamplified`` counts the releases' noise alone; None where ``epsilon`` does too.
+    ``epsilon_unamplified`` is the epsilon without amplification beyond sampling, or None if ``epsilon`` has
+    no such amplification.
     """
 
     noise_multiplier: float
@@ -161,7 +161,7 @@ class Plan:
 
 
 def make_plan(budget: Budget, recipe: Recipe, info: PublicInfo, dtype: np.dtype[Any]) -> Plan:
-    """Solve for what the budget leaves open.
+    """The plan of a run, with everything computed that the budget leaves open.
 
     Raises
     ------
@@ -184,7 +184,7 @@ def make_plan(budget: Budget, recipe: Recipe, info: PublicInfo, dtype: np.dtype[
             )
         elif n_steps is None:
             n_steps = recipe.steps.count(info, sensitivity)
-        # Also where the multiplier was given: whole steps leave a remainder, spent here.
+        # Also if the multiplier was given: whole steps leave a remainder of the budget, which is spent here.
         sigma = noise_multiplier_for(
             budget.epsilon,
             budget.delta,
@@ -214,25 +214,25 @@ def make_plan(budget: Budget, recipe: Recipe, info: PublicInfo, dtype: np.dtype[
 
 
 def check_ledger(ledger: Any) -> None:
-    """Refuse what is neither a data set of a ledger nor None."""
+    """Refuse a ledger that is neither a data set of a ledger nor None."""
     check("ledger", ledger, None, LEDGER)
 
 
 def charge_event(
     ledger: Any, event: Event, *, neighboring: str, description: str, private: bool
 ) -> Charge | None:
-    """Charge an event that is about to happen.
+    """Charge a planned event to a ledger.
 
     Parameters
     ----------
     ledger : data set of a ledger, or None
         None charges nothing.
     event : Event
-        What is going to be released.
+        The planned releases.
     neighboring : str
         Which data sets count as neighbours.
     description : str
-        What the ledger says of it.
+        Text for the ledger.
     private : bool
         Whether the noise is secret.
 
@@ -248,7 +248,7 @@ def charge_event(
 
 
 def as_reported(charge: Charge | None) -> dict[str, Any]:
-    """What a privacy report says of a charge."""
+    """The fields of a privacy report that describe a charge."""
     if charge is None:
         return {}
     return {

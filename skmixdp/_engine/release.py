@@ -1,11 +1,11 @@
-"""The release: the only place where numbers leave private rows.
+"""The release: the only code that turns private rows into released numbers.
 
 A :class:`GaussianMechanism` belongs to one run. In each step it answers queries whose shares sum to at most
 1. Every released array gets Gaussian noise of standard deviation
-``noise_multiplier * sensitivity / sqrt(share)``. With one row zeroed out, array j moves by at most
-``sensitivity_j``, rounding included: the row source states how much rounding can add to what the clip
-guarantees. A step is therefore ``sqrt(sum_j share_j) / noise_multiplier``-Gaussian-DP, which is one Gaussian
-release of the plan's noise multiplier, and the plan allows ``n_steps`` of them.
+``noise_multiplier * sensitivity / sqrt(share)``. Zeroing out one row moves array j by at most
+``sensitivity_j``. This includes rounding: the row source states how much rounding can add to the sensitivity
+of the clip. A step is therefore ``sqrt(sum_j share_j) / noise_multiplier``-Gaussian-DP. This is at most one
+Gaussian release of the plan's noise multiplier, and the plan allows ``n_steps`` of them.
 """
 
 import math
@@ -42,7 +42,7 @@ class GaussianMechanism:
     Raises
     ------
     RuntimeError
-        From any method, if a run asks for more than was accounted for.
+        From any method, if a run asks for more than the plan accounts for.
     """
 
     def __init__(self, noise_multiplier: float, n_steps: int, noise: NoiseSource) -> None:
@@ -53,7 +53,7 @@ class GaussianMechanism:
         self._batch: NDArray[np.bool_] | None = None
 
     def begin_step(self, batch: NDArray[np.bool_] | None) -> None:
-        """Start a step on a batch; what the last step left unused is gone."""
+        """Start a step on a batch. The unused share of the last step is lost."""
         if self._steps_left < 1:
             raise RuntimeError("every step that was accounted for has been taken.")
         self._steps_left -= 1
@@ -61,7 +61,7 @@ class GaussianMechanism:
         self._batch = batch
 
     def admit(self, query: PrivateQuery, rows: PrivateRows) -> Request:
-        """Charge a query's shares to the step; the request that it makes of the rows."""
+        """Charge a query's shares to the step, and return its request to the rows."""
         for part in query.releases:
             if not (part.share > 0 and 0 <= part.sensitivity < math.inf):
                 raise RuntimeError(f"a released array needs a share and a finite sensitivity: {part}.")
@@ -98,20 +98,20 @@ class GaussianMechanism:
         return tuple(noisy)
 
     def noise_scale(self, part: ReleasedArray) -> float:
-        """Standard deviation of the noise that is added to an array."""
+        """Standard deviation of the noise for an array."""
         return self._noise_multiplier * part.sensitivity / math.sqrt(part.share)
 
 
 @dataclass(frozen=True)
 class Released:
-    """What a query got.
+    """The answer to a query.
 
     Attributes
     ----------
     stated : tuple of ReleasedArray
-        The arrays as they were released: their sensitivities include the rounding of sums.
+        Sensitivity and share of each array. The sensitivities include the rounding of sums.
     arrays : tuple of array
-        Their noisy values.
+        The noisy arrays.
     """
 
     stated: tuple[ReleasedArray, ...]
@@ -139,22 +139,22 @@ def _grid(rows: PrivateRows, request: Request) -> float | None:
     return rows.grid * request.resolution
 
 
-# -- what an audit needs ---------------------------------------------------------------------
+# -- recording for audits --------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class RecordedRelease:
-    """What one query released, and the public facts of how it was asked.
+    """The noisy arrays that one query released, and the public facts of the query.
 
     Attributes
     ----------
     query : PrivateQuery
         The query, with the stated sensitivity and share of each array.
     arrays : tuple of array
-        What was released: sums with their noise.
+        The released arrays: sums plus noise.
     scales : tuple of float
-        The noise's standard deviation in each array, as stated: noise multiplier times sensitivity
-        over the square root of the share.
+        Stated standard deviation of the noise in each array: noise multiplier times sensitivity divided by
+        the square root of the share.
     """
 
     query: PrivateQuery
@@ -173,29 +173,29 @@ _recorder: ContextVar[_Recorder | None] = ContextVar("_recorder", default=None)
 
 @contextmanager
 def recorded_releases(absent: NDArray[np.bool_] | None = None) -> Iterator[list[RecordedRelease]]:
-    """Record what fits within release, and zero out some of their private rows.
+    """Record the releases of fits in this context, optionally with some private rows zeroed out.
 
     Parameters
     ----------
     absent : boolean array of shape (n_rows,) or None, default=None
-        Rows that contribute zero to every sum, as in the neighbouring data sets of which the guarantee
-        speaks; the number of rows stays. None leaves all rows in.
+        Rows that contribute zero to every sum, as in the neighbouring data sets of the guarantee. The number
+        of rows does not change. None keeps all rows.
 
     Yields
     ------
     list of RecordedRelease
-        Filled while the context lasts, in the order of release.
+        The records in the order of release, filled within the context.
 
     Raises
     ------
     RuntimeError
-        From a release within, if the source has not as many rows as ``absent``.
+        From a release within the context, if the source and ``absent`` differ in their number of rows.
 
     Notes
     -----
-    *Guarantee*: a record holds noisy arrays and what is public of their queries, never a sum. A row
-    that is zeroed out has the same effect as a row that was never there, for the same public number
-    of rows.
+    *Guarantee*: a record holds noisy arrays and public facts of their queries, never a sum without noise. A
+    row that is zeroed out has the same effect as a row that was never there, for the same public number of
+    rows.
     """
     recorder = _Recorder([], absent)
     token = _recorder.set(recorder)
@@ -212,14 +212,15 @@ def _for_audit(request: Request, rows: PrivateRows) -> Request:
         return request
     if len(recorder.absent) != rows.n_rows:
         raise RuntimeError(
-            f"absent has {len(recorder.absent)} entries and the source {rows.n_rows} rows; pass one for each."
+            f"absent has {len(recorder.absent)} entries and the source {rows.n_rows} rows; pass one entry "
+            "for each row."
         )
     present = ~recorder.absent
     return replace(request, mask=present if request.mask is None else request.mask & present)
 
 
 def _record(mechanism: GaussianMechanism, query: PrivateQuery, noisy: tuple[FloatArray, ...]) -> None:
-    """Append what a query released to the record, where there is one."""
+    """Append the arrays of a query to the record, if there is one."""
     recorder = _recorder.get()
     if recorder is not None:
         scales = tuple(mechanism.noise_scale(part) for part in query.releases)

@@ -1,6 +1,6 @@
-"""Modules of torch as models: forward passes on private rows, gradients on public ones alone.
+"""Torch modules as models: forward passes on private rows, gradients on public rows only.
 
-Loaded when a fit is given a module; nothing else of the library imports torch.
+A fit with a module imports this package on demand.
 """
 
 from .checks import (

@@ -1,4 +1,4 @@
-"""Checks of a module and its loss, before private rows pass; a refusal is one sentence with its remedy."""
+"""Checks of a module before private rows pass through it. Each error is one sentence with a remedy."""
 
 import copy
 from collections.abc import Iterable
@@ -28,12 +28,12 @@ def is_module(value: Any) -> bool:
 
 
 def working_copy(module: nn.Module, device: Any) -> nn.Module:
-    """A copy in evaluation mode, on a device; the user's module is never moved or trained."""
+    """A copy of the user's module on a device, in evaluation mode. The original is never moved or trained."""
     return _placed(copy.deepcopy(module), device)
 
 
 def trained_module(module: nn.Module, device: Any, parameters: ModuleParameters) -> nn.Module:
-    """A new copy of a module with the parameters of the one that was trained, and nothing else of it."""
+    """A new copy of a module with the trained parameters, and nothing else from the trained copy."""
     trained = dict(parameters.module.named_parameters())
     taken = {
         id(given): nn.Parameter(trained[name].detach(), given.requires_grad)
@@ -54,7 +54,7 @@ def trained_batch_norms(module: nn.Module) -> list[str]:
 
 
 def refuse_quantised(module: nn.Module) -> None:
-    """Refuse quantised parts: many take their scale from all rows of a pass.
+    """Refuse modules with quantised parts, many of which take their scale from all rows of a pass.
 
     Raises
     ------
@@ -82,10 +82,10 @@ def _own_tensors(part: nn.Module) -> list[torch.Tensor]:
 
 
 def select_parameters(module: nn.Module, trainable: Any) -> ModuleParameters:
-    """The parameters that ``trainable`` names, by default all that require gradients."""
+    """The parameters selected by ``trainable``, by default all that require gradients."""
     every = dict(module.named_parameters())
     if not every:
-        raise ValueError("module has no parameters, so there is nothing to train; pass one that has.")
+        raise ValueError("module has no parameters, so there is nothing to train; pass one with parameters.")
     names = _selected([name for name, value in every.items() if value.requires_grad], list(every), trainable)
     short = [name for name in names if every[name].dtype not in (torch.float32, torch.float64)]
     if short:
@@ -128,7 +128,7 @@ def _selected(by_default: list[str], every: list[str], trainable: Any) -> list[s
 
 
 def _begins(name: str, prefix: str) -> bool:
-    """Whether a dotted name is another, or a part of what the other names."""
+    """Whether a dotted name is ``prefix``, or names a part of it."""
     return name == prefix or name.startswith(prefix.rstrip(".") + ".")
 
 

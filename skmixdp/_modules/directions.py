@@ -1,7 +1,7 @@
-"""Vectors in the space of a module's parameters that are added without being formed.
+"""Directions in parameter space that are added to the parameters without being stored.
 
-A random direction is a seed: its entries are drawn anew, tensor by tensor, whenever it is added to
-the parameters, so that the memory it takes is that of the largest parameter tensor and no more.
+A random direction is stored as a seed. Its entries are drawn again, tensor by tensor, each time it is added
+to the parameters. It needs only the memory of the largest parameter tensor.
 
 Source: MeZO (Malladi et al. 2023), Algorithm 1.
 """
@@ -17,14 +17,14 @@ _PIECE = 2**16
 
 
 class Vector(Protocol):
-    """One vector, handed out in blocks of the parameters' shapes."""
+    """A vector that is generated block by block, one block per parameter."""
 
     def blocks(self, parameters: Sequence[Tensor]) -> Iterator[Tensor]:
-        """Its part for each parameter, in their order, dtypes and places."""
+        """The block for each parameter, with its shape, dtype and device."""
 
 
 class Seeded:
-    """Independent standard normal entries that a seed stands for.
+    """A vector of independent standard normal entries, drawn from a seed.
 
     Parameters
     ----------
@@ -44,12 +44,12 @@ class Seeded:
 
 
 class Dense:
-    """A vector that is kept, such as a gradient.
+    """A vector that is stored, such as a gradient.
 
     Parameters
     ----------
     tensors : sequence of Tensor
-        Its part for each parameter.
+        The block for each parameter.
     """
 
     def __init__(self, tensors: Sequence[Tensor]) -> None:
@@ -60,7 +60,7 @@ class Dense:
 
 
 class Direction:
-    """``sum_j c_j v_j``, formed where and when it is needed.
+    """A linear combination ``sum_j c_j v_j`` of vectors, computed only when needed.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class Direction:
         Factors and vectors.
     """
 
-    # A NumPy number times a direction is this class's business.
+    # Makes NumPy leave the product of a NumPy number and a direction to this class.
     __array_ufunc__ = None
 
     def __init__(self, terms: tuple[tuple[float, Vector], ...]) -> None:
@@ -88,7 +88,7 @@ class Direction:
     __rmul__ = __mul__
 
     def add_to(self, parameters: Sequence[Tensor], step: float) -> None:
-        """Add ``step`` times the direction in place; one block of it exists at a time."""
+        """Add ``step`` times the direction in place, one block at a time."""
         streams = [(step * c, vector.blocks(parameters)) for c, vector in self.terms if c != 0]
         for parameter in parameters:
             for factor, blocks in streams:
@@ -119,10 +119,10 @@ def dot(one: Sequence[Tensor], other: Sequence[Tensor]) -> float:
 
 
 def orthonormal(directions: Sequence[Direction], parameters: Sequence[Tensor]) -> list[Direction]:
-    """Orthonormal directions of the same span, by Gram and Schmidt, each subtraction done twice.
+    """Orthonormal directions with the same span, by Gram-Schmidt with repeated subtraction.
 
-    A direction of which less than the square root of the dtype's precision lies outside the span of
-    those before it is left out: what lies outside is rounding.
+    A direction is dropped if the part outside the span of earlier directions is relatively shorter than the
+    square root of the dtype's precision, since that part is rounding error.
     """
     basis: list[list[Tensor]] = []
     for direction in directions:
@@ -143,7 +143,7 @@ def orthonormal(directions: Sequence[Direction], parameters: Sequence[Tensor]) -
 
 
 def _pieces(tensor: Tensor) -> tuple[Tensor, ...]:
-    """A tensor's entries, so few at a time that float64 copies of them are small."""
+    """The entries of a tensor in short pieces, so that float64 copies of them are small."""
     return torch.split(tensor.reshape(-1), _PIECE)
 
 

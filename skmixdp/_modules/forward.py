@@ -1,4 +1,4 @@
-"""Passing rows through a module: which rows, which parameters, and what comes out.
+"""Forward passes: labelled rows, trained parameters, outputs and losses.
 
 Shapes: rows (n, ...), outputs (n, k), losses (n,), class indices ``y`` (n,).
 """
@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from .directions import Direction
 
 Array = NDArray[Any]
-#: When one vectorised pass takes the place of a pass for each move: from so many moves on, and up to so
-#: many parameters in all copies together. On one core it then takes 0.4 to 0.9 of the time; for fewer
-#: moves or larger modules it takes longer.
+#: One vectorised pass replaces a pass per move from this number of moves on, and up to this number of
+#: parameters in all copies together. On one core it then takes 0.4 to 0.9 of the time. For fewer moves or
+#: larger modules it takes longer.
 FEWEST_STACKED = 16
 STACKED_SIZE = 2**19
 #: Rows in a pass through several copies of the parameters.
@@ -27,7 +27,7 @@ PerSampleLoss = Callable[[Tensor, Tensor], Tensor]
 
 
 def differentiable_outputs(parameters: "ModuleParameters", x: Tensor) -> Tensor:
-    """Outputs (n, k) of PUBLIC rows, with what backpropagation needs.
+    """Outputs (n, k) of PUBLIC rows, ready for backpropagation.
 
     Raises
     ------
@@ -38,8 +38,8 @@ def differentiable_outputs(parameters: "ModuleParameters", x: Tensor) -> Tensor:
         outputs: Tensor = parameters.module(x)
     if not outputs.requires_grad:
         raise ValueError(
-            "module's outputs have no gradient in the trained parameters, which is what public rows are for; "
-            "train others, or fit 'dpzero' without public rows."
+            "module's outputs have no gradient in the trained parameters, which public rows need; train "
+            "other parameters, or fit 'dpzero' without public rows."
         )
     return outputs
 
@@ -50,7 +50,7 @@ def cross_entropy(outputs: Tensor, y: Tensor) -> Tensor:
 
 
 class ModuleParameters:
-    """A module and those of its parameters that are trained: what a zeroth-order step moves.
+    """A module and its trained parameters, which zeroth-order steps move in place.
 
     Parameters
     ----------
@@ -78,12 +78,12 @@ class ModuleParameters:
 
     @property
     def device(self) -> torch.device:
-        """Where the parameters are."""
+        """Device of the parameters."""
         return self.tensors[0].device
 
     @property
     def dtype(self) -> torch.dtype:
-        """In what precision the module takes rows of real numbers."""
+        """Dtype of the module's input for real numbers."""
         return input_dtype(self.module)
 
     def move(self, direction: Direction, step: float) -> None:
@@ -92,14 +92,14 @@ class ModuleParameters:
             direction.add_to(self.tensors, step)
 
     def assign(self, values: Sequence[Tensor]) -> None:
-        """Give the parameters other values, in place."""
+        """Set the values of the parameters, in place."""
         with torch.no_grad():
             for tensor, value in zip(self.tensors, values, strict=True):
                 tensor.copy_(value)
 
 
 class LabelledRows:
-    """Rows of any shape with their class indices, handed out in pieces where a module is.
+    """Rows of any shape with their class indices, read in chunks on the device of a module.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ class LabelledRows:
     def pieces(
         self, index: NDArray[np.intp] | None, parameters: ModuleParameters, chunk_size: int | None = None
     ) -> Iterator[tuple[Tensor, Tensor]]:
-        """Rows and labels of ``index``, or all of them, in the parameters' place and precision."""
+        """Chunks of rows and labels, all or those of ``index``, with the parameters' device and dtype."""
         size = chunk_size or self.chunk_size
         total = len(self) if index is None else len(index)
         for start in range(0, total, size):
@@ -132,7 +132,7 @@ class LabelledRows:
 
 
 def input_dtype(module: nn.Module) -> torch.dtype:
-    """That of the first parameter, which is the one that rows meet."""
+    """Dtype of the module's first floating-point parameter, which is taken as that of its input."""
     return next(parameter.dtype for parameter in module.parameters() if parameter.is_floating_point())
 
 
@@ -150,7 +150,7 @@ def losses_of(
     rows: LabelledRows,
     index: NDArray[np.intp] | None = None,
 ) -> NDArray[np.float64]:
-    """Loss of each row, (n,), from forward passes alone."""
+    """Loss of each row, (n,), computed by forward passes only."""
     values = [np.empty(0)]
     with torch.no_grad():
         for x, y in rows.pieces(index, parameters):
@@ -168,7 +168,7 @@ def losses_together(
 ) -> NDArray[np.float64]:
     """Losses (n, m) at the parameters plus ``step * direction`` for each move, in one vectorised pass.
 
-    It takes m copies of the parameters; the parameters themselves stay as they are.
+    It needs memory for m copies of the parameters. The parameters themselves do not change.
     """
     with torch.no_grad():
         copies = [[tensor.clone() for tensor in parameters.tensors] for _ in moves]

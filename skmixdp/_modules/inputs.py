@@ -1,4 +1,4 @@
-"""Rows of any shape, as NumPy arrays or tensors, checked before anything is made of them."""
+"""Checks of rows of any shape, given as NumPy arrays or tensors."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +14,7 @@ _BLOCK = 1024
 
 
 def check_rows(X: Any, name: str, minimum: int) -> Array | Tensor:
-    """Rows of any shape: a finite numeric array or tensor of at least ``minimum`` rows."""
+    """A finite numeric array or tensor of any shape, with at least ``minimum`` rows."""
     rows = X.detach() if isinstance(X, Tensor) else _numbers(X, name)
     if rows.ndim < 2 or 0 in rows.shape[1:]:
         raise ValueError(f"{name} has shape {tuple(rows.shape)}, not (n_samples, ...); pass one entry a row.")
@@ -55,7 +55,7 @@ def as_array(rows: Array | Tensor) -> Array:
 
 
 def as_labels(y: Any) -> Any:
-    """Labels in NumPy's reach: a tensor's may be on a device."""
+    """Labels that NumPy can read; tensors are moved to main memory."""
     return as_array(y.detach()) if isinstance(y, Tensor) else y
 
 

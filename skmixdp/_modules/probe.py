@@ -1,10 +1,10 @@
-"""Trying out, on public and made-up rows, whether a module and its loss treat each row by itself.
+"""A test, on public and made-up rows, of whether a module and its loss process each row separately.
 
-A fit clips what each row contributes, so its guarantee needs the loss of a row to be a function of that
-row alone. No trial can prove this of arbitrary code. This one finds what goes wrong in practice:
-statistics of the batch, scales that follow its largest entry, capacities that many rows of one kind
-exhaust, a memory of earlier rows, chance, and losses that are averaged or normalised over a batch. A
-module that is written to recognise the trial passes it.
+A fit clips the contribution of each row, so its guarantee needs the loss of a row to depend on that row
+alone. No test can prove this for arbitrary code. This one finds the usual problems: batch statistics, scales
+that depend on the largest entry of a batch, and capacities that many similar rows exhaust. It also finds
+memory of earlier rows, randomness, and losses that are averaged or normalised over a batch. A module can be
+written to recognise the test and pass it.
 """
 
 import math
@@ -57,7 +57,7 @@ def replacements(x: Tensor, *, thorough: bool) -> Iterator[tuple[Tensor, Tensor]
             yield x.roll(1, 0)[few], few
         return
     sign = (1 - 2 * (torch.arange(x[0].numel(), device=x.device) % 2)).to(x.dtype).reshape(x[:1].shape)
-    # What a median follows too, where a few outliers do not reach.
+    # This also changes a median, which a few outliers do not.
     yield -3 * x[half] - sign, half
     outliers = torch.cat([-1e3 * x[:1], 1e4 * sign, 30 * x[:1], 1e2 + x[:1]])
     yield outliers[: len(few)], few
@@ -77,9 +77,9 @@ Losses = Callable[[Tensor, Tensor], Tensor]
 #: Rows and class indices.
 Rows = tuple[Tensor, Tensor]
 
-#: Standard deviation of what is added to a parameter tensor, relative to its root mean square and
-#: absolute, one after the other. A fit moves the parameters, and a part that mixes rows may have a
-#: weight of 0 at the start.
+#: Two moves of the parameters. Each is noise with a standard deviation relative to a tensor's root mean
+#: square plus an absolute one. A fit moves the parameters, and a part that mixes rows may start with
+#: weight 0.
 _MOVES = ((0.1, 0.01), (1.0, 0.1))
 _SEED = 0
 #: Rows of the passes that show whether module and loss can be called at all.
@@ -101,13 +101,13 @@ def check_forward(
     size: int,
     start: nn.Module,
 ) -> None:
-    """Whether the loss is one number for each row that depends on this row alone, as far as a trial shows.
+    """Refuse a module or loss if the loss of a row is found to depend on anything but that row.
 
-    A pass of ``size`` rows is repeated with a few rows replaced (by infinite, huge, tiny, zero and
-    alternating entries, and with another label), with every second row replaced, with all rows equal, in
-    reverse order and in part. Rows that are not replaced must keep their loss: bit by bit on a processor, to
-    64 units of the precision on other devices. Another place or another number of rows may change it by
-    more rounding. The same is tried after two moves of the parameters.
+    A pass of ``size`` rows is repeated with changes. A few rows are replaced by rows with infinite, huge,
+    tiny, zero and alternating entries, and with another label. Other passes replace every second row, use
+    equal rows, reverse the order, or use a part of the rows. Rows that are not replaced must keep their loss:
+    bit by bit on a CPU, to 64 units of the precision on other devices. Another place or another number of
+    rows may change it by more rounding. The same is tried after two moves of the parameters.
 
     Parameters
     ----------
@@ -134,10 +134,10 @@ def check_forward(
 
     Notes
     -----
-    *Guarantee*: no private row takes part, so the trial costs no budget. It can show that a module mixes
-    rows. It cannot show that a module does not: the guarantee of the fit assumes it.
+    *Guarantee*: the test uses no private rows and costs no budget. It can show that a module mixes rows. It
+    cannot show that a module does not mix rows, which the guarantee of the fit assumes.
 
-    The trial takes some 22 passes of ``size`` rows, and the memory of one pass and of two copies of its rows.
+    The test takes some 22 passes of ``size`` rows, and the memory of one pass and of two copies of its rows.
     """
     size = max(size, _FIRST)
     x, y = _ordinary_rows(parameters, loss, rows, n_classes, private, size)
@@ -223,7 +223,7 @@ class _Trial:
             _refuse("depends on the values of other rows in a pass")
 
     def _equal_rows(self, row: Tensor, other: Tensor | None, y: Tensor) -> None:
-        """A pass of one row again and again has equal losses, and another row at its head changes none."""
+        """Copies of one row must have equal losses, and a different first row must not change them."""
         x, y = row.expand(len(y), *row.shape[1:]).clone(), y[:1].expand_as(y).clone()
         try:
             base = self._losses(x, y)
@@ -254,8 +254,8 @@ class _Trial:
 
 def _refuse(how: str) -> NoReturn:
     raise ValueError(
-        f"the loss of a row {how}, so no clip bounds what one row does; use a module and a loss that treat "
-        "each row by itself (batch normalisation needs running statistics)."
+        f"the loss of a row {how}, so no clip bounds the effect of one row; use a module and a loss that "
+        "process each row separately (batch normalisation needs running statistics)."
     )
 
 
@@ -267,7 +267,7 @@ def _ordinary_rows(
     private: Array | Tensor,
     size: int,
 ) -> Rows:
-    """A pass of public rows, again and again; without them, of made-up rows that the module takes."""
+    """A pass of repeated public rows; without public rows, made-up rows that the module accepts."""
     index = np.arange(size)
     if len(rows) > 1:
         x, y = next(rows.pieces(index % len(rows), parameters, size))
@@ -331,7 +331,7 @@ def _move(parameters: ModuleParameters, relative: float, absolute: float, genera
 def _is_stackable(
     parameters: ModuleParameters, loss: PerSampleLoss, x: Tensor, y: Tensor, n_classes: int
 ) -> bool:
-    """Whether torch.func gives the losses that forward passes give, each row's by itself."""
+    """Whether torch.func gives the same losses as forward passes, and does not mix rows."""
     if FEWEST_STACKED * parameters.size > STACKED_SIZE:
         return False
     x, y = x[:STACKED_ROWS], y[:STACKED_ROWS]
@@ -351,7 +351,7 @@ def _is_stackable(
 
 
 def _near(parameters: ModuleParameters) -> float:
-    """How far losses may differ where sums are in another order, relative to 1 and to the loss."""
+    """Allowed difference of losses if sums use another order, relative to 1 and to the loss."""
     return 4 * math.sqrt(torch.finfo(parameters.dtype).eps)
 
 
@@ -360,5 +360,5 @@ def _close(one: Tensor, other: Tensor, near: float) -> bool:
 
 
 def _same(one: Tensor, other: Tensor) -> bool:
-    """Bit by bit, but for the kind of a NaN."""
+    """Whether tensors are equal bit by bit, except for the kind of a NaN."""
     return one.shape == other.shape and bool(((one == other) | (one.isnan() & other.isnan())).all())

@@ -1,4 +1,4 @@
-"""Public rows as they look at a module: gradients, directions and the scale of its outputs."""
+"""Public rows and a module: gradients, directions and the scale of the outputs."""
 
 import math
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ def mean_squared_length(parameters: ModuleParameters, x: Tensor, seed: int) -> f
 def largest_second_moment(parameters: ModuleParameters, x: Tensor, seed: int) -> float:
     """Largest eigenvalue of the mean of ``J^T J`` over rows, by the power method.
 
-    ``J v`` is a difference of outputs on both sides of the parameters, so that any module will do.
+    ``J v`` is a difference of outputs on both sides of the parameters, which works for any module.
     """
     vector = Direction(((1.0, Seeded(seed)),)).formed(parameters.tensors)
     value = 0.0
@@ -71,17 +71,17 @@ def _pull(parameters: ModuleParameters, outputs: Tensor, weights: Tensor) -> lis
 
 FloatArray = NDArray[np.floating[Any]]
 
-#: Public rows from which the scale of a module's outputs is estimated.
+#: Number of public rows for estimating the scale of a module's outputs.
 _SCALE_ROWS = 256
 
 
 @dataclass(frozen=True)
 class ModuleLoss:
-    """A per-sample loss of a module's outputs, and what step rules ask of it.
+    """A per-sample loss of a module's outputs, with the constants that step rules need.
 
     ``curvature`` and ``noise_per_output`` are those of the cross-entropy of logits
-    (:class:`~skmixdp._linear.SoftmaxLoss`), the latter divided by how far a parameter vector of
-    length 1 moves an output.
+    (:class:`~skmixdp._linear.SoftmaxLoss`). The latter is divided by the change of an output for a parameter
+    change of length 1.
     """
 
     function: PerSampleLoss
@@ -128,14 +128,14 @@ class ModuleData:
         return self.rows.y
 
     def view(self, W: ModuleParameters) -> "ModuleView":
-        """The rows as they look at the parameters, for as long as these stay where they are."""
+        """The view of the rows at the parameters, valid until these move."""
         if self._start is None:
             self._start = W
         return ModuleView(self, W)
 
     @cached_property
     def loss(self) -> ModuleLoss:
-        """The loss, on the scale of what its module's parameters do to the outputs."""
+        """The loss, scaled by the effect of the parameters on the outputs."""
         if not self.n_rows:
             return self._loss
         length = math.sqrt(mean_squared_length(*self._sample, self._seed))
@@ -225,7 +225,7 @@ class ModuleView:
         return [1 / (direction.norm(self.W.tensors) or 1.0) * direction for direction in directions]
 
     def probe(self, directions: Sequence[Direction], moves: Sequence[tuple[int, float]]) -> Probe:
-        """How to ask rows for their losses at ``W + step * directions[j]``, ``(j, step)`` in moves."""
+        """The query for losses at ``W + step * directions[j]``, for each ``(j, step)`` in ``moves``."""
         return Probe(LossesAt(self.W, directions, moves), lambda losses, y: losses)
 
     def moved(self, direction: Direction, step: float) -> ModuleParameters:

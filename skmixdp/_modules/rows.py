@@ -1,13 +1,12 @@
-"""Private rows whose model is a module: they answer with losses, and no gradient of them exists.
+"""The row source for modules: private rows answer with losses, and their gradients are never computed.
 
-The contribution of a row is a function of that row alone, as computed, and rounding is inside the
-sensitivity:
+The computed contribution of a row depends on that row alone, and the sensitivity includes rounding:
 
-- Two neighbouring data sets have the same number of rows, one of them zeroed out, and a batch is drawn
-  before a row is looked at. So passes have the same shapes, with each row in the same place.
-- At a given shape, a module that treats each row by itself gives a row the same bits whatever the other
-  rows hold (:func:`~skmixdp._modules.probe.check_forward` tries it). Infinities and NaN stay in their row.
-- What a row contributes is clipped in float64, and sums are shorter by more than their rounding.
+- Two neighbouring data sets have the same number of rows, one of them zeroed out. A batch is drawn before
+  any row is used. So passes have the same shapes, with each row in the same place.
+- At a given shape, a module that processes each row separately gives a row the same bits for any values of
+  other rows. :func:`~skmixdp._modules.probe.check_forward` tests this. Infinities and NaN stay in their row.
+- Contributions are clipped in float64, and sums are shortened by more than their rounding.
 """
 
 import math
@@ -31,7 +30,7 @@ from .forward import (
     losses_together,
 )
 
-#: Numbers that are added up in float64 before their sums are added up without rounding.
+#: Size of the groups that are summed in float64, before the sums of groups are added without rounding.
 _FEW = 32
 
 
@@ -55,10 +54,10 @@ class LossesAt:
 
 
 class ModuleRows(PrivateRows):
-    """Private rows that a module's forward passes turn into losses.
+    """Private rows that answer with losses, computed by forward passes of a module.
 
-    ``contribute`` gets the losses (rows, m) instead of products, one column for each move, and
-    answers with statistics alone.
+    ``contribute`` gets losses (rows, m) instead of products, one column for each move. It returns only
+    statistics.
 
     Parameters
     ----------
@@ -67,12 +66,12 @@ class ModuleRows(PrivateRows):
     loss : callable
         ``(outputs, y)`` to the loss of each row.
     exact : bool
-        Promise sums without rounding: a number is a multiple of any power of two.
+        Whether sums have no rounding, as discrete noise needs.
 
-    *Guarantee*: rows pass through the module under ``torch.no_grad``, in evaluation mode; what
-    leaves is ``contribute``'s statistics, summed. Where these are at most B in absolute value, zeroing
-    out one row moves each released sum by at most B, rounding included: sums on a grid are exact, and
-    others are those of :func:`_rounded_sums`.
+    *Guarantee*: rows pass through the module under ``torch.no_grad``, in evaluation mode. Only sums of the
+    statistics of ``contribute`` are released. If these are at most B in absolute value, zeroing out one row
+    moves each released sum by at most B, rounding included. Sums on a grid are exact; others are computed by
+    :func:`_rounded_sums`.
     """
 
     def __init__(self, rows: LabelledRows, loss: PerSampleLoss, *, exact: bool = False) -> None:
@@ -109,7 +108,7 @@ class ModuleRows(PrivateRows):
             return losses_together(parameters, along, self._loss, self._rows, index, size)
         losses = np.empty((self.n_rows if index is None else len(index), len(moves)))
         for j, direction in enumerate(points.directions):
-            # From one side straight to the other: a direction is drawn anew for each movement.
+            # Move from one side directly to the other, since each move draws the direction again.
             at = 0.0
             for column, step in [(c, step) for c, (i, step) in enumerate(moves) if i == j]:
                 parameters.move(direction, step - at)
@@ -120,13 +119,13 @@ class ModuleRows(PrivateRows):
 
 
 def _rounded_sums(S: NDArray[np.floating[Any]], n_rows: int) -> NDArray[np.float64]:
-    """Sums (q,) of the columns of ``S`` (rows, q), made shorter by more than rounding may have added.
+    """Sums (q,) of the columns of ``S`` (rows, q), shortened by more than rounding may have added.
 
-    Let u = 2**-53 and all entries be at most B in absolute value. Sums of 32 numbers, in any order, are off
-    by at most 31 u 32 B (Higham 2002, section 4.2), ``math.fsum`` rounds the sum of those once, and the
-    product below rounds once more: at most 34 u n B in all. Zeroing out one row then moves a result by at
-    most (1 - 128 u n) (B + 68 u n B) < B. For ten million rows the sums are shorter by one part in seven
-    million.
+    Let u = 2**-53 and all entries be at most B in absolute value. Sums of 32 numbers, in any order, have an
+    error of at most 31 u 32 B (Higham 2002, section 4.2). ``math.fsum`` rounds the sum of those once, and
+    the product below rounds once more: at most 34 u n B in all. Zeroing out one row then moves a result by
+    at most (1 - 128 u n) (B + 68 u n B) < B. For ten million rows, the sums are shortened by one part in
+    seven million.
     """
     shorter = 1 - n_rows * 2.0**-46
     if not len(S):

@@ -1,4 +1,4 @@
-"""The start from public rows: a few first-order steps on them, and none on private rows."""
+"""The warm start of a module: first-order training on public rows only."""
 
 from collections.abc import Iterator
 
@@ -26,16 +26,16 @@ def warm_start(
 ) -> None:
     """Train the parameters on public rows by Adam, in place.
 
-    Each of the rates 1e-2, 1e-3 and 1e-4 trains on four rows in five, in random batches of 32, until
-    the mean loss of the fifth (every fifth row, class by class) has not fallen for 10 epochs, and for
-    100 epochs or 1,000 steps at the most. The rate and the number of epochs whose held-out loss was
-    the lowest then train the start on all rows; where no epoch lowered it, the parameters stay as
-    they are. Fewer than 10 rows train for 10 epochs at 1e-3.
+    Every fifth row, class by class, is held out. Each of the rates 1e-2, 1e-3 and 1e-4 trains on the other
+    rows in random batches of 32. Training stops when the mean held-out loss has not fallen for 10 epochs, and
+    after 100 epochs or 1,000 steps at most. The rate and number of epochs with the lowest held-out loss then
+    train the start on all rows. If no epoch lowered the loss, the parameters do not change. With fewer than
+    10 rows, training takes 10 epochs at rate 1e-3.
 
     Parameters
     ----------
     parameters : ModuleParameters
-        What is trained.
+        The parameters to train.
     rows : LabelledRows
         Public rows.
     loss : callable
@@ -75,7 +75,7 @@ def _train(
     epochs: int,
     source: RandomSource,
 ) -> Iterator[None]:
-    """Epochs of Adam, with a pause after each."""
+    """Train by Adam, and yield after each epoch."""
     optimizer = torch.optim.Adam(parameters.leaves, lr=rate)
     for _ in range(epochs):
         order = index[np.argsort(source.uniform((len(index),)))]

@@ -1,8 +1,8 @@
 """ModelMix: descent from secret mixtures of the last two heads. Experimental.
 
-Everything about it is here: the algorithm, its update and clip, what it can wrap, its event and accountant.
-Its amplified epsilon rests on numerical tests, not on a proof, so it may change or go in any version.
-Importing this package makes "modelmix" a name that estimators accept, and its events ones that ledgers read.
+This package holds the algorithm, its update and clip, the rules for wrapping, its event and its accountant.
+Its amplified epsilon rests on numerical tests, not on a proof, so any version may change or remove it.
+Importing this package registers the algorithm name "modelmix" for estimators, and its event for ledgers.
 
 Source: Xiao, Wan and Devadas 2022, "Differentially Private Deep Learning with ModelMix".
 """

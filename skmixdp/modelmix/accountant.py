@@ -8,10 +8,10 @@ interval of width at least ``w``. In units of ``s_n``, a coordinate of the outco
 
     RDP(alpha) = log(sum_j C(alpha, j) (1 - q)^(alpha - j) q^j A_j) / (alpha - 1).
 
-Two steps of the argument are not proved in the paper: that the worst row spreads over as few
-coordinates as its bounds admit (convexity of ``v^2 -> log A_j``) and that the narrowest interval
-is the worst (``A_j`` falls with ``w``). Both hold on the grids of
-``tests/unit/privacy/test_mixing_grids.py``; nothing is claimed outside them.
+Two steps of the argument are not proved in the paper. First, the worst row spreads over as few coordinates as
+its bounds admit (convexity of ``v^2 -> log A_j``). Second, the narrowest interval is the worst (``A_j`` falls
+with ``w``). Both hold on the grids of ``tests/unit/privacy/test_mixing_grids.py``. Nothing is claimed outside
+these grids.
 
 Everything is computed in log space: densities are differences of normal distribution functions,
 and the trapezoidal rule converges exponentially fast for these integrands.
@@ -65,25 +65,25 @@ def epsilon_for(
     Parameters
     ----------
     shift : float
-        What one row can move a coordinate by, in units of the noise's standard deviation.
+        Largest change of a coordinate by one row, in units of the noise's standard deviation.
     width : float
-        Least width of the mixing, in the same units.
+        Smallest width of the mixing, in the same units.
     sampling_rate : float
-        Probability with which a row takes part in a step.
+        Probability that a row is in the batch of a step.
     linf_split : int
-        Number of coordinates that one row can move by ``shift``, all others resting.
+        Number of coordinates that one row can move by ``shift`` if it moves no others.
     n_steps : int
         Number of releases.
     delta : float
         The delta at which epsilon is stated.
     conversion : {"tight", "classic"}
-        From Renyi orders to (epsilon, delta): Canonne, Kamath and Steinke 2020, Proposition
-        12, or ``log(1 / delta) / (order - 1)``.
+        Conversion from Renyi orders to (epsilon, delta): Canonne, Kamath and Steinke 2020, Proposition 12,
+        or ``log(1 / delta) / (order - 1)``.
 
     Returns
     -------
     float
-        Infinite outside the region in which the argument was tested.
+        Epsilon; infinite outside the region in which the argument was tested.
     """
     orders = np.append(_FRACTIONAL, _INTEGER)
     divergences = renyi(

@@ -1,4 +1,4 @@
-"""The algorithm."""
+"""The algorithm ModelMix."""
 
 import math
 from dataclasses import replace
@@ -13,43 +13,42 @@ from .clipping import L2LinfClip
 from .event import ModelMixEvent
 from .wrapping import Width, mixed_query, mixed_steps, mixed_update
 
-#: The default width in units of the noise that the budget would need without mixing. Below 1 the
-#: amplification is nil, above 4 the mixing is most of the noise.
+#: The default width in units of the noise that the budget would need without mixing. Below 1 there is no
+#: amplification; above 4 the mixing is most of the noise.
 _RELATIVE_WIDTH = 2.0
 
 
 class ModelMix(Algorithm):
-    """Descent from a secret random mix of the last two heads, which hides each release. Experimental.
+    """Noisy descent from a secret random mix of the last two heads, which hides each release. Experimental.
 
     Parameters
     ----------
     base : Algorithm or None, default=None
-        What is wrapped; None is ``AdaMix(momentum=0)``. It must be plain descent by one sum
-        with isotropic noise: ``NoisyGD``, ``AdaMix`` without projection and their theoretical
-        variants, all without momentum. Others are refused.
+        The algorithm to wrap; None is ``AdaMix(momentum=0)``. It must be plain descent by one sum with
+        isotropic noise: ``NoisyGD``, ``AdaMix`` without projection, or their theoretical variants, all
+        without momentum. Others are refused.
     width : float or "auto", default="auto"
-        Least width of the mixing in each coordinate, in units of the clip and on the scale of
-        the clipped sum (``w / c``), fixed in advance for the whole fit. ``"auto"`` is twice the noise
-        multiplier that the budget would ask for without mixing, ``2 q sqrt(T) / mu``.
+        Smallest width of the mixing in each coordinate, in units of the clip and on the scale of the clipped
+        sum (``w / c``). It is fixed in advance for the whole fit. ``"auto"`` is twice the noise multiplier
+        that the budget would need without mixing, ``2 q sqrt(T) / mu``.
     linf_split : int, default=1
-        ``s``: rows' gradients are also clipped to ``clip / sqrt(s)`` in each coordinate, so that
-        no row can spend all of its clip on fewer than ``s`` coordinates; more amplification,
-        more clipping.
+        ``s``: gradients are also clipped to ``clip / sqrt(s)`` in each coordinate. No row can then use its
+        whole clip on fewer than ``s`` coordinates. A larger ``s`` gives more amplification and more clipping.
 
     Notes
     -----
-    *Guarantee*: the smaller of two epsilons. Without amplification, the mixing is
-    post-processing of the base's releases. With it, the mixing hides each release: this bound
-    rests on numerical tests of two properties, not on a proof (``docs/guarantee.md``). The
-    report states both. The noise is not projected on the sum-to-zero subspace. Discrete noise is refused,
-    and the amplified bound knows replace-one neighbours at the full batch only.
+    *Guarantee*: the smaller of two epsilons. Without amplification, the mixing is post-processing of the
+    base's releases. With amplification, the mixing hides each release. This bound rests on numerical tests
+    of two properties, not on a proof (``docs/guarantee.md``). The report states both. The noise is not
+    projected on the sum-to-zero subspace. Discrete noise is refused. The amplified bound supports replace-one
+    neighbours at the full batch only.
 
-    The mixing is itself noise, about that of a Gaussian with the variance of its uniform
-    numbers. In all cases tried plain Gaussian noise of the same total variance gave a smaller
-    epsilon, at the full batch and on sampled batches.
+    The mixing is itself noise, about that of a Gaussian with the variance of its uniform numbers. In all
+    cases tried, plain Gaussian noise of the same total variance gave a smaller epsilon, at the full batch
+    and on sampled batches.
 
-    With ``learning_rate="auto"`` the step is 3/2 of the plain rule's: on average mixing is the
-    heavy ball with momentum -1/2, which moves heads by 2/3 of the step.
+    With ``learning_rate="auto"``, the step size is 3/2 of that of the plain rule. On average, mixing is the
+    heavy-ball method with momentum -1/2, which moves heads by 2/3 of the step.
 
     References
     ----------

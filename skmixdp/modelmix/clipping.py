@@ -15,11 +15,11 @@ FloatArray = NDArray[np.floating[Any]]
 
 
 class L2LinfClip:
-    """A clip that also keeps every coordinate below its L2 bound over ``sqrt(split)``.
+    """A clip that also bounds every coordinate, by the L2 bound divided by ``sqrt(split)``.
 
-    One weight for the whole gradient: with :class:`L2Clip` of threshold ``c`` it is
-    ``min(1, c / |g|_2, (c / sqrt(s)) / |g|_inf)``, where ``|r x^T|_inf = |r|_inf |x|_inf``. That
-    gives the two bounds of the element-wise rule at the cost of a norm.
+    It uses one weight for the whole gradient. With :class:`L2Clip` of threshold ``c``, the weight is
+    ``min(1, c / |g|_2, (c / sqrt(s)) / |g|_inf)``, where ``|r x^T|_inf = |r|_inf |x|_inf``. This gives the
+    two bounds of the element-wise rule at the cost of a norm.
 
     Parameters
     ----------
@@ -28,12 +28,12 @@ class L2LinfClip:
     split : int
         ``s`` of at least 1: a row that reaches the bound moves at least ``s`` coordinates.
 
-    *Guarantee*: a weighted gradient has an L2 norm of at most ``sensitivity(dtype)``, that of
-    the L2 rule times ``1 + 4 eps``, and no entry above ``largest_entry(dtype)``, which is
-    ``sensitivity(dtype) / sqrt(split)``. The factor ``1 + 4 eps`` covers the rounding of the weight and
-    its product with the residuals to the dtype of precision ``eps``.
+    *Guarantee*: a weighted gradient has an L2 norm of at most ``sensitivity(dtype)``, the sensitivity of the
+    L2 rule times ``1 + 4 eps``. No entry exceeds ``largest_entry(dtype)``, which is
+    ``sensitivity(dtype) / sqrt(split)``. The factor ``1 + 4 eps`` covers the rounding of the weight and its
+    product with the residuals to the dtype of precision ``eps``.
 
-    Source: ModelMix, section 4.2 and Algorithm 2; a single weight in place of its truncation.
+    Source: ModelMix, section 4.2 and Algorithm 2, with a single weight instead of its truncation.
     """
 
     def __init__(self, clipper: Clipper, split: int) -> None:
@@ -59,7 +59,7 @@ class L2LinfClipAt(Clip):
         xp, entries = namespace_of(norms), largest()
         bound = float(self.clip.sensitivity(np.dtype(np.float64))) / math.sqrt(self.split)
         factors = self.clip.weights(norms, largest)
-        # A row of zeros has no entry to bound; one that is not finite gets no weight.
+        # A row of zeros has no entry to bound; a row that is not finite gets weight 0.
         allowed = bound / xp.where(entries > 0, entries, math.inf)
         smaller = xp.where((entries > 0) & (allowed < factors), allowed, factors)
         return xp.where(entries < math.inf, smaller, 0.0)

@@ -26,18 +26,18 @@ from .accountant import CONVERSION, Conversion
 @register_event("modelmix")
 @dataclass(frozen=True)
 class ModelMixEvent:
-    """Gaussian releases, each hidden in a head that mixes the last two with secret weights.
+    """Gaussian releases, each hidden in a secret random mix of the last two heads.
 
     Parameters
     ----------
     noise_multiplier, n_steps, sampling_rate, noise
         As in :class:`~skmixdp.privacy.GaussianEvent`.
     width : float
-        Least width of the mixing in each coordinate over the L2 sensitivity of the sum.
+        Smallest width of the mixing in each coordinate, divided by the L2 sensitivity of the sum.
     linf_split : int, default=1
-        ``s``, if one row moves no coordinate by more than the L2 sensitivity over ``sqrt(s)``.
+        ``s``, if one row moves no coordinate by more than the L2 sensitivity divided by ``sqrt(s)``.
     conversion : {"tight", "classic"}, default="tight"
-        From Renyi orders to (epsilon, delta).
+        Conversion from Renyi orders to (epsilon, delta).
 
     Raises
     ------
@@ -63,7 +63,7 @@ class ModelMixEvent:
 
     @property
     def unamplified(self) -> GaussianEvent:
-        """The same releases in the open."""
+        """The same releases without mixing."""
         return GaussianEvent(self.noise_multiplier, self.n_steps, self.sampling_rate, self.noise)
 
     def mu(self, neighboring: Neighboring) -> float | None:
@@ -72,7 +72,7 @@ class ModelMixEvent:
 
 
 class _Amplification(TypedDict):
-    """What mixing is accounted for by, as in :func:`accountant.epsilon_for`."""
+    """Keyword arguments that describe the mixing, as in :func:`accountant.epsilon_for`."""
 
     shift: float
     width: float
@@ -81,7 +81,7 @@ class _Amplification(TypedDict):
 
 
 def _amplification_of(event: ModelMixEvent, neighboring: Neighboring) -> _Amplification:
-    """The terms of a mixed event in units of its noise.
+    """The parameters of a mixed event, in units of its noise.
 
     Raises
     ------
@@ -141,7 +141,7 @@ def modelmix_epsilon(
     conversion: Conversion = "tight",
     neighboring: Neighboring = "add_or_remove_one",
 ) -> float:
-    """Epsilon spent by ``n_steps`` Gaussian releases, each hidden among two mixed heads.
+    """Epsilon of ``n_steps`` Gaussian releases, each hidden in a mix of two heads.
 
     Parameters
     ----------
@@ -152,22 +152,21 @@ def modelmix_epsilon(
     delta : float
         The delta at which epsilon is stated, in (0, 1).
     width : float
-        Least width of the mixing in each coordinate, in units of the clip and on the scale of
-        the clipped SUM: ``tau_mix * b / (step_size * (1 - a) * clip)``.
+        Smallest width of the mixing in each coordinate, in units of the clip and on the scale of the clipped
+        SUM: ``tau_mix * b / (step_size * (1 - a) * clip)``.
     sampling_rate : float, default=1.0
-        Probability with which a row takes part in a step (Poisson sampling).
+        Probability that a row is in the batch of a step (Poisson sampling).
     linf_split : int, default=1
         ``s``, if no coordinate of a row's contribution exceeds ``clip / sqrt(s)``.
     conversion : {"tight", "classic"}, default="tight"
-        From Renyi orders to (epsilon, delta); ``"classic"`` is the paper's.
+        Conversion from Renyi orders to (epsilon, delta); ``"classic"`` is the paper's.
     neighboring : {"add_or_remove_one", "zero_out", "replace_one"}, default="add_or_remove_one"
         Which data sets count as neighbours; ``"replace_one"`` only at the full batch.
 
     Returns
     -------
     float
-        The smaller of the amplified epsilon and the one without mixing: what the releases
-        cost without it is true of them with it.
+        The smaller of the amplified epsilon and the epsilon without mixing, which is valid with mixing too.
 
     Raises
     ------
@@ -176,13 +175,13 @@ def modelmix_epsilon(
 
     Notes
     -----
-    *Guarantee*: the amplification rests on two properties that are tested on grids and not
-    proved (see :mod:`skmixdp.modelmix.accountant`); without it the bound is that of
-    :func:`epsilon_of`. The amplified bound takes some 0.03 seconds; on sampled batches
-    :func:`epsilon_of` comes on top (0.4 seconds around epsilon 3, 5 around 200).
+    *Guarantee*: the amplification rests on two properties that are tested on grids and not proved (see
+    :mod:`skmixdp.modelmix.accountant`). Without it, the bound is that of :func:`epsilon_of`. The amplified
+    bound takes some 0.03 seconds. On sampled batches, :func:`epsilon_of` takes additional time (0.4 seconds
+    around epsilon 3, 5 seconds around 200).
 
-    Source: ModelMix, Theorem 4.1 and Corollary 4.1 (which misprint the sign of
-    ``alpha - 1`` and leave out the number of steps).
+    Source: ModelMix, Theorem 4.1 and Corollary 4.1, which misprint the sign of ``alpha - 1`` and omit the
+    number of steps.
 
     Examples
     --------

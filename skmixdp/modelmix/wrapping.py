@@ -1,12 +1,12 @@
-"""What ModelMix makes of the pieces that it wraps, and the update that it puts inside them.
+"""The rules by which ModelMix wraps queries, updates and steps, and its mixing update.
 
 The amplified bound holds only where a step is
 
     W_t = mix - (step_size (1 - a) / b) (sum of clipped gradients + N(0, s_n^2 I)) + f(released heads)
 
-with the same independent noise in every coordinate that is mixed. So nothing is wrapped by default: a kind of
-piece that can work so is registered with :func:`mixed_query`, :func:`mixed_update` or :func:`mixed_steps`.
-All others are refused.
+with the same independent noise in every mixed coordinate. So nothing is wrapped by default. Component classes
+that satisfy this are registered with :func:`mixed_query`, :func:`mixed_update` or :func:`mixed_steps`. All
+others are refused.
 
 Source: ModelMix, Algorithm 1 and Theorem 4.1.
 """
@@ -31,10 +31,10 @@ from ..components.protocols import Clipper, Query, StepContext, Steps, Update
 
 FloatArray = NDArray[np.floating[Any]]
 
-#: Least width of the mixing over the sensitivity, as a function of the number of steps.
+#: Smallest width of the mixing divided by the sensitivity, as a function of the number of steps.
 Width = Callable[[int], float]
 
-#: Makes a clip also keep the entries of a contribution as small as the accounting assumes.
+#: Wraps a clipper so that it also bounds the entries of a contribution as the accounting assumes.
 BoundEntries = Callable[[Clipper], Clipper]
 
 
@@ -49,12 +49,12 @@ def _refuse(piece: object) -> NoReturn:
 def mixed_query(query: Query, bound_entries: BoundEntries) -> Query:
     """The query with ``bound_entries(clipper)``, and without projections of the noise.
 
-    It releases one part of the shape of the head with isotropic noise, or none where the public weight is 1.
+    It releases one array with the shape of the head and isotropic noise, or none if the public weight is 1.
 
     Raises
     ------
     ValueError
-        If its kind is not registered, or cannot work so with its parameters.
+        If its class is not registered, or if its parameters do not allow mixing.
     """
     _refuse(query)
 
@@ -81,12 +81,12 @@ def _(query: DopeQuery, bound_entries: BoundEntries) -> Query:
 
 @singledispatch
 def mixed_update(update: Update, width: Width) -> Update:
-    """The update, starting each step from the mixed heads.
+    """The update, with each step starting from the mixed heads.
 
     Raises
     ------
     ValueError
-        If its kind is not registered, or cannot work so with its parameters.
+        If its class is not registered, or if its parameters do not allow mixing.
     """
     _refuse(update)
 
@@ -113,21 +113,21 @@ def _(update: PolynomialAverage, width: Width) -> Update:
 
 @singledispatch
 def mixed_steps(steps: Steps) -> Steps:
-    """The rule for steps of heads that are mixed.
+    """The rule for the steps of mixed heads.
 
     Raises
     ------
     ValueError
-        If its kind is not registered.
+        If its class is not registered.
     """
     _refuse(steps)
 
 
 @mixed_steps.register
 def _(steps: BalancedSteps) -> Steps:
-    # Mixing the last two heads in equal parts on average is the heavy ball with momentum -1/2. A step size
-    # of 1 moves the head by 2/3 in the long run. It is stable up to a third of what plain descent is. Mixing
-    # is noise too, so half as much of the other is taken.
+    # On average, mixing takes equal parts of the last two heads. This is the heavy-ball method with momentum
+    # -1/2. Over many steps, a step size of 1 moves the head by 2/3. The stability limit is a third of that of
+    # plain descent. Mixing adds noise too, so half as much Gaussian noise is accepted.
     return BalancedSteps(
         steps.learning_rate,
         -0.5,
@@ -142,29 +142,29 @@ def _(steps: BalancedSteps) -> Steps:
 
 @mixed_steps.register
 def _(steps: DecayingSteps) -> Steps:
-    return steps  # the rule is given, whatever the update makes of it
+    return steps  # the schedule is fixed, for any update
 
 
 class MixingDescent:
-    """``W_t = alpha W_{t-1} + (1 - alpha) W_{t-2} - step_size D``, alpha uniform and secret.
+    """Descent from secretly mixed heads: ``W_t = alpha W_{t-1} + (1 - alpha) W_{t-2} - step_size D``.
 
-    Each coordinate has an ``alpha`` of its own from [0, 1). Before mixing, coordinates of the two
-    heads that are nearer than ``tau = width S step_size (1 - a) / b`` are pushed apart by
-    ``tau / 2`` each, the later head upwards where they are equal; ``S`` is the sensitivity of
-    what this step released. So the mixing covers at least ``width S`` on the scale of the
-    released sum, whatever the clip, the step and the public weight are.
+    Each coordinate has its own secret, uniform ``alpha`` from [0, 1). Coordinates of the two heads may be
+    closer than ``tau = width S step_size (1 - a) / b``, where ``S`` is the sensitivity of this step's
+    release. They are then pushed apart by ``tau / 2`` each before mixing. If they are equal, the later head
+    is pushed upwards. So the mixing covers at least ``width S`` on the scale of the released sum, for any
+    clip, step size and public weight.
 
     Parameters
     ----------
     width : callable
-        Least width over the sensitivity, as a function of the number of steps.
+        Smallest width divided by the sensitivity, as a function of the number of steps.
 
-    *Guarantee*: alpha comes from the fit's noise source and is not kept; the state is the head
-    before the last, a released one. Where the public weight is 1, or nothing was released, the
-    head owes nothing to private rows, and nothing is pushed.
+    *Guarantee*: alpha comes from the noise source of the fit and is not stored. The state is the head before
+    the last, which was released. If the public weight is 1, or if nothing was released, the step does not
+    depend on private rows, and nothing is pushed.
 
-    Source: ModelMix, Algorithm 1, with sign(0) = +1 in its line 7: with W_{-1} = W_0 and
-    sign(0) = 0 the first step would not be mixed at all.
+    Source: ModelMix, Algorithm 1, with sign(0) = +1 in its line 7. With W_{-1} = W_0 and sign(0) = 0, the
+    first step would not be mixed at all.
     """
 
     def __init__(self, width: Width) -> None:
