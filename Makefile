@@ -10,7 +10,7 @@ help:
 	@echo "make test       the tests, slow ones left out"
 	@echo "make test-all   all tests"
 	@echo "make sabotage   break the guarantee on purpose in many ways; tests must find each"
-	@echo "make coverage   all branches of privacy/ and engine/release.py are tested"
+	@echo "make coverage   all branches of privacy/ and _engine/release.py are tested"
 	@echo "make mutants    small faults in what the guarantee rests on are noticed; SAMPLE=200 tries 200 of them"
 	@echo "make lint       ruff, mypy and the import contracts"
 	@echo "make docs       the documentation, in docs/_build/html"

@@ -6,7 +6,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from .._params import POSITIVE, PROBABILITY
+from .._validation import POSITIVE, PROBABILITY
 from ..algorithms import BY_NAME
 from ..estimators._logistic import MixedDPLogisticRegression
 from ..exceptions import BudgetExceededError, NotPrivateWarning

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from .._params import COUNT, Number, whole_from
+from .._validation import COUNT, Number, whole_from
 
 TRUST = (
     "A model file is a Python pickle, and opening a pickle can run any code that its author put "

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from .._params import COUNT, POSITIVE, PROBABILITY, check
+from .._validation import COUNT, POSITIVE, PROBABILITY, check
 from ..components.protocols import (
     PublicInfo,
     PublicView,

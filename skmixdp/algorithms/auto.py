@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 from .._engine import Options, Recipe
-from .._params import FLAG, POSITIVE
+from .._validation import FLAG, POSITIVE
 from ..components import BalancedSteps, FullSpace, GradientQuery, L2Clip, PublicShrinkage, TailAverage
 from ..components.protocols import PublicInfo, Update
 from ._base import Algorithm, descent, step_scale_with_clipped

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from .._engine import Options, Recipe
-from .._params import FLAG, POSITIVE
+from .._validation import FLAG, POSITIVE
 from ..components import (
     BallProjection,
     DecayingSteps,

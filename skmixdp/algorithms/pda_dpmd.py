@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 from .._engine import Options, Recipe
-from .._params import POSITIVE
+from .._validation import POSITIVE
 from ..components import (
     BalancedSteps,
     ConstantWeight,

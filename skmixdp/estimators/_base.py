@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from sklearn.base import BaseEstimator
 
 from .._engine import Budget, Options, Plan, as_reported, check_ledger
-from .._params import COUNT, FLAG, POSITIVE, Allowed, check, check_params, whole_from
+from .._validation import COUNT, FLAG, POSITIVE, Allowed, check, check_params, whole_from
 from ..algorithms import Algorithm
 from ..components import FullBatch, PoissonBatch
 from ..components.protocols import Sampling

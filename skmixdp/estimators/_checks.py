@@ -10,9 +10,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d
 
-from .._arrays import CONVERSION_ERRORS, check_table
 from .._rowmap import TargetMap
 from .._rows import RowFiles, from_device
+from .._validation import CONVERSION_ERRORS, check_table
 from ..algorithms import Algorithm
 
 Array = NDArray[Any]

@@ -11,7 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from .._arrays import CONVERSION_ERRORS
+from .._validation import CONVERSION_ERRORS
 from ..exceptions import PrivacyLeakWarning
 from ._checks import has_missing, shortened
 from ._rows import is_dask, lazy_result

@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._arrays import warn_of_delta, warn_of_repeats
 from .._engine import Budget, Run, make_plan
 from .._linear import Loss
-from .._params import FLAG, NON_NEGATIVE, POSITIVE, Allowed
 from .._rowmap import RowMap
 from .._rows import PrivateRows, Table
+from .._validation import FLAG, NON_NEGATIVE, POSITIVE, Allowed, warn_of_delta, warn_of_repeats
 from ..algorithms import BY_NAME, Algorithm, Auto
 from ..components.protocols import PublicInfo
 from ..leaks import warn_of_leaks

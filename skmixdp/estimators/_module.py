@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._arrays import n_distinct_rows, warn_of_delta, warn_of_repeats
 from .._engine import Budget, Run, make_plan
-from .._params import COUNT, Allowed, Kind
 from .._rows import PrivateRows
+from .._validation import COUNT, Allowed, Kind, n_distinct_rows, warn_of_delta, warn_of_repeats
 from ..algorithms import Algorithm
 from ..components.protocols import PublicInfo
 from ..leaks import warn_of_leaks

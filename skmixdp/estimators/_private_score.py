@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from .._engine import charge_event, noisy_count
-from .._params import POSITIVE, check
 from .._rows import Block
+from .._validation import POSITIVE, check
 from ..privacy import GaussianEvent, NoiseSource
 from ..privacy.noise import seed_of, warn_of_seed
 from ._checks import check_labels

@@ -9,10 +9,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._arrays import check_table, rows_to_transform
 from .._rowmap import RowMap, finite_rows, implicit_products, implicit_rows
 from .._rows import ArrayTable, PrivateRows, RowFiles, Table, from_device, special_table
 from .._rows import is_dask as is_dask
+from .._validation import check_table, rows_to_transform
 from ..privacy import Noise, noise_name
 
 Array = NDArray[Any]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
-from .._params import Kind, check
+from .._validation import Kind, check
 from ..algorithms import PAZO, Algorithm, DPZero
 from ._logistic import MixedDPLogisticRegression
 

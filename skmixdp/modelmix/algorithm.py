@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from .._engine import Options, Recipe
-from .._params import COUNT, POSITIVE
+from .._validation import COUNT, POSITIVE
 from ..algorithms import AdaMix, Algorithm
 from ..components.protocols import Clipper, PublicInfo
 from ..privacy import Event, Noise

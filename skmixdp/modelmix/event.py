@@ -6,7 +6,7 @@ from typing import TypedDict
 
 import numpy as np
 
-from .._params import COUNT, POSITIVE, check
+from .._validation import COUNT, POSITIVE, check
 from ..privacy import (
     GaussianEvent,
     Neighboring,

@@ -8,8 +8,15 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._arrays import check_table, n_distinct_rows, rows_to_transform, warn_of_delta, warn_of_repeats
-from .._params import FLAG, check_params
+from .._validation import (
+    FLAG,
+    check_params,
+    check_table,
+    n_distinct_rows,
+    rows_to_transform,
+    warn_of_delta,
+    warn_of_repeats,
+)
 from ..privacy.noise import warn_of_seed
 
 Array = NDArray[np.floating[Any]]

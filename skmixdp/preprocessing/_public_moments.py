@@ -13,8 +13,7 @@ from sklearn.base import (
 from sklearn.covariance import ledoit_wolf, shrunk_covariance
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._arrays import rows_to_transform
-from .._params import COUNT, FRACTION, check_params
+from .._validation import COUNT, FRACTION, check_params, rows_to_transform
 from ._sources import public_table
 
 Array = NDArray[np.floating[Any]]

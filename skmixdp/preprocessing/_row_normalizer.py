@@ -6,7 +6,7 @@ from typing import Any
 from sklearn.preprocessing import Normalizer
 from sklearn.utils._param_validation import InvalidParameterError
 
-from .._arrays import CONVERSION_ERRORS, refusal_of
+from .._validation import CONVERSION_ERRORS, refusal_of
 
 
 class RowNormalizer(Normalizer):  # type: ignore[misc]

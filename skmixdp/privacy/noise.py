@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from randomgen import AESCounter
 
-from .._params import SEED, check
+from .._validation import SEED, check
 from ..exceptions import NotPrivateWarning
 from .accounting.events import Noise, noise_name
 

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from ..._params import COUNT, POSITIVE, check
+from ..._validation import COUNT, POSITIVE, check
 from . import gaussian
 from .accountants import amplified_epsilon, epsilon_of_event
 from .events import EventFamily, GaussianEvent, Neighboring, Noise, check_terms, noise_name, shift_of

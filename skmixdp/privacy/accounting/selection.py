@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._params import COUNT, POSITIVE, check, number
+from ..._validation import COUNT, POSITIVE, check, number
 from .accountants import epsilon_of_event
 from .calibrate import mu_of_budget
 from .composition import FloatArray, rdp_of_event

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ..._params import POSITIVE, PROBABILITY, check, number
+from ..._validation import POSITIVE, PROBABILITY, check, number
 from ...exceptions import BudgetExceededError
 from ..accounting import gaussian
 from ..accounting.accountants import epsilon_of_event

@@ -8,7 +8,7 @@ from pathlib import Path
 from sqlite3 import Connection
 from typing import Any
 
-from ..._params import POSITIVE, PROBABILITY, Kind, check
+from ..._validation import POSITIVE, PROBABILITY, Kind, check
 from ..accounting.composition import Composition
 from ..accounting.events import NEIGHBORING, Neighboring
 from ._account import Account
