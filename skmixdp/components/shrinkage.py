@@ -29,8 +29,8 @@ class PublicShrinkage:
     """Returns the shrunk head ``b (W_0 + s (W - W_0))``, with ``s`` and ``b`` chosen on public rows.
 
     The public rows are split into halves. Each half evaluates the change ``W - W_0``, added to the start
-    that the other half gives. The share ``s`` is 1 unless a smaller share has a clearly lower loss: lower by
-    more than the standard error of the difference, each share with its own best ``b``. If ``s = 0``, private
+    that the other half gives. The share ``s`` is 1 unless a smaller share has a clearly lower loss, each with
+    its own best ``b``. Clearly means by more than the standard error of the difference. If ``s = 0``, private
     rows were of no use under this budget, and a warning says so. ``b`` changes probabilities, not
     predictions. It is 1 for squared loss.
 

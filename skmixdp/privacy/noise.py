@@ -178,7 +178,7 @@ def warn_of_seed(*random_states: Any, name: str = "random_state", stacklevel: in
         return
     warnings.warn(
         f"{name} is set, so whoever knows it can remove the noise and the result is NOT private; "
-        "leave it at None for results that will be published.",
+        "do not set it for results that will be published.",
         NotPrivateWarning,
         stacklevel=stacklevel,
     )

@@ -177,7 +177,7 @@ class TestRefusals:
             ("with_mean=False and with_std=False", {"with_mean": False, "with_std": False}),
             ("with_std='yes' must be", {"with_std": "yes"}),
             ("epsilon=-1 must be", {"epsilon": -1}),
-            ("epsilon=None leaves", {"epsilon": None}),
+            ("epsilon=None does not determine", {"epsilon": None}),
             ("delta=2 must be", {"delta": 2}),
             ("neighboring='all' must be", {"neighboring": "all"}),
             ("noise='loud' must be", {"noise": "loud"}),

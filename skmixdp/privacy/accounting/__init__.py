@@ -1,1 +1,1 @@
-"""What releases cost: events, their epsilon, their composition and calibration."""
+"""Accounting: events, their epsilon, their composition, and calibration of the noise."""

@@ -22,7 +22,7 @@ from tests.unit.cli.conftest import SEED, WORDS, contents, refuse, run, save_npz
 #: What a fit with --seed says on standard error, --quiet or not.
 SEEDED = (
     "skmixdp fit: warning: --seed is set, so whoever knows it can remove the noise and the result is NOT "
-    "private; set none for what is to be published.\n"
+    "private; do not set it for results that will be published.\n"
 )
 
 

@@ -342,7 +342,7 @@ def test_unpickling_makes_no_file_and_a_vanished_one_is_said(path):
         file.unlink()
     again = pickle.loads(pickled)
     for gone in (again, ledger):
-        with pytest.raises(FileNotFoundError, match=r"ledger\.sqlite is not there; restore the file"):
+        with pytest.raises(FileNotFoundError, match=r"ledger\.sqlite does not exist; restore the file"):
             charge(gone)
     assert list(path.parent.iterdir()) == []
 

@@ -337,7 +337,7 @@ def test_a_device_that_is_not_there_is_refused_in_one_sentence(tmp_path, kind, d
 @pytest.mark.parametrize(
     ("rows", "parameters", "message"),
     [
-        (sp.csr_array(X), {}, "device='cpu:0' takes dense rows in memory, and X is a SparseTable"),
+        (sp.csr_array(X), {}, "device='cpu:0' needs dense rows in memory, but X is a SparseTable"),
         (X, {"noise": "discrete"}, "noise='discrete' computes its exact sums on the CPU"),
     ],
     ids=["sparse", "discrete"],
