@@ -5,8 +5,8 @@ A function calls :func:`check` for one parameter. A NumPy number counts as a num
 ``n_steps=True`` is a mistake.
 
 **Rows.** Some errors of scikit-learn and NumPy quote entries of a table ("could not convert string to float:
-'Smith'"), which may be private. The messages here depend only on shapes, types and the check that failed. They
-never name an entry, a row number, or the number of rows that failed.
+'Smith'"), which may be private. The messages here depend only on shapes, types and the check that failed.
+They never name an entry, a row number, or the number of rows that failed.
 """
 
 import math
