@@ -293,5 +293,5 @@ class TestCombinations:
 
     def test_parameter_of_a_name(self, rows):
         search = GridSearchCV(MixedDPLogisticRegression("noisy-gd"), {"algorithm__clip": [1.0]}, cv=2)
-        with pytest.raises(ValueError, match=r"algorithm__clip needs an algorithm object .*NoisyGD\(\)"):
+        with pytest.raises(ValueError, match=r"algorithm__clip needs an algorithm object, .*NoisyGD\(\)"):
             search.fit(rows.X, rows.y, X_pub=(rows.X_pub,), y_pub=(rows.y_pub,))

@@ -76,7 +76,7 @@ def test_every_step_sees_public_rows_as_the_steps_before_it_left_them(routing, r
 
 def test_without_transform_input_the_head_gets_untransformed_public_rows(routing, rows, spy):
     """The trap that the documentation warns of: nothing fails, so fit warns of it too."""
-    with pytest.warns(UserWarning, match=r"clf gets .* public rows from before; fix: transform_input"):
+    with pytest.warns(UserWarning, match=r"clf gets .* untransformed public rows; fix: transform_input"):
         scaled(spy()).fit(rows.X, rows.y, X_pub=rows.X_pub, y_pub=rows.y_pub)
     np.testing.assert_array_equal(spy.calls[0]["X_pub"], rows.X_pub)
 
@@ -142,7 +142,7 @@ def test_grid_search_as_the_last_step_of_a_pipeline(routing, rows, spy):
 
 def test_a_name_has_no_parameters_to_search(routing, rows):
     search = GridSearchCV(MixedDPLogisticRegression("adamix"), {"algorithm__quantile": [0.5]}, cv=2)
-    with pytest.raises(ValueError, match=r"algorithm__quantile needs an algorithm object .*AdaMix\(\)"):
+    with pytest.raises(ValueError, match=r"algorithm__quantile needs an algorithm object, .*AdaMix\(\)"):
         search.fit(rows.X, rows.y, **public_params(rows.X_pub, rows.y_pub))
 
 
