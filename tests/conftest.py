@@ -129,3 +129,10 @@ def recipe_or_refusal(problem, algorithm, **options):
 @pytest.fixture(params=[2, 4], ids=["two classes", "four classes"])
 def problem(request):
     return make_problem(request.param)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Scripts of benchmarks are run by `make test-all`."""
+    for item in items:
+        if item.path.parent.name in ("reproduce", "utility"):
+            item.add_marker(pytest.mark.slow)

@@ -12,6 +12,7 @@ from skmixdp import MixedDPLogisticRegression
 
 
 @pytest.mark.parametrize(("epsilon", "target"), [(1.0, 0.895), (3.0, 0.925)])
+@pytest.mark.slow
 def test_adamix_reaches_its_target(epsilon, target):
     scores = []
     for seed in range(5):

@@ -280,6 +280,7 @@ class TestComposition:
 
     @pytest.mark.parametrize("scoring", ["private", "public"])
     @pytest.mark.parametrize("strategy", ["grid", "random"])
+    @pytest.mark.slow
     def test_two_jobs(self, search, scoring, strategy):
         fitted = [
             search(scoring=scoring, strategy=strategy, n_jobs=n, random_state=0, refit=scoring == "public")

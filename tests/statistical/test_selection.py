@@ -115,6 +115,7 @@ def test_the_winner_follows_the_law_of_the_best_of_the_drawn():
 
 @pytest.mark.parametrize("noise", ["float", "discrete"])
 @pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.slow
 def test_counts_of_correct_rows_carry_the_stated_noise(noise, n_classes):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(50, 3)), np.arange(50) % n_classes

@@ -66,6 +66,7 @@ def test_every_number_carries_the_stated_noise(name):
     row=hnp.arrays(np.float64, 9, elements=st.one_of(st.floats(-3, 3), st.sampled_from([1e6, -1e12, 1e18]))),
     label=st.integers(0, 3),
 )
+@pytest.mark.slow
 def test_adding_a_row_moves_every_number_by_at_most_its_bound(name, row, label):
     problem = make_problem(n_rows=40)
     p = problem.info.view.W.size

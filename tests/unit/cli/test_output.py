@@ -232,6 +232,7 @@ def test_an_interrupted_fit_leaves_nothing(data, folder, capsys, monkeypatch):
     assert contents(folder) == before
 
 
+@pytest.mark.slow
 def test_a_reader_that_stops_reading_is_no_traceback(model, folder):
     pd.DataFrame(np.ones((50_000, 4)), columns=list("abcd")).to_csv("many.csv", index=False)
     command = [sys.executable, "-m", "skmixdp", "predict", "m.joblib", "many.csv"]

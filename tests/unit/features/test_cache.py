@@ -183,6 +183,7 @@ def start(cache, delay):
     return process
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_where_it_stopped(cache):
     process = start(cache, 0.05)
     deadline = time.monotonic() + 60

@@ -65,6 +65,7 @@ def answers():
     return dict(zip(BODIES, done.stdout.splitlines(), strict=True))
 
 
+@pytest.mark.slow
 def test_a_matching_build_is_left_alone(answers):
     assert answers["matching"] == "(1, False, 0)"
 

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +33,7 @@ print(*np.concatenate(coefficients))
 """
 
 
+@cache
 def fit_without(*names):
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", FIT, *names], capture_output=True, text=True, check=True

@@ -280,7 +280,7 @@ class Guarded(nn.Module):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("n_directions", [1, 8])
+@pytest.mark.parametrize("n_directions", [1, pytest.param(8, marks=pytest.mark.slow)])
 def test_nothing_of_first_order_is_asked_of_private_rows(name, n_directions):
     Guarded.public_backwards, Guarded.private_passes = 0, []
     private, public = X.copy(), X_PUB.copy()

@@ -60,6 +60,7 @@ def test_truncated_contributions_are_no_longer_than_the_rows_own():
 
 @pytest.mark.parametrize("algorithm", [DPZero(1), DPZero(4), PAZO("m"), PAZO("p"), PAZO("s", loss_clip=3.0)])
 @pytest.mark.parametrize("stackable", [False, True])
+@pytest.mark.slow
 def test_without_noise_the_private_loss_falls(algorithm, stackable):
     problem = module_problem(two_layers())
     W = problem.info.view.W
@@ -171,6 +172,7 @@ MEMORY = """
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the peak of memory as Linux states it")
+@pytest.mark.slow
 def test_steps_take_the_memory_of_one_tensor_beside_the_parameters():
     """20 tensors of 4 MiB: a copy of the parameters would be 20 tensors, and a kept direction 20 more."""
     code = textwrap.dedent(MEMORY)

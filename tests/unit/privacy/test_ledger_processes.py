@@ -127,6 +127,7 @@ def test_a_crash_after_the_charge_keeps_it(path):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.slow
 def test_a_forked_process_opens_its_own_connection(path):
     code = (
         WORKER
@@ -146,6 +147,7 @@ if child:
     assert len(PrivacyLedger(path)["a"].charges()) == 4
 
 
+@pytest.mark.slow
 def test_processes_may_open_a_new_file_at_once(tmp_path):
     path = tmp_path / "new.sqlite"
     processes = [start(UNTIL_REFUSED.replace('"a"', '"b"'), path, 30) for _ in range(2)]

@@ -49,6 +49,7 @@ print(grown(lambda: X), grown(lambda: np.array(X)))
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from Linux's /proc")
+@pytest.mark.slow
 def test_a_memory_mapped_fit_and_prediction_take_little_memory(tmp_path):
     """100 MB of rows: what grows with them are some bytes of each row, not its features."""
     rows = np.lib.format.open_memmap(tmp_path / "rows.npy", "w+", np.float16, (100_000, 512))
