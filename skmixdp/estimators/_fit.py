@@ -23,9 +23,6 @@ from ..privacy.noise import warn_of_seed
 
 Array = NDArray[Any]
 
-#: Results of a fit whose names do not end in an underscore.
-_PRIVATE_RESULTS = frozenset({"_row_map", "_target_map", "_flat"})
-
 
 @dataclass(frozen=True, repr=False)
 class PreparedFit(ABC):
@@ -61,7 +58,7 @@ class PreparedFit(ABC):
 
 def fit_one(estimator: Any, X: Any, y: Any, X_pub: Any, y_pub: Any) -> None:
     """Fit an estimator. If the fit fails, the estimator is unchanged."""
-    fitted = unfitted_copy(estimator)
+    fitted = copy.copy(estimator)
     budget = fitted._check_parameters()
     warn_of_seed(estimator.random_state, stacklevel=5)
     run_fits([fitted._prepare(budget, X, y, X_pub, y_pub, None)])
@@ -150,7 +147,7 @@ def fit_many(
         )
     if len({id(estimator) for estimator in estimators}) < len(estimators):
         raise ValueError("fit_many got the same estimator twice; pass a clone of it.")
-    fitted = [unfitted_copy(estimator) for estimator in estimators]
+    fitted = [copy.copy(estimator) for estimator in estimators]
     budgets = [copied._check_parameters() for copied in fitted]
     warn_of_seed(*(estimator.random_state for estimator in estimators))
     selections = [None if own is None else (f"rows[{i}]", own) for i, own in enumerate(rows)]
@@ -189,20 +186,10 @@ def run_fits(fits: Sequence[PreparedFit]) -> None:
             fit.finish(W, charges[id(fit)])
 
 
-def unfitted_copy(estimator: Any) -> Any:
-    """A copy of the estimator without fitted attributes. Its parameters are the same objects."""
-    copied = copy.copy(estimator)
-    for name in _results(copied):
-        delattr(copied, name)
-    return copied
-
-
 def adopt(estimator: Any, fitted: Any) -> None:
-    """Replace the fitted attributes of an estimator with those of its fitted copy."""
-    for name in _results(estimator):
-        delattr(estimator, name)
-    for name in _results(fitted):
-        setattr(estimator, name, getattr(fitted, name))
+    """Give an estimator every attribute of its fitted copy, and none that the fit removed."""
+    vars(estimator).clear()
+    vars(estimator).update(vars(fitted))
 
 
 def members(rows: tuple[str, Any] | None, n_rows: int) -> NDArray[np.bool_] | None:
@@ -254,15 +241,6 @@ def _mask_of_numbers(name: str, numbers: Array, n_rows: int) -> NDArray[np.bool_
             f"{name} selects a row twice, which would double its contribution to every sum; select it once."
         )
     return mask
-
-
-def _results(estimator: Any) -> list[str]:
-    """Names of the fitted attributes of an estimator, by scikit-learn's naming rule."""
-    return [
-        name
-        for name in vars(estimator)
-        if name in _PRIVATE_RESULTS or (name.endswith("_") and not name.startswith("_"))
-    ]
 
 
 def _charge(fit: PreparedFit) -> Charge | None:

@@ -1,6 +1,7 @@
 """What the estimator adds to the engine: rows, start, noise, report."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_digits
 
@@ -204,3 +205,20 @@ def test_a_first_fit_that_fails_leaves_nothing():
     with pytest.raises(ValueError, match="quantile"):
         clf.fit(X_PRIV, Y_PRIV, X_PUB, Y_PUB)
     assert vars(clf) == before
+
+
+class Annotated(MixedDPLogisticRegression):
+    """Sets an attribute of its own before it fits."""
+
+    def fit(self, X, y=None, X_pub=None, y_pub=None, **unsupported):
+        self.note_ = "mine"
+        return super().fit(X, y, X_pub=X_pub, y_pub=y_pub, **unsupported)
+
+
+def test_a_fit_keeps_what_a_subclass_has_set_and_drops_stale_names_of_features():
+    clf = Annotated(n_steps=2)
+    frame, frame_pub = (pd.DataFrame(X).add_prefix("x") for X in (X_PRIV, X_PUB))
+    clf.fit(frame, Y_PRIV, X_pub=frame_pub, y_pub=Y_PUB)
+    assert clf.note_ == "mine" and clf.feature_names_in_[0] == "x0"
+    clf.fit(X_PRIV, Y_PRIV, X_pub=X_PUB, y_pub=Y_PUB)
+    assert clf.note_ == "mine" and not hasattr(clf, "feature_names_in_")
