@@ -55,7 +55,7 @@ def factories() -> Iterator[tuple[str, bool, Callable[[], Any]]]:
     for name, algorithm in ALGORITHMS.items():
         zeroth = name.startswith(("dpzero", "pazo"))
         kind = ZerothOrderDPClassifier if zeroth else MixedDPLogisticRegression
-        settings = parameters | {"normalize": not name.startswith(LONG_ROWS)}
+        settings = parameters | {"row_norm": None if name.startswith(LONG_ROWS) else "unit"}
         yield name, False, lambda kind=kind, algorithm=algorithm, of=settings: kind(algorithm, **of)
     for name in ("adamix", "noisy-gd"):
         yield f"ridge, {name}", True, lambda name=name: MixedDPRidge(ALGORITHMS[name], **parameters)

@@ -40,7 +40,7 @@ def factory(name, mu, n_steps=2, **options):
         "delta": DELTA,
         "noise_multiplier": np.sqrt(n_steps) / mu,
         "n_steps": n_steps,
-        "normalize": not name.startswith(LONG_ROWS),
+        "row_norm": None if name.startswith(LONG_ROWS) else "unit",
     }
     return lambda: kind(algorithm, **(parameters | options))
 

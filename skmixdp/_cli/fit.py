@@ -106,7 +106,9 @@ def add_to(commands: Any) -> None:
     model = parser.add_argument_group("model")
     model.add_argument("--algorithm", choices=tuple(BY_NAME), default="auto", help="default: %(default)s")
     model.add_argument("--no-center", action="store_true", help="do not subtract the mean of the public rows")
-    model.add_argument("--no-normalize", action="store_true", help="do not scale rows to unit length")
+    model.add_argument(
+        "--row-norm", choices=("unit", "clip", "none"), default="unit", help="how rows are scaled (default: unit)"
+    )
     model.add_argument("--no-intercept", action="store_true", help="train no intercept")
     output = parser.add_argument_group("output")
     output.add_argument("--out", type=Path, required=True, metavar="FILE", help="the model (joblib)")
@@ -212,7 +214,7 @@ def _train(args: argparse.Namespace, private: Rows, public: Rows | None) -> Mixe
         classes=classes,
         fit_intercept=not args.no_intercept,
         center=not args.no_center,
-        normalize=not args.no_normalize,
+        row_norm=None if args.row_norm == "none" else args.row_norm,
         neighboring=args.neighboring,
         noise=args.noise,
         random_state=args.seed,

@@ -72,7 +72,7 @@ def _train(runs: Sequence[Run], rows: PrivateRows) -> list[FloatArray]:
                 a.receive(answer)
         for a in live:
             a.finish()
-    return [a.run.recipe.update.result(a.W, a.state) for a in active]
+    return [a.close(rows) for a in active]
 
 
 class _Active:
@@ -120,6 +120,24 @@ class _Active:
         self.W, self.state = self.run.recipe.update.step(self.ctx, self.direction, self.state)
         if self.run.callback is not None:
             self.run.callback(self.ctx.t, self.W)
+
+
+    def close(self, rows: PrivateRows) -> FloatArray:
+        """The head to return, after the closing release if there is one."""
+        recipe, multiplier = self.run.recipe, self.run.plan.closing_multiplier
+        if multiplier is None or recipe.closing is None:
+            return recipe.update.result(self.W, self.state)
+        mechanism = GaussianMechanism(multiplier, 1, self.run.noise)
+        mechanism.begin_step(self.run.members)
+        closing = recipe.closing(self.W, self.state, multiplier)
+        try:
+            query = next(closing)
+            while True:
+                (answer,) = release(rows, [(mechanism, query)])
+                query = closing.send(answer.arrays)
+        except StopIteration as end:
+            W: FloatArray = end.value
+            return W
 
 
 def _among(members: NDArray[np.bool_] | None, batch: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from .._validation import COUNT, POSITIVE, PROBABILITY, check
 from ..components.protocols import (
+    Closing,
     PublicInfo,
     PublicView,
     Query,
@@ -68,6 +69,11 @@ class Recipe:
 
     ``event`` makes the event for accounting from noise multiplier, steps, sampling rate and kind of noise. It
     does not depend on thresholds that change between steps.
+
+    ``closing`` makes one more release after the last step. It takes the last head, the state of the update
+    and its own noise multiplier, yields queries whose shares sum to at most 1, and returns the head in place
+    of the update's ``result``. ``closing_share`` is its part of the squared budget. A budget that cannot be
+    divided has no closing.
     """
 
     sampling: Sampling
@@ -78,6 +84,8 @@ class Recipe:
     l2: float
     anchor: FloatArray
     event: EventFamily = GaussianEvent
+    closing: Callable[[FloatArray, Any, float], Closing] | None = None
+    closing_share: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -142,13 +150,37 @@ class Budget:
         assert self.n_steps is not None and self.noise_multiplier is not None
         return math.sqrt(self.n_steps) / self.noise_multiplier
 
+    @property
+    def is_divisible(self) -> bool:
+        """Whether epsilon alone fixes the budget, so that releases of any size can share it."""
+        return self.epsilon is not None and self.n_steps is None and self.noise_multiplier is None
+
+    @cached_property
+    def whole(self) -> GaussianEvent:
+        """One full-batch Gaussian release that spends the whole budget. The budget must be divisible.
+
+        Full-batch Gaussian releases that divide it have the same guarantee: their ``1 / sigma**2`` add up to
+        that of this one.
+        """
+        assert self.epsilon is not None
+        sigma = noise_multiplier_for(
+            self.epsilon, self.delta, n_steps=1, neighboring=self.neighboring, noise=self.noise
+        )
+        return GaussianEvent(sigma, 1, noise=self.noise)
+
+    def multiplier(self, share: float, n_releases: int = 1) -> float:
+        """Noise multiplier of each of some releases that spend a share of mu squared together."""
+        # The last factor covers the rounding of the shares' sum.
+        return self.whole.noise_multiplier * math.sqrt(n_releases / share) * (1 + 1e-12)
+
 
 @dataclass(frozen=True)
 class Plan:
     """The numbers of a run, fixed before the first release.
 
     ``epsilon_unamplified`` is the epsilon without amplification beyond sampling, or None if ``epsilon`` has
-    no such amplification.
+    no such amplification. ``closing_multiplier`` is the noise multiplier of the closing release, or None if
+    there is none. ``training_share`` is the share of the squared budget that the steps spend.
     """
 
     noise_multiplier: float
@@ -158,10 +190,28 @@ class Plan:
     step_size: Callable[[int], float]
     public_weight: Callable[[int, PublicView], float]
     epsilon_unamplified: float | None = None
+    closing_multiplier: float | None = None
+    training_share: float = 1.0
 
 
-def make_plan(budget: Budget, recipe: Recipe, info: PublicInfo, dtype: np.dtype[Any]) -> Plan:
+def make_plan(
+    budget: Budget, recipe: Recipe, info: PublicInfo, dtype: np.dtype[Any], share: float = 1.0
+) -> Plan:
     """The plan of a run, with everything computed that the budget leaves open.
+
+    Parameters
+    ----------
+    budget : Budget
+        The budget of the whole fit.
+    recipe : Recipe
+        The algorithm's pieces.
+    info : PublicInfo
+        Public and released facts.
+    dtype : dtype
+        Dtype of the products with private rows.
+    share : float, default=1.0
+        Share of the squared budget that is left for the steps. Below 1, the budget must be divisible and the
+        steps must be full-batch Gaussian releases. The plan's event is then that of the whole budget.
 
     Raises
     ------
@@ -171,7 +221,15 @@ def make_plan(budget: Budget, recipe: Recipe, info: PublicInfo, dtype: np.dtype[
     rate = recipe.sampling.rate(info.n_private)
     sensitivity = recipe.query.sensitivity(info.view, dtype)
     n_steps, sigma = budget.n_steps, budget.noise_multiplier
-    if budget.epsilon is not None:
+    closing_multiplier = None
+    if recipe.closing is not None and budget.is_divisible and rate == 1:
+        closing_multiplier = budget.multiplier(recipe.closing_share)
+        share -= recipe.closing_share
+        info = replace(info, mu=budget.mu * math.sqrt(share))
+    if share < 1:
+        n_steps = recipe.steps.count(info, sensitivity)
+        sigma = budget.multiplier(share, n_steps)
+    elif budget.epsilon is not None:
         if sigma is not None:
             n_steps = steps_for(
                 budget.epsilon,
@@ -199,7 +257,7 @@ def make_plan(budget: Budget, recipe: Recipe, info: PublicInfo, dtype: np.dtype[
     public_weight = recipe.weighting.bind(info, facts)
     private = [1 - public_weight(t, info.view) for t in range(1, n_steps + 1)]
     facts = replace(facts, private_weight=float(np.sqrt(np.mean(np.square(private)))))
-    event = recipe.event(sigma, n_steps, rate, budget.noise)
+    event = budget.whole if share < 1 else recipe.event(sigma, n_steps, rate, budget.noise)
     amplified = amplified_epsilon(event, budget.delta, budget.neighboring)
     unamplified = epsilon_of_event(event.unamplified, budget.delta, budget.neighboring)
     return Plan(
@@ -210,6 +268,8 @@ def make_plan(budget: Budget, recipe: Recipe, info: PublicInfo, dtype: np.dtype[
         step_size=recipe.steps.bind(info, facts),
         public_weight=public_weight,
         epsilon_unamplified=None if event.unamplified is event else unamplified,
+        closing_multiplier=closing_multiplier,
+        training_share=share,
     )
 
 

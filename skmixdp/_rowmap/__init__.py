@@ -7,9 +7,10 @@ from .implicit import (
     implicit_products,
     implicit_rows,
     implicit_weighted_sum,
+    scaled_first,
     whitened_entries,
 )
-from .row_map import RowMap, TargetMap
+from .row_map import RowMap, TargetMap, column_scale, few_columns_dominate
 from .whitening import Whitening
 
 __all__ = [
@@ -20,10 +21,13 @@ __all__ = [
     "TargetMap",
     "Whitening",
     "canonical",
+    "column_scale",
+    "few_columns_dominate",
     "finite_rows",
     "implicit_products",
     "implicit_rows",
     "implicit_weighted_sum",
+    "scaled_first",
     "whitened_entries",
     "widen",
 ]

@@ -90,17 +90,22 @@ class BlockMap:
         self._unit, self._shortest = (
             (_HALF_UNIT, _HALF_SHORTEST) if source == np.float16 else (1.0, _SHORTEST)
         )
-        self.whitening = row_map.whitening if grid is None and _mild(row_map.whitening) else None
+        # A row's own length, which clipping needs, is not known once the row is scaled.
+        linear = grid is None and row_map.bound is None
+        self.whitening = row_map.whitening if linear and _mild(row_map.whitening) else None
         if self.whitening is not None:
             self._shortest /= _MILD  # factors grow by the inverse of what the whitening shortens
         if self.whitening is not None:
             row_map = replace(row_map, whitening=None, intercept_value=None)
         self._map = row_map
+        if row_map.unit_first:
+            self._unit = 1.0
         mean = np.zeros(0) if row_map.mean is None else row_map.mean
         self.single = (
             dtype == np.float32
             and grid is None
             and row_map.whitening is None
+            and row_map.scale is None
             and source in (np.float16, np.float32)
             and float(np.abs(mean).max(initial=0.0)) <= _LONGEST
         )
@@ -185,6 +190,8 @@ class BlockMap:
 
     def _factors(self, lengths: FloatArray) -> FloatArray:
         """What multiplies each centred row, (n,) float32; -1 for a row of unknown length."""
+        if self._map.bound is not None:
+            lengths = lengths.clip(min=self._map.bound)
         divisors = np.where(lengths > 0, lengths, 1.0) if self._map.normalize else np.ones(len(lengths))
         return np.where(np.isnan(lengths), -1.0, self._unit / divisors).astype(np.float32)
 
@@ -192,9 +199,16 @@ class BlockMap:
         return norms if self.appended is None else np.hypot(norms, self.appended)
 
     def _centred(self, X: FloatArray, out: FloatArray) -> FloatArray:
-        """Rows less the mean, in the first rows of ``out`` and in this map's unit."""
+        """Rows less the mean, in the first rows of ``out`` and in this map's unit.
+
+        With ``unit_first``, a row whose length has no float32 inverse comes out infinite or NaN.
+        """
         rows = out[: len(X)]
         widen(X, rows)
+        if self._map.unit_first:
+            lengths = row_norms(rows)
+            lengths[lengths == 0] = 1.0
+            rows *= (1 / lengths).astype(np.float32)[:, np.newaxis]
         if self._mean is not None:
             rows -= self._mean
         return rows

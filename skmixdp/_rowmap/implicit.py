@@ -11,7 +11,7 @@ here it enters ``s`` and the lengths alone, by the few products of ``x - m`` wit
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -106,6 +106,8 @@ def implicit_rows(X: Any, row_map: RowMap) -> ImplicitRows:
     sizes *= unit
     if row_map.normalize:
         divisors = np.maximum(lengths, SHORTEST_DIFFERENCE * sizes if row_map.mean is not None else 0.0)
+        if row_map.bound is not None:
+            divisors = np.maximum(divisors, row_map.bound)
         factors = 1 / np.where(divisors > _TINY, divisors, 1.0)
     else:
         factors = np.ones(n_rows)
@@ -146,6 +148,24 @@ def whitened_entries(X: Any, factors: FloatArray, row_map: RowMap) -> FloatArray
     return np.asarray(np.maximum(entries, abs(row_map.intercept_value or 0.0)))
 
 
+def scaled_first(X: Any, row_map: RowMap) -> tuple[Any, RowMap]:
+    """CSR rows after what the map does before it centres them, and the rest of the map.
+
+    Scaling columns and rows keeps rows sparse.
+    """
+    if row_map.scale is None and not row_map.unit_first:
+        return X, row_map
+    values = X.data.astype(np.float64)
+    if row_map.scale is not None:
+        values *= row_map.scale[X.indices]
+    if row_map.unit_first:
+        # First by the largest entry: the square of a huge or tiny one is inf or 0.
+        values = _divided(values, _row_max(np.abs(values), X.indptr), X.indptr)
+        values = _divided(values, np.sqrt(_row_sum(values**2, X.indptr)), X.indptr)
+    scaled = sp.csr_array((values, X.indices, X.indptr), shape=X.shape)
+    return scaled, replace(row_map, scale=None, unit_first=False)
+
+
 def implicit_products(X: Any, factors: FloatArray, row_map: RowMap, points: FloatArray) -> FloatArray:
     """Products (n, m) of mapped CSR rows with ``points`` (m, d_in), in float64.
 
@@ -184,6 +204,11 @@ def canonical(X: Any) -> Any:
         X = X.copy()
         X.sum_duplicates()
     return X
+
+
+def _divided(values: FloatArray, sizes: FloatArray, starts: NDArray[Any]) -> FloatArray:
+    """The entries of each row divided by a size of that row; by 1 where the size is 0."""
+    return values / np.repeat(np.where(sizes == 0, 1.0, sizes), np.diff(starts))
 
 
 def _row_sum(values: FloatArray, starts: NDArray[Any]) -> FloatArray:

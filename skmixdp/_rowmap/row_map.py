@@ -1,7 +1,7 @@
 """The fixed row-wise map between a user's features and the rows that a head sees."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,16 +26,19 @@ _BLOCK_ROWS = 1024
 #: text and tables): uncentred rows of unit length have a common direction that serves as one.
 _INTERCEPT = 0.3
 
+#: Quantile of the lengths of public rows up to which rows keep their length.
+_USUAL = 0.97
+
 #: Targets of unit scale are held within this, far beyond any use.
 _FARTHEST_TARGET = 1e15
 
 
 @dataclass(frozen=True)
 class RowMap:
-    """Subtract a mean, whiten, divide each row by its L2 norm, append the intercept column.
+    """Scale columns, subtract a mean, whiten, divide each row by its L2 norm, append the intercept column.
 
-    It acts on one row at a time and is fixed before private rows are looked at, so applying
-    it to them costs no privacy.
+    It acts on one row at a time. Its values are public or released, so applying it to private rows costs no
+    privacy.
 
     Attributes
     ----------
@@ -47,12 +50,18 @@ class RowMap:
         Constant of the last column; None appends no column.
     whitening : Whitening or None
         Applied to rows less the mean.
+    unit_first : bool
+        Whether each row is also divided by its L2 norm before the mean is subtracted. The mean is then one
+        of unit rows, which a noisy sum of bounded sensitivity can estimate.
     """
 
     mean: FloatArray | None
     normalize: bool
     intercept_value: float | None
     whitening: Whitening | None = None
+    unit_first: bool = False
+    scale: FloatArray | None = None
+    bound: float | None = None
 
     @classmethod
     def of(
@@ -62,34 +71,42 @@ class RowMap:
         normalize: bool,
         fit_intercept: bool,
         y: NDArray[np.integer[Any]] | None = None,
+        *,
+        clip: bool = False,
+        scale: bool = False,
     ) -> "RowMap":
         """The map that public rows (n, n_features) suggest; n may be 0.
 
-        With their class indices ``y`` it whitens.
+        With their class indices ``y`` it whitens. With ``clip`` it keeps the lengths of most rows. With
+        ``scale`` it scales columns, if a few of them dominate.
         """
-        return cls.with_rows(X, center, normalize, fit_intercept, y)[0]
+        first = cls(None, normalize, None, scale=column_scale(X) if scale else None)
+        if center and len(X):
+            scaled = X if first.scale is None else X * first.scale
+            first = replace(first, mean=scaled.mean(axis=0, dtype=np.float64))
+        if y is not None:
+            first = replace(first, whitening=Whitening.of(first(X, np.float64), y))
+        if clip and len(X):
+            first = replace(first, bound=first.usual_length(X))
+        return first.with_intercept_for(X) if fit_intercept else first
 
-    @classmethod
-    def with_rows(
-        cls,
-        X: FloatArray,
-        center: bool,
-        normalize: bool,
-        fit_intercept: bool,
-        y: NDArray[np.integer[Any]] | None = None,
-    ) -> tuple["RowMap", FloatArray]:
-        """The same map, and the float64 rows (n, d_in) that it makes of the public ones."""
-        mean = X.mean(axis=0, dtype=np.float64) if center and len(X) else None
-        whitening = None if y is None else Whitening.of(cls(mean, normalize, None)(X, np.float64), y)
-        bare = cls(mean, normalize, None, whitening)(X, np.float64)
-        if not fit_intercept:
-            return cls(mean, normalize, None, whitening), bare
+    def with_intercept_for(self, X: FloatArray) -> "RowMap":
+        """This map with an intercept column that suits public rows (n, n_features)."""
+        bare = self(X, np.float64)
         # The intercept column is as stiff as the strongest direction of the public rows:
         # a larger constant would ask for more steps, a smaller one would learn too slowly.
         moment = largest_singular_value(bare) / math.sqrt(len(bare)) if len(bare) else 0.0
-        value = float(moment) or _INTERCEPT
-        rows = np.column_stack([bare, np.full(len(bare), value)])
-        return cls(mean, normalize, value, whitening), rows
+        return replace(self, intercept_value=float(moment) or _INTERCEPT)
+
+    def usual_length(self, X: FloatArray) -> float | None:
+        """Length that most mapped rows (n, n_features) have at most, before they are scaled.
+
+        It is nearly the largest length, or twice the median if a few rows are much longer. None if all
+        lengths are 0.
+        """
+        lengths = row_norms(replace(self, normalize=False)(X, np.float64))
+        usual = min(float(np.quantile(lengths, _USUAL)), 2 * float(np.median(lengths)))
+        return usual if 0 < usual < math.inf else None
 
     @property
     def norm_bound(self) -> float:
@@ -101,11 +118,11 @@ class RowMap:
 
     def same_as(self, other: "RowMap") -> bool:
         """Whether another map is the same."""
-        means = (self.mean is None, other.mean is None)
         return (
-            (self.normalize, self.intercept_value) == (other.normalize, other.intercept_value)
-            and means[0] == means[1]
-            and (self.mean is None or np.array_equal(self.mean, np.asarray(other.mean)))
+            (self.normalize, self.intercept_value, self.unit_first, self.bound)
+            == (other.normalize, other.intercept_value, other.unit_first, other.bound)
+            and _same(self.mean, other.mean)
+            and _same(self.scale, other.scale)
             and (
                 other.whitening is None if self.whitening is None else self.whitening.same_as(other.whitening)
             )
@@ -127,16 +144,23 @@ class RowMap:
         size = _BLOCK_ROWS if isinstance(X, np.ndarray) else max(n_rows, 1)
         for start in range(0, n_rows, size):
             block = astype(X[start : start + size], np.float64, copy=True)
+            if self.scale is not None:
+                block *= in_library_of(block, self.scale)
+            if self.unit_first:
+                _to_unit_length(block)
             if self.mean is not None:
                 block -= in_library_of(block, self.mean)
             if self.normalize:
                 # First by the largest entry: the square of a huge or tiny one is inf or 0.
-                _divide(block, largest_entries(block))
+                largest = _divide(block, largest_entries(block))
             if self.whitening is not None:
                 # Rows whose largest entry is 1 neither overflow nor vanish in float32.
                 block = self.whitening(block, dtype if self.normalize else np.float64)
             if self.normalize:
-                _divide(block, row_norms(block))
+                lengths = row_norms(block)
+                if self.bound is not None:
+                    lengths = lengths.clip(min=self.bound / largest)
+                _divide(block, lengths)
             rows[start : start + size, :n_features] = block
         if self.intercept_value is not None:
             rows[:, n_features] = self.intercept_value
@@ -172,10 +196,64 @@ class RowMap:
         return W[:, :n_features], W[:, n_features] * self.intercept_value
 
 
-def _divide(rows: Array, lengths: Array) -> None:
-    """Divide each row by its length, in place; those of length 0 stay as they are."""
+def _to_unit_length(rows: Array) -> None:
+    """Scale each row to unit length, in place; a row of zeros stays as it is."""
+    # First by the largest entry: the square of a huge or tiny one is inf or 0.
+    _divide(rows, largest_entries(rows))
+    _divide(rows, row_norms(rows))
+
+
+def _divide(rows: Array, lengths: Array) -> Array:
+    """Divide each row by its length, in place; by 1 where it is 0. The lengths that were used."""
     lengths[lengths == 0] = 1.0
     rows /= lengths[:, None]
+    return lengths
+
+
+def _same(one: FloatArray | None, other: FloatArray | None) -> bool:
+    """Whether two arrays are equal, or both are None."""
+    if one is None or other is None:
+        return one is other
+    return np.array_equal(one, other)
+
+
+#: Rows whose variance lies in fewer columns than this need a scale of columns, if they have many more.
+_FEW_COLUMNS = 3.0
+
+#: There are many more columns if there are so many times as many.
+_MANY_TIMES = 3
+
+
+def few_columns_dominate(energies: FloatArray) -> bool:
+    """Whether a few columns hold nearly all of the rows' length, given each column's mean square.
+
+    The effective number of columns is ``(sum e)^2 / sum e^2``.
+    """
+    total = float(energies.sum())
+    if not 0 < total < math.inf or len(energies) < _MANY_TIMES * _FEW_COLUMNS:
+        return False
+    return total**2 < _FEW_COLUMNS * float(np.sum(energies**2))
+
+
+def column_scale(X: FloatArray) -> FloatArray | None:
+    """Factors (n_features,) that bring the columns of public rows (n, n_features) to unit spread.
+
+    The spread is the interquartile range divided by that of a normal distribution, or the standard deviation
+    if the range is 0. Columns that are constant get the factor of the column with the smallest spread. None
+    if the columns differ so little that rows can do without factors.
+    """
+    if len(X) < 2:
+        return None
+    size = np.abs(X).max(axis=0)
+    unit = X / np.where(size == 0, 1.0, size)
+    low, high = np.quantile(unit, [0.25, 0.75], axis=0)
+    spread = np.where(high > low, (high - low) / 1.349, unit.std(axis=0)) * size
+    largest = float(spread.max(initial=0.0))
+    varying = spread > 0
+    if not 0 < largest < math.inf or not few_columns_dominate((spread / largest) ** 2):
+        return None
+    least = spread[varying].min()
+    return np.asarray(least / np.where(varying, spread, least))  # at most 1, so that nothing overflows
 
 
 @dataclass(frozen=True)

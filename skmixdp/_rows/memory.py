@@ -208,7 +208,7 @@ def check_lengths(norms: FloatArray, dtype: np.dtype[Any]) -> None:
     """Refuse rows so long, or of a length so unknown, that products could overflow."""
     if not np.all(norms <= _LONGEST_ROW):
         raise ValueError(
-            f"X holds a row that is too large for {dtype} products; pass normalize=True or scale the "
+            f"X holds a row that is too large for {dtype} products; pass row_norm='unit' or scale the "
             "features."
         )
 

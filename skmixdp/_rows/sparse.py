@@ -13,6 +13,7 @@ from .._rowmap import (
     implicit_products,
     implicit_rows,
     implicit_weighted_sum,
+    scaled_first,
     whitened_entries,
 )
 from .answering import Selection, Visit, answer, block_size, selections
@@ -166,7 +167,8 @@ class SparseTable(Table):
                 "noise='discrete' needs rows on a grid, which centred sparse rows are not on; pass "
                 "X.toarray(), or noise='float'."
             )
-        return SparseRows(self._X, y, row_map, dtype)
+        X, row_map = scaled_first(self._X, row_map)
+        return SparseRows(X, y, row_map, dtype)
 
     def blocks(self) -> Iterator[Any]:
         for start in range(0, self.shape[0], _BLOCK_ROWS):

@@ -1,5 +1,6 @@
 """The default algorithm."""
 
+import math
 from dataclasses import replace
 from typing import ClassVar
 
@@ -7,6 +8,7 @@ from .._engine import Options, Recipe
 from .._validation import FLAG, POSITIVE
 from ..components import BalancedSteps, FullSpace, GradientQuery, L2Clip, PublicShrinkage, TailAverage
 from ..components.protocols import PublicInfo, Update
+from ..components.shrinkage import COMPARISON_SHARE
 from ._base import Algorithm, descent, step_scale_with_clipped
 
 #: Oscillations decay within a few steps; the average of the last heads removes the rest.
@@ -28,7 +30,7 @@ class Auto(Algorithm):
     ----------
     clip : float, default=0.5
         L2 threshold on each row's gradient. Rows have unit length unless the estimator has
-        ``normalize=False``.
+        ``row_norm=None``.
     shrink : bool, default=True
         Whether public rows choose the shrinkage towards the start and the temperature of the
         probabilities.
@@ -62,17 +64,30 @@ class Auto(Algorithm):
 
     def pieces(self, info: PublicInfo, options: Options) -> Recipe:
         query = GradientQuery(L2Clip(self.clip), FullSpace(), sum_to_zero=True)
-        recipe = descent(info, options, query, momentum=_MOMENTUM, anchored=True)
+        momentum = _MOMENTUM if info.second_moment is None else 0.0
+        recipe = descent(info, options, query, momentum=momentum, anchored=True)
         steps = BalancedSteps(
             options.learning_rate,
-            _MOMENTUM,
+            momentum,
             recipe.l2,
+            noise_factor=_noise_factor(info),
             minimum=_FEWEST,
             maximum=_MOST,
             averaged=True,
             max_step_scale=step_scale_with_clipped(info.loss),
         )
         update: Update = TailAverage(recipe.update)
-        if self.shrink:
-            update = PublicShrinkage(update, info)
-        return replace(recipe, steps=steps, update=update)
+        recipe = replace(recipe, steps=steps, update=update)
+        if not self.shrink:
+            return recipe
+        shrinkage = PublicShrinkage(update, info)
+        recipe = replace(recipe, update=shrinkage)
+        if shrinkage.can_compare:
+            recipe = replace(recipe, closing=shrinkage.closing, closing_share=COMPARISON_SHARE)
+        return recipe
+
+
+def _noise_factor(info: PublicInfo) -> float:
+    """How much noise an output tolerates: more for many classes, whose head starts far from its optimum."""
+    from_zero = info.view.n_rows == 0 and info.centered
+    return max(1.0, math.log(info.loss.n_outputs) / 3) if from_zero else 1.0

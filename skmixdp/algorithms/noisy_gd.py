@@ -30,7 +30,7 @@ class NoisyGD(Algorithm):
     ----------
     clip : float or "lipschitz", default=0.5
         L2 threshold on each row's gradient. Rows have unit length unless the estimator has
-        ``normalize=False``. ``"lipschitz"`` uses the bound of the loss, which never clips.
+        ``row_norm=None``. ``"lipschitz"`` uses the bound of the loss, which never clips.
     momentum : float, default=0.9
         Momentum in [0, 1).
     radius : float or None, default=None
@@ -140,5 +140,5 @@ class NoisyGD(Algorithm):
         if not math.isfinite(info.loss.lipschitz):
             refuse_loss(self, info.loss, "clip='lipschitz' needs residuals of bounded length; pass a number")
         if not math.isfinite(info.row_norm_bound):
-            raise ValueError("clip='lipschitz' needs rows of known length; pass normalize=True or a number.")
+            raise ValueError("clip='lipschitz' needs rows of known length; pass row_norm='unit' or a number.")
         return LipschitzClip(info.row_norm_bound)

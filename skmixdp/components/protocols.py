@@ -112,6 +112,10 @@ class PublicInfo:
     start : callable or None
         ``PublicData -> W``: the start that the fit would have with these public rows. None is the start
         of the view.
+    second_moment : float or None
+        Released estimate of the largest eigenvalue of the private rows' second moment. None if there is none.
+    centered : bool
+        Whether a public or released mean is subtracted from the rows.
     """
 
     view: PublicView
@@ -120,6 +124,8 @@ class PublicInfo:
     batch_size: float
     row_norm_bound: float
     start: Callable[[PublicData], FloatArray] | None = None
+    second_moment: float | None = None
+    centered: bool = False
 
     @property
     def loss(self) -> Loss:
@@ -133,7 +139,9 @@ class PublicInfo:
 
     @cached_property
     def largest_second_moment(self) -> float:
-        """Largest eigenvalue of the second moment of public rows; without public rows, a bound."""
+        """Largest eigenvalue of the second moment of rows: released, of public rows, or a bound."""
+        if self.second_moment is not None:
+            return self.second_moment
         return self.view.data.largest_second_moment(self.row_norm_bound)
 
 
@@ -226,6 +234,7 @@ class StepContext:
 
 
 Rounds = Generator[PrivateQuery, tuple[FloatArray, ...], Any]
+Closing = Generator[PrivateQuery, tuple[FloatArray, ...], FloatArray]
 
 
 class Query(Protocol):

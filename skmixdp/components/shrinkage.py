@@ -1,14 +1,17 @@
-"""Shrinkage and temperature of a released head, chosen on public rows."""
+"""Shrinkage and temperature of a released head, chosen on public rows and by a noisy comparison."""
 
+import math
 import warnings
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._rows import Block, Contribution
 from ..public import PublicData
-from .protocols import PublicInfo, StepContext, Update
+from .protocols import Closing, PrivateQuery, PublicInfo, ReleasedArray, StepContext, Update
 
 FloatArray = NDArray[np.floating[Any]]
 
@@ -23,6 +26,15 @@ _TEMPERATURES = 2.0 ** np.arange(-3, 3.25, 0.25)
 
 #: With fewer public rows, the head is returned unchanged.
 _FEWEST = 20
+
+#: Share of mu squared for the comparison on private rows.
+COMPARISON_SHARE = 0.02
+
+#: The comparison is made if its noise is at most this part of the private rows.
+_LARGEST_ERROR = 0.1
+
+#: By how many standard deviations of the noise the start must be better, if public rows do not favour it.
+_CLEARLY = 2.0
 
 
 class PublicShrinkage:
@@ -73,24 +85,73 @@ class PublicShrinkage:
     def result(self, W: FloatArray, state: Any) -> FloatArray:
         inner, variance = state
         W = self.inner.result(W, inner)
-        data, start = self.info.view.data, self.info.view.W
-        if data.n_rows < _FEWEST:
+        share, scale = self._chosen_on_public_rows(W, variance)
+        if share == 0:
+            self._warn_of_sufficient_public_rows()
+        return self._shrunk(W, share, scale)
+
+    @property
+    def can_compare(self) -> bool:
+        """Whether private rows can compare heads: enough of them, and classes to count."""
+        loss, error = self.info.loss, 1 / (math.sqrt(COMPARISON_SHARE) * self.info.mu)
+        counts = not loss.quadratic and self.info.view.n_rows >= _FEWEST
+        return counts and error <= _LARGEST_ERROR * self.info.n_private
+
+    def closing(self, W: FloatArray, state: Any, multiplier: float) -> Closing:
+        """As :meth:`result`, with one noisy comparison of two heads on private rows.
+
+        Public rows may be few, or have another mix of classes than the private ones. So the share ``s`` that
+        they choose is compared with ``s = 1`` on the private rows, or ``s = 0`` if they choose 1. The released
+        number is the difference of the numbers of correctly classified private rows. A share below 1 that
+        public rows favour is kept if the difference favours it too. ``s = 0`` against their choice needs a
+        difference of two standard deviations of the noise.
+
+        Notes
+        -----
+        *Guarantee*: one release of sensitivity 1, since one row changes the difference by at most 1.
+        """
+        inner, variance = state
+        W = self.inner.result(W, inner)
+        favoured, scale = self._chosen_on_public_rows(W, variance)
+        other = favoured if favoured < 1 else 0.0
+        heads = self._shrunk(W, other, 1.0), self._shrunk(W, 1.0, 1.0)
+        (noisy,) = yield PrivateQuery(
+            points=np.concatenate(heads),
+            contribute=partial(_difference_of_correct, n_outputs=len(W)),
+            releases=(ReleasedArray(1.0),),
+        )
+        needed = 0.0 if favoured < 1 else _CLEARLY * multiplier
+        share = other if float(noisy[0]) > needed else 1.0
+        if share == 0:
+            self._warn_of_sufficient_public_rows()
+        return self._shrunk(W, share, scale)
+
+    def _shrunk(self, W: FloatArray, share: float, scale: float) -> FloatArray:
+        if share == scale == 1:
             return W
-        way = W - start
+        start = self.info.view.W
+        return np.asarray(scale * (start + share * (W - start)))
+
+    def _chosen_on_public_rows(self, W: FloatArray, variance: float) -> tuple[float, float]:
+        """The share ``s`` and the temperature ``b`` that public rows choose."""
+        data, way = self.info.view.data, W - self.info.view.W
+        if data.n_rows < _FEWEST:
+            return 1.0, 1.0
         candidates = _SHARES[min(1.0, _KEPT * _certain_share(data, way, variance)) <= _SHARES]
         losses = self._losses(data, way, candidates)
         best = losses.mean(axis=2).argmin(axis=1)
         chosen = _clearly_least(losses[np.arange(len(candidates)), best])
-        if candidates[chosen] == 0:
-            warnings.warn(
-                f"the {data.n_rows} public rows suffice: on held-out public rows, the start of the fit does "
-                "better than the trained head under this budget, so the start is returned; "
-                "pass more private rows or a larger epsilon, or do without the private rows.",
-                UserWarning,
-                stacklevel=2,
-            )
-        scale = 1.0 if data.loss.quadratic else _TEMPERATURES[best[chosen]]
-        return np.asarray(scale * (start + candidates[chosen] * way))
+        scale = 1.0 if data.loss.quadratic else float(_TEMPERATURES[best[chosen]])
+        return float(candidates[chosen]), scale
+
+    def _warn_of_sufficient_public_rows(self) -> None:
+        warnings.warn(
+            f"the {self.info.view.n_rows} public rows suffice: the start of the fit does better than the "
+            "trained head under this budget, so the start is returned; "
+            "pass more private rows or a larger epsilon, or do without the private rows.",
+            UserWarning,
+            stacklevel=2,
+        )
 
     def _losses(self, data: PublicData, way: FloatArray, shares: FloatArray) -> FloatArray:
         """Loss of each held-out row, (shares, temperatures, rows)."""
@@ -105,6 +166,17 @@ class PublicShrinkage:
         """Starts from one half of the public rows, each with the other half."""
         for known, judge in (data.halves, data.halves[::-1]):
             yield (self.info.view.W if self.info.start is None else self.info.start(known)), judge
+
+
+def _difference_of_correct(Z: FloatArray, block: Block, n_outputs: int) -> Contribution:
+    """For each row: whether the first head is right, less whether the second is."""
+    first, second = (_predicted(Z[:, part]) == block.y for part in (slice(n_outputs), slice(n_outputs, None)))
+    return None, (first.astype(np.float64) - second.astype(np.float64))[:, np.newaxis]
+
+
+def _predicted(Z: FloatArray) -> NDArray[np.intp]:
+    """Class index of each row, from its outputs."""
+    return (Z[:, 0] > 0).astype(np.intp) if Z.shape[1] == 1 else Z.argmax(axis=1)
 
 
 def _certain_share(data: PublicData, way: FloatArray, variance: float) -> float:

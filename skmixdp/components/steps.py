@@ -108,7 +108,7 @@ class BalancedSteps:
         return lambda t: rate
 
     def _noise(self, info: PublicInfo) -> float:
-        uncentred = info.view.n_rows == 0 and not info.loss.quadratic
+        uncentred = not (info.centered or info.view.n_rows or info.loss.quadratic)
         return self.noise_factor * info.loss.noise_per_output * (_UNCENTRED if uncentred else 1)
 
     def _curvature(self, info: PublicInfo) -> float:

@@ -146,6 +146,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         treated_as_public: tuple[str, ...],
         charge: Charge | None,
         computed_on: str = "cpu",
+        shares: tuple[tuple[str, float], ...] = (),
     ) -> PrivacyReport:
         caveats = noise_caveats(noise, self.delta, n_private)
         if plan.epsilon_unamplified is not None:
@@ -166,5 +167,6 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             warnings=caveats,
             epsilon_unamplified=plan.epsilon_unamplified,
             computed_on=computed_on,
+            shares=shares,
             **as_reported(charge),
         )

@@ -7,9 +7,9 @@ estimators get their results only after all fits have finished.
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -34,10 +34,14 @@ class PreparedFit(ABC):
         The copy that receives the results.
     run : Run
         The training run of the head or module.
+    learn : callable or None, default=None
+        ``rows -> fit``: learns something from the private rows, and prepares the next stage of the fit. None
+        if the next stage is the training.
     """
 
     estimator: Any
     run: Run
+    learn: Callable[[PrivateRows], "PreparedFit"] | None = field(default=None, kw_only=True)
 
     @abstractmethod
     def rows(self) -> PrivateRows:
@@ -78,7 +82,7 @@ def fit_many(
 
     Each estimator is fitted as its own ``fit`` would do it. Algorithms, budgets, step sizes and seeds may
     differ. Heads that use the same mapped rows are trained together: one pass over the rows serves all of
-    them. They must agree in ``center``, ``whiten``, ``normalize``, ``fit_intercept``, ``dtype``,
+    them. They must agree in ``center``, ``whiten``, ``geometry``, ``row_norm``, ``scale``, ``fit_intercept``, ``dtype``,
     ``classes``, ``device`` and the kind of noise.
 
     Parameters
@@ -178,12 +182,23 @@ def run_fits(fits: Sequence[PreparedFit]) -> None:
         else:
             group.append(fit)
     sources = [group[0].rows() for group in groups]
-    charges = {id(fit): _charge(fit) for fit in fits}
-    for group, rows in zip(groups, sources, strict=True):
-        with ExitStack() as bars:
-            trained = group[0].train([_with_bar(fit, bars) for fit in group], rows)
-        for fit, W in zip(group, trained, strict=True):
-            fit.finish(W, charges[id(fit)])
+    charges = {id(fit.estimator): _charge(fit) for fit in fits}
+    for group in groups:
+        _train_together(group, sources.pop(0), charges)
+
+
+def _train_together(group: Sequence[PreparedFit], rows: PrivateRows, charges: dict[int, Charge | None]) -> None:
+    """Train fits that share a source; first, each learns what its later stages need."""
+    if group[0].learn is not None:
+        later = [fit.learn(rows) for fit in group if fit.learn is not None]
+        del rows  # the next stage has a source of its own
+        for fit in later:
+            _train_together([fit], fit.rows(), charges)
+        return
+    with ExitStack() as bars:
+        trained = group[0].train([_with_bar(fit, bars) for fit in group], rows)
+    for fit, W in zip(group, trained, strict=True):
+        fit.finish(W, charges[id(fit.estimator)])
 
 
 def adopt(estimator: Any, fitted: Any) -> None:

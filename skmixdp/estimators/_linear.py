@@ -3,15 +3,17 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._engine import Budget, Run, make_plan
+from .._engine import Budget, Plan, Run, make_plan
+from .._engine.geometry import can_compare_starts, length_share
 from .._linear import Loss
-from .._rowmap import RowMap
+from .._rowmap import RowMap, column_scale
 from .._rows import PrivateRows, Table
 from .._validation import FLAG, NON_NEGATIVE, POSITIVE, Allowed, warn_of_delta, warn_of_repeats
 from ..algorithms import BY_NAME, Algorithm, Auto
@@ -22,6 +24,14 @@ from ..public import PublicData
 from ._base import PrivateEstimator
 from ._checks import CheckTarget, collect_public
 from ._fit import PreparedFit, members
+from ._geometry import (
+    GeometryLearner,
+    HeadInputs,
+    LengthLearner,
+    Stage,
+    few_for_whitening,
+    needs_private_rows,
+)
 from ._rows import (
     bfloat16_rows,
     check_device,
@@ -69,6 +79,7 @@ class PreparedHead(PreparedFit):
             isinstance(other, PreparedHead)
             and (self.estimator.dtype, self.run.dtype) == (other.estimator.dtype, other.run.dtype)
             and self.device == other.device
+            and (self.learn is None) == (other.learn is None)
             and self.run.noise.needs_grid == other.run.noise.needs_grid
             and self.estimator._row_map.same_as(other.estimator._row_map)
             and np.array_equal(self.y, other.y)
@@ -80,6 +91,16 @@ class PreparedHead(PreparedFit):
         fitted.n_iter_ = plan.n_steps
         fitted.learning_rate_ = plan.step_size(1)
         fitted.privacy_ = self.report(charge)
+
+
+def _shares_with(shares: tuple[tuple[str, float], ...], plan: Plan) -> tuple[tuple[str, float], ...]:
+    """What the budget was spent on, the training and the closing release included."""
+    if plan.training_share == 1:
+        return ()
+    spent = {**dict(shares), "training": plan.training_share}
+    if plan.closing_multiplier is not None:
+        spent["comparison"] = 1 - sum(spent.values())
+    return tuple(spent.items())
 
 
 class LinearHead(PrivateEstimator):
@@ -94,8 +115,10 @@ class LinearHead(PrivateEstimator):
         "dtype": ("float32", "float64", "bfloat16"),
         "fit_intercept": (FLAG,),
         "center": (FLAG,),
-        "normalize": (FLAG,),
+        "row_norm": ("unit", "clip", None),
+        "scale": (FLAG, "auto"),
         "whiten": (FLAG, "auto"),
+        "geometry": (FLAG, "auto"),
     }
 
     def __init__(
@@ -112,7 +135,9 @@ class LinearHead(PrivateEstimator):
         fit_intercept: Any,
         center: Any,
         whiten: Any,
-        normalize: Any,
+        geometry: Any,
+        row_norm: Any,
+        scale: Any,
         batch_size: Any,
         init: Any,
         neighboring: Any,
@@ -134,7 +159,9 @@ class LinearHead(PrivateEstimator):
         self.fit_intercept = fit_intercept
         self.center = center
         self.whiten = whiten
-        self.normalize = normalize
+        self.geometry = geometry
+        self.row_norm = row_norm
+        self.scale = scale
         self.batch_size = batch_size
         self.init = init
         self.neighboring = neighboring
@@ -182,42 +209,121 @@ class LinearHead(PrivateEstimator):
         treated_as_public: tuple[str, ...],
     ) -> PreparedHead:
         """Plan the training. Rows have been checked, labels encoded and targets scaled."""
-        n_all, n_features = table.shape
-        n_rows = n_all if own is None else int(own.sum())
+        n_features = table.shape[1]
         X_pub, y_pub = public if public is not None else (np.empty((0, n_features)), y[:0])
-        self._row_map, seen_pub = RowMap.with_rows(
+        inputs = HeadInputs(
+            budget=budget,
+            loss=loss,
+            table=table,
+            y=y,
+            X_pub=X_pub,
+            y_pub=y_pub,
+            own=own,
+            noise=self._noise_source(),
+            dtype=self._products_dtype(),
+            treated_as_public=treated_as_public,
+        )
+        prepare, groups = partial(self._planned, inputs), self._groups(y_pub) if len(X_pub) else None
+        if self._learns_geometry(inputs):
+            whiten = self.whiten is not False
+            scale = column_scale(X_pub) if self._scales() else None
+            if len(X_pub) and few_for_whitening(inputs):
+                groups = None
+            return GeometryLearner(
+                inputs, prepare, groups, scale, self._start_scales(inputs), whiten, self.fit_intercept
+            ).first()
+        if share := self._length_share(inputs):
+            return LengthLearner(inputs, prepare, share, self.fit_intercept).first()
+        row_map = RowMap.of(
             X_pub,
             self.center,
-            self.normalize,
+            self.row_norm is not None,
             self.fit_intercept,
-            self._groups(y_pub) if self._whitens(len(X_pub)) else None,
+            groups if self._whitens(len(X_pub)) else None,
+            clip=self.row_norm == "clip",
+            scale=self._scales(),
         )
-        dtype = self._products_dtype()
-        l2 = None if self.public_l2 == "auto" else self.public_l2 * len(X_pub)
-        data = PublicData(seen_pub, y_pub, loss, l2, dtype)
-        noise = self._noise_source()
+        return self._planned(inputs, Stage(row_map, row_map(X_pub, np.float64)))
+
+    def _planned(self, inputs: HeadInputs, stage: Stage) -> PreparedHead:
+        """Plan the steps of a fit for rows after the map of this stage."""
+        self._row_map, n_rows, noise = stage.row_map, inputs.n_rows, inputs.noise
+        l2 = None if self.public_l2 == "auto" else self.public_l2 * len(inputs.X_pub)
+        data = PublicData(stage.seen_pub, inputs.y_pub, inputs.loss, l2, inputs.dtype)
         options = self._options(n_rows, noise, self.l2)
         info = PublicInfo(
-            view=data.view(self._start(data)),
-            mu=budget.mu,
+            view=data.view(stage.start_scale * self._start(data)),
+            mu=inputs.budget.mu * math.sqrt(stage.training_share),
             n_private=n_rows,
             batch_size=options.sampling.rate(n_rows) * n_rows,
-            row_norm_bound=self._row_map.norm_bound,
+            row_norm_bound=stage.row_map.norm_bound,
             start=self._start,
+            second_moment=stage.second_moment,
+            centered=stage.row_map.mean is not None,
         )
         self._check_scale(info)
         recipe = self._chosen_algorithm().recipe(info, options)
-        plan = make_plan(budget, recipe, info, dtype)
+        plan = make_plan(inputs.budget, recipe, info, inputs.dtype, stage.training_share)
         device = check_device(self.device)
-        computed_on = where_computed(table, device, exact=noise.needs_grid)
+        computed_on = where_computed(inputs.table, device, exact=noise.needs_grid)
 
         def report(charge: Charge | None) -> Any:
             return self._report(
-                budget, plan, noise, n_rows, data.n_rows, treated_as_public, charge, computed_on
+                inputs.budget,
+                plan,
+                noise,
+                n_rows,
+                data.n_rows,
+                inputs.treated_as_public,
+                charge,
+                computed_on,
+                _shares_with(stage.shares, plan),
             )
 
-        run = Run(recipe, plan, info, noise, dtype, members=own)
-        return PreparedHead(self, run, table, y, device, report)
+        run = Run(recipe, plan, info, noise, inputs.dtype, members=inputs.own)
+        return PreparedHead(self, run, inputs.table, inputs.y, device, report, learn=stage.learn)
+
+    def _start_scales(self, inputs: HeadInputs) -> Array | None:
+        """Factors of the start that private rows compare; None if there is nothing to choose."""
+        scales_of = getattr(self.init, "scales_to_compare", None)
+        scales = scales_of(len(inputs.X_pub)) if callable(scales_of) else None
+        if scales is None or not can_compare_starts(inputs.budget.mu, inputs.n_rows, len(scales)):
+            return None
+        return np.asarray(scales)
+
+    def _scales(self) -> bool:
+        """Whether columns may be scaled by public rows."""
+        return self.row_norm is not None if self.scale == "auto" else bool(self.scale)
+
+    def _length_share(self, inputs: HeadInputs) -> float:
+        """Share of the budget for the usual length of the rows, which public rows would tell at no cost."""
+        needed = self.row_norm == "clip" and len(inputs.X_pub) == 0
+        possible = inputs.budget.is_divisible and self.batch_size is None and not inputs.noise.needs_grid
+        return length_share(inputs.budget.mu, inputs.n_rows) if needed and possible else 0.0
+
+    def _learns_geometry(self, inputs: HeadInputs) -> bool:
+        """Whether to learn the centre and the leading directions of the rows from private rows."""
+        possible = {
+            "center": self.center,
+            "row_norm": self.row_norm == "unit",
+            "batch_size": self.batch_size is None,
+            "n_steps and noise_multiplier": inputs.budget.is_divisible,
+            "init": isinstance(self.init, str) or callable(getattr(self.init, "start", None)),
+        }
+        if self.geometry == "auto":
+            return self._learns_by_default() and all(possible.values()) and needs_private_rows(inputs)
+        if self.geometry and not all(possible.values()):
+            obstacle = next(name for name, fits in possible.items() if not fits)
+            raise ValueError(
+                f"geometry=True cannot be combined with the given {obstacle}: it divides epsilon among "
+                "full-batch releases of centred unit rows; leave that parameter at its default, or pass "
+                "geometry=False."
+            )
+        return bool(self.geometry)
+
+    def _learns_by_default(self) -> bool:
+        """Whether ``geometry="auto"`` learns the geometry, as far as the estimator decides it."""
+        return isinstance(self._chosen_algorithm(), Auto)
 
     def _coefficients(self, W: Array) -> tuple[Any, Any]:
         """``coef_`` and ``intercept_`` of a trained head (k, d_in)."""
@@ -267,7 +373,7 @@ class LinearHead(PrivateEstimator):
         """Refuse ``learning_rate="auto"`` for rows of unknown scale."""
         if self.learning_rate == "auto" and not math.isfinite(info.largest_second_moment):
             raise ValueError(
-                "learning_rate='auto' needs rows of a known scale; pass normalize=True, public "
+                "learning_rate='auto' needs rows of a known scale; pass row_norm='unit', public "
                 "rows, or a learning_rate."
             )
 

@@ -55,13 +55,26 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
     fit_intercept : bool, default=True
         Whether to add a constant column after centring and scaling.
     center : bool, default=True
-        Whether to subtract the mean of the public rows. Without public rows, nothing is subtracted.
+        Whether to subtract the mean of the public rows, or the one that ``geometry`` learns.
     whiten : bool or "auto", default="auto"
-        Whether to shrink, after centring, the directions in which public rows of the same class differ.
-        The directions that separate the classes then make up more of each row's unit length. ``"auto"``
-        is True only for ``algorithm="auto"``.
-    normalize : bool, default=True
-        Whether to divide each row by its L2 norm.
+        Whether to shrink, after centring, the directions in which public rows of the same class differ, or
+        those that ``geometry`` learns. The directions that separate the classes then make up more of each
+        row's unit length. ``"auto"`` is True only for ``algorithm="auto"``.
+    geometry : bool or "auto", default="auto"
+        Whether to learn the centre and the leading directions of the rows from the private rows, for 3 to 10%
+        of the squared budget. Rows are scaled to unit length first. The directions serve to whiten. ``"auto"``
+        learns them for ``algorithm="auto"`` where public rows do not tell them well enough. This needs
+        ``row_norm="unit"``, the full batch, and a budget that is given by ``epsilon`` alone.
+    row_norm : {"unit", "clip", None}, default="unit"
+        How the lengths of rows are bounded. ``"unit"`` divides each row by its L2 norm. ``"clip"`` divides
+        all rows by one length, and shortens longer rows to it. Most rows then keep their relative lengths.
+        The length is nearly the largest of the public rows. Without public rows, a small part of the budget
+        is spent on a noisy quantile; if ``n_steps``, ``noise_multiplier``, ``batch_size`` or discrete noise
+        rule that out, or there are too few rows for it, rows get unit length. None leaves rows as they are.
+    scale : bool or "auto", default="auto"
+        Whether to scale columns to unit spread by the public rows, if a few columns dominate. ``"auto"`` does
+        so unless ``row_norm`` is None. Without public rows, columns are never scaled; a warning tells if a
+        few of them dominate.
     batch_size : int or None, default=None
         Expected number of private rows in a step. Each row is drawn independently (Poisson sampling).
         If None, every step uses all rows; this is accounted for exactly and is better for most heads.
@@ -149,7 +162,9 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         fit_intercept: bool = True,
         center: bool = True,
         whiten: Any = "auto",
-        normalize: bool = True,
+        geometry: Any = "auto",
+        row_norm: str | None = "unit",
+        scale: Any = "auto",
         batch_size: int | None = None,
         init: Any = "public",
         neighboring: str = "add_or_remove_one",
@@ -172,7 +187,9 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
             fit_intercept=fit_intercept,
             center=center,
             whiten=whiten,
-            normalize=normalize,
+            geometry=geometry,
+            row_norm=row_norm,
+            scale=scale,
             batch_size=batch_size,
             init=init,
             neighboring=neighboring,

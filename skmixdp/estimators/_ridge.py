@@ -25,7 +25,7 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
 
     ``X, y`` are the private rows. Public rows ``X_pub, y_pub`` make the model much more accurate, and give
     the scale of the targets. The objective is half the mean squared error of all rows. Features are centred
-    by the public mean and scaled to unit length; targets are scaled to unit scale. Clipping the gradient of
+    by the public mean and bounded in length; targets are scaled to unit scale. Clipping the gradient of
     the squared loss gives the gradient of Huber's loss. A target far from its prediction therefore counts no
     more than the clip.
 
@@ -65,8 +65,21 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
     whiten : bool or "auto", default="auto"
         Whether to shrink, after centring, the directions in which public rows differ most. ``"auto"`` is
         False.
-    normalize : bool, default=True
-        Whether to divide each row by its L2 norm.
+    geometry : bool or "auto", default="auto"
+        Whether to learn the centre and the leading directions of the rows from the private rows, for 3 to 10%
+        of the squared budget. Rows are scaled to unit length first. The directions serve to whiten. ``"auto"``
+        is False. This needs ``row_norm="unit"``, the full batch, and a budget that is given by ``epsilon``
+        alone.
+    row_norm : {"unit", "clip", None}, default="clip"
+        How the lengths of rows are bounded. ``"unit"`` divides each row by its L2 norm. ``"clip"`` divides
+        all rows by one length, and shortens longer rows to it. Most rows then keep their relative lengths.
+        The length is nearly the largest of the public rows. Without public rows, a small part of the budget
+        is spent on a noisy quantile; if ``n_steps``, ``noise_multiplier``, ``batch_size`` or discrete noise
+        rule that out, or there are too few rows for it, rows get unit length. None leaves rows as they are.
+    scale : bool or "auto", default="auto"
+        Whether to scale columns to unit spread by the public rows, if a few columns dominate. ``"auto"`` does
+        so unless ``row_norm`` is None. Without public rows, columns are never scaled; a warning tells if a
+        few of them dominate.
     batch_size : int or None, default=None
         Expected number of private rows in a step. Each row is drawn independently (Poisson sampling).
         If None, every step uses all rows; this is accounted for exactly and is better for most heads.
@@ -119,8 +132,7 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
     declare them from prior knowledge, never from ``y``. Predictions and scores computed on private rows are
     further releases, which this does not cover.
 
-    With ``normalize=True``, all rows have unit length, and the model cannot use their lengths. Scale the
-    features so that the directions of the rows carry the signal.
+    With ``row_norm="unit"``, all rows have unit length, and the model cannot use their lengths.
 
     References
     ----------
@@ -155,7 +167,9 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         fit_intercept: bool = True,
         center: bool = True,
         whiten: Any = "auto",
-        normalize: bool = True,
+        geometry: Any = "auto",
+        row_norm: str | None = "clip",
+        scale: Any = "auto",
         batch_size: int | None = None,
         init: Any = "public",
         neighboring: str = "add_or_remove_one",
@@ -178,7 +192,9 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
             fit_intercept=fit_intercept,
             center=center,
             whiten=whiten,
-            normalize=normalize,
+            geometry=geometry,
+            row_norm=row_norm,
+            scale=scale,
             batch_size=batch_size,
             init=init,
             neighboring=neighboring,
@@ -252,6 +268,9 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         return self._prepare_head(budget, loss, table, y, public, own, treated_as_public)
 
     def _whitens_by_default(self) -> bool:
+        return False
+
+    def _learns_by_default(self) -> bool:
         return False
 
     def _groups(self, y_pub: Array) -> Array:

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._rowmap import RowMap, finite_rows, implicit_products, implicit_rows
+from .._rowmap import RowMap, finite_rows, implicit_products, implicit_rows, scaled_first
 from .._rows import ArrayTable, PrivateRows, RowFiles, Table, from_device, special_table
 from .._rows import is_dask as is_dask
 from .._validation import check_table, rows_to_transform
@@ -95,7 +95,7 @@ def _dense_outputs(estimator: Any, X: Array) -> Array:
 
 
 def _sparse_outputs(estimator: Any, X: Any) -> Array:
-    row_map: RowMap = replace(estimator._row_map, intercept_value=None)
+    X, row_map = scaled_first(X, replace(estimator._row_map, intercept_value=None))
     factors = implicit_rows(X, row_map).factors
     points = np.atleast_2d(estimator.coef_)
     Z = implicit_products(

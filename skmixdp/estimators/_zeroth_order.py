@@ -54,7 +54,7 @@ class ZerothOrderDPClassifier(MixedDPLogisticRegression):
         (:class:`~skmixdp.algorithms.PAZO`, :class:`~skmixdp.algorithms.DPZero`) holds its own settings.
     epsilon, delta, n_steps, noise_multiplier, learning_rate, l2, public_l2
         As in :class:`MixedDPLogisticRegression`.
-    classes, fit_intercept, center, whiten, normalize, batch_size, init
+    classes, fit_intercept, center, whiten, geometry, row_norm, scale, batch_size, init
         As in :class:`MixedDPLogisticRegression`; ``whiten="auto"`` is False.
     neighboring, noise, ledger, device, dtype, random_state, verbose
         As in :class:`MixedDPLogisticRegression`.

@@ -95,7 +95,7 @@ class PrivacyReport(Statement):
     noise_multiplier : float
         Standard deviation of the noise divided by the L2 sensitivity of one zeroed-out row.
     n_steps : int
-        Number of releases.
+        Number of training steps, each one release.
     sampling_rate : float
         Probability that a row is in the batch of a step; 1 is the full batch.
     neighboring : {"add_or_remove_one", "zero_out", "replace_one"}
@@ -115,6 +115,8 @@ class PrivacyReport(Statement):
         amplification.
     computed_on : str
         Device that computed the products with private rows. The noise is added on the CPU.
+    shares : tuple of (str, float)
+        What the budget was spent on, as parts of mu squared; empty if all of it was spent on training.
     dataset : str or None
         Data set of the ledger to which the fit was charged; None without a ledger.
     dataset_epsilon, dataset_delta, dataset_spent : float or None
@@ -138,6 +140,7 @@ class PrivacyReport(Statement):
     warnings: tuple[str, ...]
     epsilon_unamplified: float | None = None
     computed_on: str = "cpu"
+    shares: tuple[tuple[str, float], ...] = ()
     dataset: str | None = None
     dataset_epsilon: float | None = None
     dataset_delta: float | None = None
@@ -156,6 +159,9 @@ class PrivacyReport(Statement):
             ("noise source", self.noise),
             ("treated as public", "; ".join(self.treated_as_public)),
         ]
+        if self.shares:
+            spent = ", ".join(f"{share:.1%} {name}" for name, share in self.shares)
+            rows.append(("budget spent on", spent))
         if self.computed_on != "cpu":
             rows.append(("computed on", f"{self.computed_on}; the noise is added on the processor"))
         if self.epsilon_unamplified is not None:

@@ -80,7 +80,7 @@ FITS: dict[str, Callable[[], Any]] = {
     "default, sparse rows": _sparse,
     "noisy-gd": partial(_classifier, "noisy-gd"),
     "noisy-gd, no public rows, no length": partial(
-        _classifier, "noisy-gd", public=False, normalize=False, learning_rate=0.1
+        _classifier, "noisy-gd", public=False, row_norm=None, learning_rate=0.1
     ),
     "adamix": partial(_classifier, "adamix"),
     "adamix, projected": partial(_classifier, AdaMix(n_components=3)),

@@ -82,7 +82,9 @@ BAD_PARAMETERS = [
     ("random_state", [-1, 1.5, "a", True], "random_state={} must be None"),
     ("fit_intercept", [1, None, "yes"], "fit_intercept={} must be True or False"),
     ("center", [1, None, "yes"], "center={} must be True or False"),
-    ("normalize", [1, None, "yes"], "normalize={} must be True or False"),
+    ("row_norm", [1, True, "yes"], "row_norm={} must be 'unit', 'clip' or None"),
+    ("scale", [1, None, "yes"], "scale={} must be True or False, or 'auto'"),
+    ("geometry", [1, None, "yes"], "geometry={} must be True or False, or 'auto'"),
     ("verbose", [-1, "yes", None], "verbose={} must be"),
     ("algorithm", ["sgd", None, 3, AdaMix], "algorithm={} must be one of .*'adamix'.* or an object"),
 ]
@@ -272,15 +274,15 @@ class TestLabels:
 class TestCombinations:
     def test_unknown_scale_leaves_no_automatic_step(self, refuse):
         refuse(
-            "learning_rate='auto' needs rows of a known scale; pass normalize=True, public rows, or",
-            {"normalize": False, "classes": [0, 1, 2]},
+            "learning_rate='auto' needs rows of a known scale; pass row_norm='unit', public rows, or",
+            {"row_norm": None, "classes": [0, 1, 2]},
             X_pub=None,
             y_pub=None,
         )
 
     def test_lipschitz_clip_needs_a_known_length(self, refuse):
         algorithm = NoisyGD(clip="lipschitz")
-        refuse("clip='lipschitz' .*normalize=True", {"algorithm": algorithm, "normalize": False})
+        refuse("clip='lipschitz' .*row_norm='unit'", {"algorithm": algorithm, "row_norm": None})
 
     def test_decaying_steps_are_the_only_step_size(self, refuse):
         algorithm = NoisyGD(schedule="decaying", radius=1.0)

@@ -71,7 +71,7 @@ OTHERS = [
     *(MixedDPLogisticRegression(name) for name in BY_NAME),
     MixedDPLogisticRegression(AdaMix(n_components=3)),
     MixedDPLogisticRegression(dtype="float64"),
-    MixedDPLogisticRegression(normalize=False, learning_rate=0.1),
+    MixedDPLogisticRegression(row_norm=None, learning_rate=0.1),
     MixedDPLogisticRegression(neighboring="replace_one"),
     *(MixedDPRidge(name) for name in BY_NAME if name != "coupling"),
     MixedDPRidge(AdaMix(n_components=3)),

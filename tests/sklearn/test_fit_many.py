@@ -36,7 +36,7 @@ def heads():
         MixedDPLogisticRegression("adamix", batch_size=200, epsilon=2.0, n_steps=9, random_state=4),
         MixedDPLogisticRegression(epsilon=2.0, random_state=8),
         MixedDPLogisticRegression(epsilon=1.0, n_steps=7, random_state=9),
-        MixedDPLogisticRegression("adamix", normalize=False, learning_rate=0.5, n_steps=5, random_state=5),
+        MixedDPLogisticRegression("adamix", row_norm=None, learning_rate=0.5, n_steps=5, random_state=5),
         MixedDPLogisticRegression(dtype="bfloat16", n_steps=5, random_state=6),
         ZerothOrderDPClassifier(n_steps=5, random_state=7),
     ]

@@ -294,7 +294,7 @@ def test_a_fit_that_fails_after_its_charge_keeps_it(rows, head, ledger, monkeypa
         ({"ledger": PrivacyLedger(":memory:")}, {}, r"ledger=PrivacyLedger\(':memory:'\) must be"),
         ({}, {"y": np.full(60, 7)}, "is not one of the classes"),
         ({"init": np.ones((2, 2))}, {}, "init"),
-        ({"learning_rate": "auto", "normalize": False}, {"X_pub": None, "y_pub": None}, "learning_rate"),
+        ({"learning_rate": "auto", "row_norm": None}, {"X_pub": None, "y_pub": None}, "learning_rate"),
         ({"batch_size": 61}, {}, "batch_size=61"),
         ({"epsilon": 1e-3, "noise_multiplier": 1.0, "n_steps": None}, {}, "is too small for one step"),
         ({"neighboring": "replace_one"}, {}, "not the relation"),

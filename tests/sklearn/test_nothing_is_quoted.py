@@ -363,7 +363,7 @@ def test_a_class_that_was_read_from_private_labels_is_not_named():
 def test_rows_that_are_too_long():
     rows = changed(X, ROW, NUMBER * 1e27)
     for kind in (np.asarray, sp.csr_array):
-        heard = Heard(lambda kind=kind: head(normalize=False, learning_rate=1.0).fit(kind(rows), Y, **PUBLIC))
+        heard = Heard(lambda kind=kind: head(row_norm=None, learning_rate=1.0).fit(kind(rows), Y, **PUBLIC))
         assert "a row that is too large" in str(heard.error) and not heard.secrets(), heard.everything
 
 
@@ -473,7 +473,7 @@ def test_dask(bad):
         rows[ROW, 1] = np.nan
     lazy = da.from_array(rows, chunks=(100, N_FEATURES)).map_blocks(chunk, dtype=float, meta=np.empty((0, 0)))
     labels = BAD_Y["unknown text"] if bad == "label" else Y
-    clf = head(normalize=False, learning_rate=1.0)
+    clf = head(row_norm=None, learning_rate=1.0)
     for action in (
         lambda: clf.fit(lazy, labels, **PUBLIC),
         lambda: fit_many([clf], lazy, labels, **PUBLIC),

@@ -338,7 +338,7 @@ class TestLedger:
         assert [charge.event for charge in ledger.charges()[1:]] == [GaussianEvent(30.0, 1)]
         far = rows.X.copy()
         far[3] = 1e38  # too long for its precision, which is seen when rows are mapped
-        clf.set_params(normalize=False)
+        clf.set_params(row_norm=None)
         clf._row_map = RowMap(None, False, None)
         with pytest.raises(ValueError, match="too large"):
             clf.private_score(far, rows.y, noise_multiplier=30)

@@ -257,7 +257,7 @@ class TestRefusals:
     def test_unknown_scale_of_rows(self, refuse):
         refuse(
             "learning_rate='auto' needs rows of a known scale",
-            {"normalize": False, "target_scale": 1.0},
+            {"row_norm": None, "target_scale": 1.0},
             X_pub=None,
             y_pub=None,
         )

@@ -77,7 +77,7 @@ class TestStart:
         assert weak > 10 * strong
 
     def test_the_automatic_penalty_does_not_depend_on_the_rows_scale(self):
-        still = {"learning_rate": 1e-300, "n_steps": 1, "normalize": False, "fit_intercept": False}
+        still = {"learning_rate": 1e-300, "n_steps": 1, "row_norm": None, "fit_intercept": False}
         one = MixedDPLogisticRegression("adamix", **still).fit(X_PRIV, Y_PRIV, X_PUB, Y_PUB)
         other = MixedDPLogisticRegression("adamix", **still).fit(8 * X_PRIV, Y_PRIV, 8 * X_PUB, Y_PUB)
         np.testing.assert_allclose(one.coef_, 8 * other.coef_, atol=1e-4 * np.abs(one.coef_).max())
@@ -115,7 +115,7 @@ class TestRows:
         clf = fit()
         np.testing.assert_allclose(clf._row_map.mean, X_PUB.mean(axis=0))
         with pytest.warns(UserWarning, match="classes were read"):
-            bare = MixedDPLogisticRegression(random_state=0).fit(X_PRIV, Y_PRIV)
+            bare = MixedDPLogisticRegression("adamix", random_state=0).fit(X_PRIV, Y_PRIV)
         assert bare._row_map.mean is None
 
     def test_both_precisions_agree(self, monkeypatch):
@@ -143,15 +143,15 @@ class TestRows:
         np.testing.assert_allclose(clf.decision_function(X_TEST), rows @ clf.coef_.T + clf.intercept_)
 
     def test_whitening_needs_public_rows(self):
-        clf = MixedDPLogisticRegression(whiten=True, classes=range(10), random_state=0)
+        clf = MixedDPLogisticRegression("adamix", whiten=True, classes=range(10), random_state=0)
         with pytest.raises(ValueError, match=r"^whiten=True needs public rows; pass X_pub and y_pub"):
             clf.fit(X_PRIV, Y_PRIV)
         with pytest.raises(ValueError, match=r"^whiten='yes' must be True, False or 'auto'\.$"):
             clf.set_params(whiten="yes").fit(X_PRIV, Y_PRIV)
 
     def test_rows_too_long_for_float32_are_refused(self):
-        clf = MixedDPLogisticRegression(normalize=False, center=False)
-        with pytest.raises(ValueError, match="normalize=True"):
+        clf = MixedDPLogisticRegression(row_norm=None, center=False)
+        with pytest.raises(ValueError, match="row_norm='unit'"):
             clf.fit(1e35 * X_PRIV, Y_PRIV, 1e35 * X_PUB, Y_PUB)
 
 

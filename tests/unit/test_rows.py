@@ -58,7 +58,7 @@ def test_only_rows_of_the_mask_take_part():
 def test_rows_too_long_for_their_precision_are_refused():
     long = X.copy()
     long[17] *= 1e200
-    with pytest.raises(ValueError, match=r"X holds a row that is too large for float64 .* normalize=True"):
+    with pytest.raises(ValueError, match=r"X holds a row that is too large for float64 .* row_norm='unit'"):
         InMemoryRows(long, y)
 
 

@@ -193,7 +193,7 @@ def test_the_black_box_sees_what_leaks_outside_the_mechanism(monkeypatch):
     def audited(step):
         def make():
             return make_pipeline(
-                step(), factory("noisy-gd", 0.5, classes=range(4), normalize=False, learning_rate=1.0)()
+                step(), factory("noisy-gd", 0.5, classes=range(4), row_norm=None, learning_rate=1.0)()
             )
 
         return audit_epsilon(make, **data, canaries=given, n_fits=60, view="model", confidence=0.999)

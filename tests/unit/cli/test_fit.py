@@ -65,12 +65,12 @@ def test_all_options_reach_the_estimator(data, folder):
         )
     model = joblib.load("m.joblib")
     assert_same(model, other)
-    assert model.get_params()["normalize"] is True
+    assert model.get_params()["row_norm"] == "unit"
 
 
 def test_rows_can_keep_their_length(data, folder):
-    assert run("fit", *save_npz(data), "--no-normalize", "--seed", SEED, "--out", "m", "--quiet") == 0
-    assert_same(joblib.load("m"), twin(data, normalize=False))
+    assert run("fit", *save_npz(data), "--row-norm", "none", "--seed", SEED, "--out", "m", "--quiet") == 0
+    assert_same(joblib.load("m"), twin(data, row_norm=None))
 
 
 def test_epsilon_reaches_the_estimator(data, folder):

@@ -182,11 +182,11 @@ def test_rows_too_long_for_their_precision(tmp_path):
     np.save(tmp_path / "long.npy", long)
     for rows in (np.load(tmp_path / "long.npy", mmap_mode="r"), sp.csr_array(long)):
         clf = MixedDPLogisticRegression(
-            classes=[0, 1, 2], normalize=False, learning_rate=0.1, dtype="float64"
+            classes=[0, 1, 2], row_norm=None, learning_rate=0.1, dtype="float64"
         )
-        with pytest.raises(ValueError, match=r"X holds a row that is too large .* normalize=True"):
+        with pytest.raises(ValueError, match=r"X holds a row that is too large .* row_norm='unit'"):
             clf.fit(rows, y)
-        assert np.isfinite(clf.set_params(normalize=True).fit(rows, y).coef_).all()
+        assert np.isfinite(clf.set_params(row_norm="unit").fit(rows, y).coef_).all()
 
 
 def test_predictions_for_rows_that_are_not_finite_or_of_another_width(tmp_path):

@@ -245,7 +245,7 @@ class TestFits:
     def silent(self, monkeypatch):
         monkeypatch.setattr(NoiseSource, "add_noise", Silent.add_noise)
 
-    @pytest.mark.parametrize("parameters", [{}, {"batch_size": 200}, {"normalize": False}], ids=str)
+    @pytest.mark.parametrize("parameters", [{}, {"batch_size": 200}, {"row_norm": None}], ids=str)
     @pytest.mark.parametrize(
         "algorithm", ["adamix", "noisy-gd", "coupling", "pda-dpmd", "modelmix", "dope-sgd"]
     )

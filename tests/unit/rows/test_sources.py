@@ -209,7 +209,7 @@ class TestFits:
         "parameters",
         [
             {},
-            {"normalize": False, "learning_rate": 0.05},
+            {"row_norm": None, "learning_rate": 0.05},
             {"center": False, "fit_intercept": False},
             {"batch_size": 200},
             # It mixes by the sensitivity, which includes the rounding of a source.

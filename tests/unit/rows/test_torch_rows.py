@@ -119,7 +119,7 @@ def test_what_cannot_be_rows_is_refused(bad, message):
 def test_rows_too_long_for_their_precision_are_refused_by_number():
     long = torch.from_numpy(X).clone()
     long[17] *= 1e32
-    with pytest.raises(ValueError, match=r"X holds a row that is too large .* normalize=True"):
+    with pytest.raises(ValueError, match=r"X holds a row that is too large .* row_norm='unit'"):
         TorchRows(long, Y)
 
 

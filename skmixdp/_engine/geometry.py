@@ -1,0 +1,365 @@
+"""Private geometry: a noisy mean and noisy leading directions of the rows, before the head is trained.
+
+Rows that are centred and whitened need fewer steps and less noise. Public rows can tell how to centre and
+whiten. This module learns it from the private rows, for a small part of the budget.
+
+Both releases are sums over all rows, through ``_engine/release.py``. Full-batch Gaussian releases compose
+exactly: their ``1 / sigma**2`` add up.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._linear import Array, Loss, row_norm_bounds, scale_rows
+from .._rowmap import Whitening
+from .._rows import Block, Contribution, PrivateRows
+from ..components import L2Clip
+from ..components.protocols import PrivateQuery, ReleasedArray
+from ..privacy import NoiseSource
+from .release import GaussianMechanism, release
+
+FloatArray = NDArray[np.floating]
+
+#: Length of the noise in the mean that its share of the budget aims at, for unit rows.
+_MEAN_ERROR = 0.15
+
+#: Smallest and largest share of mu squared for the mean, and the largest for the directions.
+_LEAST_SHARE, _MOST_SHARE = 0.01, 0.05
+
+#: Number of directions, and rounds of the power method.
+_DIRECTIONS, _ROUNDS = 20, 3
+
+#: Weight of the sphere in the second moment by which rows are whitened, as for public whitening.
+_SHRINKAGE = 0.9
+
+#: Margin on the estimated curvature.
+_MARGIN = 1.1
+
+#: Constant of the intercept column. Centred rows have no common direction, so a small constant suffices,
+#: and it adds little noise.
+INTERCEPT = 0.1
+
+#: Rows have unit length; the clip enforces it.
+_CLIP = L2Clip(1.0)
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Parts of mu squared for the mean and for the leading directions."""
+
+    mean: float
+    directions: float
+
+    @classmethod
+    def of(cls, mu: float, n_rows: int, n_features: int) -> "Shares":
+        """The shares for a budget, from public facts.
+
+        The noise in a mean of unit rows has length ``sqrt(n_features) / (n mu_1)``.
+        """
+        wanted = n_features / (_MEAN_ERROR * mu * n_rows) ** 2
+        mean = min(max(wanted, _LEAST_SHARE), _MOST_SHARE)
+        return cls(mean, min(2 * mean, _MOST_SHARE))
+
+    def floor(self, mu: float, n_rows: int, n_features: int) -> float:
+        """Second moments that the noise of the power method hides; see :class:`LeadingDirections`."""
+        scale = math.sqrt(_ROUNDS / self.directions) / (mu * n_rows)
+        return scale * (math.sqrt(n_features) + math.sqrt(min(_DIRECTIONS, n_features)))
+
+
+@dataclass(frozen=True)
+class NoisyMean:
+    """A released mean of unit rows.
+
+    Attributes
+    ----------
+    value : array of shape (n_features,)
+        The mean plus noise.
+    variance : float
+        Variance of the noise in each entry.
+    """
+
+    value: FloatArray
+    variance: float
+
+    def shrunk(self) -> FloatArray:
+        """The positive-part estimate of James and Stein (1961), which moves the mean towards zero."""
+        energy = float(np.vdot(self.value, self.value))
+        noise = max(len(self.value) - 2, 0) * self.variance
+        return self.value * (max(0.0, 1 - noise / energy) if energy > 0 else 0.0)
+
+    def combined(self, public_mean: FloatArray, public_variance: float) -> FloatArray:
+        """The mean weighted with that of public rows, by the inverse of their total variances."""
+        own = len(self.value) * self.variance
+        weight = public_variance / (own + public_variance) if own + public_variance > 0 else 1.0
+        return weight * self.value + (1 - weight) * public_mean
+
+
+def noisy_mean(
+    rows: PrivateRows,
+    n_features: int,
+    multiplier: float,
+    noise: NoiseSource,
+    dtype: np.dtype,
+    members: NDArray[np.bool_] | None,
+) -> NoisyMean:
+    """The noisy mean of rows of at most unit length.
+
+    Parameters
+    ----------
+    rows : PrivateRows
+        Rows of unit length, without an intercept column.
+    n_features : int
+        Their width.
+    multiplier : float
+        Standard deviation of the noise in the sum, in units of its sensitivity 1.
+    noise : NoiseSource
+        Source of the noise.
+    dtype : dtype
+        Dtype of the products with rows.
+    members : boolean array (n_rows,) or None
+        The rows that take part; None is all rows.
+
+    Notes
+    -----
+    *Guarantee*: one Gaussian release of this multiplier. Rows longer than 1 are clipped.
+    """
+
+    def contribute(Z: Array, block: Block) -> Contribution:
+        return _CLIP.weights(block.norms, lambda: block.max_abs)[:, None], None
+
+    query = PrivateQuery(
+        points=np.zeros((0, n_features)),
+        contribute=contribute,
+        releases=(ReleasedArray(_CLIP.sensitivity(dtype)),),
+    )
+    mechanism = GaussianMechanism(multiplier, 1, noise)
+    total, scale = _released(rows, mechanism, query, members)
+    n_rows = rows.n_rows if members is None else int(members.sum())
+    return NoisyMean(total[0] / n_rows, (scale / n_rows) ** 2)
+
+
+#: Lengths among which the usual one is found: powers of two with exponents in halves.
+_LOWEST_EXPONENT, _EXPONENTS = -64.0, 256
+
+#: Rounds of the binary search for a length.
+_SEARCH_ROUNDS = 8
+
+#: Quantile of the lengths that is looked for, and the least that noise leaves of it.
+_QUANTILE, _LEAST_QUANTILE = 0.9, 0.5
+
+#: Noise in a count that its share of the budget aims at, and the most that it may be, as parts of the rows.
+_COUNT_ERROR, _MOST_ERROR = 0.05, 0.2
+
+
+def length_share(mu: float, n_rows: int) -> float:
+    """Share of mu squared for :func:`noisy_length`, from public facts; 0 if it would tell nothing."""
+    error = math.sqrt(_SEARCH_ROUNDS) / (mu * n_rows)
+    share = min(max((error / _COUNT_ERROR) ** 2, _LEAST_SHARE), _MOST_SHARE)
+    return share if error / math.sqrt(share) <= _MOST_ERROR else 0.0
+
+
+def noisy_length(
+    rows: PrivateRows,
+    n_features: int,
+    multiplier: float,
+    noise: NoiseSource,
+    members: NDArray[np.bool_] | None,
+) -> float:
+    """A length that most rows do not exceed, by a binary search with noisy counts.
+
+    Parameters are those of :func:`noisy_mean`; rows may have any length. ``multiplier`` is that of one
+    Gaussian release which is as private as the whole search.
+
+    Notes
+    -----
+    *Guarantee*: ``_SEARCH_ROUNDS`` Gaussian releases of counts. A row changes each count by at most 1.
+    """
+    n_rows = rows.n_rows if members is None else int(members.sum())
+    mechanism = GaussianMechanism(multiplier * math.sqrt(_SEARCH_ROUNDS), _SEARCH_ROUNDS, noise)
+    error = multiplier * math.sqrt(_SEARCH_ROUNDS) / n_rows
+    wanted = max(_QUANTILE - 2 * error, _LEAST_QUANTILE) * n_rows
+    low, high = 0, _EXPONENTS - 1
+    for _ in range(_SEARCH_ROUNDS):
+        middle = (low + high) // 2
+        query = PrivateQuery(
+            points=np.zeros((0, n_features)),
+            contribute=partial(_within, length=_length(middle)),
+            releases=(ReleasedArray(1.0),),
+        )
+        count, _ = _released(rows, mechanism, query, members)
+        if float(count[0]) >= wanted:
+            high = middle
+        else:
+            low = min(middle + 1, high)
+    return _length(high)
+
+
+def _length(index: int) -> float:
+    return float(2 ** (_LOWEST_EXPONENT + index / 2))
+
+
+def _within(Z: Array, block: Block, length: float) -> Contribution:
+    """Whether each row is at most so long."""
+    return None, (block.norms <= length).astype(np.float64)[:, np.newaxis]
+
+
+@dataclass(frozen=True)
+class LeadingDirections:
+    """Released directions in which centred rows of unit length vary most.
+
+    Attributes
+    ----------
+    directions : array of shape (r, n_features)
+        Orthonormal directions.
+    moments : array of shape (r,)
+        Estimated second moments along them; 0 where noise hides them.
+    floor : float
+        Second moments below this cannot be told from noise.
+    """
+
+    directions: FloatArray
+    moments: FloatArray
+    floor: float
+
+    def whitening(self) -> Whitening | None:
+        """The whitening by these directions; None if noise hides them all."""
+        seen = self.moments > 0
+        if not seen.any():
+            return None
+        sphere = _SHRINKAGE / self.directions.shape[1]
+        shortened = (1 - _SHRINKAGE) * self.moments[seen] + sphere
+        return Whitening(self.directions[seen], np.sqrt(sphere / shortened))
+
+    def largest_second_moment(self, whitening: Whitening | None) -> float:
+        """Estimated largest second moment of rows that are whitened and scaled to unit length again."""
+        moments = self.moments[self.moments > 0]
+        kept = moments if whitening is None else moments * whitening.factors**2
+        length = 1 - float(np.sum(moments - kept))
+        largest = max(float(kept.max(initial=0.0)), self.floor) / max(length, self.floor, 1e-3)
+        return min(1.0, _MARGIN * largest)
+
+
+def leading_directions(
+    rows: PrivateRows,
+    n_features: int,
+    multiplier: float,
+    noise: NoiseSource,
+    dtype: np.dtype,
+    members: NDArray[np.bool_] | None,
+) -> LeadingDirections:
+    """Leading directions of rows of at most unit length, by the noisy power method.
+
+    Parameters are those of :func:`noisy_mean`. ``multiplier`` is that of one Gaussian release which is as
+    private as all rounds together.
+
+    Notes
+    -----
+    *Guarantee*: ``_ROUNDS`` Gaussian releases, together as private as one of this multiplier. In each, a row
+    adds ``(Q x) x^T``, clipped to length 1; Q has orthonormal rows.
+
+    References
+    ----------
+    Hardt and Price 2014, "The noisy power method: a meta algorithm with applications".
+    """
+    n_rows = rows.n_rows if members is None else int(members.sum())
+    count = min(_DIRECTIONS, n_features)
+    mechanism = GaussianMechanism(multiplier * math.sqrt(_ROUNDS), _ROUNDS, noise)
+    Q = np.linalg.qr(noise.normal((n_features, count)))[0].T
+    scale = 0.0
+    for _ in range(_ROUNDS):
+        query = PrivateQuery(
+            points=Q,
+            contribute=_second_moments,
+            releases=(ReleasedArray(_CLIP.sensitivity(dtype)),),
+            bounds_itself=True,
+            takes_tensors=_CLIP.takes_tensors,
+        )
+        total, scale = _released(rows, mechanism, query, members)
+        _, moments, Q = np.linalg.svd(total / n_rows, full_matrices=False)
+    floor = scale / n_rows * (math.sqrt(n_features) + math.sqrt(count))
+    return LeadingDirections(Q, np.sqrt(np.maximum(moments**2 - floor**2, 0)), floor)
+
+
+def _second_moments(Z: Array, block: Block) -> Contribution:
+    """The products of each row with the directions, weighted such that ``(Q x) x^T`` has length at most 1."""
+    norms = row_norm_bounds(Z)
+    norms *= block.norms
+    scale_rows(Z, _CLIP.weights(norms, lambda: norms))
+    return Z, None
+
+
+def _released(
+    rows: PrivateRows,
+    mechanism: GaussianMechanism,
+    query: PrivateQuery,
+    members: NDArray[np.bool_] | None,
+) -> tuple[FloatArray, float]:
+    """The noisy answer to a query that takes a whole step, and the scale of its noise."""
+    mechanism.begin_step(members)
+    (released,) = release(rows, [(mechanism, query)])
+    return released.arrays[0], mechanism.noise_scale(released.stated[0])
+
+
+#: Share of mu squared for the scale of the start, and the most that the noise of its losses may be.
+START_SHARE, _MOST_LOSS_ERROR = 0.02, 0.1
+
+#: The start is kept at this part of the scale of least loss: a start that is too sure of itself costs more.
+_CAUTION = 0.5
+
+
+def can_compare_starts(mu: float, n_rows: int, n_scales: int) -> bool:
+    """Whether noisy losses tell scales of the start apart, from public facts."""
+    error = math.sqrt(n_scales / START_SHARE) / (mu * n_rows)
+    return error <= _MOST_LOSS_ERROR
+
+
+def noisy_start_scale(
+    rows: PrivateRows,
+    W: FloatArray,
+    scales: FloatArray,
+    loss: Loss,
+    multiplier: float,
+    noise: NoiseSource,
+    members: NDArray[np.bool_] | None,
+) -> float:
+    """The factor of a start (k, d_in), chosen by noisy losses; 0 if the start does not help.
+
+    Parameters
+    ----------
+    rows : PrivateRows
+        Rows as the head sees them.
+    W : array of shape (k, d_in)
+        The start.
+    scales : array of shape (m,)
+        Factors to compare.
+    loss : Loss
+        The loss of the head.
+    multiplier, noise, members
+        As in :func:`noisy_mean`.
+
+    Notes
+    -----
+    *Guarantee*: one Gaussian release of this multiplier. For each factor, a row adds its loss less that of a
+    head of zeros, clipped to an interval of length 2. All factors together have sensitivity ``sqrt(m)``.
+    """
+    query = PrivateQuery(
+        points=W,
+        contribute=partial(_gains, scales=scales, loss=loss),
+        releases=(ReleasedArray(math.sqrt(len(scales)) * (1 + 1e-9)),),
+    )
+    gains, _ = _released(rows, GaussianMechanism(multiplier, 1, noise), query, members)
+    best = int(gains.argmax())
+    return _CAUTION * float(scales[best]) if gains[best] > 0 else 0.0
+
+
+def _gains(Z: Array, block: Block, scales: FloatArray, loss: Loss) -> Contribution:
+    """How much lower the loss of each row is than at zero, in units of the latter, within [-1, 1]."""
+    Z = np.asarray(Z, dtype=np.float64)
+    least = loss.values(np.zeros_like(Z), block.y)
+    with np.errstate(over="ignore", invalid="ignore"):
+        gains = np.stack([1 - loss.values(scale * Z, block.y) / least for scale in scales], axis=1)
+    return None, np.where(np.isfinite(gains), gains, -1.0).clip(-1.0, 1.0)

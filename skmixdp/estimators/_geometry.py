@@ -1,0 +1,277 @@
+"""Private geometry of a linear head: how rows are centred and whitened, learned before the training.
+
+A fit that learns its geometry has up to three stages. The first asks unit rows for their noisy mean. The
+second asks centred rows for their leading directions. The third trains. Each stage has its own row map, and
+so its own source of rows. Budgets are divided, and the ledger is charged, before the first stage.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._engine import Budget
+from .._engine.geometry import (
+    INTERCEPT,
+    START_SHARE,
+    NoisyMean,
+    Shares,
+    leading_directions,
+    noisy_length,
+    noisy_mean,
+    noisy_start_scale,
+)
+from .._linear import Loss
+from .._rowmap import RowMap, Whitening
+from .._rows import PrivateRows, Table
+from ..privacy import NoiseSource
+from ._fit import PreparedFit
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, repr=False)
+class HeadInputs:
+    """The checked inputs of a head's fit, the same in all stages.
+
+    Attributes
+    ----------
+    budget : Budget
+        The budget of the whole fit.
+    loss : Loss
+        The loss of the head.
+    table : Table
+        The private rows as the user passed them.
+    y : array of shape (n_rows,) or (n_rows, k)
+        Class indices or scaled targets.
+    X_pub, y_pub : arrays
+        Public rows, of which there may be none, and their class indices or scaled targets.
+    own : boolean array (n_rows,) or None
+        The private rows to fit to; None is all rows.
+    noise : NoiseSource
+        Source of all noise of the fit.
+    dtype : dtype
+        Dtype of the products with private rows.
+    treated_as_public : tuple of str
+        For the report.
+    """
+
+    budget: Budget
+    loss: Loss
+    table: Table
+    y: Array
+    X_pub: Array
+    y_pub: Array
+    own: NDArray[np.bool_] | None
+    noise: NoiseSource
+    dtype: np.dtype[Any]
+    treated_as_public: tuple[str, ...]
+
+    @property
+    def n_rows(self) -> int:
+        """Number of private rows to fit to."""
+        return self.table.shape[0] if self.own is None else int(self.own.sum())
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What the steps of a fit are planned with.
+
+    Attributes
+    ----------
+    row_map : RowMap
+        The map of this stage.
+    seen_pub : array of shape (n_pub, d_in)
+        The public rows after this map.
+    second_moment : float or None
+        Released largest second moment of mapped rows.
+    shares : tuple of (str, float)
+        What the budget is divided into; empty if all of it is for the steps.
+    start_scale : float
+        Factor of the start.
+    learn : callable or None
+        ``rows -> fit``: releases what this stage learns, and prepares the next one. None is the training.
+    """
+
+    row_map: RowMap
+    seen_pub: Array
+    second_moment: float | None = None
+    shares: tuple[tuple[str, float], ...] = ()
+    start_scale: float = 1.0
+    learn: Callable[[PrivateRows], PreparedFit] | None = None
+
+    @property
+    def training_share(self) -> float:
+        """Share of the squared budget that is left for the steps."""
+        return dict(self.shares).get("training", 1.0)
+
+
+#: Public rows tell the mean well enough unless the variance of their mean is so many times as large.
+_TIMES_AS_GOOD = 2.0
+
+#: Public rows within classes must have so many degrees of freedom for whitening.
+_FEWEST_FREE = 20
+
+#: Private directions are worth their noise if this part of the rows' variance can be told from it.
+_LARGEST_FLOOR = 0.25
+
+
+def needs_private_rows(inputs: HeadInputs) -> bool:
+    """Whether private rows tell the centre of unit rows much better than the public ones; public facts."""
+    if not len(inputs.X_pub):
+        return True
+    n_features = inputs.table.shape[1]
+    unit_pub = RowMap(None, True, None)(inputs.X_pub, np.float64)
+    public = (1 - float(np.sum(unit_pub.mean(axis=0) ** 2))) / len(unit_pub)
+    shares = Shares.of(inputs.budget.mu, inputs.n_rows, n_features)
+    private = n_features / (inputs.n_rows * inputs.budget.mu) ** 2 / shares.mean
+    return public > _TIMES_AS_GOOD * private
+
+
+def few_for_whitening(inputs: HeadInputs) -> bool:
+    """Whether public rows are so few that private directions whiten better; public facts."""
+    n_features = inputs.table.shape[1]
+    n_free = len(inputs.X_pub) - len(np.unique(inputs.y_pub))
+    shares = Shares.of(inputs.budget.mu, inputs.n_rows, n_features)
+    return n_free < _FEWEST_FREE and shares.floor(inputs.budget.mu, inputs.n_rows, n_features) < _LARGEST_FLOOR
+
+
+@dataclass(frozen=True)
+class GeometryLearner:
+    """Learns how to centre and whiten rows, from the private rows and any public ones.
+
+    Attributes
+    ----------
+    inputs : HeadInputs
+        The inputs of the fit.
+    prepare : callable
+        ``stage -> fit``.
+    groups : array of shape (n_pub,) or None
+        Groups for whitening by public rows; None whitens by private directions, if ``whiten``.
+    scale : array of shape (n_features,) or None
+        Public factors of the columns.
+    start_scales : array of shape (m,) or None
+        Factors of the start among which to choose.
+    whiten, fit_intercept : bool
+        As the estimator's parameters.
+    """
+
+    inputs: HeadInputs
+    prepare: Callable[[Stage], PreparedFit]
+    groups: Array | None
+    scale: Array | None
+    start_scales: Array | None
+    whiten: bool
+    fit_intercept: bool
+
+    def first(self) -> PreparedFit:
+        """The fit before its first stage."""
+        stage = self._stage(RowMap(None, True, None, unit_first=True, scale=self.scale))
+        return self.prepare(replace(stage, learn=self._after_unit_rows))
+
+    @property
+    def _shares(self) -> Shares:
+        given = self.inputs
+        shares = Shares.of(given.budget.mu, given.n_rows, given.table.shape[1])
+        return shares if self.groups is None else replace(shares, directions=0.0)
+
+    def _stage(self, row_map: RowMap) -> Stage:
+        shares = self._shares
+        start = 0.0 if self.start_scales is None else START_SHARE
+        spent = {"mean": shares.mean, "directions": shares.directions, "scale of the start": start}
+        spent = {name: share for name, share in spent.items() if share}
+        spent["training"] = 1 - sum(spent.values())
+        return Stage(row_map, row_map(self.inputs.X_pub, np.float64), shares=tuple(spent.items()))
+
+    def _after_unit_rows(self, rows: PrivateRows) -> PreparedFit:
+        given = self.inputs
+        multiplier = given.budget.multiplier(self._shares.mean)
+        found = noisy_mean(rows, given.table.shape[1], multiplier, given.noise, given.dtype, given.own)
+        row_map = RowMap(self._center(found), True, None, unit_first=True, scale=self.scale)
+        if self.groups is None:
+            return self.prepare(replace(self._stage(row_map), learn=partial(self._after_centred, row_map)))
+        if self.whiten:
+            centred = row_map(given.X_pub, np.float64)
+            row_map = replace(row_map, whitening=Whitening.of(centred, self.groups))
+        return self._mapped(self._with_intercept(row_map))
+
+    def _center(self, found: NoisyMean) -> Array:
+        """The centre of unit rows: that of private rows, and of public rows where there are any."""
+        unit_pub = RowMap(None, True, None, scale=self.scale)(self.inputs.X_pub, np.float64)
+        if not len(unit_pub):
+            return found.shrunk()
+        mean = unit_pub.mean(axis=0)
+        return found.combined(mean, (1 - float(mean @ mean)) / len(unit_pub))
+
+    def _after_centred(self, row_map: RowMap, rows: PrivateRows) -> PreparedFit:
+        given = self.inputs
+        multiplier = given.budget.multiplier(self._shares.directions)
+        found = leading_directions(
+            rows, given.table.shape[1], multiplier, given.noise, given.dtype, given.own
+        )
+        whitening = found.whitening() if self.whiten else None
+        stage = self._with_intercept(replace(row_map, whitening=whitening))
+        return self._mapped(replace(stage, second_moment=found.largest_second_moment(whitening)))
+
+    def _mapped(self, stage: Stage) -> PreparedFit:
+        """The fit whose row map is final: ready to train, or to choose the scale of its start."""
+        fit = self.prepare(stage)
+        if self.start_scales is None:
+            return fit
+        return replace(fit, learn=partial(self._after_mapped, stage, fit.run.info.view.W))
+
+    def _after_mapped(self, stage: Stage, start: Array, rows: PrivateRows) -> PreparedFit:
+        given, scales = self.inputs, self.start_scales
+        assert scales is not None
+        multiplier = given.budget.multiplier(START_SHARE)
+        scale = noisy_start_scale(rows, start, scales, given.loss, multiplier, given.noise, given.own)
+        return self.prepare(replace(stage, start_scale=scale))
+
+    def _with_intercept(self, row_map: RowMap) -> Stage:
+        if self.fit_intercept:
+            row_map = replace(row_map, intercept_value=INTERCEPT)
+        return self._stage(row_map)
+
+
+@dataclass(frozen=True)
+class LengthLearner:
+    """Learns the length up to which rows keep their length, for rows that are clipped instead of scaled.
+
+    Attributes
+    ----------
+    inputs : HeadInputs
+        The inputs of the fit, without public rows.
+    prepare : callable
+        ``stage -> fit``.
+    share : float
+        Share of the squared budget.
+    fit_intercept : bool
+        As the estimator's parameter.
+    """
+
+    inputs: HeadInputs
+    prepare: Callable[[Stage], PreparedFit]
+    share: float
+    fit_intercept: bool
+
+    def first(self) -> PreparedFit:
+        """The fit before its first stage."""
+        # The second moment is that of rows after they are clipped.
+        stage = replace(self._stage(RowMap(None, False, None)), second_moment=1.0)
+        return self.prepare(replace(stage, learn=self._after_raw_rows))
+
+    def _stage(self, row_map: RowMap) -> Stage:
+        shares = (("length of the rows", self.share), ("training", 1 - self.share))
+        return Stage(row_map, row_map(self.inputs.X_pub, np.float64), shares=shares)
+
+    def _after_raw_rows(self, rows: PrivateRows) -> PreparedFit:
+        given = self.inputs
+        multiplier = given.budget.multiplier(self.share)
+        bound = noisy_length(rows, given.table.shape[1], multiplier, given.noise, given.own)
+        row_map = RowMap(None, True, None, bound=bound)
+        if self.fit_intercept:
+            row_map = row_map.with_intercept_for(given.X_pub)
+        return self.prepare(self._stage(row_map))
