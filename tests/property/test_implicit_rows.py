@@ -67,7 +67,8 @@ def sparse_rows(draw):
             X[row] = mean + draw(st.sampled_from([1e-3, 1.0, 1e7])) * direction
     normalize, value = draw(st.booleans()), draw(st.sampled_from([None, 0.4]))
     source = draw(st.sampled_from([np.float32, np.float64]))
-    return X.astype(source), RowMap(mean, normalize, value, whitening)
+    bound = draw(st.sampled_from([None, None, 1e-3, 2.0]))
+    return X.astype(source), RowMap(mean, normalize, value, whitening, bound=bound)
 
 
 def true_rows(X, row_map, factors):
@@ -118,7 +119,8 @@ def test_norms_and_entries_are_never_below_the_true_ones(given_rows):
         shortest = 2 * SHORTEST_DIFFERENCE
         far = (differences > shortest * sizes) & (differences > 1e-279)
         bare = length(rows[:, :D])
-        np.testing.assert_allclose(bare[far].astype(float), 1.0, atol=1e-5)
+        expected = 1.0 if row_map.bound is None else np.minimum(1, differences / row_map.bound)[far]
+        np.testing.assert_allclose(bare[far].astype(float), np.asarray(expected, float), atol=1e-5)
 
 
 @given(given_rows=sparse_rows(), dtype=DTYPES, seed=st.integers(0, 2**20))

@@ -3,6 +3,8 @@
 The truth is computed in extended precision from the rows that are multiplied in every pass.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import example, given
@@ -22,6 +24,9 @@ from tests.conftest import exactly_whitened
 
 K, D = 4, 5
 VALUES = st.one_of(st.just(0.0), st.floats(-3, 3, width=16), st.sampled_from([2**-24, 1e-3, 1.0, 6e4, -6e4]))
+#: Lengths up to which rows keep their length.
+BOUNDS = st.sampled_from([None, 1e-3, 2.0])
+
 DTYPES = st.sampled_from(["float32", "float64"])
 
 
@@ -42,7 +47,8 @@ def streamed_rows(draw):
             + draw(st.sampled_from([1e-4, 1.0, 1e3])) * directions[draw(st.integers(0, n_directions - 1))]
         )
     normalize, value = draw(st.booleans()), draw(st.sampled_from([None, 0.4]))
-    return X.astype(source), RowMap(mean, normalize, value, Whitening(directions, factors))
+    row_map = RowMap(mean, normalize, value, Whitening(directions, factors))
+    return X.astype(source), replace(row_map, unit_first=draw(st.booleans()), bound=draw(BOUNDS))
 
 
 def streamed(X, row_map, dtype):

@@ -30,6 +30,16 @@ MAPS |= {
     "whitened": RowMap(None, False, None, WHITENING),
     "whitened, all": RowMap(rng.normal(size=D), True, 0.4, WHITENING),
 }
+SCALE = rng.uniform(0.1, 1, size=D)
+MAPS |= {
+    "unit length first": RowMap(0.2 * rng.normal(size=D), True, 0.1, unit_first=True),
+    "unit length first, whitened": RowMap(0.2 * rng.normal(size=D), True, 0.1, WHITENING, unit_first=True),
+    "clipped": RowMap(rng.normal(size=D), True, 0.4, bound=2.0),
+    "clipped, whitened, columns scaled": RowMap(
+        rng.normal(size=D), True, 0.4, WHITENING, bound=1.0, scale=SCALE
+    ),
+    "unit length first, columns scaled": RowMap(None, True, None, unit_first=True, scale=SCALE),
+}
 CLOSE = {"float32": 2e-5, "float64": 1e-9}
 
 

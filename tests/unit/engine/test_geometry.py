@@ -1,0 +1,167 @@
+"""What a fit learns from private rows before it trains: centre, leading directions, lengths and starts."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from skmixdp._engine.geometry import (
+    LeadingDirections,
+    NoisyMean,
+    Shares,
+    _gains,
+    _second_moments,
+    can_compare_starts,
+    leading_directions,
+    length_share,
+    noisy_length,
+    noisy_mean,
+    noisy_start_scale,
+)
+from skmixdp._linear import LogisticLoss, SoftmaxLoss, row_norms
+from skmixdp._rowmap import RowMap
+from skmixdp._rows import Block, InMemoryRows, special_table
+from skmixdp.privacy import NoiseSource
+from tests.conftest import Silent
+
+FLOAT = np.dtype("float64")
+rng = np.random.default_rng(0)
+N, D = 600, 12
+SPREAD = np.array([3.0, 2.0, *np.full(D - 2, 0.3)])
+X = rng.normal(size=(N, D)) * SPREAD + 1.0
+UNIT = RowMap(None, True, None, unit_first=True)
+
+
+def rows_of(X, row_map=UNIT):
+    return InMemoryRows(row_map(X, np.float64), np.zeros(len(X), int))
+
+
+def test_the_mean_is_that_of_the_rows_when_there_is_no_noise():
+    found = noisy_mean(rows_of(X), D, 3.0, Silent(0), FLOAT, None)
+    unit = X / np.linalg.norm(X, axis=1, keepdims=True)
+    np.testing.assert_allclose(found.value, unit.mean(axis=0), atol=1e-9)
+    assert found.variance == pytest.approx((3.0 / N) ** 2, rel=1e-6)
+
+
+def test_members_alone_count():
+    members = np.arange(N) < 100
+    found = noisy_mean(rows_of(X), D, 3.0, Silent(0), FLOAT, members)
+    np.testing.assert_allclose(found.value, UNIT(X[:100], np.float64).mean(axis=0), atol=1e-9)
+    assert noisy_length(rows_of(X), D, 1.0, Silent(0), members) >= 1.0
+
+
+def test_the_mean_of_sparse_rows_is_the_same():
+    table = special_table(sp.csr_array(X))
+    rows = table.private_rows(np.zeros(N, int), UNIT, FLOAT, exact=False)
+    dense, sparse = (noisy_mean(source, D, 3.0, Silent(0), FLOAT, None) for source in (rows_of(X), rows))
+    np.testing.assert_allclose(sparse.value, dense.value, atol=1e-9)
+
+
+def test_a_mean_of_noise_shrinks_to_zero_and_a_clear_one_stays():
+    noise = np.random.default_rng(1).normal(size=200)
+    assert np.linalg.norm(NoisyMean(noise, 1.0).shrunk()) < 0.3 * np.linalg.norm(noise)
+    np.testing.assert_allclose(NoisyMean(100 * noise, 1.0).shrunk(), 100 * noise, rtol=1e-3)
+    assert not NoisyMean(np.zeros(3), 1.0).shrunk().any()
+
+
+def test_public_and_private_means_are_weighted_by_their_precision():
+    private = NoisyMean(np.ones(4), 0.25)  # total variance 1
+    np.testing.assert_allclose(private.combined(np.zeros(4), 3.0), 0.75)
+    np.testing.assert_allclose(private.combined(np.zeros(4), 0.0), 0.0)
+
+
+def test_directions_are_those_of_the_second_moment_when_there_is_no_noise():
+    centred = RowMap(UNIT(X, np.float64).mean(axis=0), True, None, unit_first=True)
+    found = leading_directions(rows_of(X, centred), D, 1e-6, Silent(0), FLOAT, None)
+    V = centred(X, np.float64)
+    values, vectors = np.linalg.eigh(V.T @ V / N)
+    np.testing.assert_allclose(found.moments[:2], values[::-1][:2], rtol=1e-3)
+    overlap = np.abs(np.sum(found.directions[:2] * vectors[:, ::-1].T[:2], axis=1))
+    np.testing.assert_allclose(overlap, 1, atol=1e-3)
+    np.testing.assert_allclose(found.directions @ found.directions.T, np.eye(D), atol=1e-9)
+
+
+def test_directions_that_noise_hides_are_not_whitened():
+    found = leading_directions(rows_of(X), D, 1e6, NoiseSource(0), FLOAT, None)
+    assert found.floor > 1
+    hidden = LeadingDirections(found.directions, np.zeros(D), 0.4)
+    assert hidden.whitening() is None
+    assert 0.4 <= hidden.largest_second_moment(None) <= 1
+
+
+def test_the_curvature_after_whitening_is_close_to_the_true_one():
+    """It is an estimate, not a bound: within a fifth for rows that the directions describe."""
+    centred = RowMap(UNIT(X, np.float64).mean(axis=0), True, None, unit_first=True)
+    found = leading_directions(rows_of(X, centred), D, 1e-6, Silent(0), FLOAT, None)
+    whitening = found.whitening()
+    V = RowMap(centred.mean, True, None, whitening, unit_first=True)(X, np.float64)
+    true = np.linalg.eigvalsh(V.T @ V / N)[-1]
+    assert 0.8 * true <= found.largest_second_moment(whitening) <= 1.5 * true
+    assert true < 0.9 * np.linalg.eigvalsh(centred(X, np.float64).T @ centred(X, np.float64) / N)[-1]
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e-3, 1.0, 1e6])
+def test_the_usual_length_is_found_at_every_scale(scale):
+    lengths = scale * np.exp(rng.normal(size=4000) / 4)
+    rows = rows_of(lengths[:, None] * np.eye(3)[np.arange(4000) % 3], RowMap(None, False, None))
+    found = noisy_length(rows, 3, 0.01, NoiseSource(0), None)
+    assert np.quantile(lengths, 0.85) <= found <= 1.5 * np.quantile(lengths, 0.95)
+
+
+def test_lengths_beyond_the_grid_end_at_its_ends():
+    raw = RowMap(None, False, None)
+    assert noisy_length(rows_of(np.zeros((50, 2)), raw), 2, 0.01, NoiseSource(0), None) == 2.0**-64
+    assert noisy_length(rows_of(np.full((50, 2), 1e29), raw), 2, 0.01, NoiseSource(0), None) < 2e30
+
+
+def test_shares_grow_where_rows_are_few():
+    few, many = Shares.of(0.27, 1000, 64), Shares.of(0.27, 10**6, 64)
+    assert many.mean == 0.01 and many.directions == 0.02
+    assert few.mean > many.mean and max(few.mean, few.directions) <= 0.05
+    assert few.floor(0.27, 1000, 64) > many.floor(0.27, 10**6, 64)
+    assert length_share(0.27, 100) == 0 < length_share(0.27, 1000) <= 0.05
+    assert can_compare_starts(0.27, 10_000, 9) and not can_compare_starts(0.27, 300, 9)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_the_scale_of_a_start_is_below_that_of_least_loss(n_classes):
+    y = np.arange(900) % n_classes
+    X = np.eye(n_classes)[y] + np.random.default_rng(0).normal(size=(900, n_classes)) / 2
+    W = np.eye(n_classes) if n_classes > 2 else np.array([[-1.0, 1.0]])
+    loss = SoftmaxLoss(4) if n_classes > 2 else LogisticLoss()
+    scales = np.array([0.1, 1.0, 4.0, 1000.0])
+    rows = InMemoryRows(X, y)
+    losses = [loss.values(scale * X @ W.T, y).mean() for scale in scales]
+    chosen = noisy_start_scale(rows, W, scales, loss, 1e-6, NoiseSource(0), None)
+    assert chosen == scales[int(np.argmin(losses))] / 2
+    assert noisy_start_scale(rows, -W, scales, loss, 1e-6, NoiseSource(0), None) == 0
+
+
+VALUES = st.one_of(st.floats(-3, 3, width=32), st.sampled_from([0.0, 1e-30, 1.0, 1e6, 1e18, -1e18]))
+
+
+@given(
+    X=hnp.arrays(np.float64, st.tuples(st.integers(1, 6), st.just(5)), elements=VALUES),
+    dtype=st.sampled_from(["float32", "float64"]),
+    seed=st.integers(0, 99),
+)
+def test_no_row_adds_more_than_length_one_to_the_second_moments(X, dtype, seed):
+    X = X.astype(dtype)
+    Q = np.linalg.qr(np.random.default_rng(seed).normal(size=(5, 3)))[0].T
+    with np.errstate(all="ignore"):
+        C, _ = _second_moments(X @ Q.T.astype(dtype), Block(X, np.zeros(len(X)), row_norms(X)))
+    exact = np.linalg.norm(C.astype(np.longdouble), axis=1) * np.linalg.norm(X.astype(np.longdouble), axis=1)
+    assert np.all(exact <= 1 + 4 * np.finfo(dtype).eps + 2**-33)
+
+
+@given(
+    Z=hnp.arrays(np.float64, (5, 3), elements=st.sampled_from([0.0, 1.0, -7.5, 1e4, 1e300, -1e300, np.inf, np.nan])),
+    scale=st.sampled_from([1e-3, 1.0, 1e300]),
+)
+def test_no_row_adds_more_than_one_to_a_gain(Z, scale):
+    block = Block(np.zeros((5, 1)), np.arange(5) % 3, np.zeros(5))
+    with np.errstate(all="ignore"):
+        _, gains = _gains(Z, block, np.array([scale, 1.0]), SoftmaxLoss(3))
+    assert gains.shape == (5, 2) and np.all(np.abs(gains) <= 1)
