@@ -15,6 +15,7 @@ from skmixdp.components import FullBatch
 from skmixdp.components.protocols import PublicInfo
 from skmixdp.privacy import NoiseSource
 from skmixdp.public import PublicData
+from tests.covering import mark_the_rest_slow
 
 # The numbers of examples stand here and nowhere else. `make test` tries the same few on every machine;
 # `make test-all` draws new ones each time. A busy machine fails no test.
@@ -132,7 +133,8 @@ def problem(request):
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Scripts of benchmarks are run by `make test-all`."""
+    """Leave scripts of benchmarks, and of products of parameters what is redundant, to `make test-all`."""
     for item in items:
         if item.path.parent.name in ("reproduce", "utility"):
             item.add_marker(pytest.mark.slow)
+    mark_the_rest_slow(items)
