@@ -56,11 +56,11 @@ demo: .venv/.demo
 	OMP_NUM_THREADS=1 $(BIN)/python examples/quickstart.py --out results
 
 test: .venv/.test
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
 # New examples each time, ten times as many.
 test-all: .venv/.test
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --hypothesis-profile=full
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal --hypothesis-profile=full
 
 # With --write, the command writes docs/sabotage.md anew.
 sabotage: .venv/.test

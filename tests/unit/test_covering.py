@@ -48,9 +48,10 @@ def pytester_items(tmp_path, request):
     path = tmp_path / "test_product.py"
     path.write_text(
         "import pytest\n"
+        "may_skip = pytest.param('z', marks=pytest.mark.skipif(True, reason=''))\n"
         "@pytest.mark.covering\n"
         "@pytest.mark.parametrize('a', ['x', 'y'])\n"
-        "@pytest.mark.parametrize('n', [0, 1, pytest.param('z', marks=pytest.mark.skipif(True, reason=''))])\n"
+        "@pytest.mark.parametrize('n', [0, 1, may_skip])\n"
         "def test(n, a): pass\n"
         "def test_alone(): pass\n"
         "@pytest.mark.covering\n"

@@ -10,9 +10,7 @@ from PIL import Image
 from sklearn.base import clone
 
 from skmixdp.features import TimmFeatures
-from tests.unit.features.conftest import make_pixels, save_images
-
-import timm  # isort: skip
+from tests.unit.features.conftest import library, make_pixels, save_images
 
 DATA = Path(os.environ.get("SKMIXDP_DATA", Path(__file__).parents[4] / "shared" / "data"))
 #: How the network of the stored checkpoint was trained: RGB / 127.5 - 1, and padding as TensorFlow's.
@@ -66,9 +64,13 @@ class TestRealCheckpoint:
         np.testing.assert_allclose(top.values, [0.672, 0.923], atol=0.01)
 
     def test_rows_are_what_timm_computes_by_itself(self, real):
-        module = timm.create_model(
-            "mobilenetv2_100", num_classes=1001, pad_type="same", checkpoint_path=str(real / self.FILE)
-        ).eval()
+        module = (
+            library("timm")
+            .create_model(
+                "mobilenetv2_100", num_classes=1001, pad_type="same", checkpoint_path=str(real / self.FILE)
+            )
+            .eval()
+        )
         image = Image.open(real / "cat.bmp").convert("RGB").resize((224, 224), Image.Resampling.BILINEAR)
         batch = torch.from_numpy(np.asarray(image) / 127.5 - 1).float().permute(2, 0, 1)[None]
         with torch.no_grad():
@@ -162,7 +164,7 @@ def test_clones_share_a_network_and_changed_files_do_not(tmp_path):
     from safetensors.torch import save_file
 
     path = tmp_path / "w.safetensors"
-    module = timm.create_model("resnet18", num_classes=3)
+    module = library("timm").create_model("resnet18", num_classes=3)
     save_file(module.state_dict(), path)
     features = resnet(pretrained=path)
     assert features._encoder() is resnet(pretrained=path)._encoder()
@@ -178,7 +180,7 @@ def test_clones_share_a_network_and_changed_files_do_not(tmp_path):
 def test_checkpoints_of_either_format_hold_the_same_weights(ending, tmp_path):
     from safetensors.torch import save_file
 
-    module = timm.create_model("resnet18", num_classes=7).eval()
+    module = library("timm").create_model("resnet18", num_classes=7).eval()
     path = tmp_path / f"w{ending}"
     if ending == ".pth":
         torch.save({"state_dict": module.state_dict()}, path)
@@ -289,7 +291,7 @@ def test_a_file_without_these_weights_is_told(content, tmp_path):
     if content == "damaged":
         path.write_bytes(b"damaged")
     else:
-        save_file(timm.create_model("resnet34").state_dict(), path)
+        save_file(library("timm").create_model("resnet34").state_dict(), path)
     with pytest.raises(
         ValueError, match=r"w\.safetensors' does not hold weights of 'resnet18' \(.*\); check the"
     ):

@@ -15,8 +15,8 @@ from skmixdp._kernels.accelerators import _MODULES, Accelerator, accelerators
 
 PACKAGE = Path(skmixdp.__file__).parent
 
-#: Fits in forked processes, for each argument without the accelerators that it names. What is shared is imported
-#: before, which takes seconds.
+#: Fits in forked processes, for each argument without the accelerators that it names. What they share is
+#: imported before, which takes seconds.
 FITS = """
 import os, sys
 import numpy as np, pandas, scipy.optimize, scipy.stats, sklearn.base, sklearn.linear_model

@@ -24,7 +24,8 @@ class Worker:
         context.set_forkserver_preload([ledger_worker.__name__])
         self.pipe, theirs = context.Pipe()
         sigma = math.sqrt(n_charges) / mu_of_budget(budget, 1e-5)
-        self.process = context.Process(target=job, args=(theirs, path, sigma))
+        # A daemon, so that a test that fails leaves nothing to wait for.
+        self.process = context.Process(target=job, args=(theirs, path, sigma), daemon=True)
         self.process.start()
         theirs.close()
 
