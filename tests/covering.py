@@ -9,6 +9,7 @@ have every value of every parameter once, and every combination of the parameter
 The other cases are marked ``slow``, so `make test-all` runs the whole product.
 """
 
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from itertools import groupby
 
@@ -18,7 +19,7 @@ import pytest
 def covering_set(cases: Sequence[Mapping[str, Hashable]], together: Sequence[Sequence[str]] = ()) -> set[int]:
     """Numbers of cases that have every value of each parameter, and every combination of those ``together``.
 
-    Greedy: the next case is the first of those that add most.
+    Greedy: the next case is one of those that add most, of these one with values that were taken least often.
     """
     names = {name for case in cases for name in case}
     if unknown := {name for group in together for name in group} - names:
@@ -28,10 +29,14 @@ def covering_set(cases: Sequence[Mapping[str, Hashable]], together: Sequence[Seq
         number: {(group, tuple(case[name] for name in group)) for group in groups if set(group) <= set(case)}
         for number, case in enumerate(cases)
     }
+    taken: Counter[tuple[str, Hashable]] = Counter()
     chosen = set()
     while any(left.values()):
-        best = max(left, key=lambda number: len(left[number]))
+        best = max(
+            left, key=lambda number: (len(left[number]), -sum(taken[t] for t in cases[number].items()))
+        )
         chosen.add(best)
+        taken.update(cases[best].items())
         added = left.pop(best)
         left = {number: terms - added for number, terms in left.items()}
     return chosen

@@ -23,6 +23,12 @@ def test_few_cases_do():
     assert len(covering_set(CASES, ["abc"])) == len(CASES)
 
 
+def test_values_are_taken_about_equally_often():
+    cases = [{"a": a, "b": b} for a, b in product(range(12), range(3))]
+    chosen = [cases[number]["b"] for number in covering_set(cases)]
+    assert [chosen.count(b) for b in range(3)] == [4, 4, 4]
+
+
 def test_a_product_with_gaps_is_covered_by_the_cases_that_there_are():
     cases = [case for case in CASES if (case["a"], case["b"]) != (0, 0)]
     chosen = [cases[number] for number in covering_set(cases, ["ab"])]
