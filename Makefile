@@ -2,6 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
+# Compiled modules are kept, or each of the tests' processes would compile them again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-all sabotage coverage mutants lint docs benchmark diffprivlib scale utility clean
 
@@ -56,11 +59,11 @@ demo: .venv/.demo
 	OMP_NUM_THREADS=1 $(BIN)/python examples/quickstart.py --out results
 
 test: .venv/.test
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
 # New examples each time, ten times as many.
 test-all: .venv/.test
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --hypothesis-profile=full
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal --hypothesis-profile=full
 
 # With --write, the command writes docs/sabotage.md anew.
 sabotage: .venv/.test

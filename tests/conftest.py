@@ -15,11 +15,12 @@ from skmixdp.components import FullBatch
 from skmixdp.components.protocols import PublicInfo
 from skmixdp.privacy import NoiseSource
 from skmixdp.public import PublicData
+from tests.covering import mark_the_rest_slow
 
 # The numbers of examples stand here and nowhere else. `make test` tries the same few on every machine;
 # `make test-all` draws new ones each time. A busy machine fails no test.
 _PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("fast", _PATIENT, max_examples=30, derandomize=True)
+settings.register_profile("fast", _PATIENT, max_examples=20, derandomize=True)
 settings.register_profile("full", _PATIENT, max_examples=300)
 settings.load_profile("fast")
 
@@ -132,7 +133,8 @@ def problem(request):
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Scripts of benchmarks are run by `make test-all`."""
+    """Leave scripts of benchmarks, and of products of parameters what is redundant, to `make test-all`."""
     for item in items:
         if item.path.parent.name in ("reproduce", "utility"):
             item.add_marker(pytest.mark.slow)
+    mark_the_rest_slow(items)

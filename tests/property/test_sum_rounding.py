@@ -177,6 +177,7 @@ def test_long_gradients_of_which_little_is_released(algorithm, n, length):
     assert max(moved) <= 1
 
 
+@pytest.mark.covering("k d", "d appended", "d dtype")
 @pytest.mark.parametrize("k", [1, 3, 10, 100])
 @pytest.mark.parametrize("d", [1, 20, 600])
 @pytest.mark.parametrize("appended", [None, 0.4])

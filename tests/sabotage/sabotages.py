@@ -157,7 +157,6 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "np.random.default_rng(0)",
         "tests/unit/privacy/test_noise.py::test_fresh_sources_differ_and_are_cryptographic",
         "tests/unit/privacy/test_noise.py::test_keys_come_from_the_operating_system",
-        quick=True,
     ),
     _sabotage(
         "keys of 16 bits",

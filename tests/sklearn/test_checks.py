@@ -112,7 +112,15 @@ def test_other_parameters_pass_too(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("estimator", OTHERS, ids=repr)
+@pytest.mark.parametrize(
+    "estimator",
+    # Learning from zeros along random directions takes seconds.
+    [
+        pytest.param(estimator, marks=pytest.mark.slow if type(estimator) is ZerothOrderDPClassifier else ())
+        for estimator in OTHERS
+    ],
+    ids=repr,
+)
 def test_other_parameters_pass_a_few_checks(estimator):
     checks = [check for _, check in estimator_checks_generator(estimator) if check.func.__name__ in FEW]
     assert len(checks) >= 4

@@ -111,6 +111,7 @@ def test_what_is_no_head_of_ours_and_what_comes_twice_is_refused():
 FOLDS = [train for train, _ in KFold(3, shuffle=True, random_state=0).split(X)]
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("held", ["memory", "data frame", "sparse", "memory map", "files", "tensor", "dask"])
 @pytest.mark.parametrize("as_masks", [False, True], ids=["indices", "masks"])
 def test_folds_are_fitted_in_one_pass_as_by_themselves(tmp_path, monkeypatch, held, as_masks):
@@ -179,7 +180,8 @@ def test_a_row_of_another_fold_moves_no_sum_and_an_own_one_no_more_than_its_sens
 
 def test_exact_sums_of_folds_are_those_of_the_folds():
     pytest.importorskip("opendp")
-    heads = [MixedDPLogisticRegression(noise="discrete", epsilon=200.0, n_steps=2) for _ in FOLDS]
+    # The default algorithm shrinks by the noise, which nobody can seed here.
+    heads = [MixedDPLogisticRegression("noisy-gd", noise="discrete", epsilon=200.0, n_steps=2) for _ in FOLDS]
     for found, fold in zip(fit_many(heads, X, y, **PUBLIC, rows=FOLDS), FOLDS, strict=True):
         alone = clone(found).fit(X[fold], y[fold], **PUBLIC)
         np.testing.assert_allclose(found.coef_, alone.coef_, atol=0.1 * np.abs(alone.coef_).max())

@@ -163,6 +163,7 @@ WORKFLOWS = [
 ]
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda workflow: workflow.__name__)
 def test_every_fit_is_charged_as_it_is(workflow, n_jobs, head, rows, ledger):

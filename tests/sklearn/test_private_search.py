@@ -298,6 +298,7 @@ class TestComposition:
 
 
 class TestLedger:
+    @pytest.mark.covering
     @pytest.mark.parametrize("n_jobs", [1, 2])
     @pytest.mark.parametrize("options", [{}, {"strategy": "random"}, {"scoring": "public", "refit": True}])
     def test_one_charge_of_the_whole(self, search, tmp_path, options, n_jobs):

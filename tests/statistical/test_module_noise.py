@@ -11,22 +11,24 @@ from tests.noise import watch
 from tests.statistical.test_noise_scale import assert_standard_normal
 
 P = 102  # parameters of the module
+#: An algorithm, the standard deviation of each number's noise for a noise multiplier of 1, and the numbers of
+#: a step.
 SCALES = {
-    "dpzero": (DPZero(3, loss_clip=0.3), 0.3 * np.sqrt(3)),
-    "pazo-m": (PAZO("m", n_directions=3, loss_clip=0.3), 0.3 * P**-0.25 * np.sqrt(3)),
-    "pazo-p": (PAZO("p", n_public_batches=4, n_directions=2, loss_clip=0.3), 0.3 * np.sqrt(2)),
+    "dpzero": (DPZero(9, loss_clip=0.3), 0.3 * np.sqrt(9), 9),
+    "pazo-m": (PAZO("m", n_directions=9, loss_clip=0.3), 0.3 * P**-0.25 * np.sqrt(9), 9),
+    "pazo-p": (PAZO("p", n_public_batches=4, n_directions=9, loss_clip=0.3), 0.3 * np.sqrt(9), 9),
     # Three candidates and a further one: each loss has variance (3 + 1) C^2 sigma^2.
-    "pazo-s": (PAZO("s", loss_clip=0.3), 0.3 * np.sqrt(4)),
+    "pazo-s": (PAZO("s", loss_clip=0.3), 0.3 * np.sqrt(4), 4),
 }
 
 
 @pytest.mark.parametrize("name", SCALES)
 def test_every_number_has_the_stated_noise(monkeypatch, name):
-    algorithm, scale = SCALES[name]
+    algorithm, scale, numbers = SCALES[name]
     problem = module_problem(two_layers(), n_rows=20)
     assert problem.info.view.n_parameters == P
     recipe = problem.recipe(algorithm, learning_rate=1e-6)
-    plan = problem.plan(recipe, n_steps=600)
+    plan = problem.plan(recipe, n_steps=1500 // numbers)
     log = watch(monkeypatch)
     train([Run(recipe, plan, problem.info, NoiseSource(11), np.dtype("float64"))], module_rows(problem))
     added = np.concatenate([release.noisy - release.exact for release in log])

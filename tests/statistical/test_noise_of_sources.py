@@ -40,6 +40,7 @@ SOURCES = {
 }
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("name", SOURCES)
 @pytest.mark.parametrize("batch_size", [None, 60])
 def test_the_noise_is_the_same_on_every_source(monkeypatch, tmp_path, name, batch_size):

@@ -15,7 +15,7 @@ X_PUB, Y_PUB, X_PRIV, Y_PRIV, X_TEST, Y_TEST = X[:100], y[:100], X[100:1000], y[
 
 
 def fit(algorithm="adamix", **parameters):
-    clf = MixedDPLogisticRegression(algorithm, **{"random_state": 0, **parameters})
+    clf = MixedDPLogisticRegression(algorithm, **{"random_state": 0, "n_steps": 20, **parameters})
     return clf.fit(X_PRIV, Y_PRIV, X_PUB, Y_PUB)
 
 
@@ -101,12 +101,14 @@ def test_the_step_size_that_was_taken_is_told():
 class TestRows:
     def test_normalised_rows_make_the_scale_irrelevant(self):
         one = fit()
-        clf = MixedDPLogisticRegression("adamix", random_state=0).fit(16 * X_PRIV, Y_PRIV, 16 * X_PUB, Y_PUB)
+        clf = MixedDPLogisticRegression("adamix", n_steps=20, random_state=0).fit(
+            16 * X_PRIV, Y_PRIV, 16 * X_PUB, Y_PUB
+        )
         np.testing.assert_allclose(clf.coef_, one.coef_, rtol=1e-5, atol=1e-5)
 
     def test_centred_rows_make_the_origin_irrelevant(self):
         one = fit(dtype="float64")
-        clf = MixedDPLogisticRegression("adamix", random_state=0, dtype="float64")
+        clf = MixedDPLogisticRegression("adamix", n_steps=20, random_state=0, dtype="float64")
         clf.fit(X_PRIV + 32, Y_PRIV, X_PUB + 32, Y_PUB)
         np.testing.assert_allclose(clf.coef_, one.coef_, atol=1e-6)
         assert not np.allclose(fit(center=False).coef_, one.coef_, atol=0.1)

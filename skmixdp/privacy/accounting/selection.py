@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from scipy.optimize import brentq
 
 from ..._validation import COUNT, POSITIVE, check, number
 from .accountants import epsilon_of_event
@@ -154,7 +155,14 @@ class SearchTerms:
                     f"the budget epsilon={epsilon:g}, delta={self.delta:g} leaves nothing for one of the "
                     "fits of this search; use fewer trials or a larger epsilon."
                 )
-        while high > low * (1 + _PRECISION):
-            middle = math.sqrt(low * high)
-            low, high = (middle, high) if self.epsilon(trials, middle) <= epsilon else (low, middle)
-        return low
+        if self.epsilon(trials, high) <= epsilon:
+            return high
+
+        def excess(log_epsilon: float) -> float:
+            """The cost of the search above its budget, as a fraction of the budget."""
+            return self.epsilon(trials, math.exp(log_epsilon)) / epsilon - 1
+
+        found = math.exp(brentq(excess, math.log(low), math.log(high), xtol=_PRECISION / 4))
+        while self.epsilon(trials, found) > epsilon:
+            found *= 1 - _PRECISION / 2
+        return found

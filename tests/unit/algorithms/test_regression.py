@@ -35,6 +35,7 @@ def test_without_noise_and_clip_it_is_gradient_descent(n_targets, momentum):
     np.testing.assert_allclose(found, W, atol=1e-10)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(("n_targets", "n_pub"), [(1, 30), (3, 0)])
 @pytest.mark.parametrize("algorithm", [NoisyGD(clip=NO_CLIP), AdaMix(clip_floor=NO_CLIP)], ids=repr)
 def test_without_noise_and_clip_the_limit_is_ridge_regression(monkeypatch, n_targets, n_pub, algorithm):
@@ -75,6 +76,7 @@ def test_clipped_squared_loss_is_hubers(monkeypatch):
     assert abs(reg.coef_[0]) < 0.3 < 4 < y.mean()
 
 
+@pytest.mark.covering("name n_pub", "name sampling")
 @pytest.mark.parametrize("name", ALGORITHMS)
 @pytest.mark.parametrize("n_pub", [24, 0])
 @pytest.mark.parametrize("sampling", [None, PoissonBatch(60)], ids=["full", "poisson"])

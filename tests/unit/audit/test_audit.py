@@ -59,7 +59,7 @@ def test_without_noise_the_released_arrays_are_what_the_evidence_says(monkeypatc
 def test_no_canary_contributes_more_than_is_claimed_and_the_chosen_one_almost_as_much(monkeypatch, name):
     fix_noise(monkeypatch)
     data = problem(name)
-    result = audit_epsilon(factory(name, MU), **data, n_fits=10, random_state=0)
+    result = audit_epsilon(factory(name, MU), **data, n_canaries=20, random_state=0)
     assert result.claimed_mu == pytest.approx(MU, rel=1e-6)
     canaries = canaries_for(data, 30)
     fitted = fits_of(data, factory(name, MU))(canaries, np.ones(30, dtype=bool))

@@ -27,20 +27,16 @@ SEEDED = (
 
 
 def test_the_whole_way_in_a_process_of_its_own(data, folder, capsys):
-    def python(*args):
-        command = [sys.executable, "-m", "skmixdp", *args]
-        return subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
-
     rows = save_tables(data)
     args = [*rows, "--epsilon", "1", "--out", "m.joblib", "--report", "r.json"]
-    fit = python("fit", *args)
+    command = [sys.executable, "-m", "skmixdp", "fit", *args]
+    fit = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
     assert (fit.returncode, fit.stderr) == (0, "")
     assert fit.stdout.startswith("Privacy report\n  guarantee")
     assert "(1, 1e-05)-differential privacy" in fit.stdout
     assert json.loads(Path("r.json").read_text())["private"] is True
-    predict = python("predict", "m.joblib", "pub.csv", "--label-column", "kind")
-    assert (predict.returncode, predict.stderr) == (0, "")
-    lines = predict.stdout.splitlines()
+    assert run("predict", "m.joblib", "pub.csv", "--label-column", "kind") == 0
+    lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "prediction" and len(lines) == 16 and set(lines[1:]) <= set(WORDS)
     assert run("report", "m.joblib") == 0
     assert capsys.readouterr().out == fit.stdout

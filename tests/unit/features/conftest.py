@@ -1,19 +1,21 @@
 """Images, and a network small enough to see through."""
 
+from importlib import import_module
+
 import numpy as np
 import pytest
 from PIL import Image
 
-pytest.importorskip("torch", reason="needs the extra features")
-
-import torch
-
-# First of all, since it sees to it that torchvision can be imported.
-import skmixdp.features.backends  # noqa: F401  isort: skip
-from torch import nn
-
 from skmixdp.features import FrozenFeatures
-from skmixdp.features.backends.weights import weights_hash
+
+torch = pytest.importorskip("torch", reason="needs the extra features")
+nn = torch.nn
+
+
+def library(name):
+    """A library of networks, imported by the tests that need it alone: that takes seconds."""
+    import_module("skmixdp.features.backends")  # first: it sees to it that torchvision can be imported
+    return import_module(name)
 
 
 class TinyPreparation:
@@ -33,6 +35,8 @@ class TinyEncoder:
     """A network with layers that mix rows in training mode; it keeps the sizes of its batches."""
 
     def __init__(self, seed=0):
+        from skmixdp.features.backends.weights import weights_hash
+
         with torch.random.fork_rng():
             torch.manual_seed(seed)
             self.module = nn.Sequential(

@@ -5,10 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from skmixdp.features.backends import machine
-from skmixdp.features.backends.loop import run
-from skmixdp.features.backends.weights import check_row_wise
-from tests.unit.features.conftest import TinyEncoder, TinyFeatures, make_pixels, save_images
+from tests.unit.features.conftest import TinyEncoder, TinyFeatures, library, make_pixels, save_images
 
 
 @pytest.mark.parametrize("batch_size", [1, 3, 10, 64])
@@ -54,6 +51,7 @@ def test_a_layer_that_stays_in_training_mode_is_refused(pixels, encoder, tiny):
 
 @pytest.mark.parametrize("norm", [nn.BatchNorm2d, nn.BatchNorm1d, nn.SyncBatchNorm])
 def test_layers_without_running_statistics_are_refused(norm):
+    check_row_wise = library("skmixdp.features.backends.weights").check_row_wise
     module = nn.Sequential(nn.Identity(), norm(3, track_running_stats=False))
     with pytest.raises(ValueError, match="model 'x' has the layer 1 that normalises by the statistics of"):
         check_row_wise(module, "x")
@@ -151,7 +149,12 @@ def test_mixed_precision_is_close_and_is_told(pixels, tiny):
     assert 0 < difference < 2e-2 * np.abs(exact.transform(pixels)).max()
 
 
-def test_auto_means_no_mixed_precision_on_a_cpu_and_some_on_a_gpu(monkeypatch):
+@pytest.fixture
+def machine():
+    return library("skmixdp.features.backends.machine")
+
+
+def test_auto_means_no_mixed_precision_on_a_cpu_and_some_on_a_gpu(monkeypatch, machine):
     assert machine.resolve_precision("auto", "cpu") == "float32"
     assert machine.resolve_precision(True, "cpu") == "bfloat16"
     for native, expected in ((True, "bfloat16"), (False, "float16")):
@@ -161,7 +164,7 @@ def test_auto_means_no_mixed_precision_on_a_cpu_and_some_on_a_gpu(monkeypatch):
     assert machine.resolve_precision("float16", "cuda") == "float16"
 
 
-def test_auto_is_the_gpu_where_there_is_one(monkeypatch):
+def test_auto_is_the_gpu_where_there_is_one(monkeypatch, machine):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert machine.resolve_device("auto") == "cuda"
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
@@ -234,6 +237,7 @@ class TestDamagedImages:
 
 
 def test_no_items_means_no_forward_pass(encoder):
+    run = library("skmixdp.features.backends.loop").run
     assert list(run(encoder, None, [], None)) == []
     assert encoder.batches == []
 

@@ -6,9 +6,7 @@ import torch
 from PIL import Image
 
 from skmixdp.features import OpenClipFeatures
-from tests.unit.features.conftest import make_pixels, save_images
-
-import open_clip  # isort: skip
+from tests.unit.features.conftest import library, make_pixels, save_images
 
 
 @pytest.fixture
@@ -22,6 +20,7 @@ def clip(tiny_clip):
 @pytest.fixture
 def reference(tiny_clip):
     """The network, its transform and its tokenizer as open_clip gives them."""
+    open_clip = library("open_clip")
     module, _, transform = open_clip.create_model_and_transforms(f"local-dir:{tiny_clip}")
     return module.eval(), transform, open_clip.get_tokenizer(f"local-dir:{tiny_clip}")
 
@@ -92,6 +91,7 @@ def named(tmp_path):
     from tests.unit.conftest import CLIP
 
     (tmp_path / "tiny-clip-for-tests.json").write_text(json.dumps(CLIP))
+    open_clip = library("open_clip")
     open_clip.add_model_config(tmp_path)
     with torch.random.fork_rng():
         torch.manual_seed(8)

@@ -10,9 +10,7 @@ from PIL import Image
 from sklearn.base import clone
 
 from skmixdp.features import TimmFeatures
-from tests.unit.features.conftest import make_pixels, save_images
-
-import timm  # isort: skip
+from tests.unit.features.conftest import library, make_pixels, save_images
 
 DATA = Path(os.environ.get("SKMIXDP_DATA", Path(__file__).parents[4] / "shared" / "data"))
 #: How the network of the stored checkpoint was trained: RGB / 127.5 - 1, and padding as TensorFlow's.
@@ -30,13 +28,13 @@ REAL = {
 
 
 def resnet(**parameters):
-    given = {"model_name": "resnet18", "pretrained": False, "image_size": 32, "device": "cpu"}
+    given = {"model_name": "test_resnet", "pretrained": False, "image_size": 32, "device": "cpu"}
     return TimmFeatures(**{**given, **parameters})
 
 
 def vit(**parameters):
     given = {"pretrained": False, "image_size": 32, "device": "cpu", "model_args": {"depth": 2}, **parameters}
-    return TimmFeatures("vit_tiny_patch16_224", **given)
+    return TimmFeatures("test_vit", **given)
 
 
 @pytest.fixture
@@ -66,9 +64,13 @@ class TestRealCheckpoint:
         np.testing.assert_allclose(top.values, [0.672, 0.923], atol=0.01)
 
     def test_rows_are_what_timm_computes_by_itself(self, real):
-        module = timm.create_model(
-            "mobilenetv2_100", num_classes=1001, pad_type="same", checkpoint_path=str(real / self.FILE)
-        ).eval()
+        module = (
+            library("timm")
+            .create_model(
+                "mobilenetv2_100", num_classes=1001, pad_type="same", checkpoint_path=str(real / self.FILE)
+            )
+            .eval()
+        )
         image = Image.open(real / "cat.bmp").convert("RGB").resize((224, 224), Image.Resampling.BILINEAR)
         batch = torch.from_numpy(np.asarray(image) / 127.5 - 1).float().permute(2, 0, 1)[None]
         with torch.no_grad():
@@ -162,13 +164,13 @@ def test_clones_share_a_network_and_changed_files_do_not(tmp_path):
     from safetensors.torch import save_file
 
     path = tmp_path / "w.safetensors"
-    module = timm.create_model("resnet18", num_classes=3)
+    module = library("timm").create_model("test_resnet", num_classes=3)
     save_file(module.state_dict(), path)
     features = resnet(pretrained=path)
     assert features._encoder() is resnet(pretrained=path)._encoder()
     first = features.fit().report_["weights"]["sha256"]
     with torch.no_grad():
-        module.conv1.weight.add_(1)
+        next(module.parameters()).add_(1)
     save_file(module.state_dict(), path)
     os.utime(path, ns=(1, 1))
     assert features.fit().report_["weights"]["sha256"] != first
@@ -178,7 +180,7 @@ def test_clones_share_a_network_and_changed_files_do_not(tmp_path):
 def test_checkpoints_of_either_format_hold_the_same_weights(ending, tmp_path):
     from safetensors.torch import save_file
 
-    module = timm.create_model("resnet18", num_classes=7).eval()
+    module = library("timm").create_model("test_resnet", num_classes=7).eval()
     path = tmp_path / f"w{ending}"
     if ending == ".pth":
         torch.save({"state_dict": module.state_dict()}, path)
@@ -205,7 +207,7 @@ class TestLayers:
 
     def test_several_stages_are_pooled_and_joined(self):
         rows = resnet(layers=[1, 3]).transform(self.pixels)
-        assert rows.shape == (3, 64 + 256)
+        assert rows.shape == (3, 32 + 192)
         encoder = resnet()._encoder()
         batch = encoder.preparation.many(torch.from_numpy(self.pixels))
         with torch.no_grad():
@@ -215,9 +217,9 @@ class TestLayers:
 
     def test_several_poolings(self):
         rows = resnet(pooling=["avg", "max"]).transform(self.pixels)
-        assert rows.shape == (3, 1024)
-        np.testing.assert_allclose(rows[:, :512], resnet().transform(self.pixels), atol=1e-5)
-        assert (rows[:, 512:] >= rows[:, :512] - 1e-5).all()
+        assert rows.shape == (3, 2 * 96)
+        np.testing.assert_allclose(rows[:, :96], resnet().transform(self.pixels), atol=1e-5)
+        assert (rows[:, 96:] >= rows[:, :96] - 1e-5).all()
 
     def test_the_class_token(self):
         default = vit().transform(self.pixels)  # the token is this network's own pooling
@@ -226,8 +228,8 @@ class TestLayers:
             vit(layers=[-1], pooling="token").transform(self.pixels), default, atol=1e-5
         )
         both = vit(pooling=["token", "avg"]).transform(self.pixels)
-        np.testing.assert_allclose(both[:, :192], default, atol=1e-5)
-        np.testing.assert_allclose(both[:, 192:], vit(pooling="avg").transform(self.pixels), atol=1e-5)
+        np.testing.assert_allclose(both[:, :64], default, atol=1e-5)
+        np.testing.assert_allclose(both[:, 64:], vit(pooling="avg").transform(self.pixels), atol=1e-5)
 
     def test_channels_last_maps_are_pooled_over_positions(self):
         sequencer = resnet(model_name="sequencer2d_s", model_args={"layers": (1, 1, 1, 1)})
@@ -240,15 +242,15 @@ class TestLayers:
         [
             (
                 {"layers": [9]},
-                r"layers=\[9\] and pooling=None are not available in model 'resnet18' \(feature ind",
+                r"layers=\[9\] and pooling=None are not available in model 'test_resnet' \(feature ind",
             ),
             ({"layers": "head"}, "layers='head' must be whole numbers, with 'head' among them"),
             ({"layers": [1.5]}, r"layers=\[1.5\] must be whole numbers"),
             ({"layers": []}, r"layers=\[\] must be whole numbers"),
             ({"pooling": "token"}, "pooling='token' needs a network with a class token; use 'avg' or 'max'"),
             ({"pooling": "median"}, "pooling='median' must be one or several of avg, max, token, or None"),
-            ({"layers": [1], "pooling": "token"}, r"are not available in model 'resnet18'"),
-            ({"model_args": {"global_pool": ""}}, r"gives outputs of shape \(1, 512, 1, 1\) and not rows"),
+            ({"layers": [1], "pooling": "token"}, r"are not available in model 'test_resnet'"),
+            ({"model_args": {"global_pool": ""}}, r"gives outputs of shape \(1, 96, 1, 1\) and not rows"),
         ],
     )
     def test_what_a_network_does_not_have_is_told(self, parameters, message):
@@ -260,9 +262,9 @@ class TestLayers:
     ("parameters", "error", "message"),
     [
         (
-            {"model_name": "resnet19"},
+            {"model_name": "test_resnest"},
             ValueError,
-            r"model_name='resnet19' cannot be made \(.*name a model that",
+            r"model_name='test_resnest' cannot be made \(.*name a model that",
         ),
         ({"pretrained": 3}, TypeError, "pretrained=3 must be True, False or the path of a checkpoint"),
         ({"pretrained": "none.safetensors"}, ValueError, "pretrained='none.safetensors' is not a file"),
@@ -289,9 +291,9 @@ def test_a_file_without_these_weights_is_told(content, tmp_path):
     if content == "damaged":
         path.write_bytes(b"damaged")
     else:
-        save_file(timm.create_model("resnet34").state_dict(), path)
+        save_file(library("timm").create_model("resnet34").state_dict(), path)
     with pytest.raises(
-        ValueError, match=r"w\.safetensors' does not hold weights of 'resnet18' \(.*\); check the"
+        ValueError, match=r"w\.safetensors' does not hold weights of 'test_resnet' \(.*\); check the"
     ):
         resnet(pretrained=path).fit()
 
@@ -300,7 +302,7 @@ def test_weights_that_cannot_be_downloaded_are_told(monkeypatch):
     def offline(*args, **kwargs):
         raise OSError("no connection")
 
-    monkeypatch.setattr(timm, "create_model", offline)
+    monkeypatch.setattr(library("timm"), "create_model", offline)
     with pytest.raises(
         ValueError, match=r"\(no connection\); .*where there is no network, pass pretrained=path"
     ):

@@ -44,7 +44,7 @@ CHECKS = [
 @pytest.mark.parametrize("check", CHECKS)
 @pytest.mark.parametrize("cls", [TimmFeatures, OpenClipFeatures])
 def test_scikit_learns_checks_that_apply(check, cls, tiny_clip):
-    name = "resnet18" if cls is TimmFeatures else f"local-dir:{tiny_clip}"
+    name = "test_resnet" if cls is TimmFeatures else f"local-dir:{tiny_clip}"
     getattr(estimator_checks, check)(cls.__name__, cls(name, pretrained=False, device="cpu"))
 
 
@@ -76,7 +76,7 @@ def test_names_and_containers(pixels, tiny):
 
 
 def test_clones_and_pickles_carry_parameters_and_no_network(pixels):
-    features = TimmFeatures("resnet18", pretrained=False, image_size=32, device="cpu").fit()
+    features = TimmFeatures("test_resnet", pretrained=False, image_size=32, device="cpu").fit()
     rows = features.transform(pixels)
     pickled = pickle.dumps(features)
     assert len(pickled) < 10_000
@@ -140,7 +140,7 @@ def test_without_a_cache_the_same_rows_are_computed_again(tiny, encoder):
 def test_a_real_network_in_a_pipeline(tmp_path):
     (X, y), (X_pub, y_pub) = make_problem(0), make_problem(1)
     features = TimmFeatures(
-        "resnet18", pretrained=False, image_size=32, device="cpu", cache=str(tmp_path / "cache")
+        "test_resnet", pretrained=False, image_size=32, device="cpu", cache=str(tmp_path / "cache")
     )
     head = MixedDPLogisticRegression(epsilon=3.0, delta=1e-3, random_state=0)
     with sklearn.config_context(enable_metadata_routing=True):

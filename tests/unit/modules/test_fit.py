@@ -37,7 +37,8 @@ def network(seed=0, *between):
 
 
 def classifier(name="pazo-m", module=None, **parameters):
-    given = {"epsilon": 1.0, "delta": 1e-4, "n_steps": 10, "random_state": 0} | parameters
+    """From the module's own parameters, unless ``init`` says otherwise: a public start takes seconds."""
+    given = {"epsilon": 1.0, "delta": 1e-4, "n_steps": 10, "random_state": 0, "init": "module"} | parameters
     settings = {key: given.pop(key) for key in list(given) if key in PAZO().get_params()}
     if settings:
         name = DPZero(**settings) if name == "dpzero" else PAZO(name[-1], **settings)
@@ -57,12 +58,13 @@ def same(one, other):
     return all(torch.equal(a, b) for a, b in zip(one.parameters(), other.parameters(), strict=True))
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("batch_size", [None, 100])
 def test_every_algorithm_trains_a_copy_and_predicts(name, batch_size):
     module = network()
     before = copy.deepcopy(module)
-    clf = fitted(name, module, batch_size=batch_size, learning_rate=0.05)
+    clf = fitted(name, module, batch_size=batch_size, learning_rate=0.05, init="public")
     assert same(module, before) and module.training
     assert clf.module_ is not module and not clf.module_.training and not same(clf.module_, module)
     assert clf.score(X_TEST, Y_TEST) > 0.8
@@ -79,13 +81,14 @@ def test_every_algorithm_trains_a_copy_and_predicts(name, batch_size):
     "name", [pytest.param(name, marks=pytest.mark.slow if name in NAMES[1:3] else ()) for name in NAMES]
 )
 def test_the_rule_chooses_steps_and_their_size_for_a_module_too(name):
-    clf = fitted(name, n_steps=None, random_state=1)
+    clf = fitted(name, n_steps=None, random_state=1, init="public")
     assert 15 <= clf.n_iter_ <= 500
     assert clf.score(X_TEST, Y_TEST) > 0.8
 
 
 def test_a_seed_decides_everything_and_none_decides_nothing():
-    assert same(fitted().module_, fitted().module_)
+    one, other = (fitted(init="public").module_ for _ in range(2))
+    assert same(one, other)
     assert not same(fitted().module_, fitted(random_state=1).module_)
     assert not same(fitted(random_state=None).module_, fitted(random_state=None).module_)
 
@@ -118,8 +121,9 @@ def test_starts():
     for mine, given in zip(own.module_.parameters(), network().parameters(), strict=True):
         np.testing.assert_allclose(mine.detach(), given.detach(), atol=1e-6)
     assert public.score(X_TEST, Y_TEST) > 0.9 > own.score(X_TEST, Y_TEST) + 0.1
-    few = classifier(**still).fit(X, Y, X_pub=X_PUB[:6], y_pub=Y_PUB[:6])
+    few = classifier(init="public", **still).fit(X, Y, X_pub=X_PUB[:6], y_pub=Y_PUB[:6])
     assert not same(few.module_, own.module_)
+    assert ZerothOrderDPModuleClassifier(network()).init == "public"
 
 
 def test_only_the_parameters_that_are_named_are_trained():
@@ -204,7 +208,7 @@ def test_a_loss_of_ones_own():
     def squared(outputs, y):
         return ((outputs - nn.functional.one_hot(y, 3)) ** 2).sum(dim=1)
 
-    clf = fitted(loss=squared, learning_rate=0.05)
+    clf = fitted(loss=squared, learning_rate=0.05, init="public")
     assert clf.score(X_TEST, Y_TEST) > 0.8
     with pytest.raises(ValueError, match="learning_rate='auto' works only with the default loss"):
         fitted(loss=squared)
@@ -287,7 +291,7 @@ def test_nothing_of_first_order_is_asked_of_private_rows(name, n_directions):
     private[:, -1], public[:, -1] = PRIVATE, 0.0
     tensor = torch.from_numpy(private).requires_grad_(True)
     tensor.register_hook(lambda gradient: pytest.fail("a gradient reached the private rows"))
-    clf = classifier(name, Guarded(), n_directions=n_directions)
+    clf = classifier(name, Guarded(), n_directions=n_directions, init="public")
     clf.fit(tensor, Y, X_pub=public, y_pub=Y_PUB)
     assert tensor.grad is None
     assert len(Guarded.private_passes) >= clf.n_iter_
@@ -478,7 +482,7 @@ def test_without_torch_one_sentence_names_the_extra(monkeypatch):
 
 def test_algorithm_objects_train_modules():
     for algorithm in (PAZO("p", n_directions=2), DPZero(2)):
-        assert fitted(algorithm, learning_rate=0.05).score(X_TEST, Y_TEST) > 0.8
+        assert fitted(algorithm, learning_rate=0.05, init="public").score(X_TEST, Y_TEST) > 0.8
 
 
 def test_a_module_of_the_wrong_estimator_is_no_parameter():
@@ -488,10 +492,10 @@ def test_a_module_of_the_wrong_estimator_is_no_parameter():
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_modules_and_rows_on_a_device():
-    clf = fitted(device="cuda")
+    clf = fitted(device="cuda", init="public")
     assert next(clf.module_.parameters()).is_cuda
     assert clf.score(X_TEST, Y_TEST) > 0.8
-    there = classifier(module=network().cuda()).fit(
+    there = classifier(module=network().cuda(), init="public").fit(
         torch.from_numpy(X).cuda(),
         torch.from_numpy(Y).cuda(),
         X_pub=torch.from_numpy(X_PUB).cuda(),

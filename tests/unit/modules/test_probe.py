@@ -56,6 +56,7 @@ def test_modules_that_mix_rows_are_refused(name, public):
     assert ". " not in str(refused.value)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("name", HONEST)
 @pytest.mark.parametrize(("public", "threads"), [(0, 1), (40, 2)])
 def test_modules_that_treat_each_row_by_itself_pass(name, public, threads):

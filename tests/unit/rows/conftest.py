@@ -58,10 +58,16 @@ def tensor(tmp_path, X, y):
 
 
 def tensor_on_a_device(tmp_path, X, y):
-    torch = pytest.importorskip("torch", reason="tensors need skmixdp[features]")
-    if not torch.cuda.is_available():
-        pytest.skip("needs a CUDA device")
-    return torch.from_numpy(X).cuda(), y
+    return pytest.importorskip("torch").from_numpy(X).cuda(), y
+
+
+def has_cuda():
+    return pytest.importorskip("torch", reason="tensors need skmixdp[features]").cuda.is_available()
+
+
+def pytest_markeval_namespace(config):
+    """So that torch is imported by tests that need it alone."""
+    return {"has_cuda": has_cuda}
 
 
 HELD: dict[str, Callable[..., Any]] = {
@@ -100,7 +106,10 @@ class Holder:
         return table.private_rows(y, row_map or RowMap(None, False, None), np.dtype(dtype), exact=exact)
 
 
-@pytest.fixture(params=HELD)
+NEEDS_CUDA = pytest.mark.skipif("not has_cuda()", reason="needs a CUDA device")
+
+
+@pytest.fixture(params=[pytest.param(kind, marks=NEEDS_CUDA if "CUDA" in kind else ()) for kind in HELD])
 def holder(request, tmp_path, monkeypatch):
     if request.param == "torch, as on a device":
         pytest.importorskip("torch", reason="tensors need skmixdp[features]")

@@ -73,6 +73,7 @@ def test_a_head_that_moves_is_answered_whether_its_products_are_kept_or_not(hold
         W = W + 0.3 * U
 
 
+@pytest.mark.covering("holder name")
 @pytest.mark.parametrize("dtype", CLOSE)
 @pytest.mark.parametrize("name", MAPS)
 def test_sums_are_those_of_the_mapped_rows(holder, name, dtype):
@@ -87,6 +88,7 @@ def test_sums_are_those_of_the_mapped_rows(holder, name, dtype):
     np.testing.assert_allclose(statistics, lengths, rtol=CLOSE[dtype])
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("dtype", CLOSE)
 def test_products_come_in_the_dtype_that_was_asked_for(holder, dtype):
     seen = set()
@@ -177,6 +179,7 @@ def test_exact_sums_are_the_same_to_the_last_bit_or_refused(holder, row_map):
     np.testing.assert_array_equal(units, np.round(units))
 
 
+@pytest.mark.covering("holder whitened", "holder dtype", "name whitened", "name dtype")
 @pytest.mark.parametrize("dtype", CLOSE)
 @pytest.mark.parametrize("whitened", [False, True], ids=["", "whitened"])
 @pytest.mark.parametrize("name", ["adamix", "dope-sgd", "gep", "modelmix", "pazo-m", "pazo-s"])
@@ -215,6 +218,7 @@ class TestFits:
     def silent(self, monkeypatch):
         monkeypatch.setattr(NoiseSource, "add_noise", Silent.add_noise)
 
+    @pytest.mark.covering
     @pytest.mark.parametrize(
         "parameters",
         [
@@ -271,6 +275,7 @@ class TestFits:
         clf.fit(held, labels, X_pub=X[:100], y_pub=y[:100])
         np.testing.assert_allclose(clf.coef_, want.coef_, atol=1e-6)
 
+    @pytest.mark.covering
     @pytest.mark.parametrize("flat", [True, False])
     def test_regressor(self, holder, flat):
         held, labels = holder.hold(X[100:], y[100:])

@@ -66,10 +66,9 @@ def fitted(kind, rows, targets, **parameters):
 def test_a_classifier_learns_the_same_from_tensors(monkeypatch, algorithm, as_on_a_device):
     if as_on_a_device:
         monkeypatch.setattr(torch_table, "is_processor", lambda device: False)
-    of_arrays = fitted(MixedDPLogisticRegression, X, Y, algorithm=algorithm)
-    of_tensors = fitted(
-        MixedDPLogisticRegression, torch.from_numpy(X), torch.from_numpy(Y), algorithm=algorithm
-    )
+    given = {"algorithm": algorithm, "n_steps": 20}
+    of_arrays = fitted(MixedDPLogisticRegression, X, Y, **given)
+    of_tensors = fitted(MixedDPLogisticRegression, torch.from_numpy(X), torch.from_numpy(Y), **given)
     np.testing.assert_allclose(of_tensors.coef_, of_arrays.coef_, atol=1e-4)
     assert of_tensors.privacy_.epsilon == of_arrays.privacy_.epsilon
     assert of_tensors.privacy_.noise == "seeded"
