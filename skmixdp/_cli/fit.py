@@ -20,8 +20,8 @@ from .rows import Rows, align, check_together, read_classes, read_labelled
 _DESCRIPTION = """\
 Train a differentially private classifier and save it with its privacy report.
 
-Files: .csv, .csv.gz, .csv.xz (with a line of column names), .parquet (needs pyarrow),
-.npy (rows, with the labels in a file of their own), .npz (arrays X and y).
+Files: .csv, .csv.gz, .csv.xz (with a line of column names), .parquet, .arrow and
+.feather (need pyarrow), .npy (rows, with the labels in a file of their own), .npz (arrays X and y).
 Nothing is written, and no noise is drawn, unless the input and the outputs are in order."""
 
 _EPILOG = """\

@@ -25,19 +25,12 @@ from .._kernels import (
 from .._linear import largest_entries, row_norms
 from .._rowmap import BlockMap, RowMap, Whitening, finite_rows
 from .answering import Selection, Visit, answer, block_size, selections
+from .files import IN_PARTS
 from .memory import check_lengths, grid_of_rows
-from .shards import Shard, arrow_shards, check_alike, mapped_shard, npy_shards, npz_shards, read_labels
+from .shards import Shard, array_shard, check_alike, file_shards, read_labels
 from .source import Block, FloatArray, Labels, PrivateRows, Request, Sums, Table
 
 Array = NDArray[Any]
-
-_READERS = {
-    ".npy": npy_shards,
-    ".npz": npz_shards,
-    ".parquet": arrow_shards,
-    ".arrow": arrow_shards,
-    ".feather": arrow_shards,
-}
 
 #: Bytes of a mapped block: it stays in cache between its two products.
 _BLOCK_BYTES = 2**21
@@ -246,7 +239,7 @@ class StreamedTable(Table):
     @classmethod
     def of_memmap(cls, X: Array) -> "StreamedTable":
         """One memory-mapped array."""
-        return cls([mapped_shard(X, "X")])
+        return cls([array_shard("X", (X.shape, X.dtype), lambda: X)])
 
     @cached_property
     def labels(self) -> Labels | None:
@@ -328,8 +321,7 @@ def open_rows(paths: Any, *, label: str | None = None) -> RowFiles:
     >>> open_rows(folder)
     <RowFiles: 15 rows of 2 features in 3 shards>
     """
-    found = _files(paths)
-    shards = [shard for path in found for shard in _READERS[path.suffix](path, label)]
+    shards = [shard for path in _files(paths) for shard in file_shards(path, label)]
     if not shards:
         raise ValueError(f"paths={str(paths)!r} hold no rows; name files that do.")
     return RowFiles(shards)
@@ -341,19 +333,13 @@ def memory_mapped(X: Any) -> bool:
 
 
 def _files(paths: Any) -> list[Path]:
-    """Existing files of a known format, a folder's in the order of their names."""
-    many = isinstance(paths, (list, tuple))
-    given = [Path(path) for path in (paths if many else [paths])]
-    if not many and given[0].is_dir():
-        given = sorted(path for path in given[0].iterdir() if path.suffix in _READERS)
-        if not given:
-            raise ValueError(f"paths={str(paths)!r} has no {', '.join(_READERS)} file; name another folder.")
-    for path in given:
-        if path.suffix not in _READERS:
-            raise ValueError(f"{path.name} is no {', '.join(_READERS)} file; convert it to one of these.")
-        if not path.is_file():
-            raise ValueError(f"{path} does not exist; check the path.")
-    return given
+    """The files that are named; those of a known format, in the order of their names, if a folder is."""
+    if isinstance(paths, (list, tuple)) or not Path(paths).is_dir():
+        return [Path(path) for path in (paths if isinstance(paths, (list, tuple)) else [paths])]
+    found = sorted(path for path in Path(paths).iterdir() if path.name.lower().endswith(tuple(IN_PARTS)))
+    if not found:
+        raise ValueError(f"paths={str(paths)!r} has no {', '.join(IN_PARTS)} file; name another folder.")
+    return found
 
 
 def _take(X: Array, rows: Selection) -> Array:

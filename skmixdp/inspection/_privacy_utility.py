@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from ._results import SPREADS, Columns, Floats, summarise
 from ._style import curve_style, legible, reference_style, short, spread_out
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.container import ErrorbarContainer

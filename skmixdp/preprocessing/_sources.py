@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator
@@ -70,8 +71,6 @@ def join_rows(X: Any, sources: tuple[Any, ...]) -> Any:
     if any(sparse.issparse(source) for source in sources):
         return sparse.vstack(sources, format="csr")
     if all(hasattr(source, "iloc") for source in sources):
-        import pandas as pd  # late, since it is slow to import and arrays do without
-
         return pd.concat(sources, ignore_index=True)
     return np.concatenate([np.asarray(source) for source in sources])
 
