@@ -337,7 +337,7 @@ def load_modules() -> Any:
         If torch is not installed.
     """
     try:
-        from .. import _modules
+        from . import _modules
     except ModuleNotFoundError as error:
         raise ImportError("modules need the torch package; install skmixdp[features].") from error
     return _modules

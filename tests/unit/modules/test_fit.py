@@ -470,8 +470,8 @@ def test_a_fit_is_paid_for_once_and_before_private_rows_are_seen(tmp_path):
 
 
 def test_without_torch_one_sentence_names_the_extra(monkeypatch):
-    monkeypatch.delattr(skmixdp, "_modules", raising=False)
-    monkeypatch.setitem(sys.modules, "skmixdp._modules", None)
+    monkeypatch.delattr(skmixdp.estimators, "_modules", raising=False)
+    monkeypatch.setitem(sys.modules, "skmixdp.estimators._modules", None)
     with pytest.raises(ImportError, match=r"install skmixdp\[features\]"):
         fitted()
 
