@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import listed
 from ..datasets import from_folder, image_files
 from .files import is_table, read_arrays, read_table
-from .messages import InputError, listed
+from .messages import InputError
 from .rows import labels_of_array, labels_of_column, read_labels
 
 Array = NDArray[Any]

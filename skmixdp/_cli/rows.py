@@ -15,8 +15,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from .._validation import listed
 from .files import is_table, read_arrays, read_table
-from .messages import InputError, listed
+from .messages import InputError
 
 Array = NDArray[Any]
 

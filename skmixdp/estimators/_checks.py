@@ -12,7 +12,7 @@ from sklearn.utils.validation import column_or_1d
 
 from .._rowmap import TargetMap
 from .._rows import RowFiles, from_device
-from .._validation import CONVERSION_ERRORS, check_table
+from .._validation import CONVERSION_ERRORS, check_table, listed
 from ..algorithms import Algorithm
 
 Array = NDArray[Any]
@@ -176,12 +176,6 @@ def _check_names(source: Any, names: Any) -> None:
     columns = getattr(source, "columns", None)
     if names is not None and columns is not None and list(columns) != list(names):
         raise ValueError(
-            f"X_pub has the columns {shortened(columns)} and X has {shortened(names)}; pass the same "
+            f"X_pub has the columns {listed(columns)} and X has {listed(names)}; pass the same "
             "columns in the same order."
         )
-
-
-def shortened(values: Any, limit: int = 8) -> str:
-    """The first values of a list, for a message."""
-    shown = ", ".join(repr(value) for value in np.asarray(values).tolist()[:limit])
-    return f"[{shown}{', ...' if len(values) > limit else ''}]"

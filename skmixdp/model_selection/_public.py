@@ -10,7 +10,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
 
-from ..preprocessing._sources import join_rows
+from .._validation import join_rows
 
 Array = NDArray[Any]
 Indices = NDArray[np.intp]
