@@ -176,22 +176,10 @@ def _read(args: argparse.Namespace) -> tuple[Rows, Rows | None]:
         raise InputError(
             f"--label-column {args.label_column!r} is for tables and no file here has columns; drop it."
         )
-    private = read_labelled(
-        args.private,
-        "--private",
-        label_column=args.label_column,
-        labels=args.labels,
-        labels_flag="--labels",
-    )
+    private = read_labelled(args.private, "--private", args.label_column, args.labels, "--labels")
     if args.public is None:
         return private, None
-    public = read_labelled(
-        args.public,
-        "--public",
-        label_column=args.label_column,
-        labels=args.public_labels,
-        labels_flag="--public-labels",
-    )
+    public = read_labelled(args.public, "--public", args.label_column, args.public_labels, "--public-labels")
     if hasattr(private.X, "columns") and hasattr(public.X, "columns"):
         X = align(public.X, list(private.X.columns), public.where, private.where)
         public = Rows(X, public.y, public.where, public.report)

@@ -36,7 +36,7 @@ class Rows:
 
 
 def read_labelled(
-    path: Path, flag: str, *, label_column: str | None, labels: Path | None, labels_flag: str
+    path: Path, flag: str, label_column: str | None, labels: Path | None, labels_flag: str
 ) -> Rows:
     """Rows with their labels, from inside the file or from a label file."""
     where = f"{flag} {path}"
