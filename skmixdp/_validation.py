@@ -264,6 +264,29 @@ def rows_to_transform(estimator: Any, X: Any) -> Array:
     return table
 
 
+def public_sources(X_pub: Any, y_pub: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """The sources of public rows and those of their labels, as two tuples of one length.
+
+    Raises
+    ------
+    ValueError
+        If one of the two is missing, if there is no source, or if their numbers differ.
+    """
+    for name, value in (("X_pub", X_pub), ("y_pub", y_pub)):
+        if value is None:
+            raise ValueError(f"{name}=None must be given too; public rows need both X_pub and y_pub.")
+    sources = X_pub if isinstance(X_pub, tuple) else (X_pub,)
+    labels = y_pub if isinstance(y_pub, tuple) else (y_pub,)
+    if len(sources) != len(labels):
+        raise ValueError(
+            f"X_pub has {len(sources)} sources and y_pub {len(labels)}; pass as many label arrays as row "
+            "arrays."
+        )
+    if not sources:
+        raise ValueError("X_pub=() holds no source; pass None if there are no public rows.")
+    return sources, labels
+
+
 def join_rows(X: Any, X_pub: Any) -> Any:
     """The rows of all public sources in one container.
 

@@ -134,15 +134,12 @@ def check_together(private: Rows, public: Rows | None, classes: Array | None) ->
     for rows in (private, public):
         if rows is not None and not np.isin(rows.y, known).all():
             # A private label is not named, nor the row in which it is.
-            label = "a label" if rows is private else f"the label {_first(~np.isin(rows.y, known), rows.y)!r}"
+            unknown = rows.y[~np.isin(rows.y, known)]
+            label = "a label" if rows is private else f"the label {unknown[0].item()!r}"
             raise InputError(
                 f"{rows.where} holds {label}, which is not one of the classes {listed(known.tolist())} "
                 f"({source}); name every class in --classes."
             )
-
-
-def _first(marked: Array, y: Array) -> Any:
-    return y[marked][0].item()
 
 
 def _check_same_network(private: Rows, public: Rows) -> None:

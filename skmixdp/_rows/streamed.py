@@ -27,7 +27,7 @@ from .._rowmap import BlockMap, RowMap, Whitening, finite_rows
 from .answering import Selection, Visit, answer, block_size, selections
 from .files import IN_PARTS
 from .memory import check_lengths, grid_of_rows
-from .shards import Shard, array_shard, check_alike, file_shards, read_labels
+from .shards import Shard, check_alike, file_shards, read_labels
 from .source import Block, FloatArray, Labels, PrivateRows, Request, Sums, Table
 
 Array = NDArray[Any]
@@ -236,11 +236,6 @@ class StreamedTable(Table):
         self.shape: tuple[int, int] = (sum(s.n_rows for s in shards), shards[0].n_features)
         self.names: list[str] | None = None if shards[0].names is None else list(shards[0].names)
 
-    @classmethod
-    def of_memmap(cls, X: Array) -> "StreamedTable":
-        """One memory-mapped array."""
-        return cls([array_shard("X", (X.shape, X.dtype), lambda: X)])
-
     @cached_property
     def labels(self) -> Labels | None:
         """Labels of all rows, read when asked for."""
@@ -325,11 +320,6 @@ def open_rows(paths: Any, *, label: str | None = None) -> RowFiles:
     if not shards:
         raise ValueError(f"paths={str(paths)!r} hold no rows; name files that do.")
     return RowFiles(shards)
-
-
-def memory_mapped(X: Any) -> bool:
-    """Whether an array's numbers lie in a mapped file."""
-    return isinstance(X, np.memmap) and X.ndim == 2 and X.dtype.kind in "biuf"
 
 
 def _files(paths: Any) -> list[Path]:

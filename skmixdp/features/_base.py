@@ -4,6 +4,7 @@ import os
 import warnings
 from typing import Any, ClassVar
 
+import joblib
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -221,12 +222,10 @@ class FrozenFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         device = machine.resolve_device(self.device)
         gpu = device.startswith("cuda")
         size = (256 if gpu else 32) if self.batch_size == "auto" else int(self.batch_size)
-        workers = (min(16, _n_cores()) if gpu else 0) if self.n_workers == "auto" else int(self.n_workers)
+        workers = (
+            (min(16, joblib.cpu_count()) if gpu else 0) if self.n_workers == "auto" else int(self.n_workers)
+        )
         return Settings(device, machine.resolve_precision(self.amp, device), size, workers)
 
     def _check(self) -> None:
         check_params(self, _CHECKS)
-
-
-def _n_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -41,17 +41,13 @@ def run(encoder: Encoder, items: Items, places: Sequence[int], settings: Setting
     forward = _Forward(encoder, settings)
     waiting: deque[tuple[list[int], _Fetch, list[Skipped]]] = deque()
     for numbers, batch, failures in _load(encoder.preparation, items, places, settings):
-        rows = _nothing(encoder.n_outputs) if batch is None else forward(batch)
+        rows = torch.empty((0, encoder.n_outputs)) if batch is None else forward(batch)
         waiting.append((numbers, _Fetch(rows), failures))
         if len(waiting) > int(cuda):
             done, fetch, failed = waiting.popleft()
             yield done, fetch.rows(), failed
     for done, fetch, failed in waiting:
         yield done, fetch.rows(), failed
-
-
-def _nothing(width: int) -> Tensor:
-    return torch.empty((0, width))
 
 
 class _Fetch:
