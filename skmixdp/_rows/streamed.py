@@ -23,7 +23,7 @@ from .._kernels import (
     sum_error,
 )
 from .._linear import largest_entries, row_norms
-from .._rowmap import BlockMap, RowMap, Whitening, finite_rows
+from .._rowmap import BlockMap, RowMap, finite_rows
 from .answering import Selection, Visit, answer, block_size, selections
 from .files import IN_PARTS
 from .memory import check_lengths, grid_of_rows
@@ -112,10 +112,22 @@ class StreamedRows(PrivateRows):
     def _visit(self, rows: Selection, X: FloatArray, Z: FloatArray) -> Visit:
         """A block of rows; it and its products are in buffers, until the next one's are."""
         value, whitening = self._map.appended, self._map.whitening
-        y, norms = self._y[rows], self._norms[rows]
-        block = Block(X, y, norms) if value is None else _AppendedBlock(X, y, norms, value)
-        if whitening is not None:
-            block = _WhitenedBlock(X, y, norms, self._max_abs[rows], whitening, value)
+        norms = self._norms[rows]
+
+        def max_abs() -> FloatArray:
+            if whitening is not None:
+                return self._max_abs[rows]
+            # The array lacks the appended entry.
+            return np.asarray(np.maximum(largest_entries(X), abs(value or 0.0)))
+
+        def rounding_scale() -> FloatArray:
+            if whitening is None:
+                return norms
+            # Rows are whitened by linearity, in points and sums. Those that are multiplied are longer, and
+            # there is room for the rounding of the whitened points.
+            rounding = whitening.rounding / dot_error(X.shape[1] + 1, X.dtype)
+            own = np.hypot(row_norms(X), value or 0.0) * (1 + rounding + 2**-32)
+            return np.asarray(np.maximum(norms, own))
 
         def times(points: FloatArray) -> FloatArray:
             if value is None:
@@ -129,6 +141,7 @@ class StreamedRows(PrivateRows):
                 C = C.astype(np.float64, copy=False)
             add_products(total, C, X, panel_rows=self._panel_rows or PANEL_ROWS, appended=value)
 
+        block = Block(X, self._y[rows], norms, max_abs=max_abs, rounding_scale=rounding_scale)
         return Visit(rows, block, times, add_sum)
 
     def sum_error(self, request: Request) -> SumError:
@@ -185,46 +198,6 @@ class StreamedRows(PrivateRows):
                 assert isinstance(rows, slice)
                 yield shard, slice(first + rows.start, first + rows.stop), _take(X, rows)
             first += shard.n_rows
-
-
-class _AppendedBlock(Block):
-    """A block of rows that are one constant entry longer than their array says."""
-
-    def __init__(self, X: FloatArray, y: Labels, norms: FloatArray, value: float) -> None:
-        super().__init__(X, y, norms)
-        self._value = value
-
-    @cached_property
-    def max_abs(self) -> FloatArray:
-        return np.asarray(np.maximum(largest_entries(self._X), abs(self._value)))
-
-
-class _WhitenedBlock(Block):
-    """A block of rows that are whitened by linearity, in points and sums.
-
-    ``norms`` and ``max_abs`` bound the whitened rows, ``rounding_scale`` those that are multiplied, which are
-    longer; it also makes room for the rounding of the whitened points.
-    """
-
-    def __init__(
-        self,
-        X: FloatArray,
-        y: Labels,
-        norms: FloatArray,
-        max_abs: FloatArray,
-        whitening: Whitening,
-        value: float | None,
-    ) -> None:
-        super().__init__(X, y, norms)
-        self.max_abs = max_abs
-        self._whitening = whitening
-        self._value = value or 0.0
-
-    @cached_property
-    def rounding_scale(self) -> FloatArray:
-        rounding = self._whitening.rounding / dot_error(self._X.shape[1] + 1, self._X.dtype)
-        own = np.hypot(row_norms(self._X), self._value) * (1 + rounding + 2**-32)
-        return np.asarray(np.maximum(self.norms, own))
 
 
 class StreamedTable(Table):
