@@ -68,7 +68,6 @@ class Kind:
     admits: Callable[[Any], bool]
 
 
-FINITE = Number("a finite number")
 POSITIVE = Number("a positive finite number", low=0)
 NON_NEGATIVE = Number("a non-negative finite number", low=0, closed="left")
 FRACTION = Number("a number from 0 to 1", low=0, high=1, closed="both")

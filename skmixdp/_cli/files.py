@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import joblib
 import pandas as pd
 from numpy.typing import NDArray
 
@@ -42,8 +43,6 @@ def read_arrays(path: Path, where: str, names: Sequence[str] = ("X",)) -> dict[s
 
 def load_model(path: Path) -> Any:
     """The object in a joblib file. This can run code: the help texts say so."""
-    import joblib
-
     where = f"MODEL {path}"
     with reading(where):
         file = path.open("rb")

@@ -6,6 +6,8 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import joblib
+
 from .._validation import POSITIVE, PROBABILITY
 from ..algorithms import BY_NAME
 from ..estimators._logistic import MixedDPLogisticRegression
@@ -130,7 +132,7 @@ def run(args: argparse.Namespace) -> None:
     check_outputs(outputs, [path for path in inputs if path is not None], force=args.force)
     private, public = _read(args)
     model = _train(args, private, public)
-    writers: dict[Path, Writer] = {args.out: lambda file: _save(model, file)}
+    writers: dict[Path, Writer] = {args.out: lambda file: joblib.dump(model, file)}
     if args.report is not None:
         writers[args.report] = lambda file: file.write(f"{model.privacy_.to_json()}\n".encode())
     write_together(writers)
@@ -215,9 +217,3 @@ def _train(args: argparse.Namespace, private: Rows, public: Rows | None) -> Mixe
     # ImportError: discrete noise needs a package of its own. OSError: the ledger's file.
     except (ValueError, TypeError, ImportError, OSError, BudgetExceededError) as error:
         raise InputError(str(error)) from error
-
-
-def _save(model: MixedDPLogisticRegression, file: Any) -> None:
-    import joblib
-
-    joblib.dump(model, file)

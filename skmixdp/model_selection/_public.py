@@ -174,11 +174,11 @@ def public_cross_val_score(
     scorer = public_score(X_pub, y_pub, scoring=scoring)
     splitter = check_cv(cv, scorer.y, classifier=is_classifier(estimator))
 
-    def job(train: Indices, test: Indices) -> Any:
-        return delayed(_fit_and_score)(clone(estimator), X, y, scorer, train, test)
-
-    folds = splitter.split(np.zeros(len(scorer.y)), scorer.y)
-    return np.array(Parallel(n_jobs=n_jobs)(job(train, test) for train, test in folds))
+    jobs = (
+        delayed(_fit_and_score)(clone(estimator), X, y, scorer, train, test)
+        for train, test in splitter.split(np.zeros(len(scorer.y)), scorer.y)
+    )
+    return np.array(Parallel(n_jobs=n_jobs)(jobs))
 
 
 def _fit_and_score(

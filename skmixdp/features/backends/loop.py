@@ -7,6 +7,7 @@ while earlier ones are computed, and rows are fetched one batch late.
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -148,7 +149,7 @@ def _load(
         _Prepared(preparation, items, places),
         batch_size=size,
         num_workers=settings.n_workers,
-        collate_fn=_Stack(preparation),
+        collate_fn=partial(_stacked, preparation),
         pin_memory=pin,
         generator=torch.Generator(),  # so that the caller's random numbers are not drawn from
     )
@@ -174,15 +175,10 @@ class _Prepared(Dataset[Any]):
             return Skipped(place, self._items.name(place), str(error))
 
 
-class _Stack:
-    """Puts prepared items into a batch, in the loader's worker."""
-
-    def __init__(self, preparation: Preparation) -> None:
-        self._preparation = preparation
-
-    def __call__(self, found: Sequence[Any]) -> Loaded:
-        failures = [item for item in found if isinstance(item, Skipped)]
-        good = [item for item in found if not isinstance(item, Skipped)]
-        numbers = [place for place, _ in good]
-        batch = self._preparation.stack([prepared for _, prepared in good]) if good else None
-        return numbers, batch, failures
+def _stacked(preparation: Preparation, found: Sequence[Any]) -> Loaded:
+    """Prepared items as a batch, made in the loader's worker."""
+    failures = [item for item in found if isinstance(item, Skipped)]
+    good = [item for item in found if not isinstance(item, Skipped)]
+    numbers = [place for place, _ in good]
+    batch = preparation.stack([prepared for _, prepared in good]) if good else None
+    return numbers, batch, failures
