@@ -1,11 +1,13 @@
 """How much of the library a default fit runs through, and how its rooms depend on each other.
 
-``python -m benchmarks.structure`` prints the lines of the package, its rooms (folders and files at the top)
-and the imports between them, and the functions and files that a default fit of a small classifier calls.
+``python -m benchmarks.structure`` prints the lines of the package, its rooms (folders and files at the top),
+the floors on which they stand and the imports between them, and the functions and files that a default fit of
+a small classifier calls.
 """
 
 import ast
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -43,6 +45,23 @@ def arrows() -> set[tuple[str, str]]:
     return {(one, other) for one, other in found if one != other and other != "__version__"}
 
 
+def floors(pairs: set[tuple[str, str]]) -> int:
+    """Number of floors: a room stands one above the highest from which it imports.
+
+    Raises
+    ------
+    graphlib.CycleError
+        If rooms import from each other in a circle.
+    """
+    below: dict[str, set[str]] = {}
+    for one, other in pairs:
+        below.setdefault(one, set()).add(other)
+    floor: dict[str, int] = {}
+    for room in TopologicalSorter(below).static_order():
+        floor[room] = 1 + max((floor[other] for other in below.get(room, ())), default=0)
+    return max(floor.values())
+
+
 def called_by(run: Any, inside: Path) -> tuple[int, int]:
     """Number of named functions, and of files, below a folder that a call runs through."""
     seen: set[tuple[str, str]] = set()
@@ -67,7 +86,7 @@ def main() -> None:
     plain = LogisticRegression()
     rooms = {room for pair in arrows() for room in pair}
     print(f"lines of the package: {lines():,}")
-    print(f"rooms: {len(rooms)}, imports between them: {len(arrows())}")
+    print(f"rooms: {len(rooms)}, floors: {floors(arrows())}, imports between them: {len(arrows())}")
     for name, run, folder in (
         ("skmixdp", lambda: private.fit(X[60:], y[60:], X[:60], y[:60]), PACKAGE),
         ("scikit-learn", lambda: plain.fit(X, y), Path(sys.modules["sklearn"].__file__ or "").parent),

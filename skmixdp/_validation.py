@@ -17,8 +17,10 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 
 Array = NDArray[Any]
@@ -66,7 +68,6 @@ class Kind:
     admits: Callable[[Any], bool]
 
 
-FINITE = Number("a finite number")
 POSITIVE = Number("a positive finite number", low=0)
 NON_NEGATIVE = Number("a non-negative finite number", low=0, closed="left")
 FRACTION = Number("a number from 0 to 1", low=0, high=1, closed="both")
@@ -198,6 +199,12 @@ def _words(allowed: tuple[Allowed, ...]) -> Iterator[str]:
             yield rule.text if isinstance(rule, (Number, Kind)) else repr(rule)
 
 
+def listed(values: Any, limit: int = 8) -> str:
+    """The first values of a list or array, for a message."""
+    values = values.tolist() if hasattr(values, "tolist") else list(values)
+    return f"[{', '.join(map(repr, values[:limit]))}{', ...' if len(values) > limit else ''}]"
+
+
 # -- rows --------------------------------------------------------------------------------
 
 #: Repeated private rows are reported if a smaller share of the rows is distinct. In a bootstrap sample, 63%
@@ -254,6 +261,87 @@ def rows_to_transform(estimator: Any, X: Any) -> Array:
     table = check_table(X, "X", minimum=1)
     validate_data(estimator, X, reset=False, skip_check_array=True)
     return table
+
+
+def public_sources(X_pub: Any, y_pub: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """The sources of public rows and those of their labels, as two tuples of one length.
+
+    Raises
+    ------
+    ValueError
+        If one of the two is missing, if there is no source, or if their numbers differ.
+    """
+    for name, value in (("X_pub", X_pub), ("y_pub", y_pub)):
+        if value is None:
+            raise ValueError(f"{name}=None must be given too; public rows need both X_pub and y_pub.")
+    sources = X_pub if isinstance(X_pub, tuple) else (X_pub,)
+    labels = y_pub if isinstance(y_pub, tuple) else (y_pub,)
+    if len(sources) != len(labels):
+        raise ValueError(
+            f"X_pub has {len(sources)} sources and y_pub {len(labels)}; pass as many label arrays as row "
+            "arrays."
+        )
+    if not sources:
+        raise ValueError("X_pub=() holds no source; pass None if there are no public rows.")
+    return sources, labels
+
+
+def join_rows(X: Any, X_pub: Any) -> Any:
+    """The rows of all public sources in one container.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        PRIVATE rows, of which only the number and names of the columns are read.
+    X_pub : array-like of shape (n_pub, n_features), or tuple of such
+        Public rows: one source, or several.
+
+    Raises
+    ------
+    ValueError
+        Without public rows, or if their columns are not those of ``X``.
+    """
+    if X_pub is None:
+        raise ValueError(
+            "X_pub=None leaves nothing to fit on; pass public rows to fit, which in a Pipeline takes "
+            "sklearn.set_config(enable_metadata_routing=True), or use NoisyScaler or RowNormalizer, which "
+            "need none."
+        )
+    sources = X_pub if isinstance(X_pub, tuple) else (X_pub,)
+    if not sources:
+        raise ValueError("X_pub=() holds no source; pass at least one array of public rows.")
+    width, names = _columns(X)
+    for source in sources:
+        public_width, public_names = _columns(source)
+        if public_width != width:
+            raise ValueError(
+                f"X_pub has {public_width} features and X has {width}; pass public rows with the columns "
+                "of the private ones."
+            )
+        if public_names != names:
+            theirs, ours = (
+                "no column names" if columns is None else f"the columns {listed(columns)}"
+                for columns in (public_names, names)
+            )
+            raise ValueError(
+                f"X_pub has {theirs} and X has {ours}; pass the same columns in the same order, both as data "
+                "frames or both as arrays."
+            )
+    if len(sources) == 1:
+        return sources[0]
+    if any(sp.issparse(source) for source in sources):
+        return sp.vstack(sources, format="csr")
+    if all(hasattr(source, "iloc") for source in sources):
+        return pd.concat(sources, ignore_index=True)
+    return np.concatenate([np.asarray(source) for source in sources])
+
+
+def _columns(X: Any) -> tuple[int | None, list[str] | None]:
+    """Number and names of the columns as scikit-learn sees them; its values stay unread."""
+    probe = BaseEstimator()
+    validate_data(probe, X, skip_check_array=True)
+    names = getattr(probe, "feature_names_in_", None)
+    return getattr(probe, "n_features_in_", None), None if names is None else names.tolist()
 
 
 def refusal_of(estimator: Any, X: Any, culprit: str, error: Exception, *, numeric: bool = True) -> Exception:

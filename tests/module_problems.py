@@ -11,7 +11,7 @@ from tests.conftest import Problem, make_problem
 
 torch = pytest.importorskip("torch", reason="needs torch; install skmixdp[features]")
 
-from skmixdp._modules import (  # noqa: E402
+from skmixdp.estimators._modules import (  # noqa: E402
     Direction,
     LabelledRows,
     ModuleData,

@@ -6,6 +6,8 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import joblib
+
 from .._validation import POSITIVE, PROBABILITY
 from ..algorithms import BY_NAME
 from ..estimators._logistic import MixedDPLogisticRegression
@@ -20,8 +22,8 @@ from .rows import Rows, align, check_together, read_classes, read_labelled
 _DESCRIPTION = """\
 Train a differentially private classifier and save it with its privacy report.
 
-Files: .csv, .csv.gz, .csv.xz (with a line of column names), .parquet (needs pyarrow),
-.npy (rows, with the labels in a file of their own), .npz (arrays X and y).
+Files: .csv, .csv.gz, .csv.xz (with a line of column names), .parquet, .arrow and
+.feather (need pyarrow), .npy (rows, with the labels in a file of their own), .npz (arrays X and y).
 Nothing is written, and no noise is drawn, unless the input and the outputs are in order."""
 
 _EPILOG = """\
@@ -132,7 +134,7 @@ def run(args: argparse.Namespace) -> None:
     check_outputs(outputs, [path for path in inputs if path is not None], force=args.force)
     private, public = _read(args)
     model = _train(args, private, public)
-    writers: dict[Path, Writer] = {args.out: lambda file: _save(model, file)}
+    writers: dict[Path, Writer] = {args.out: lambda file: joblib.dump(model, file)}
     if args.report is not None:
         writers[args.report] = lambda file: file.write(f"{model.privacy_.to_json()}\n".encode())
     write_together(writers)
@@ -178,22 +180,10 @@ def _read(args: argparse.Namespace) -> tuple[Rows, Rows | None]:
         raise InputError(
             f"--label-column {args.label_column!r} is for tables and no file here has columns; drop it."
         )
-    private = read_labelled(
-        args.private,
-        "--private",
-        label_column=args.label_column,
-        labels=args.labels,
-        labels_flag="--labels",
-    )
+    private = read_labelled(args.private, "--private", args.label_column, args.labels, "--labels")
     if args.public is None:
         return private, None
-    public = read_labelled(
-        args.public,
-        "--public",
-        label_column=args.label_column,
-        labels=args.public_labels,
-        labels_flag="--public-labels",
-    )
+    public = read_labelled(args.public, "--public", args.label_column, args.public_labels, "--public-labels")
     if hasattr(private.X, "columns") and hasattr(public.X, "columns"):
         X = align(public.X, list(private.X.columns), public.where, private.where)
         public = Rows(X, public.y, public.where, public.report)
@@ -229,9 +219,3 @@ def _train(args: argparse.Namespace, private: Rows, public: Rows | None) -> Mixe
     # ImportError: discrete noise needs a package of its own. OSError: the ledger's file.
     except (ValueError, TypeError, ImportError, OSError, BudgetExceededError) as error:
         raise InputError(str(error)) from error
-
-
-def _save(model: MixedDPLogisticRegression, file: Any) -> None:
-    import joblib
-
-    joblib.dump(model, file)

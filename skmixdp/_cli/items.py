@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import listed
 from ..datasets import from_folder, image_files
-from .files import format_of, is_table, read_npy, read_npz, read_table
-from .messages import InputError, listed
+from .files import is_table, read_arrays, read_table
+from .messages import InputError
 from .rows import labels_of_array, labels_of_column, read_labels
 
 Array = NDArray[Any]
@@ -73,25 +74,13 @@ def _labels_by_file(path: Path, names: Array) -> Array:
 
 def _arrays(path: Path, where: str, labels: Path | None) -> LabelledItems:
     """Images in array ``X`` of an archive, or in an array by itself."""
-    if not path.exists():
-        raise InputError(f"{where} does not exist; give a folder of images, or a .npy or .npz file of them.")
-    if path.suffix.lower() not in (".npy", ".npz"):
-        raise InputError(
-            f"{where} is a file and not a folder; give a folder of images, or a .npy or .npz file of them."
-        )
-    y = None
-    if format_of(path, where) == "npz":
-        arrays = read_npz(path, where, ("X", "y"))
-        X = arrays["X"]
-        y = labels_of_array(arrays["y"], f"array y of {where}") if "y" in arrays else None
-    else:
-        X = read_npy(path, where)
-    if labels is not None:
-        if y is not None:
-            raise InputError(
-                f"{where} holds its labels in array y and --labels {labels} was given too; drop one."
-            )
-        y = read_labels(labels, f"--labels {labels}")
+    if not path.exists() or path.suffix.lower() not in (".npy", ".npz"):
+        reason = "is a file and not a folder" if path.exists() else "does not exist"
+        raise InputError(f"{where} {reason}; give a folder of images, or a .npy or .npz file of them.")
+    arrays = read_arrays(path, where, ("X", "y"))
+    X = arrays["X"]
+    y = labels_of_array(arrays["y"], f"array y of {where}") if "y" in arrays else None
+    y = read_labels(labels, "--labels", where, y)
     if y is not None and (X.ndim == 0 or len(y) != len(X)):
         raise InputError(
             f"{where} has images of shape {X.shape} and {len(y)} labels; give one for each image."

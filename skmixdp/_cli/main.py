@@ -6,6 +6,7 @@ import traceback
 from collections.abc import Sequence
 
 from .. import __version__
+from .._rows.files import FileError
 from . import extract, fit, predict, report
 from .messages import InputError, Parser, one_line, warnings_as_lines
 
@@ -48,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         with warnings_as_lines(args.command):
             args.run(args)
         sys.stdout.flush()
-    except InputError as error:
+    except (InputError, FileError) as error:
         sys.stderr.write(f"skmixdp {args.command}: {one_line(error)}\n")
         return 2
     except BrokenPipeError:

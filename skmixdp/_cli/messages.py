@@ -4,7 +4,7 @@ import argparse
 import math
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
@@ -51,13 +51,6 @@ def warnings_as_lines(command: str) -> Iterator[None]:
 def one_line(message: object) -> str:
     """The message with all white space, line breaks among it, as single spaces."""
     return " ".join(str(message).split())
-
-
-def listed(values: Iterable[Any], limit: int = 8) -> str:
-    """The first few values, for a sentence."""
-    values = list(values)
-    shown = ", ".join(repr(value) for value in values[:limit])
-    return f"[{shown}{', ...' if len(values) > limit else ''}]"
 
 
 def number_type(rule: Number) -> Callable[[str], Any]:

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from .._validation import listed
 from ..features import OpenClipFeatures, ScatteringFeatures, TimmFeatures
-from .messages import InputError, listed
+from .messages import InputError
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ def add_to(commands: Any) -> None:
     )
     parser.set_defaults(run=run)
     parser.add_argument("model", type=Path, metavar="MODEL", help="file that `fit --out` wrote")
-    parser.add_argument("rows", type=Path, metavar="ROWS", help="rows: .csv, .parquet, .npy or .npz")
+    parser.add_argument("rows", type=Path, metavar="ROWS", help="rows: any format of `fit`")
     parser.add_argument("--label-column", metavar="NAME", help="column of the table to leave aside")
     parser.add_argument("--proba", action="store_true", help="add the probability of each class")
     parser.add_argument("--out", type=Path, metavar="FILE.csv", help="write here (default: standard output)")

@@ -9,16 +9,15 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from .files import format_of, is_table, read_npy, read_npz, read_table
-from .messages import InputError, listed
-
-if TYPE_CHECKING:
-    import pandas as pd
+from .._validation import listed
+from .files import is_table, read_arrays, read_table
+from .messages import InputError
 
 Array = NDArray[Any]
 
@@ -37,11 +36,10 @@ class Rows:
 
 
 def read_labelled(
-    path: Path, flag: str, *, label_column: str | None, labels: Path | None, labels_flag: str
+    path: Path, flag: str, label_column: str | None, labels: Path | None, labels_flag: str
 ) -> Rows:
     """Rows with their labels, from inside the file or from a label file."""
     where = f"{flag} {path}"
-    inside: Array | None
     report = None
     if is_table(path, where):
         if (label_column is None) == (labels is None):
@@ -52,14 +50,9 @@ def read_labelled(
         X, inside = _labelled_table(path, where, label_column)
     else:
         X, inside, report = _labelled_arrays(path, where)
-        if inside is None and labels is None:
-            raise InputError(f"{where} holds no labels; give them in a .npy or .csv file with {labels_flag}.")
-        if inside is not None and labels is not None:
-            raise InputError(
-                f"{where} holds its labels in array y and {labels_flag} {labels} was given too; drop one."
-            )
-    y = read_labels(labels, f"{labels_flag} {labels}") if labels is not None else inside
-    assert y is not None
+    y = read_labels(labels, labels_flag, where, inside)
+    if y is None:
+        raise InputError(f"{where} holds no labels; give them in a .npy or .csv file with {labels_flag}.")
     if len(y) != len(X):
         raise InputError(
             f"{where} has {len(X)} rows and {len(y)} labels; give one label for each row (a CSV "
@@ -80,8 +73,7 @@ def read_features(path: Path, flag: str, *, label_column: str | None) -> Any:
         raise InputError(
             f"--label-column {label_column!r} is for tables and {where} has no columns; drop it."
         )
-    X = read_npz(path, where, ("X",))["X"] if format_of(path, where) == "npz" else read_npy(path, where)
-    return _array_features(X, where)
+    return _array_features(read_arrays(path, where)["X"], where)
 
 
 def align(X: Any, names: Sequence[str], where: str, reference: str, fix: str = "") -> Any:
@@ -142,15 +134,12 @@ def check_together(private: Rows, public: Rows | None, classes: Array | None) ->
     for rows in (private, public):
         if rows is not None and not np.isin(rows.y, known).all():
             # A private label is not named, nor the row in which it is.
-            label = "a label" if rows is private else f"the label {_first(~np.isin(rows.y, known), rows.y)!r}"
+            unknown = rows.y[~np.isin(rows.y, known)]
+            label = "a label" if rows is private else f"the label {unknown[0].item()!r}"
             raise InputError(
                 f"{rows.where} holds {label}, which is not one of the classes {listed(known.tolist())} "
                 f"({source}); name every class in --classes."
             )
-
-
-def _first(marked: Array, y: Array) -> Any:
-    return y[marked][0].item()
 
 
 def _check_same_network(private: Rows, public: Rows) -> None:
@@ -194,9 +183,7 @@ def _labelled_table(path: Path, where: str, label_column: str | None) -> tuple[A
 
 def _labelled_arrays(path: Path, where: str) -> tuple[Array, Array | None, dict[str, Any] | None]:
     """Features and, where an archive has them, labels and the report of their extraction."""
-    if format_of(path, where) == "npy":
-        return _array_features(read_npy(path, where), where), None, None
-    arrays = read_npz(path, where, ("X", "y", "report"))
+    arrays = read_arrays(path, where, ("X", "y", "report"))
     y = labels_of_array(arrays["y"], f"array y of {where}") if "y" in arrays else None
     return _array_features(arrays["X"], where), y, _report(arrays.get("report"))
 
@@ -210,23 +197,25 @@ def _report(text: Array | None) -> dict[str, Any] | None:
     return report if isinstance(report, dict) else None
 
 
-def read_labels(path: Path, where: str) -> Array:
-    """Labels from a file of their own."""
-    kind = format_of(path, where)
-    if kind == "npz":
+def read_labels(labels: Path | None, flag: str, where: str, inside: Array | None) -> Array | None:
+    """Labels from inside a file of rows, or from the file of labels that ``flag`` gave; None without both."""
+    if labels is None:
+        return inside
+    if inside is not None:
+        raise InputError(f"{where} holds its labels in array y and {flag} {labels} was given too; drop one.")
+    where = f"{flag} {labels}"
+    if labels.suffix.lower() == ".npz":
         raise InputError(f"{where} must be a .npy file or a table of one column; save the labels alone.")
-    if kind == "npy":
-        return labels_of_array(read_npy(path, where), where)
-    frame = read_table(path, where)
+    if not is_table(labels, where):
+        return labels_of_array(read_arrays(labels, where)["X"], where)
+    frame = read_table(labels, where)
     if frame.shape[1] != 1:
         raise InputError(f"{where} has {frame.shape[1]} columns; keep the label column alone.")
     return labels_of_column(frame.iloc[:, 0], where)
 
 
-def _table_features(frame: "pd.DataFrame", where: str) -> Any:
+def _table_features(frame: pd.DataFrame, where: str) -> Any:
     """A data frame of finite floats."""
-    import pandas as pd
-
     numeric = pd.api.types.is_numeric_dtype
     # By place: in a file without a line of names, what is taken for names is a row.
     text = [

@@ -9,7 +9,6 @@ clip bounds.
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -141,23 +140,15 @@ class BFloat16Rows(PrivateRows):
             bits = self._bits[rows]
             yield Visit(
                 rows,
-                _BitsBlock(bits, self._y[rows], self._norms[rows]),
+                Block(
+                    None,
+                    self._y[rows],
+                    self._norms[rows],
+                    max_abs=lambda bits=bits: largest_entries(from_bits(bits)),  # type: ignore[misc]
+                ),
                 times=lambda points, bits=bits: times(bits, points),  # type: ignore[misc]
                 add_sum=lambda C, total, bits=bits: add_sum(bits, C, total),  # type: ignore[misc]
             )
-
-
-class _BitsBlock(Block):
-    """What a query may know of a block of rows in bfloat16."""
-
-    def __init__(self, bits: Bits, y: Labels, norms: FloatArray) -> None:
-        self._bits = bits
-        self.y = y
-        self.norms = norms
-
-    @cached_property
-    def max_abs(self) -> FloatArray:
-        return np.asarray(largest_entries(from_bits(self._bits)))
 
 
 def shortened(C: FloatArray) -> Bits:

@@ -113,7 +113,7 @@ class DaskRows(PrivateRows):
         # The run that asks holds the noise source; it stays here. Each chunk gets its part of the masks.
         bare = [replace(request, mask=None, run=None, n_head=0) for request in requests]
         shared = dask.delayed(bare, name=f"requests-{uuid4().hex}", traverse=False)
-        ask = dask.delayed(_ask, pure=False)
+        ask = dask.delayed(_Chunk.sums, pure=False)
         answers = []
         for chunk, place, (a, b) in zip(self._chunks, self._places, self._spans, strict=True):
             masks = [None if request.mask is None else request.mask[a:b] for request in requests]
@@ -213,10 +213,6 @@ def _prepare(X: Array, y: Labels, row_map: RowMap, dtype: np.dtype[Any], grid: f
 def _check(chunk: _Chunk) -> tuple[bool, float]:
     with np.errstate(invalid="ignore"):
         return chunk.finite, float(np.max(chunk.norms, initial=0.0))
-
-
-def _ask(chunk: _Chunk, requests: Sequence[Request], masks: Sequence[Array | None]) -> list[Sums]:
-    return chunk.sums(requests, masks)
 
 
 def _add(answers: Sequence[list[Sums]]) -> list[Sums]:

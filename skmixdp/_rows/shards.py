@@ -1,12 +1,10 @@
-"""Rows on disk, shard by shard: what each file format needs to be read in parts.
+"""Rows on disk, shard by shard.
 
 A shard is a part of the rows that is read at once: a memory-mapped ``.npy`` file (of which the system
 reads the pages that are needed), an ``.npz`` archive, a row group of a Parquet file, a record batch of
-an Arrow file. Messages of what is in the rows name the file alone: which part of it, and which row, depends
-on private values.
+an Arrow file. Messages about rows name the file alone, since the part and the row depend on private values.
 """
 
-import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from .files import IN_PARTS, ArrayFile, ArrowFile, format_of
 
-_CUT = "is damaged or cut short; copy it again"
+Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -26,8 +24,8 @@ class Shard:
 
     Attributes
     ----------
-    where : str
-        What messages call it.
+    where, file : str
+        What messages call it, and the file of which it is all or a part. What is said of rows names the file.
     n_rows, n_features : int
         Its shape.
     dtype : dtype
@@ -38,117 +36,70 @@ class Shard:
         Reads the labels, (n_rows,); None where it has none.
     names : tuple of str or None
         Names of the features.
-    part_of : str or None
-        Name of the file of which it is a part; None where it is all of one.
     """
 
     where: str
+    file: str
     n_rows: int
     n_features: int
     dtype: np.dtype[Any]
     rows: Callable[[], Array]
     labels: Callable[[], Array] | None = None
     names: tuple[str, ...] | None = None
-    part_of: str | None = None
-
-    @property
-    def file(self) -> str:
-        """What messages call the file: what is said of rows does not tell which part they are in."""
-        return self.where if self.part_of is None else self.part_of
 
 
-def mapped_shard(X: Array, where: str) -> Shard:
-    """A shard of rows that are an array already, such as a memory map."""
-    _check_shape(X.shape, X.dtype, where)
-    return Shard(where, X.shape[0], X.shape[1], X.dtype, lambda: X)
-
-
-def npy_shards(path: Path, label: str | None) -> list[Shard]:
-    """The one shard of a ``.npy`` file, memory-mapped."""
-    if label is not None:
+def array_shard(
+    where: str,
+    header: tuple[tuple[int, ...], np.dtype[Any]],
+    rows: Callable[[], Array],
+    labels: Callable[[], Array] | None = None,
+) -> Shard:
+    """A shard of rows that are one array, of the shape and dtype in ``header``."""
+    shape, dtype = header
+    if len(shape) != 2 or dtype.kind not in "biuf":
         raise ValueError(
-            f"label={label!r} has no meaning for {path.name}, which has no names; pass y to fit."
+            f"{where} holds rows of shape {shape} and type {dtype}; save a 2-D array of real numbers, one "
+            "row per sample."
         )
-    try:
-        X = np.load(path, mmap_mode="r")
-    except Exception:  # of a damaged header, which may be of any kind and may quote it
-        raise ValueError(f"{path.name} {_CUT}, or save it with numpy.save and without objects.") from None
-    return [mapped_shard(X, path.name)]
+    return Shard(where, where, shape[0], shape[1], dtype, rows, labels)
 
 
-def npz_shards(path: Path, label: str | None) -> list[Shard]:
-    """The one shard of an ``.npz`` archive: array ``X`` and, unless ``label`` says otherwise, ``y``."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            headers = {name: _header(archive, name) for name in archive.namelist()}
-    except Exception:  # as above
-        raise ValueError(f"{path.name} {_CUT}, or save it with numpy.savez and without objects.") from None
-    if "X.npy" not in headers:
-        raise ValueError(f"{path.name} has no array X; save its rows as numpy.savez(path, X=..., y=...).")
+def file_shards(path: Path, label: str | None) -> list[Shard]:
+    """The parts of a file, whose labels are in the column or array called ``label``."""
+    file = format_of(path, path.name, IN_PARTS)(path, path.name)
+    if isinstance(file, ArrowFile):
+        return _table_shards(file, label)
+    assert isinstance(file, ArrayFile)
     labels = label or "y"
-    if label is not None and f"{label}.npy" not in headers:
-        raise ValueError(f"label={label!r} is no array of {path.name}; name the array that holds the labels.")
-    shape, dtype = headers["X.npy"]
-    _check_shape(shape, dtype, path.name)
-    read_labels = (lambda: _member(path, labels)) if f"{labels}.npy" in headers else None
-    return [Shard(path.name, shape[0], shape[1], dtype, lambda: _member(path, "X"), read_labels)]
-
-
-def arrow_shards(path: Path, label: str | None) -> list[Shard]:
-    """The row groups of a Parquet file, or the record batches of an Arrow (Feather) file."""
-    try:
-        import pyarrow as pa
-        import pyarrow.ipc
-        import pyarrow.parquet
-    except ImportError as error:
-        raise ImportError(f"{path.name} needs the pyarrow package; install skmixdp[parquet].") from error
-    try:
-        if path.suffix == ".parquet":
-            file = pyarrow.parquet.ParquetFile(path, memory_map=True)
-            schema, n_groups = file.schema_arrow, file.num_row_groups
-            sizes = [file.metadata.row_group(i).num_rows for i in range(n_groups)]
-
-            def read(i: int, columns: list[str]) -> Any:
-                return file.read_row_group(i, columns=columns, use_threads=False)
-
-        else:
-            opened = pa.ipc.open_file(pa.memory_map(str(path)))
-            schema, n_groups = opened.schema, opened.num_record_batches
-            sizes = [opened.get_batch(i).num_rows for i in range(n_groups)]
-
-            def read(i: int, columns: list[str]) -> Any:
-                return pa.table(opened.get_batch(i)).select(columns)
-
-    except (pa.ArrowInvalid, OSError):
-        raise ValueError(f"{path.name} {_CUT}.") from None
-    if label is not None and label not in schema.names:
+    if label is not None and label not in file.headers:
         raise ValueError(
-            f"label={label!r} is no column of {path.name}; name the column that holds the labels."
+            f"label={label!r} is no array of {file.where}; name the array of labels, or pass y to fit."
         )
-    layout = _Layout.of(schema, label, path.name)
-    part = "row group" if path.suffix == ".parquet" else "batch"
+    read_labels = (lambda: file.read(labels)) if labels in file.headers else None
+    return [array_shard(file.where, file.headers["X"], lambda: file.read("X", mapped=True), read_labels)]
+
+
+def _table_shards(file: ArrowFile, label: str | None) -> list[Shard]:
+    if label is not None and label not in file.schema.names:
+        raise ValueError(
+            f"label={label!r} is no column of {file.where}; name the column that holds the labels."
+        )
+    layout = _Layout.of(file.schema, label, file.where)
+    names = None if layout.listed else tuple(layout.columns)
 
     def shard(i: int) -> Shard:
-        where = f"{path.name} ({part} {i})"
-
-        def table(columns: list[str]) -> Any:
-            try:
-                return read(i, columns)
-            except (pa.ArrowException, OSError):
-                raise ValueError(f"{where} {_CUT}.") from None
-
         return Shard(
-            where,
-            sizes[i],
+            file.part_where(i),
+            file.where,
+            file.sizes[i],
             layout.n_features,
             layout.dtype,
-            lambda: layout.rows(table(layout.columns), path.name),
-            None if label is None else lambda: _labels(table([label])[label], path.name),
-            None if layout.listed else tuple(layout.columns),
-            path.name,
+            lambda: layout.rows(file.part(i, layout.columns), file.where),
+            None if label is None else lambda: _labels(file.part(i, [label])[label], file.where),
+            names,
         )
 
-    return [shard(i) for i in range(n_groups) if sizes[i]]
+    return [shard(i) for i in range(len(file.sizes)) if file.sizes[i]]
 
 
 @dataclass(frozen=True)
@@ -229,33 +180,6 @@ def read_labels(shards: Sequence[Shard]) -> Array | None:
             )
         parts.append(y)
     return np.concatenate(parts)
-
-
-def _check_shape(shape: tuple[int, ...], dtype: np.dtype[Any], where: str) -> None:
-    if len(shape) != 2 or dtype.kind not in "biuf":
-        raise ValueError(
-            f"{where} holds rows of shape {shape} and type {dtype}; save a 2-D array of real numbers, one "
-            "row per sample."
-        )
-
-
-def _header(archive: zipfile.ZipFile, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Shape and dtype of an array in an archive, without reading it."""
-    with archive.open(name) as member:
-        version = np.lib.format.read_magic(member)
-        read = (
-            np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        )
-        shape, _, dtype = read(member)
-    return shape, dtype
-
-
-def _member(path: Path, name: str) -> Array:
-    try:
-        with np.load(path) as archive:
-            return np.asarray(archive[name])
-    except Exception:  # as above
-        raise ValueError(f"{path.name} {_CUT}.") from None
 
 
 def _labels(column: Any, where: str) -> Array:

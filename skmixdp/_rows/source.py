@@ -36,18 +36,33 @@ Labels = NDArray[Any]
 class Block:
     """What a query may know of a block of rows besides its products: arrays, or tensors where the rows are.
 
-    Attributes
+    Parameters
     ----------
+    X : array of shape (rows, d_in) or None
+        The rows; None where they are never formed.
     y : array of shape (rows,)
         Labels.
     norms : array of shape (rows,)
         L2 norm of each row, float64: the true one to rounding, or an upper bound.
+    max_abs, rounding_scale : callable or None, default=None
+        Compute the properties of these names, when asked for the first time. None takes them from the rows
+        and from their norms.
     """
 
-    def __init__(self, X: Array, y: Array, norms: Array) -> None:
+    def __init__(
+        self,
+        X: Array | None,
+        y: Array,
+        norms: Array,
+        *,
+        max_abs: Callable[[], Array] | None = None,
+        rounding_scale: Callable[[], Array] | None = None,
+    ) -> None:
         self._X = X
         self.y = y
         self.norms = norms
+        self._find_max_abs = max_abs
+        self._find_rounding_scale = rounding_scale
 
     @cached_property
     def rounding_scale(self) -> Array:
@@ -56,12 +71,12 @@ class Block:
         More, where a row is a difference that is never formed and its products are
         differences too.
         """
-        return self.norms
+        return self.norms if self._find_rounding_scale is None else self._find_rounding_scale()
 
     @cached_property
     def max_abs(self) -> Array:
-        """Largest absolute entry of each row, shape (rows,), float64."""
-        return largest_entries(self._X)
+        """Largest absolute entry of each row, shape (rows,), float64, or an upper bound."""
+        return largest_entries(self._X) if self._find_max_abs is None else self._find_max_abs()
 
 
 Contribution = tuple[Array | None, Array | None]

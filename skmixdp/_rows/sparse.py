@@ -1,6 +1,6 @@
 """Private rows in a sparse matrix, centred and whitened without being made dense."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -31,22 +31,6 @@ _MEASURED_ENTRIES = 2**22
 
 #: Rows for which a head's outputs are computed at once.
 _BLOCK_ROWS = 8192
-
-
-class SparseBlock(Block):
-    """A block whose rows are never formed; see :class:`~skmixdp._rowmap.ImplicitRows`."""
-
-    def __init__(
-        self, y: Labels, norms: FloatArray, rounding_scale: FloatArray, max_abs: Callable[[], FloatArray]
-    ) -> None:
-        self.y = y
-        self.norms = norms
-        self.rounding_scale = rounding_scale
-        self._find_max_abs = max_abs
-
-    @cached_property
-    def max_abs(self) -> FloatArray:
-        return self._find_max_abs()
 
 
 class SparseRows(PrivateRows):
@@ -119,8 +103,12 @@ class SparseRows(PrivateRows):
         X, factors = self._X[rows], self._factors[rows]
         return Visit(
             rows,
-            SparseBlock(
-                self._y[rows], self._norms[rows], self._rounding_scale[rows], lambda: self._max_abs[rows]
+            Block(
+                None,
+                self._y[rows],
+                self._norms[rows],
+                max_abs=lambda: self._max_abs[rows],
+                rounding_scale=lambda: self._rounding_scale[rows],
             ),
             times=lambda points: implicit_products(X, factors, self._map, points).astype(
                 self._dtype, copy=False

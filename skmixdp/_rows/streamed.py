@@ -23,21 +23,14 @@ from .._kernels import (
     sum_error,
 )
 from .._linear import largest_entries, row_norms
-from .._rowmap import BlockMap, RowMap, Whitening, finite_rows
+from .._rowmap import BlockMap, RowMap, finite_rows
 from .answering import Selection, Visit, answer, block_size, selections
+from .files import IN_PARTS
 from .memory import check_lengths, grid_of_rows
-from .shards import Shard, arrow_shards, check_alike, mapped_shard, npy_shards, npz_shards, read_labels
+from .shards import Shard, check_alike, file_shards, read_labels
 from .source import Block, FloatArray, Labels, PrivateRows, Request, Sums, Table
 
 Array = NDArray[Any]
-
-_READERS = {
-    ".npy": npy_shards,
-    ".npz": npz_shards,
-    ".parquet": arrow_shards,
-    ".arrow": arrow_shards,
-    ".feather": arrow_shards,
-}
 
 #: Bytes of a mapped block: it stays in cache between its two products.
 _BLOCK_BYTES = 2**21
@@ -119,10 +112,22 @@ class StreamedRows(PrivateRows):
     def _visit(self, rows: Selection, X: FloatArray, Z: FloatArray) -> Visit:
         """A block of rows; it and its products are in buffers, until the next one's are."""
         value, whitening = self._map.appended, self._map.whitening
-        y, norms = self._y[rows], self._norms[rows]
-        block = Block(X, y, norms) if value is None else _AppendedBlock(X, y, norms, value)
-        if whitening is not None:
-            block = _WhitenedBlock(X, y, norms, self._max_abs[rows], whitening, value)
+        norms = self._norms[rows]
+
+        def max_abs() -> FloatArray:
+            if whitening is not None:
+                return self._max_abs[rows]
+            # The array lacks the appended entry.
+            return np.asarray(np.maximum(largest_entries(X), abs(value or 0.0)))
+
+        def rounding_scale() -> FloatArray:
+            if whitening is None:
+                return norms
+            # Rows are whitened by linearity, in points and sums. Those that are multiplied are longer, and
+            # there is room for the rounding of the whitened points.
+            rounding = whitening.rounding / dot_error(X.shape[1] + 1, X.dtype)
+            own = np.hypot(row_norms(X), value or 0.0) * (1 + rounding + 2**-32)
+            return np.asarray(np.maximum(norms, own))
 
         def times(points: FloatArray) -> FloatArray:
             if value is None:
@@ -136,6 +141,7 @@ class StreamedRows(PrivateRows):
                 C = C.astype(np.float64, copy=False)
             add_products(total, C, X, panel_rows=self._panel_rows or PANEL_ROWS, appended=value)
 
+        block = Block(X, self._y[rows], norms, max_abs=max_abs, rounding_scale=rounding_scale)
         return Visit(rows, block, times, add_sum)
 
     def sum_error(self, request: Request) -> SumError:
@@ -194,46 +200,6 @@ class StreamedRows(PrivateRows):
             first += shard.n_rows
 
 
-class _AppendedBlock(Block):
-    """A block of rows that are one constant entry longer than their array says."""
-
-    def __init__(self, X: FloatArray, y: Labels, norms: FloatArray, value: float) -> None:
-        super().__init__(X, y, norms)
-        self._value = value
-
-    @cached_property
-    def max_abs(self) -> FloatArray:
-        return np.asarray(np.maximum(largest_entries(self._X), abs(self._value)))
-
-
-class _WhitenedBlock(Block):
-    """A block of rows that are whitened by linearity, in points and sums.
-
-    ``norms`` and ``max_abs`` bound the whitened rows, ``rounding_scale`` those that are multiplied, which are
-    longer; it also makes room for the rounding of the whitened points.
-    """
-
-    def __init__(
-        self,
-        X: FloatArray,
-        y: Labels,
-        norms: FloatArray,
-        max_abs: FloatArray,
-        whitening: Whitening,
-        value: float | None,
-    ) -> None:
-        super().__init__(X, y, norms)
-        self.max_abs = max_abs
-        self._whitening = whitening
-        self._value = value or 0.0
-
-    @cached_property
-    def rounding_scale(self) -> FloatArray:
-        rounding = self._whitening.rounding / dot_error(self._X.shape[1] + 1, self._X.dtype)
-        own = np.hypot(row_norms(self._X), self._value) * (1 + rounding + 2**-32)
-        return np.asarray(np.maximum(self.norms, own))
-
-
 class StreamedTable(Table):
     """Shards as a user has them."""
 
@@ -242,11 +208,6 @@ class StreamedTable(Table):
         self._shards = list(shards)
         self.shape: tuple[int, int] = (sum(s.n_rows for s in shards), shards[0].n_features)
         self.names: list[str] | None = None if shards[0].names is None else list(shards[0].names)
-
-    @classmethod
-    def of_memmap(cls, X: Array) -> "StreamedTable":
-        """One memory-mapped array."""
-        return cls([mapped_shard(X, "X")])
 
     @cached_property
     def labels(self) -> Labels | None:
@@ -328,32 +289,20 @@ def open_rows(paths: Any, *, label: str | None = None) -> RowFiles:
     >>> open_rows(folder)
     <RowFiles: 15 rows of 2 features in 3 shards>
     """
-    found = _files(paths)
-    shards = [shard for path in found for shard in _READERS[path.suffix](path, label)]
+    shards = [shard for path in _files(paths) for shard in file_shards(path, label)]
     if not shards:
         raise ValueError(f"paths={str(paths)!r} hold no rows; name files that do.")
     return RowFiles(shards)
 
 
-def memory_mapped(X: Any) -> bool:
-    """Whether an array's numbers lie in a mapped file."""
-    return isinstance(X, np.memmap) and X.ndim == 2 and X.dtype.kind in "biuf"
-
-
 def _files(paths: Any) -> list[Path]:
-    """Existing files of a known format, a folder's in the order of their names."""
-    many = isinstance(paths, (list, tuple))
-    given = [Path(path) for path in (paths if many else [paths])]
-    if not many and given[0].is_dir():
-        given = sorted(path for path in given[0].iterdir() if path.suffix in _READERS)
-        if not given:
-            raise ValueError(f"paths={str(paths)!r} has no {', '.join(_READERS)} file; name another folder.")
-    for path in given:
-        if path.suffix not in _READERS:
-            raise ValueError(f"{path.name} is no {', '.join(_READERS)} file; convert it to one of these.")
-        if not path.is_file():
-            raise ValueError(f"{path} does not exist; check the path.")
-    return given
+    """The files that are named; those of a known format, in the order of their names, if a folder is."""
+    if isinstance(paths, (list, tuple)) or not Path(paths).is_dir():
+        return [Path(path) for path in (paths if isinstance(paths, (list, tuple)) else [paths])]
+    found = sorted(path for path in Path(paths).iterdir() if path.name.lower().endswith(tuple(IN_PARTS)))
+    if not found:
+        raise ValueError(f"paths={str(paths)!r} has no {', '.join(IN_PARTS)} file; name another folder.")
+    return found
 
 
 def _take(X: Array, rows: Selection) -> Array:

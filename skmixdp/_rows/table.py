@@ -10,9 +10,10 @@ import scipy.sparse as sp
 from .._rowmap import RowMap
 from .bfloat import BFloat16Rows
 from .memory import InMemoryRows
+from .shards import array_shard
 from .source import FloatArray, Labels, PrivateRows, Table
 from .sparse import SparseTable
-from .streamed import RowFiles, StreamedTable, memory_mapped
+from .streamed import RowFiles, StreamedTable
 
 
 class ArrayTable(Table):
@@ -54,8 +55,8 @@ def special_table(X: Any) -> Table | None:
         return X
     if sp.issparse(X):
         return SparseTable(X)
-    if memory_mapped(X):
-        return StreamedTable.of_memmap(X)
+    if isinstance(X, np.memmap) and X.ndim == 2 and X.dtype.kind in "biuf":
+        return StreamedTable([array_shard("X", (X.shape, X.dtype), lambda: X)])
     if is_dask(X):
         from .dask import DaskTable
 

@@ -9,7 +9,6 @@ processor, by the same generator as always.
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -96,7 +95,7 @@ class TorchRows(PrivateRows):
 
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
         asked = [
-            request if request.takes_tensors else replace(request, contribute=_OnHost(request.contribute))
+            request if request.takes_tensors else replace(request, contribute=_on_host(request.contribute))
             for request in requests
         ]
         with full_precision():
@@ -156,31 +155,18 @@ class TorchRows(PrivateRows):
         return self._X[index].to(self.device).to(self._products)
 
 
-class _OnHost:
+def _on_host(contribute: Contribute) -> Contribute:
     """A contribution that takes arrays alone, for blocks of tensors: what goes in and out is copied."""
 
-    def __init__(self, contribute: Contribute) -> None:
-        self._contribute = contribute
-
-    def __call__(self, Z: torch.Tensor, block: Block) -> Contribution:
-        C, S = self._contribute(array_of(Z), _HostBlock(block))
+    def copied(Z: torch.Tensor, block: Block) -> Contribution:
+        there = Block(None, array_of(block.y), array_of(block.norms), max_abs=lambda: array_of(block.max_abs))
+        C, S = contribute(array_of(Z), there)
         return (
             None if C is None else torch.from_numpy(np.ascontiguousarray(C)).to(Z.device),
             None if S is None else torch.from_numpy(np.ascontiguousarray(S)).to(Z.device),
         )
 
-
-class _HostBlock(Block):
-    """What a query may know on the host of a block of rows in a tensor."""
-
-    def __init__(self, block: Block) -> None:
-        self._block = block
-        self.y = array_of(block.y)
-        self.norms = array_of(block.norms)
-
-    @cached_property
-    def max_abs(self) -> FloatArray:
-        return array_of(self._block.max_abs)
+    return copied
 
 
 def products(X: torch.Tensor, points: torch.Tensor) -> torch.Tensor:

@@ -12,7 +12,7 @@ from sklearn.utils.validation import column_or_1d
 
 from .._rowmap import TargetMap
 from .._rows import RowFiles, from_device
-from .._validation import CONVERSION_ERRORS, check_table
+from .._validation import CONVERSION_ERRORS, check_table, listed, public_sources
 from ..algorithms import Algorithm
 
 Array = NDArray[Any]
@@ -135,18 +135,7 @@ def collect_public(
     """Public rows and targets from one array each, or from tuples of several sources."""
     if X is None and y is None:
         return None
-    if X is None or y is None:
-        missing, given = ("X_pub", "y_pub") if X is None else ("y_pub", "X_pub")
-        raise ValueError(f"{given} was given without {missing}; public rows need both.")
-    sources = X if isinstance(X, tuple) else (X,)
-    labels = y if isinstance(y, tuple) else (y,)
-    if len(sources) != len(labels):
-        raise ValueError(
-            f"X_pub has {len(sources)} sources and y_pub {len(labels)}; pass as many label "
-            "arrays as row arrays."
-        )
-    if not sources:
-        raise ValueError("X_pub=() holds no source; pass None if there are no public rows.")
+    sources, labels = public_sources(X, y)
     rows, targets = [], []
     for source, label in zip(sources, labels, strict=True):
         _check_names(source, names)
@@ -176,12 +165,6 @@ def _check_names(source: Any, names: Any) -> None:
     columns = getattr(source, "columns", None)
     if names is not None and columns is not None and list(columns) != list(names):
         raise ValueError(
-            f"X_pub has the columns {shortened(columns)} and X has {shortened(names)}; pass the same "
+            f"X_pub has the columns {listed(columns)} and X has {listed(names)}; pass the same "
             "columns in the same order."
         )
-
-
-def shortened(values: Any, limit: int = 8) -> str:
-    """The first values of a list, for a message."""
-    shown = ", ".join(repr(value) for value in np.asarray(values).tolist()[:limit])
-    return f"[{shown}{', ...' if len(values) > limit else ''}]"

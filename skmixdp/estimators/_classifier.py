@@ -11,9 +11,9 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from .._validation import CONVERSION_ERRORS
+from .._validation import CONVERSION_ERRORS, listed
 from ..exceptions import PrivacyLeakWarning
-from ._checks import has_missing, shortened
+from ._checks import has_missing
 from ._rows import is_dask, lazy_result
 
 Array = NDArray[Any]
@@ -138,7 +138,7 @@ def check_same_numbering(y: Array, classes: Array) -> None:
     numbers = set(y.tolist()) if y.dtype.kind in "iu" else set()
     if numbers and numbers == set(range(len(numbers))) and not numbers <= set(classes.tolist()):
         raise ValueError(
-            f"y is numbered from 0, but y_pub holds {shortened(classes)}; ensembles such as "
+            f"y is numbered from 0, but y_pub holds {listed(classes)}; ensembles such as "
             "BaggingClassifier, VotingClassifier and StackingClassifier renumber y and do not change "
             "y_pub, so number both from 0 beforehand."
         )
@@ -154,9 +154,7 @@ def encode_labels(y: Array, classes: Array, name: str, *, private: bool) -> NDAr
         # The message must not quote a private label, or its row: it may come from a wrong column.
         row = int(np.argmax(unknown))
         label = f"{name} holds a label that" if private else f"{name}[{row}] = {y.tolist()[row]!r}"
-        raise ValueError(
-            f"{label} is not one of the classes {shortened(classes)}; list every class in classes."
-        )
+        raise ValueError(f"{label} is not one of the classes {listed(classes)}; list every class in classes.")
     return np.asarray(index, dtype=np.intp)
 
 

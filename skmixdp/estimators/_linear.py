@@ -18,7 +18,7 @@ from .._rows import PrivateRows, Table
 from .._validation import FLAG, NON_NEGATIVE, POSITIVE, Allowed, warn_of_delta, warn_of_repeats
 from ..algorithms import BY_NAME, Algorithm, Auto
 from ..components.protocols import PublicInfo
-from ..leaks import warn_of_leaks
+from ..preprocessing._leaks import warn_of_leaks
 from ..privacy import Charge, noise_name
 from ..public import PublicData
 from ._base import PrivateEstimator

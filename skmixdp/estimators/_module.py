@@ -15,7 +15,7 @@ from .._rows import PrivateRows
 from .._validation import COUNT, Allowed, Kind, n_distinct_rows, warn_of_delta, warn_of_repeats
 from ..algorithms import Algorithm
 from ..components.protocols import PublicInfo
-from ..leaks import warn_of_leaks
+from ..preprocessing._leaks import warn_of_leaks
 from ..privacy import Charge
 from ._base import PrivateEstimator
 from ._checks import check_labels
@@ -337,7 +337,7 @@ def load_modules() -> Any:
         If torch is not installed.
     """
     try:
-        from .. import _modules
+        from . import _modules
     except ModuleNotFoundError as error:
         raise ImportError("modules need the torch package; install skmixdp[features].") from error
     return _modules

@@ -2,7 +2,7 @@
 
 A transformer holds parameters and loads an *encoder* when it is first used. An encoder is a
 frozen network and the preparation of its input; it lives in ``backends``, the only place that
-imports PyTorch, and the contract between the two stands in ``_contracts``. Everything else,
+imports PyTorch, and the contract between the two stands in ``_protocols``. Everything else,
 from reading files to the cache on disk, is the same for all of them. ``X`` is a sequence of
 ``n`` items, images or texts, and what comes out is float32 of shape ``(n, n_features_out)``.
 

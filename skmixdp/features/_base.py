@@ -2,20 +2,28 @@
 
 import os
 import warnings
-from collections.abc import Mapping
-from numbers import Integral
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
+import joblib
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 
+from .._validation import COUNT, FLAG, Allowed, Kind, check_params, whole_from
 from ._extraction import Extraction, extract
-from ._inputs import Items, Kind, as_items
+from ._inputs import ItemKind, Items, as_items
 from ._loading import load_backend, load_encoder
 from ._protocols import Encoder, Settings
 
-_PRECISIONS = ("float16", "bfloat16")
+_CHECKS: dict[str, tuple[Allowed, ...]] = {
+    "device": (Kind("a str such as 'auto', 'cpu' or 'cuda'", lambda value: isinstance(value, str)),),
+    "batch_size": ("auto", COUNT),
+    "n_workers": ("auto", whole_from(0)),
+    "amp": ("auto", FLAG, "bfloat16", "float16"),
+    "cache": (Kind("the path of a folder", lambda value: isinstance(value, (str, os.PathLike))), None),
+    "dtype": ("float32", "float16"),
+    "on_error": ("raise", "skip"),
+}
 
 
 class FrozenFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -52,18 +60,29 @@ class FrozenFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     _backend: ClassVar[str]
     _extra: ClassVar[str] = "features"
-    _kind: ClassVar[Kind] = "image"
+    _kind: ClassVar[ItemKind] = "image"
     #: The parameters that choose the network; the backend's ``load`` takes them by name.
     _choosing: ClassVar[tuple[str, ...]] = ()
 
-    device: str
-    batch_size: Any
-    n_workers: Any
-    amp: Any
-    cache: Any
-    dtype: Literal["float32", "float16"]
-    on_error: Literal["raise", "skip"]
-    verbose: int
+    def __init__(
+        self,
+        device: str = "auto",
+        batch_size: Any = "auto",
+        n_workers: Any = "auto",
+        amp: Any = "auto",
+        cache: Any = None,
+        dtype: Any = "float32",
+        on_error: Any = "raise",
+        verbose: int = 0,
+    ) -> None:
+        self.device = device
+        self.batch_size = batch_size
+        self.n_workers = n_workers
+        self.amp = amp
+        self.cache = cache
+        self.dtype = dtype
+        self.on_error = on_error
+        self.verbose = verbose
 
     def fit(self, X: Any = None, y: Any = None) -> "FrozenFeatures":
         """Check the parameters and load the network; nothing is learned.
@@ -125,9 +144,11 @@ class FrozenFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         rows = np.full((n, found.features.shape[1]), np.nan, dtype=np.float32)
         rows[found.index] = found.features
         names = ", ".join(item.name for item in found.skipped[:8])
-        _warn(
+        warnings.warn(
             f"{len(found.skipped)} of {n} items could not be read and have rows of NaN: {names}"
-            f"{', ...' if len(found.skipped) > 8 else ''}; leave them out, or use extract."
+            f"{', ...' if len(found.skipped) > 8 else ''}; leave them out, or use extract.",
+            UserWarning,
+            stacklevel=2,
         )
         return rows
 
@@ -201,33 +222,10 @@ class FrozenFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         device = machine.resolve_device(self.device)
         gpu = device.startswith("cuda")
         size = (256 if gpu else 32) if self.batch_size == "auto" else int(self.batch_size)
-        workers = (min(16, _n_cores()) if gpu else 0) if self.n_workers == "auto" else int(self.n_workers)
+        workers = (
+            (min(16, joblib.cpu_count()) if gpu else 0) if self.n_workers == "auto" else int(self.n_workers)
+        )
         return Settings(device, machine.resolve_precision(self.amp, device), size, workers)
 
     def _check(self) -> None:
-        if not isinstance(self.device, str):
-            raise TypeError(f"device={self.device!r} must be a str such as 'auto', 'cpu' or 'cuda'.")
-        for name, least in (("batch_size", 1), ("n_workers", 0)):
-            value = getattr(self, name)
-            whole = isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
-            if value != "auto" and not whole:
-                raise ValueError(f"{name}={value!r} must be 'auto' or a whole number of at least {least}.")
-        if not isinstance(self.amp, bool) and self.amp not in ("auto", *_PRECISIONS):
-            raise ValueError(f"amp={self.amp!r} must be 'auto', True, False, 'bfloat16' or 'float16'.")
-        choices: Mapping[str, tuple[str, ...]] = {
-            "dtype": ("float32", "float16"),
-            "on_error": ("raise", "skip"),
-        }
-        for name, allowed in choices.items():
-            if getattr(self, name) not in allowed:
-                raise ValueError(f"{name}={getattr(self, name)!r} must be one of {', '.join(allowed)}.")
-        if self.cache is not None and not isinstance(self.cache, (str, os.PathLike)):
-            raise TypeError(f"cache={self.cache!r} must be the path of a folder, or None.")
-
-
-def _n_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _warn(message: str) -> None:
-    warnings.warn(message, UserWarning, stacklevel=3)
+        check_params(self, _CHECKS)

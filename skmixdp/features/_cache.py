@@ -15,9 +15,10 @@ import time
 import warnings
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,7 +59,9 @@ class RowCache:
             # Rows can reveal as much as the items that they come from.
             Path(folder).mkdir(mode=0o700, parents=True, exist_ok=True)
             self._folder.mkdir(mode=0o700, exist_ok=True)
-            _write_whole(self._folder / "encoder.json", text.encode())
+            if not (self._folder / "encoder.json").exists():
+                with _written_whole(self._folder / "encoder.json") as file:
+                    file.write(text.encode())
         except OSError as error:
             raise ValueError(
                 f"cache={str(folder)!r} cannot be used ({error.strerror}); name a folder that can be "
@@ -124,25 +127,20 @@ class RowCache:
         if not self._keys:
             return
         keys = np.frombuffer(b"".join(self._keys), dtype=np.uint8).reshape(len(self._keys), -1)
-        draft = self._folder / f".{secrets.token_hex(8)}.tmp"
-        try:
-            with draft.open("xb") as file:
-                np.savez(file, keys=keys, rows=np.stack(self._rows))
-                file.flush()
-                os.fsync(file.fileno())
-            draft.replace(self._folder / f"{secrets.token_hex(8)}.npz")
-        finally:
-            draft.unlink(missing_ok=True)
+        with _written_whole(self._folder / f"{secrets.token_hex(8)}.npz") as file:
+            np.savez(file, keys=keys, rows=np.stack(self._rows))
         self._keys, self._rows = [], []
 
 
-def _write_whole(path: Path, content: bytes) -> None:
-    """Write a file in one step, unless it exists."""
-    if path.exists():
-        return
+@contextmanager
+def _written_whole(path: Path) -> Iterator[BinaryIO]:
+    """A file to write, which gets its name in one step at the end."""
     draft = path.with_name(f".{secrets.token_hex(8)}.tmp")
     try:
-        draft.write_bytes(content)
+        with draft.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)

@@ -5,14 +5,15 @@ An item is an 8-bit PIL image or a text. Reading a damaged one raises :class:`It
 
 import hashlib
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-Kind = Literal["image", "text"]
+ItemKind = Literal["image", "text"]
 #: Modes with more than 8 bits a channel, which a conversion to 8 bits would truncate.
 _DEEP_MODES = ("I", "F", "I;16", "I;16B", "I;16L", "I;16N")
 _DIGEST_BYTES = 16
@@ -22,118 +23,94 @@ class ItemError(ValueError):
     """The reason why an item cannot be used; a fragment, since the caller names the item."""
 
 
-class Items(Protocol):
+class Items(ABC):
     """A sequence of images or texts; threads may share it if ``concurrent`` is true."""
 
-    @property
-    def concurrent(self) -> bool: ...
+    concurrent = False
 
-    def __len__(self) -> int: ...
+    def __init__(self, held: Any) -> None:
+        self._held = held
 
+    def __len__(self) -> int:
+        return len(self._held)
+
+    @abstractmethod
     def __getitem__(self, index: int) -> Any:
         """The item: a PIL image of 8 bits a channel, or a str; ItemError if it cannot be read."""
 
     def name(self, index: int) -> str:
         """Name of the item in messages: its path or its position."""
+        return f"item {index}"
 
+    @abstractmethod
     def digest(self, index: int) -> bytes:
         """A hash of the item's content; ItemError if it cannot be read."""
 
     def pixels(self, indices: Sequence[int]) -> NDArray[np.uint8] | None:
         """These items as an array (n, height, width, channels), if they are stored so."""
-
-
-class _Base:
-    concurrent = False
-
-    def name(self, index: int) -> str:
-        return f"item {index}"
-
-    def pixels(self, indices: Sequence[int]) -> NDArray[np.uint8] | None:
         return None
 
 
-class ImageList(_Base):
+class ImageList(Items):
     """Paths, PIL images and arrays of one image, in any mixture."""
 
-    def __init__(self, elements: Sequence[Any]) -> None:
-        self._elements = elements
+    def __init__(self, held: Sequence[Any]) -> None:
+        super().__init__(held)
         # Each access to a path opens the file again; images load their pixels on first access.
-        self.concurrent = all(isinstance(element, (str, os.PathLike)) for element in elements)
-
-    def __len__(self) -> int:
-        return len(self._elements)
+        self.concurrent = all(isinstance(element, (str, os.PathLike)) for element in held)
 
     def __getitem__(self, index: int) -> Any:
-        return _as_image(self._elements[index])
+        return _as_image(self._held[index])
 
     def name(self, index: int) -> str:
-        element = self._elements[index]
+        element = self._held[index]
         return os.fspath(element) if isinstance(element, (str, os.PathLike)) else super().name(index)
 
     def digest(self, index: int) -> bytes:
-        element = self._elements[index]
+        element = self._held[index]
         if not isinstance(element, (str, os.PathLike)):
             return _image_digest(_as_image(element))
         with _reading(), open(element, "rb") as file:  # noqa: PTH123
             return _digest(b"file", file.read())
 
 
-class ImageArray(_Base):
+class ImageArray(Items):
     """Images of one size in an array (n, height, width, channels)."""
 
-    def __init__(self, array: NDArray[np.uint8]) -> None:
-        self._array = array
-
-    def __len__(self) -> int:
-        return len(self._array)
-
     def __getitem__(self, index: int) -> Any:
-        return _as_image(self._array[index])
+        return _as_image(self._held[index])
 
     def digest(self, index: int) -> bytes:
-        pixels = np.ascontiguousarray(self._array[index])
+        pixels = np.ascontiguousarray(self._held[index])
         return _digest(b"pixels", repr(pixels.shape).encode(), pixels.tobytes())
 
     def pixels(self, indices: Sequence[int]) -> NDArray[np.uint8] | None:
-        return self._array[np.asarray(indices, dtype=np.intp)]
+        return np.asarray(self._held[np.asarray(indices, dtype=np.intp)])
 
 
-class DatasetItems(_Base):
+class DatasetItems(Items):
     """A torch Dataset of images, or of tuples that start with one."""
-
-    def __init__(self, dataset: Any) -> None:
-        self._dataset = dataset
-
-    def __len__(self) -> int:
-        return len(self._dataset)
 
     def __getitem__(self, index: int) -> Any:
         with _reading():
-            element = self._dataset[index]
+            element = self._held[index]
         return _as_image(element[0] if isinstance(element, (tuple, list)) else element)
 
     def digest(self, index: int) -> bytes:
         return _image_digest(self[index])
 
 
-class Texts(_Base):
+class Texts(Items):
     """A list of texts."""
 
-    def __init__(self, texts: Sequence[str]) -> None:
-        self._texts = texts
-
-    def __len__(self) -> int:
-        return len(self._texts)
-
     def __getitem__(self, index: int) -> Any:
-        return self._texts[index]
+        return self._held[index]
 
     def digest(self, index: int) -> bytes:
-        return _digest(b"text", self._texts[index].encode())
+        return _digest(b"text", self._held[index].encode())
 
 
-def as_items(X: Any, kind: Kind) -> Items:
+def as_items(X: Any, kind: ItemKind) -> Items:
     """The items of an input ``X``."""
     if isinstance(X, (str, bytes, os.PathLike)):
         fix = "skmixdp.datasets.from_folder lists the images of a folder" if kind == "image" else "use [X]"

@@ -67,14 +67,7 @@ class OpenClipFeatures(FrozenFeatures):
         self.model_name = model_name
         self.pretrained = pretrained
         self.normalize = normalize
-        self.device = device
-        self.batch_size = batch_size
-        self.n_workers = n_workers
-        self.amp = amp
-        self.cache = cache
-        self.dtype = dtype
-        self.on_error = on_error
-        self.verbose = verbose
+        super().__init__(device, batch_size, n_workers, amp, cache, dtype, on_error, verbose)
 
     def encode_texts(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return one row for each text, in the space of the images' rows.

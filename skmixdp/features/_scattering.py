@@ -1,14 +1,22 @@
 """Scattering features of images, which need no weights."""
 
-from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from .._validation import COUNT, Allowed, Kind, check_params, whole_from
 from ._base import FrozenFeatures
 from ._protocols import Encoder
+
+_CHECKS: dict[str, tuple[Allowed, ...]] = {
+    "J": (COUNT,),
+    "L": (COUNT,),
+    "n_groups": (COUNT,),
+    "n_channels": (Kind("1 (grey) or 3 (colour)", lambda value: value in (1, 3)),),
+    "normalization": ("group", "batch", None),
+}
 
 
 class ScatteringFeatures(FrozenFeatures):
@@ -94,14 +102,7 @@ class ScatteringFeatures(FrozenFeatures):
         self.n_groups = n_groups
         self.image_size = image_size
         self.n_channels = n_channels
-        self.device = device
-        self.batch_size = batch_size
-        self.n_workers = n_workers
-        self.amp = amp
-        self.cache = cache
-        self.dtype = dtype
-        self.on_error = on_error
-        self.verbose = verbose
+        super().__init__(device, batch_size, n_workers, amp, cache, dtype, on_error, verbose)
 
     def fit(self, X: Any = None, y: Any = None, X_pub: Any = None, y_pub: Any = None) -> "ScatteringFeatures":
         """Check the parameters; with ``normalization="batch"``, compute statistics of public images.
@@ -171,14 +172,7 @@ class ScatteringFeatures(FrozenFeatures):
 
     def _check(self) -> None:
         super()._check()
-        for name in ("J", "L", "n_groups"):
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"{name}={value!r} must be a whole number of at least 1.")
-        if self.n_channels not in (1, 3):
-            raise ValueError(f"n_channels={self.n_channels!r} must be 1 (grey) or 3 (colour).")
-        if self.normalization not in ("group", "batch", None):
-            raise ValueError(f"normalization={self.normalization!r} must be 'group', 'batch' or None.")
+        check_params(self, _CHECKS)
         channels = self._n_paths() * self.n_channels
         if self.normalization == "group" and channels % self.n_groups:
             raise ValueError(
@@ -187,8 +181,7 @@ class ScatteringFeatures(FrozenFeatures):
             )
         size = self.image_size
         sides = size if isinstance(size, (tuple, list)) else (size, size)
-        whole = len(sides) == 2 and all(isinstance(s, Integral) and not isinstance(s, bool) for s in sides)
-        if not whole or min(sides) < 2**self.J:
+        if len(sides) != 2 or not all(whole_from(2**self.J).admits(side) for side in sides):
             raise ValueError(
                 f"image_size={size!r} must be a whole number, or a height and a width, of at least 2**J = "
                 f"{2**self.J}."

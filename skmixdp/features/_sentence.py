@@ -7,8 +7,19 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import FLAG, Allowed, Kind, check_params
 from ._base import FrozenFeatures
-from ._inputs import Kind
+from ._inputs import ItemKind
+
+_CHECKS: dict[str, tuple[Allowed, ...]] = {
+    "model": (
+        Kind(
+            "the name of a model or the path of a folder", lambda value: isinstance(value, (str, os.PathLike))
+        ),
+    ),
+    "normalize": (FLAG,),
+    "prompt": (Kind("a str", lambda value: isinstance(value, str)), None),
+}
 
 
 class SentenceFeatures(FrozenFeatures):
@@ -48,7 +59,7 @@ class SentenceFeatures(FrozenFeatures):
 
     _backend: ClassVar[str] = "sentences"
     _extra: ClassVar[str] = "text"
-    _kind: ClassVar[Kind] = "text"
+    _kind: ClassVar[ItemKind] = "text"
     _choosing: ClassVar[tuple[str, ...]] = ("model", "normalize", "prompt")
 
     def __init__(
@@ -69,14 +80,7 @@ class SentenceFeatures(FrozenFeatures):
         self.model = model
         self.normalize = normalize
         self.prompt = prompt
-        self.device = device
-        self.batch_size = batch_size
-        self.n_workers = n_workers
-        self.amp = amp
-        self.cache = cache
-        self.dtype = dtype
-        self.on_error = on_error
-        self.verbose = verbose
+        super().__init__(device, batch_size, n_workers, amp, cache, dtype, on_error, verbose)
 
     def encode_texts(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return one row for each text; :class:`ZeroShotHead` calls this.
@@ -93,9 +97,4 @@ class SentenceFeatures(FrozenFeatures):
 
     def _check(self) -> None:
         super()._check()
-        if not isinstance(self.model, (str, os.PathLike)):
-            raise TypeError(f"model={self.model!r} must be the name of a model or the path of a folder.")
-        if not isinstance(self.normalize, (bool, np.bool_)):
-            raise ValueError(f"normalize={self.normalize!r} must be True or False.")
-        if self.prompt is not None and not isinstance(self.prompt, str):
-            raise TypeError(f"prompt={self.prompt!r} must be a str or None.")
+        check_params(self, _CHECKS)

@@ -93,11 +93,4 @@ class TimmFeatures(FrozenFeatures):
         self.image_size = image_size
         self.model_args = model_args
         self.preprocessing = preprocessing
-        self.device = device
-        self.batch_size = batch_size
-        self.n_workers = n_workers
-        self.amp = amp
-        self.cache = cache
-        self.dtype = dtype
-        self.on_error = on_error
-        self.verbose = verbose
+        super().__init__(device, batch_size, n_workers, amp, cache, dtype, on_error, verbose)

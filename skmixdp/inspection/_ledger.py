@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ._style import curve_style, short
+from ._style import axes, curve_style, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -77,12 +77,8 @@ class LedgerDisplay:
             raise ValueError(
                 "the ledger holds no charge yet, so there is nothing to draw; fit with it first."
             )
-        if ax is None:
-            import matplotlib.pyplot as plt
-
-            _, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
-        self.ax_ = ax
-        self.figure_ = ax.figure
+        self.ax_ = axes(ax)
+        self.figure_ = self.ax_.figure
         self.lines_: dict[str, Line2D] = {}
         for account in self.report.accounts:
             charges = [charge for charge in self.report.charges if charge.dataset == account.dataset]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from ._results import SPREADS, Columns, Floats, summarise
-from ._style import curve_style, legible, reference_style, short, spread_out
+from ._style import axes, curve_style, legible, reference_style, short, spread_out
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.container import ErrorbarContainer
@@ -161,12 +161,8 @@ class PrivacyUtilityDisplay:
         PrivacyUtilityDisplay
             This display, with the attributes above.
         """
-        if ax is None:
-            import matplotlib.pyplot as plt
-
-            _, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
-        self.ax_ = ax
-        self.figure_ = ax.figure
+        self.ax_ = axes(ax)
+        self.figure_ = self.ax_.figure
         self.lines_: dict[str, Line2D] = {}
         self.errorbars_: dict[str, ErrorbarContainer] = {}
         self.labels_: dict[str, Text] = {}

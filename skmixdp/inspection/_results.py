@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Floats = NDArray[np.float64]
 
@@ -52,8 +50,6 @@ def summarise(table: Any, columns: Columns, spread: str) -> pd.DataFrame:
     TypeError, ValueError
         If the table cannot be read in this form.
     """
-    import pandas as pd
-
     if spread not in SPREADS:
         raise ValueError(f"spread={spread!r} must be one of {', '.join(map(repr, SPREADS))}.")
     methods, epsilons, scores = _read(table, columns)
@@ -116,8 +112,6 @@ def _read(table: Any, columns: Columns) -> tuple[list[str], Floats, Floats]:
 
 
 def _as_frame(table: Any) -> pd.DataFrame:
-    import pandas as pd
-
     try:
         return pd.DataFrame(table)
     except (TypeError, ValueError) as error:
@@ -129,8 +123,6 @@ def _as_frame(table: Any) -> pd.DataFrame:
 
 def _numbers(frame: pd.DataFrame, column: str) -> Floats:
     """A column as floats, NaN where it holds no number."""
-    import pandas as pd
-
     return np.array(pd.to_numeric(frame[column], errors="coerce").to_numpy(dtype=float, na_value=np.nan))
 
 

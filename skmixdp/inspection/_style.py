@@ -1,10 +1,15 @@
 """Styles of lines, and positions of labels."""
 
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Floats = NDArray[np.float64]
 
@@ -17,6 +22,15 @@ _STROKES = ("-", (0, (5, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (2, 1)), (0, (5, 1.5,
 #: Reference lines are dark and have no marker, so that they do not look like curves.
 _REFERENCE_COLOURS = ("#000000", "#707070")
 _REFERENCE_STROKES = ((0, (1, 1.5)), (0, (9, 4)), (0, (9, 3, 1, 3)))
+
+
+def axes(ax: Axes | None) -> Axes:
+    """The given axes, or those of a new figure."""
+    if ax is not None:
+        return ax
+    import matplotlib.pyplot as plt  # late, so that nothing is imported before something is drawn
+
+    return plt.subplots(figsize=(8, 4.5), layout="constrained")[1]
 
 
 def curve_style(index: int) -> dict[str, Any]:

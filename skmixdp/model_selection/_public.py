@@ -10,7 +10,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
 
-from ..preprocessing._sources import join_rows
+from .._validation import join_rows, public_sources
 
 Array = NDArray[Any]
 Indices = NDArray[np.intp]
@@ -58,15 +58,7 @@ def public_params(X_pub: Any, y_pub: Any) -> dict[str, Any]:
     >>> len(params["X_pub"]), params["y_pub"]
     (1, ([0, 1, 2],))
     """
-    for name, value in (("X_pub", X_pub), ("y_pub", y_pub)):
-        if value is None:
-            raise ValueError(f"{name}=None must be given too; public rows need both X_pub and y_pub.")
-    rows = X_pub if isinstance(X_pub, tuple) else (X_pub,)
-    labels = y_pub if isinstance(y_pub, tuple) else (y_pub,)
-    if len(rows) != len(labels):
-        raise ValueError(
-            f"X_pub has {len(rows)} sources and y_pub {len(labels)}; pass as many label arrays as row arrays."
-        )
+    rows, labels = public_sources(X_pub, y_pub)
     return {"X_pub": rows, "y_pub": labels}
 
 
@@ -182,11 +174,11 @@ def public_cross_val_score(
     scorer = public_score(X_pub, y_pub, scoring=scoring)
     splitter = check_cv(cv, scorer.y, classifier=is_classifier(estimator))
 
-    def job(train: Indices, test: Indices) -> Any:
-        return delayed(_fit_and_score)(clone(estimator), X, y, scorer, train, test)
-
-    folds = splitter.split(np.zeros(len(scorer.y)), scorer.y)
-    return np.array(Parallel(n_jobs=n_jobs)(job(train, test) for train, test in folds))
+    jobs = (
+        delayed(_fit_and_score)(clone(estimator), X, y, scorer, train, test)
+        for train, test in splitter.split(np.zeros(len(scorer.y)), scorer.y)
+    )
+    return np.array(Parallel(n_jobs=n_jobs)(jobs))
 
 
 def _fit_and_score(

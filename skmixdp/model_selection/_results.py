@@ -1,6 +1,5 @@
 """What a search may show of its trials, and what it states."""
 
-from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
@@ -106,12 +105,17 @@ def report_of(
     return report
 
 
-def _best_has(name: str) -> Callable[[Any], Any]:
-    """A method exists where the winner, or else the estimator, has one of that name."""
-    condition: Callable[[Any], Any] = available_if(
-        lambda self: hasattr(getattr(self, "best_estimator_", self.estimator), name)
-    )
-    return condition
+def _of_winner(name: str, returned: str) -> Any:
+    """A method of that name of the winner, where the winner, or else the estimator, has one."""
+
+    def method(self: Any, X: Any) -> Any:
+        check_is_fitted(self)
+        return getattr(self.best_estimator_, name)(X)
+
+    method.__name__ = name
+    method.__qualname__ = f"BestEstimatorMixin.{name}"
+    method.__doc__ = f"{returned} of the winner for rows (n_samples, n_features)."
+    return available_if(lambda self: hasattr(getattr(self, "best_estimator_", self.estimator), name))(method)
 
 
 class BestEstimatorMixin:
@@ -139,35 +143,11 @@ class BestEstimatorMixin:
         check_is_fitted(self)
         return float(self.scorer_(self.best_estimator_, X, y))
 
-    @_best_has("predict")
-    def predict(self, X: Any) -> Any:
-        """Predictions of the winner for rows (n_samples, n_features)."""
-        check_is_fitted(self)
-        return self.best_estimator_.predict(X)
-
-    @_best_has("predict_proba")
-    def predict_proba(self, X: Any) -> Any:
-        """Class probabilities of the winner for rows (n_samples, n_features)."""
-        check_is_fitted(self)
-        return self.best_estimator_.predict_proba(X)
-
-    @_best_has("predict_log_proba")
-    def predict_log_proba(self, X: Any) -> Any:
-        """Logarithms of class probabilities of the winner for rows (n_samples, n_features)."""
-        check_is_fitted(self)
-        return self.best_estimator_.predict_log_proba(X)
-
-    @_best_has("decision_function")
-    def decision_function(self, X: Any) -> Any:
-        """Decision values of the winner for rows (n_samples, n_features)."""
-        check_is_fitted(self)
-        return self.best_estimator_.decision_function(X)
-
-    @_best_has("transform")
-    def transform(self, X: Any) -> Any:
-        """Transformed rows of the winner for rows (n_samples, n_features)."""
-        check_is_fitted(self)
-        return self.best_estimator_.transform(X)
+    predict = _of_winner("predict", "Predictions")
+    predict_proba = _of_winner("predict_proba", "Class probabilities")
+    predict_log_proba = _of_winner("predict_log_proba", "Logarithms of class probabilities")
+    decision_function = _of_winner("decision_function", "Decision values")
+    transform = _of_winner("transform", "Transformed rows")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]

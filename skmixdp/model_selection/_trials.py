@@ -3,7 +3,7 @@
 import math
 import uuid
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import joblib
@@ -30,6 +30,7 @@ class Rehearsed(Exception):  # noqa: N818
     """A fit went well up to where it would have released something, and stopped there."""
 
 
+@dataclass(frozen=True)
 class Allowance:
     """Replaces a data set of a ledger within a trial: a fit may cost what was set aside, and no more.
 
@@ -47,20 +48,11 @@ class Allowance:
         Stop every fit here, before its first release.
     """
 
-    def __init__(
-        self,
-        mu: float,
-        neighboring: Neighboring,
-        noise: Noise,
-        *,
-        private: bool = True,
-        rehearsal: bool = False,
-    ) -> None:
-        self.mu = mu
-        self.neighboring = neighboring
-        self.noise = noise
-        self.private = private
-        self.rehearsal = rehearsal
+    mu: float
+    neighboring: Neighboring
+    noise: Noise
+    private: bool = field(default=True, kw_only=True)
+    rehearsal: bool = field(default=False, kw_only=True)
 
     def charge(self, event: Any, *, neighboring: Any, private: bool, **unused: Any) -> None:
         """Let a fit pass that costs no more than it may.

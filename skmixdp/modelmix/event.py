@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
-from typing import TypedDict
+from typing import Any
 
 import numpy as np
 
@@ -71,17 +71,8 @@ class ModelMixEvent:
         return None
 
 
-class _Amplification(TypedDict):
-    """Keyword arguments that describe the mixing, as in :func:`accountant.epsilon_for`."""
-
-    shift: float
-    width: float
-    sampling_rate: float
-    linf_split: int
-
-
-def _amplification_of(event: ModelMixEvent, neighboring: Neighboring) -> _Amplification:
-    """The parameters of a mixed event, in units of its noise.
+def _amplification_of(event: ModelMixEvent, neighboring: Neighboring) -> dict[str, Any]:
+    """The mixing of an event in units of its noise, as arguments of :func:`accountant.epsilon_for`.
 
     Raises
     ------
@@ -95,12 +86,12 @@ def _amplification_of(event: ModelMixEvent, neighboring: Neighboring) -> _Amplif
             f"neighboring='replace_one' cannot be accounted for with ModelMix on batches of rate "
             f"{event.sampling_rate:g}; use the full batch, or 'add_or_remove_one'."
         )
-    return _Amplification(
-        shift=shift_of(neighboring) / (event.noise_multiplier * math.sqrt(event.linf_split)),
-        width=event.width / event.noise_multiplier,
-        sampling_rate=event.sampling_rate,
-        linf_split=event.linf_split,
-    )
+    return {
+        "shift": shift_of(neighboring) / (event.noise_multiplier * math.sqrt(event.linf_split)),
+        "width": event.width / event.noise_multiplier,
+        "sampling_rate": event.sampling_rate,
+        "linf_split": event.linf_split,
+    }
 
 
 @epsilon_of_event.register

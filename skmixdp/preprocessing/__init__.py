@@ -1,7 +1,6 @@
 """Preprocessing that does not leak: fitted on public rows, row by row, or for a budget."""
 
-from ..leaks._check_pipeline import check_pipeline
-from ..leaks._report import Finding, PipelineReport
+from ._leaks import Finding, PipelineReport, check_pipeline
 from ._noisy_scaler import NoisyScaler
 from ._public_moments import PublicCenterer, PublicWhitener
 from ._public_only import PublicOnly

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .._engine.noisy_sum import SumBudget, noisy_sum
 from .._validation import (
     FLAG,
     check_params,
@@ -148,8 +149,6 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         BudgetExceededError
             If the ledger does not admit the fit; nothing is charged or released.
         """
-        from .._engine.noisy_sum import SumBudget, noisy_sum
-
         check_params(self, {"with_mean": (FLAG,), "with_std": (FLAG,)})
         if not (self.with_mean or self.with_std):
             raise ValueError("with_mean=False and with_std=False leave nothing to scale by; set one of them.")

@@ -3,6 +3,7 @@
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import (
     BaseEstimator,
@@ -10,11 +11,9 @@ from sklearn.base import (
     OneToOneFeatureMixin,
     TransformerMixin,
 )
-from sklearn.covariance import ledoit_wolf, shrunk_covariance
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from .._validation import COUNT, FRACTION, check_params, rows_to_transform
-from ._sources import public_table
+from .._validation import COUNT, FRACTION, check_params, join_rows, rows_to_transform
 
 Array = NDArray[np.floating[Any]]
 
@@ -86,7 +85,7 @@ class PublicCenterer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         ValueError, TypeError
             Without public rows, or if they are sparse, not finite or of other columns than ``X``.
         """
-        rows = public_table(X, X_pub, minimum=1)
+        rows = _public_table(X, X_pub, minimum=1)
         validate_data(self, X, skip_check_array=True)
         self.mean_ = rows.mean(axis=0, dtype=np.float64)
         return self
@@ -199,7 +198,7 @@ class PublicWhitener(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             that is to be kept.
         """
         check_params(self, {"shrinkage": ("auto", FRACTION), "n_components": (COUNT, None)})
-        rows = np.asarray(public_table(X, X_pub, minimum=2), dtype=np.float64)
+        rows = np.asarray(_public_table(X, X_pub, minimum=2), dtype=np.float64)
         n_components = rows.shape[1] if self.n_components is None else int(self.n_components)
         if n_components > rows.shape[1]:
             raise ValueError(
@@ -225,6 +224,9 @@ class PublicWhitener(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return self
 
     def _shrunk_covariance(self, centred: Array) -> tuple[Array, float]:
+        # Not at the top: it is slow to import, and every estimator imports this folder.
+        from sklearn.covariance import ledoit_wolf, shrunk_covariance
+
         if isinstance(self.shrinkage, str):
             covariance, shrinkage = ledoit_wolf(centred, assume_centered=True)
             return covariance, float(shrinkage)
@@ -255,3 +257,20 @@ class PublicWhitener(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _public_table(X: Any, X_pub: Any, minimum: int) -> Array:
+    """Public rows as one dense, finite table (n_pub, n_features), float32 or float64."""
+    if any(sp.issparse(source) for source in (X_pub if isinstance(X_pub, tuple) else (X_pub,))):
+        raise TypeError(
+            "X_pub is sparse, and rows from which a mean is subtracted are not; pass X_pub.toarray(), or use "
+            "RowNormalizer."
+        )
+    rows = check_array(
+        join_rows(X, X_pub), dtype=[np.float64, np.float32], ensure_min_samples=0, input_name="X_pub"
+    )
+    if len(rows) < minimum:
+        raise ValueError(
+            f"X_pub has {len(rows)} sample(s) while a minimum of {minimum} is required; pass more."
+        )
+    return np.asarray(rows)

@@ -9,8 +9,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
-from .._validation import refusal_of
-from ._sources import join_rows
+from .._validation import join_rows, refusal_of
 
 
 def _inner_has(name: str) -> Callable[[Any], Any]:
@@ -102,12 +101,7 @@ class PublicOnly(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
                 f"transformer={self.transformer!r} must be a scikit-learn transformer object, such as "
                 "StandardScaler()."
             )
-        if X_pub is None:
-            raise ValueError(
-                "X_pub=None leaves nothing to fit on; pass public rows to fit, which in a Pipeline takes "
-                "sklearn.set_config(enable_metadata_routing=True)."
-            )
-        rows = join_rows(X, X_pub if isinstance(X_pub, tuple) else (X_pub,))
+        rows = join_rows(X, X_pub)
         transformer = clone(self.transformer)
         if y_pub is not None and has_fit_parameter(transformer, "y"):
             labels = y_pub if isinstance(y_pub, tuple) else (y_pub,)

@@ -15,6 +15,7 @@ _RELATION_WORDS = {
 }
 
 
+@dataclass(frozen=True, kw_only=True)
 class Statement(ABC):
     """Base of reports, which print as a table and convert to HTML and JSON."""
 
@@ -24,12 +25,15 @@ class Statement(ABC):
     epsilon: float
     delta: float
     neighboring: Neighboring
+    n_private: int
+    n_public: int
+    treated_as_public: tuple[str, ...]
     noise: str
     warnings: tuple[str, ...]
-    dataset: str | None
-    dataset_epsilon: float | None
-    dataset_delta: float | None
-    dataset_spent: float | None
+    dataset: str | None = None
+    dataset_epsilon: float | None = None
+    dataset_delta: float | None = None
+    dataset_spent: float | None = None
 
     @property
     def private(self) -> bool:
@@ -42,7 +46,7 @@ class Statement(ABC):
 
     def to_json(self, indent: int | None = 2) -> str:
         """The report as a JSON object."""
-        return json.dumps({"private": self.private, **asdict(self)}, indent=indent)  # type: ignore[call-overload]
+        return json.dumps({"private": self.private, **asdict(self)}, indent=indent)
 
     @property
     def _verdict(self) -> str:
@@ -50,18 +54,12 @@ class Statement(ABC):
         return verdict if self.private else f"NOT PRIVATE (seeded); with secure noise: {verdict}"
 
     @property
-    def _neighbours(self) -> str:
-        return _RELATION_WORDS[self.neighboring]
-
-    @property
     def _last_rows(self) -> list[tuple[str, str]]:
         rows = [("warning", warning) for warning in self.warnings]
-        if self.dataset is not None:
-            budget = f"({self.dataset_epsilon:.6g}, {self.dataset_delta:.3g})"
-            rows.insert(
-                0, ("ledger", f"{self.dataset}: epsilon {self.dataset_spent:.6g} of {budget} is spent")
-            )
-        return rows
+        if self.dataset is None:
+            return rows
+        budget = f"({self.dataset_epsilon:.6g}, {self.dataset_delta:.3g})"
+        return [("ledger", f"{self.dataset}: epsilon {self.dataset_spent:.6g} of {budget} is spent"), *rows]
 
     @abstractmethod
     def _rows(self) -> list[tuple[str, str]]:
@@ -81,7 +79,7 @@ class Statement(ABC):
         return f"<table><caption>{self.title}</caption>{body}</table>"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PrivacyReport(Statement):
     """The guarantee of a fit and its assumptions.
 
@@ -125,31 +123,19 @@ class PrivacyReport(Statement):
 
     title: ClassVar = "Privacy report"
 
-    epsilon: float
-    delta: float
     mu: float | None
     noise_multiplier: float
     n_steps: int
     sampling_rate: float
-    neighboring: Neighboring
     accountant: str
-    n_private: int
-    n_public: int
-    treated_as_public: tuple[str, ...]
-    noise: str
-    warnings: tuple[str, ...]
     epsilon_unamplified: float | None = None
     computed_on: str = "cpu"
     shares: tuple[tuple[str, float], ...] = ()
-    dataset: str | None = None
-    dataset_epsilon: float | None = None
-    dataset_delta: float | None = None
-    dataset_spent: float | None = None
 
     def _rows(self) -> list[tuple[str, str]]:
         rows = [
             ("guarantee", self._verdict),
-            ("neighbours", self._neighbours),
+            ("neighbours", _RELATION_WORDS[self.neighboring]),
             ("mu (Gaussian DP)", "not exact for this mechanism" if self.mu is None else f"{self.mu:.6g}"),
             ("noise multiplier", f"{self.noise_multiplier:.6g}"),
             ("steps", str(self.n_steps)),
@@ -169,7 +155,7 @@ class PrivacyReport(Statement):
         return rows + self._last_rows
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SearchReport(Statement):
     """The guarantee of a search over models, compared with other strategies.
 
@@ -218,9 +204,6 @@ class SearchReport(Statement):
 
     title: ClassVar = "Privacy report of a search"
 
-    epsilon: float
-    delta: float
-    neighboring: Neighboring
     strategy: str
     n_trials: float
     distribution: str | float | None
@@ -231,16 +214,7 @@ class SearchReport(Statement):
     refit: bool
     costs: dict[str, float]
     affordable: dict[str, float]
-    n_private: int
-    n_public: int
     n_held_out: int
-    treated_as_public: tuple[str, ...]
-    noise: str
-    warnings: tuple[str, ...]
-    dataset: str | None = None
-    dataset_epsilon: float | None = None
-    dataset_delta: float | None = None
-    dataset_spent: float | None = None
 
     def _rows(self) -> list[tuple[str, str]]:
         if self.strategy == "grid":
@@ -254,17 +228,14 @@ class SearchReport(Statement):
             scored = f"private rows, by a noisy count (standard deviation {self.score_noise:.2g} of the rows)"
         return [
             ("guarantee", self._verdict + " of the whole search"),
-            ("neighbours", self._neighbours),
+            ("neighbours", _RELATION_WORDS[self.neighboring]),
             (
                 "naive claim",
                 f"epsilon {self.fit_epsilon:.6g}: that of one fit, as if nothing had been chosen",
             ),
             ("trials", trials),
             ("scored on", scored),
-            (
-                "last fit",
-                "one more, charged" if self.refit else "none: the best trial is the result",
-            ),
+            ("last fit", "one more, charged" if self.refit else "none: the best trial is the result"),
             ("such fits cost", _each(self.costs)),
             ("affordable fits", _each(self.affordable)),
             ("rows", f"{self.n_private} private, {self.n_public} public"),

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from skmixdp._engine import Run, train
-from skmixdp._modules.rows import _rounded_sums
 from skmixdp.algorithms import PAZO, DPZero
 from skmixdp.components import FullBatch, PoissonBatch
+from skmixdp.estimators._modules.rows import _rounded_sums
 from tests.conftest import Watched, make_problem
 from tests.module_problems import LabelledRows, ModuleRows, cross_entropy, module_info
 from tests.module_zoo import HONEST, MIXING
@@ -33,7 +33,7 @@ ENTRIES = st.one_of(
 def few_moves_are_stacked():
     """So that ``stackable`` alone decides how rows pass."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("skmixdp._modules.rows.FEWEST_STACKED", 2)
+        patch.setattr("skmixdp.estimators._modules.rows.FEWEST_STACKED", 2)
         yield
 
 

@@ -33,7 +33,7 @@ EXTREME = st.one_of(st.floats(-3, 3), st.sampled_from([0.0, 1e-30, 1e6, -1e18, 1
 def few_moves_are_stacked():
     """So that ``stackable`` alone decides how rows pass."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("skmixdp._modules.rows.FEWEST_STACKED", 2)
+        patch.setattr("skmixdp.estimators._modules.rows.FEWEST_STACKED", 2)
         yield
 
 

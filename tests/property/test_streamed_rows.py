@@ -15,7 +15,7 @@ from skmixdp._kernels import UNDERFLOW_PAD, dot_error
 from skmixdp._linear import SoftmaxLoss
 from skmixdp._rowmap import RowMap, Whitening
 from skmixdp._rows import Request, StreamedRows
-from skmixdp._rows.shards import mapped_shard
+from skmixdp._rows.shards import array_shard
 from skmixdp.components.dope import clipped_deviations
 from skmixdp.components.queries import clipped_residuals
 from skmixdp.public import PublicData
@@ -52,7 +52,9 @@ def streamed_rows(draw):
 
 
 def streamed(X, row_map, dtype):
-    return StreamedRows([mapped_shard(X, "X")], np.arange(len(X)) % K, row_map, np.dtype(dtype))
+    return StreamedRows(
+        [array_shard("X", (X.shape, X.dtype), lambda: X)], np.arange(len(X)) % K, row_map, np.dtype(dtype)
+    )
 
 
 def true_rows(X, source, row_map):

@@ -275,7 +275,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a module's trial returns at once",
         "Modules that mix the rows of a batch are trained, and no clip bounds what one row does.",
-        "_modules/probe.py",
+        "estimators/_modules/probe.py",
         "size = max(size, _FIRST)",
         "return",
         "tests/unit/modules/test_probe.py::test_modules_that_mix_rows_are_refused[0-Capacity]",
@@ -402,7 +402,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a module's sums not made shorter",
         "Sums of losses move by more than the clip, by rounding.",
-        "_modules/rows.py",
+        "estimators/_modules/rows.py",
         "shorter = 1 - n_rows * 2.0**-46",
         "shorter = 1.0",
         "tests/property/test_module_rows.py::test_a_zeroed_row_moves_the_rounded_sum_by_less_than_its_bound",

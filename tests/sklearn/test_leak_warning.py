@@ -16,9 +16,9 @@ from sklearn.preprocessing import StandardScaler
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
 from skmixdp.exceptions import PrivacyLeakWarning
-from skmixdp.leaks import _enclosing as _enclosing_pipeline
 from skmixdp.model_selection import public_params
 from skmixdp.preprocessing import NoisyScaler, PublicOnly, RowNormalizer
+from skmixdp.preprocessing._leaks import _enclosing as _enclosing_pipeline
 
 LEAK = "scale .StandardScaler.: the mean and standard deviation.*fix: PublicOnly"
 NEAR = {"delta": 1e-3}

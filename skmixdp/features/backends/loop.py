@@ -7,6 +7,7 @@ while earlier ones are computed, and rows are fetched one batch late.
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -41,17 +42,13 @@ def run(encoder: Encoder, items: Items, places: Sequence[int], settings: Setting
     forward = _Forward(encoder, settings)
     waiting: deque[tuple[list[int], _Fetch, list[Skipped]]] = deque()
     for numbers, batch, failures in _load(encoder.preparation, items, places, settings):
-        rows = _nothing(encoder.n_outputs) if batch is None else forward(batch)
+        rows = torch.empty((0, encoder.n_outputs)) if batch is None else forward(batch)
         waiting.append((numbers, _Fetch(rows), failures))
         if len(waiting) > int(cuda):
             done, fetch, failed = waiting.popleft()
             yield done, fetch.rows(), failed
     for done, fetch, failed in waiting:
         yield done, fetch.rows(), failed
-
-
-def _nothing(width: int) -> Tensor:
-    return torch.empty((0, width))
 
 
 class _Fetch:
@@ -152,7 +149,7 @@ def _load(
         _Prepared(preparation, items, places),
         batch_size=size,
         num_workers=settings.n_workers,
-        collate_fn=_Stack(preparation),
+        collate_fn=partial(_stacked, preparation),
         pin_memory=pin,
         generator=torch.Generator(),  # so that the caller's random numbers are not drawn from
     )
@@ -178,15 +175,10 @@ class _Prepared(Dataset[Any]):
             return Skipped(place, self._items.name(place), str(error))
 
 
-class _Stack:
-    """Puts prepared items into a batch, in the loader's worker."""
-
-    def __init__(self, preparation: Preparation) -> None:
-        self._preparation = preparation
-
-    def __call__(self, found: Sequence[Any]) -> Loaded:
-        failures = [item for item in found if isinstance(item, Skipped)]
-        good = [item for item in found if not isinstance(item, Skipped)]
-        numbers = [place for place, _ in good]
-        batch = self._preparation.stack([prepared for _, prepared in good]) if good else None
-        return numbers, batch, failures
+def _stacked(preparation: Preparation, found: Sequence[Any]) -> Loaded:
+    """Prepared items as a batch, made in the loader's worker."""
+    failures = [item for item in found if isinstance(item, Skipped)]
+    good = [item for item in found if not isinstance(item, Skipped)]
+    numbers = [place for place, _ in good]
+    batch = preparation.stack([prepared for _, prepared in good]) if good else None
+    return numbers, batch, failures

@@ -17,14 +17,6 @@ from .images import ImagePreparation
 from .weights import weights_hash
 
 
-def load(
-    J: int, L: int, image_size: int | tuple[int, int], n_channels: int, n_groups: int | None
-) -> "ScatteringEncoder":
-    """The encoder that these parameters of ``ScatteringFeatures`` describe."""
-    height, width = (image_size, image_size) if isinstance(image_size, int) else image_size
-    return ScatteringEncoder(J, L, (height, width), n_channels, n_groups)
-
-
 class ScatteringEncoder:
     """Scattering coefficients of order 0 to 2, normalised within each image or not at all.
 
@@ -32,7 +24,7 @@ class ScatteringEncoder:
     ----------
     J, L : int
         Octaves and orientations.
-    shape : (height, width)
+    image_size : int or (height, width)
         Size to which images are resized.
     n_channels : {1, 3}
         Grey or colour.
@@ -41,7 +33,10 @@ class ScatteringEncoder:
         coefficients as they are.
     """
 
-    def __init__(self, J: int, L: int, shape: Sequence[int], n_channels: int, n_groups: int | None) -> None:
+    def __init__(
+        self, J: int, L: int, image_size: int | Sequence[int], n_channels: int, n_groups: int | None
+    ) -> None:
+        shape = (image_size, image_size) if isinstance(image_size, int) else image_size
         self.module: Any = ScatteringTorch2D(J=J, shape=tuple(shape), L=L)
         steps = [transforms.Resize(list(shape)), transforms.ToTensor()]
         self.preparation = ImagePreparation(transforms.Compose(steps), n_channels)
@@ -66,3 +61,7 @@ class ScatteringEncoder:
             if self._n_groups is not None:
                 channels = group_norm(channels, self._n_groups)
         return channels.flatten(1)
+
+
+#: The encoder that the parameters of ``ScatteringFeatures`` describe.
+load = ScatteringEncoder

@@ -80,21 +80,7 @@ def noise_multiplier_for(
     """
     check("epsilon", epsilon, POSITIVE)
     check("n_steps", n_steps, COUNT)
-    terms = _Terms(delta, sampling_rate, neighboring, noise, family)
-    # The multiplier that suffices without amplification also suffices with it.
-    enough = terms.gaussian_multiplier(epsilon, n_steps)
-    if not terms.amplified_within(epsilon, enough, n_steps):
-        return enough
-    low = enough / 2
-    while terms.amplified_within(epsilon, low, n_steps):
-        low, enough = low / 2, low
-    while enough > low * (1 + _PRECISION):
-        middle = math.sqrt(low * enough)
-        if terms.amplified_within(epsilon, middle, n_steps):
-            enough = middle
-        else:
-            low = middle
-    return enough
+    return _Terms(delta, sampling_rate, neighboring, noise, family).multiplier(epsilon, n_steps)
 
 
 def steps_for(
@@ -126,15 +112,7 @@ def steps_for(
         return terms.within(epsilon, noise_multiplier, n_steps)
 
     if not affordable(1):
-        enough = noise_multiplier_for(
-            epsilon,
-            delta,
-            n_steps=1,
-            sampling_rate=sampling_rate,
-            neighboring=neighboring,
-            noise=noise,
-            family=family,
-        )
+        enough = terms.multiplier(epsilon, 1)
         raise ValueError(
             f"the budget epsilon={epsilon:g}, delta={delta:g} is too small for one step at "
             f"noise_multiplier={noise_multiplier:g}; use noise_multiplier >= "
@@ -191,6 +169,23 @@ class _Terms:
         """Whether the releases cost at most ``epsilon`` by the amplified bound."""
         event = self.family(noise_multiplier, n_steps, self.sampling_rate, self.noise)
         return amplified_epsilon(event, self.delta, self.neighboring) <= epsilon
+
+    def multiplier(self, epsilon: float, n_steps: int) -> float:
+        """Smallest noise multiplier with which the releases stay within the budget, rounded up."""
+        # The multiplier that suffices without amplification also suffices with it.
+        enough = self.gaussian_multiplier(epsilon, n_steps)
+        if not self.amplified_within(epsilon, enough, n_steps):
+            return enough
+        low = enough / 2
+        while self.amplified_within(epsilon, low, n_steps):
+            low, enough = low / 2, low
+        while enough > low * (1 + _PRECISION):
+            middle = math.sqrt(low * enough)
+            if self.amplified_within(epsilon, middle, n_steps):
+                enough = middle
+            else:
+                low = middle
+        return enough
 
     def gaussian_multiplier(self, epsilon: float, n_steps: int) -> float:
         """Smallest noise multiplier without amplification."""

@@ -13,6 +13,12 @@ from ._records import event_to_json
 _HEADER = ("data set", "spent", "budget", "left", "delta", "charges", "neighbours", "composed by")
 _LEFT = "'text-align:left'"
 
+#: What is reported of an account.
+_REPORTED = (
+    *("dataset", "epsilon", "delta", "spent", "remaining", "n_charges", "private"),
+    *("neighboring", "composition", "order"),
+)
+
 
 @dataclass(frozen=True)
 class Charge:
@@ -66,21 +72,7 @@ class LedgerReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Data sets and charges, as values that JSON supports."""
-        datasets = [
-            {
-                "dataset": account.dataset,
-                "epsilon": account.epsilon,
-                "delta": account.delta,
-                "spent": account.spent,
-                "remaining": account.remaining,
-                "n_charges": account.n_charges,
-                "private": account.private,
-                "neighboring": account.neighboring,
-                "composition": account.composition,
-                "order": account.order,
-            }
-            for account in self.accounts
-        ]
+        datasets = [{name: getattr(account, name) for name in _REPORTED} for account in self.accounts]
         charges = [
             {
                 "id": charge.id,

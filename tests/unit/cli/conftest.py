@@ -82,8 +82,8 @@ def save_tables(data, ending=".csv", labels=lambda y: WORDS[y]):
     X, y, X_pub, y_pub = data
     for name, rows, targets in (("priv", X, y), ("pub", X_pub, y_pub)):
         frame = table(rows, labels(targets))
-        if ending == ".parquet":
-            frame.to_parquet(name + ending)
+        if ending in (".parquet", ".feather"):
+            getattr(frame, f"to_{ending[1:]}")(name + ending)
         else:
             frame.to_csv(name + ending, index=False)
     return ["--private", f"priv{ending}", "--public", f"pub{ending}", "--label-column", "kind"]

@@ -19,9 +19,9 @@ from tests.unit.cli.conftest import (
 )
 
 
-@pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".csv.xz", ".CSV", ".parquet"])
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".csv.xz", ".CSV", ".parquet", ".feather"])
 def test_a_table_trains_the_model_that_python_trains(ending, data, folder):
-    if ending == ".parquet":
+    if ending in (".parquet", ".feather"):
         pytest.importorskip("pyarrow")
     rows = save_tables(data, ending)
     assert run("fit", *rows, "--seed", SEED, "--out", "m.joblib", "--quiet") == 0

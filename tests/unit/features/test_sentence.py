@@ -116,9 +116,9 @@ def test_class_names_start_a_private_head(model):
 @pytest.mark.parametrize(
     ("parameters", "error", "message"),
     [
-        ({"model": 3}, TypeError, "model=3 must be"),
+        ({"model": 3}, ValueError, "model=3 must be"),
         ({"normalize": "l2"}, ValueError, "normalize='l2' must be True or False"),
-        ({"prompt": 3}, TypeError, "prompt=3 must be"),
+        ({"prompt": 3}, ValueError, "prompt=3 must be"),
     ],
 )
 def test_parameters_that_cannot_be_used(model, parameters, error, message):

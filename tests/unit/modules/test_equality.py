@@ -24,7 +24,7 @@ from tests.module_problems import Direction, linear_module, module_info, module_
 def few_moves_are_stacked():
     """So that ``stackable`` alone decides how rows pass."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("skmixdp._modules.rows.FEWEST_STACKED", 2)
+        patch.setattr("skmixdp.estimators._modules.rows.FEWEST_STACKED", 2)
         yield
 
 

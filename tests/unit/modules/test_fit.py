@@ -426,9 +426,9 @@ def test_bad_modules_and_parameters_are_refused_before_any_noise(case, monkeypat
         ({"X": [[1.0], [1.0, 2.0]], "y": [0, 1]}, "as many in each row"),
         ({"y": Y[:-1]}, "y has 299 labels"),
         ({"y": np.where(Y == 2, 5, Y)}, "is not one of the classes"),
-        ({"y_pub": None}, "X_pub was given without y_pub"),
-        ({"X_pub": None}, "y_pub was given without X_pub"),
-        ({"X_pub": (), "y_pub": ()}, "0 sources"),
+        ({"y_pub": None}, "y_pub=None must be given too"),
+        ({"X_pub": None}, "X_pub=None must be given too"),
+        ({"X_pub": (), "y_pub": ()}, "holds no source"),
         ({"X_pub": X_PUB[:, :5]}, r"X_pub has rows of shape \(5,\)"),
         ({"X_pub": None, "y_pub": None}, "learning_rate='auto' needs public rows"),
     ],
@@ -474,8 +474,8 @@ def test_a_fit_is_paid_for_once_and_before_private_rows_are_seen(tmp_path):
 
 
 def test_without_torch_one_sentence_names_the_extra(monkeypatch):
-    monkeypatch.delattr(skmixdp, "_modules", raising=False)
-    monkeypatch.setitem(sys.modules, "skmixdp._modules", None)
+    monkeypatch.delattr(skmixdp.estimators, "_modules", raising=False)
+    monkeypatch.setitem(sys.modules, "skmixdp.estimators._modules", None)
     with pytest.raises(ImportError, match=r"install skmixdp\[features\]"):
         fitted()
 

@@ -19,7 +19,7 @@ from tests.module_problems import module_problem, module_rows, torch, two_layers
 def few_moves_are_stacked():
     """So that ``stackable`` alone decides how rows pass."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("skmixdp._modules.rows.FEWEST_STACKED", 2)
+        patch.setattr("skmixdp.estimators._modules.rows.FEWEST_STACKED", 2)
         yield
 
 
@@ -148,7 +148,7 @@ MEMORY = """
     from skmixdp.components import FullBatch
     from skmixdp.components.protocols import PublicInfo
     from skmixdp._engine import Budget, Options, Run, make_plan, train
-    from skmixdp._modules import (
+    from skmixdp.estimators._modules import (
         LabelledRows, ModuleData, ModuleLoss, ModuleParameters, ModuleRows, cross_entropy
     )
     from skmixdp.privacy import NoiseSource

@@ -32,7 +32,6 @@ from sklearn.random_projection import GaussianRandomProjection
 from sklearn.utils import all_estimators
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
-from skmixdp.leaks._rules import LEARNS, META_LEARNS, ONLY_PARTS
 from skmixdp.preprocessing import (
     NoisyScaler,
     PublicCenterer,
@@ -41,6 +40,7 @@ from skmixdp.preprocessing import (
     RowNormalizer,
     check_pipeline,
 )
+from skmixdp.preprocessing._leaks._rules import LEARNS, META_LEARNS, ONLY_PARTS
 
 HEAD = MixedDPLogisticRegression()
 

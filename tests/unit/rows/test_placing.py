@@ -66,6 +66,6 @@ def test_each_worker_keeps_and_answers_its_share(persisted):
         rows = special_table(chunked).private_rows(y, RowMap(None, False, None), X.dtype, exact=False)
         with distributed.get_task_stream(client) as stream:
             ((got, _),) = rows.private_sums([Request(W, lambda Z, block: (Z, None))])
-        answered = Counter(t["worker"] for t in stream.data if str(t["key"]).startswith("_ask"))
+        answered = Counter(t["worker"] for t in stream.data if str(t["key"]).startswith("sums"))
     assert sorted(answered.values()) == [4, 4]
     np.testing.assert_allclose(got, W @ X.T @ X, rtol=1e-9)

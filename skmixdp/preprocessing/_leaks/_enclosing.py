@@ -10,7 +10,7 @@ import sys
 import warnings
 from typing import Any
 
-from ..exceptions import PrivacyLeakWarning
+from ...exceptions import PrivacyLeakWarning
 
 _METHODS = frozenset({"fit", "fit_transform", "fit_predict"})
 _SHOWN = 3

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from ..._validation import listed
 from .forward import ModuleParameters
 
 #: Packages of torch whose modules quantise activations, fake-quantise them or observe their range.
@@ -107,7 +108,7 @@ def _selected(by_default: list[str], every: list[str], trainable: Any) -> list[s
         names = [name for name in every if trainable(name)]
         if not names:
             raise ValueError(
-                f"trainable={trainable!r} selects no parameter of module; it has {_some(every)}."
+                f"trainable={trainable!r} selects no parameter of module; it has {listed(every)}."
             )
         return names
     prefixes = [trainable] if isinstance(trainable, str) else trainable
@@ -122,7 +123,7 @@ def _selected(by_default: list[str], every: list[str], trainable: Any) -> list[s
     if idle or not chosen:
         unknown = repr(idle[0]) if idle else "nothing"
         raise ValueError(
-            f"trainable names {unknown}, which no parameter of module begins with; it has {_some(every)}."
+            f"trainable names {unknown}, which no parameter of module begins with; it has {listed(every)}."
         )
     return chosen
 
@@ -130,7 +131,3 @@ def _selected(by_default: list[str], every: list[str], trainable: Any) -> list[s
 def _begins(name: str, prefix: str) -> bool:
     """Whether a dotted name is ``prefix``, or names a part of it."""
     return name == prefix or name.startswith(prefix.rstrip(".") + ".")
-
-
-def _some(names: list[str], limit: int = 8) -> str:
-    return ", ".join(map(repr, names[:limit])) + (", ..." if len(names) > limit else "")

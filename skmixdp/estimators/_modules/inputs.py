@@ -8,6 +8,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ..._validation import public_sources
+
 Array = NDArray[Any]
 
 _BLOCK = 1024
@@ -65,16 +67,7 @@ def collect_public(
     """Public rows and labels from one array each, or from tuples of several sources."""
     if X is None and y is None:
         return None
-    if X is None or y is None:
-        missing, given = ("X_pub", "y_pub") if X is None else ("y_pub", "X_pub")
-        raise ValueError(f"{given} was given without {missing}; public rows need both.")
-    sources = X if isinstance(X, tuple) else (X,)
-    labels = y if isinstance(y, tuple) else (y,)
-    if len(sources) != len(labels) or not sources:
-        raise ValueError(
-            f"X_pub has {len(sources)} sources and y_pub {len(labels)}; pass as many label arrays as row "
-            "arrays, and at least one."
-        )
+    sources, labels = public_sources(X, y)
     rows = [check_rows(source, "X_pub", 1) for source in sources]
     for part in rows:
         if part.shape[1:] != private.shape[1:]:

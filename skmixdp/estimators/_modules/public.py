@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..public import Probe, RandomSource
+from ...public import Probe, RandomSource
 from .directions import Direction, Seeded, dot, orthonormal
 from .forward import LabelledRows, ModuleParameters, PerSampleLoss, differentiable_outputs
 from .rows import LossesAt
@@ -169,7 +169,7 @@ class ModuleData:
 class ModuleView:
     """Public rows at a module's parameters: what a zeroth-order step asks, and nothing of private rows.
 
-    Vectors of parameters are :class:`~skmixdp._modules.directions.Direction`; several are a list.
+    Vectors of parameters are :class:`~skmixdp.estimators._modules.directions.Direction`; several are a list.
     """
 
     def __init__(self, data: ModuleData, W: ModuleParameters) -> None:

@@ -164,7 +164,8 @@ def _of_leaf(estimator: Any, path: str, in_columns: bool) -> Finding:
         learns = "a model of the rows and labels, without a budget"
         fix = "a private estimator, such as MixedDPLogisticRegression or MixedDPRidge"
     else:
-        known = next((rules.LEARNS[name] for name in _lineage(estimator) if name in rules.LEARNS), None)
+        lineage = (kind.__name__ for kind in type(estimator).__mro__)
+        known = next((rules.LEARNS[name] for name in lineage if name in rules.LEARNS), None)
         function = rules.column_function(estimator)
         unknown = f"statistics of whole columns, by {function}" if function else "whatever its fit stores"
         learns = known or unknown
@@ -216,10 +217,6 @@ def _takes_public_rows(estimator: Any) -> bool:
 
 def _is_estimator(value: Any) -> bool:
     return hasattr(value, "fit") and not isinstance(value, type)
-
-
-def _lineage(estimator: Any) -> Iterator[str]:
-    return (kind.__name__ for kind in type(estimator).__mro__)
 
 
 def _join(path: str, name: str) -> str:

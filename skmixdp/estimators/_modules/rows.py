@@ -5,7 +5,8 @@ The computed contribution of a row depends on that row alone, and the sensitivit
 - Two neighbouring data sets have the same number of rows, one of them zeroed out. A batch is drawn before
   any row is used. So passes have the same shapes, with each row in the same place.
 - At a given shape, a module that processes each row separately gives a row the same bits for any values of
-  other rows. :func:`~skmixdp._modules.probe.check_forward` tests this. Infinities and NaN stay in their row.
+  other rows. :func:`~skmixdp.estimators._modules.probe.check_forward` tests this. Infinities and NaN stay in
+  their row.
 - Contributions are clipped in float64, and sums are shortened by more than their rounding.
 """
 
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._rows import EXACT, Block, PrivateRows, Request, SumError, Sums, truncated
+from ..._rows import EXACT, Block, PrivateRows, Request, SumError, Sums, truncated
 from .directions import Direction
 from .forward import (
     FEWEST_STACKED,

@@ -1,0 +1,94 @@
+"""Every format of files: read whole, read in parts, damaged, and documented."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skmixdp._rows import open_rows
+from skmixdp._rows.files import FORMATS, IN_PARTS, ArrayFile, FileError, NpyFile, TableFile, format_of
+
+DOCS = Path(__file__).parents[3] / "docs"
+X = np.arange(24.0).reshape(6, 4)
+Y = np.array(["b", "a", "a", "c", "b", "a"])
+FRAME = pd.DataFrame(X, columns=list("wxyz")).assign(label=Y)
+
+WRITERS = {
+    ".csv": lambda path: FRAME.to_csv(path, index=False),
+    ".parquet": lambda path: FRAME.to_parquet(path, row_group_size=4),
+    ".arrow": lambda path: FRAME.to_feather(path, chunksize=4),
+    ".feather": lambda path: FRAME.to_feather(path, chunksize=4),
+    ".npy": lambda path: np.save(path, X),
+    ".npz": lambda path: np.savez(path, X=X, y=Y),
+}
+
+
+@pytest.fixture(params=FORMATS)
+def path(request, tmp_path):
+    """A file of each format."""
+    path = tmp_path / f"rows{request.param}"
+    WRITERS[request.param.removesuffix(".gz").removesuffix(".xz")](path)
+    return path
+
+
+def read(path):
+    file = format_of(path, "FILE")(path, "FILE")
+    return file.frame() if isinstance(file, TableFile) else file.read("X")
+
+
+def test_whole_and_in_parts(path):
+    file = format_of(path, "FILE")(path, "FILE")
+    if isinstance(file, TableFile):
+        whole = file.frame()
+        pd.testing.assert_frame_equal(whole, FRAME)
+        rows, labels = whole.drop(columns="label").to_numpy(), whole["label"].to_numpy()
+    else:
+        assert isinstance(file, ArrayFile)
+        assert file.headers["X"] == (X.shape, X.dtype)
+        rows, labels = file.read("X"), file.read("y") if "y" in file.headers else None
+        assert rows.flags.writeable and not isinstance(rows, np.memmap)
+    np.testing.assert_array_equal(rows, X)
+    if not path.name.endswith(tuple(IN_PARTS)):
+        with pytest.raises(FileError, match=f"must end in one of {', '.join(IN_PARTS)}; convert"):
+            open_rows(path)
+        return
+    opened = open_rows(path, label="label" if isinstance(file, TableFile) else None)
+    np.testing.assert_array_equal(np.concatenate(list(opened.blocks())), rows)
+    assert (opened.labels is None) == (labels is None) == isinstance(file, NpyFile)
+    if labels is not None:
+        assert opened.labels.tolist() == labels.tolist()
+
+
+def test_a_damaged_file_is_told_in_one_sentence_without_its_content(path):
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2] if path.suffix != ".csv" else b'\xff"' + content)
+    with pytest.raises(
+        FileError, match=r"^FILE cannot be read \(damaged, cut short, .*\); check the"
+    ) as caught:
+        read(path)
+    assert caught.value.__cause__ is None and caught.value.__suppress_context__
+    path.unlink()
+    with pytest.raises(
+        FileError, match=r"^FILE cannot be read \(No such file or directory\); check the path"
+    ):
+        read(path)
+
+
+def test_endings_are_read_in_any_case_and_members_that_are_no_arrays_are_passed_over(tmp_path):
+    import zipfile
+
+    path = tmp_path / "ROWS.NPZ"
+    with path.open("wb") as file:
+        np.savez(file, X=X, y=Y)
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("readme.txt", "about the rows")
+    opened = open_rows(tmp_path)
+    assert opened.shape == X.shape and opened.labels.tolist() == Y.tolist()
+
+
+def test_the_documentation_names_every_ending():
+    by_hand = (DOCS / "command_line.md").read_text()
+    in_parts = (DOCS / "large_data.md").read_text()
+    assert [ending for ending in FORMATS if f"`{ending}`" not in by_hand] == []
+    assert [ending for ending in IN_PARTS if f"`{ending}`" not in in_parts] == []
