@@ -82,8 +82,9 @@ def fit_many(
 
     Each estimator is fitted as its own ``fit`` would do it. Algorithms, budgets, step sizes and seeds may
     differ. Heads that use the same mapped rows are trained together: one pass over the rows serves all of
-    them. They must agree in ``center``, ``whiten``, ``geometry``, ``row_norm``, ``scale``, ``fit_intercept``, ``dtype``,
-    ``classes``, ``device`` and the kind of noise.
+    them. They must agree in ``center``, ``whiten``, ``row_norm``, ``scale``, ``fit_intercept``, ``dtype``,
+    ``classes``, ``device`` and the kind of noise. Heads that learn their ``geometry`` have different mapped
+    rows, so they are trained one after the other.
 
     Parameters
     ----------
@@ -187,7 +188,9 @@ def run_fits(fits: Sequence[PreparedFit]) -> None:
         _train_together(group, sources.pop(0), charges)
 
 
-def _train_together(group: Sequence[PreparedFit], rows: PrivateRows, charges: dict[int, Charge | None]) -> None:
+def _train_together(
+    group: Sequence[PreparedFit], rows: PrivateRows, charges: dict[int, Charge | None]
+) -> None:
     """Train fits that share a source; first, each learns what its later stages need."""
     if group[0].learn is not None:
         later = [fit.learn(rows) for fit in group if fit.learn is not None]

@@ -136,7 +136,9 @@ def few_for_whitening(inputs: HeadInputs) -> bool:
     n_features = inputs.table.shape[1]
     n_free = len(inputs.X_pub) - len(np.unique(inputs.y_pub))
     shares = Shares.of(inputs.budget.mu, inputs.n_rows, n_features)
-    return n_free < _FEWEST_FREE and shares.floor(inputs.budget.mu, inputs.n_rows, n_features) < _LARGEST_FLOOR
+    return (
+        n_free < _FEWEST_FREE and shares.floor(inputs.budget.mu, inputs.n_rows, n_features) < _LARGEST_FLOOR
+    )
 
 
 @dataclass(frozen=True)

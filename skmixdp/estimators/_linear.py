@@ -207,7 +207,7 @@ class LinearHead(PrivateEstimator):
         public: tuple[Array, Array] | None,
         own: Array | None,
         treated_as_public: tuple[str, ...],
-    ) -> PreparedHead:
+    ) -> PreparedFit:
         """Plan the training. Rows have been checked, labels encoded and targets scaled."""
         n_features = table.shape[1]
         X_pub, y_pub = public if public is not None else (np.empty((0, n_features)), y[:0])

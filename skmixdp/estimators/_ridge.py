@@ -14,7 +14,8 @@ from .._linear import SquaredLoss
 from ..algorithms import BY_NAME, AdaMix, Algorithm
 from ..privacy import LedgerDataset
 from ._checks import check_target_map, check_targets
-from ._linear import LinearHead, PreparedHead
+from ._fit import PreparedFit
+from ._linear import LinearHead
 from ._rows import given_labels, is_dask, lazy_result, passed
 
 Array = NDArray[Any]
@@ -66,10 +67,10 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         Whether to shrink, after centring, the directions in which public rows differ most. ``"auto"`` is
         False.
     geometry : bool or "auto", default="auto"
-        Whether to learn the centre and the leading directions of the rows from the private rows, for 3 to 10%
-        of the squared budget. Rows are scaled to unit length first. The directions serve to whiten. ``"auto"``
-        is False. This needs ``row_norm="unit"``, the full batch, and a budget that is given by ``epsilon``
-        alone.
+        Whether to learn the centre and the leading directions of the rows from the private rows. This takes 3
+        to 10% of the squared budget. Rows are scaled to unit length first. The directions serve to whiten.
+        ``"auto"`` is False. It needs ``row_norm="unit"``, the full batch, and a budget given by
+        ``epsilon`` alone.
     row_norm : {"unit", "clip", None}, default="clip"
         How the lengths of rows are bounded. ``"unit"`` divides each row by its L2 norm. ``"clip"`` divides
         all rows by one length, and shortens longer rows to it. Most rows then keep their relative lengths.
@@ -247,7 +248,7 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
 
     def _prepare(
         self, budget: Budget, X: Any, y: Any, X_pub: Any, y_pub: Any, rows: tuple[str, Any] | None
-    ) -> PreparedHead:
+    ) -> PreparedFit:
         y = given_labels(X, y)
         self._flat = np.asarray(y).ndim == 1
         table, y, public, own = self._check_rows(X, y, X_pub, y_pub, check_targets, rows)

@@ -1,0 +1,80 @@
+"""Every release of a fit that learns its geometry has the noise that its share of the budget asks for.
+
+The scales are computed here from epsilon, delta and the shares that the report states. Fits are not seeded; a
+sound path fails with a probability below 1e-6.
+"""
+
+import math
+
+import numpy as np
+import pytest
+
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge
+from skmixdp.features import ZeroShotHead
+from skmixdp.privacy import mu_of_budget
+from tests.noise import FAULTS, assert_energies, assert_scales, by_run, recorded
+
+N, D, K = 900, 8, 3
+rng = np.random.default_rng(0)
+Y = np.arange(N) % K
+X = rng.normal(size=(K, D))[Y] + rng.normal(size=(N, D)) + 2.0
+X_PUB, Y_PUB = X[:24], Y[:24]
+TERMS = {"epsilon": 8.0, "delta": 1e-4}
+NAMES = ZeroShotHead(["a", "b", "c"], embeddings=rng.normal(size=(K, D)))
+#: Releases of each stage, in their order.
+STAGES = {"mean": 1, "directions": 3, "scale of the start": 1, "length of the rows": 8}
+
+
+def classifier(**parameters):
+    return MixedDPLogisticRegression(classes=range(K), **{**TERMS, **parameters})
+
+
+def terms(estimator):
+    """Multiplier and number of releases of each stage, from epsilon and the stated shares."""
+    mu = mu_of_budget(TERMS["epsilon"], TERMS["delta"])
+    shares = dict(estimator.privacy_.shares)
+    assert sum(shares.values()) == pytest.approx(1, abs=1e-12)
+    n_releases = {**STAGES, "training": estimator.n_iter_, "comparison": 1}
+    assert estimator.privacy_.epsilon == pytest.approx(TERMS["epsilon"], rel=1e-6)
+    assert estimator.privacy_.epsilon <= TERMS["epsilon"]
+    return [(math.sqrt(n_releases[name] / share) / mu, n_releases[name]) for name, share in shares.items()]
+
+
+PATHS = {
+    "no public rows": lambda: terms(classifier().fit(X, Y)),
+    "discrete noise": lambda: terms(classifier(noise="discrete").fit(X, Y)),
+    "names of classes": lambda: terms(classifier(init=NAMES).fit(X, Y)),
+    "public rows, geometry": lambda: terms(classifier(geometry=True).fit(X, Y, X_PUB, Y_PUB)),
+    "public rows": lambda: terms(classifier(geometry=False).fit(X, Y, X_PUB, Y_PUB)),
+    "regression": lambda: terms(MixedDPRidge(target_scale=1.0, **TERMS).fit(X, X[:, :2])),
+}
+
+
+def check(log, stated):
+    runs = by_run(log)
+    assert len(runs) == len(stated)
+    for run, (multiplier, n_releases) in zip(runs, stated, strict=True):
+        asked = np.array([release.scale for release in run])
+        needed = np.array([release.scale_for(multiplier) for release in run])
+        np.testing.assert_allclose(asked, needed, rtol=1e-6)  # mu is found to such a precision
+        assert_scales(run, asked[0] / run[0].scale_for(1.0), n_releases)
+    assert_energies(
+        [r.draws(multiplier) for run, (multiplier, _) in zip(runs, stated, strict=True) for r in run]
+    )
+
+
+@pytest.mark.filterwarnings("ignore:the .* public rows suffice")
+@pytest.mark.parametrize("name", PATHS)
+def test_each_stage_has_the_noise_of_its_share(monkeypatch, name):
+    log, stated = recorded(monkeypatch, PATHS[name])
+    check(log, stated)
+    wrong = [fault for fault in ("2/3", "3/2", "1e-6") if _passes(FAULTS[fault](log), stated)]
+    assert not wrong
+
+
+def _passes(log, stated):
+    try:
+        check(log, stated)
+    except AssertionError:
+        return False
+    return True
