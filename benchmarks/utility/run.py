@@ -36,8 +36,10 @@ COLUMNS = (*KEYS, "setting", *MEASURES, "seconds", "note")
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.utility.run", description=__doc__)
     parser.add_argument("--config", type=Path, default=CONFIG)
-    parser.add_argument("--profile", default="default", help="an entry of profiles in the configuration")
-    parser.add_argument("--methods", nargs="+", metavar="METHOD", help="only these methods of the profile")
+    parser.add_argument(
+        "--profile", nargs="+", default=["default"], help="entries of the configuration's profiles"
+    )
+    parser.add_argument("--methods", nargs="+", metavar="METHOD", help="only these methods of the profiles")
     parser.add_argument("--out", type=Path, default=Path("results/utility"))
     parser.add_argument("--cache", type=Path, default=Path("results/features"), help="folder of features")
     parser.add_argument("--jobs", type=int, default=1, help="processes, one thread each")

@@ -48,8 +48,8 @@ class Unit:
         return dict(zip(KEYS, texts, strict=True))
 
 
-def units(config: Config, profile: str, only: Sequence[str] | None = None) -> list[Unit]:
-    """All units of a profile, each once.
+def units(config: Config, profiles: Sequence[str], only: Sequence[str] | None = None) -> list[Unit]:
+    """All units of some profiles, each once.
 
     One seed comes after the other, so that an interrupted run leaves whole seeds. A data set's units
     follow each other, so that it is read once for each seed.
@@ -58,23 +58,25 @@ def units(config: Config, profile: str, only: Sequence[str] | None = None) -> li
     ----------
     config : mapping
         The configuration.
-    profile : str
-        An entry of its profiles.
+    profiles : sequence of str
+        Entries of its profiles.
     only : sequence of str or None
         The methods to keep; None keeps all.
 
     Raises
     ------
     ValueError
-        If the configuration lacks what the profile names, or the profile has no method of ``only``.
+        If the configuration lacks what a profile names, or no profile has a method of ``only``.
     """
-    if profile not in config["profiles"]:
-        raise ValueError(f"profile {profile!r} is none of {', '.join(config['profiles'])}.")
+    for profile in profiles:
+        if profile not in config["profiles"]:
+            raise ValueError(f"profile {profile!r} is none of {', '.join(config['profiles'])}.")
+    entries = [entry for profile in profiles for entry in config["profiles"][profile]]
     for name in only or ():
-        if not any(name in entry["methods"] for entry in config["profiles"][profile]):
-            raise ValueError(f"profile {profile!r} has no method {name!r}.")
+        if not any(name in entry["methods"] for entry in entries):
+            raise ValueError(f"profile {', '.join(profiles)} has no method {name!r}.")
     budgets: dict[Unit, dict[float, None]] = {}
-    for entry in config["profiles"][profile]:
+    for entry in entries:
         for name in entry["methods"]:
             if only is not None and name not in only:
                 continue

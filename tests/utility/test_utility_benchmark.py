@@ -126,7 +126,7 @@ def test_a_second_run_goes_on_from_what_is_there(out, tmp_path, monkeypatch):
 def test_processes_find_what_one_finds(tmp_path, config):
     planned = [
         unit
-        for unit in units(config, "quick")
+        for unit in units(config, ["quick"])
         if unit.method in ("only public", "only private") and unit.seed == 0 and unit.start in (None, PUBLIC)
     ]
     for jobs in (1, 2):
@@ -152,7 +152,7 @@ def test_the_order_in_which_results_came_does_not_matter(out, config):
 
 def test_every_profile_names_what_there_is_and_the_report_too(config):
     for profile in config["profiles"]:
-        assert units(config, profile)
+        assert units(config, [profile])
     report = config["report"]
     named = {
         *report["table_1"],
@@ -176,26 +176,26 @@ def test_every_profile_names_what_there_is_and_the_report_too(config):
 def test_a_method_that_is_not_there_is_named(config, tmp_path, capsys):
     broken = {**config, "profiles": {"quick": [{**config["profiles"]["quick"][0], "methods": ["magic"]}]}}
     with pytest.raises(ValueError, match="methods has no 'magic'"):
-        units(broken, "quick")
+        units(broken, ["quick"])
     with pytest.raises(SystemExit):
         run.main(["--profile", "slow", "--out", str(tmp_path)])
     assert "'slow'" in capsys.readouterr().err
 
 
 def test_only_missing_budgets_are_left_over(config):
-    unit = next(unit for unit in units(config, "quick") if unit.method == "AdaMix")
+    unit = next(unit for unit in units(config, ["quick"]) if unit.method == "AdaMix")
     assert unit.epsilons == (1.0, 3.0)
     done = {tuple(unit.key(1.0).values())}
     assert left_over(unit, done).epsilons == (3.0,)
     assert left_over(unit, done | {tuple(unit.key(3.0).values())}) is None
-    public = next(unit for unit in units(config, "quick") if unit.method == "only public")
+    public = next(unit for unit in units(config, ["quick"]) if unit.method == "only public")
     assert left_over(public, set()) == public
     assert left_over(public, {tuple(public.key(None).values())}) is None
 
 
 def test_what_is_not_to_be_had_is_said(config, tmp_path, monkeypatch):
     monkeypatch.setenv("SKMIXDP_DATA", str(tmp_path))
-    unit = next(unit for unit in units(config, "default") if unit.data == "BANKING77")
+    unit = next(unit for unit in units(config, ["default"]) if unit.data == "BANKING77")
     (reason,) = run.run(config, [unit], tmp_path / "results.csv", tmp_path, 1)
     assert "BANKING77" in reason and "SKMIXDP_DATA" in reason
     monkeypatch.setattr(opacus_head.importlib.util, "find_spec", lambda name: None)
@@ -436,11 +436,20 @@ def test_results_with_other_columns_are_not_added_to(config, tmp_path, capsys):
 
 
 def test_some_methods_of_a_profile_can_be_run_alone(config):
-    chosen = units(config, "peers", ["DP-LS"])
+    chosen = units(config, ["peers"], ["DP-LS"])
     assert {unit.method for unit in chosen} == {"DP-LS"}
     assert [unit.seed for unit in chosen] == sorted(unit.seed for unit in chosen)
-    with pytest.raises(ValueError, match="'peers' has no method 'AdaSSP'"):
-        units(config, "peers", ["AdaSSP"])
+    with pytest.raises(ValueError, match="peers has no method 'AdaSSP'"):
+        units(config, ["peers"], ["AdaSSP"])
+
+
+def test_profiles_share_what_both_ask_for(config):
+    both = units(config, ["default", "peers"])
+    assert len(set(map(str, both))) == len({(u.data, u.method, u.start, u.shots, u.seed) for u in both})
+    (one,) = (
+        u for u in both if (u.data, u.method, u.shots, u.seed, u.start) == ("digits", "default", 5, 0, PUBLIC)
+    )
+    assert sorted(one.epsilons) == [0.1, 0.5, 1, 2, 3, 8]
 
 
 def test_balanced_accuracy_weights_classes_alike(rows):
