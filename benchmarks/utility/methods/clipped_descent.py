@@ -55,10 +55,8 @@ def descend(runs: Sequence[Run], X: Array, y: Array, public: tuple[Array, Array]
         for _ in range(n_steps):
             heads = np.stack([run.W for run in chunk]).astype(np.float32)
             totals = clipped_gradients(heads, X, y).astype(np.float64)
-            exact = clipped_gradients(heads, *public) if len(public[0]) else np.zeros(1)
-            for run, total, other in zip(
-                chunk, totals, exact + np.zeros(len(chunk))[:, None, None], strict=True
-            ):
+            exact = clipped_gradients(heads, *public) if len(public[0]) else np.zeros_like(totals)
+            for run, total, other in zip(chunk, totals, exact, strict=True):
                 run.W = run.W - run.step((run.noise.add_noise(total, run.multiplier, None) + other) / n)
 
 

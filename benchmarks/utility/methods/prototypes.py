@@ -60,6 +60,7 @@ def fit_mean(
 
 def _nearest(sums: Array, X_test: Array, sigma: float) -> Array:
     """Scores by the distance from each class's mean; the noise's share of its square is taken off."""
+    # A row with its counter has unit length: sums and counts are smaller by the same factor.
     counts = np.maximum(sums[:, -1:] / _COUNTER, 1.0)
     means = sums[:, :-1] / counts
     squares = np.square(means).sum(axis=1) - means.shape[1] * np.square(sigma / counts[:, 0])
