@@ -51,18 +51,30 @@ PATHS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:the .* public rows suffice")
+@pytest.mark.parametrize("name", PATHS)
+def test_each_stage_asks_for_the_noise_of_its_share(monkeypatch, name):
+    scales_of(recorded(monkeypatch, lambda: terms(PATHS[name][1]())))
+
+
+def scales_of(one_fit):
+    """The draws of each stage of a fit, after a check of the scales that were asked for."""
+    log, stated = one_fit
+    runs = by_run(log)
+    assert len(runs) == len(stated)
+    draws = []
+    for run, (multiplier, n_releases) in zip(runs, stated, strict=True):
+        asked = run[0].scale / run[0].scale_for(1.0)
+        assert asked == pytest.approx(multiplier, rel=1e-6)  # mu is found to such a precision
+        assert_scales(run, asked, n_releases)
+        draws.append([release.draws(multiplier) for release in run])
+    return draws
+
+
 def check(fits):
     """The scales of all releases, and the draws of each stage over all fits."""
-    draws = {}
-    for log, stated in fits:
-        runs = by_run(log)
-        assert len(runs) == len(stated)
-        for stage, (run, (multiplier, n_releases)) in enumerate(zip(runs, stated, strict=True)):
-            asked = run[0].scale / run[0].scale_for(1.0)
-            assert asked == pytest.approx(multiplier, rel=1e-6)  # mu is found to such a precision
-            assert_scales(run, asked, n_releases)
-            draws.setdefault(stage, []).extend(release.draws(multiplier) for release in run)
-    assert_energies([np.concatenate(stage) for stage in draws.values()])
+    stages = zip(*map(scales_of, fits), strict=True)
+    assert_energies([np.concatenate([draws for fit in stage for draws in fit]) for stage in stages])
 
 
 @pytest.mark.filterwarnings("ignore:the .* public rows suffice")
