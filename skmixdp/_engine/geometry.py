@@ -91,6 +91,11 @@ class NoisyMean:
         noise = max(len(self.value) - 2, 0) * self.variance
         return self.value * (max(0.0, 1 - noise / energy) if energy > 0 else 0.0)
 
+    @property
+    def energies(self) -> FloatArray:
+        """Estimated square of each entry of the mean, at least 0."""
+        return np.maximum(self.value**2 - self.variance, 0)
+
     def combined(self, public_mean: FloatArray, public_variance: float) -> FloatArray:
         """The mean weighted with that of public rows, by the inverse of their total variances."""
         own = len(self.value) * self.variance
@@ -224,6 +229,11 @@ class LeadingDirections:
     directions: FloatArray
     moments: FloatArray
     floor: float
+
+    @property
+    def energies(self) -> FloatArray:
+        """Mean square of each entry of the rows, as far as the directions show it."""
+        return np.asarray(self.moments @ self.directions**2)
 
     def whitening(self) -> Whitening | None:
         """The whitening by these directions; None if noise hides them all."""
