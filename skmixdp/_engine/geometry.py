@@ -94,7 +94,7 @@ class NoisyMean:
     @property
     def energies(self) -> FloatArray:
         """Estimated square of each entry of the mean, at least 0."""
-        return np.maximum(self.value**2 - self.variance, 0)
+        return np.asarray(np.maximum(self.value**2 - self.variance, 0))
 
     def combined(self, public_mean: FloatArray, public_variance: float) -> FloatArray:
         """The mean weighted with that of public rows, by the inverse of their total variances."""
