@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from .._linear import Array, Loss, row_norm_bounds, scale_rows
+from .._linear import Array, Loss, row_norm_bounds, scale_rows, without_weights
 from .._rowmap import Whitening
 from .._rows import Block, Contribution, PrivateRows
 from ..components import L2Clip
@@ -359,7 +359,8 @@ def noisy_start_scale(
 def _gains(Z: Array, block: Block, scales: FloatArray, loss: Loss) -> Contribution:
     """How much lower the loss of each row is than at zero, in units of the latter, within [-1, 1]."""
     Z = np.asarray(Z, dtype=np.float64)
-    least = loss.values(np.zeros_like(Z), block.y)
+    loss, y = without_weights(loss, block.y)
+    least = loss.values(np.zeros_like(Z), y)
     with np.errstate(over="ignore", invalid="ignore"):
-        gains = np.stack([1 - loss.values(scale * Z, block.y) / least for scale in scales], axis=1)
+        gains = np.stack([1 - loss.values(scale * Z, y) / least for scale in scales], axis=1)
     return None, np.where(np.isfinite(gains), gains, -1.0).clip(-1.0, 1.0)

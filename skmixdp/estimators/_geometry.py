@@ -57,6 +57,8 @@ class HeadInputs:
         Dtype of the products with private rows.
     treated_as_public : tuple of str
         For the report.
+    spent : tuple of (str, float)
+        Shares of the squared budget that an earlier stage has spent.
     """
 
     budget: Budget
@@ -69,6 +71,7 @@ class HeadInputs:
     noise: NoiseSource
     dtype: np.dtype[Any]
     treated_as_public: tuple[str, ...]
+    spent: tuple[tuple[str, float], ...] = ()
 
     @property
     def n_rows(self) -> int:
@@ -103,6 +106,14 @@ class Stage:
     start_scale: float = 1.0
     learn: Callable[[PrivateRows], PreparedFit] | None = None
 
+    def after(self, spent: tuple[tuple[str, float], ...]) -> "Stage":
+        """The stage if the training also leaves what an earlier stage has spent."""
+        if not spent:
+            return self
+        shares = {**dict(spent), **(dict(self.shares) or {"training": 1.0})}
+        shares["training"] -= sum(dict(spent).values())
+        return replace(self, shares=tuple(shares.items()))
+
     @property
     def training_share(self) -> float:
         """Share of the squared budget that is left for the steps."""
@@ -136,7 +147,9 @@ def few_for_whitening(inputs: HeadInputs) -> bool:
     n_features = inputs.table.shape[1]
     n_free = len(inputs.X_pub) - len(np.unique(inputs.y_pub))
     shares = Shares.of(inputs.budget.mu, inputs.n_rows, n_features)
-    return n_free < _FEWEST_FREE and shares.floor(inputs.budget.mu, inputs.n_rows, n_features) < _LARGEST_FLOOR
+    return (
+        n_free < _FEWEST_FREE and shares.floor(inputs.budget.mu, inputs.n_rows, n_features) < _LARGEST_FLOOR
+    )
 
 
 @dataclass(frozen=True)

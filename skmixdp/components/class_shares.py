@@ -1,0 +1,199 @@
+"""Noisy class counts, and the logit adjustment that they allow."""
+
+import math
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._linear import class_indices
+from .._rows import Block, Contribution
+from .protocols import Closing, PrivateQuery, PublicInfo, ReleasedArray
+
+FloatArray = NDArray[np.floating[Any]]
+
+#: Noise in a class count that its share of the budget aims at, as a part of the mean count.
+_COUNT_ERROR = 0.1
+
+#: Smallest and largest share of mu squared for class counts.
+_LEAST_SHARE, _MOST_SHARE = 0.005, 0.03
+
+#: With so much noise in the counts, they tell nothing about the shares.
+_MOST_ERROR = 0.5
+
+#: Chance variation of the counts is taken to be so many times its expectation.
+_SURELY = 2.0
+
+#: Strength of the adjustment by default: from zeros, and from a start that rare classes get back.
+_FROM_ZERO, _FROM_START = 0.6, 0.25
+
+
+def count_error(mu: float, n_rows: int, n_classes: int, share: float = _MOST_SHARE) -> float:
+    """Standard deviation of the noise in a class count, as a part of the mean count; a public fact."""
+    return n_classes / (math.sqrt(share) * mu * n_rows)
+
+
+def count_share(mu: float, n_rows: int, n_classes: int) -> float:
+    """Share of mu squared for class counts, from public facts."""
+    wanted = (count_error(mu, n_rows, n_classes, 1.0) / _COUNT_ERROR) ** 2
+    return min(max(wanted, _LEAST_SHARE), _MOST_SHARE)
+
+
+def counts_are_useful(mu: float, n_rows: int, n_classes: int) -> bool:
+    """Whether noisy counts tell class shares under this budget; a public fact."""
+    return count_error(mu, n_rows, n_classes) < _MOST_ERROR
+
+
+def counts_query(n_classes: int, n_columns: int, share: float = 1.0) -> PrivateQuery:
+    """The query for the number of private rows in each class; a row changes one count by 1.
+
+    ``n_columns`` is the width of the mapped rows, which are not looked at.
+    """
+    return PrivateQuery(
+        points=np.zeros((0, n_columns)),
+        contribute=partial(_one_hot, n_classes=n_classes),
+        releases=(ReleasedArray(1.0, share),),
+    )
+
+
+def _one_hot(Z: FloatArray, block: Block, n_classes: int) -> Contribution:
+    y = class_indices(block.y)
+    return None, (np.asarray(y)[:, np.newaxis] == np.arange(n_classes)).astype(np.float64)
+
+
+def class_shares(counts: FloatArray, scale: float, n_rows: int) -> FloatArray:
+    """Estimated class shares (k,), all positive, from noisy counts.
+
+    Counts are shrunk towards equal ones by a factor as James and Stein's, so shares that differ by no more
+    than noise come out equal. No count is taken to be below the standard deviation of its noise.
+
+    Parameters
+    ----------
+    counts : array of shape (k,)
+        Noisy counts.
+    scale : float
+        Standard deviation of their noise.
+    n_rows : int
+        Number of rows, which is public.
+    """
+    mean = n_rows / len(counts)
+    away = counts - mean
+    energy = float(away @ away)
+    chance = _SURELY * (len(counts) - 1) * scale**2
+    kept = max(0.0, 1 - chance / energy) if energy > 0 else 0.0
+    # Whatever the noise is, a class without rows has less than a share of its own.
+    shrunk = np.maximum(mean + kept * away, min(max(scale, 1.0), mean))
+    return np.asarray(shrunk / shrunk.sum())
+
+
+class LogitAdjustment:
+    """Subtracts a multiple of the logarithms of noisy class shares from the logits of a trained head.
+
+    The class counts are released after the last step. With shares ``q`` and strength ``tau``, the logit of
+    class j becomes ``z_j - tau log q_j``, which changes the intercepts only. At ``tau = 1`` this estimates
+    the classifier that is best for equally frequent classes.
+
+    Parameters
+    ----------
+    strength : float or None
+        The strength ``tau``. None derives it from public facts: 0.6 from zeros and 0.25 from a start, less
+        where the counts are noisy. A start then is added to the rows of rare classes, in proportion to
+        ``1 - k q_j``: the private rows of frequent classes erase what the start knew about the others.
+    share : float
+        Share of mu squared for the counts.
+    n_classes : int
+        Number of classes, k.
+    intercept : float
+        Constant of the intercept column, the last one.
+    info : PublicInfo
+        The public facts of the fit.
+    recipe : Recipe
+        The recipe of the training, whose own closing comes first.
+
+    Attributes
+    ----------
+    shares : array of shape (k,) or None
+        The estimated class shares, once they have been released.
+
+    Notes
+    -----
+    *Guarantee*: one Gaussian release of sensitivity 1 in addition to those of the recipe. All else is
+    computed from released heads, released counts and public rows.
+
+    References
+    ----------
+    Menon, Jayasumana, Rawat, Jain, Veit and Kumar 2021, "Long-tail learning via logit adjustment",
+    section 4.1. Stein's factor: James and Stein 1961, "Estimation with quadratic loss".
+    """
+
+    def __init__(
+        self,
+        strength: float | None,
+        share: float,
+        n_classes: int,
+        intercept: float,
+        info: PublicInfo,
+        recipe: Any,
+    ) -> None:
+        self.strength = strength
+        self.share = share
+        self.n_classes = n_classes
+        self.intercept = intercept
+        self.info = info
+        self.recipe = recipe
+        self.shares: FloatArray | None = None
+
+    def adjusted(self) -> Any:
+        """The recipe with this closing."""
+        return replace(
+            self.recipe, closing=self.closing, closing_share=self.recipe.closing_share + self.share
+        )
+
+    def closing(self, W: FloatArray, state: Any, multiplier: float) -> Closing:
+        """The head to return. The closing of the recipe and the counts divide one step."""
+        recipe = self.recipe
+        whole = recipe.closing_share + self.share
+        if recipe.closing is None:
+            W = recipe.update.result(W, state)
+        else:
+            part = recipe.closing_share / whole
+            W = yield from _within(part, recipe.closing(W, state, multiplier / math.sqrt(part)))
+        part = self.share / whole
+        (counts,) = yield counts_query(self.n_classes, W.shape[1], part)
+        self.shares = class_shares(counts, multiplier / math.sqrt(part), self.info.n_private)
+        return self._apply(W, self.shares)
+
+    def _apply(self, W: FloatArray, shares: FloatArray) -> FloatArray:
+        W = np.array(W)
+        strength = self.strength
+        if strength is None:
+            start = self.info.view.W
+            error = count_error(self.info.mu, self.info.n_private, self.n_classes)
+            strength = (_FROM_START if np.any(start) else _FROM_ZERO) * max(0.0, 1 - error / _MOST_ERROR)
+            rare = np.maximum(0.0, 1 - self.n_classes * shares)
+            W += rare[:, np.newaxis] * self._scale_of_start(W) * start
+        logs = np.log(shares)
+        change = logs - logs.mean() if len(W) == self.n_classes else logs[1:] - logs[:1]
+        W[:, -1] -= strength / self.intercept * change
+        return W
+
+    def _scale_of_start(self, W: FloatArray) -> float:
+        """Factor at which the start's outputs are at most as large as the head's, on any public rows."""
+        data, start = self.info.view.data, self.info.view.W
+        outputs = (W, start) if data.n_rows == 0 else (data.X @ W.T, data.X @ start.T)
+        first, second = (float(np.linalg.norm(each)) for each in outputs)
+        return min(1.0, first / second) if second > 0 else 0.0
+
+
+def _within(part: float, rounds: Closing) -> Closing:
+    """The queries of a closing with a part of their shares; returns its head."""
+    try:
+        query = next(rounds)
+        while True:
+            releases = tuple(replace(each, share=each.share * part) for each in query.releases)
+            query = rounds.send((yield replace(query, releases=releases)))
+    except StopIteration as end:
+        W: FloatArray = end.value
+        return W
