@@ -26,8 +26,23 @@ _MOST_ERROR = 0.5
 #: Chance variation of the counts is taken to be so many times its expectation.
 _SURELY = 2.0
 
-#: Strength of the adjustment by default: from zeros, and from a start that rare classes get back.
+#: Strength of the usual adjustment: from zeros, and from a start that rare classes get back.
 _FROM_ZERO, _FROM_START = 0.6, 0.25
+
+#: Multiples of the usual adjustment that private rows compare, the weakest first.
+_MULTIPLES = np.array([0.5, 1.0, 1.5])
+
+#: The strongest adjustment that loses no more accuracy than this is taken.
+_TOLERATED_LOSS = 0.01
+
+#: Before the comparison, a multiple m is taken to lose m times this, give or take the second number.
+_EXPECTED_LOSS, _LOSS_SPREAD = 0.012, 0.02
+
+#: Noise in a loss of accuracy that its share of the budget aims at, and the most that still tells something.
+_LOSS_ERROR, _MOST_LOSS_ERROR = 0.003, 0.03
+
+#: Smallest and largest share of mu squared for the comparison.
+_LEAST_COMPARISON, _MOST_COMPARISON = 0.002, 0.02
 
 
 def count_error(mu: float, n_rows: int, n_classes: int, share: float = _MOST_SHARE) -> float:
@@ -44,6 +59,13 @@ def count_share(mu: float, n_rows: int, n_classes: int) -> float:
 def counts_are_useful(mu: float, n_rows: int, n_classes: int) -> bool:
     """Whether noisy counts tell class shares under this budget; a public fact."""
     return count_error(mu, n_rows, n_classes) < _MOST_ERROR
+
+
+def comparison_share(mu: float, n_rows: int) -> float:
+    """Share of mu squared for the comparison of adjustments, from public facts; 0 if it would tell nothing."""
+    error = math.sqrt(len(_MULTIPLES)) / (mu * n_rows)
+    share = min(max((error / _LOSS_ERROR) ** 2, _LEAST_COMPARISON), _MOST_COMPARISON)
+    return share if error <= _MOST_LOSS_ERROR * math.sqrt(share) else 0.0
 
 
 def counts_query(n_classes: int, n_columns: int, share: float = 1.0) -> PrivateQuery:
@@ -95,18 +117,23 @@ class LogitAdjustment:
     class j becomes ``z_j - tau log q_j``, which changes the intercepts only. At ``tau = 1`` this estimates
     the classifier that is best for equally frequent classes.
 
+    Without a given strength, private rows choose it. The usual adjustment has ``tau = 0.6`` from zeros and
+    0.25 from a start, less where the counts are noisy. A start is also added to the rows of rare classes, in
+    proportion to ``1 - k q_j``: the private rows of frequent classes erase what the start knew about the
+    others. Half, once and one and a half times this adjustment are compared with none, by noisy differences
+    of the numbers of correct private rows. The strongest that loses at most one point of accuracy is taken;
+    half of it if there are too few rows to compare.
+
     Parameters
     ----------
     strength : float or None
-        The strength ``tau``. None derives it from public facts: 0.6 from zeros and 0.25 from a start, less
-        where the counts are noisy. A start then is added to the rows of rare classes, in proportion to
-        ``1 - k q_j``: the private rows of frequent classes erase what the start knew about the others.
-    share : float
-        Share of mu squared for the counts.
+        The strength ``tau``. None lets private rows choose.
     n_classes : int
         Number of classes, k.
     intercept : float
         Constant of the intercept column, the last one.
+    mu : float
+        The budget of the whole fit.
     info : PublicInfo
         The public facts of the fit.
     recipe : Recipe
@@ -114,66 +141,91 @@ class LogitAdjustment:
 
     Attributes
     ----------
+    spent : dict of str to float
+        Shares of mu squared, for the report.
     shares : array of shape (k,) or None
         The estimated class shares, once they have been released.
 
     Notes
     -----
-    *Guarantee*: one Gaussian release of sensitivity 1 in addition to those of the recipe. All else is
-    computed from released heads, released counts and public rows.
+    *Guarantee*: one Gaussian release of the counts, of sensitivity 1, and one of three differences. A row
+    moves each difference by at most 1, so their sensitivity is ``sqrt(3)``. All else is computed from
+    released heads, released counts and public rows.
 
     References
     ----------
     Menon, Jayasumana, Rawat, Jain, Veit and Kumar 2021, "Long-tail learning via logit adjustment",
-    section 4.1. Stein's factor: James and Stein 1961, "Estimation with quadratic loss".
+    section 4.1.
     """
 
     def __init__(
         self,
         strength: float | None,
-        share: float,
         n_classes: int,
         intercept: float,
+        mu: float,
         info: PublicInfo,
         recipe: Any,
     ) -> None:
         self.strength = strength
-        self.share = share
         self.n_classes = n_classes
         self.intercept = intercept
         self.info = info
         self.recipe = recipe
+        self.reliability = max(0.0, 1 - count_error(mu, info.n_private, n_classes) / _MOST_ERROR)
+        self.spent = {"class shares": count_share(mu, info.n_private, n_classes)}
+        compared = comparison_share(mu, info.n_private) if strength is None else 0.0
+        if compared:
+            self.spent["strength of the adjustment"] = compared
         self.shares: FloatArray | None = None
 
     def adjusted(self) -> Any:
         """The recipe with this closing."""
-        return replace(
-            self.recipe, closing=self.closing, closing_share=self.recipe.closing_share + self.share
-        )
+        share = self.recipe.closing_share + sum(self.spent.values())
+        return replace(self.recipe, closing=self.closing, closing_share=share)
 
     def closing(self, W: FloatArray, state: Any, multiplier: float) -> Closing:
-        """The head to return. The closing of the recipe and the counts divide one step."""
+        """The head to return. The closing of the recipe and the two releases divide one step."""
         recipe = self.recipe
-        whole = recipe.closing_share + self.share
+        whole = recipe.closing_share + sum(self.spent.values())
         if recipe.closing is None:
             W = recipe.update.result(W, state)
         else:
             part = recipe.closing_share / whole
             W = yield from _within(part, recipe.closing(W, state, multiplier / math.sqrt(part)))
-        part = self.share / whole
+        part = self.spent["class shares"] / whole
         (counts,) = yield counts_query(self.n_classes, W.shape[1], part)
-        self.shares = class_shares(counts, multiplier / math.sqrt(part), self.info.n_private)
-        return self._apply(W, self.shares)
+        shares = class_shares(counts, multiplier / math.sqrt(part), self.info.n_private)
+        self.shares = shares
+        if self.strength is not None:
+            return self._adjusted(W, shares, self.strength, 0.0)
+        if np.ptp(shares) == 0:
+            return W
+        heads = [self._multiple(W, shares, multiple) for multiple in _MULTIPLES]
+        part = self.spent.get("strength of the adjustment", 0.0) / whole
+        if part == 0:
+            return heads[0]
+        sensitivity = math.sqrt(len(heads)) * (1 + 1e-9)
+        (gains,) = yield PrivateQuery(
+            points=np.concatenate([W, *heads]),
+            contribute=partial(_gains_in_accuracy, n_outputs=len(W)),
+            releases=(ReleasedArray(sensitivity, part),),
+        )
+        error = multiplier / math.sqrt(part) * sensitivity / self.info.n_private
+        losses = expected_losses(-gains / self.info.n_private, error)
+        tolerable = np.flatnonzero(losses <= _TOLERATED_LOSS)
+        return heads[int(tolerable[-1])] if len(tolerable) else W
 
-    def _apply(self, W: FloatArray, shares: FloatArray) -> FloatArray:
+    def _multiple(self, W: FloatArray, shares: FloatArray, multiple: float) -> FloatArray:
+        """The head after a multiple of the usual adjustment."""
+        usual = _FROM_START if np.any(self.info.view.W) else _FROM_ZERO
+        return self._adjusted(W, shares, multiple * usual * self.reliability, multiple)
+
+    def _adjusted(self, W: FloatArray, shares: FloatArray, strength: float, restored: float) -> FloatArray:
         W = np.array(W)
-        strength = self.strength
-        if strength is None:
-            start = self.info.view.W
-            error = count_error(self.info.mu, self.info.n_private, self.n_classes)
-            strength = (_FROM_START if np.any(start) else _FROM_ZERO) * max(0.0, 1 - error / _MOST_ERROR)
+        if restored:
             rare = np.maximum(0.0, 1 - self.n_classes * shares)
-            W += rare[:, np.newaxis] * self._scale_of_start(W) * start
+            W += restored * rare[:, np.newaxis] * self._scale_of_start(W) * self.info.view.W
         logs = np.log(shares)
         change = logs - logs.mean() if len(W) == self.n_classes else logs[1:] - logs[:1]
         W[:, -1] -= strength / self.intercept * change
@@ -185,6 +237,21 @@ class LogitAdjustment:
         outputs = (W, start) if data.n_rows == 0 else (data.X @ W.T, data.X @ start.T)
         first, second = (float(np.linalg.norm(each)) for each in outputs)
         return min(1.0, first / second) if second > 0 else 0.0
+
+
+def expected_losses(losses: FloatArray, error: float) -> FloatArray:
+    """Losses of accuracy by the multiples, from noisy ones and from what is known beforehand."""
+    weight = _LOSS_SPREAD**2 / (_LOSS_SPREAD**2 + error**2)
+    return np.asarray(weight * losses + (1 - weight) * _EXPECTED_LOSS * _MULTIPLES)
+
+
+def _gains_in_accuracy(Z: FloatArray, block: Block, n_outputs: int) -> Contribution:
+    """For each row and each further head: whether that is right, less whether the first head is."""
+    y = np.asarray(class_indices(block.y))
+    Z = np.asarray(Z)
+    right = [Z[:, start : start + n_outputs].argmax(axis=1) == y for start in range(0, Z.shape[1], n_outputs)]
+    first, *others = (each.astype(np.float64) for each in right)
+    return None, np.stack([each - first for each in others], axis=1)
 
 
 def _within(part: float, rounds: Closing) -> Closing:

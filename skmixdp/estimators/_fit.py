@@ -65,7 +65,7 @@ def fit_one(estimator: Any, X: Any, y: Any, X_pub: Any, y_pub: Any, sample_weigh
     fitted = copy.copy(estimator)
     budget = fitted._check_parameters()
     warn_of_seed(estimator.random_state, stacklevel=5)
-    run_fits([fitted._prepare(budget, X, y, X_pub, y_pub, None, sample_weight)])
+    run_fits([fitted._prepare(budget, X, y, X_pub, y_pub, None, sample_weight=sample_weight)])
     adopt(estimator, fitted)
 
 
@@ -160,7 +160,7 @@ def fit_many(
     selections = [None if own is None else (f"rows[{i}]", own) for i, own in enumerate(rows)]
     run_fits(
         [
-            copied._prepare(budget, X, y, X_pub, y_pub, selection, sample_weight)
+            copied._prepare(budget, X, y, X_pub, y_pub, selection, sample_weight=sample_weight)
             for copied, budget, selection in zip(fitted, budgets, selections, strict=True)
         ]
     )

@@ -109,11 +109,10 @@ def _shares_with(
     spent = {**dict(shares), "training": plan.training_share}
     if plan.closing_multiplier is not None:
         rest = 1 - sum(spent.values())
-        counted = 0.0 if adjustment is None else adjustment.share
+        adjusting = {} if adjustment is None else adjustment.spent
         if adjustment is None or adjustment.recipe.closing is not None:
-            spent["comparison"] = rest - counted
-        if adjustment is not None:
-            spent["class shares"] = counted
+            spent["comparison"] = rest - sum(adjusting.values())
+        spent.update(adjusting)
     return tuple(spent.items())
 
 

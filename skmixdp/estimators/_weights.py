@@ -25,7 +25,8 @@ def check_sample_weight(sample_weight: Any, n_rows: int) -> Array | None:
     Raises
     ------
     ValueError
-        Unless there is one finite, non-negative number for each row. No message quotes a weight.
+        Unless there is one finite, non-negative number for each row, not all of them zero. No message quotes
+        a weight.
     """
     if sample_weight is None:
         return None
@@ -42,6 +43,8 @@ def check_sample_weight(sample_weight: Any, n_rows: int) -> Array | None:
         raise ValueError(
             "sample_weight must hold finite numbers of at least 0; pass 0 for a row that is not to count."
         )
+    if not np.any(weights):
+        raise ValueError("sample_weight is zero for all rows; pass a positive weight for some of them.")
     return weights
 
 

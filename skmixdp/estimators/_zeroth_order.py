@@ -97,6 +97,13 @@ class ZerothOrderDPClassifier(MixedDPLogisticRegression):
     def _chosen_algorithm(self) -> Algorithm:
         return zeroth_order_algorithm(self.algorithm)
 
+    def fit(  # type: ignore[override]
+        self, X: Any, y: Any = None, X_pub: Any = None, y_pub: Any = None, **unsupported: Any
+    ) -> "ZerothOrderDPClassifier":
+        """Train the head, as :meth:`MixedDPLogisticRegression.fit` does; weights of rows are refused."""
+        self._fit(X, y, X_pub, y_pub, unsupported)
+        return self
+
     def _prepare(self, *args: Any, sample_weight: Any = None, **others: Any) -> PreparedFit:
         refuse_sample_weight(self, sample_weight)
         if self.class_weight is not None:
