@@ -18,10 +18,10 @@ FloatArray = NDArray[np.floating[Any]]
 _COUNT_ERROR = 0.1
 
 #: Smallest and largest share of mu squared for class counts.
-_LEAST_SHARE, _MOST_SHARE = 0.005, 0.03
+_LEAST_SHARE, _MOST_SHARE = 0.005, 0.02
 
 #: With so much noise in the counts, they tell nothing about the shares.
-_MOST_ERROR = 0.5
+_MOST_ERROR = 0.3
 
 #: Chance variation of the counts is taken to be so many times its expectation.
 _SURELY = 2.0
@@ -62,7 +62,7 @@ def counts_are_useful(mu: float, n_rows: int, n_classes: int) -> bool:
 
 
 def comparison_share(mu: float, n_rows: int) -> float:
-    """Share of mu squared for the comparison of adjustments, from public facts; 0 if it would tell nothing."""
+    """Share of mu squared to compare adjustments, from public facts; 0 if it would tell nothing."""
     error = math.sqrt(len(_MULTIPLES)) / (mu * n_rows)
     share = min(max((error / _LOSS_ERROR) ** 2, _LEAST_COMPARISON), _MOST_COMPARISON)
     return share if error <= _MOST_LOSS_ERROR * math.sqrt(share) else 0.0
@@ -172,7 +172,8 @@ class LogitAdjustment:
         self.intercept = intercept
         self.info = info
         self.recipe = recipe
-        self.reliability = max(0.0, 1 - count_error(mu, info.n_private, n_classes) / _MOST_ERROR)
+        # From 1 without noise to a half where counts begin to tell something.
+        self.reliability = 1 - min(1.0, count_error(mu, info.n_private, n_classes) / _MOST_ERROR) / 2
         self.spent = {"class shares": count_share(mu, info.n_private, n_classes)}
         compared = comparison_share(mu, info.n_private) if strength is None else 0.0
         if compared:

@@ -66,14 +66,14 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, with which the gradients of private rows are multiplied before they are
         clipped. Classes that a dict leaves out have weight 1. ``"balanced"`` is ``1 / (k * share)`` for k
-        classes. The shares come from noisy class counts of the private rows, for 0.5 to 3% of the squared
+        classes. The shares come from noisy class counts of the private rows, for 0.5 to 2% of the squared
         budget. Public labels are not used for it: a public set with the same number of rows of each class
         says nothing about the private shares. This needs the full batch and a budget that is given by
         ``epsilon`` alone.
     logit_adjustment : float or "auto", default="auto"
         Subtract this multiple of the logarithms of the class shares from the logits, after training. 1
         estimates the classifier for equally frequent classes, and 0 adjusts nothing. The shares come from
-        noisy class counts, for 0.5 to 3% of the squared budget. ``"auto"`` takes the strongest of a few
+        noisy class counts, for 0.5 to 2% of the squared budget. ``"auto"`` takes the strongest of a few
         adjustments that costs at most a point of accuracy, by a noisy comparison for 0.2 to 2%. With a start,
         it also adds back what the start knew about rare classes. It adjusts nothing for two classes, with
         weights, for any algorithm but "auto", without an intercept, in random batches, or if the counts would
