@@ -20,8 +20,8 @@ _COUNT_ERROR = 0.1
 #: Smallest and largest share of mu squared for class counts.
 _LEAST_SHARE, _MOST_SHARE = 0.005, 0.02
 
-#: With so much noise in the counts, they tell nothing about the shares.
-_MOST_ERROR = 0.3
+#: The most noise in the counts, as a part of the mean count: if adjustments are compared, and if not.
+_MOST_ERROR, _MOST_UNCOMPARED = 0.5, 0.3
 
 #: Chance variation of the counts is taken to be so many times its expectation.
 _SURELY = 2.0
@@ -58,7 +58,8 @@ def count_share(mu: float, n_rows: int, n_classes: int) -> float:
 
 def counts_are_useful(mu: float, n_rows: int, n_classes: int) -> bool:
     """Whether noisy counts tell class shares under this budget; a public fact."""
-    return count_error(mu, n_rows, n_classes) < _MOST_ERROR
+    most = _MOST_ERROR if comparison_share(mu, n_rows) else _MOST_UNCOMPARED
+    return count_error(mu, n_rows, n_classes) < most
 
 
 def comparison_share(mu: float, n_rows: int) -> float:
@@ -114,15 +115,16 @@ class LogitAdjustment:
     """Subtracts a multiple of the logarithms of noisy class shares from the logits of a trained head.
 
     The class counts are released after the last step. With shares ``q`` and strength ``tau``, the logit of
-    class j becomes ``z_j - tau log q_j``, which changes the intercepts only. At ``tau = 1`` this estimates
-    the classifier that is best for equally frequent classes.
+    class j becomes ``z_j - tau log q_j``. At ``tau = 1`` this estimates the classifier that is best for
+    equally frequent classes. A start is also added to the rows of rare classes, in proportion to
+    ``1 - k q_j``: the private rows of frequent classes erase what the start knew about the others. At a given
+    strength it is added ``min(1, tau)`` times.
 
-    Without a given strength, private rows choose it. The usual adjustment has ``tau = 0.6`` from zeros and
-    0.25 from a start, less where the counts are noisy. A start is also added to the rows of rare classes, in
-    proportion to ``1 - k q_j``: the private rows of frequent classes erase what the start knew about the
-    others. Half, once and one and a half times this adjustment are compared with none, by noisy differences
-    of the numbers of correct private rows. The strongest that loses at most one point of accuracy is taken;
-    half of it if there are too few rows to compare.
+    Without a given strength, private rows choose it. The usual adjustment has ``tau = 0.6`` from zeros, and
+    ``tau = 0.25`` with a whole start added back; ``tau`` is less where the counts are noisy. Half, once and
+    one and a half times this adjustment are compared with none, by noisy differences of the numbers of
+    correct private rows. The strongest that loses at most one point of accuracy is taken; half of it if there
+    are too few rows to compare.
 
     Parameters
     ----------
@@ -199,7 +201,7 @@ class LogitAdjustment:
         shares = class_shares(counts, multiplier / math.sqrt(part), self.info.n_private)
         self.shares = shares
         if self.strength is not None:
-            return self._adjusted(W, shares, self.strength, 0.0)
+            return self._adjusted(W, shares, self.strength, min(1.0, self.strength))
         if np.ptp(shares) == 0:
             return W
         heads = [self._multiple(W, shares, multiple) for multiple in _MULTIPLES]
@@ -224,7 +226,7 @@ class LogitAdjustment:
 
     def _adjusted(self, W: FloatArray, shares: FloatArray, strength: float, restored: float) -> FloatArray:
         W = np.array(W)
-        if restored:
+        if restored and len(W) == self.n_classes:  # one output for two classes has no row for each
             rare = np.maximum(0.0, 1 - self.n_classes * shares)
             W += restored * rare[:, np.newaxis] * self._scale_of_start(W) * self.info.view.W
         logs = np.log(shares)

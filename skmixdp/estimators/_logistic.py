@@ -72,10 +72,10 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         ``epsilon`` alone.
     logit_adjustment : float or "auto", default="auto"
         Subtract this multiple of the logarithms of the class shares from the logits, after training. 1
-        estimates the classifier for equally frequent classes, and 0 adjusts nothing. The shares come from
-        noisy class counts, for 0.5 to 2% of the squared budget. ``"auto"`` takes the strongest of a few
-        adjustments that costs at most a point of accuracy, by a noisy comparison for 0.2 to 2%. With a start,
-        it also adds back what the start knew about rare classes. It adjusts nothing for two classes, with
+        estimates the classifier for equally frequent classes, and 0 adjusts nothing. With a start, rare
+        classes also get back what the start knew about them. The shares come from noisy class counts, for 0.5
+        to 2% of the squared budget. ``"auto"`` takes the strongest of a few adjustments that costs at most a
+        point of accuracy, by a noisy comparison for 0.2 to 2%. It adjusts nothing for two classes, with
         weights, for any algorithm but "auto", without an intercept, in random batches, or if the counts would
         be too noisy. Shares that differ by no more than their noise change nothing.
     fit_intercept : bool, default=True

@@ -56,11 +56,13 @@ class ZerothOrderDPClassifier(MixedDPLogisticRegression):
         (:class:`~skmixdp.algorithms.PAZO`, :class:`~skmixdp.algorithms.DPZero`) holds its own settings.
     epsilon, delta, n_steps, noise_multiplier, learning_rate, l2, public_l2
         As in :class:`MixedDPLogisticRegression`.
-    classes, logit_adjustment, fit_intercept, center, whiten, geometry, row_norm, scale, batch_size, init
-        As in :class:`MixedDPLogisticRegression`; ``whiten="auto"`` is False, and
-        ``logit_adjustment="auto"`` is 0.
+    classes
+        As in :class:`MixedDPLogisticRegression`.
     class_weight : None
         Weights are not supported: zeroth-order algorithms clip losses, so weights would not scale gradients.
+    logit_adjustment, fit_intercept, center, whiten, geometry, row_norm, scale, batch_size, init
+        As in :class:`MixedDPLogisticRegression`; ``whiten="auto"`` is False, and
+        ``logit_adjustment="auto"`` is 0.
     neighboring, noise, ledger, device, dtype, random_state, verbose
         As in :class:`MixedDPLogisticRegression`.
 

@@ -1,4 +1,4 @@
-"""The noise in class counts, and in the comparison of adjustments, has the scale that the report follows from."""
+"""The noise in class counts and in the comparison of adjustments has the scale that the report states."""
 
 import math
 

@@ -54,6 +54,8 @@ def test_an_empty_class_has_the_share_of_the_noise():
 
 def test_budgets_follow_public_facts():
     assert counts_are_useful(0.27, 12_000, 10) and not counts_are_useful(0.27, 300, 10)
+    # Noisier counts will do if adjustments can be compared.
+    assert counts_are_useful(0.7, 2400, 77) and not counts_are_useful(0.145, 1400, 10)
     assert count_share(1.0, 10**6, 10) == 0.005 and count_share(0.27, 2000, 10) == 0.02
     assert comparison_share(1.0, 10**6) == 0.002 and comparison_share(0.27, 800) == 0.0
     mu, n = 0.27, 20_000
