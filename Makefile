@@ -98,7 +98,7 @@ benchmark: .venv/.bench
 
 # What is there already is not fitted again.
 utility: .venv/.bench
-	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.utility.run --jobs 2
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.utility.run --profile default peers regression --jobs 2
 
 scale: .venv/.bench
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.scale --out results/scale

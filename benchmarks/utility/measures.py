@@ -78,23 +78,39 @@ def select(results: pd.DataFrame, **keys: Any) -> pd.DataFrame:
     return results[chosen]
 
 
-def accuracies(results: pd.DataFrame, **keys: Any) -> "pd.Series[float]":
-    """Accuracies by seed, in percent; empty where nothing was fitted."""
+def accuracies(results: pd.DataFrame, *, measure: str = "accuracy", **keys: Any) -> "pd.Series[float]":
+    """A measure by seed, in percent; empty where nothing was fitted."""
     found = select(results, **keys)
-    return 100 * found.set_index("seed")["accuracy"]
+    return 100 * found.set_index("seed")[measure]
 
 
-def at_best_setting(results: pd.DataFrame) -> pd.DataFrame:
-    """Of methods that try several settings, the one with the best mean over the seeds.
+def at_best_setting(results: pd.DataFrame, measure: str = "accuracy") -> pd.DataFrame:
+    """Of methods that try several settings, the one with the best mean of a measure over the seeds.
 
-    It is chosen on the test rows. The column ``n_settings`` says among how many.
+    It is chosen on the test rows. The column ``n_settings`` says among how many. Fits without the measure
+    are left out.
     """
     kept = []
-    for _, own in results.groupby(_CELL, dropna=False, sort=False):
-        settings = own.groupby("setting", sort=False)["accuracy"].mean()
+    for _, own in results[results[measure].notna()].groupby(_CELL, dropna=False, sort=False):
+        settings = own.groupby("setting", sort=False)[measure].mean()
         best = own[own["setting"] == settings.idxmax()]
         kept.append(best.assign(n_settings=len(settings)))
-    return pd.concat(kept)
+    return pd.concat(kept) if kept else results.iloc[:0].assign(n_settings=0)
+
+
+def best_of(
+    best: pd.DataFrame, methods: Sequence[str], measure: str = "accuracy", **keys: Any
+) -> tuple[str, "pd.Series[float]"]:
+    """The method with the best mean of a measure, and its values by seed in percent.
+
+    The name is empty where none of the methods has results.
+    """
+    found = {name: accuracies(best, measure=measure, **keys, method=name) for name in methods}
+    present = {name: values for name, values in found.items() if len(values)}
+    if not present:
+        return "", pd.Series(dtype=float)
+    name = max(present, key=lambda one: float(present[one].mean()))
+    return name, present[name]
 
 
 def label(results: pd.DataFrame, method: str) -> str:

@@ -7,9 +7,11 @@ after a change of the library or of the configuration that should change its num
 
 import argparse
 import csv
+import math
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -22,19 +24,22 @@ from tqdm.auto import tqdm
 from . import data
 from .figures import write_figures
 from .methods import ADAPTERS, UnavailableError
-from .problems import PUBLIC, STARTS, make_problem
+from .problems import MEASURES, PUBLIC, STARTS, make_problem
 from .tables import write_tables
 from .units import KEYS, Config, Unit, left_over, units
 
 CONFIG = Path(__file__).with_name("config.yaml")
 STAGES = ("run", "tables", "figures")
-COLUMNS = (*KEYS, "setting", "accuracy", "seconds", "note")
+COLUMNS = (*KEYS, "setting", *MEASURES, "seconds", "note")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.utility.run", description=__doc__)
     parser.add_argument("--config", type=Path, default=CONFIG)
-    parser.add_argument("--profile", default="default", help="an entry of profiles in the configuration")
+    parser.add_argument(
+        "--profile", nargs="+", default=["default"], help="entries of the configuration's profiles"
+    )
+    parser.add_argument("--methods", nargs="+", metavar="METHOD", help="only these methods of the profiles")
     parser.add_argument("--out", type=Path, default=Path("results/utility"))
     parser.add_argument("--cache", type=Path, default=Path("results/features"), help="folder of features")
     parser.add_argument("--jobs", type=int, default=1, help="processes, one thread each")
@@ -45,10 +50,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     path = options.out / "results.csv"
     if "run" in options.stages:
         try:
-            planned = units(config, options.profile)
+            planned = units(config, options.profile, options.methods)
+            reasons = run(config, planned, path, options.cache, options.jobs)
         except ValueError as problem:
             parser.error(str(problem))
-        for reason in run(config, planned, path, options.cache, options.jobs):
+        for reason in reasons:
             print(reason)
     results = in_order(read_results(path), config)
     if results.empty:
@@ -62,7 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def read_results(path: Path) -> pd.DataFrame:
     """The table of all fits so far; missing keys mean that a method does not depend on them."""
-    return pd.read_csv(path, keep_default_na=False, na_values={"shots": "", "seed": "", "epsilon": ""})
+    missing = dict.fromkeys(("shots", "seed", "epsilon", *MEASURES), "")
+    return pd.read_csv(path, keep_default_na=False, na_values=missing)
 
 
 def in_order(results: pd.DataFrame, config: Config) -> pd.DataFrame:
@@ -78,11 +85,20 @@ def in_order(results: pd.DataFrame, config: Config) -> pd.DataFrame:
 
 
 def run(config: Config, planned: Sequence[Unit], path: Path, cache: Path, jobs: int) -> list[str]:
-    """Append the missing results to a file; returns why some could not be had."""
+    """Append the missing results to a file; returns why some could not be had.
+
+    Raises
+    ------
+    ValueError
+        If the file has other columns.
+    """
     done: set[tuple[str, ...]] = set()
     if path.exists():
         with path.open(newline="", encoding="utf-8") as file:
-            done = {tuple(row[key] for key in KEYS) for row in csv.DictReader(file)}
+            table = csv.DictReader(file)
+            if tuple(table.fieldnames or COLUMNS) != COLUMNS:
+                raise ValueError(f"{path} has other columns; delete it or name another folder with --out.")
+            done = {tuple(row[key] for key in KEYS) for row in table}
     todo = [left for unit in planned if (left := left_over(unit, done)) is not None]
     reasons: dict[str, None] = {}
     with path.open("a", newline="", encoding="utf-8") as file:
@@ -131,7 +147,10 @@ def run_unit(config: Config, unit: Unit, cache: Path) -> list[dict[str, str]] | 
         {
             **unit.key(score.epsilon),
             "setting": score.setting,
-            "accuracy": f"{score.accuracy:.6f}",
+            **{
+                name: "" if math.isnan(value) else f"{value:.6f}"
+                for name, value in asdict(score.measures).items()
+            },
             "seconds": f"{each:.3f}",
             "note": score.note,
         }

@@ -15,6 +15,7 @@ from .measures import (
     Interval,
     accuracies,
     at_best_setting,
+    best_of,
     excess_error,
     label,
     performance_boost,
@@ -23,6 +24,9 @@ from .measures import (
 from .problems import BOTH, PUBLIC
 
 _ABSENT = "-"
+
+#: Measures and their names in titles.
+_TITLES = {"accuracy": "accuracy, %", "balanced_accuracy": "balanced accuracy, %", "r2": "R², %"}
 
 Setting = dict[str, Any]
 
@@ -56,9 +60,14 @@ def write_tables(results: pd.DataFrame, folder: Path, report: Mapping[str, Any])
                 best, [FULLY_PRIVATE, *dict.fromkeys([*report["table_1"], *report["table_3"]])], budgets
             ),
         ),
-        ("All methods: test accuracy, %", full_table(best)),
-        ("CPU seconds of a fit", seconds_table(results)),
     ]
+    for measure, title in _TITLES.items():
+        own = best if measure == "accuracy" else at_best_setting(results, measure)
+        for group in report["peers"]:
+            against = peer_table(own, **group, measure=measure)
+            parts.append((f"{group['ours']} compared with the best peer: test {title}", against))
+        parts.append((f"All methods: test {title}", full_table(own, measure)))
+    parts.append(("CPU seconds of a fit", seconds_table(results)))
     text = "\n\n".join(f"## {title}\n\n{table}" for title, table in parts if table)
     note = "Means over the seeds and their 95% t-intervals."
     (folder / "tables.md").write_text(f"{note}\n\n{text}\n", encoding="utf-8")
@@ -147,6 +156,46 @@ def _places(best: pd.DataFrame, method: str) -> list[tuple[Setting, float]]:
     ]
 
 
+def peer_table(best: pd.DataFrame, ours: str, methods: Sequence[str], measure: str) -> str:
+    """The best of several peers at each budget, and by how much a method differs from it.
+
+    Both the peer and its setting are chosen on the test rows, which favours it. The difference is paired by
+    seeds.
+    """
+    own = best[best["method"].isin(methods) & best["epsilon"].notna()]
+    own = own[own["start"].isin(("", PUBLIC))]
+    lines = []
+    for keys in own[["data", "shots", "epsilon"]].drop_duplicates().to_dict("records"):
+        place = {str(key): value for key, value in keys.items()} | {"start": PUBLIC}
+        name, theirs = best_of(best, methods, measure, **place)
+        values = accuracies(best, measure=measure, **place, method=ours)
+        setting = select(best, **place, method=name)["setting"].iloc[0]
+        lines.append(
+            [
+                *(_names(place)[column] for column in (0, 2)),
+                f"{place['epsilon']:g}",
+                str(len(theirs)),
+                name,
+                setting or _ABSENT,
+                _mean(theirs),
+                _mean(values),
+                _signed((values - theirs).dropna()),
+            ]
+        )
+    header = [
+        "data",
+        "shots",
+        "epsilon",
+        "seeds",
+        "best peer",
+        "its setting",
+        "best peer's",
+        ours,
+        "difference",
+    ]
+    return markdown(header, lines)
+
+
 def excess_table(best: pd.DataFrame, methods: Sequence[str], budgets: Sequence[float]) -> str:
     """Relative excess error, a line for each data set, start and number of shots."""
     lines = []
@@ -171,16 +220,16 @@ def excess_table(best: pd.DataFrame, methods: Sequence[str], budgets: Sequence[f
     return markdown(header, lines)
 
 
-def full_table(best: pd.DataFrame) -> str:
+def full_table(best: pd.DataFrame, measure: str = "accuracy") -> str:
     """One line for each method on each data set, start and number of shots; a column for each budget."""
     budgets = sorted(best["epsilon"].dropna().unique())
     lines = []
     for (data, start, shots, method), own in best.groupby(
         ["data", "start", "shots", "method"], dropna=False, sort=False
     ):
-        # A method without a budget has the same accuracy at each of them.
+        # A method without a budget is as good at each of them.
         cells = [
-            _mean(100 * own.loc[own["epsilon"].eq(epsilon) | own["epsilon"].isna(), "accuracy"])
+            _mean(100 * own.loc[own["epsilon"].eq(epsilon) | own["epsilon"].isna(), measure])
             for epsilon in budgets
         ]
         place = _names({"data": data, "start": start or "any", "shots": shots})

@@ -48,19 +48,38 @@ class Unit:
         return dict(zip(KEYS, texts, strict=True))
 
 
-def units(config: Config, profile: str) -> list[Unit]:
-    """All units of a profile, each once, in the order of its entries.
+def units(config: Config, profiles: Sequence[str], only: Sequence[str] | None = None) -> list[Unit]:
+    """All units of some profiles, each once.
+
+    One seed comes after the other, so that an interrupted run leaves whole seeds. A data set's units
+    follow each other, so that it is read once for each seed.
+
+    Parameters
+    ----------
+    config : mapping
+        The configuration.
+    profiles : sequence of str
+        Entries of its profiles.
+    only : sequence of str or None
+        The methods to keep; None keeps all.
 
     Raises
     ------
     ValueError
-        If the configuration lacks what the profile names.
+        If the configuration lacks what a profile names, or no profile has a method of ``only``.
     """
-    if profile not in config["profiles"]:
-        raise ValueError(f"profile {profile!r} is none of {', '.join(config['profiles'])}.")
+    for profile in profiles:
+        if profile not in config["profiles"]:
+            raise ValueError(f"profile {profile!r} is none of {', '.join(config['profiles'])}.")
+    entries = [entry for profile in profiles for entry in config["profiles"][profile]]
+    for name in only or ():
+        if not any(name in entry["methods"] for entry in entries):
+            raise ValueError(f"profile {', '.join(profiles)} has no method {name!r}.")
     budgets: dict[Unit, dict[float, None]] = {}
-    for entry in config["profiles"][profile]:
+    for entry in entries:
         for name in entry["methods"]:
+            if only is not None and name not in only:
+                continue
             adapter = ADAPTERS[_known(config, "methods", name)["adapter"]]
             own = {key: entry[f"{key}s"] if key in adapter.varies else [None] for key in ("start", "seed")}
             own["shots"] = entry["shots"] if "shots" in adapter.varies else [None]
@@ -69,7 +88,9 @@ def units(config: Config, profile: str) -> list[Unit]:
                 unit = Unit(data, name, start, shots, seed, ())
                 found = budgets.setdefault(unit, {})
                 found.update(dict.fromkeys(map(float, entry["epsilons"])) if adapter.private else {})
-    return [replace(unit, epsilons=tuple(epsilons)) for unit, epsilons in budgets.items()]
+    places = {name: place for place, name in enumerate(config["data"])}
+    ordered = sorted(budgets, key=lambda unit: (-1 if unit.seed is None else unit.seed, places[unit.data]))
+    return [replace(unit, epsilons=tuple(budgets[unit])) for unit in ordered]
 
 
 def left_over(unit: Unit, done: set[tuple[str, ...]]) -> Unit | None:

@@ -109,7 +109,10 @@ def add_to(commands: Any) -> None:
     model.add_argument("--algorithm", choices=tuple(BY_NAME), default="auto", help="default: %(default)s")
     model.add_argument("--no-center", action="store_true", help="do not subtract the mean of the public rows")
     model.add_argument(
-        "--row-norm", choices=("unit", "clip", "none"), default="unit", help="how rows are scaled (default: unit)"
+        "--row-norm",
+        choices=("unit", "clip", "none"),
+        default="unit",
+        help="how rows are scaled (default: unit)",
     )
     model.add_argument("--no-intercept", action="store_true", help="train no intercept")
     output = parser.add_argument_group("output")

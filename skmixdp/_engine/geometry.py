@@ -91,6 +91,11 @@ class NoisyMean:
         noise = max(len(self.value) - 2, 0) * self.variance
         return self.value * (max(0.0, 1 - noise / energy) if energy > 0 else 0.0)
 
+    @property
+    def energies(self) -> FloatArray:
+        """Estimated square of each entry of the mean, at least 0."""
+        return np.maximum(self.value**2 - self.variance, 0)
+
     def combined(self, public_mean: FloatArray, public_variance: float) -> FloatArray:
         """The mean weighted with that of public rows, by the inverse of their total variances."""
         own = len(self.value) * self.variance
@@ -225,6 +230,11 @@ class LeadingDirections:
     moments: FloatArray
     floor: float
 
+    @property
+    def energies(self) -> FloatArray:
+        """Mean square of each entry of the rows, as far as the directions show it."""
+        return np.asarray(self.moments @ self.directions**2)
+
     def whitening(self) -> Whitening | None:
         """The whitening by these directions; None if noise hides them all."""
         seen = self.moments > 0
@@ -307,13 +317,16 @@ def _released(
 #: Share of mu squared for the scale of the start, and the most that the noise of its losses may be.
 START_SHARE, _MOST_LOSS_ERROR = 0.02, 0.1
 
+#: Offset and largest size of what a row adds to the gain of a scale.
+_OFFSET, _REACH = 1.0, 2.0
+
 #: The start is kept at this part of the scale of least loss: a start that is too sure of itself costs more.
 _CAUTION = 0.5
 
 
 def can_compare_starts(mu: float, n_rows: int, n_scales: int) -> bool:
     """Whether noisy losses tell scales of the start apart, from public facts."""
-    error = math.sqrt(n_scales / START_SHARE) / (mu * n_rows)
+    error = _REACH * math.sqrt(n_scales / START_SHARE) / (mu * n_rows)
     return error <= _MOST_LOSS_ERROR
 
 
@@ -343,24 +356,29 @@ def noisy_start_scale(
 
     Notes
     -----
-    *Guarantee*: one Gaussian release of this multiplier. For each factor, a row adds its loss less that of a
-    head of zeros, clipped to an interval of length 2. All factors together have sensitivity ``sqrt(m)``.
+    *Guarantee*: one Gaussian release of this multiplier. For each factor, a row adds a number of at most 2:
+    how much lower its loss is than at zero, clipped. All factors together have sensitivity ``2 sqrt(m)``.
     """
     query = PrivateQuery(
         points=W,
         contribute=partial(_gains, scales=scales, loss=loss),
-        releases=(ReleasedArray(math.sqrt(len(scales)) * (1 + 1e-9)),),
+        releases=(ReleasedArray(_REACH * math.sqrt(len(scales)) * (1 + 1e-9)),),
     )
-    gains, _ = _released(rows, GaussianMechanism(multiplier, 1, noise), query, members)
+    released, _ = _released(rows, GaussianMechanism(multiplier, 1, noise), query, members)
+    n_rows = rows.n_rows if members is None else int(members.sum())
+    gains = released / n_rows - _OFFSET
     best = int(gains.argmax())
     return _CAUTION * float(scales[best]) if gains[best] > 0 else 0.0
 
 
 def _gains(Z: Array, block: Block, scales: FloatArray, loss: Loss) -> Contribution:
-    """How much lower the loss of each row is than at zero, in units of the latter, within [-1, 1]."""
+    """How much lower the loss of each row is than at zero, in units of the latter, plus an offset.
+
+    A loss counts as four times that at zero at most. The offset makes the range symmetric.
+    """
     Z = np.asarray(Z, dtype=np.float64)
     loss, y = without_weights(loss, block.y)
     least = loss.values(np.zeros_like(Z), y)
     with np.errstate(over="ignore", invalid="ignore"):
         gains = np.stack([1 - loss.values(scale * Z, y) / least for scale in scales], axis=1)
-    return None, np.where(np.isfinite(gains), gains, -1.0).clip(-1.0, 1.0)
+    return None, (np.where(np.isfinite(gains), gains, -np.inf) + _OFFSET).clip(-_REACH, _REACH)

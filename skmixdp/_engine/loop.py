@@ -121,7 +121,6 @@ class _Active:
         if self.run.callback is not None:
             self.run.callback(self.ctx.t, self.W)
 
-
     def close(self, rows: PrivateRows) -> FloatArray:
         """The head to return, after the closing release if there is one."""
         recipe, multiplier = self.run.recipe, self.run.plan.closing_multiplier

@@ -208,7 +208,7 @@ def canonical(X: Any) -> Any:
 
 def _divided(values: FloatArray, sizes: FloatArray, starts: NDArray[Any]) -> FloatArray:
     """The entries of each row divided by a size of that row; by 1 where the size is 0."""
-    return values / np.repeat(np.where(sizes == 0, 1.0, sizes), np.diff(starts))
+    return np.asarray(values / np.repeat(np.where(sizes == 0, 1.0, sizes), np.diff(starts)))
 
 
 def _row_sum(values: FloatArray, starts: NDArray[Any]) -> FloatArray:

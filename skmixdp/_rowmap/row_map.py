@@ -91,7 +91,7 @@ class RowMap:
         return first.with_intercept_for(X) if fit_intercept else first
 
     def with_intercept_for(self, X: FloatArray) -> "RowMap":
-        """This map with an intercept column that suits public rows (n, n_features)."""
+        """Return this map with an intercept column that suits public rows (n, n_features)."""
         bare = self(X, np.float64)
         # The intercept column is as stiff as the strongest direction of the public rows:
         # a larger constant would ask for more steps, a smaller one would learn too slowly.

@@ -17,6 +17,10 @@ from ._base import Algorithm, descent, step_scale_with_clipped
 #: average of the last heads removes the rest.
 _MOMENTUM = 0.8
 
+#: Largest product of noise and mu for the total step. Beyond it, heads overfit: on texts, digits and a table
+#: without noise, 5 reached the best regularised head, and 10 and 25 lost up to 0.6 points.
+_LONGEST = 5.0
+
 #: Plain descent is as fast, and slightly more accurate, if it needs no more steps than this.
 _PLAIN = 50
 
@@ -94,6 +98,7 @@ class Auto(Algorithm):
             maximum=_MOST,
             averaged=True,
             max_step_scale=step_scale_with_clipped(info.loss),
+            longest=_LONGEST,
         )
 
 

@@ -102,7 +102,7 @@ class PublicShrinkage:
         """As :meth:`result`, with one noisy comparison of two heads on private rows.
 
         Public rows may be few, or have another mix of classes than the private ones. So the share ``s`` that
-        they choose is compared with ``s = 1`` on the private rows, or ``s = 0`` if they choose 1. The released
+        they choose is compared with ``s = 1`` on private rows, or ``s = 0`` if they choose 1. The released
         number is the difference of the numbers of correctly classified private rows. A share below 1 that
         public rows favour is kept if the difference favours it too. ``s = 0`` against their choice needs a
         difference of two standard deviations of the noise.

@@ -45,6 +45,9 @@ class BalancedSteps:
         Whether the update averages its last heads.
     max_step_scale : float
         Factor by which the loss's curvature is taken to lie below its bound, for the learning rate.
+    longest : float
+        Largest ``c mu`` by which the total step grows. A larger budget lowers the noise instead. Stopping
+        there regularises the head, much like a penalty ``l2 = S / (longest n)``.
 
     Notes
     -----
@@ -67,6 +70,7 @@ class BalancedSteps:
         effective_step: float = 1.0,
         averaged: bool = False,
         max_step_scale: float = 1.0,
+        longest: float = math.inf,
     ) -> None:
         self.learning_rate = learning_rate
         self.momentum = momentum
@@ -78,9 +82,10 @@ class BalancedSteps:
         self.effective_step = effective_step
         self.averaged = averaged
         self.max_step_scale = max_step_scale
+        self.longest = longest
 
     def count(self, info: PublicInfo, sensitivity: float) -> int:
-        total_step = self._noise(info) * info.mu * _all_rows(info) / sensitivity
+        total_step = min(self._noise(info) * info.mu, self.longest) * _all_rows(info) / sensitivity
         # Half of the stability limit if that is smaller, as for plain descent and mixed heads.
         gentle = min(1.5, (1 + self.momentum) / (1 - self.momentum))
         stiffness = total_step * self._curvature(info)
@@ -95,6 +100,8 @@ class BalancedSteps:
             # The public gradient's weight dilutes the noise. With weight 1 there is no noise.
             noise = spread * facts.private_weight / info.batch_size
             balanced = self._noise(info) / noise if noise else math.inf
+            longest = self.longest * _all_rows(info) / facts.sensitivity
+            balanced = min(balanced, longest / facts.n_steps)
             curvature = self._curvature(info) / self.max_step_scale + self.l2
             # Public rows of zeros without an intercept have no curvature, and so no limit.
             limit = (1 + self.momentum) / ((1 - self.momentum) * curvature) if curvature else math.inf

@@ -78,8 +78,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         """Fit to private and public rows, and refuse arguments that the estimator does not know."""
         if unsupported:
             raise TypeError(
-                f"fit of {type(self).__name__} does not accept {', '.join(sorted(unsupported))}; leave it out, "
-                "or repeat public rows that are to count more."
+                f"fit of {type(self).__name__} does not accept {', '.join(sorted(unsupported))}; leave it "
+                "out, or repeat public rows that are to count more."
             )
         fit_one(self, X, y, X_pub, y_pub, sample_weight)
 

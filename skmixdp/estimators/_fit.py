@@ -83,8 +83,9 @@ def fit_many(
 
     Each estimator is fitted as its own ``fit`` would do it. Algorithms, budgets, step sizes and seeds may
     differ. Heads that use the same mapped rows are trained together: one pass over the rows serves all of
-    them. They must agree in ``center``, ``whiten``, ``geometry``, ``row_norm``, ``scale``, ``fit_intercept``, ``dtype``,
-    ``classes``, ``device`` and the kind of noise.
+    them. They must agree in ``center``, ``whiten``, ``row_norm``, ``scale``, ``fit_intercept``, ``dtype``,
+    ``classes``, ``device`` and the kind of noise. Heads that learn their ``geometry`` have different mapped
+    rows, so they are trained one after the other.
 
     Parameters
     ----------

@@ -5,6 +5,7 @@ second asks centred rows for their leading directions. The third trains. Each st
 so its own source of rows. Budgets are divided, and the ledger is charged, before the first stage.
 """
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,7 +26,7 @@ from .._engine.geometry import (
     noisy_start_scale,
 )
 from .._linear import Loss
-from .._rowmap import RowMap, Whitening
+from .._rowmap import RowMap, Whitening, few_columns_dominate
 from .._rows import PrivateRows, Table
 from ..privacy import NoiseSource
 from ._fit import PreparedFit
@@ -123,6 +124,9 @@ class Stage:
 #: Public rows tell the mean well enough unless the variance of their mean is so many times as large.
 _TIMES_AS_GOOD = 2.0
 
+#: Part of the squared length of unit rows that a few columns must make up for a warning.
+_MOST_OF_A_ROW = 0.5
+
 #: Public rows within classes must have so many degrees of freedom for whitening.
 _FEWEST_FREE = 20
 
@@ -203,6 +207,7 @@ class GeometryLearner:
         given = self.inputs
         multiplier = given.budget.multiplier(self._shares.mean)
         found = noisy_mean(rows, given.table.shape[1], multiplier, given.noise, given.dtype, given.own)
+        _warn_of_few_columns(found.energies)
         row_map = RowMap(self._center(found), True, None, unit_first=True, scale=self.scale)
         if self.groups is None:
             return self.prepare(replace(self._stage(row_map), learn=partial(self._after_centred, row_map)))
@@ -225,6 +230,7 @@ class GeometryLearner:
         found = leading_directions(
             rows, given.table.shape[1], multiplier, given.noise, given.dtype, given.own
         )
+        _warn_of_few_columns(found.energies)
         whitening = found.whitening() if self.whiten else None
         stage = self._with_intercept(replace(row_map, whitening=whitening))
         return self._mapped(replace(stage, second_moment=found.largest_second_moment(whitening)))
@@ -247,6 +253,17 @@ class GeometryLearner:
         if self.fit_intercept:
             row_map = replace(row_map, intercept_value=INTERCEPT)
         return self._stage(row_map)
+
+
+def _warn_of_few_columns(energies: Array) -> None:
+    """Warn if released mean squares of unit rows say that a few columns make up most of their length."""
+    if energies.sum() > _MOST_OF_A_ROW and few_columns_dominate(energies):
+        warnings.warn(
+            "a few columns of X make up nearly all of the length of its rows, so the others hardly count; "
+            "scale the columns by public rows (pass X_pub), by known ranges, or by NoisyScaler.",
+            UserWarning,
+            stacklevel=2,
+        )
 
 
 @dataclass(frozen=True)

@@ -87,10 +87,10 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         those that ``geometry`` learns. The directions that separate the classes then make up more of each
         row's unit length. ``"auto"`` is True only for ``algorithm="auto"``.
     geometry : bool or "auto", default="auto"
-        Whether to learn the centre and the leading directions of the rows from the private rows, for 3 to 10%
-        of the squared budget. Rows are scaled to unit length first. The directions serve to whiten. ``"auto"``
-        learns them for ``algorithm="auto"`` where public rows do not tell them well enough. This needs
-        ``row_norm="unit"``, the full batch, and a budget that is given by ``epsilon`` alone.
+        Whether to learn the centre and the leading directions of the rows from the private rows. This takes 3
+        to 10% of the squared budget. Rows are scaled to unit length first. The directions serve to whiten.
+        ``"auto"`` learns them for ``algorithm="auto"`` where public rows do not tell them well enough. It
+        needs ``row_norm="unit"``, the full batch, and a budget given by ``epsilon`` alone.
     row_norm : {"unit", "clip", None}, default="unit"
         How the lengths of rows are bounded. ``"unit"`` divides each row by its L2 norm. ``"clip"`` divides
         all rows by one length, and shortens longer rows to it. Most rows then keep their relative lengths.

@@ -67,10 +67,10 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         Whether to shrink, after centring, the directions in which public rows differ most. ``"auto"`` is
         False.
     geometry : bool or "auto", default="auto"
-        Whether to learn the centre and the leading directions of the rows from the private rows, for 3 to 10%
-        of the squared budget. Rows are scaled to unit length first. The directions serve to whiten. ``"auto"``
-        is False. This needs ``row_norm="unit"``, the full batch, and a budget that is given by ``epsilon``
-        alone.
+        Whether to learn the centre and the leading directions of the rows from the private rows. This takes 3
+        to 10% of the squared budget. Rows are scaled to unit length first. The directions serve to whiten.
+        ``"auto"`` is False. It needs ``row_norm="unit"``, the full batch, and a budget given by
+        ``epsilon`` alone.
     row_norm : {"unit", "clip", None}, default="clip"
         How the lengths of rows are bounded. ``"unit"`` divides each row by its L2 norm. ``"clip"`` divides
         all rows by one length, and shortens longer rows to it. Most rows then keep their relative lengths.

@@ -42,7 +42,9 @@ def _classifier(algorithm: Any = "auto", *, k: int = 3, public: bool = True, **p
 
 def _sparse(**parameters: Any) -> Any:
     X, y, X_pub, y_pub = classes(3)
-    estimator = MixedDPLogisticRegression(epsilon=2.0, dtype="float64", random_state=_SEED, **parameters)
+    estimator = MixedDPLogisticRegression(
+        epsilon=2.0, dtype="float64", random_state=_SEED, logit_adjustment=0, **parameters
+    )
     return estimator.fit(sp.csr_array(np.where(np.abs(X) < 1, 0.0, X)), y, X_pub, y_pub)
 
 
@@ -63,7 +65,9 @@ def _zeroth_order(algorithm: Any, *, k: int = 3) -> Any:
 def _together(i: int) -> Any:
     X, y, X_pub, y_pub = classes(3)
     heads = [
-        MixedDPLogisticRegression(algorithm, epsilon=2.0, dtype="float64", random_state=_SEED + j)
+        MixedDPLogisticRegression(
+            algorithm, epsilon=2.0, dtype="float64", random_state=_SEED + j, logit_adjustment=0
+        )
         for j, algorithm in enumerate(("auto", "adamix", "dope-sgd"))
     ]
     folds = [np.arange(len(X)) % 3 != j for j in range(3)]

@@ -60,6 +60,8 @@ def streamed(X, row_map, dtype):
 def true_rows(X, source, row_map):
     """The rows that contribute, in extended precision."""
     multiplied = source._map(X, source._factors, source._out)
+    if source._map.whitening is None:
+        return multiplied.astype(np.longdouble)
     rows = exactly_whitened(multiplied, row_map.whitening)
     if row_map.intercept_value is None:
         return rows
@@ -102,7 +104,9 @@ def test_norms_entries_and_products_are_as_the_clips_are_told(given_rows, dtype,
     points = np.random.default_rng(seed).normal(size=(2, d_in))
     Z, block, _, _ = asked(source, points, lambda Z, block: (None, Z))
     rows = true_rows(X, source, row_map)
-    assert np.all(block.norms >= length(rows))
+    # Norms of rows that are whitened already are only exact to the rounding that clips allow for.
+    slack = 2.0**-33 if source._map.whitening is None else 0.0
+    assert np.all(block.norms >= length(rows) * (1 - slack))
     assert np.all(block.max_abs >= np.abs(rows).max(axis=1))
     assert np.all(block.rounding_scale >= block.norms)
     # Not more than rounding above it, either: at most a hundredfold, where rows are shortened so much.

@@ -59,6 +59,7 @@ def _sabotage(
 _EVERYWHERE = "tests/statistical/test_noise_everywhere.py::test_the_noise_of_a_path_is_what_is_stated"
 _LEDGER = "tests/unit/privacy/test_ledger.py::"
 _ROUNDING = "tests/unit/rows/test_stated_rounding.py::"
+_GEOMETRY = "tests/statistical/test_geometry_noise.py::test_each_stage_asks_for_the_noise_of_its_share"
 _RELEASE = "tests/unit/engine/test_release.py::"
 
 SABOTAGES: tuple[Sabotage, ...] = (
@@ -139,6 +140,30 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "(ReleasedArray(0.5),)",
         "tests/unit/engine/test_counting.py::"
         "test_a_row_changes_a_count_by_one_and_the_noise_is_that_of_one_row",
+    ),
+    _sabotage(
+        "geometry that spends the whole budget",
+        "Mean and directions have the noise of the whole budget, which the training spends again.",
+        "_engine/plan.py",
+        "math.sqrt(n_releases / share)",
+        "math.sqrt(n_releases)",
+        _GEOMETRY + "[no public rows]",
+    ),
+    _sabotage(
+        "a comparison that nothing is set aside for",
+        "The comparison of two heads comes on top of a budget that the steps have spent.",
+        "_engine/plan.py",
+        "share -= recipe.closing_share",
+        "share -= 1e-9",
+        _GEOMETRY + "[public rows]",
+    ),
+    _sabotage(
+        "second moments without a clip",
+        "Rows longer than 1 add more to the noisy power method than is stated.",
+        "_engine/geometry.py",
+        "scale_rows(Z, _CLIP.weights(norms, lambda: norms))",
+        "scale_rows(Z, _CLIP.weights(norms * 0, lambda: norms))",
+        "tests/unit/engine/test_geometry.py::test_no_row_adds_more_than_length_one_to_the_second_moments",
     ),
     # -- which noise is added ---------------------------------------------------------------
     _sabotage(
@@ -534,7 +559,9 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "A fit that the ledger refuses has released everything by then.",
         (
             Edit("skmixdp/estimators/_fit.py", ": _charge(fit) for", ": lambda fit=fit: _charge(fit) for"),
-            Edit("skmixdp/estimators/_fit.py", "charges[id(fit)])", "charges[id(fit)]())"),
+            Edit(
+                "skmixdp/estimators/_fit.py", "charges[id(fit.estimator)])", "charges[id(fit.estimator)]())"
+            ),
         ),
         (
             "tests/sklearn/test_ledger_workflows.py::"

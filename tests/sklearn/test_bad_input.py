@@ -83,8 +83,8 @@ BAD_PARAMETERS = [
     ("fit_intercept", [1, None, "yes"], "fit_intercept={} must be True or False"),
     ("center", [1, None, "yes"], "center={} must be True or False"),
     ("row_norm", [1, True, "yes"], "row_norm={} must be 'unit', 'clip' or None"),
-    ("scale", [1, None, "yes"], "scale={} must be True or False, or 'auto'"),
-    ("geometry", [1, None, "yes"], "geometry={} must be True or False, or 'auto'"),
+    ("scale", [1, None, "yes"], "scale={} must be True, False or 'auto'"),
+    ("geometry", [1, None, "yes"], "geometry={} must be True, False or 'auto'"),
     ("verbose", [-1, "yes", None], "verbose={} must be"),
     ("algorithm", ["sgd", None, 3, AdaMix], "algorithm={} must be one of .*'adamix'.* or an object"),
 ]

@@ -54,7 +54,7 @@ def test_each_head_is_that_of_its_own_fit():
 
 
 def test_heads_that_see_the_same_rows_share_the_passes(monkeypatch):
-    # Whitened ones, those in bfloat16 and those of their own length see others.
+    # Whitened ones, those in bfloat16, those of their own length and those that are clipped see others.
     trained = []
 
     def counting(runs, rows):
@@ -64,7 +64,7 @@ def test_heads_that_see_the_same_rows_share_the_passes(monkeypatch):
     train = together.train
     monkeypatch.setattr(together, "train", counting)
     fit_many(heads(), X, y, **PUBLIC)
-    assert sorted(trained) == [1, 1, 2, 5]
+    assert sorted(trained) == [1, 1, 1, 1, 5]
 
 
 def test_flat_and_wide_targets_in_their_units():
@@ -120,7 +120,8 @@ def test_folds_are_fitted_in_one_pass_as_by_themselves(tmp_path, monkeypatch, he
     monkeypatch.setattr(together, "train", lambda runs, rows: passes.append(len(runs)) or train(runs, rows))
     rows, labels = hold(held, tmp_path)
     own = [np.isin(np.arange(len(X)), fold) for fold in FOLDS] if as_masks else FOLDS
-    estimators = [MixedDPLogisticRegression(epsilon=0.3, random_state=i) for i in range(4)]
+    # In float64, since the sums of dense float32 rows have a little more noise, for their rounding.
+    estimators = [MixedDPLogisticRegression(dtype="float64", epsilon=0.3, random_state=i) for i in range(4)]
     estimators[1].set_params(batch_size=150, n_steps=6)
     fitted = fit_many(estimators, rows, labels, **PUBLIC, rows=[*own, None])
     assert passes == [4]

@@ -53,13 +53,17 @@ def test_every_method_of_the_profile_has_its_results(out, config):
     found = run.read_results(out / "results.csv")
     wanted = {name for entry in config["profiles"]["quick"] for name in entry["methods"]}
     assert set(found["method"]) == wanted
-    assert found["accuracy"].between(0, 1).all()
+    regressions = found["data"] == "tiny regression"
+    for measure in ("accuracy", "balanced_accuracy"):
+        assert found.loc[~regressions, measure].between(0, 1).all()
+        assert found.loc[regressions, measure].isna().all()
+    assert found.loc[regressions, "r2"].le(1).all() and found.loc[~regressions, "r2"].isna().all()
     assert not found.duplicated(["data", "start", "shots", "seed", "method", "epsilon", "setting"]).any()
 
 
 def test_what_makes_no_difference_is_run_once(out):
     found = run.read_results(out / "results.csv")
-    assert len(found[found["method"] == "non-private"]) == 1
+    assert found.loc[found["method"] == "non-private", "data"].tolist() == ["tiny mixture", "tiny regression"]
     fully = found[found["method"] == "fully private"]
     assert fully["shots"].isna().all() and fully["start"].eq("").all()
     assert len(fully) == fully["seed"].nunique() * fully["epsilon"].nunique()
@@ -67,7 +71,7 @@ def test_what_makes_no_difference_is_run_once(out):
 
 def test_the_default_is_the_hindsight_with_its_own_step(out):
     found = run.read_results(out / "results.csv")
-    keys = ["start", "shots", "seed", "epsilon"]
+    keys = ["data", "start", "shots", "seed", "epsilon"]
     own = found[found["method"] == "default"].set_index(keys)["accuracy"]
     scaled = found[(found["method"] == "default, best step") & (found["setting"] == "x 1")]
     assert len(scaled) > 0
@@ -83,7 +87,10 @@ def test_the_tables_and_the_figures_are_written(out):
         "Coupling, Table 3",
         "best step",
         "no privacy",
-        "All methods",
+        "default compared with the best peer: test balanced accuracy",
+        "default ridge compared with the best peer: test R²",
+        "All methods: test accuracy",
+        "All methods: test R²",
         "CPU seconds",
     ):
         assert title in text
@@ -119,7 +126,7 @@ def test_a_second_run_goes_on_from_what_is_there(out, tmp_path, monkeypatch):
 def test_processes_find_what_one_finds(tmp_path, config):
     planned = [
         unit
-        for unit in units(config, "quick")
+        for unit in units(config, ["quick"])
         if unit.method in ("only public", "only private") and unit.seed == 0 and unit.start in (None, PUBLIC)
     ]
     for jobs in (1, 2):
@@ -135,7 +142,8 @@ def test_the_order_in_which_results_came_does_not_matter(out, config):
     keys = ["data", "shots", "start", "method", "seed", "epsilon"]
     pd.testing.assert_frame_equal(found[keys].reset_index(drop=True), shuffled[keys].reset_index(drop=True))
     methods = list(config["methods"])
-    own = found[(found["shots"] == 5) & (found["start"] == PUBLIC)]["method"].map(methods.index)
+    own = found[(found["data"] == "tiny mixture") & (found["shots"] == 5) & (found["start"] == PUBLIC)]
+    own = own["method"].map(methods.index)
     assert own.is_monotonic_increasing
 
 
@@ -144,7 +152,7 @@ def test_the_order_in_which_results_came_does_not_matter(out, config):
 
 def test_every_profile_names_what_there_is_and_the_report_too(config):
     for profile in config["profiles"]:
-        assert units(config, profile)
+        assert units(config, [profile])
     report = config["report"]
     named = {
         *report["table_1"],
@@ -155,6 +163,7 @@ def test_every_profile_names_what_there_is_and_the_report_too(config):
     named |= {name for pair in report["hindsight"].items() for name in pair} | set(
         report["figure_4"]["methods"]
     )
+    named |= {name for group in report["peers"] for name in (group["ours"], *group["methods"])}
     named |= {
         *report["compared_with"],
         *(name for rivals in report["compared_with"].values() for name in rivals),
@@ -167,26 +176,26 @@ def test_every_profile_names_what_there_is_and_the_report_too(config):
 def test_a_method_that_is_not_there_is_named(config, tmp_path, capsys):
     broken = {**config, "profiles": {"quick": [{**config["profiles"]["quick"][0], "methods": ["magic"]}]}}
     with pytest.raises(ValueError, match="methods has no 'magic'"):
-        units(broken, "quick")
+        units(broken, ["quick"])
     with pytest.raises(SystemExit):
         run.main(["--profile", "slow", "--out", str(tmp_path)])
     assert "'slow'" in capsys.readouterr().err
 
 
 def test_only_missing_budgets_are_left_over(config):
-    unit = next(unit for unit in units(config, "quick") if unit.method == "AdaMix")
+    unit = next(unit for unit in units(config, ["quick"]) if unit.method == "AdaMix")
     assert unit.epsilons == (1.0, 3.0)
     done = {tuple(unit.key(1.0).values())}
     assert left_over(unit, done).epsilons == (3.0,)
     assert left_over(unit, done | {tuple(unit.key(3.0).values())}) is None
-    public = next(unit for unit in units(config, "quick") if unit.method == "only public")
+    public = next(unit for unit in units(config, ["quick"]) if unit.method == "only public")
     assert left_over(public, set()) == public
     assert left_over(public, {tuple(public.key(None).values())}) is None
 
 
 def test_what_is_not_to_be_had_is_said(config, tmp_path, monkeypatch):
     monkeypatch.setenv("SKMIXDP_DATA", str(tmp_path))
-    unit = next(unit for unit in units(config, "default") if unit.data == "BANKING77")
+    unit = next(unit for unit in units(config, ["default"]) if unit.data == "BANKING77")
     (reason,) = run.run(config, [unit], tmp_path / "results.csv", tmp_path, 1)
     assert "BANKING77" in reason and "SKMIXDP_DATA" in reason
     monkeypatch.setattr(opacus_head.importlib.util, "find_spec", lambda name: None)
@@ -265,9 +274,9 @@ def test_only_public_is_the_start_of_the_private_fit(rows):
         "noisy-gd", epsilon=None, n_steps=1, noise_multiplier=1e-6, learning_rate=1e-9, random_state=0
     )
     clf.fit(problem.X, problem.y, X_pub=problem.X_pub, y_pub=problem.y_pub)
-    assert score.epsilon is None and score.accuracy == problem.accuracy(clf)
+    assert score.epsilon is None and score.measures.accuracy == problem.measures(clf).accuracy
     (chance,) = ADAPTERS["only_public"].fit(make_problem(rows, 5, 0, ZEROS), ())
-    assert chance.accuracy == pytest.approx(1 / 3)
+    assert chance.measures.accuracy == pytest.approx(1 / 3)
 
 
 def test_rescaled_steps_are_those_of_a_given_learning_rate(rows):
@@ -286,8 +295,8 @@ def test_full_privacy_in_hindsight_is_full_privacy_at_other_steps(rows):
     problem = make_problem(rows, 0, 0)
     (plain,) = ADAPTERS["fully_private"].fit(problem, [1.0])
     scaled = ADAPTERS["fully_private_hindsight"].fit(problem, [1.0], algorithm="noisy-gd")
-    assert {score.setting: score.accuracy for score in scaled}["x 1"] == plain.accuracy
-    assert len(scaled) == 7 and len({score.accuracy for score in scaled}) > 1
+    assert {score.setting: score.measures.accuracy for score in scaled}["x 1"] == plain.measures.accuracy
+    assert len(scaled) == 7 and len({score.measures.accuracy for score in scaled}) > 1
 
 
 def test_ppgd_stays_near_the_private_head_and_clips_at_the_mean_public_gradient(rows, monkeypatch):
@@ -308,7 +317,7 @@ def test_ppgd_asks_its_public_rows_how_near(rows):
     problem = make_problem(rows, 5, 0)
     scores = ADAPTERS["ppgd"].fit(problem, [1.0, 3.0])
     assert [score.epsilon for score in scores] == [1.0, 3.0]
-    assert min(score.accuracy for score in scores) > 0.7
+    assert min(score.measures.accuracy for score in scores) > 0.7
 
 
 def test_private_rows_alone_are_all_or_the_few(rows):
@@ -319,8 +328,8 @@ def test_private_rows_alone_are_all_or_the_few(rows):
         ).fit(X, y)
         for name, X, y in (("all", none.X, none.y), ("few", some.X_pub, some.y_pub))
     }
-    assert ADAPTERS["fully_private"].fit(none, [3.0])[0].accuracy == none.accuracy(fitted["all"])
-    assert ADAPTERS["few_private"].fit(some, [3.0])[0].accuracy == some.accuracy(fitted["few"])
+    assert ADAPTERS["fully_private"].fit(none, [3.0])[0].measures == none.measures(fitted["all"])
+    assert ADAPTERS["few_private"].fit(some, [3.0])[0].measures == some.measures(fitted["few"])
 
 
 def test_an_opacus_head_is_trained(rows):
@@ -329,7 +338,7 @@ def test_an_opacus_head_is_trained(rows):
         make_problem(rows, 5, 0), [3.0], learning_rates=[0.5, 2.0], n_epochs=2, batch_share=0.2
     )
     assert [score.setting for score in scores] == ["learning rate 0.5", "learning rate 2"]
-    assert max(score.accuracy for score in scores) > 0.7
+    assert max(score.measures.accuracy for score in scores) > 0.7
 
 
 @pytest.mark.slow
@@ -348,9 +357,9 @@ def test_diffprivlib_runs_in_an_environment_of_its_own(rows, tmp_path, monkeypat
     problem = make_problem(rows, 0, 0)
     found = ADAPTERS["diffprivlib"].fit(problem, [1e-6, 10.0])
     assert [score.epsilon for score in found] == [1e-6, 10.0]
-    assert found[0].accuracy < found[1].accuracy
+    assert found[0].measures.accuracy < found[1].measures.accuracy
     plain = LogisticRegression(C=10.0).fit(normalize(problem.X), problem.y)
-    assert found[1].accuracy == pytest.approx(plain.score(normalize(problem.X_test), problem.y_test))
+    assert found[1].measures.accuracy == pytest.approx(plain.score(normalize(problem.X_test), problem.y_test))
 
 
 # -- measures ----------------------------------------------------------------------------
@@ -403,3 +412,49 @@ def test_keys_that_make_no_difference_match_any():
     table.loc[1, ["start", "shots", "epsilon"]] = ["", math.nan, math.nan]
     assert len(measures.select(table, data="d", start=BOTH, shots=2, epsilon=3.0)) == 1
     assert measures.accuracies(table, shots=5, method="limit", epsilon=1.0).tolist() == [95.0]
+
+
+def test_each_measure_has_its_own_best_setting_and_its_own_best_peer():
+    lines = [("a", 0, "x", 0.9), ("a", 0, "y", 0.8), ("b", 0, "", 0.85), ("ours", 0, "", 0.88)]
+    table = constructed(lines).assign(balanced_accuracy=[0.5, 0.7, 0.6, 0.72], r2=math.nan)
+    plain, balanced = (measures.at_best_setting(table, name) for name in ("accuracy", "balanced_accuracy"))
+    assert plain["setting"].tolist() == ["x", "", ""] and balanced["setting"].tolist() == ["y", "", ""]
+    line = tables.peer_table(plain, "ours", ["a", "b"], "accuracy").splitlines()[-1]
+    assert line == "| d | 5 | 1 | 1 | a | x | 90.0 | 88.0 | -2.0 |"
+    line = tables.peer_table(balanced, "ours", ["a", "b"], "balanced_accuracy").splitlines()[-1]
+    assert line == "| d | 5 | 1 | 1 | a | y | 70.0 | 72.0 | +2.0 |"
+    assert tables.peer_table(measures.at_best_setting(table, "r2"), "ours", ["a", "b"], "r2") == ""
+    assert measures.best_of(plain, ["nobody"], data="d")[0] == ""
+
+
+def test_results_with_other_columns_are_not_added_to(config, tmp_path, capsys):
+    (tmp_path / "results.csv").write_text("data,accuracy\nd,0.5\n", encoding="utf-8")
+    with pytest.raises(SystemExit):
+        run.main(["--profile", "quick", "--out", str(tmp_path), "--cache", str(tmp_path)])
+    assert "other columns; delete it" in capsys.readouterr().err
+    assert (tmp_path / "results.csv").read_text(encoding="utf-8") == "data,accuracy\nd,0.5\n"
+
+
+def test_some_methods_of_a_profile_can_be_run_alone(config):
+    chosen = units(config, ["peers"], ["DP-LS"])
+    assert {unit.method for unit in chosen} == {"DP-LS"}
+    assert [unit.seed for unit in chosen] == sorted(unit.seed for unit in chosen)
+    with pytest.raises(ValueError, match="peers has no method 'AdaSSP'"):
+        units(config, ["peers"], ["AdaSSP"])
+
+
+def test_profiles_share_what_both_ask_for(config):
+    both = units(config, ["default", "peers"])
+    assert len(set(map(str, both))) == len({(u.data, u.method, u.start, u.shots, u.seed) for u in both})
+    (one,) = (
+        u for u in both if (u.data, u.method, u.shots, u.seed, u.start) == ("digits", "default", 5, 0, PUBLIC)
+    )
+    assert sorted(one.epsilons) == [0.1, 0.5, 1, 2, 3, 8]
+
+
+def test_balanced_accuracy_weights_classes_alike(rows):
+    problem = make_problem(rows, 0, 0)
+    guessed = np.where(problem.y_test == 2, 0, problem.y_test)
+    found = problem.measures_of(guessed)
+    assert found.accuracy == np.mean(problem.y_test != 2)
+    assert found.balanced_accuracy == pytest.approx(2 / 3) and math.isnan(found.r2)

@@ -4,26 +4,30 @@ A new one is a module with that function, a line in :data:`ADAPTERS`, and an ent
 the configuration.
 """
 
+import json
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from ..problems import Rows
-from . import adult, banking77, digits, fashion_mnist, mixture
+from . import adult, banking77, digits, fashion_mnist, long_tail, mixture, regression, two_classes
 
 ADAPTERS: dict[str, Callable[..., Rows]] = {
     "adult": adult.load,
     "banking77": banking77.load,
     "digits": digits.load,
     "fashion_mnist": fashion_mnist.load,
+    "long_tail": long_tail.load,
     "mixture": mixture.load,
+    "regression": regression.load,
+    "two_classes": two_classes.load,
 }
 
 
 @lru_cache(maxsize=1)
-def _load(adapter: str, cache: Path, options: tuple[tuple[str, Any], ...]) -> Rows:
-    return ADAPTERS[adapter](cache, **dict(options))
+def _load(adapter: str, cache: Path, options: str) -> Rows:
+    return ADAPTERS[adapter](cache, **json.loads(options))
 
 
 def load(adapter: str, cache: Path, **options: Any) -> Rows:
@@ -43,4 +47,4 @@ def load(adapter: str, cache: Path, **options: Any) -> Rows:
     FileNotFoundError
         If the files are not there.
     """
-    return _load(adapter, cache, tuple(sorted(options.items())))
+    return _load(adapter, cache, json.dumps(options, sort_keys=True))

@@ -5,7 +5,23 @@ or another setting, is a line there. A new adapter is a module with a function
 ``fit(problem, epsilons, **options) -> list of Score`` and a line in :data:`ADAPTERS`.
 """
 
-from . import diffprivlib_head, heads, hindsight, non_private, only_public, opacus_head, ppgd, private_alone
+from . import (
+    adassp,
+    diffprivlib_head,
+    feature_covariance,
+    heads,
+    hindsight,
+    least_squares,
+    non_private,
+    objective_perturbation,
+    only_public,
+    opacus_head,
+    ppgd,
+    private_alone,
+    prototypes,
+    ridge,
+    scaling_rule,
+)
 from .contract import Adapter, Score, UnavailableError
 
 ADAPTERS = {
@@ -13,6 +29,14 @@ ADAPTERS = {
     "hindsight": Adapter(hindsight.fit),
     "ppgd": Adapter(ppgd.fit, varies=("shots", "seed")),
     "opacus": Adapter(opacus_head.fit),
+    "ridge": Adapter(ridge.fit, varies=("shots", "seed")),
+    "private_prototypes": Adapter(prototypes.fit_mean, varies=("shots", "seed")),
+    "public_prototypes": Adapter(prototypes.fit_public, varies=("shots", "seed")),
+    "least_squares": Adapter(least_squares.fit, varies=("shots", "seed")),
+    "feature_covariance": Adapter(feature_covariance.fit, varies=("shots", "seed")),
+    "scaling_rule": Adapter(scaling_rule.fit, varies=("shots", "seed")),
+    "objective_perturbation": Adapter(objective_perturbation.fit, varies=("shots", "seed")),
+    "adassp": Adapter(adassp.fit, varies=("shots", "seed")),
     "diffprivlib": Adapter(diffprivlib_head.fit, varies=("seed",)),
     "only_public": Adapter(only_public.fit, varies=("start", "shots", "seed"), private=False),
     "fully_private": Adapter(private_alone.fit, varies=("seed",)),

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ..problems import Measures
+
 
 class UnavailableError(Exception):
     """A method cannot run here; says why."""
@@ -16,17 +18,17 @@ class Score:
     ----------
     epsilon : float or None
         Its budget; None where nothing private was done, or nothing was protected.
-    accuracy : float
+    measures : Measures
         On the test rows.
     setting : str
-        Which of several settings it is, for a method that tries some. The tables show the best on
-        the mean over the seeds, and say that it was chosen on test rows.
+        Which of several settings it is, for a method that tries some. The tables show the one with the best
+        mean over the seeds, by each measure, and say that it was chosen on test rows.
     note : str
         Whatever a reader of the results may want to know.
     """
 
     epsilon: float | None
-    accuracy: float
+    measures: Measures
     setting: str = ""
     note: str = ""
 

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.preprocessing import normalize
 
 from ... import elsewhere
-from ..problems import Problem
+from ..problems import Measures, Problem
 from .contract import Score, UnavailableError
 
 
@@ -28,4 +28,7 @@ def fit(problem: Problem, epsilons: Sequence[float]) -> list[Score]:
         epsilons=epsilons,
         seed=problem.seed,
     )
-    return [Score(e, one.accuracy, note="delta 0") for e, one in zip(epsilons, found, strict=True)]
+    return [
+        Score(epsilon, Measures(one.accuracy, one.balanced_accuracy), note="delta 0")
+        for epsilon, one in zip(epsilons, found, strict=True)
+    ]

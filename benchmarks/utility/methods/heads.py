@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import skmixdp
-from skmixdp import MixedDPLogisticRegression, fit_many
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, fit_many
 
 from ..problems import PUBLIC, ZEROS, Problem
 from .contract import Score
@@ -26,7 +26,7 @@ def fit(
     heads = [kind(epsilon=e, random_state=problem.seed, **start(problem), **parameters) for e in epsilons]
     fit_together(heads, problem)
     return [
-        Score(epsilon, problem.accuracy(head), note=describe(head))
+        Score(epsilon, problem.measures(head), note=describe(head))
         for epsilon, head in zip(epsilons, heads, strict=True)
     ]
 
@@ -44,7 +44,7 @@ def fit_together(heads: Sequence[Any], problem: Problem) -> None:
     fit_many(heads, problem.X, problem.y, **public)
 
 
-def describe(head: MixedDPLogisticRegression) -> str:
+def describe(head: MixedDPLogisticRegression | MixedDPRidge) -> str:
     """Steps and noise of a fitted head."""
     sigma = head.privacy_.noise_multiplier
     return f"{head.n_iter_} steps" + ("" if sigma is None else f", noise multiplier {sigma:.3g}")

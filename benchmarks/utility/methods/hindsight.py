@@ -63,7 +63,7 @@ def fit(problem: Problem, epsilons: Sequence[float], *, algorithm: str | None = 
         ]
         fit_together(heads, problem)
         found += [
-            Score(epsilon, problem.accuracy(head), setting=f"x {factor:g}", note=describe(head))
+            Score(epsilon, problem.measures(head), setting=f"x {factor:g}", note=describe(head))
             for factor, head in zip(FACTORS, heads, strict=True)
         ]
     return found

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from skmixdp import MixedDPLogisticRegression
 from skmixdp.algorithms import NoisyGD
 
-from ..problems import ZEROS, Problem
+from ..problems import ZEROS, Measures, Problem
 from .contract import Score
 from .heads import start
 
@@ -25,5 +25,6 @@ def public_head(problem: Problem) -> MixedDPLogisticRegression:
 def fit(problem: Problem, epsilons: Sequence[float]) -> list[Score]:
     """The score of the start; it has no budget. A head of zeros knows nothing."""
     if isinstance(problem.init, str) and problem.init == ZEROS:
-        return [Score(None, 1 / len(problem.classes), note="chance")]
-    return [Score(None, problem.accuracy(public_head(problem)))]
+        chance = 1 / len(problem.classes)
+        return [Score(None, Measures(chance, chance), note="chance")]
+    return [Score(None, problem.measures(public_head(problem)))]

@@ -49,7 +49,7 @@ def fit(
             found.append(
                 Score(
                     epsilon,
-                    float(np.mean(guessed == problem.y_test)),
+                    problem.measures_of(guessed),
                     setting=f"learning rate {rate:g}",
                     note=f"{n_epochs} epochs of batches of {batch_share:g} n, noise multiplier {sigma:.3g}",
                 )

@@ -91,6 +91,6 @@ def fit(problem: Problem, epsilons: Sequence[float]) -> list[Score]:
     ]
     fit_together(heads, problem)
     return [
-        Score(epsilon, problem.accuracy(head), note=describe(head))
+        Score(epsilon, problem.measures(head), note=describe(head))
         for epsilon, head in zip(epsilons, heads, strict=True)
     ]

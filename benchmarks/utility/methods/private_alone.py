@@ -29,6 +29,6 @@ def _fit(problem: Problem, X: Array, y: Array, epsilons: Sequence[float], algori
     ]
     fit_many(heads, X, y)
     return [
-        Score(epsilon, problem.accuracy(head), note=describe(head))
+        Score(epsilon, problem.measures(head), note=describe(head))
         for epsilon, head in zip(epsilons, heads, strict=True)
     ]

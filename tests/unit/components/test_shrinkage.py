@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from skmixdp._rows import InMemoryRows, Request
 from skmixdp.components import SGD, PublicShrinkage, TailAverage
 from skmixdp.components.protocols import ReleasedArray, StepContext
 from skmixdp.privacy import NoiseSource
@@ -123,3 +124,67 @@ def test_the_average_is_that_of_the_last_quarter(n_steps, last):
         W, state = update.step(context(info, W, t=t, n_steps=n_steps), direction, state)
         heads.append(W)
     np.testing.assert_allclose(update.result(W, state), np.mean(heads[-last:], axis=0))
+
+
+class TestComparison:
+    """A noisy comparison on private rows overrules public rows that choose badly."""
+
+    def closed(self, problem, info, W, released, noise=1e-3):
+        """The head that the closing returns if the noisy difference is ``released``."""
+        update = PublicShrinkage(SGD(), info)
+        start, state = update.init(info.view.W)
+        ctx = context(info, start, step=noise * 300.0 / 0.75, released=[ReleasedArray(sensitivity=1.0)])
+        _, state = update.step(ctx, np.zeros_like(start), state)
+        closing = update.closing(W, state, 10.0)
+        query = next(closing)
+        rows = InMemoryRows(problem.X, problem.y)
+        ((_, counted),) = rows.private_sums([Request(query.points, query.contribute)])
+        with pytest.raises(StopIteration) as end:
+            closing.send((counted if released is None else np.array([released]),))
+        return end.value.value, float(counted[0]), query
+
+    @pytest.mark.parametrize("n_classes", [2, 4])
+    def test_it_counts_the_rows_that_either_head_gets_right(self, n_classes):
+        problem = make_problem(n_classes, n_pub=40)
+        info = replace(problem.info, start=lambda rows: rows.solution)
+        W = info.view.W + np.random.default_rng(0).normal(size=info.view.W.shape)
+        _, counted, query = self.closed(problem, info, W, None)
+        k = len(W)
+
+        def right(head):
+            Z = problem.X @ head.T
+            return ((Z[:, 0] > 0 if k == 1 else Z.argmax(axis=1)) == problem.y).sum()
+
+        assert counted == right(query.points[:k]) - right(query.points[k:])
+        (part,) = query.releases
+        assert part.sensitivity == 1.0
+
+    @pytest.mark.parametrize(("released", "start_wins"), [(25.0, True), (15.0, False), (-25.0, False)])
+    def test_the_start_must_win_clearly_where_public_rows_do_not_favour_it(self, released, start_wins):
+        problem = make_problem(4, n_pub=40, n_rows=3000)
+        info = replace(problem.info, start=lambda rows: rows.solution)
+        W = PublicData(problem.X, problem.y, info.loss).solution
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            head, _, _ = self.closed(problem, info, W, released)
+        ratio = head / (info.view.W if start_wins else W)
+        np.testing.assert_allclose(ratio, ratio.flat[0])
+        assert bool(told) == start_wins
+
+    @pytest.mark.parametrize(("released", "kept"), [(1.0, "start"), (-1.0, "trained")])
+    def test_private_rows_can_overrule_public_rows_that_favour_the_start(self, released, kept):
+        problem = make_problem(4, n_pub=200)
+        info = replace(problem.info, start=lambda rows: rows.solution)
+        W = info.view.W + 20 * np.random.default_rng(0).normal(size=info.view.W.shape)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            head, _, _ = self.closed(problem, info, W, released, noise=20.0)
+        ratio = head / (info.view.W if kept == "start" else W)
+        np.testing.assert_allclose(ratio, ratio.flat[0])
+
+    def test_it_is_made_where_its_noise_allows(self):
+        info = make_problem(4, n_pub=40).info
+        assert PublicShrinkage(SGD(), replace(info, mu=10.0)).can_compare
+        assert not PublicShrinkage(SGD(), replace(info, mu=1e-3)).can_compare
+        assert not PublicShrinkage(SGD(), replace(make_problem(4, n_pub=8).info, mu=10.0)).can_compare
+        assert not PublicShrinkage(SGD(), replace(make_regression_problem().info, mu=10.0)).can_compare

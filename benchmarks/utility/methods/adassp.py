@@ -1,0 +1,80 @@
+"""AdaSSP: ridge regression from noisy sums, whose ridge adapts to the noisy smallest eigenvalue.
+
+Wang 2018, "Revisiting Differentially Private Linear Regression: Optimal and Adaptive Prediction & Estimation
+in Unbounded Domain", Algorithm 2, with exact Gaussian accounting in place of three parts of (epsilon, delta).
+"""
+
+from collections.abc import Sequence
+from itertools import product
+
+import numpy as np
+
+from ..problems import Array, Problem
+from .contract import Score
+from .releases import edge, multipliers, noise_of, noisy_class_sums, noisy_second_moment
+
+#: Probability with which the ridge may be too small (the paper's rho).
+_FAILURE = 0.05
+
+
+def fit(
+    problem: Problem,
+    epsilons: Sequence[float],
+    *,
+    quantiles: Sequence[float],
+    ridges: Sequence[float],
+    intercepts: Sequence[float],
+) -> list[Score]:
+    """A head for each budget, bound of the rows' lengths, value of the intercept's column and ridge.
+
+    ``ridges`` are factors of the paper's ridge. The bound is a quantile of the private rows' lengths, for
+    which nothing is charged: that favours it. Rows beyond are shortened. Targets are shifted and scaled to
+    [-1, 1] by their declared bounds. Public rows add to the sums without noise.
+
+    Sensitivity: rows divided by their bound, with the intercept's column, are scaled to length 1 at most. The
+    smallest eigenvalue and the second moment then change by 1 at most, and so does the sum of rows times
+    targets. Each of the three releases has a third of the budget.
+    """
+    low, high = problem.bounds or (0.0, 0.0)
+    middle, half = (high + low) / 2, (high - low) / 2
+    lengths = np.linalg.norm(problem.X, axis=1)
+    found = []
+    for quantile, intercept in product(quantiles, intercepts):
+        bound = float(np.quantile(lengths, quantile))
+        X, X_pub = (clipped(part, bound, intercept) for part in (problem.X, problem.X_pub))
+        X_test = np.hstack([problem.X_test / bound, np.full((len(problem.X_test), 1), intercept)])
+        X_test /= np.hypot(1, intercept)
+        y, y_pub = (np.clip((part - middle) / half, -1, 1) for part in (problem.y, problem.y_pub))
+        smallest = float(np.linalg.eigvalsh((X.T @ X).astype(np.float64))[0])
+        for epsilon in epsilons:
+            noise, sigmas = noise_of(problem, epsilon), multipliers(epsilon, [1 / 3] * 3)
+            moment = noisy_second_moment(X, sigmas[0], noise) + X_pub.T @ X_pub
+            products = noisy_class_sums(X * y[:, None], np.zeros(len(y), dtype=int), 1, sigmas[1], noise)[0]
+            products += y_pub @ X_pub
+            lowest = float(noise.add_noise(np.array(smallest), sigmas[2], None))
+            ridge = wanted_ridge(lowest, X.shape[1], sigmas[0], sigmas[2])
+            for factor in ridges:
+                values, vectors = np.linalg.eigh(moment)
+                damped = np.maximum(values, 0) + max(factor * ridge, 1e-3 * edge(sigmas[0], X.shape[1]))
+                coef = vectors @ ((vectors.T @ products) / damped)
+                measured = problem.measures_of(middle + half * (X_test @ coef))
+                setting = f"bound at quantile {quantile:g}, ridge x {factor:g}, intercept {intercept:g}"
+                found.append(Score(epsilon, measured, setting, f"noise multiplier {sigmas[0]:.3g}"))
+    return found
+
+
+def clipped(X: Array, bound: float, intercept: float) -> Array:
+    """Rows divided by their bound, shortened to it, with a last column; length 1 at most."""
+    rows = X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), bound)
+    return np.hstack([rows, np.full((len(X), 1), intercept)]) / np.hypot(1, intercept)
+
+
+def wanted_ridge(lowest: float, n_features: int, moment_noise: float, eigenvalue_noise: float) -> float:
+    """The paper's ridge, from the noisy smallest eigenvalue of the second moment.
+
+    The eigenvalue is lowered to a bound that holds with probability ``1 - _FAILURE``. The ridge makes up for
+    what it falls short of the noise in the second moment.
+    """
+    surely = max(lowest - eigenvalue_noise * np.sqrt(2 * np.log(1 / _FAILURE)), 0.0)
+    needed = moment_noise * np.sqrt(n_features * np.log(2 * n_features**2 / _FAILURE))
+    return float(max(needed - surely, 0.0))

@@ -1,0 +1,142 @@
+"""What the default learns from private rows, as a user sees it."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_digits, make_friedman1
+from sklearn.linear_model import Ridge
+
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, fit_many
+from skmixdp.features import ZeroShotHead
+from skmixdp.privacy import PrivacyLedger
+
+X, Y = load_digits(return_X_y=True)
+TRAIN, TEST = slice(0, 1397), slice(1397, None)
+
+
+def default(**parameters):
+    return MixedDPLogisticRegression(classes=range(10), random_state=0, **parameters)
+
+
+def test_no_public_rows_are_needed_for_a_centre_and_whitening():
+    clf = default(epsilon=3.0).fit(X[TRAIN], Y[TRAIN])
+    assert set(dict(clf.privacy_.shares)) == {"mean", "directions", "training"}
+    assert "budget spent on" in str(clf.privacy_)
+    assert clf.score(X[TEST], Y[TEST]) > 0.87  # 0.89
+    assert clf.privacy_.epsilon <= 3.0 and clf.privacy_.n_steps == clf.n_iter_
+    plain = clone(clf).set_params(geometry=False).fit(X[TRAIN], Y[TRAIN])
+    assert plain.privacy_.shares == () and plain._row_map.mean is None
+
+
+@pytest.mark.parametrize("kind", [sp.csr_array, np.asfortranarray], ids=["sparse", "columns"])
+def test_other_rows_give_the_same_head(kind):
+    heads = [default(dtype="float64").fit(rows, Y[TRAIN]) for rows in (X[TRAIN], kind(X[TRAIN]))]
+    np.testing.assert_allclose(heads[1].coef_, heads[0].coef_, atol=1e-5)
+    np.testing.assert_allclose(
+        heads[1].predict_proba(kind(X[TEST])), heads[0].predict_proba(X[TEST]), atol=1e-5
+    )
+
+
+def test_heads_fitted_together_are_those_fitted_alone():
+    heads = [default(epsilon=epsilon) for epsilon in (1.0, 2.0)]
+    together = fit_many([clone(head) for head in heads], X[TRAIN], Y[TRAIN])
+    for found, head in zip(together, heads, strict=True):
+        np.testing.assert_allclose(found.coef_, head.fit(X[TRAIN], Y[TRAIN]).coef_)
+
+
+def test_one_charge_covers_all_stages(tmp_path):
+    ledger = PrivacyLedger(tmp_path / "ledger.db")
+    entry = ledger.add_dataset("digits", epsilon=3.0, delta=1e-5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a seed is not private
+        default(epsilon=2.0, ledger=entry).fit(X[TRAIN], Y[TRAIN])
+    assert len(entry.charges()) == 1
+    assert entry.spent == pytest.approx(2.0, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    "obstacle", [{"center": False}, {"row_norm": "clip"}, {"batch_size": 50}, {"n_steps": 5}]
+)
+def test_geometry_is_refused_where_it_cannot_be_learned(obstacle):
+    (name,) = obstacle
+    with pytest.raises(ValueError, match=rf"geometry=True cannot be combined with the given {name}"):
+        default(geometry=True, **obstacle).fit(X[TRAIN], Y[TRAIN])
+    clf = default(**obstacle).fit(X[TRAIN], Y[TRAIN])
+    assert "directions" not in dict(clf.privacy_.shares)
+
+
+def test_a_start_from_names_is_scaled_by_private_rows():
+    names = np.array([X[TRAIN][Y[TRAIN] == label].mean(axis=0) for label in range(10)])
+    names -= names.mean(axis=0)
+    for sign in (1, -1):
+        head = ZeroShotHead([str(label) for label in range(10)], embeddings=sign * names)
+        clf = default(epsilon=8.0, init=head).fit(X[TRAIN], Y[TRAIN])
+        assert "scale of the start" in dict(clf.privacy_.shares)
+        assert clf.score(X[TEST], Y[TEST]) > 0.87
+
+
+class TestColumns:
+    """A few columns that dominate are scaled by public rows, and warned of without."""
+
+    X, Y = load_breast_cancer(return_X_y=True)
+
+    def test_public_rows_scale_them(self):
+        clf = MixedDPLogisticRegression(random_state=0)
+        clf.fit(self.X[60:450], self.Y[60:450], X_pub=self.X[:60], y_pub=self.Y[:60])
+        assert clf.score(self.X[450:], self.Y[450:]) > 0.9
+        assert clf._row_map.scale is not None and clf._row_map.scale.max() <= 1
+        factors = 2.0 ** np.arange(30)
+        other = clone(clf).fit(
+            self.X[60:450] * factors, self.Y[60:450], X_pub=self.X[:60] * factors, y_pub=self.Y[:60]
+        )
+        np.testing.assert_allclose(other.coef_, clf.coef_, rtol=1e-4, atol=1e-4)
+
+    def test_without_public_rows_a_warning_tells(self):
+        with pytest.warns(UserWarning, match="a few columns of X make up nearly all of the length"):
+            MixedDPLogisticRegression(classes=[0, 1], random_state=0).fit(self.X, self.Y)
+
+    def test_columns_of_one_scale_stay(self):
+        clf = MixedDPLogisticRegression(random_state=0).fit(
+            X[100 : TRAIN.stop], Y[100 : TRAIN.stop], X[:100], Y[:100]
+        )
+        assert clf._row_map.scale is None
+
+
+class TestClippedRows:
+    """Regression keeps the lengths of rows, up to a bound."""
+
+    X, Y = make_friedman1(6000, 8, noise=1.0, random_state=0)
+    X = X - 0.5
+
+    @pytest.mark.parametrize("public", [True, False])
+    def test_a_large_budget_reaches_no_privacy(self, public):
+        train, pub = slice(30, 5000), {"X_pub": self.X[:30], "y_pub": self.Y[:30]}
+        scale = {} if public else {"target_scale": 5.0, "target_center": 14.0}
+        reg = MixedDPRidge(epsilon=100.0, random_state=0, **scale)
+        reg.fit(self.X[train], self.Y[train], **(pub if public else {}))
+        exact = Ridge(1e-3).fit(self.X[train], self.Y[train]).score(self.X[5000:], self.Y[5000:])
+        assert reg.score(self.X[5000:], self.Y[5000:]) > exact - 0.01
+        unit = (
+            clone(reg)
+            .set_params(row_norm="unit")
+            .fit(self.X[train], self.Y[train], **(pub if public else {}))
+        )
+        assert unit.score(self.X[5000:], self.Y[5000:]) < reg.score(self.X[5000:], self.Y[5000:])
+
+    def test_the_length_is_public_where_public_rows_tell_it(self):
+        reg = MixedDPRidge(random_state=0).fit(self.X[30:], self.Y[30:], self.X[:30], self.Y[:30])
+        assert reg.privacy_.shares == () and reg._row_map.bound > 0
+        alone = MixedDPRidge(target_scale=5.0, random_state=0).fit(self.X, self.Y)
+        assert dict(alone.privacy_.shares).keys() == {"length of the rows", "training"}
+        assert 0.5 < alone._row_map.bound / reg._row_map.bound < 2
+
+
+def test_a_longer_budget_never_overfits():
+    """As epsilon grows, accuracy does not fall: the total step ends."""
+    scores = [
+        default(epsilon=epsilon).fit(X[TRAIN], Y[TRAIN]).score(X[TEST], Y[TEST]) for epsilon in (10, 1000)
+    ]
+    assert scores[1] > max(scores[0] - 0.015, 0.9)
