@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from .._linear import Array, Loss, row_norm_bounds, scale_rows
+from .._linear import Array, Loss, row_norm_bounds, scale_rows, without_weights
 from .._rowmap import Whitening
 from .._rows import Block, Contribution, PrivateRows
 from ..components import L2Clip
@@ -377,7 +377,8 @@ def _gains(Z: Array, block: Block, scales: FloatArray, loss: Loss) -> Contributi
     A loss counts as four times that at zero at most. The offset makes the range symmetric.
     """
     Z = np.asarray(Z, dtype=np.float64)
-    least = loss.values(np.zeros_like(Z), block.y)
+    loss, y = without_weights(loss, block.y)
+    least = loss.values(np.zeros_like(Z), y)
     with np.errstate(over="ignore", invalid="ignore"):
-        gains = np.stack([1 - loss.values(scale * Z, block.y) / least for scale in scales], axis=1)
+        gains = np.stack([1 - loss.values(scale * Z, y) / least for scale in scales], axis=1)
     return None, (np.where(np.isfinite(gains), gains, -np.inf) + _OFFSET).clip(-_REACH, _REACH)

@@ -12,7 +12,17 @@ from .gradients import (
     scale_rows,
     weighted_sum,
 )
-from .losses import LogisticLoss, Loss, SoftmaxLoss, SquaredLoss, classification_loss
+from .losses import (
+    LogisticLoss,
+    Loss,
+    SoftmaxLoss,
+    SquaredLoss,
+    WeightedLoss,
+    class_indices,
+    classification_loss,
+    with_weights,
+    without_weights,
+)
 from .objective import PenalizedLoss
 
 __all__ = [
@@ -23,7 +33,9 @@ __all__ = [
     "PenalizedLoss",
     "SoftmaxLoss",
     "SquaredLoss",
+    "WeightedLoss",
     "astype",
+    "class_indices",
     "classification_loss",
     "dtype_of",
     "empty_in",
@@ -38,4 +50,6 @@ __all__ = [
     "row_norms",
     "scale_rows",
     "weighted_sum",
+    "with_weights",
+    "without_weights",
 ]

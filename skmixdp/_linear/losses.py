@@ -13,13 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit, softmax
 
-from .arrays import Array, logistic, namespace_of
+from .arrays import Array, astype, dtype_of, logistic, namespace_of
 
 FloatArray = NDArray[np.floating[Any]]
 Labels = NDArray[Any]
 
 #: Exponentials of such numbers, and sums of them, are far from the ends of float32's range.
 _MODERATE = 20.0
+
+#: Larger weights could make residuals overflow in float32.
+_LARGEST_WEIGHT = 1e30
 
 
 class Loss(Protocol):
@@ -166,6 +169,74 @@ class SquaredLoss:
 
     def hessian_diagonal(self, Z: FloatArray) -> FloatArray:
         return np.ones_like(Z)
+
+
+@dataclass(unsafe_hash=True)
+class WeightedLoss:
+    """A loss whose labels may carry weights of rows, see :func:`with_weights`.
+
+    The loss of a row, and so its gradient, is multiplied by the weight of that row. Labels without weights
+    have weight 1. Constants and Hessians are those of the inner loss.
+    """
+
+    inner: Loss
+
+    def __post_init__(self) -> None:
+        inner = self.inner
+        self.name = inner.name
+        self.n_outputs = inner.n_outputs
+        self.curvature = inner.curvature
+        self.lipschitz = float("inf")
+        self.sum_to_zero = inner.sum_to_zero
+        self.noise_per_output = inner.noise_per_output
+        self.quadratic = inner.quadratic
+
+    def residuals(self, Z: Array, y: Labels) -> Array:
+        labels, weights = self.split(y)
+        R = self.inner.residuals(Z, labels)
+        if weights is not None:
+            R *= astype(weights, dtype_of(R))[:, None]
+        return R
+
+    def values(self, Z: FloatArray, y: Labels) -> FloatArray:
+        labels, weights = self.split(y)
+        values = self.inner.values(Z, labels)
+        return values if weights is None else values * weights
+
+    def hessian_product(self, Z: FloatArray, V: FloatArray) -> FloatArray:
+        return self.inner.hessian_product(Z, V)
+
+    def hessian_diagonal(self, Z: FloatArray) -> FloatArray:
+        return self.inner.hessian_diagonal(Z)
+
+    def split(self, y: Labels) -> tuple[Labels, Labels | None]:
+        """Labels and weights (n,) of rows; the weights are None if ``y`` carries none."""
+        if self.quadratic:
+            carried = y.shape[1] > self.n_outputs
+            return (y[:, :-1], y[:, -1]) if carried else (y, None)
+        return (class_indices(y), y[:, 1]) if y.ndim == 2 else (y, None)
+
+
+def with_weights(y: Labels, weights: FloatArray) -> Labels:
+    """Labels (n,) or targets (n, k) with the weight of each row as a last column, for a WeightedLoss.
+
+    Weights are kept within what float32 can hold times a residual. A row whose weight reaches the limit
+    contributes the clip in any case.
+    """
+    weights = np.minimum(weights, _LARGEST_WEIGHT)
+    if y.ndim == 2:
+        return np.column_stack([y, weights.astype(y.dtype)])
+    return np.column_stack([y.astype(np.float64), weights])
+
+
+def class_indices(y: Labels) -> Labels:
+    """Class indices (n,) of labels that may carry weights."""
+    return y if y.ndim == 1 else astype(y[:, 0], np.int64)
+
+
+def without_weights(loss: Loss, y: Labels) -> tuple[Loss, Labels]:
+    """The loss and the labels as they are without weights."""
+    return (loss.inner, loss.split(y)[0]) if isinstance(loss, WeightedLoss) else (loss, y)
 
 
 def classification_loss(n_classes: int) -> SoftmaxLoss | LogisticLoss:

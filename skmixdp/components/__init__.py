@@ -1,5 +1,6 @@
 """Swappable pieces of algorithms, one family per file; ``protocols`` holds their interfaces."""
 
+from .class_shares import LogitAdjustment
 from .clipping import AutomaticClip, L2Clip, LipschitzClip, PublicQuantileClip, deviation_norms
 from .dope import DopeQuery
 from .gep import GepQuery
@@ -40,6 +41,7 @@ __all__ = [
     "GradientQuery",
     "L2Clip",
     "LipschitzClip",
+    "LogitAdjustment",
     "MirrorDescent",
     "PoissonBatch",
     "PolynomialAverage",

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._linear import class_indices
 from .._rows import Block, Contribution
 from ..public import PublicData
 from .protocols import Closing, PrivateQuery, PublicInfo, ReleasedArray, StepContext, Update
@@ -170,7 +171,8 @@ class PublicShrinkage:
 
 def _difference_of_correct(Z: FloatArray, block: Block, n_outputs: int) -> Contribution:
     """For each row: whether the first head is right, less whether the second is."""
-    first, second = (_predicted(Z[:, part]) == block.y for part in (slice(n_outputs), slice(n_outputs, None)))
+    y = class_indices(block.y)
+    first, second = (_predicted(Z[:, part]) == y for part in (slice(n_outputs), slice(n_outputs, None)))
     return None, (first.astype(np.float64) - second.astype(np.float64))[:, np.newaxis]
 
 

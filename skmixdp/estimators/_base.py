@@ -66,18 +66,33 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
 
     # -- fitting ---------------------------------------------------------------------------
 
-    def _fit(self, X: Any, y: Any, X_pub: Any, y_pub: Any, unsupported: dict[str, Any]) -> None:
-        """Fit to private and public rows, and refuse arguments such as ``sample_weight``."""
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        X_pub: Any,
+        y_pub: Any,
+        unsupported: dict[str, Any],
+        sample_weight: Any = None,
+    ) -> None:
+        """Fit to private and public rows, and refuse arguments that the estimator does not know."""
         if unsupported:
             raise TypeError(
-                f"fit does not accept {', '.join(sorted(unsupported))}; weights on private rows would "
-                "change the sensitivity, so repeat or drop public rows instead."
+                f"fit of {type(self).__name__} does not accept {', '.join(sorted(unsupported))}; leave it "
+                "out, or repeat public rows that are to count more."
             )
-        fit_one(self, X, y, X_pub, y_pub)
+        fit_one(self, X, y, X_pub, y_pub, sample_weight)
 
     @abstractmethod
     def _prepare(
-        self, budget: Budget, X: Any, y: Any, X_pub: Any, y_pub: Any, rows: tuple[str, Any] | None
+        self,
+        budget: Budget,
+        X: Any,
+        y: Any,
+        X_pub: Any,
+        y_pub: Any,
+        rows: tuple[str, Any] | None,
+        sample_weight: Any = None,
     ) -> PreparedFit:
         """Check the rows and plan the fit. Nothing is released yet; this object will hold the results.
 
@@ -89,6 +104,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             The arguments of ``fit``.
         rows : tuple of str and array, or None
             Name and value of a selection of rows of ``X`` to fit to; None selects all rows.
+        sample_weight : array-like or None
+            Weights of all private rows. Only linear heads take them.
         """
 
     def _check_parameters(self) -> Budget:

@@ -60,12 +60,12 @@ class PreparedFit(ABC):
         return train(runs, rows)
 
 
-def fit_one(estimator: Any, X: Any, y: Any, X_pub: Any, y_pub: Any) -> None:
+def fit_one(estimator: Any, X: Any, y: Any, X_pub: Any, y_pub: Any, sample_weight: Any = None) -> None:
     """Fit an estimator. If the fit fails, the estimator is unchanged."""
     fitted = copy.copy(estimator)
     budget = fitted._check_parameters()
     warn_of_seed(estimator.random_state, stacklevel=5)
-    run_fits([fitted._prepare(budget, X, y, X_pub, y_pub, None)])
+    run_fits([fitted._prepare(budget, X, y, X_pub, y_pub, None, sample_weight=sample_weight)])
     adopt(estimator, fitted)
 
 
@@ -77,6 +77,7 @@ def fit_many(
     y_pub: Any = None,
     *,
     rows: Sequence[Any] | None = None,
+    sample_weight: Any = None,
 ) -> list[Any]:
     """Fit several estimators to the same rows, in shared passes over the data.
 
@@ -96,6 +97,8 @@ def fit_many(
     rows : sequence or None, default=None
         One entry per estimator: indices or a boolean mask of the rows of ``X`` to fit it to, such as the
         folds of a cross-validation. An entry None selects all rows. None fits every estimator to all rows.
+    sample_weight : array-like of shape (n_samples,) or None, default=None
+        Weights of the private rows, for all estimators. See ``fit`` of the estimators.
 
     Returns
     -------
@@ -158,7 +161,7 @@ def fit_many(
     selections = [None if own is None else (f"rows[{i}]", own) for i, own in enumerate(rows)]
     run_fits(
         [
-            copied._prepare(budget, X, y, X_pub, y_pub, selection)
+            copied._prepare(budget, X, y, X_pub, y_pub, selection, sample_weight=sample_weight)
             for copied, budget, selection in zip(fitted, budgets, selections, strict=True)
         ]
     )

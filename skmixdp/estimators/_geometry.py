@@ -58,6 +58,8 @@ class HeadInputs:
         Dtype of the products with private rows.
     treated_as_public : tuple of str
         For the report.
+    spent : tuple of (str, float)
+        Shares of the squared budget that an earlier stage has spent.
     """
 
     budget: Budget
@@ -70,6 +72,7 @@ class HeadInputs:
     noise: NoiseSource
     dtype: np.dtype[Any]
     treated_as_public: tuple[str, ...]
+    spent: tuple[tuple[str, float], ...] = ()
 
     @property
     def n_rows(self) -> int:
@@ -103,6 +106,14 @@ class Stage:
     shares: tuple[tuple[str, float], ...] = ()
     start_scale: float = 1.0
     learn: Callable[[PrivateRows], PreparedFit] | None = None
+
+    def after(self, spent: tuple[tuple[str, float], ...]) -> "Stage":
+        """The stage if the training also leaves what an earlier stage has spent."""
+        if not spent:
+            return self
+        shares = {**dict(spent), **(dict(self.shares) or {"training": 1.0})}
+        shares["training"] -= sum(dict(spent).values())
+        return replace(self, shares=tuple(shares.items()))
 
     @property
     def training_share(self) -> float:

@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._engine import Budget, Plan, Run, make_plan
+from .._engine import Budget, Plan, Recipe, Run, make_plan
 from .._engine.geometry import can_compare_starts, length_share
 from .._linear import Loss
 from .._rowmap import RowMap, column_scale
 from .._rows import PrivateRows, Table
 from .._validation import FLAG, NON_NEGATIVE, POSITIVE, Allowed, warn_of_delta, warn_of_repeats
 from ..algorithms import BY_NAME, Algorithm, Auto
+from ..components import LogitAdjustment
 from ..components.protocols import PublicInfo
 from ..preprocessing._leaks import warn_of_leaks
 from ..privacy import Charge, noise_name
@@ -41,6 +42,7 @@ from ._rows import (
     placed,
     where_computed,
 )
+from ._weights import check_sample_weight, weighted
 
 Array = NDArray[Any]
 
@@ -59,12 +61,15 @@ class PreparedHead(PreparedFit):
         The device that will hold the rows; None leaves them where they are.
     report : callable
         Takes the charge and returns the report of the fit.
+    adjustment : LogitAdjustment or None
+        The closing that learns the class shares; None if there is none.
     """
 
     table: Table
     y: Array
     device: str | None
     report: Callable[[Charge | None], Any]
+    adjustment: LogitAdjustment | None = None
 
     def rows(self) -> PrivateRows:
         exact = self.run.noise.needs_grid
@@ -91,15 +96,23 @@ class PreparedHead(PreparedFit):
         fitted.n_iter_ = plan.n_steps
         fitted.learning_rate_ = plan.step_size(1)
         fitted.privacy_ = self.report(charge)
+        if self.adjustment is not None:
+            fitted.class_shares_ = self.adjustment.shares
 
 
-def _shares_with(shares: tuple[tuple[str, float], ...], plan: Plan) -> tuple[tuple[str, float], ...]:
-    """What the budget was spent on, the training and the closing release included."""
+def _shares_with(
+    shares: tuple[tuple[str, float], ...], plan: Plan, adjustment: LogitAdjustment | None
+) -> tuple[tuple[str, float], ...]:
+    """What the budget was spent on, the training and the closing releases included."""
     if plan.training_share == 1:
         return ()
     spent = {**dict(shares), "training": plan.training_share}
     if plan.closing_multiplier is not None:
-        spent["comparison"] = 1 - sum(spent.values())
+        rest = 1 - sum(spent.values())
+        adjusting = {} if adjustment is None else adjustment.spent
+        if adjustment is None or adjustment.recipe.closing is not None:
+            spent["comparison"] = rest - sum(adjusting.values())
+        spent.update(adjusting)
     return tuple(spent.items())
 
 
@@ -207,8 +220,10 @@ class LinearHead(PrivateEstimator):
         public: tuple[Array, Array] | None,
         own: Array | None,
         treated_as_public: tuple[str, ...],
+        sample_weight: Any,
     ) -> PreparedFit:
         """Plan the training. Rows have been checked, labels encoded and targets scaled."""
+        weights = check_sample_weight(sample_weight, table.shape[0])
         n_features = table.shape[1]
         X_pub, y_pub = public if public is not None else (np.empty((0, n_features)), y[:0])
         inputs = HeadInputs(
@@ -223,6 +238,15 @@ class LinearHead(PrivateEstimator):
             dtype=self._products_dtype(),
             treated_as_public=treated_as_public,
         )
+        return self._with_weights(inputs, weights)
+
+    def _with_weights(self, inputs: HeadInputs, weights: Array | None) -> PreparedFit:
+        """The fit to rows with these weights (n_rows,)."""
+        return self._first_stage(inputs if weights is None else weighted(inputs, weights))
+
+    def _first_stage(self, inputs: HeadInputs) -> PreparedFit:
+        """The first stage of a fit: the training, or something that it needs from private rows."""
+        X_pub, y_pub = inputs.X_pub, inputs.y_pub
         prepare, groups = partial(self._planned, inputs), self._groups(y_pub) if len(X_pub) else None
         if self._learns_geometry(inputs):
             whiten = self.whiten is not False
@@ -247,6 +271,7 @@ class LinearHead(PrivateEstimator):
 
     def _planned(self, inputs: HeadInputs, stage: Stage) -> PreparedHead:
         """Plan the steps of a fit for rows after the map of this stage."""
+        stage = stage.after(inputs.spent)
         self._row_map, n_rows, noise = stage.row_map, inputs.n_rows, inputs.noise
         l2 = None if self.public_l2 == "auto" else self.public_l2 * len(inputs.X_pub)
         data = PublicData(stage.seen_pub, inputs.y_pub, inputs.loss, l2, inputs.dtype)
@@ -263,6 +288,9 @@ class LinearHead(PrivateEstimator):
         )
         self._check_scale(info)
         recipe = self._chosen_algorithm().recipe(info, options)
+        adjustment = self._adjustment(inputs, info, recipe)
+        if adjustment is not None:
+            recipe = adjustment.adjusted()
         plan = make_plan(inputs.budget, recipe, info, inputs.dtype, stage.training_share)
         device = check_device(self.device)
         computed_on = where_computed(inputs.table, device, exact=noise.needs_grid)
@@ -277,11 +305,15 @@ class LinearHead(PrivateEstimator):
                 inputs.treated_as_public,
                 charge,
                 computed_on,
-                _shares_with(stage.shares, plan),
+                _shares_with(stage.shares, plan, adjustment),
             )
 
         run = Run(recipe, plan, info, noise, inputs.dtype, members=inputs.own)
-        return PreparedHead(self, run, inputs.table, inputs.y, device, report, learn=stage.learn)
+        return PreparedHead(self, run, inputs.table, inputs.y, device, report, adjustment, learn=stage.learn)
+
+    def _adjustment(self, inputs: HeadInputs, info: PublicInfo, recipe: Recipe) -> LogitAdjustment | None:
+        """A correction for class shares at the end of the fit, if there are classes."""
+        return None
 
     def _start_scales(self, inputs: HeadInputs) -> Array | None:
         """Factors of the start that private rows compare; None if there is nothing to choose."""

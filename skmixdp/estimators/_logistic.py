@@ -1,22 +1,32 @@
 """The logistic regression."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._engine import Budget
-from .._linear import classification_loss
+from .._engine import Budget, Recipe
+from .._linear import WeightedLoss, classification_loss
+from .._validation import NON_NEGATIVE, Allowed, Kind
+from ..algorithms import Auto
+from ..components import LogitAdjustment
+from ..components.class_shares import counts_are_useful
+from ..components.protocols import PublicInfo
 from ..privacy import LedgerDataset
 from ..public import PublicData
 from ._checks import check_labels
 from ._classifier import Classifier, encode_labels
 from ._fit import PreparedFit
+from ._geometry import HeadInputs
 from ._linear import LinearHead
 from ._private_score import PrivateScoreMixin
 from ._rows import given_labels, passed
+from ._weights import ClassCounter, check_class_weight
 
 Array = NDArray[Any]
+
+_WEIGHTS_BY_CLASS = Kind("a dict of weights", lambda value: isinstance(value, Mapping))
 
 
 class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
@@ -53,6 +63,21 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
     classes : array-like or None, default=None
         All class labels. If None, the classes are those of ``y_pub``. Without public rows, they are
         read from ``y``; the guarantee does not cover this, and a PrivacyLeakWarning says so.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, with which the gradients of private rows are multiplied before they are
+        clipped. Classes that a dict leaves out have weight 1. ``"balanced"`` is ``1 / (k * share)`` for k
+        classes. The shares come from noisy class counts of the private rows, for 0.5 to 2% of the squared
+        budget. Public labels are not used for it: a public set with the same number of rows of each class
+        says nothing about the private shares. This needs the full batch and a budget that is given by
+        ``epsilon`` alone.
+    logit_adjustment : float or "auto", default="auto"
+        Subtract this multiple of the logarithms of the class shares from the logits, after training. 1
+        estimates the classifier for equally frequent classes, and 0 adjusts nothing. With a start, rare
+        classes also get back what the start knew about them. The shares come from noisy class counts, for 0.5
+        to 2% of the squared budget. ``"auto"`` takes the strongest of a few adjustments that costs at most a
+        point of accuracy, by a noisy comparison for 0.2 to 2%. It adjusts nothing for two classes, with
+        weights, for any algorithm but "auto", without an intercept, in random batches, or if the counts would
+        be too noisy. Shares that differ by no more than their noise change nothing.
     fit_intercept : bool, default=True
         Whether to add a constant column after centring and scaling.
     center : bool, default=True
@@ -112,6 +137,9 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         Coefficients. They apply to the centred, whitened and scaled row.
     intercept_ : array of shape (k,)
         Intercepts.
+    class_shares_ : array of shape (n_classes,)
+        Estimated shares of the classes among the private rows, from noisy counts. Present only if
+        ``logit_adjustment`` needed them.
     privacy_ : PrivacyReport
         The guarantee of the fit and its assumptions.
     n_iter_ : int
@@ -129,11 +157,14 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
     Full-batch Gaussian releases are accounted for exactly. Sampled batches are accounted for by the
     privacy loss distributions of dp-accounting. The guarantee does not protect public rows, the number
     of private rows, the fact that validation passed, or anything else that ``privacy_`` lists as public.
+    The ``sample_weight`` of a row may depend on that row alone. Weights computed from all private rows, such
+    as inverse class frequencies or the weights of AdaBoost, leak; use ``class_weight`` for the former.
     Predictions and scores computed on private rows are further releases, which this does not cover.
 
     References
     ----------
-    Golatkar et al. 2022, "Mixed Differential Privacy in Computer Vision" (AdaMix).
+    Golatkar et al. 2022, "Mixed Differential Privacy in Computer Vision" (AdaMix); Menon et al. 2021,
+    "Long-tail learning via logit adjustment", section 4.1.
 
     Examples
     --------
@@ -148,6 +179,16 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
     True
     """
 
+    _allowed: ClassVar[dict[str, tuple[Allowed, ...]]] = {
+        **LinearHead._allowed,
+        "class_weight": (
+            None,
+            "balanced",
+            Kind("a dict of weights", lambda value: isinstance(value, Mapping)),
+        ),
+        "logit_adjustment": (NON_NEGATIVE, "auto"),
+    }
+
     def __init__(
         self,
         algorithm: Any = "auto",
@@ -160,6 +201,8 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         l2: Any = "auto",
         public_l2: Any = "auto",
         classes: Any = None,
+        class_weight: Any = None,
+        logit_adjustment: Any = "auto",
         fit_intercept: bool = True,
         center: bool = True,
         whiten: Any = "auto",
@@ -202,9 +245,17 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
             verbose=verbose,
         )
         self.classes = classes
+        self.class_weight = class_weight
+        self.logit_adjustment = logit_adjustment
 
     def fit(
-        self, X: Any, y: Any = None, X_pub: Any = None, y_pub: Any = None, **unsupported: Any
+        self,
+        X: Any,
+        y: Any = None,
+        X_pub: Any = None,
+        y_pub: Any = None,
+        sample_weight: Any = None,
+        **unsupported: Any,
     ) -> "MixedDPLogisticRegression":
         """Train the head.
 
@@ -219,6 +270,11 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
             Public rows: one array, or a tuple of several sources.
         y_pub : array-like of shape (n_pub,), tuple of such, or None
             Labels of the public rows.
+        sample_weight : array-like of shape (n_samples,) or None
+            Non-negative weights of the private rows. They are PRIVATE, like labels. The weighted gradient of
+            a row is what is clipped, and the divisor stays the number of rows; weights near 1 suit the
+            defaults. Public rows have weight 1. Learning the geometry, counting classes and comparing heads
+            ignore weights.
 
         Returns
         -------
@@ -232,11 +288,18 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         BudgetExceededError
             If the ledger does not allow the fit; nothing is released or charged.
         """
-        self._fit(X, y, X_pub, y_pub, unsupported)
+        self._fit(X, y, X_pub, y_pub, unsupported, sample_weight)
         return self
 
     def _prepare(
-        self, budget: Budget, X: Any, y: Any, X_pub: Any, y_pub: Any, rows: tuple[str, Any] | None
+        self,
+        budget: Budget,
+        X: Any,
+        y: Any,
+        X_pub: Any,
+        y_pub: Any,
+        rows: tuple[str, Any] | None,
+        sample_weight: Any = None,
     ) -> PreparedFit:
         y = given_labels(X, y)
         table, y, public, own = self._check_rows(X, y, X_pub, y_pub, check_labels, rows)
@@ -249,7 +312,58 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         loss = classification_loss(len(self.classes_))
         if public is not None:
             public = public[0], y_pub
-        return self._prepare_head(budget, loss, table, y, public, own, treated_as_public)
+        return self._prepare_head(budget, loss, table, y, public, own, treated_as_public, sample_weight)
+
+    def _with_weights(self, inputs: HeadInputs, weights: Array | None) -> PreparedFit:
+        n_classes = len(self.classes_)
+        if isinstance(self.class_weight, str):
+            self._refuse_without_counts("class_weight", inputs, n_classes)
+            return ClassCounter(inputs, n_classes, weights, self._planned, self._first_stage).first()
+        by_class = check_class_weight(self.class_weight, self.classes_)
+        if by_class is not None:
+            own = by_class[inputs.y]
+            weights = own if weights is None else own * weights
+        return super()._with_weights(inputs, weights)
+
+    def _adjustment(self, inputs: HeadInputs, info: PublicInfo, recipe: Recipe) -> LogitAdjustment | None:
+        strength, n_classes = self.logit_adjustment, len(self.classes_)
+        if strength == 0:
+            return None
+        if strength != "auto":
+            self._refuse_without_counts("logit_adjustment", inputs, n_classes)
+        elif (
+            n_classes == 2
+            or not isinstance(self._chosen_algorithm(), Auto)
+            or isinstance(inputs.loss, WeightedLoss)
+            or self._obstacle_to_counts(inputs, n_classes) is not None
+        ):
+            return None
+        intercept = self._row_map.intercept_value
+        if intercept is None:  # in the stages before the training
+            return None
+        given = None if strength == "auto" else float(strength)
+        return LogitAdjustment(given, n_classes, intercept, inputs.budget.mu, info, recipe)
+
+    def _refuse_without_counts(self, name: str, inputs: HeadInputs, n_classes: int) -> None:
+        """Refuse a parameter that needs noisy class counts if they cannot be had."""
+        obstacle = self._obstacle_to_counts(inputs, n_classes)
+        if name == "logit_adjustment" and not self.fit_intercept:
+            obstacle = "fit_intercept=False leaves no intercepts to adjust"
+        if obstacle is not None:
+            raise ValueError(
+                f"{name}={getattr(self, name)!r} needs noisy class counts, but {obstacle}; pass "
+                f"{'a dict of weights or None' if name == 'class_weight' else 0}."
+            )
+
+    def _obstacle_to_counts(self, inputs: HeadInputs, n_classes: int) -> str | None:
+        """Why a part of the budget cannot be spent on class counts; None if it can."""
+        if not inputs.budget.is_divisible:
+            return "n_steps or noise_multiplier leaves no budget that could be divided"
+        if self.batch_size is not None:
+            return f"batch_size={self.batch_size} excludes releases over all rows"
+        if not counts_are_useful(inputs.budget.mu, inputs.n_rows, n_classes):
+            return f"{inputs.n_rows} rows of {n_classes} classes are too few for this budget"
+        return None
 
     def _as_trained(self, X: Array, y: Array) -> tuple[Array, Array]:
         """Mapped rows and class indices, as the fit used them; for audits."""

@@ -21,6 +21,7 @@ from ._base import PrivateEstimator
 from ._checks import check_labels
 from ._classifier import Classifier
 from ._fit import PreparedFit
+from ._weights import refuse_sample_weight
 from ._zeroth_order import ZEROTH_ORDER, zeroth_order_algorithm
 
 Array = NDArray[Any]
@@ -255,8 +256,16 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
         return zeroth_order_algorithm(self.algorithm)
 
     def _prepare(
-        self, budget: Budget, X: Any, y: Any, X_pub: Any, y_pub: Any, rows: tuple[str, Any] | None
+        self,
+        budget: Budget,
+        X: Any,
+        y: Any,
+        X_pub: Any,
+        y_pub: Any,
+        rows: tuple[str, Any] | None,
+        sample_weight: Any = None,
     ) -> PreparedModule:
+        refuse_sample_weight(self, sample_weight)
         if rows is not None:
             raise ValueError(
                 f"{rows[0]} selects rows, which only linear heads support; pass those rows as X."

@@ -130,7 +130,8 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
     -----
     *Guarantee*: the fitted head is (epsilon, delta)-differentially private in the rows of ``X, y``. This
     covers features and targets, however large they are. The centre and the scale of the targets are public:
-    declare them from prior knowledge, never from ``y``. Predictions and scores computed on private rows are
+    declare them from prior knowledge, never from ``y``. The ``sample_weight`` of a row may depend on that row
+    alone; weights computed from all private rows leak. Predictions and scores computed on private rows are
     further releases, which this does not cover.
 
     With ``row_norm="unit"``, all rows have unit length, and the model cannot use their lengths.
@@ -215,7 +216,13 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         return tags
 
     def fit(
-        self, X: Any, y: Any = None, X_pub: Any = None, y_pub: Any = None, **unsupported: Any
+        self,
+        X: Any,
+        y: Any = None,
+        X_pub: Any = None,
+        y_pub: Any = None,
+        sample_weight: Any = None,
+        **unsupported: Any,
     ) -> "MixedDPRidge":
         """Train the head.
 
@@ -230,6 +237,11 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
             Public rows: one array, or a tuple of several sources.
         y_pub : array-like of shape (n_pub,) or (n_pub, k), tuple of such, or None
             Targets of the public rows.
+        sample_weight : array-like of shape (n_samples,) or None
+            Non-negative weights of the private rows. They are PRIVATE, like labels. The weighted gradient of
+            a row is what is clipped, and the divisor stays the number of rows; weights near 1 suit the
+            defaults. Public rows have weight 1. Learning the geometry, counting classes and comparing heads
+            ignore weights.
 
         Returns
         -------
@@ -243,11 +255,18 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         BudgetExceededError
             If the ledger does not allow the fit; nothing is released or charged.
         """
-        self._fit(X, y, X_pub, y_pub, unsupported)
+        self._fit(X, y, X_pub, y_pub, unsupported, sample_weight)
         return self
 
     def _prepare(
-        self, budget: Budget, X: Any, y: Any, X_pub: Any, y_pub: Any, rows: tuple[str, Any] | None
+        self,
+        budget: Budget,
+        X: Any,
+        y: Any,
+        X_pub: Any,
+        y_pub: Any,
+        rows: tuple[str, Any] | None,
+        sample_weight: Any = None,
     ) -> PreparedFit:
         y = given_labels(X, y)
         self._flat = np.asarray(y).ndim == 1
@@ -266,7 +285,7 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         )
         y = self._target_map(y, self._products_dtype())
         loss = SquaredLoss(y.shape[1])
-        return self._prepare_head(budget, loss, table, y, public, own, treated_as_public)
+        return self._prepare_head(budget, loss, table, y, public, own, treated_as_public, sample_weight)
 
     def _whitens_by_default(self) -> bool:
         return False

@@ -6,7 +6,9 @@ from typing import Any, ClassVar
 
 from .._validation import Kind, check
 from ..algorithms import PAZO, Algorithm, DPZero
+from ._fit import PreparedFit
 from ._logistic import MixedDPLogisticRegression
+from ._weights import refuse_sample_weight
 
 #: The algorithm for each name that ``algorithm`` accepts.
 ZEROTH_ORDER: dict[str, Callable[[], Algorithm]] = {
@@ -54,8 +56,13 @@ class ZerothOrderDPClassifier(MixedDPLogisticRegression):
         (:class:`~skmixdp.algorithms.PAZO`, :class:`~skmixdp.algorithms.DPZero`) holds its own settings.
     epsilon, delta, n_steps, noise_multiplier, learning_rate, l2, public_l2
         As in :class:`MixedDPLogisticRegression`.
-    classes, fit_intercept, center, whiten, geometry, row_norm, scale, batch_size, init
-        As in :class:`MixedDPLogisticRegression`; ``whiten="auto"`` is False.
+    classes
+        As in :class:`MixedDPLogisticRegression`.
+    class_weight : None
+        Weights are not supported: zeroth-order algorithms clip losses, so weights would not scale gradients.
+    logit_adjustment, fit_intercept, center, whiten, geometry, row_norm, scale, batch_size, init
+        As in :class:`MixedDPLogisticRegression`; ``whiten="auto"`` is False, and
+        ``logit_adjustment="auto"`` is 0.
     neighboring, noise, ledger, device, dtype, random_state, verbose
         As in :class:`MixedDPLogisticRegression`.
 
@@ -91,3 +98,19 @@ class ZerothOrderDPClassifier(MixedDPLogisticRegression):
 
     def _chosen_algorithm(self) -> Algorithm:
         return zeroth_order_algorithm(self.algorithm)
+
+    def fit(  # type: ignore[override]
+        self, X: Any, y: Any = None, X_pub: Any = None, y_pub: Any = None, **unsupported: Any
+    ) -> "ZerothOrderDPClassifier":
+        """Train the head, as :meth:`MixedDPLogisticRegression.fit` does; weights of rows are refused."""
+        self._fit(X, y, X_pub, y_pub, unsupported)
+        return self
+
+    def _prepare(self, *args: Any, sample_weight: Any = None, **others: Any) -> PreparedFit:
+        refuse_sample_weight(self, sample_weight)
+        if self.class_weight is not None:
+            raise ValueError(
+                f"class_weight={self.class_weight!r} cannot be used with zeroth-order algorithms, which clip "
+                "losses; pass None, or use MixedDPLogisticRegression."
+            )
+        return super()._prepare(*args, **others)

@@ -210,8 +210,38 @@ class TestRows:
         refuse("X_pub", X_pub=rows.X_pub[:0], y_pub=rows.y_pub[:0])
 
     def test_sample_weight(self, refuse, rows):
-        weights = np.ones(60)
-        refuse("sample_weight.*sensitivity", error=TypeError, sample_weight=weights)
+        for weights in (np.ones(59), np.ones((60, 1)), 1.0):
+            refuse("sample_weight has shape .* 60 rows; pass a flat array", sample_weight=weights)
+        for entry in (-1.0, np.nan, np.inf):
+            weights = np.where(np.arange(60) == 7, entry, 1.0)
+            refuse("sample_weight must hold finite numbers of at least 0", sample_weight=weights)
+        refuse("sample_weight must hold real numbers", sample_weight=["Smith"] * 60)
+        refuse("sample_weight is zero for all rows", sample_weight=np.zeros(60))
+
+    def test_an_argument_that_nobody_knows(self, refuse, rows):
+        refuse("does not accept weights; leave it out", error=TypeError, weights=np.ones(60))
+
+    @pytest.mark.parametrize("weights", [{"unknown": 1.0}, {99: 1.0}])
+    def test_a_class_weight_for_no_class(self, refuse, weights):
+        refuse("class_weight has a weight for .*, which is not one of the classes", {"class_weight": weights})
+
+    @pytest.mark.parametrize("value", ["equal", [1.0, 2.0], 3])
+    def test_class_weight(self, refuse, value):
+        refuse("class_weight=.* must be .*'balanced'", {"class_weight": value})
+
+    @pytest.mark.parametrize("value", [-0.5, np.nan, "none", None])
+    def test_logit_adjustment(self, refuse, value):
+        refuse("logit_adjustment=.* must be .*'auto'", {"logit_adjustment": value})
+
+    @pytest.mark.parametrize("parameter", [{"logit_adjustment": 1.0}, {"class_weight": "balanced"}])
+    def test_counts_that_cannot_be_had(self, refuse, parameter):
+        name = next(iter(parameter))
+        for others, obstacle in (
+            ({"n_steps": 5}, "leaves no budget that could be divided"),
+            ({"batch_size": 10}, "batch_size=10 excludes releases over all rows"),
+            ({"epsilon": 0.01}, "60 rows of .* classes are too few for this budget"),
+        ):
+            refuse(f"{name}=.* needs noisy class counts, but .*{obstacle}", {**parameter, **others})
 
     def test_rows_that_repeat_as_in_a_bootstrap(self, fit, rows):
         drawn = np.random.default_rng(0).integers(60, size=60)

@@ -1,4 +1,4 @@
-"""scikit-learn's own checks of the estimators, none of them expected to fail.
+"""scikit-learn's own checks of the estimators. Those of weights that noise rules out are expected to fail.
 
 The checks of other array libraries skip: they run only where SCIPY_ARRAY_API was set before scipy
 was imported.
@@ -22,6 +22,8 @@ from skmixdp.preprocessing import NoisyScaler, PublicCenterer, PublicOnly, Publi
 pytestmark = [
     pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning"),
     pytest.mark.filterwarnings("ignore:the scale of the targets y is unknown:UserWarning"),
+    # The checks of weights repeat rows.
+    pytest.mark.filterwarnings("ignore:many private rows occur several times:UserWarning"),
 ]
 
 
@@ -90,6 +92,24 @@ OTHERS = [
     NoisyScaler(bounds=(-10, 10), with_std=False, random_state=0),
 ]
 
+_OTHER_NUMBER = "a row of weight 0 is still one of the n rows, and the noise of two fits is not the same"
+_NOISE = "fewer than a hundred private rows at epsilon 1 do not tell the classes apart"
+_UNWEIGHTED = "zeroth-order algorithms refuse weights"
+
+
+def beyond_reach(estimator):
+    """The checks of weights that an estimator cannot pass, with the reasons."""
+    if isinstance(estimator, ZerothOrderDPClassifier):
+        return {"check_class_weight_classifiers": _UNWEIGHTED}
+    if isinstance(estimator, MixedDPLogisticRegression | MixedDPRidge):
+        exact = ("dense", "sparse")
+        failing = {f"check_sample_weight_equivalence_on_{kind}_data": _OTHER_NUMBER for kind in exact}
+        if isinstance(estimator, MixedDPLogisticRegression):
+            failing["check_class_weight_classifiers"] = _NOISE
+        return failing
+    return {}
+
+
 #: What an algorithm can break by itself: training, repeating a fit, its results, and how they are kept.
 FEW = {
     "check_classifiers_train",
@@ -101,13 +121,13 @@ FEW = {
 }
 
 
-@parametrize_with_checks(DEFAULTS)
+@parametrize_with_checks(DEFAULTS, expected_failed_checks=beyond_reach)
 def test_estimator_passes(estimator, check):
     check(estimator)
 
 
 @pytest.mark.slow
-@parametrize_with_checks(OTHERS)
+@parametrize_with_checks(OTHERS, expected_failed_checks=beyond_reach)
 def test_other_parameters_pass_too(estimator, check):
     check(estimator)
 

@@ -1,0 +1,269 @@
+"""Noisy class counts, and the logit adjustment that they allow."""
+
+import math
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._linear import class_indices
+from .._rows import Block, Contribution
+from .protocols import Closing, PrivateQuery, PublicInfo, ReleasedArray
+
+FloatArray = NDArray[np.floating[Any]]
+
+#: Noise in a class count that its share of the budget aims at, as a part of the mean count.
+_COUNT_ERROR = 0.1
+
+#: Smallest and largest share of mu squared for class counts.
+_LEAST_SHARE, _MOST_SHARE = 0.005, 0.02
+
+#: The most noise in the counts, as a part of the mean count: if adjustments are compared, and if not.
+_MOST_ERROR, _MOST_UNCOMPARED = 0.5, 0.3
+
+#: Chance variation of the counts is taken to be so many times its expectation.
+_SURELY = 2.0
+
+#: Strength of the usual adjustment: from zeros, and from a start that rare classes get back.
+_FROM_ZERO, _FROM_START = 0.6, 0.25
+
+#: Multiples of the usual adjustment that private rows compare, the weakest first.
+_MULTIPLES = np.array([0.5, 1.0, 1.5])
+
+#: The strongest adjustment that loses no more accuracy than this is taken.
+_TOLERATED_LOSS = 0.01
+
+#: Before the comparison, a multiple m is taken to lose m times this, give or take the second number.
+_EXPECTED_LOSS, _LOSS_SPREAD = 0.012, 0.02
+
+#: Noise in a loss of accuracy that its share of the budget aims at, and the most that still tells something.
+_LOSS_ERROR, _MOST_LOSS_ERROR = 0.003, 0.03
+
+#: Smallest and largest share of mu squared for the comparison.
+_LEAST_COMPARISON, _MOST_COMPARISON = 0.002, 0.02
+
+
+def count_error(mu: float, n_rows: int, n_classes: int, share: float = _MOST_SHARE) -> float:
+    """Standard deviation of the noise in a class count, as a part of the mean count; a public fact."""
+    return n_classes / (math.sqrt(share) * mu * n_rows)
+
+
+def count_share(mu: float, n_rows: int, n_classes: int) -> float:
+    """Share of mu squared for class counts, from public facts."""
+    wanted = (count_error(mu, n_rows, n_classes, 1.0) / _COUNT_ERROR) ** 2
+    return min(max(wanted, _LEAST_SHARE), _MOST_SHARE)
+
+
+def counts_are_useful(mu: float, n_rows: int, n_classes: int) -> bool:
+    """Whether noisy counts tell class shares under this budget; a public fact."""
+    most = _MOST_ERROR if comparison_share(mu, n_rows) else _MOST_UNCOMPARED
+    return count_error(mu, n_rows, n_classes) < most
+
+
+def comparison_share(mu: float, n_rows: int) -> float:
+    """Share of mu squared to compare adjustments, from public facts; 0 if it would tell nothing."""
+    error = math.sqrt(len(_MULTIPLES)) / (mu * n_rows)
+    share = min(max((error / _LOSS_ERROR) ** 2, _LEAST_COMPARISON), _MOST_COMPARISON)
+    return share if error <= _MOST_LOSS_ERROR * math.sqrt(share) else 0.0
+
+
+def counts_query(n_classes: int, n_columns: int, share: float = 1.0) -> PrivateQuery:
+    """The query for the number of private rows in each class; a row changes one count by 1.
+
+    ``n_columns`` is the width of the mapped rows, which are not looked at.
+    """
+    return PrivateQuery(
+        points=np.zeros((0, n_columns)),
+        contribute=partial(_one_hot, n_classes=n_classes),
+        releases=(ReleasedArray(1.0, share),),
+    )
+
+
+def _one_hot(Z: FloatArray, block: Block, n_classes: int) -> Contribution:
+    y = class_indices(block.y)
+    return None, (np.asarray(y)[:, np.newaxis] == np.arange(n_classes)).astype(np.float64)
+
+
+def class_shares(counts: FloatArray, scale: float, n_rows: int) -> FloatArray:
+    """Estimated class shares (k,), all positive, from noisy counts.
+
+    Counts are shrunk towards equal ones by a factor as James and Stein's, so shares that differ by no more
+    than noise come out equal. No count is taken to be below the standard deviation of its noise.
+
+    Parameters
+    ----------
+    counts : array of shape (k,)
+        Noisy counts.
+    scale : float
+        Standard deviation of their noise.
+    n_rows : int
+        Number of rows, which is public.
+    """
+    mean = n_rows / len(counts)
+    away = counts - mean
+    energy = float(away @ away)
+    chance = _SURELY * (len(counts) - 1) * scale**2
+    kept = max(0.0, 1 - chance / energy) if energy > 0 else 0.0
+    # Whatever the noise is, a class without rows has less than a share of its own.
+    shrunk = np.maximum(mean + kept * away, min(max(scale, 1.0), mean))
+    return np.asarray(shrunk / shrunk.sum())
+
+
+class LogitAdjustment:
+    """Subtracts a multiple of the logarithms of noisy class shares from the logits of a trained head.
+
+    The class counts are released after the last step. With shares ``q`` and strength ``tau``, the logit of
+    class j becomes ``z_j - tau log q_j``. At ``tau = 1`` this estimates the classifier that is best for
+    equally frequent classes. A start is also added to the rows of rare classes, in proportion to
+    ``1 - k q_j``: the private rows of frequent classes erase what the start knew about the others. At a given
+    strength it is added ``min(1, tau)`` times.
+
+    Without a given strength, private rows choose it. The usual adjustment has ``tau = 0.6`` from zeros, and
+    ``tau = 0.25`` with a whole start added back; ``tau`` is less where the counts are noisy. Half, once and
+    one and a half times this adjustment are compared with none, by noisy differences of the numbers of
+    correct private rows. The strongest that loses at most one point of accuracy is taken; half of it if there
+    are too few rows to compare.
+
+    Parameters
+    ----------
+    strength : float or None
+        The strength ``tau``. None lets private rows choose.
+    n_classes : int
+        Number of classes, k.
+    intercept : float
+        Constant of the intercept column, the last one.
+    mu : float
+        The budget of the whole fit.
+    info : PublicInfo
+        The public facts of the fit.
+    recipe : Recipe
+        The recipe of the training, whose own closing comes first.
+
+    Attributes
+    ----------
+    spent : dict of str to float
+        Shares of mu squared, for the report.
+    shares : array of shape (k,) or None
+        The estimated class shares, once they have been released.
+
+    Notes
+    -----
+    *Guarantee*: one Gaussian release of the counts, of sensitivity 1, and one of three differences. A row
+    moves each difference by at most 1, so their sensitivity is ``sqrt(3)``. All else is computed from
+    released heads, released counts and public rows.
+
+    References
+    ----------
+    Menon, Jayasumana, Rawat, Jain, Veit and Kumar 2021, "Long-tail learning via logit adjustment",
+    section 4.1.
+    """
+
+    def __init__(
+        self,
+        strength: float | None,
+        n_classes: int,
+        intercept: float,
+        mu: float,
+        info: PublicInfo,
+        recipe: Any,
+    ) -> None:
+        self.strength = strength
+        self.n_classes = n_classes
+        self.intercept = intercept
+        self.info = info
+        self.recipe = recipe
+        # From 1 without noise to a half where counts begin to tell something.
+        self.reliability = 1 - min(1.0, count_error(mu, info.n_private, n_classes) / _MOST_ERROR) / 2
+        self.spent = {"class shares": count_share(mu, info.n_private, n_classes)}
+        compared = comparison_share(mu, info.n_private) if strength is None else 0.0
+        if compared:
+            self.spent["strength of the adjustment"] = compared
+        self.shares: FloatArray | None = None
+
+    def adjusted(self) -> Any:
+        """The recipe with this closing."""
+        share = self.recipe.closing_share + sum(self.spent.values())
+        return replace(self.recipe, closing=self.closing, closing_share=share)
+
+    def closing(self, W: FloatArray, state: Any, multiplier: float) -> Closing:
+        """The head to return. The closing of the recipe and the two releases divide one step."""
+        recipe = self.recipe
+        whole = recipe.closing_share + sum(self.spent.values())
+        if recipe.closing is None:
+            W = recipe.update.result(W, state)
+        else:
+            part = recipe.closing_share / whole
+            W = yield from _within(part, recipe.closing(W, state, multiplier / math.sqrt(part)))
+        part = self.spent["class shares"] / whole
+        (counts,) = yield counts_query(self.n_classes, W.shape[1], part)
+        shares = class_shares(counts, multiplier / math.sqrt(part), self.info.n_private)
+        self.shares = shares
+        if self.strength is not None:
+            return self._adjusted(W, shares, self.strength, min(1.0, self.strength))
+        if np.ptp(shares) == 0:
+            return W
+        heads = [self._multiple(W, shares, multiple) for multiple in _MULTIPLES]
+        part = self.spent.get("strength of the adjustment", 0.0) / whole
+        if part == 0:
+            return heads[0]
+        sensitivity = math.sqrt(len(heads)) * (1 + 1e-9)
+        (gains,) = yield PrivateQuery(
+            points=np.concatenate([W, *heads]),
+            contribute=partial(_gains_in_accuracy, n_outputs=len(W)),
+            releases=(ReleasedArray(sensitivity, part),),
+        )
+        error = multiplier / math.sqrt(part) * sensitivity / self.info.n_private
+        losses = expected_losses(-gains / self.info.n_private, error)
+        tolerable = np.flatnonzero(losses <= _TOLERATED_LOSS)
+        return heads[int(tolerable[-1])] if len(tolerable) else W
+
+    def _multiple(self, W: FloatArray, shares: FloatArray, multiple: float) -> FloatArray:
+        """The head after a multiple of the usual adjustment."""
+        usual = _FROM_START if np.any(self.info.view.W) else _FROM_ZERO
+        return self._adjusted(W, shares, multiple * usual * self.reliability, multiple)
+
+    def _adjusted(self, W: FloatArray, shares: FloatArray, strength: float, restored: float) -> FloatArray:
+        W = np.array(W)
+        if restored and len(W) == self.n_classes:  # one output for two classes has no row for each
+            rare = np.maximum(0.0, 1 - self.n_classes * shares)
+            W += restored * rare[:, np.newaxis] * self._scale_of_start(W) * self.info.view.W
+        logs = np.log(shares)
+        change = logs - logs.mean() if len(W) == self.n_classes else logs[1:] - logs[:1]
+        W[:, -1] -= strength / self.intercept * change
+        return W
+
+    def _scale_of_start(self, W: FloatArray) -> float:
+        """Factor at which the start's outputs are at most as large as the head's, on any public rows."""
+        data, start = self.info.view.data, self.info.view.W
+        outputs = (W, start) if data.n_rows == 0 else (data.X @ W.T, data.X @ start.T)
+        first, second = (float(np.linalg.norm(each)) for each in outputs)
+        return min(1.0, first / second) if second > 0 else 0.0
+
+
+def expected_losses(losses: FloatArray, error: float) -> FloatArray:
+    """Losses of accuracy by the multiples, from noisy ones and from what is known beforehand."""
+    weight = _LOSS_SPREAD**2 / (_LOSS_SPREAD**2 + error**2)
+    return np.asarray(weight * losses + (1 - weight) * _EXPECTED_LOSS * _MULTIPLES)
+
+
+def _gains_in_accuracy(Z: FloatArray, block: Block, n_outputs: int) -> Contribution:
+    """For each row and each further head: whether that is right, less whether the first head is."""
+    y = np.asarray(class_indices(block.y))
+    Z = np.asarray(Z)
+    right = [Z[:, start : start + n_outputs].argmax(axis=1) == y for start in range(0, Z.shape[1], n_outputs)]
+    first, *others = (each.astype(np.float64) for each in right)
+    return None, np.stack([each - first for each in others], axis=1)
+
+
+def _within(part: float, rounds: Closing) -> Closing:
+    """The queries of a closing with a part of their shares; returns its head."""
+    try:
+        query = next(rounds)
+        while True:
+            releases = tuple(replace(each, share=each.share * part) for each in query.releases)
+            query = rounds.send((yield replace(query, releases=releases)))
+    except StopIteration as end:
+        W: FloatArray = end.value
+        return W

@@ -1,0 +1,120 @@
+"""Weights of rows change neither what a row can contribute nor what other rows contribute."""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from skmixdp._engine import Run, train
+from skmixdp._linear import LogisticLoss, SoftmaxLoss, SquaredLoss, WeightedLoss, row_norms, with_weights
+from skmixdp._rowmap import RowMap
+from skmixdp._rows import Block
+from skmixdp.components.queries import clipped_residuals
+from skmixdp.public import PublicData
+from tests.catalog import ALGORITHMS, CLIPPERS
+from tests.conftest import Watched, make_problem, make_regression_problem
+from tests.property.spies import Recorded, prepare, source
+
+WEIGHTS = st.sampled_from([0.0, 5e-324, 1e-30, 0.3, 1.0, 7.0, 1e30, 1.7e308])
+VALUES = st.one_of(st.floats(-3, 3, width=32), st.sampled_from([0.0, 1e-30, 1e6, 1e18, -1e18]))
+LOSSES = {"two classes": LogisticLoss(), "four classes": SoftmaxLoss(4), "targets": SquaredLoss(2)}
+
+
+def labels_of(loss, n, rng):
+    if isinstance(loss, SquaredLoss):
+        return rng.normal(size=(n, 2))
+    return rng.integers(max(loss.n_outputs, 2), size=n)
+
+
+@pytest.mark.parametrize("clip", CLIPPERS)
+@pytest.mark.parametrize("name", LOSSES)
+@given(data=st.data())
+def test_no_weighted_row_contributes_more_than_the_clip_states(name, clip, data):
+    if clip.startswith("lipschitz"):
+        pytest.skip("weights have no Lipschitz bound")
+    loss, dtype = LOSSES[name], data.draw(st.sampled_from(["float32", "float64"]))
+    n = data.draw(st.integers(1, 6))
+    X = data.draw(hnp.arrays(np.float64, (n, 5), elements=VALUES)).astype(dtype)
+    W = data.draw(hnp.arrays(np.float64, (loss.n_outputs, 5), elements=st.floats(-50, 50)))
+    weights = data.draw(hnp.arrays(np.float64, n, elements=WEIGHTS))
+    rng = np.random.default_rng(0)
+    public = PublicData(rng.normal(size=(9, 5)), labels_of(loss, 9, rng), WeightedLoss(loss))
+    y = with_weights(labels_of(loss, n, rng), weights)
+    fixed = CLIPPERS[clip].at(public.view(W))
+    with np.errstate(all="ignore"):
+        C, _ = clipped_residuals(X @ W.T.astype(dtype), Block(X, y, row_norms(X)), WeightedLoss(loss), fixed)
+    assert np.isfinite(C).all()
+    lengths = np.linalg.norm(C.astype(np.longdouble), axis=1) * np.linalg.norm(
+        X.astype(np.longdouble), axis=1
+    )
+    assert lengths.max() <= fixed.sensitivity(np.dtype(dtype))
+    assert not C[weights == 0].any()
+
+
+N, D = 90, 8
+KINDS = ["memory", "sparse", "memory map", "dask", "torch", "torch, as on a device", "bfloat16"]
+PROBLEMS = {
+    "two classes": make_problem(2, n_rows=N, d=D),
+    "four classes": make_problem(4, n_rows=N, d=D),
+    "targets": make_regression_problem(2, n_rows=N, d=D),
+}
+NAMES = ["noisy-gd, private alone", "auto", "adamix", "coupling", "dope-sgd", "gep"]
+
+
+def weighted(info):
+    """Public facts of a fit whose private rows carry weights."""
+    data = info.view.data
+    other = PublicData(data.X, data.y, WeightedLoss(data.loss), data.l2, data._dtype)
+    return replace(info, view=other.view(info.view.W))
+
+
+@cache
+def planned(name, algorithm, dtype):
+    problem = PROBLEMS[name]
+    try:
+        recipe = problem.recipe(ALGORITHMS[algorithm])
+    except ValueError:
+        return None
+    return recipe, problem.plan(recipe, n_steps=2, dtype=dtype)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_the_weight_of_a_row_moves_no_other_row(kind, tmp_path_factory, monkeypatch, data):
+    prepare(kind, monkeypatch)
+    name = data.draw(st.sampled_from(sorted(PROBLEMS)))
+    dtype = "float32" if kind == "bfloat16" else data.draw(st.sampled_from(["float32", "float64"]))
+    found = planned(name, data.draw(st.sampled_from([each for each in NAMES if each in ALGORITHMS])), dtype)
+    if found is None:
+        return
+    recipe, plan = found
+    problem, place = PROBLEMS[name], data.draw(st.integers(0, N - 1))
+    row_map = RowMap(None, True, 0.4)
+    X = np.random.default_rng(0).normal(size=(N, D)).astype(np.float32)
+    weights = np.random.default_rng(1).exponential(size=N)
+    info, seen, sums = weighted(problem.info), [], []
+    members = np.arange(N) != place
+    fold = replace(info, n_private=N - 1, batch_size=float(N - 1))
+    for weight in (1.0, data.draw(WEIGHTS)):
+        weights[place] = weight
+        held = source(
+            kind, tmp_path_factory.mktemp("rows"), X, with_weights(problem.y, weights), row_map, dtype
+        )
+        rows, watched = Recorded(held), Watched(2)
+        runs = [
+            Run(recipe, plan, info, Watched(1), np.dtype(dtype)),
+            Run(recipe, plan, fold, watched, np.dtype(dtype), members=members),
+        ]
+        train(runs, rows)
+        seen.append(rows.seen)
+        sums.append(watched.sums)
+    gone = seen[0] - seen[1]
+    assert sum(gone.values()) <= sum(seen[0].values()) // N
+    # A fold without the row is released the same sums, bit for bit.
+    for one, other in zip(*sums, strict=True):
+        np.testing.assert_array_equal(one, other)

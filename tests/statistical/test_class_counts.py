@@ -1,0 +1,65 @@
+"""The noise in class counts and in the comparison of adjustments has the scale that the report states."""
+
+import math
+
+import numpy as np
+import pytest
+
+from skmixdp import MixedDPLogisticRegression
+from skmixdp._engine import GaussianMechanism, release
+from skmixdp._engine.release import recorded_releases
+from skmixdp._rows import InMemoryRows
+from skmixdp.components.class_shares import counts_query
+from skmixdp.privacy import NoiseSource, noise_multiplier_for
+from tests.statistical.test_noise_scale import assert_standard_normal
+
+K = 20
+Y = np.repeat(np.arange(K), np.arange(20, 20 + 8 * K, 8))
+X = np.random.default_rng(0).normal(size=(len(Y), 3))
+
+
+def noisy_counts(n_draws, multiplier):
+    rows = InMemoryRows(np.zeros((60, 1)), np.arange(60) % 20)
+    noise, draws = NoiseSource(0), []
+    for _ in range(n_draws):
+        mechanism = GaussianMechanism(multiplier, 1, noise)
+        mechanism.begin_step(None)
+        (answer,) = release(rows, [(mechanism, counts_query(20, 1))])
+        draws.append(answer.arrays[0] - 3)
+    return np.concatenate(draws)
+
+
+def test_counts_carry_the_noise_of_their_multiplier():
+    assert_standard_normal(noisy_counts(100, 7.0) / 7.0)
+
+
+@pytest.mark.parametrize("parameters", [{}, {"logit_adjustment": 1.0, "class_weight": "balanced"}])
+def test_a_fit_adds_the_noise_of_its_shares(parameters):
+    offs = []
+    for seed in range(40):
+        head = MixedDPLogisticRegression(epsilon=8.0, classes=range(K), random_state=seed, **parameters)
+        head.set_params(geometry=False)
+        with recorded_releases() as records:
+            head.fit(X, Y)
+        spent = dict(head.privacy_.shares)
+        whole = noise_multiplier_for(8.0, 1e-5, n_steps=1)
+        names = ["class counts"] * bool(parameters) + ["class shares"]
+        counts = [each for each in records if each.arrays[0].shape == (K,)]
+        assert len(counts) == len(names)
+        for name, record in zip(names, counts, strict=True):
+            # The stated sensitivity includes the rounding of sums in float32.
+            stated = record.query.releases[0].sensitivity
+            assert 1 <= stated < 1.02
+            assert record.scales[0] == pytest.approx(stated * whole / math.sqrt(spent[name]), rel=1e-6)
+            offs.append((record.arrays[0] - np.bincount(Y)) / record.scales[0])
+        if not parameters:
+            (compared,) = (each for each in records if each.arrays[0].shape == (3,))
+            scale = whole * math.sqrt(3 / spent["strength of the adjustment"])
+            assert scale <= compared.scales[0] < 1.02 * scale
+        # What was stated of all releases is the whole budget, and no more.
+        stated = [
+            (part.sensitivity, s) for r in records for part, s in zip(r.query.releases, r.scales, strict=True)
+        ]
+        total = sum(sensitivity**2 / scale**2 for sensitivity, scale in stated)
+        assert total == pytest.approx(1 / whole**2, rel=1e-6)
+    assert_standard_normal(np.concatenate(offs))
