@@ -70,6 +70,10 @@ class Shares:
         return scale * (math.sqrt(n_features) + math.sqrt(min(_DIRECTIONS, n_features)))
 
 
+#: Squared length of the noise in a mean of unit rows, and second moment of noise, that hide no dominance.
+_CLEAR_NOISE = 0.25
+
+
 @dataclass(frozen=True)
 class NoisyMean:
     """A released mean of unit rows.
@@ -93,7 +97,9 @@ class NoisyMean:
 
     @property
     def energies(self) -> FloatArray:
-        """Estimated square of each entry of the mean, at least 0."""
+        """Estimated square of each entry of the mean, at least 0; zeros if noise could have made them."""
+        if len(self.value) * self.variance > _CLEAR_NOISE:
+            return np.zeros_like(self.value)
         return np.asarray(np.maximum(self.value**2 - self.variance, 0))
 
     def combined(self, public_mean: FloatArray, public_variance: float) -> FloatArray:
@@ -232,8 +238,8 @@ class LeadingDirections:
 
     @property
     def energies(self) -> FloatArray:
-        """Mean square of each entry of the rows, as far as the directions show it."""
-        return np.asarray(self.moments @ self.directions**2)
+        """Mean square of each entry of the rows, as far as the directions show it clearly."""
+        return np.asarray((self.moments * (self.floor < _CLEAR_NOISE)) @ self.directions**2)
 
     def whitening(self) -> Whitening | None:
         """The whitening by these directions; None if noise hides them all."""

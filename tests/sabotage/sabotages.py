@@ -158,6 +158,14 @@ SABOTAGES: tuple[Sabotage, ...] = (
         _GEOMETRY + "[public rows]",
     ),
     _sabotage(
+        "class counts with a sensitivity of 1/2",
+        "The noise of class counts is half of what is accounted for.",
+        "components/class_shares.py",
+        "(ReleasedArray(1.0, share),)",
+        "(ReleasedArray(0.5, share),)",
+        "tests/statistical/test_class_counts.py::test_counts_carry_the_noise_of_their_multiplier",
+    ),
+    _sabotage(
         "second moments without a clip",
         "Rows longer than 1 add more to the noisy power method than is stated.",
         "_engine/geometry.py",

@@ -92,7 +92,8 @@ class TestPickle:
             data = pickle.dumps(clf)
             sizes.append(len(data))
             assert not any(row.tobytes() in data for row in np.concatenate([X[:50], X_pub]))
-        assert abs(sizes[1] - sizes[0]) < 50 and sizes[1] < 8_000 < X.nbytes
+        # The report of the larger fit may name one more share of the budget.
+        assert abs(sizes[1] - sizes[0]) < 200 and sizes[1] < 8_000 < X.nbytes
 
 
 class TestLabels:

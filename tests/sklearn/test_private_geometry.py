@@ -18,7 +18,7 @@ TRAIN, TEST = slice(0, 1397), slice(1397, None)
 
 
 def default(**parameters):
-    return MixedDPLogisticRegression(classes=range(10), random_state=0, **parameters)
+    return MixedDPLogisticRegression(classes=range(10), random_state=0, logit_adjustment=0, **parameters)
 
 
 def test_no_public_rows_are_needed_for_a_centre_and_whitening():

@@ -26,7 +26,7 @@ STAGES = {"mean": 1, "directions": 3, "scale of the start": 1, "length of the ro
 
 
 def classifier(**parameters):
-    return MixedDPLogisticRegression(classes=range(K), **{**TERMS, **parameters})
+    return MixedDPLogisticRegression(classes=range(K), logit_adjustment=0, **{**TERMS, **parameters})
 
 
 def terms(estimator):
