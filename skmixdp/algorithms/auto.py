@@ -22,7 +22,7 @@ _MOMENTUM = 0.8
 _LONGEST = 3.0
 
 #: Plain descent is as fast, and slightly more accurate, if it needs no more steps than this.
-_PLAIN = 60
+_PLAIN = 40
 
 #: Fewest and most steps.
 _FEWEST, _MOST = 20, 100
