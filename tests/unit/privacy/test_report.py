@@ -49,6 +49,12 @@ def test_another_device_is_named():
     assert "cuda:1; the noise is added on the processor" in str(there)
 
 
+def test_what_the_budget_was_spent_on_is_listed():
+    assert "budget spent on" not in str(REPORT)
+    divided = dataclasses.replace(REPORT, shares=(("mean", 0.02), ("training", 0.98)))
+    assert "budget spent on" in str(divided) and "2.0% mean, 98.0% training" in str(divided)
+
+
 def test_html_is_escaped():
     page = REPORT._repr_html_()
     assert page.startswith("<table>")
