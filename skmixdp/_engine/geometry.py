@@ -149,7 +149,7 @@ def noisy_mean(
     )
     mechanism = GaussianMechanism(multiplier, 1, noise)
     total, scale = _released(rows, mechanism, query, members)
-    n_rows = rows.n_rows if members is None else int(members.sum())
+    n_rows = _number(rows, members)
     return NoisyMean(total[0] / n_rows, (scale / n_rows) ** 2)
 
 
@@ -189,7 +189,7 @@ def noisy_length(
     -----
     *Guarantee*: ``_SEARCH_ROUNDS`` Gaussian releases of counts. A row changes each count by at most 1.
     """
-    n_rows = rows.n_rows if members is None else int(members.sum())
+    n_rows = _number(rows, members)
     mechanism = GaussianMechanism(multiplier * math.sqrt(_SEARCH_ROUNDS), _SEARCH_ROUNDS, noise)
     error = multiplier * math.sqrt(_SEARCH_ROUNDS) / n_rows
     wanted = max(_QUANTILE - 2 * error, _LEAST_QUANTILE) * n_rows
@@ -281,7 +281,7 @@ def leading_directions(
     ----------
     Hardt and Price 2014, "The noisy power method: a meta algorithm with applications".
     """
-    n_rows = rows.n_rows if members is None else int(members.sum())
+    n_rows = _number(rows, members)
     count = min(_DIRECTIONS, n_features)
     mechanism = GaussianMechanism(multiplier * math.sqrt(_ROUNDS), _ROUNDS, noise)
     Q = np.linalg.qr(noise.normal((n_features, count)))[0].T
@@ -306,6 +306,11 @@ def _second_moments(Z: Array, block: Block) -> Contribution:
     norms *= block.norms
     scale_rows(Z, _CLIP.weights(norms, lambda: norms))
     return Z, None
+
+
+def _number(rows: PrivateRows, members: NDArray[np.bool_] | None) -> int:
+    """How many rows take part."""
+    return rows.n_rows if members is None else int(members.sum())
 
 
 def _released(
@@ -371,7 +376,7 @@ def noisy_start_scale(
         releases=(ReleasedArray(_REACH * math.sqrt(len(scales)) * (1 + 1e-9)),),
     )
     released, _ = _released(rows, GaussianMechanism(multiplier, 1, noise), query, members)
-    n_rows = rows.n_rows if members is None else int(members.sum())
+    n_rows = _number(rows, members)
     gains = released / n_rows - _OFFSET
     best = int(gains.argmax())
     return _CAUTION * float(scales[best]) if gains[best] > 0 else 0.0

@@ -20,6 +20,7 @@ from .losses import (
     WeightedLoss,
     class_indices,
     classification_loss,
+    predicted_classes,
     with_weights,
     without_weights,
 )
@@ -44,6 +45,7 @@ __all__ = [
     "largest_singular_value",
     "namespace_of",
     "orthonormal_columns",
+    "predicted_classes",
     "remove_mean_output",
     "row_dots",
     "row_norm_bounds",

@@ -234,6 +234,11 @@ def class_indices(y: Labels) -> Labels:
     return y if y.ndim == 1 else astype(y[:, 0], np.int64)
 
 
+def predicted_classes(Z: FloatArray) -> NDArray[np.intp]:
+    """Class index of each row, (n,), from its outputs (n, k); one output is the logit of class 1."""
+    return np.asarray(Z[:, 0] > 0, dtype=np.intp) if Z.shape[1] == 1 else Z.argmax(axis=1)
+
+
 def without_weights(loss: Loss, y: Labels) -> tuple[Loss, Labels]:
     """The loss and the labels as they are without weights."""
     return (loss.inner, loss.split(y)[0]) if isinstance(loss, WeightedLoss) else (loss, y)

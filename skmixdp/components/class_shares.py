@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._linear import class_indices
+from .._linear import class_indices, predicted_classes
 from .._rows import Block, Contribution
 from .protocols import Closing, PrivateQuery, PublicInfo, ReleasedArray
 
@@ -252,7 +252,8 @@ def _gains_in_accuracy(Z: FloatArray, block: Block, n_outputs: int) -> Contribut
     """For each row and each further head: whether that is right, less whether the first head is."""
     y = np.asarray(class_indices(block.y))
     Z = np.asarray(Z)
-    right = [Z[:, start : start + n_outputs].argmax(axis=1) == y for start in range(0, Z.shape[1], n_outputs)]
+    heads = np.split(Z, Z.shape[1] // n_outputs, axis=1)
+    right = [predicted_classes(outputs) == y for outputs in heads]
     first, *others = (each.astype(np.float64) for each in right)
     return None, np.stack([each - first for each in others], axis=1)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._linear import class_indices
+from .._linear import class_indices, predicted_classes
 from .._rows import Block, Contribution
 from ..public import PublicData
 from .protocols import Closing, PrivateQuery, PublicInfo, ReleasedArray, StepContext, Update
@@ -172,13 +172,10 @@ class PublicShrinkage:
 def _difference_of_correct(Z: FloatArray, block: Block, n_outputs: int) -> Contribution:
     """For each row: whether the first head is right, less whether the second is."""
     y = class_indices(block.y)
-    first, second = (_predicted(Z[:, part]) == y for part in (slice(n_outputs), slice(n_outputs, None)))
+    first, second = (
+        predicted_classes(Z[:, part]) == y for part in (slice(n_outputs), slice(n_outputs, None))
+    )
     return None, (first.astype(np.float64) - second.astype(np.float64))[:, np.newaxis]
-
-
-def _predicted(Z: FloatArray) -> NDArray[np.intp]:
-    """Class index of each row, from its outputs."""
-    return (Z[:, 0] > 0).astype(np.intp) if Z.shape[1] == 1 else Z.argmax(axis=1)
 
 
 def _certain_share(data: PublicData, way: FloatArray, variance: float) -> float:

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from .._engine import charge_event, noisy_count
+from .._linear import predicted_classes
 from .._rows import Block
 from .._validation import POSITIVE, check
 from ..privacy import GaussianEvent, NoiseSource
@@ -82,7 +83,6 @@ class PrivateScoreMixin:
         )
 
         def right(Z: Array, block: Block) -> NDArray[np.bool_]:
-            best = (Z[:, 0] > 0).astype(np.intp) if len(head) == 1 else Z.argmax(axis=1)
-            return np.asarray(best == block.y)
+            return np.asarray(predicted_classes(Z) == block.y)
 
         return noisy_count(rows, head, right, float(noise_multiplier), noise) / n_rows
