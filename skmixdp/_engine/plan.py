@@ -55,12 +55,15 @@ class Options:
         Rule that draws the private rows of a step.
     exact_sums : bool
         Whether sums must stay on their grid, without projections before the noise is added.
+    balancing_intercept : float or None
+        Constant of the intercept column, if public rows may balance the classes of the trained head.
     """
 
     learning_rate: float | Literal["auto"]
     l2: float | Literal["auto"]
     sampling: Sampling
     exact_sums: bool
+    balancing_intercept: float | None = None
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from .._engine import Options, Recipe
 from .._validation import FLAG, POSITIVE
 from ..components import BalancedSteps, FullSpace, GradientQuery, L2Clip, PublicShrinkage, TailAverage
 from ..components.protocols import PublicInfo, Update
-from ..components.shrinkage import COMPARISON_SHARE
 from ._base import Algorithm, descent, step_scale_with_clipped
 
 #: Momentum, if plain descent would need many steps. Its oscillations decay within a few steps, and the
@@ -86,10 +85,10 @@ class Auto(Algorithm):
         recipe = replace(recipe, steps=steps, update=update)
         if not self.shrink:
             return recipe
-        shrinkage = PublicShrinkage(update, info)
+        shrinkage = PublicShrinkage(update, info, options.balancing_intercept)
         recipe = replace(recipe, update=shrinkage)
         if shrinkage.can_compare:
-            recipe = replace(recipe, closing=shrinkage.closing, closing_share=COMPARISON_SHARE)
+            recipe = replace(recipe, closing=shrinkage.closing, closing_share=shrinkage.closing_share)
         return recipe
 
     def _steps(self, info: PublicInfo, options: Options, momentum: float) -> BalancedSteps:

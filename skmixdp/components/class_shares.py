@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._linear import class_indices, predicted_classes
+from .._linear import class_indices
 from .._rows import Block, Contribution
+from .comparison import comparison_query, comparison_share, expected_losses, sensitivity_of
 from .protocols import Closing, PrivateQuery, PublicInfo, ReleasedArray
 
 FloatArray = NDArray[np.floating[Any]]
@@ -38,12 +39,6 @@ _TOLERATED_LOSS = 0.01
 #: Before the comparison, a multiple m is taken to lose m times this, give or take the second number.
 _EXPECTED_LOSS, _LOSS_SPREAD = 0.012, 0.02
 
-#: Noise in a loss of accuracy that its share of the budget aims at, and the most that still tells something.
-_LOSS_ERROR, _MOST_LOSS_ERROR = 0.003, 0.03
-
-#: Smallest and largest share of mu squared for the comparison.
-_LEAST_COMPARISON, _MOST_COMPARISON = 0.002, 0.02
-
 
 def count_error(mu: float, n_rows: int, n_classes: int, share: float = _MOST_SHARE) -> float:
     """Standard deviation of the noise in a class count, as a part of the mean count; a public fact."""
@@ -58,15 +53,8 @@ def count_share(mu: float, n_rows: int, n_classes: int) -> float:
 
 def counts_are_useful(mu: float, n_rows: int, n_classes: int) -> bool:
     """Whether noisy counts tell class shares under this budget; a public fact."""
-    most = _MOST_ERROR if comparison_share(mu, n_rows) else _MOST_UNCOMPARED
+    most = _MOST_ERROR if comparison_share(mu, n_rows, len(_MULTIPLES)) else _MOST_UNCOMPARED
     return count_error(mu, n_rows, n_classes) < most
-
-
-def comparison_share(mu: float, n_rows: int) -> float:
-    """Share of mu squared to compare adjustments, from public facts; 0 if it would tell nothing."""
-    error = math.sqrt(len(_MULTIPLES)) / (mu * n_rows)
-    share = min(max((error / _LOSS_ERROR) ** 2, _LEAST_COMPARISON), _MOST_COMPARISON)
-    return share if error <= _MOST_LOSS_ERROR * math.sqrt(share) else 0.0
 
 
 def counts_query(n_classes: int, n_columns: int, share: float = 1.0) -> PrivateQuery:
@@ -177,7 +165,7 @@ class LogitAdjustment:
         # From 1 without noise to a half where counts begin to tell something.
         self.reliability = 1 - min(1.0, count_error(mu, info.n_private, n_classes) / _MOST_ERROR) / 2
         self.spent = {"class shares": count_share(mu, info.n_private, n_classes)}
-        compared = comparison_share(mu, info.n_private) if strength is None else 0.0
+        compared = comparison_share(mu, info.n_private, len(_MULTIPLES)) if strength is None else 0.0
         if compared:
             self.spent["strength of the adjustment"] = compared
         self.shares: FloatArray | None = None
@@ -208,14 +196,10 @@ class LogitAdjustment:
         part = self.spent.get("strength of the adjustment", 0.0) / whole
         if part == 0:
             return heads[0]
-        sensitivity = math.sqrt(len(heads)) * (1 + 1e-9)
-        (gains,) = yield PrivateQuery(
-            points=np.concatenate([W, *heads]),
-            contribute=partial(_gains_in_accuracy, n_outputs=len(W)),
-            releases=(ReleasedArray(sensitivity, part),),
-        )
-        error = multiplier / math.sqrt(part) * sensitivity / self.info.n_private
-        losses = expected_losses(-gains / self.info.n_private, error)
+        (gains,) = yield comparison_query(W, heads, part)
+        error = multiplier / math.sqrt(part) * sensitivity_of(len(heads)) / self.info.n_private
+        expected, spread = _EXPECTED_LOSS * _MULTIPLES, np.full(len(heads), _LOSS_SPREAD)
+        losses = expected_losses(-gains / self.info.n_private, error, expected, spread)
         tolerable = np.flatnonzero(losses <= _TOLERATED_LOSS)
         return heads[int(tolerable[-1])] if len(tolerable) else W
 
@@ -240,22 +224,6 @@ class LogitAdjustment:
         outputs = (W, start) if data.n_rows == 0 else (data.X @ W.T, data.X @ start.T)
         first, second = (float(np.linalg.norm(each)) for each in outputs)
         return min(1.0, first / second) if second > 0 else 0.0
-
-
-def expected_losses(losses: FloatArray, error: float) -> FloatArray:
-    """Losses of accuracy by the multiples, from noisy ones and from what is known beforehand."""
-    weight = _LOSS_SPREAD**2 / (_LOSS_SPREAD**2 + error**2)
-    return np.asarray(weight * losses + (1 - weight) * _EXPECTED_LOSS * _MULTIPLES)
-
-
-def _gains_in_accuracy(Z: FloatArray, block: Block, n_outputs: int) -> Contribution:
-    """For each row and each further head: whether that is right, less whether the first head is."""
-    y = np.asarray(class_indices(block.y))
-    Z = np.asarray(Z)
-    heads = np.split(Z, Z.shape[1] // n_outputs, axis=1)
-    right = [predicted_classes(outputs) == y for outputs in heads]
-    first, *others = (each.astype(np.float64) for each in right)
-    return None, np.stack([each - first for each in others], axis=1)
 
 
 def _within(part: float, rounds: Closing) -> Closing:

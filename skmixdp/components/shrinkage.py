@@ -1,26 +1,28 @@
-"""Shrinkage and temperature of a released head, chosen on public rows and by a noisy comparison."""
+"""Shrinkage, temperature and class balance of a released head, by public rows and a noisy comparison."""
 
 import math
 import warnings
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._linear import class_indices, predicted_classes
-from .._rows import Block, Contribution
 from ..public import PublicData
-from .protocols import Closing, PrivateQuery, PublicInfo, ReleasedArray, StepContext, Update
+from .class_balance import reliable_balance
+from .comparison import comparison_query, comparison_share, expected_losses, sensitivity_of
+from .protocols import Closing, PublicInfo, StepContext, Update
 
 FloatArray = NDArray[np.floating[Any]]
 
 #: Candidate shares ``s`` of the way from the start to the released head.
-_SHARES = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
+_SHARES = np.array([0.0, 0.25, 0.5, 0.75])
 
-#: The kept share is at least this multiple of the share that cannot be noise.
+#: The share is at least this multiple of the share that cannot be noise.
 _KEPT = 1.5
+
+#: The usual share is this much more than the share that cannot be noise: the start has an error too.
+_MORE = 0.4
 
 #: Candidate factors ``b`` of the outputs.
 _TEMPERATURES = 2.0 ** np.arange(-3, 3.25, 0.25)
@@ -28,29 +30,56 @@ _TEMPERATURES = 2.0 ** np.arange(-3, 3.25, 0.25)
 #: With fewer public rows, the head is returned unchanged.
 _FEWEST = 20
 
-#: Share of mu squared for the comparison on private rows.
-COMPARISON_SHARE = 0.02
+#: Share of mu squared to compare shares of the way on private rows.
+_COMPARISON_SHARE = 0.02
 
 #: The comparison is made if its noise is at most this part of the private rows.
 _LARGEST_ERROR = 0.1
 
-#: By how many standard deviations of the noise the start must be better, if public rows do not favour it.
+#: By how many standard deviations of the noise another share must be better, if public rows do not favour it.
 _CLEARLY = 2.0
+
+#: Public rows that each class needs for class balance, so that each half has some.
+_FEWEST_PER_CLASS = 2
+
+#: Parts of the balancing intercepts that private rows compare, the smallest first, and the usual one.
+_PARTS, _USUAL_PART = np.array([0.3, 0.6, 0.9]), 0.6
+
+#: The largest part that loses no more accuracy than this is taken.
+_TOLERATED_LOSS = 0.01
+
+#: Before the comparison, a part t is taken to lose t squared times this, give or take t times the other.
+_EXPECTED_LOSS, _LOSS_SPREAD = 0.02, 0.03
+
+
+def can_balance(data: PublicData) -> bool:
+    """Whether public rows can balance the classes: three or more classes, with some rows of each."""
+    loss = data.loss
+    if loss.quadratic or loss.n_outputs < 3 or data.n_rows < _FEWEST:
+        return False
+    return int(np.bincount(data.y, minlength=loss.n_outputs).min()) >= _FEWEST_PER_CLASS
 
 
 class PublicShrinkage:
-    """Returns the shrunk head ``b (W_0 + s (W - W_0))``, with ``s`` and ``b`` chosen on public rows.
+    """Returns the shrunk head ``b (W_0 + s (W - W_0) + t B)``, where public rows choose b, s and B.
 
     The public rows are split into halves. Each half evaluates the change ``W - W_0``, added to the start
-    that the other half gives. The share ``s`` is 1 unless a smaller share has a clearly lower loss, each with
-    its own best ``b``. Clearly means by more than the standard error of the difference. If ``s = 0``, private
-    rows were of no use under this budget, and a warning says so. ``b`` changes probabilities, not
-    predictions. It is 1 for squared loss.
+    that the other half gives.
 
-    This evaluation underrates the change: ``W`` moves away from a start that was fitted to the evaluating
-    rows themselves. So a share is only considered if it is at least 1.5 times ``1 - v / e`` (the
-    factor of James and Stein). Here ``e`` is the mean square of the outputs of ``W - W_0`` on public rows,
-    and ``v`` is the mean square that undamped noise alone would give.
+    **The share s.** Let ``j = max(0, 1 - v / e)``, the factor of James and Stein. Here ``e`` is the mean
+    square of the outputs of ``W - W_0`` on public rows, and ``v`` is the mean square that undamped noise
+    alone would give. The usual share is ``min(1, 0.4 + j)``, or 1 for squared loss. A smaller share is taken
+    if it has a clearly lower loss, each with its own best ``b``. Clearly means by more than the standard
+    error of the difference. This evaluation underrates the change: ``W`` moves away from a start that was
+    fitted to the evaluating rows themselves. So a share is only considered if it is at least ``1.5 j``. If
+    ``s = 0``, private rows were of no use under this budget, and a warning says so.
+
+    **The temperature b** has the lowest loss on public rows. It changes probabilities, not predictions. It is
+    1 for squared loss.
+
+    **Class balance B.** A private head outputs classes with few private rows too rarely. ``B`` holds the
+    intercepts at which all classes have the same mean probability on public rows, where each class has the
+    same weight. It is shrunk by how far the halves agree. The usual part is ``t = 0.6``.
 
     Parameters
     ----------
@@ -58,6 +87,8 @@ class PublicShrinkage:
         The update that moves the head.
     info : PublicInfo
         The public facts of the fit.
+    intercept : float or None, default=None
+        Constant of the intercept column, the last one, to balance the classes. None does not balance them.
 
     Notes
     -----
@@ -65,12 +96,14 @@ class PublicShrinkage:
 
     References
     ----------
-    James and Stein 1961, "Estimation with quadratic loss".
+    James and Stein 1961, "Estimation with quadratic loss"; Menon et al. 2021, "Long-tail learning via logit
+    adjustment", section 4.1, for adjusting the outputs to equally frequent classes.
     """
 
-    def __init__(self, inner: Update, info: PublicInfo) -> None:
+    def __init__(self, inner: Update, info: PublicInfo, intercept: float | None = None) -> None:
         self.inner = inner
         self.info = info
+        self.intercept = intercept
 
     def init(self, W: FloatArray) -> tuple[FloatArray, Any]:
         W, inner = self.inner.init(W)
@@ -86,64 +119,108 @@ class PublicShrinkage:
     def result(self, W: FloatArray, state: Any) -> FloatArray:
         inner, variance = state
         W = self.inner.result(W, inner)
-        share, scale = self._chosen_on_public_rows(W, variance)
+        share, _, scale = self._chosen_on_public_rows(W, variance)
         if share == 0:
             self._warn_of_sufficient_public_rows()
-        return self._shrunk(W, share, scale)
+        return self._head(W, share, _USUAL_PART * self._balance(W, share), scale)
 
     @property
     def can_compare(self) -> bool:
         """Whether private rows can compare heads: enough of them, and classes to count."""
-        loss, error = self.info.loss, 1 / (math.sqrt(COMPARISON_SHARE) * self.info.mu)
+        loss, error = self.info.loss, 1 / (math.sqrt(_COMPARISON_SHARE) * self.info.mu)
         counts = not loss.quadratic and self.info.view.n_rows >= _FEWEST
         return counts and error <= _LARGEST_ERROR * self.info.n_private
 
-    def closing(self, W: FloatArray, state: Any, multiplier: float) -> Closing:
-        """As :meth:`result`, with one noisy comparison of two heads on private rows.
+    @property
+    def closing_share(self) -> float:
+        """Share of mu squared for the comparison."""
+        return _COMPARISON_SHARE + self._share_for_parts
 
-        Public rows may be few, or have another mix of classes than the private ones. So the share ``s`` that
-        they choose is compared with ``s = 1`` on private rows, or ``s = 0`` if they choose 1. The released
-        number is the difference of the numbers of correctly classified private rows. A share below 1 that
-        public rows favour is kept if the difference favours it too. ``s = 0`` against their choice needs a
-        difference of two standard deviations of the noise.
+    @property
+    def _share_for_parts(self) -> float:
+        if self.intercept is None:
+            return 0.0
+        return comparison_share(self.info.mu, self.info.n_private, len(_PARTS))
+
+    def closing(self, W: FloatArray, state: Any, multiplier: float) -> Closing:
+        """As :meth:`result`, with one noisy comparison of heads on private rows.
+
+        Public rows may be few, or have another mix of classes than the private ones. So the usual share ``s``
+        is compared with 1, and with the share that public rows favour, or 0 if they favour no other. The
+        released numbers are differences of the numbers of correctly classified private rows. A share that
+        public rows favour is kept if its difference favours it too. Any other share needs a difference of
+        two standard deviations of the noise. Parts ``t`` of 0.3, 0.6 and 0.9 are compared with 0, if there
+        are enough rows to tell; the largest that loses at most one point of accuracy is taken.
 
         Notes
         -----
-        *Guarantee*: one release of sensitivity 1, since one row changes the difference by at most 1.
+        *Guarantee*: one release of m differences, of sensitivity ``sqrt(m)``, since one row changes each
+        difference by at most 1.
         """
         inner, variance = state
         W = self.inner.result(W, inner)
-        favoured, scale = self._chosen_on_public_rows(W, variance)
-        other = favoured if favoured < 1 else 0.0
-        heads = self._shrunk(W, other, 1.0), self._shrunk(W, 1.0, 1.0)
-        (noisy,) = yield PrivateQuery(
-            points=np.concatenate(heads),
-            contribute=partial(_difference_of_correct, n_outputs=len(W)),
-            releases=(ReleasedArray(1.0),),
-        )
-        needed = 0.0 if favoured < 1 else _CLEARLY * multiplier
-        share = other if float(noisy[0]) > needed else 1.0
-        if share == 0:
-            self._warn_of_sufficient_public_rows()
-        return self._shrunk(W, share, scale)
+        favoured, usual, scale = self._chosen_on_public_rows(W, variance)
+        others = [favoured if favoured < usual else 0.0] + [1.0] * (usual < 1)
+        balance = self._balance(W, usual)
+        parts = _PARTS if self._share_for_parts and balance.any() else np.empty(0)
+        plain = self._head(W, usual)
+        heads = [self._head(W, share) for share in others]
+        heads += [self._head(W, usual, part * balance) for part in parts]
+        (gains,) = yield comparison_query(plain, heads)
+        error = multiplier * sensitivity_of(len(heads))
+        needed = np.full(len(others), _CLEARLY * error)
+        if favoured < usual:
+            needed[0] = 0.0
+        excess = gains[: len(others)] - needed
+        best = int(excess.argmax())
+        if excess[best] > 0:
+            share = others[best]
+            if share == 0:
+                self._warn_of_sufficient_public_rows()
+            return self._head(W, share, _USUAL_PART * self._balance(W, share), scale)
+        part = _USUAL_PART
+        if len(parts):
+            losses = expected_losses(
+                -gains[len(others) :] / self.info.n_private,
+                error / self.info.n_private,
+                _EXPECTED_LOSS * parts**2,
+                _LOSS_SPREAD * parts,
+            )
+            part = max(parts[losses <= _TOLERATED_LOSS], default=0.0)
+        return self._head(W, usual, part * balance, scale)
 
-    def _shrunk(self, W: FloatArray, share: float, scale: float) -> FloatArray:
-        if share == scale == 1:
-            return W
+    def _head(
+        self, W: FloatArray, share: float, balance: FloatArray | None = None, scale: float = 1.0
+    ) -> FloatArray:
+        """The head that moves this share of the way, with balanced classes and scaled outputs."""
         start = self.info.view.W
-        return np.asarray(scale * (start + share * (W - start)))
+        head = np.array(W if share == 1 else start + share * (W - start))
+        if balance is not None and self.intercept is not None:
+            head[:, -1] += balance / self.intercept
+        return scale * head
 
-    def _chosen_on_public_rows(self, W: FloatArray, variance: float) -> tuple[float, float]:
-        """The share ``s`` and the temperature ``b`` that public rows choose."""
+    def _balance(self, W: FloatArray, share: float) -> FloatArray:
+        """Intercepts (k,) that balance the classes after this share of the way; zero for the start."""
+        if self.intercept is None or share == 0:
+            return np.zeros(len(W))
+        way = share * (W - self.info.view.W)
+        halves = [(judge.X @ (start + way).T, judge.y) for start, judge in self._folds(self.info.view.data)]
+        return reliable_balance(halves, len(W))
+
+    def _chosen_on_public_rows(self, W: FloatArray, variance: float) -> tuple[float, float, float]:
+        """The share ``s`` that public rows choose, the usual one, and the temperature ``b``."""
         data, way = self.info.view.data, W - self.info.view.W
         if data.n_rows < _FEWEST:
-            return 1.0, 1.0
-        candidates = _SHARES[min(1.0, _KEPT * _certain_share(data, way, variance)) <= _SHARES]
+            return 1.0, 1.0, 1.0
+        certain = _certain_share(data, way, variance)
+        usual = 1.0 if data.loss.quadratic else min(1.0, _MORE + certain)
+        smaller = _SHARES[(min(1.0, _KEPT * certain) <= _SHARES) & (usual > _SHARES)]
+        candidates = np.append(smaller, usual)
         losses = self._losses(data, way, candidates)
         best = losses.mean(axis=2).argmin(axis=1)
         chosen = _clearly_least(losses[np.arange(len(candidates)), best])
         scale = 1.0 if data.loss.quadratic else float(_TEMPERATURES[best[chosen]])
-        return float(candidates[chosen]), scale
+        return float(candidates[chosen]), usual, scale
 
     def _warn_of_sufficient_public_rows(self) -> None:
         warnings.warn(
@@ -167,15 +244,6 @@ class PublicShrinkage:
         """Starts from one half of the public rows, each with the other half."""
         for known, judge in (data.halves, data.halves[::-1]):
             yield (self.info.view.W if self.info.start is None else self.info.start(known)), judge
-
-
-def _difference_of_correct(Z: FloatArray, block: Block, n_outputs: int) -> Contribution:
-    """For each row: whether the first head is right, less whether the second is."""
-    y = class_indices(block.y)
-    first, second = (
-        predicted_classes(Z[:, part]) == y for part in (slice(n_outputs), slice(n_outputs, None))
-    )
-    return None, (first.astype(np.float64) - second.astype(np.float64))[:, np.newaxis]
 
 
 def _certain_share(data: PublicData, way: FloatArray, variance: float) -> float:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -276,6 +276,8 @@ class LinearHead(PrivateEstimator):
         l2 = None if self.public_l2 == "auto" else self.public_l2 * len(inputs.X_pub)
         data = PublicData(stage.seen_pub, inputs.y_pub, inputs.loss, l2, inputs.dtype)
         options = self._options(n_rows, noise, self.l2)
+        if self._may_balance(inputs, data):
+            options = replace(options, balancing_intercept=stage.row_map.intercept_value)
         info = PublicInfo(
             view=data.view(stage.start_scale * self._start(data)),
             mu=inputs.budget.mu * math.sqrt(stage.training_share),
@@ -310,6 +312,10 @@ class LinearHead(PrivateEstimator):
 
         run = Run(recipe, plan, info, noise, inputs.dtype, members=inputs.own)
         return PreparedHead(self, run, inputs.table, inputs.y, device, report, adjustment, learn=stage.learn)
+
+    def _may_balance(self, inputs: HeadInputs, data: PublicData) -> bool:
+        """Whether public rows may balance the classes of the trained head."""
+        return False
 
     def _adjustment(self, inputs: HeadInputs, info: PublicInfo, recipe: Recipe) -> LogitAdjustment | None:
         """A correction for class shares at the end of the fit, if there are classes."""

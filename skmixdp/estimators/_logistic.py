@@ -10,9 +10,10 @@ from .._engine import Budget, Recipe
 from .._linear import WeightedLoss, classification_loss
 from .._validation import NON_NEGATIVE, Allowed, Kind
 from ..algorithms import Auto
-from ..components import LogitAdjustment
+from ..components import LogitAdjustment, PublicShrinkage
 from ..components.class_shares import counts_are_useful
 from ..components.protocols import PublicInfo
+from ..components.shrinkage import can_balance
 from ..privacy import LedgerDataset
 from ..public import PublicData
 from ._checks import check_labels
@@ -71,13 +72,16 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         says nothing about the private shares. This needs the full batch and a budget that is given by
         ``epsilon`` alone.
     logit_adjustment : float or "auto", default="auto"
-        Subtract this multiple of the logarithms of the class shares from the logits, after training. 1
-        estimates the classifier for equally frequent classes, and 0 adjusts nothing. With a start, rare
-        classes also get back what the start knew about them. The shares come from noisy class counts, for 0.5
-        to 2% of the squared budget. ``"auto"`` takes the strongest of a few adjustments that costs at most a
-        point of accuracy, by a noisy comparison for 0.2 to 2%. It adjusts nothing for two classes, with
-        weights, for any algorithm but "auto", without an intercept, in random batches, or if the counts would
-        be too noisy. Shares that differ by no more than their noise change nothing.
+        How to correct the logits, after training, for classes with few rows. A number is a multiple of the
+        logarithms of the class shares to subtract: 1 estimates the classifier for equally frequent classes,
+        and 0 adjusts nothing. With a start, rare classes also get back what the start knew about them. The
+        shares come from noisy class counts, for 0.5 to 2% of the squared budget. ``"auto"`` takes the
+        strongest of a few adjustments that costs at most a point of accuracy, by a noisy comparison for 0.2
+        to 2%. With at least two public rows of each class, its adjustments are part of the way to the
+        intercepts at which public rows give every class the same mean probability, and nothing is counted.
+        ``"auto"`` adjusts nothing for two classes, with weights, for any algorithm but "auto", or without an
+        intercept. It needs no comparison and no budget where public rows tell it and the comparison is not
+        possible; without them, it then adjusts nothing.
     fit_intercept : bool, default=True
         Whether to add a constant column after centring and scaling.
     center : bool, default=True
@@ -325,6 +329,13 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
             weights = own if weights is None else own * weights
         return super()._with_weights(inputs, weights)
 
+    def _may_balance(self, inputs: HeadInputs, data: PublicData) -> bool:
+        return (
+            self.logit_adjustment == "auto"
+            and not isinstance(inputs.loss, WeightedLoss)
+            and can_balance(data)
+        )
+
     def _adjustment(self, inputs: HeadInputs, info: PublicInfo, recipe: Recipe) -> LogitAdjustment | None:
         strength, n_classes = self.logit_adjustment, len(self.classes_)
         if strength == 0:
@@ -335,6 +346,7 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
             n_classes == 2
             or not isinstance(self._chosen_algorithm(), Auto)
             or isinstance(inputs.loss, WeightedLoss)
+            or _has_balanced_classes(recipe)
             or self._obstacle_to_counts(inputs, n_classes) is not None
         ):
             return None
@@ -382,3 +394,8 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
             return self._row_map.join(coef, len(coef), self.n_features_in_)
 
         return np.asarray(self.init.start(self.classes_, data, widen))
+
+
+def _has_balanced_classes(recipe: Recipe) -> bool:
+    """Whether public rows balance the classes, so that no counts are needed."""
+    return isinstance(recipe.update, PublicShrinkage) and recipe.update.intercept is not None

@@ -220,13 +220,16 @@ def test_balanced_weights_also_on_targets_of_two_classes():
 @pytest.mark.parametrize("public", [{}, {"X_pub": X_PUB, "y_pub": Y_PUB}])
 def test_the_default_helps_rare_classes_and_costs_little(public):
     plain, default = unadjusted().fit(X, Y, **public), classifier().fit(X, Y, **public)
-    # Next to a public start, even the weakest adjustment would cost more than a point here.
-    assert balanced(default) > balanced(plain) + (-0.005 if public else 0.02)
+    assert balanced(default) > balanced(plain) + 0.02
     fresh, labels = long_tail(6000, 4)
     assert default.score(fresh, labels) > plain.score(fresh, labels) - 0.015
-    np.testing.assert_allclose(default.class_shares_, SHARES, atol=0.03)
     spent = dict(default.privacy_.shares)
-    assert 0.005 <= spent["class shares"] <= 0.02 and sum(spent.values()) == pytest.approx(1)
+    assert sum(spent.values()) == pytest.approx(1)
+    if public:  # they balance the classes, so that no counts are needed
+        assert not hasattr(default, "class_shares_") and "class shares" not in spent
+    else:
+        np.testing.assert_allclose(default.class_shares_, SHARES, atol=0.03)
+        assert 0.005 <= spent["class shares"] <= 0.02
     assert not hasattr(plain, "class_shares_")
     assert "class shares" not in dict(plain.privacy_.shares)
 
@@ -315,7 +318,7 @@ def test_weights_and_adjustment_are_charged_once(tmp_path):
 def test_folds_count_their_own_rows():
     folds = [Y == 0, Y != 0]
     heads = [classifier(epsilon=20.0), classifier(epsilon=20.0)]
-    fit_many(heads, X, Y, X_PUB, Y_PUB, rows=folds)
+    fit_many(heads, X, Y, rows=folds)
     assert heads[0].class_shares_[0] > 0.9 and heads[1].class_shares_[0] < 0.05
 
 

@@ -1,14 +1,15 @@
 """What public rows decide about a released head."""
 
+import math
 import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from skmixdp._rows import InMemoryRows, Request
 from skmixdp.components import SGD, PublicShrinkage, TailAverage
 from skmixdp.components.protocols import ReleasedArray, StepContext
+from skmixdp.components.shrinkage import can_balance
 from skmixdp.privacy import NoiseSource
 from skmixdp.public import PublicData
 from tests.conftest import make_problem, make_regression_problem
@@ -129,35 +130,18 @@ def test_the_average_is_that_of_the_last_quarter(n_steps, last):
 class TestComparison:
     """A noisy comparison on private rows overrules public rows that choose badly."""
 
-    def closed(self, problem, info, W, released, noise=1e-3):
-        """The head that the closing returns if the noisy difference is ``released``."""
-        update = PublicShrinkage(SGD(), info)
+    @staticmethod
+    def closed(info, W, released, noise=1e-3, intercept=None):
+        """The head that the closing returns if the noisy differences are ``released``, and the query."""
+        update = PublicShrinkage(SGD(), info, intercept)
         start, state = update.init(info.view.W)
         ctx = context(info, start, step=noise * 300.0 / 0.75, released=[ReleasedArray(sensitivity=1.0)])
         _, state = update.step(ctx, np.zeros_like(start), state)
         closing = update.closing(W, state, 10.0)
         query = next(closing)
-        rows = InMemoryRows(problem.X, problem.y)
-        ((_, counted),) = rows.private_sums([Request(query.points, query.contribute)])
         with pytest.raises(StopIteration) as end:
-            closing.send((counted if released is None else np.array([released]),))
-        return end.value.value, float(counted[0]), query
-
-    @pytest.mark.parametrize("n_classes", [2, 4])
-    def test_it_counts_the_rows_that_either_head_gets_right(self, n_classes):
-        problem = make_problem(n_classes, n_pub=40)
-        info = replace(problem.info, start=lambda rows: rows.solution)
-        W = info.view.W + np.random.default_rng(0).normal(size=info.view.W.shape)
-        _, counted, query = self.closed(problem, info, W, None)
-        k = len(W)
-
-        def right(head):
-            Z = problem.X @ head.T
-            return ((Z[:, 0] > 0 if k == 1 else Z.argmax(axis=1)) == problem.y).sum()
-
-        assert counted == right(query.points[:k]) - right(query.points[k:])
-        (part,) = query.releases
-        assert part.sensitivity == 1.0
+            closing.send((np.array(released),))
+        return end.value.value, query
 
     @pytest.mark.parametrize(("released", "start_wins"), [(25.0, True), (15.0, False), (-25.0, False)])
     def test_the_start_must_win_clearly_where_public_rows_do_not_favour_it(self, released, start_wins):
@@ -166,21 +150,26 @@ class TestComparison:
         W = PublicData(problem.X, problem.y, info.loss).solution
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
-            head, _, _ = self.closed(problem, info, W, released)
+            head, query = self.closed(info, W, [released])
         ratio = head / (info.view.W if start_wins else W)
         np.testing.assert_allclose(ratio, ratio.flat[0])
         assert bool(told) == start_wins
+        np.testing.assert_array_equal(query.points, np.concatenate([W, info.view.W]))
+        assert query.releases[0].sensitivity == 1.0
 
-    @pytest.mark.parametrize(("released", "kept"), [(1.0, "start"), (-1.0, "trained")])
-    def test_private_rows_can_overrule_public_rows_that_favour_the_start(self, released, kept):
+    @pytest.mark.parametrize(
+        ("released", "share"), [((1.0, -9.0), 0.0), ((-1.0, 20.0), 0.4), ((-1.0, 40.0), 1.0)]
+    )
+    def test_private_rows_can_overrule_public_rows_that_favour_the_start(self, released, share):
         problem = make_problem(4, n_pub=200)
         info = replace(problem.info, start=lambda rows: rows.solution)
         W = info.view.W + 20 * np.random.default_rng(0).normal(size=info.view.W.shape)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            head, _, _ = self.closed(problem, info, W, released, noise=20.0)
-        ratio = head / (info.view.W if kept == "start" else W)
+            head, query = self.closed(info, W, released, noise=20.0)
+        ratio = head / (info.view.W + share * (W - info.view.W))
         np.testing.assert_allclose(ratio, ratio.flat[0])
+        assert query.releases[0].sensitivity == pytest.approx(math.sqrt(2))
 
     def test_it_is_made_where_its_noise_allows(self):
         info = make_problem(4, n_pub=40).info
@@ -188,3 +177,78 @@ class TestComparison:
         assert not PublicShrinkage(SGD(), replace(info, mu=1e-3)).can_compare
         assert not PublicShrinkage(SGD(), replace(make_problem(4, n_pub=8).info, mu=10.0)).can_compare
         assert not PublicShrinkage(SGD(), replace(make_regression_problem().info, mu=10.0)).can_compare
+
+
+@pytest.mark.parametrize(("certain", "share"), [(0.0, 0.4), (0.3, 0.7), (0.7, 1.0)])
+def test_the_usual_share_grows_with_what_cannot_be_noise(certain, share, monkeypatch):
+    problem = make_problem(4, n_pub=40, n_rows=3000)
+    info = replace(problem.info, start=lambda rows: rows.solution)
+    monkeypatch.setattr("skmixdp.components.shrinkage._certain_share", lambda *args: certain)
+    whole = PublicData(problem.X, problem.y, info.loss).solution
+    # Public rows favour the whole way here, so they choose no smaller share than the usual one.
+    W = shrunk(info, whole, 1e-3)
+    ratio = W / (info.view.W + share * (whole - info.view.W))
+    np.testing.assert_allclose(ratio, ratio.flat[0])
+
+
+class TestClassBalance:
+    """Intercepts that public rows balance, and how much of them private rows allow."""
+
+    intercept = 0.5
+    closed = staticmethod(TestComparison.closed)
+
+    def problem(self, mu=10.0):
+        """A head whose third class is output too rarely; the last column is the intercept's."""
+        problem = make_problem(4, n_pub=80, n_rows=3000)
+        X = np.hstack([problem.X, np.full((len(problem.X), 1), self.intercept)])
+        X_pub = np.hstack([problem.info.view.data.X, np.full((80, 1), self.intercept)])
+        data = PublicData(X_pub, problem.info.view.data.y, problem.info.loss)
+        info = replace(problem.info, view=data.view(data.solution), start=lambda rows: rows.solution, mu=mu)
+        W = PublicData(X, problem.y, info.loss).solution
+        W[2, -1] -= 3 / self.intercept
+        return replace(problem, X=X), info, W
+
+    def intercepts(self, head, W):
+        """What was added to the intercepts, next to the temperature."""
+        scale = np.median(head[:, :-1] / W[:, :-1])
+        np.testing.assert_allclose(head[:, :-1], scale * W[:, :-1])
+        return (head[:, -1] / scale - W[:, -1]) * self.intercept
+
+    @pytest.mark.parametrize(
+        ("lost", "part"), [((0, 0, 0), 0.9), ((0, 0, 90), 0.6), ((0, 90, 90), 0.3), ((90, 90, 90), 0.0)]
+    )
+    def test_the_largest_part_that_loses_no_more_than_a_point_is_taken(self, lost, part):
+        _, info, W = self.problem()
+        head, query = self.closed(info, W, [-99.0, *(-np.array(lost, dtype=float))], intercept=self.intercept)
+        usual, _ = self.closed(info, W, [-99.0, 0.0, 0.0, -90.0], intercept=self.intercept)
+        added, most = self.intercepts(head, W), self.intercepts(usual, W) / 0.6
+        np.testing.assert_allclose(added, part * most, atol=1e-9)
+        assert most[2] > 1.5 and most[2] > np.delete(most, 2).max()
+        assert query.points.shape == (4 * 5, W.shape[1])
+
+    def test_the_usual_part_is_taken_if_nothing_is_compared(self):
+        problem, info, W = self.problem(mu=0.01)
+        update = PublicShrinkage(SGD(), info, self.intercept)
+        _, state = update.init(info.view.W)
+        added = self.intercepts(update.result(W, state), W)
+        assert not update.can_compare and added[2] > 1
+        y = problem.y
+
+        def recall(head):
+            return np.mean((problem.X @ head.T).argmax(axis=1)[y == 2] == 2)
+
+        assert recall(update.result(W, state)) > recall(W) + 0.1
+
+    def test_without_an_intercept_nothing_is_balanced(self):
+        _, info, W = self.problem()
+        head, _ = self.closed(info, W, [-99.0])
+        np.testing.assert_allclose(self.intercepts(head, W), 0, atol=1e-9)
+        assert PublicShrinkage(SGD(), info).closing_share < PublicShrinkage(SGD(), info, 1.0).closing_share
+
+    def test_every_class_needs_public_rows(self):
+        data = self.problem()[1].view.data
+        assert can_balance(data)
+        few = np.flatnonzero(data.y == 1)[1:]
+        assert not can_balance(PublicData(np.delete(data.X, few, 0), np.delete(data.y, few), data.loss))
+        assert not can_balance(make_problem(2, n_pub=40).info.view.data)
+        assert not can_balance(make_regression_problem(n_pub=40).info.view.data)

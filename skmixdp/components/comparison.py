@@ -1,0 +1,87 @@
+"""Noisy comparisons of heads by the numbers of private rows that they classify correctly."""
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._linear import class_indices, predicted_classes
+from .._rows import Block, Contribution
+from .protocols import PrivateQuery, ReleasedArray
+
+FloatArray = NDArray[np.floating[Any]]
+
+#: Noise in a difference of accuracies that its share of the budget aims at, and the most that still tells
+#: something.
+_ERROR, _MOST_ERROR = 0.003, 0.03
+
+#: Smallest and largest share of mu squared for a comparison.
+_LEAST_SHARE, _MOST_SHARE = 0.002, 0.02
+
+
+def comparison_share(mu: float, n_rows: int, n_heads: int) -> float:
+    """Share of mu squared to compare heads with a first one, from public facts; 0 if it would tell nothing.
+
+    ``n_heads`` is the number of the other heads.
+    """
+    error = math.sqrt(n_heads) / (mu * n_rows)
+    share = min(max((error / _ERROR) ** 2, _LEAST_SHARE), _MOST_SHARE)
+    return share if error <= _MOST_ERROR * math.sqrt(share) else 0.0
+
+
+def comparison_query(first: FloatArray, others: Sequence[FloatArray], share: float = 1.0) -> PrivateQuery:
+    """The query for how many more private rows each other head classifies correctly than the first.
+
+    Parameters
+    ----------
+    first : array of shape (k, d_in)
+        The head to compare with.
+    others : sequence of arrays of shape (k, d_in)
+        The other heads.
+    share : float
+        Share of the step's budget.
+
+    Notes
+    -----
+    *Guarantee*: one row changes each of the m differences by at most 1, so the sensitivity is ``sqrt(m)``.
+    """
+    return PrivateQuery(
+        points=np.concatenate([first, *others]),
+        contribute=partial(_gains, n_outputs=len(first)),
+        releases=(ReleasedArray(sensitivity_of(len(others)), share),),
+    )
+
+
+def sensitivity_of(n_heads: int) -> float:
+    """Sensitivity of the differences for so many other heads."""
+    # The root is rounded up.
+    return 1.0 if n_heads == 1 else math.sqrt(n_heads) * (1 + 1e-9)
+
+
+def _gains(Z: FloatArray, block: Block, n_outputs: int) -> Contribution:
+    """For each row and each other head: whether that is right, less whether the first head is."""
+    y = np.asarray(class_indices(block.y))
+    Z = np.asarray(Z)
+    heads = np.split(Z, Z.shape[1] // n_outputs, axis=1)
+    right = [predicted_classes(outputs) == y for outputs in heads]
+    first, *others = (each.astype(np.float64) for each in right)
+    return None, np.stack([each - first for each in others], axis=1)
+
+
+def expected_losses(losses: FloatArray, error: float, expected: FloatArray, spread: FloatArray) -> FloatArray:
+    """Losses of accuracy, from noisy ones and from what is expected beforehand.
+
+    Parameters
+    ----------
+    losses : array of shape (m,)
+        Noisy losses.
+    error : float
+        Standard deviation of their noise.
+    expected, spread : arrays of shape (m,)
+        Mean and standard deviation of the losses before anything is released.
+    """
+    weight = spread**2 / (spread**2 + error**2)
+    return np.asarray(weight * losses + (1 - weight) * expected)
