@@ -42,14 +42,11 @@ _CLEARLY = 2.0
 #: Public rows that each class needs for class balance, so that each half has some.
 _FEWEST_PER_CLASS = 2
 
-#: Parts of the balancing intercepts that private rows compare, the smallest first, and the usual one.
-_PARTS, _USUAL_PART = np.array([0.3, 0.6, 0.9]), 0.6
+#: Parts of the balancing intercepts that private rows compare, and the usual one.
+_PARTS, _USUAL_PART = np.array([0.4, 0.8]), 0.4
 
-#: The largest part that loses no more accuracy than this is taken.
-_TOLERATED_LOSS = 0.01
-
-#: Before the comparison, a part t is taken to lose t squared times this, give or take t times the other.
-_EXPECTED_LOSS, _LOSS_SPREAD = 0.02, 0.03
+#: Before the comparison, a part t is taken to lose ``0.02 t (t - 0.6)`` of accuracy, give or take ``0.02 t``.
+_EXPECTED_LOSSES, _SPREADS = 0.02 * _PARTS * (_PARTS - 0.6), 0.02 * _PARTS
 
 
 def can_balance(data: PublicData) -> bool:
@@ -79,7 +76,7 @@ class PublicShrinkage:
 
     **Class balance B.** A private head outputs classes with few private rows too rarely. ``B`` holds the
     intercepts at which all classes have the same mean probability on public rows, where each class has the
-    same weight. It is shrunk by how far the halves agree. The usual part is ``t = 0.6``.
+    same weight. It is shrunk by how far the halves agree. The usual part is ``t = 0.4``.
 
     Parameters
     ----------
@@ -149,8 +146,8 @@ class PublicShrinkage:
         is compared with 1, and with the share that public rows favour, or 0 if they favour no other. The
         released numbers are differences of the numbers of correctly classified private rows. A share that
         public rows favour is kept if its difference favours it too. Any other share needs a difference of
-        two standard deviations of the noise. Parts ``t`` of 0.3, 0.6 and 0.9 are compared with 0, if there
-        are enough rows to tell; the largest that loses at most one point of accuracy is taken.
+        two standard deviations of the noise. Parts ``t`` of 0.4 and 0.8 are compared with 0, if there are
+        enough rows to tell; the one with the highest expected accuracy is taken.
 
         Notes
         -----
@@ -180,13 +177,9 @@ class PublicShrinkage:
             return self._head(W, share, _USUAL_PART * self._balance(W, share), scale)
         part = _USUAL_PART
         if len(parts):
-            losses = expected_losses(
-                -gains[len(others) :] / self.info.n_private,
-                error / self.info.n_private,
-                _EXPECTED_LOSS * parts**2,
-                _LOSS_SPREAD * parts,
-            )
-            part = max(parts[losses <= _TOLERATED_LOSS], default=0.0)
+            seen, noise = -gains[len(others) :] / self.info.n_private, error / self.info.n_private
+            losses = expected_losses(seen, noise, _EXPECTED_LOSSES, _SPREADS)
+            part = float(parts[losses.argmin()]) if losses.min() < 0 else 0.0
         return self._head(W, usual, part * balance, scale)
 
     def _head(

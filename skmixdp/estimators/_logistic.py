@@ -10,7 +10,7 @@ from .._engine import Budget, Recipe
 from .._linear import WeightedLoss, classification_loss
 from .._validation import NON_NEGATIVE, Allowed, Kind
 from ..algorithms import Auto
-from ..components import LogitAdjustment, PublicShrinkage
+from ..components import LogitAdjustment
 from ..components.class_shares import counts_are_useful
 from ..components.protocols import PublicInfo
 from ..components.shrinkage import can_balance
@@ -77,11 +77,11 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         and 0 adjusts nothing. With a start, rare classes also get back what the start knew about them. The
         shares come from noisy class counts, for 0.5 to 2% of the squared budget. ``"auto"`` takes the
         strongest of a few adjustments that costs at most a point of accuracy, by a noisy comparison for 0.2
-        to 2%. With at least two public rows of each class, its adjustments are part of the way to the
-        intercepts at which public rows give every class the same mean probability, and nothing is counted.
-        ``"auto"`` adjusts nothing for two classes, with weights, for any algorithm but "auto", or without an
-        intercept. It needs no comparison and no budget where public rows tell it and the comparison is not
-        possible; without them, it then adjusts nothing.
+        to 2%. It adjusts nothing for two classes, with weights, for any algorithm but "auto", or without an
+        intercept. It counts nothing in random batches, or if the counts would be too noisy. Before that, if
+        each class has two public rows, it moves the intercepts part of the way to those at which public rows
+        give every class the same mean probability. Shares that differ by no more than their noise change
+        nothing.
     fit_intercept : bool, default=True
         Whether to add a constant column after centring and scaling.
     center : bool, default=True
@@ -346,7 +346,6 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
             n_classes == 2
             or not isinstance(self._chosen_algorithm(), Auto)
             or isinstance(inputs.loss, WeightedLoss)
-            or _has_balanced_classes(recipe)
             or self._obstacle_to_counts(inputs, n_classes) is not None
         ):
             return None
@@ -394,8 +393,3 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
             return self._row_map.join(coef, len(coef), self.n_features_in_)
 
         return np.asarray(self.init.start(self.classes_, data, widen))
-
-
-def _has_balanced_classes(recipe: Recipe) -> bool:
-    """Whether public rows balance the classes, so that no counts are needed."""
-    return isinstance(recipe.update, PublicShrinkage) and recipe.update.intercept is not None

@@ -215,16 +215,15 @@ class TestClassBalance:
         return (head[:, -1] / scale - W[:, -1]) * self.intercept
 
     @pytest.mark.parametrize(
-        ("lost", "part"), [((0, 0, 0), 0.9), ((0, 0, 90), 0.6), ((0, 90, 90), 0.3), ((90, 90, 90), 0.0)]
+        ("gained", "part"), [((0, 90), 0.8), ((90, 60), 0.4), ((0, 0), 0.4), ((-90, -60), 0.0)]
     )
-    def test_the_largest_part_that_loses_no_more_than_a_point_is_taken(self, lost, part):
+    def test_the_part_with_the_highest_expected_accuracy_is_taken(self, gained, part):
         _, info, W = self.problem()
-        head, query = self.closed(info, W, [-99.0, *(-np.array(lost, dtype=float))], intercept=self.intercept)
-        usual, _ = self.closed(info, W, [-99.0, 0.0, 0.0, -90.0], intercept=self.intercept)
-        added, most = self.intercepts(head, W), self.intercepts(usual, W) / 0.6
-        np.testing.assert_allclose(added, part * most, atol=1e-9)
+        head, query = self.closed(info, W, [-99.0, *gained], intercept=self.intercept)
+        most = PublicShrinkage(SGD(), info, self.intercept)._balance(W, 1.0)
+        np.testing.assert_allclose(self.intercepts(head, W), part * most, atol=1e-9)
         assert most[2] > 1.5 and most[2] > np.delete(most, 2).max()
-        assert query.points.shape == (4 * 5, W.shape[1])
+        assert query.points.shape == (4 * 4, W.shape[1])
 
     def test_the_usual_part_is_taken_if_nothing_is_compared(self):
         problem, info, W = self.problem(mu=0.01)
