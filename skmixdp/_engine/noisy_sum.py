@@ -34,6 +34,7 @@ def noisy_count(
     counts: Callable[[FloatArray, Block], NDArray[np.bool_]],
     noise_multiplier: float,
     noise: NoiseSource,
+    members: NDArray[np.bool_] | None = None,
 ) -> float:
     """Noisy number of private rows that satisfy a condition.
 
@@ -49,6 +50,8 @@ def noisy_count(
         Standard deviation of the noise. One row changes the count by at most 1.
     noise : NoiseSource
         Source of the noise.
+    members : boolean array (n_rows,) or None, default=None
+        The rows that take part; None is all rows.
 
     Returns
     -------
@@ -64,7 +67,7 @@ def noisy_count(
         return None, counts(Z, block).astype(np.float64)[:, np.newaxis]
 
     mechanism = GaussianMechanism(noise_multiplier, 1, noise)
-    mechanism.begin_step(None)
+    mechanism.begin_step(members)
     (released,) = release(rows, [(mechanism, PrivateQuery(points, contribute, (ReleasedArray(1.0),)))])
     (count,) = released.arrays
     return float(count[0])

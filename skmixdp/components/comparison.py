@@ -16,20 +16,31 @@ FloatArray = NDArray[np.floating[Any]]
 
 #: Noise in a difference of accuracies that its share of the budget aims at, and the most that still tells
 #: something.
-_ERROR, _MOST_ERROR = 0.003, 0.03
+_ERROR, _MOST_ERROR = 0.006, 0.03
 
 #: Smallest and largest share of mu squared for a comparison.
 _LEAST_SHARE, _MOST_SHARE = 0.002, 0.02
 
 
-def comparison_share(mu: float, n_rows: int, n_heads: int) -> float:
+def comparison_share(
+    mu: float, n_rows: int, n_heads: int, wanted: float = _ERROR, most: float = _MOST_ERROR
+) -> float:
     """Share of mu squared to compare heads with a first one, from public facts; 0 if it would tell nothing.
 
-    ``n_heads`` is the number of the other heads.
+    Parameters
+    ----------
+    mu : float
+        The budget of the whole fit.
+    n_rows : int
+        Number of private rows.
+    n_heads : int
+        Number of the other heads.
+    wanted, most : float
+        Noise in an accuracy that is aimed at, and the most that still tells something.
     """
     error = math.sqrt(n_heads) / (mu * n_rows)
-    share = min(max((error / _ERROR) ** 2, _LEAST_SHARE), _MOST_SHARE)
-    return share if error <= _MOST_ERROR * math.sqrt(share) else 0.0
+    share = min(max((error / wanted) ** 2, _LEAST_SHARE), _MOST_SHARE)
+    return share if error <= most * math.sqrt(share) else 0.0
 
 
 def comparison_query(first: FloatArray, others: Sequence[FloatArray], share: float = 1.0) -> PrivateQuery:

@@ -1,6 +1,5 @@
 """Shrinkage, temperature and class balance of a released head, by public rows and a noisy comparison."""
 
-import math
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -30,11 +29,8 @@ _TEMPERATURES = 2.0 ** np.arange(-3, 3.25, 0.25)
 #: With fewer public rows, the head is returned unchanged.
 _FEWEST = 20
 
-#: Share of mu squared to compare shares of the way on private rows.
-_COMPARISON_SHARE = 0.02
-
-#: The comparison is made if its noise is at most this part of the private rows.
-_LARGEST_ERROR = 0.1
+#: Noise in an accuracy that the comparison of shares aims at, and the most that still tells something.
+_ERROR, _LARGEST_ERROR = 0.01, 0.1
 
 #: By how many standard deviations of the noise another share must be better, if public rows do not favour it.
 _CLEARLY = 2.0
@@ -124,14 +120,17 @@ class PublicShrinkage:
     @property
     def can_compare(self) -> bool:
         """Whether private rows can compare heads: enough of them, and classes to count."""
-        loss, error = self.info.loss, 1 / (math.sqrt(_COMPARISON_SHARE) * self.info.mu)
-        counts = not loss.quadratic and self.info.view.n_rows >= _FEWEST
-        return counts and error <= _LARGEST_ERROR * self.info.n_private
+        counts = not self.info.loss.quadratic and self.info.view.n_rows >= _FEWEST
+        return counts and self._share_for_shares > 0
 
     @property
     def closing_share(self) -> float:
         """Share of mu squared for the comparison."""
-        return _COMPARISON_SHARE + self._share_for_parts
+        return self._share_for_shares + self._share_for_parts
+
+    @property
+    def _share_for_shares(self) -> float:
+        return comparison_share(self.info.mu, self.info.n_private, 1, _ERROR, _LARGEST_ERROR)
 
     @property
     def _share_for_parts(self) -> float:

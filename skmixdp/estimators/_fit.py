@@ -178,17 +178,24 @@ def run_fits(fits: Sequence[PreparedFit]) -> None:
     BudgetExceededError
         If a ledger does not allow a fit; nothing is released then.
     """
-    groups: list[list[PreparedFit]] = []
-    for fit in fits:
-        group = next((group for group in groups if group[0].shares_rows(fit)), None)
-        if group is None:
-            groups.append([fit])
-        else:
-            group.append(fit)
+    groups = _grouped(fits)
     sources = [group[0].rows() for group in groups]
     charges = {id(fit.estimator): _charge(fit) for fit in fits}
     for group in groups:
         _train_together(group, sources.pop(0), charges)
+
+
+def _grouped(fits: Sequence[PreparedFit]) -> list[list[PreparedFit]]:
+    """Fits that share their rows, and are at the same point, together."""
+    groups: list[list[PreparedFit]] = []
+    for fit in fits:
+        for group in groups:
+            if (group[0].learn is None) == (fit.learn is None) and group[0].shares_rows(fit):
+                group.append(fit)
+                break
+        else:
+            groups.append([fit])
+    return groups
 
 
 def _train_together(
@@ -196,10 +203,14 @@ def _train_together(
 ) -> None:
     """Train fits that share a source; first, each learns what its later stages need."""
     if group[0].learn is not None:
-        later = [fit.learn(rows) for fit in group if fit.learn is not None]
-        del rows  # the next stage has a source of its own
-        for fit in later:
-            _train_together([fit], fit.rows(), charges)
+        later = _grouped([fit.learn(rows) for fit in group if fit.learn is not None])
+        same = [group[0].shares_rows(each[0]) for each in later]
+        # The source is let go before the next one is made.
+        for each in [each for each, kept in zip(later, same, strict=True) if kept]:
+            _train_together(each, rows, charges)
+        del rows
+        for each in [each for each, kept in zip(later, same, strict=True) if not kept]:
+            _train_together(each, each[0].rows(), charges)
         return
     with ExitStack() as bars:
         trained = group[0].train([_with_bar(fit, bars) for fit in group], rows)

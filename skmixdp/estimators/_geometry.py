@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._engine import Budget
+from .._engine import Budget, noisy_count
 from .._engine.geometry import (
     INTERCEPT,
     START_SHARE,
@@ -25,9 +25,11 @@ from .._engine.geometry import (
     noisy_mean,
     noisy_start_scale,
 )
-from .._linear import Loss
+from .._linear import Loss, class_indices, predicted_classes
 from .._rowmap import RowMap, Whitening, few_columns_dominate
-from .._rows import PrivateRows, Table
+from .._rows import Block, PrivateRows, Table
+from ..components.comparison import comparison_share
+from ..components.protocols import PublicInfo
 from ..privacy import NoiseSource
 from ._fit import PreparedFit
 
@@ -60,6 +62,8 @@ class HeadInputs:
         For the report.
     spent : tuple of (str, float)
         Shares of the squared budget that an earlier stage has spent.
+    X_scale : array of shape (n, d_in) or None
+        Public rows that only tell the scale of the columns; None stands for ``X_pub``.
     """
 
     budget: Budget
@@ -73,6 +77,12 @@ class HeadInputs:
     dtype: np.dtype[Any]
     treated_as_public: tuple[str, ...]
     spent: tuple[tuple[str, float], ...] = ()
+    X_scale: Array | None = None
+
+    @property
+    def scale_rows(self) -> Array:
+        """Public rows that tell the scale of the columns."""
+        return self.X_pub if self.X_scale is None else self.X_scale
 
     @property
     def n_rows(self) -> int:
@@ -132,6 +142,14 @@ _FEWEST_FREE = 20
 
 #: Private directions are worth their noise if this part of the rows' variance can be told from it.
 _LARGEST_FLOOR = 0.25
+
+
+#: Noise in the accuracy of the start that its check aims at, and the most that still tells something.
+_CHECK_ERROR, _MOST_CHECK_ERROR = 0.03, 0.1
+
+#: Public rows are left out if the accuracy of the start on private rows is below this part of that on public
+#: rows, by so many standard deviations of the noise.
+_FAR_WORSE, _CLEARLY = 1 / 3, 2.0
 
 
 def needs_private_rows(inputs: HeadInputs) -> bool:
@@ -305,3 +323,77 @@ class LengthLearner:
         if self.fit_intercept:
             row_map = row_map.with_intercept_for(given.X_pub)
         return self.prepare(self._stage(row_map))
+
+
+@dataclass(frozen=True)
+class StartCheck:
+    """Leaves out public rows whose head is of no use for private rows.
+
+    A noisy count tells how many private rows the public head classifies correctly. Heads of one half of the
+    public rows tell how many it should, on the other half. If it is far fewer, the labels or features of the
+    public rows mean something else, and the fit goes on without them. They then only tell the scale of
+    the columns.
+
+    Attributes
+    ----------
+    inputs : HeadInputs
+        The inputs of the fit.
+    prepare : callable
+        ``(inputs, stage) -> fit``.
+    then : callable
+        ``inputs -> fit``: the fit after the check.
+    row_map : RowMap
+        The map of the public rows.
+    """
+
+    inputs: HeadInputs
+    prepare: Callable[[HeadInputs, Stage], PreparedFit]
+    then: Callable[[HeadInputs], PreparedFit]
+    row_map: RowMap
+
+    @staticmethod
+    def share_of(inputs: HeadInputs) -> float:
+        """Share of the squared budget for the check; 0 if it would tell nothing."""
+        return comparison_share(inputs.budget.mu, inputs.n_rows, 1, _CHECK_ERROR, _MOST_CHECK_ERROR)
+
+    def first(self) -> PreparedFit:
+        """The fit before the check."""
+        stage = Stage(self.row_map, self.row_map(self.inputs.X_pub, np.float64))
+        fit = self.prepare(self._spending(), stage)
+        return replace(fit, learn=partial(self._after_count, fit.run.info))
+
+    def _spending(self) -> HeadInputs:
+        given = self.inputs
+        return replace(given, spent=(*given.spent, ("check of the start", self.share_of(given))))
+
+    def _after_count(self, info: PublicInfo, rows: PrivateRows) -> PreparedFit:
+        given, later = self.inputs, self._spending()
+        multiplier = given.budget.multiplier(self.share_of(given))
+        correct = noisy_count(rows, info.view.W, _is_correct, multiplier, given.noise, given.own)
+        expected = _FAR_WORSE * held_out_accuracy(info) * given.n_rows
+        if correct + _CLEARLY * multiplier < expected:
+            warnings.warn(
+                "the head of the public rows classifies far fewer private rows correctly than public ones: "
+                "their labels or features mean something else, so the fit left them out; pass other public "
+                "rows, or none.",
+                UserWarning,
+                stacklevel=2,
+            )
+            later = replace(later, X_pub=given.X_pub[:0], y_pub=given.y_pub[:0], X_scale=given.X_pub)
+        return self.then(later)
+
+
+def held_out_accuracy(info: PublicInfo) -> float:
+    """Accuracy of starts from one half of the public rows on the other half."""
+    data, start = info.view.data, info.start
+    assert start is not None
+    first, second = data.halves
+    right = [
+        predicted_classes(judge.X @ start(known).T) == judge.y
+        for known, judge in ((first, second), (second, first))
+    ]
+    return float(np.mean(np.concatenate(right)))
+
+
+def _is_correct(Z: Array, block: Block) -> NDArray[np.bool_]:
+    return np.asarray(predicted_classes(np.asarray(Z)) == np.asarray(class_indices(block.y)))

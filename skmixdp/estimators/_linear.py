@@ -30,6 +30,7 @@ from ._geometry import (
     HeadInputs,
     LengthLearner,
     Stage,
+    StartCheck,
     few_for_whitening,
     needs_private_rows,
 )
@@ -57,6 +58,8 @@ class PreparedHead(PreparedFit):
         The private rows as the user passed them.
     y : array of shape (n_rows,) or (n_rows, k)
         Class indices or scaled targets.
+    row_map : RowMap
+        The map of the rows at this stage.
     device : str or None
         The device that will hold the rows; None leaves them where they are.
     report : callable
@@ -67,13 +70,14 @@ class PreparedHead(PreparedFit):
 
     table: Table
     y: Array
+    row_map: RowMap
     device: str | None
     report: Callable[[Charge | None], Any]
     adjustment: LogitAdjustment | None = None
 
     def rows(self) -> PrivateRows:
         exact = self.run.noise.needs_grid
-        table, row_map = placed(self.table, self.device), self.estimator._row_map
+        table, row_map = placed(self.table, self.device), self.row_map
         if self.estimator.dtype == "bfloat16":
             return bfloat16_rows(table, self.y, row_map, exact=exact)
         return table.private_rows(self.y, row_map, self.run.dtype, exact=exact)
@@ -84,9 +88,8 @@ class PreparedHead(PreparedFit):
             isinstance(other, PreparedHead)
             and (self.estimator.dtype, self.run.dtype) == (other.estimator.dtype, other.run.dtype)
             and self.device == other.device
-            and (self.learn is None) == (other.learn is None)
             and self.run.noise.needs_grid == other.run.noise.needs_grid
-            and self.estimator._row_map.same_as(other.estimator._row_map)
+            and self.row_map.same_as(other.row_map)
             and np.array_equal(self.y, other.y)
         )
 
@@ -246,11 +249,18 @@ class LinearHead(PrivateEstimator):
 
     def _first_stage(self, inputs: HeadInputs) -> PreparedFit:
         """The first stage of a fit: the training, or something that it needs from private rows."""
+        if self._checks_start(inputs):
+            row_map = self._public_map(inputs)
+            return StartCheck(inputs, self._planned, self._after_check, row_map).first()
+        return self._after_check(inputs)
+
+    def _after_check(self, inputs: HeadInputs) -> PreparedFit:
+        """The first stage of a fit whose public rows have been checked."""
         X_pub, y_pub = inputs.X_pub, inputs.y_pub
         prepare, groups = partial(self._planned, inputs), self._groups(y_pub) if len(X_pub) else None
         if self._learns_geometry(inputs):
             whiten = self.whiten is not False
-            scale = column_scale(X_pub) if self._scales() else None
+            scale = column_scale(inputs.scale_rows) if self._scales() else None
             if len(X_pub) and few_for_whitening(inputs):
                 groups = None
             return GeometryLearner(
@@ -258,16 +268,25 @@ class LinearHead(PrivateEstimator):
             ).first()
         if share := self._length_share(inputs):
             return LengthLearner(inputs, prepare, share, self.fit_intercept).first()
-        row_map = RowMap.of(
+        row_map = self._public_map(inputs)
+        return self._planned(inputs, Stage(row_map, row_map(X_pub, np.float64)))
+
+    def _public_map(self, inputs: HeadInputs) -> RowMap:
+        """The map of the rows that public rows tell."""
+        X_pub = inputs.X_pub
+        return RowMap.of(
             X_pub,
             self.center,
             self.row_norm is not None,
             self.fit_intercept,
-            groups if self._whitens(len(X_pub)) else None,
+            self._groups(inputs.y_pub) if self._whitens(len(X_pub)) and len(X_pub) else None,
             clip=self.row_norm == "clip",
             scale=self._scales(),
         )
-        return self._planned(inputs, Stage(row_map, row_map(X_pub, np.float64)))
+
+    def _checks_start(self, inputs: HeadInputs) -> bool:
+        """Whether private rows check that the head of the public rows is of use."""
+        return False
 
     def _planned(self, inputs: HeadInputs, stage: Stage) -> PreparedHead:
         """Plan the steps of a fit for rows after the map of this stage."""
@@ -310,8 +329,17 @@ class LinearHead(PrivateEstimator):
                 _shares_with(stage.shares, plan, adjustment),
             )
 
-        run = Run(recipe, plan, info, noise, inputs.dtype, members=inputs.own)
-        return PreparedHead(self, run, inputs.table, inputs.y, device, report, adjustment, learn=stage.learn)
+        return PreparedHead(
+            estimator=self,
+            run=Run(recipe, plan, info, noise, inputs.dtype, members=inputs.own),
+            table=inputs.table,
+            y=inputs.y,
+            row_map=stage.row_map,
+            device=device,
+            report=report,
+            adjustment=adjustment,
+            learn=stage.learn,
+        )
 
     def _may_balance(self, inputs: HeadInputs, data: PublicData) -> bool:
         """Whether public rows may balance the classes of the trained head."""

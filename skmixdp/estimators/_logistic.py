@@ -19,7 +19,7 @@ from ..public import PublicData
 from ._checks import check_labels
 from ._classifier import Classifier, encode_labels
 from ._fit import PreparedFit
-from ._geometry import HeadInputs
+from ._geometry import HeadInputs, StartCheck
 from ._linear import LinearHead
 from ._private_score import PrivateScoreMixin
 from ._rows import given_labels, passed
@@ -328,6 +328,12 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
             own = by_class[inputs.y]
             weights = own if weights is None else own * weights
         return super()._with_weights(inputs, weights)
+
+    def _checks_start(self, inputs: HeadInputs) -> bool:
+        by_default = isinstance(self._chosen_algorithm(), Auto) and isinstance(self.init, str)
+        possible = inputs.budget.is_divisible and self.batch_size is None
+        usable = self.init == "public" and len(inputs.X_pub) >= 2
+        return by_default and possible and usable and StartCheck.share_of(inputs) > 0
 
     def _may_balance(self, inputs: HeadInputs, data: PublicData) -> bool:
         return (
