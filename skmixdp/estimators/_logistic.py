@@ -330,10 +330,10 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         return super()._with_weights(inputs, weights)
 
     def _checks_start(self, inputs: HeadInputs) -> bool:
-        by_default = isinstance(self._chosen_algorithm(), Auto) and isinstance(self.init, str)
+        public = isinstance(self.init, str) and self.init == "public" and len(inputs.X_pub) >= 2
         possible = inputs.budget.is_divisible and self.batch_size is None
-        usable = self.init == "public" and len(inputs.X_pub) >= 2
-        return by_default and possible and usable and StartCheck.share_of(inputs) > 0
+        by_default = isinstance(self._chosen_algorithm(), Auto)
+        return by_default and public and possible and StartCheck.share_of(inputs) > 0
 
     def _may_balance(self, inputs: HeadInputs, data: PublicData) -> bool:
         return (

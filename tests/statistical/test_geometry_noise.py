@@ -22,7 +22,13 @@ X_PUB, Y_PUB = X[:24], Y[:24]
 TERMS = {"epsilon": 8.0, "delta": 1e-4}
 NAMES = ZeroShotHead(["a", "b", "c"], embeddings=rng.normal(size=(K, D)))
 #: Releases of each stage, in their order.
-STAGES = {"mean": 1, "directions": 3, "scale of the start": 1, "length of the rows": 8}
+STAGES = {
+    "check of the start": 1,
+    "mean": 1,
+    "directions": 3,
+    "scale of the start": 1,
+    "length of the rows": 8,
+}
 
 
 def classifier(**parameters):

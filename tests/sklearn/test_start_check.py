@@ -1,0 +1,89 @@
+"""Public rows whose head is of no use for private rows are left out."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from skmixdp import MixedDPLogisticRegression, fit_many
+
+X, Y = load_digits(return_X_y=True)
+X_PUB, Y_PUB, X_TEST, Y_TEST = X[:100], Y[:100], X[1500:], Y[1500:]
+X, Y = X[100:1500], Y[100:1500]
+TURNED = np.rot90(X_PUB.reshape(-1, 8, 8), axes=(1, 2)).reshape(-1, 64)
+CHECK = "check of the start"
+
+
+def head(**parameters):
+    return MixedDPLogisticRegression(
+        **{"epsilon": 2.0, "classes": range(10), "random_state": 0, **parameters}
+    )
+
+
+def names(fitted):
+    return set(dict(fitted.privacy_.shares))
+
+
+@pytest.mark.parametrize("changed", [TURNED, 16 - X_PUB])
+def test_rows_of_another_kind_are_left_out(changed):
+    with pytest.warns(UserWarning, match="the fit left them out; pass other public rows, or none"):
+        fitted = head().fit(X, Y, changed, Y_PUB)
+    alone = head().fit(X, Y)
+    assert fitted.privacy_.n_public == 0
+    assert fitted.score(X_TEST, Y_TEST) > alone.score(X_TEST, Y_TEST) - 0.03
+    assert names(fitted) == names(alone) | {CHECK}
+    assert fitted.privacy_.epsilon <= 2.0 and sum(dict(fitted.privacy_.shares).values()) == pytest.approx(1)
+
+
+def test_useful_rows_are_kept():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        fitted = head(random_state=None).fit(X, Y, X_PUB, Y_PUB)
+    assert fitted.privacy_.n_public == 100
+    assert 0.002 <= dict(fitted.privacy_.shares)[CHECK] <= 0.02
+
+
+def test_columns_keep_the_scale_that_left_out_rows_tell():
+    scales = np.where(np.arange(64) == 20, 1e4, 1.0)
+    with pytest.warns(UserWarning, match="left them out"):
+        fitted = head().fit(X * scales, Y, (16 - X_PUB) * scales, Y_PUB)
+    assert fitted.score(X_TEST * scales, Y_TEST) > 0.8
+    with pytest.warns(UserWarning, match="a few columns of X"):
+        alone = head().fit(X * scales, Y)
+    assert alone.score(X_TEST * scales, Y_TEST) < 0.5
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"algorithm": "adamix"},
+        {"init": "zeros"},
+        {"init": np.zeros((10, 64)), "geometry": False},
+        {"n_steps": 5},
+        {"batch_size": 300},
+        {"epsilon": 0.02},
+    ],
+)
+def test_no_budget_is_spent_where_a_check_is_not_possible(parameters):
+    fitted = head(**parameters).fit(X, Y, X_PUB, Y_PUB)
+    assert CHECK not in names(fitted) and fitted.privacy_.n_public == 100
+
+
+def test_heads_that_are_checked_still_share_their_passes():
+    seeds = (1, 2)
+    together = fit_many([head(random_state=seed) for seed in seeds], X, Y, X_PUB, Y_PUB)
+    for seed, fitted in zip(seeds, together, strict=True):
+        np.testing.assert_allclose(
+            fitted.coef_, head(random_state=seed).fit(X, Y, X_PUB, Y_PUB).coef_, rtol=1e-3, atol=1e-4
+        )
+
+
+def test_the_check_counts_the_rows_of_the_fit_alone():
+    useful = np.arange(len(X)) < 700
+    rows = np.where(useful[:, np.newaxis], X, 16 - X)
+    with pytest.warns(UserWarning, match="left them out"):
+        fit_many([head()], rows, Y, X_PUB, Y_PUB, rows=[~useful])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        fit_many([head(random_state=None)], rows, Y, X_PUB, Y_PUB, rows=[useful])
