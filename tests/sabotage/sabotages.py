@@ -158,6 +158,22 @@ SABOTAGES: tuple[Sabotage, ...] = (
         _GEOMETRY + "[public rows]",
     ),
     _sabotage(
+        "a check of the start that nothing is set aside for",
+        "The count of private rows that the public head gets right comes on top of a budget that is spent.",
+        "estimators/_geometry.py",
+        'return replace(given, spent=(*given.spent, ("check of the start", self.share_of(given))))',
+        'return replace(given, spent=(*given.spent, ("check of the start", 1e-9)))',
+        _GEOMETRY + "[public rows]",
+    ),
+    _sabotage(
+        "compared heads with the sensitivity of one",
+        "The noise of several differences is that of a single one.",
+        "components/comparison.py",
+        "math.sqrt(n_heads) * (1 + 1e-9)",
+        "1.0",
+        "tests/unit/components/test_comparison.py::test_the_sensitivity_is_reached_and_not_more_than_needed",
+    ),
+    _sabotage(
         "class counts with a sensitivity of 1/2",
         "The noise of class counts is half of what is accounted for.",
         "components/class_shares.py",
