@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from ..problems import Rows
-from . import adult, banking77, digits, fashion_mnist, long_tail, mixture, regression, two_classes
+from . import adult, banking77, digits, fashion_mnist, held_out, long_tail, mixture, regression, two_classes
 
 ADAPTERS: dict[str, Callable[..., Rows]] = {
     "adult": adult.load,
     "banking77": banking77.load,
     "digits": digits.load,
     "fashion_mnist": fashion_mnist.load,
+    "held_out": held_out.load,
     "long_tail": long_tail.load,
     "mixture": mixture.load,
     "regression": regression.load,
