@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from sklearn.base import BaseEstimator
 
 from .._engine import Budget, Options, Plan, as_reported, check_ledger
-from .._validation import COUNT, FLAG, POSITIVE, Allowed, check, check_params, whole_from
+from .._validation import COUNT, FLAG, POSITIVE, Allowed, check, check_params, refuse_arguments, whole_from
 from ..algorithms import Algorithm
 from ..components import FullBatch, PoissonBatch
 from ..components.protocols import Sampling
@@ -76,11 +76,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         sample_weight: Any = None,
     ) -> None:
         """Fit to private and public rows, and refuse arguments that the estimator does not know."""
-        if unsupported:
-            raise TypeError(
-                f"fit of {type(self).__name__} does not accept {', '.join(sorted(unsupported))}; leave it "
-                "out, or repeat public rows that are to count more."
-            )
+        refuse_arguments(self, unsupported, ("X", "y", "X_pub", "y_pub", "sample_weight"), "leave it out")
         fit_one(self, X, y, X_pub, y_pub, sample_weight)
 
     @abstractmethod
