@@ -155,7 +155,7 @@ WORKFLOWS = [
 ]
 
 
-@pytest.mark.filterwarnings("ignore:parts of (CalibratedC|StackingC)lassifier learn from private rows")
+@pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning")
 @pytest.mark.covering
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda workflow: workflow.__name__)
@@ -180,6 +180,7 @@ def test_a_bootstrap_repeats_rows_and_is_warned_of(head, rows, ledger):
     check_charges(ledger, {60: 2}, private=False)
 
 
+@pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning")
 @pytest.mark.parametrize("ensemble", ["bagging", "voting", "stacking"])
 def test_ensembles_number_labels_anew_and_are_refused_public_ones(ensemble, head, rows, ledger):
     made = {

@@ -95,8 +95,9 @@ def check_public_rows(n_rows: int, X_pub: Any) -> None:
     if X_pub is None:
         return
     try:
-        refusal = next(filter(None, map(_misuse, _frames())), None)
-        cut = _cut(n_rows, X_pub)
+        frames = list(_frames(sys._getframe(1)))
+        refusal = next(filter(None, map(_misuse, frames)), None)
+        cut = _cut(n_rows, X_pub, frames)
     except Exception:
         return
     if refusal is not None:
@@ -106,14 +107,14 @@ def check_public_rows(n_rows: int, X_pub: Any) -> None:
             "scikit-learn cut X_pub and y_pub to the rows of a training fold, since they are as long as X; "
             "pass skmixdp.model_selection.public_params(X_pub, y_pub), which is passed on whole.",
             UserWarning,
-            stacklevel=_level_of_caller(),
+            stacklevel=2 + next((i for i, f in enumerate(frames) if not _is_machinery(_module(f))), 0),
         )
 
 
 def seeding_ensemble() -> str | None:
     """The class of the ensemble of scikit-learn that is fitting, which sets a seed in each member."""
     try:
-        for frame in _frames():
+        for frame in _frames(sys._getframe(1)):
             if _module(frame).startswith("sklearn.ensemble."):
                 owner = frame.f_locals.get("self", frame.f_locals.get("ensemble"))
                 if "BaseEnsemble" in _kinds(owner):
@@ -129,7 +130,7 @@ def _find() -> tuple[Any, int]:
         return None, 0
     owner, caller, level = None, 0, 1
     # Level 1 is `warn_of_leaks`.
-    for level, frame in enumerate(_frames(), start=1):
+    for level, frame in enumerate(_frames(sys._getframe(1)), start=1):
         found = frame.f_locals.get("self") if frame.f_code.co_name in _METHODS else None
         if found is not None and _kinds(found) & _CHECKED and _module(frame).startswith("sklearn."):
             owner, caller = found, 0
@@ -138,9 +139,9 @@ def _find() -> tuple[Any, int]:
     return owner, caller or level
 
 
-def _frames() -> Iterator[FrameType]:
-    """The frames of the call stack, from the caller of the caller outwards."""
-    frame: FrameType | None = sys._getframe(2)
+def _frames(start: FrameType) -> Iterator[FrameType]:
+    """A frame of the call stack, and those around it."""
+    frame: FrameType | None = start
     while frame is not None:
         yield frame
         frame = frame.f_back
@@ -167,7 +168,7 @@ def _misuse(frame: FrameType) -> str | None:
     return None
 
 
-def _cut(n_rows: int, X_pub: Any) -> bool:
+def _cut(n_rows: int, X_pub: Any, frames: list[FrameType]) -> bool:
     """Whether the public rows are those of a training fold: as long as it, and passed as an array."""
     shape = getattr(X_pub, "shape", None)
     n_public = len(X_pub) if shape is None else shape[0]
@@ -176,19 +177,12 @@ def _cut(n_rows: int, X_pub: Any) -> bool:
     return any(
         _module(frame).startswith("sklearn.")
         and any(_length(frame.f_locals.get(name)) == n_rows for name in _FOLDS)
-        for frame in _frames()
+        for frame in frames
     )
 
 
 def _length(value: Any) -> int | None:
     return len(value) if hasattr(value, "__len__") else None
-
-
-def _level_of_caller() -> int:
-    """The stack level of the user's own call, for a warning of the calling function."""
-    # Level 1 is the calling function.
-    levels = enumerate(_frames(), start=1)
-    return next((level for level, frame in levels if not _is_machinery(_module(frame))), 1)
 
 
 def _kinds(value: Any) -> frozenset[str]:
