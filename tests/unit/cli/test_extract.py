@@ -129,6 +129,7 @@ def test_skipped_images_are_named_and_leave_their_index(images, capsys):
     command = ("extract", "private", *MODEL, "--out", "feats.npz")
     error = refuse(capsys, images, *command)
     assert "private/cat/2.png cannot be read (" in error
+    assert error.endswith("; fix or remove it, or pass --on-error skip.")
     assert run(*command, "--on-error", "skip") == 0
     captured = capsys.readouterr()
     assert captured.err.startswith("skmixdp extract: skipped private/cat/2.png, which cannot be read")
@@ -175,8 +176,8 @@ def test_open_clip(images, tiny_clip):
         (["--weights", "none.safetensors", "--options", "{}"], "pretrained='none.safetensors' is not a file"),
         (["--batch-size", "0"], "argument --batch-size: '0' must be a whole number of at least 1"),
         (["--workers", "-1"], "argument --workers: '-1' must be a whole number of at least 0"),
-        (["--device", "nowhere"], "device='nowhere' cannot be used"),
-        (["--cache", "labels.csv"], "cache='labels.csv' cannot be used"),
+        (["--device", "nowhere"], "--device nowhere cannot be used"),
+        (["--cache", "labels.csv"], "--cache labels.csv cannot be used"),
         (
             ["--labels", "labels.csv"],
             "--labels labels.csv has no rows for 11 files, such as 'cat/1.png'; add",
