@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from .._validation import as_float
 from .messages import InputError
@@ -44,7 +45,7 @@ class ColumnEncoder:
         for name in frame.columns:
             column = frame[name]
             if not _is_number(column):
-                categories[name] = sorted(set(_texts(column).dropna()))
+                categories[name] = sorted(set(_texts(column)) - {None})
                 if len(categories[name]) > max(_MANY, len(frame) / 2):
                     raise InputError(
                         f"{where} has another text in nearly every row of the column {name!r}, as names of "
@@ -105,8 +106,8 @@ class ColumnEncoder:
                 raise InputError(f"{where} has infinite values in the column {name!r}; remove their rows.")
             rows[name] = values
         for name, known in self.categories.items():
-            column = _texts(frame[name])
-            rows |= {f"{name}={value}": (column == value).to_numpy(dtype=np.float64) for value in known}
+            texts = _texts(frame[name])
+            rows |= {f"{name}={value}": (texts == value).astype(np.float64) for value in known}
         return pd.DataFrame(rows)
 
     def to_dict(self) -> dict[str, Any]:
@@ -132,13 +133,13 @@ def _is_number(column: "pd.Series[Any]") -> bool:
     return pd.api.types.is_numeric_dtype(column) and column.dtype.kind != "c"
 
 
-def _texts(column: "pd.Series[Any]") -> "pd.Series[Any]":
-    """Entries as text, whole numbers without a fraction; missing ones stay missing."""
+def _texts(column: "pd.Series[Any]") -> NDArray[np.object_]:
+    """Entries as text, whole numbers without a fraction; None where they are missing."""
     if column.dtype.kind == "f":
-        whole = column.dropna()
-        if (np.isfinite(whole) & (whole == np.floor(whole))).all():
+        known = column.dropna()
+        if (np.isfinite(known) & (known == np.floor(known))).all():
             column = column.astype("Int64")
-    return column.astype("string")
+    return np.array([None if pd.isna(entry) else str(entry) for entry in column.tolist()], dtype=object)
 
 
 def _bounds(value: Any, name: str, where: str) -> list[float]:
