@@ -286,7 +286,8 @@ def check_table(X: Any, name: str, *, minimum: int) -> Array:
         ) from None
     if table.ndim != 2:
         raise ValueError(
-            f"{name} has shape {table.shape}, not (n_samples, n_features); Reshape your data to a table."
+            f"{name} has shape {table.shape}, not (n_samples, n_features); Reshape your data to a table, "
+            f"{'a single row by reshape(1, -1)' if table.ndim == 1 else 'one row for each sample'}."
         )
     if len(table) < minimum:
         raise ValueError(
@@ -358,6 +359,8 @@ def public_sources(X_pub: Any, y_pub: Any) -> tuple[tuple[Any, ...], tuple[Any, 
     for name, value in (("X_pub", X_pub), ("y_pub", y_pub)):
         if value is None:
             raise ValueError(f"{name}=None must be given too; public rows need both X_pub and y_pub.")
+    if isinstance(X_pub, list) and X_pub and getattr(X_pub[0], "ndim", 1) == 2:
+        raise ValueError("X_pub is a list of tables; pass several sources as a tuple, and y_pub too.")
     sources = X_pub if isinstance(X_pub, tuple) else (X_pub,)
     labels = y_pub if isinstance(y_pub, tuple) else (y_pub,)
     if len(sources) != len(labels):

@@ -39,6 +39,10 @@ def check_algorithm(algorithm: Any, names: Mapping[str, Callable[[], Algorithm]]
         return algorithm
     if isinstance(algorithm, str) and algorithm in names:
         return names[algorithm]()
+    if isinstance(algorithm, type) and issubclass(algorithm, Algorithm):
+        raise ValueError(
+            f"algorithm={algorithm.__name__} is a class; pass an object, such as {algorithm.__name__}()."
+        )
     raise ValueError(
         f"algorithm={algorithm!r} must be one of {', '.join(map(repr, names))} or an object "
         "from skmixdp.algorithms."

@@ -141,6 +141,10 @@ def fit_many(
     >>> [head.privacy_.n_private for head in heads]
     [1131, 1131, 1132]
     """
+    if hasattr(estimators, "fit"):
+        raise TypeError(
+            f"estimators must be a list of estimators, and {estimators!r} is one; pass it in a list."
+        )
     estimators = list(estimators)
     for estimator in estimators:
         if not callable(getattr(estimator, "_prepare", None)):

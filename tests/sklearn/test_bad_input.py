@@ -86,7 +86,7 @@ BAD_PARAMETERS = [
     ("scale", [1, None, "yes"], "scale={} must be True, False or 'auto'"),
     ("geometry", [1, None, "yes"], "geometry={} must be True, False or 'auto'"),
     ("verbose", [-1, "yes", None], "verbose={} must be"),
-    ("algorithm", ["sgd", None, 3, AdaMix], "algorithm={} must be one of .*'adamix'.* or an object"),
+    ("algorithm", ["sgd", None, 3], "algorithm={} must be one of .*'adamix'.* or an object"),
 ]
 
 
@@ -100,6 +100,10 @@ BAD_PARAMETERS = [
 )
 def test_parameter_outside_its_range(refuse, name, value, sentence):
     refuse(sentence.format(re.escape(repr(value))), {name: value})
+
+
+def test_an_algorithm_is_an_object(refuse):
+    refuse(r"^algorithm=AdaMix is a class; pass an object, such as AdaMix\(\)", {"algorithm": AdaMix})
 
 
 def test_random_state_of_the_new_numpy_kind(refuse):

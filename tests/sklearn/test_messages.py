@@ -1,6 +1,7 @@
 """Mistakes of a new user, and the one sentence that says what is wrong, where, and what to do."""
 
 import re
+from inspect import signature
 
 import numpy as np
 import pandas as pd
@@ -9,7 +10,13 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
+from skmixdp import (
+    MixedDPLogisticRegression,
+    MixedDPRidge,
+    ZerothOrderDPClassifier,
+    ZerothOrderDPModuleClassifier,
+    fit_many,
+)
 from skmixdp._validation import is_empty, suggestion
 from skmixdp.exceptions import PrivacyLeakWarning
 from skmixdp.model_selection import PrivateSearchCV
@@ -67,6 +74,67 @@ class TestNamesOfArguments:
         assert suggestion("Resnet-50", known) == "did you mean resnet50"
         assert suggestion("resnet50", known, n=2) == "did you mean resnet50 or resnet51"
         assert suggestion("zzz", known) == ""
+
+
+class TestNamesOfParameters:
+    @pytest.mark.parametrize(
+        ("name", "hint"),
+        [
+            ("C", "l2 is what comes closest."),
+            ("max_iter", "n_steps is what comes closest."),
+            ("eps", "epsilon is what comes closest."),
+            ("warm_start", "init is what comes closest."),
+            ("nsteps", "did you mean n_steps?"),
+            ("Epsilon", "did you mean epsilon?"),
+            ("n_jobs", "leave it out."),
+            ("solver", "leave it out."),
+        ],
+    )
+    def test_of_other_libraries(self, name, hint):
+        said = refused(lambda: MixedDPLogisticRegression(**{name: 1}), "has no parameter", TypeError)
+        assert said == f"MixedDPLogisticRegression has no parameter {name!r}; {hint}"
+
+    def test_an_equivalent_must_exist(self):
+        refused(lambda: ZerothOrderDPModuleClassifier(None, C=1.0), "'C'; leave it out", TypeError)
+        refused(lambda: MixedDPRidge(bounds_y=1.0), "'bounds_y'; target_scale is what", TypeError)
+        refused(lambda: MixedDPLogisticRegression(bounds_y=1.0), "'bounds_y'; leave it out", TypeError)
+
+    def test_subclasses_choose_their_own(self):
+        class Renamed(MixedDPLogisticRegression):
+            def __init__(self, budget=1.0, **others):
+                super().__init__(epsilon=budget, **others)
+
+        assert Renamed(budget=2.0, delta=1e-3).delta == 1e-3
+        with pytest.raises(TypeError, match="unexpected keyword argument 'C'"):
+            Renamed(C=1.0)
+
+    def test_signatures_are_as_they_were(self):
+        assert [*signature(MixedDPLogisticRegression).parameters][:3] == ["algorithm", "epsilon", "delta"]
+
+    def test_of_the_algorithm(self):
+        for algorithm, kind in (("auto", "AdaMix"), ("adamix", "AdaMix"), ("noisy-gd", "AdaMix")):
+            head = MixedDPLogisticRegression(algorithm)
+            said = refused(lambda head=head: head.set_params(algorithm__quantile=0.5), "is a name; pass")
+            assert said.endswith(f"pass algorithm=skmixdp.algorithms.{kind}().")
+
+
+class TestShapes:
+    def test_one_row(self, rows, head):
+        head.fit(rows.X, rows.y, rows.X_pub, rows.y_pub)
+        refused(
+            lambda: head.predict(rows.X[0]), r"Reshape your data to a table, a single row by reshape\(1, -1\)"
+        )
+
+    def test_images(self, rows, head):
+        X = rows.X.reshape(-1, 5, 1)
+        refused(lambda: head.fit(X, rows.y), r"^X has shape \(60, 5, 1\), .*one row for each sample")
+
+    def test_a_list_of_tables(self, rows, head):
+        sources = [rows.X_pub, rows.X_pub], [rows.y_pub, rows.y_pub]
+        refused(lambda: head.fit(rows.X, rows.y, *sources), "^X_pub is a list of tables; .*as a tuple")
+
+    def test_one_estimator_is_not_a_list(self, rows, head):
+        refused(lambda: fit_many(head, rows.X, rows.y), "^estimators must be a list of estimators", TypeError)
 
 
 class TestLabels:

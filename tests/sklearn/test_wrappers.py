@@ -17,6 +17,8 @@ from sklearn.model_selection import (
     learning_curve,
     permutation_test_score,
 )
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCodeClassifier
+from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, QuantileTransformer, StandardScaler
 
@@ -267,6 +269,31 @@ class TestEnsembles:
             stack(self.held(rows)).fit(rows.X, rows.y)
         leaks = [str(w.message) for w in caught if w.category is PrivacyLeakWarning]
         assert any("learn from private rows without a budget" in leak for leak in leaks)
+
+    @pytest.mark.parametrize("n_jobs", [1, 2])
+    @pytest.mark.parametrize(
+        ("wrapper", "message"),
+        [
+            (
+                OneVsRestClassifier,
+                "turn y into 0 and 1 and leave y_pub as it is; fit the estimator by itself",
+            ),
+            (OneVsOneClassifier, "turn y into 0 and 1 and leave y_pub as it is; fit the estimator by itself"),
+            (OutputCodeClassifier, "turn y into 0 and 1 and leave y_pub as it is; fit the estimator by itse"),
+            (MultiOutputClassifier, "fit each column of y with the same y_pub; fit an estimator for each"),
+        ],
+    )
+    def test_parts_of_the_targets_do_not_go_with_public_ones(self, rows, wrapper, message, n_jobs):
+        y = np.column_stack([rows.y, rows.y]) if wrapper is MultiOutputClassifier else rows.y
+        with pytest.raises(ValueError, match=message) as caught, parallel_config("threading"):
+            wrapper(self.held(rows), n_jobs=n_jobs).fit(rows.X, y)
+        assert ". " not in str(caught.value)
+
+    def test_parts_of_the_targets_without_public_ones(self, rows):
+        one = OneVsRestClassifier(MixedDPLogisticRegression(classes=[0, 1], **NEAR)).fit(rows.X, rows.y)
+        assert len(one.estimators_) == 3
+        many = MultiOutputClassifier(MixedDPLogisticRegression(classes=[0, 1, 2], **NEAR))
+        assert many.fit(rows.X, np.column_stack([rows.y, rows.y])).predict(rows.X).shape == (60, 2)
 
     def test_boosting_is_reported(self, rows):
         (leak,) = check_pipeline(AdaBoostClassifier(self.held(rows))).of_kind("leak")

@@ -29,6 +29,20 @@ _CHECKED = frozenset(
 #: Names that scikit-learn's functions give to the rows of a training fold.
 _FOLDS = ("train", "train_idx", "indices")
 _SHOWN = 3
+_BINARY = (
+    "OneVsRestClassifier and its like turn y into 0 and 1 and leave y_pub as it is; fit the estimator by "
+    "itself, since it takes several classes, or leave the public rows out and pass classes=[0, 1]."
+)
+_COLUMN = (
+    "MultiOutputClassifier and MultiOutputRegressor fit each column of y with the same y_pub; fit an "
+    "estimator for each column, or MixedDPRidge to all columns."
+)
+#: Functions of scikit-learn that fit to a part of the targets and pass public targets on whole.
+_ONE_OF_SEVERAL = {
+    ("sklearn.multiclass", "_fit_binary"): _BINARY,
+    ("sklearn.multiclass", "_fit_ovo_binary"): _BINARY,
+    ("sklearn.multioutput", "_fit_estimator"): _COLUMN,
+}
 
 
 def warn_of_leaks(*, public_rows: bool) -> None:
@@ -86,6 +100,7 @@ def check_public_rows(n_rows: int, X_pub: Any) -> None:
     ValueError
         If a ``TransformedTargetRegressor`` was given ``y_pub``, since it transforms ``y`` alone. Also if a
         stack was given ``X_pub``, since it passes these rows to its final estimator, which has other columns.
+        Also within a wrapper that fits to parts of the targets, such as ``OneVsRestClassifier``.
 
     Warns
     -----
@@ -149,7 +164,10 @@ def _frames(start: FrameType) -> Iterator[FrameType]:
 
 def _misuse(frame: FrameType) -> str | None:
     """The refusal, if the frame is the fit of a wrapper that does not treat public rows as private ones."""
-    if frame.f_code.co_name != "fit" or not _module(frame).startswith("sklearn."):
+    module, function = _module(frame), frame.f_code.co_name
+    if (module, function) in _ONE_OF_SEVERAL:
+        return _ONE_OF_SEVERAL[module, function]
+    if function != "fit" or not module.startswith("sklearn."):
         return None
     owner = frame.f_locals.get("self")
     kinds, given = _kinds(owner), frame.f_locals.get("fit_params") or {}
