@@ -134,12 +134,24 @@ def _is_number(column: "pd.Series[Any]") -> bool:
 
 
 def _texts(column: "pd.Series[Any]") -> NDArray[np.object_]:
-    """Entries as text, whole numbers without a fraction; None where they are missing."""
-    if column.dtype.kind == "f":
-        known = column.dropna()
-        if (np.isfinite(known) & (known == np.floor(known))).all():
-            column = column.astype("Int64")
-    return np.array([None if pd.isna(entry) else str(entry) for entry in column.tolist()], dtype=object)
+    """Entries as text; None where they are missing."""
+    return np.array([None if pd.isna(entry) else _text(entry) for entry in column.tolist()], dtype=object)
+
+
+def _text(entry: Any) -> str:
+    """An entry as text, in one spelling of numbers and truth values.
+
+    A file's reader takes a column for numbers unless one row holds something else. The spelling must not
+    depend on that, or one row would change how others are encoded.
+    """
+    text = str(entry)
+    if text.lower() in ("true", "false"):
+        return text.capitalize()
+    try:
+        value = float(text)
+    except ValueError:
+        return text
+    return str(int(value)) if value.is_integer() else repr(value)
 
 
 def _bounds(value: Any, name: str, where: str) -> list[float]:
@@ -152,7 +164,7 @@ def _bounds(value: Any, name: str, where: str) -> list[float]:
 
 def _values(value: Any, name: str, where: str) -> list[str]:
     listed = value if isinstance(value, list) else []
-    texts = [str(one) for one in listed if isinstance(one, (str, int, bool))]
+    texts = [_text(one) for one in listed if isinstance(one, (str, int, float))]
     if not texts or len(texts) < len(listed) or len(set(texts)) < len(texts):
         raise InputError(f"{where} must give {name!r} a list of distinct values; write it {_FORM}.")
     return texts

@@ -105,6 +105,20 @@ class TestEncoder:
             alone = encoder(frame.iloc[[i]], "ROWS")
             np.testing.assert_array_equal(alone.to_numpy()[0], whole.to_numpy()[i])
 
+    @pytest.mark.parametrize("odd", ["x", "1.5", "", "1e400", "TRUE", "9007199254740993"])
+    def test_an_odd_row_does_not_change_how_others_are_read(self, folder, odd):
+        """The reader takes a column for numbers or truth values only if all rows are."""
+        spellings = ["01", "2.0", "3", " 4", "9007199254740993", "TRUE", "false"]
+        for column in (spellings[:5], spellings[5:]):
+            encoder = ColumnEncoder.of_public(pd.DataFrame({"a": np.array([*column, "x"], object)}), "here")
+            encoder = ColumnEncoder({}, {"a": encoder.categories["a"]}, "here")
+            found = []
+            for last in (column[0], odd):
+                Path("rows.csv").write_text("b,a\n" + "".join(f"1,{text}\n" for text in [*column, last]))
+                found.append(encoder(pd.read_csv("rows.csv", low_memory=False), "ROWS").to_numpy())
+            np.testing.assert_array_equal(found[0][:-1], found[1][:-1])
+            assert np.all(found[0][:-1].sum(axis=1) == 1)
+
     def test_declared_facts_bound_each_entry(self, tables):
         encoder = ColumnEncoder.declared(Path("declared.json"))
         frame = pd.DataFrame(
