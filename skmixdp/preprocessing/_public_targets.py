@@ -55,11 +55,11 @@ class PublicTransformedTargetRegressor(RegressorMixin, MetaEstimatorMixin, BaseE
     Examples
     --------
     >>> import numpy as np
+    >>> from sklearn.datasets import make_regression
     >>> from skmixdp import MixedDPRidge
     >>> from skmixdp.preprocessing import PublicTransformedTargetRegressor
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(1000, 3))
-    >>> y = np.exp(X @ [1.0, 2.0, 3.0])
+    >>> X, y = make_regression(1000, 3, random_state=0)
+    >>> y = np.exp(y / 100)
     >>> model = PublicTransformedTargetRegressor(MixedDPRidge(), func=np.log, inverse_func=np.exp)
     >>> model = model.fit(X[100:], y[100:], X_pub=X[:100], y_pub=y[:100])
     >>> bool(np.all(model.predict(X) > 0))

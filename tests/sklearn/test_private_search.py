@@ -275,7 +275,7 @@ class TestComposition:
         head = MixedDPLogisticRegression(AdaMix())
         pipe = Pipeline([("clf", head)])
         grid = {"clf": [head, MixedDPLogisticRegression("noisy-gd")]}
-        with pytest.raises(ValueError, match="does not accept the X_pub"):
+        with pytest.raises(ValueError, match="only with metadata routing"):
             search(grid, pipe)  # routing is off
 
     @pytest.mark.parametrize("scoring", ["private", "public"])

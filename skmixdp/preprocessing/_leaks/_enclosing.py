@@ -194,6 +194,7 @@ def _cut(n_rows: int, X_pub: Any, frames: list[FrameType]) -> bool:
         return False
     return any(
         _module(frame).startswith("sklearn.")
+        and not _module(frame).startswith("sklearn.utils.")
         and any(_length(frame.f_locals.get(name)) == n_rows for name in _FOLDS)
         for frame in frames
     )
