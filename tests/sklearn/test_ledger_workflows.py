@@ -1,6 +1,11 @@
 """What scikit-learn's workflows charge to a ledger: each fit, as it is, in whatever process."""
 
+import os
+import pickle
+import subprocess
+import sys
 from collections import Counter
+from pathlib import Path
 
 import joblib
 import numpy as np
@@ -15,12 +20,15 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skmixdp import MixedDPLogisticRegression
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
 from skmixdp.algorithms import AdaMix
+from skmixdp.exceptions import BudgetExceededError
 from skmixdp.model_selection import WithPublicRows, public_params
 from skmixdp.preprocessing import PublicOnly
 from skmixdp.privacy import (
     GaussianEvent,
+    LedgerDataset,
+    NoiseSource,
     PrivacyLedger,
     epsilon_of,
     noise_multiplier_for,
@@ -210,3 +218,152 @@ def test_stacking_would_hand_public_rows_to_its_final_estimator_and_is_refused(h
         with pytest.raises(ValueError, match=r"StackingClassifier passes X_pub .* put each member into"):
             stack.fit(rows.X, rows.y, **public)
     assert ledger.charges() == []
+
+
+def test_one_versus_rest_with_public_labels_of_many_classes_cannot_predict(head, rows):
+    many = OneVsRestClassifier(head()).fit(rows.X, rows.y, **public_params(rows.X_pub, rows.y_pub))
+    with pytest.raises(ValueError, match="shape"):
+        many.predict(rows.X)
+
+
+def test_over_budget_ends_a_workflow(rows, head, ledger):
+    few = ledger.ledger.add_dataset("small", epsilon=1.7, delta=DELTA)
+    small = head().set_params(ledger=few)
+    public = public_params(rows.X_pub, rows.y_pub)
+    with pytest.raises(BudgetExceededError, match="dataset='small' has"):
+        cross_val_score(small, rows.X, rows.y, cv=5, params=public, error_score="raise")
+    assert len(few.charges()) == 2
+
+
+# -- one fit -------------------------------------------------------------------------------
+
+
+def test_the_report_states_what_the_ledger_holds(rows, head, ledger):
+    for _ in range(2):
+        report = head().fit(rows.X, rows.y, rows.X_pub, rows.y_pub).privacy_
+    assert (report.dataset, report.dataset_epsilon, report.dataset_delta) == ("people", 100.0, DELTA)
+    assert report.dataset_spent == ledger.spent > report.epsilon
+    assert f"people: epsilon {report.dataset_spent:.6g} of (100, 0.001) is spent" in str(report)
+    assert report.to_dict()["dataset"] == "people"
+    alone = MixedDPLogisticRegression(delta=DELTA).fit(rows.X, rows.y, rows.X_pub, rows.y_pub).privacy_
+    assert alone.dataset is None and "ledger" not in str(alone)
+
+
+def test_a_regression_is_charged(rows, ledger):
+    reg = MixedDPRidge(delta=DELTA, n_steps=STEPS, ledger=ledger)
+    reg.fit(rows.X, rows.X[:, 0], X_pub=rows.X_pub, y_pub=rows.X_pub[:, 0])
+    check_charges(ledger, {60: 1})
+
+
+def test_a_zeroth_order_fit_is_charged(rows, ledger):
+    clf = ZerothOrderDPClassifier(delta=DELTA, n_steps=STEPS, ledger=ledger)
+    report = clf.fit(rows.X, rows.y, X_pub=rows.X_pub, y_pub=rows.y_pub).privacy_
+    (charge,) = ledger.charges()
+    assert (charge.event.noise_multiplier, charge.event.n_steps) == (report.noise_multiplier, report.n_steps)
+    assert report.dataset_spent == charge.spent == pytest.approx(report.epsilon)
+
+
+def test_a_seeded_fit_is_charged_and_voids_the_guarantee(rows, head, ledger):
+    head(random_state=0).fit(rows.X, rows.y, rows.X_pub, rows.y_pub)
+    check_charges(ledger, {60: 1}, private=False)
+
+
+def test_over_budget_releases_nothing_and_keeps_the_earlier_fit(rows, head, ledger, monkeypatch):
+    few = ledger.ledger.add_dataset("small", epsilon=1.0, delta=DELTA)
+    clf = head().set_params(ledger=few)
+    coef = clf.fit(rows.X, rows.y, rows.X_pub, rows.y_pub).coef_
+    monkeypatch.setattr(NoiseSource, "add_noise", lambda *args: pytest.fail("something was released"))
+    with pytest.raises(BudgetExceededError):
+        clf.fit(rows.X, rows.y, rows.X_pub, rows.y_pub)
+    assert clf.coef_ is coef and len(few.charges()) == 1
+
+
+def test_a_fit_that_fails_after_its_charge_keeps_it(rows, head, ledger, monkeypatch):
+    order = []
+    charge = LedgerDataset.charge
+    monkeypatch.setattr(LedgerDataset, "charge", lambda *a, **k: (order.append("charge"), charge(*a, **k))[1])
+
+    def crash(*args):
+        order.append("release")
+        raise MemoryError
+
+    monkeypatch.setattr(NoiseSource, "add_noise", crash)
+    with pytest.raises(MemoryError):
+        head().fit(rows.X, rows.y, rows.X_pub, rows.y_pub)
+    assert order == ["charge", "release"]
+    check_charges(ledger, {60: 1})
+
+
+@pytest.mark.parametrize(
+    ("bad", "given", "match"),
+    [
+        ({"epsilon": -1}, {}, "epsilon=-1"),
+        ({"ledger": "ledger.sqlite"}, {}, r"must be None or a data set of a ledger, such as PrivacyLedger\("),
+        ({"ledger": PrivacyLedger(":memory:")}, {}, r"ledger=PrivacyLedger\(':memory:'\) must be"),
+        ({}, {"y": np.full(60, 7)}, "is not one of the classes"),
+        ({"init": np.ones((2, 2))}, {}, "init"),
+        ({"learning_rate": "auto", "row_norm": None}, {"X_pub": None, "y_pub": None}, "learning_rate"),
+        ({"batch_size": 61}, {}, "batch_size=61"),
+        ({"epsilon": 1e-3, "noise_multiplier": 1.0, "n_steps": None}, {}, "is too small for one step"),
+        ({"neighboring": "replace_one"}, {}, "not the relation"),
+    ],
+)
+def test_what_fails_before_the_first_release_is_not_charged(rows, head, ledger, bad, given, match):
+    adding = ledger.ledger.add_dataset("adding", epsilon=100.0, delta=DELTA, neighboring="add_or_remove_one")
+    clf = head(classes=[0, 1, 2]).set_params(**({"ledger": adding} | bad))
+    arguments = {"X": rows.X, "y": rows.y, "X_pub": rows.X_pub, "y_pub": rows.y_pub} | given
+    with pytest.raises(ValueError, match=match):
+        clf.fit(**arguments)
+    assert adding.charges() == []
+
+
+def test_clones_and_pickles_charge_the_same_ledger(rows, head, ledger):
+    clf = head()
+    assert clone(clf).ledger is ledger
+    fitted = pickle.loads(pickle.dumps(clf)).fit(rows.X, rows.y, rows.X_pub, rows.y_pub)
+    clone(fitted).fit(rows.X, rows.y, rows.X_pub, rows.y_pub)
+    check_charges(ledger, {60: 2})
+
+
+def test_a_ledger_in_memory_serves_threads_and_says_that_it_serves_no_process(rows):
+    ledger = PrivacyLedger(":memory:").add_dataset("people", epsilon=100.0, delta=DELTA)
+    clf = MixedDPLogisticRegression(AdaMix(), delta=DELTA, n_steps=STEPS, ledger=ledger)
+    fits = [joblib.delayed(clone(clf).fit)(rows.X, rows.y, rows.X_pub, rows.y_pub) for _ in range(4)]
+    joblib.Parallel(n_jobs=2, prefer="threads")(fits)
+    check_charges(ledger, {60: 4})
+    with pytest.raises(pickle.PicklingError) as caught:
+        joblib.Parallel(n_jobs=2)(fits)
+    assert "in memory cannot be pickled" in str(caught.value.__cause__)
+
+
+DASK = """
+import sys
+import joblib, numpy as np
+from dask.distributed import Client
+from skmixdp import MixedDPLogisticRegression
+from skmixdp.privacy import PrivacyLedger
+
+if __name__ == "__main__":
+    ledger = PrivacyLedger(sys.argv[1])["people"]
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 5)), np.arange(60) % 3
+    clf = MixedDPLogisticRegression("adamix", delta=1e-3, n_steps=3, classes=[0, 1, 2], ledger=ledger)
+    with Client(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as client:
+        with joblib.parallel_config("dask"):
+            joblib.Parallel()(joblib.delayed(clf.fit)(X, y) for _ in range(4))
+"""
+
+
+@pytest.mark.slow
+def test_dask_workers_charge_the_ledger(ledger, tmp_path):
+    pytest.importorskip("distributed", reason="needs dask.distributed: install skmixdp[dask]")
+    script = tmp_path / "on_dask.py"
+    script.write_text(DASK)
+    root = Path(__file__).parents[2]
+    command, environment = (
+        [sys.executable, script, ledger.ledger.path],
+        os.environ | {"PYTHONPATH": str(root)},
+    )
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, env=environment)
+    assert done.returncode == 0, done.stderr
+    check_charges(ledger, {60: 4})
