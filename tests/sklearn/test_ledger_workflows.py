@@ -220,10 +220,11 @@ def test_stacking_would_hand_public_rows_to_its_final_estimator_and_is_refused(h
     assert ledger.charges() == []
 
 
-def test_one_versus_rest_with_public_labels_of_many_classes_cannot_predict(head, rows):
-    many = OneVsRestClassifier(head()).fit(rows.X, rows.y, **public_params(rows.X_pub, rows.y_pub))
-    with pytest.raises(ValueError, match="shape"):
-        many.predict(rows.X)
+def test_one_versus_rest_is_refused_public_labels_before_any_charge(head, rows, ledger):
+    many = OneVsRestClassifier(head())
+    with pytest.raises(ValueError, match="turn y into 0 and 1 and leave y_pub as it is"):
+        many.fit(rows.X, rows.y, **public_params(rows.X_pub, rows.y_pub))
+    assert ledger.charges() == []
 
 
 def test_over_budget_ends_a_workflow(rows, head, ledger):
