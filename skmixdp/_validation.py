@@ -9,9 +9,10 @@ A function calls :func:`check` for one parameter. A NumPy number counts as a num
 They never name an entry, a row number, or the number of rows that failed.
 """
 
+import difflib
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
@@ -199,6 +200,44 @@ def _words(allowed: tuple[Allowed, ...]) -> Iterator[str]:
             yield rule.text if isinstance(rule, (Number, Kind)) else repr(rule)
 
 
+def suggestion(name: str, known: Iterable[str], n: int = 1) -> str:
+    """Words such as ``"did you mean X_pub"`` with up to ``n`` close names; empty if no name is close."""
+    plain = {_letters(one): one for one in known}
+    close = difflib.get_close_matches(_letters(name), plain, n=n, cutoff=0.7)
+    return f"did you mean {' or '.join(plain[one] for one in close)}" if close else ""
+
+
+def _letters(name: str) -> str:
+    return "".join(letter for letter in name.lower() if letter.isalnum())
+
+
+def refuse_arguments(owner: Any, unsupported: Iterable[str], known: Iterable[str], otherwise: str) -> None:
+    """Refuse keyword arguments of ``fit`` that an estimator does not know.
+
+    Parameters
+    ----------
+    owner : estimator
+        The estimator.
+    unsupported : iterable of str
+        Names of the arguments.
+    known : iterable of str
+        Names that ``fit`` accepts.
+    otherwise : str
+        The remedy for a name that is not a misspelt one.
+
+    Raises
+    ------
+    TypeError
+        If there are any.
+    """
+    names, known = sorted(unsupported), tuple(known)
+    if not names:
+        return
+    found = next(filter(None, (suggestion(name, known) for name in names)), None)
+    remedy = f"{found}?" if found else f"{otherwise}."
+    raise TypeError(f"fit of {type(owner).__name__} does not accept {', '.join(names)}; {remedy}")
+
+
 def listed(values: Any, limit: int = 8) -> str:
     """The first values of a list or array, for a message."""
     values = values.tolist() if hasattr(values, "tolist") else list(values)
@@ -217,6 +256,7 @@ CONVERSION_ERRORS = (ValueError, TypeError, OverflowError, ArithmeticError)
 
 def check_table(X: Any, name: str, *, minimum: int) -> Array:
     """A finite float table of at least ``minimum`` rows."""
+    _refuse_text(X, name)
     try:
         table = check_array(
             X,
@@ -233,15 +273,21 @@ def check_table(X: Any, name: str, *, minimum: int) -> Array:
             raise TypeError(
                 f"Sparse data was passed as {name} where dense rows are needed; pass {name}.toarray()."
                 if sp.issparse(X)
-                else f"{name} holds an entry that is no number; each argument must be a real number, or a "
+                else f"{name} holds an entry that is not a number; each argument must be a number, and not a "
                 "string that spells a number."
             ) from None
+        if np.iscomplexobj(X):
+            raise ValueError(
+                f"{name} holds complex numbers; pass real ones, such as the real and imaginary parts as "
+                "columns (Complex data not supported)."
+            ) from None
         raise ValueError(
-            f"{name} must hold real numbers; encode text and categories first (Complex data not supported)."
+            f"{name} must hold real numbers, as many in each row; encode everything else first."
         ) from None
     if table.ndim != 2:
         raise ValueError(
-            f"{name} has shape {table.shape}, not (n_samples, n_features); Reshape your data to a table."
+            f"{name} has shape {table.shape}, not (n_samples, n_features); Reshape your data to a table, "
+            f"{'a single row by reshape(1, -1)' if table.ndim == 1 else 'one row for each sample'}."
         )
     if len(table) < minimum:
         raise ValueError(
@@ -256,11 +302,50 @@ def check_table(X: Any, name: str, *, minimum: int) -> Array:
     return np.asarray(table)
 
 
+def _refuse_text(X: Any, name: str) -> None:
+    """Refuse rows that hold text. Numbers that are stored as text are not converted."""
+    where = ""
+    if isinstance(X, pd.DataFrame):
+        text = [column for column, dtype in X.dtypes.items() if _holds_text(X[column], dtype)]
+        if not text:
+            return
+        where = f" in the columns {listed(text)}"
+    elif sp.issparse(X) or not _holds_text(X, getattr(X, "dtype", None)):
+        return
+    raise ValueError(
+        f"{name} holds text{where}; encode it as numbers, for example by PublicOnly(OneHotEncoder()), or "
+        "convert numbers that are stored as text by astype(float)."
+    )
+
+
+def _holds_text(X: Any, dtype: Any) -> bool:
+    """Whether some entries are text, as far as the type leaves that open."""
+    if getattr(dtype, "kind", "O") not in "OUST":
+        return False
+    try:
+        entries = np.asarray(X)
+    except CONVERSION_ERRORS:  # lists of different lengths
+        return False
+    if entries.dtype.kind != "O":
+        return entries.dtype.kind in "UST"
+    return any(isinstance(entry, (str, bytes)) for entry in entries.ravel())
+
+
 def rows_to_transform(estimator: Any, X: Any) -> Array:
     """Checked rows for a fitted estimator, with the same columns as in its fit."""
     table = check_table(X, "X", minimum=1)
     validate_data(estimator, X, reset=False, skip_check_array=True)
     return table
+
+
+def is_empty(rows: Any) -> bool:
+    """Whether public rows or labels are None, or hold no row."""
+    if rows is None or isinstance(rows, tuple):
+        return rows is None or all(is_empty(source) for source in rows)
+    shape = getattr(rows, "shape", None)
+    if shape is None:
+        return isinstance(rows, list) and not rows
+    return len(shape) > 0 and shape[0] == 0
 
 
 def public_sources(X_pub: Any, y_pub: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
@@ -274,6 +359,8 @@ def public_sources(X_pub: Any, y_pub: Any) -> tuple[tuple[Any, ...], tuple[Any, 
     for name, value in (("X_pub", X_pub), ("y_pub", y_pub)):
         if value is None:
             raise ValueError(f"{name}=None must be given too; public rows need both X_pub and y_pub.")
+    if isinstance(X_pub, list) and X_pub and getattr(X_pub[0], "ndim", 1) == 2:
+        raise ValueError("X_pub is a list of tables; pass several sources as a tuple, and y_pub too.")
     sources = X_pub if isinstance(X_pub, tuple) else (X_pub,)
     labels = y_pub if isinstance(y_pub, tuple) else (y_pub,)
     if len(sources) != len(labels):
@@ -284,6 +371,10 @@ def public_sources(X_pub: Any, y_pub: Any) -> tuple[tuple[Any, ...], tuple[Any, 
     if not sources:
         raise ValueError("X_pub=() holds no source; pass None if there are no public rows.")
     return sources, labels
+
+
+#: What to do in a ColumnTransformer, whose parts get some columns of ``X`` and all of ``X_pub``.
+_WHOLE_COLUMNS = "and wrap a whole ColumnTransformer: PublicOnly(ColumnTransformer(...))"
 
 
 def join_rows(X: Any, X_pub: Any) -> Any:
@@ -301,22 +392,21 @@ def join_rows(X: Any, X_pub: Any) -> Any:
     ValueError
         Without public rows, or if their columns are not those of ``X``.
     """
-    if X_pub is None:
+    if is_empty(X_pub):
+        named = "X_pub=None" if X_pub is None else "an empty X_pub"
         raise ValueError(
-            "X_pub=None leaves nothing to fit on; pass public rows to fit, which in a Pipeline takes "
-            "sklearn.set_config(enable_metadata_routing=True), or use NoisyScaler or RowNormalizer, which "
-            "need none."
+            f"{named} leaves nothing to fit on; pass public rows to fit, which in a Pipeline takes "
+            f"sklearn.set_config(enable_metadata_routing=True), {_WHOLE_COLUMNS}, or use NoisyScaler or "
+            "RowNormalizer, which need none."
         )
     sources = X_pub if isinstance(X_pub, tuple) else (X_pub,)
-    if not sources:
-        raise ValueError("X_pub=() holds no source; pass at least one array of public rows.")
     width, names = _columns(X)
     for source in sources:
         public_width, public_names = _columns(source)
         if public_width != width:
             raise ValueError(
                 f"X_pub has {public_width} features and X has {width}; pass public rows with the columns "
-                "of the private ones."
+                f"of the private ones, {_WHOLE_COLUMNS}."
             )
         if public_names != names:
             theirs, ours = (
@@ -325,7 +415,7 @@ def join_rows(X: Any, X_pub: Any) -> Any:
             )
             raise ValueError(
                 f"X_pub has {theirs} and X has {ours}; pass the same columns in the same order, both as data "
-                "frames or both as arrays."
+                f"frames or both as arrays, {_WHOLE_COLUMNS}."
             )
     if len(sources) == 1:
         return sources[0]

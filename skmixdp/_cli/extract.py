@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from .items import LabelledItems, read_images
-from .messages import InputError, count, count_or_zero
-from .models import FAMILIES, make_transformer
+from .messages import EXIT_CODES, InputError, count, count_or_zero, in_flags
+from .models import FAMILIES, located, make_transformer
 from .outputs import check_outputs, write_together
 
 _DESCRIPTION = f"""\
@@ -18,20 +18,30 @@ Put images through a frozen network and save one row of features for each.
 
 IMAGES is a folder with a subfolder of images for each class, a folder of images, or a .npy or
 .npz file of uint8 images (array X, labels in array y). The output holds the arrays X (rows),
-y (labels, if known), index (places of the rows' images), files, class_names and report
-(network, hash of its weights and preprocessing, as JSON), and is what `fit` and `predict` take.
+y (labels, if known), index (places of the rows' images), files, class_names, report (network,
+hash of its weights and preprocessing, as JSON) and encoder (the flags). `fit` and `predict` take it.
 
 --model is one of: {", ".join(f"{family.example}" for family in FAMILIES.values())}, and the like.
 
 Rows of private images are as private as the images, in the output and in the cache."""
 
-_EPILOG = """\
+_EPILOG = f"""\
 examples:
-  python -m skmixdp extract photos --model timm:resnet50 --out feats.npz
-  python -m skmixdp extract photos --model timm:resnet50 --weights resnet50.safetensors --out feats.npz
-  python -m skmixdp extract photos --model open-clip:ViT-B-32 --weights laion2b_s34b_b79k --out feats.npz
+  skmixdp extract photos --model timm:resnet50 --out feats.npz
+  skmixdp extract photos --model timm:resnet50 --weights resnet50.safetensors --out feats.npz
+  skmixdp extract photos --model open-clip:ViT-B-32 --weights laion2b_s34b_b79k --out feats.npz
 
-exit codes: 0 done, 2 bad input (one line says what to fix), 1 unexpected error."""
+{EXIT_CODES}"""
+
+#: Parameters of the transformers that messages name, and their flags.
+FLAGS = {
+    "on_error": "--on-error",
+    "batch_size": "--batch-size",
+    "n_workers": "--workers",
+    "cache": "--cache",
+    "device": "--device",
+    "dtype": "--dtype",
+}
 
 
 def add_to(commands: Any) -> None:
@@ -105,10 +115,17 @@ def run(args: argparse.Namespace) -> None:
         found = transformer.extract(items.X)
     # ImportError: the network's library is missing.
     except (ValueError, TypeError, ImportError, MemoryError) as error:
-        raise InputError(str(error)) from error
+        raise InputError(in_flags(error, FLAGS)) from error
     if len(found.features) == 0:
         raise InputError(f"IMAGES {args.images}: none of the {len(found.skipped)} images could be read.")
     arrays = _arrays(items, found)
+    encoder = {
+        "model": args.model,
+        "weights": located(args.weights),
+        "options": args.options,
+        "report": found.report,
+    }
+    arrays["encoder"] = np.array(json.dumps(encoder))
     write_together({args.out: lambda file: np.savez(file, **arrays)})
     for item in found.skipped:
         sys.stderr.write(f"skmixdp extract: skipped {item.name}, which {item.reason}\n")

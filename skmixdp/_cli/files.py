@@ -1,18 +1,17 @@
-"""From a path to what the file holds: a data frame, arrays, or a model.
+"""From a path to what the file holds: a data frame or arrays.
 
-``where`` is how a file is called in messages: its flag and its path. Nothing here unpickles,
-except :func:`load_model`, whose purpose it is.
+``where`` is how a file is called in messages: its flag and its path. Nothing here unpickles.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import joblib
+import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from .._rows.files import ArrayFile, TableFile, format_of, reading
+from .._rows.files import ArrayFile, TableFile, format_of
 from .messages import InputError
 
 Array = NDArray[Any]
@@ -41,17 +40,8 @@ def read_arrays(path: Path, where: str, names: Sequence[str] = ("X",)) -> dict[s
     return {name: file.read(name) for name in names if name in file.headers}
 
 
-def load_model(path: Path) -> Any:
-    """The object in a joblib file. This can run code: the help texts say so."""
-    where = f"MODEL {path}"
-    with reading(where):
-        file = path.open("rb")
-    with file:
-        try:
-            return joblib.load(file)
-        # What a damaged or foreign pickle raises is anything at all.
-        except Exception as error:
-            raise InputError(
-                f"{where} is not a model saved by `fit` or with joblib ({type(error).__name__}); give the "
-                "file that `fit --out` wrote, or fit again."
-            ) from None  # what it says may quote the file, which may be one of private rows
+def shape_of(path: Path, where: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Shape and type of the rows in a NumPy file, from its header."""
+    file = format_of(path, where)(path, where)
+    assert isinstance(file, ArrayFile)
+    return file.headers["X"]

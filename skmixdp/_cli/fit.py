@@ -3,19 +3,20 @@
 import argparse
 import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-import joblib
 
 from .._validation import POSITIVE, PROBABILITY
 from ..algorithms import BY_NAME
 from ..estimators._logistic import MixedDPLogisticRegression
 from ..exceptions import BudgetExceededError, NotPrivateWarning
-from ..privacy import NEIGHBORING, NOISE, LedgerDataset, PrivacyLedger, noise_name
+from ..privacy import NEIGHBORING, NOISE, LedgerDataset, PrivacyLedger, PrivacyReport, noise_name
 from ..privacy.noise import warn_of_seed
+from .columns import ColumnEncoder
 from .files import is_table
-from .messages import InputError, count, count_or_zero, number_type
+from .messages import EXIT_CODES, InputError, count, count_or_zero, in_flags, number_type
+from .model_files import EncodedModel, save_model
 from .outputs import Writer, check_outputs, write_together
 from .rows import Rows, align, check_together, read_classes, read_labelled
 
@@ -26,13 +27,24 @@ Files: .csv, .csv.gz, .csv.xz (with a line of column names), .parquet, .arrow an
 .feather (need pyarrow), .npy (rows, with the labels in a file of their own), .npz (arrays X and y).
 Nothing is written, and no noise is drawn, unless the input and the outputs are in order."""
 
-_EPILOG = """\
+_EPILOG = f"""\
 examples:
-  python -m skmixdp fit --private patients.csv --public survey.csv --label-column outcome \\
-      --epsilon 1 --out model.joblib --report report.json
-  python -m skmixdp fit --private private.npz --public public.npz --epsilon 1 --out head.joblib
+  skmixdp fit --private patients.csv --public survey.csv --label-column outcome --id name \\
+      --encode public --epsilon 1 --out model.joblib --report report.html
+  skmixdp fit --private private.npz --public public.npz --epsilon 1 --out head.joblib
 
-exit codes: 0 done, 2 bad input (one line says what to fix), 1 unexpected error."""
+{EXIT_CODES}"""
+
+#: Parameters of the estimator that messages name, and their flags. An epsilon can be that of a ledger.
+_FLAGS = {
+    "n_steps": "--n-steps",
+    "noise_multiplier": "--noise-multiplier",
+    "classes": "--classes",
+    "row_norm": "--row-norm",
+    "noise": "--noise",
+    "neighboring": "--neighboring",
+    "random_state": "--seed",
+}
 
 
 _positive, _fraction = number_type(POSITIVE), number_type(PROBABILITY)
@@ -61,6 +73,13 @@ def add_to(commands: Any) -> None:
         metavar="A,B,...",
         help="all class labels; without it they are those of the public rows, and without public rows "
         "they are read from the private labels, which the guarantee does not cover",
+    )
+    rows.add_argument("--id", metavar="NAME", help="column of the tables that names rows, to leave aside")
+    rows.add_argument(
+        "--encode",
+        metavar="public|FILE.json",
+        help="turn columns of tables into numbers, text among them, by means, deviations and categories of "
+        "the public rows, or by declared bounds and categories; the model then takes raw tables",
     )
     budget = parser.add_argument_group("budget")
     budget.add_argument(
@@ -117,7 +136,7 @@ def add_to(commands: Any) -> None:
     model.add_argument("--no-intercept", action="store_true", help="train no intercept")
     output = parser.add_argument_group("output")
     output.add_argument("--out", type=Path, required=True, metavar="FILE", help="the model (joblib)")
-    output.add_argument("--report", type=Path, metavar="FILE", help="the privacy report (JSON)")
+    output.add_argument("--report", type=Path, metavar="FILE", help="the privacy report (.json or .html)")
     output.add_argument("--force", action="store_true", help="replace outputs that exist")
     output.add_argument("--quiet", action="store_true", help="show no progress bar and no report")
 
@@ -135,14 +154,27 @@ def run(args: argparse.Namespace) -> None:
     outputs = {"--out": args.out} | ({} if args.report is None else {"--report": args.report})
     inputs = [args.private, args.public, args.labels, args.public_labels]
     check_outputs(outputs, [path for path in inputs if path is not None], force=args.force)
-    private, public = _read(args)
+    if args.report is not None and args.report.suffix.lower() not in (".json", ".html"):
+        raise InputError(f"--report {args.report} must end in .json or .html, which is its form.")
+    private, public, encoder = _read(args)
     model = _train(args, private, public)
-    writers: dict[Path, Writer] = {args.out: lambda file: joblib.dump(model, file)}
+    saved = model if encoder is None else EncodedModel(model, encoder)
+    writers: dict[Path, Writer] = {args.out: lambda file: save_model(saved, file)}
     if args.report is not None:
-        writers[args.report] = lambda file: file.write(f"{model.privacy_.to_json()}\n".encode())
+        writers[args.report] = lambda file: file.write(_written(model.privacy_, args.report).encode())
     write_together(writers)
     if not args.quiet:
         sys.stdout.write(f"{model.privacy_}\n")
+
+
+def _written(report: PrivacyReport, path: Path) -> str:
+    """The text of a report in the form that the ending of its file names."""
+    if path.suffix.lower() == ".json":
+        return f"{report.to_json()}\n"
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>Privacy report</title></head>\n'
+        f"<body>{report._repr_html_()}</body></html>\n"
+    )
 
 
 def _check_ledger(args: argparse.Namespace) -> None:
@@ -169,8 +201,15 @@ def _data_set(args: argparse.Namespace) -> LedgerDataset | None:
     return ledger[args.dataset]
 
 
-def _read(args: argparse.Namespace) -> tuple[Rows, Rows | None]:
-    """Private rows and, where given, public ones with their columns in the same order."""
+def _read(args: argparse.Namespace) -> tuple[Rows, Rows | None, dict[str, Any] | None]:
+    """Private rows and, where given, public ones with their columns in the same order; and their encoder."""
+    if args.encode == "public" and args.public is None:
+        raise InputError(
+            "--encode public takes its facts from public rows and --public is not given; add it, or declare "
+            "bounds and categories with --encode FILE.json."
+        )
+    if args.encode not in (None, "public") and not args.encode.lower().endswith(".json"):
+        raise InputError(f"--encode {args.encode} must be public, or the name of a .json file.")
     if args.public is None and args.public_labels is not None:
         raise InputError(f"--public-labels {args.public_labels} was given without --public; add the rows.")
     if args.public is not None and args.public.resolve() == args.private.resolve():
@@ -183,14 +222,36 @@ def _read(args: argparse.Namespace) -> tuple[Rows, Rows | None]:
         raise InputError(
             f"--label-column {args.label_column!r} is for tables and no file here has columns; drop it."
         )
-    private = read_labelled(args.private, "--private", args.label_column, args.labels, "--labels")
-    if args.public is None:
-        return private, None
-    public = read_labelled(args.public, "--public", args.label_column, args.public_labels, "--public-labels")
-    if hasattr(private.X, "columns") and hasattr(public.X, "columns"):
-        X = align(public.X, list(private.X.columns), public.where, private.where)
-        public = Rows(X, public.y, public.where, public.report)
-    return private, public
+    if args.id is not None and not any(is_table(path, f"{flag} {path}") for flag, path in files):
+        raise InputError(f"--id {args.id!r} is for tables and no file here has columns; drop it.")
+    how: dict[str, Any] = {"id_column": args.id, "raw": args.encode is not None}
+    private = read_labelled(args.private, "--private", args.label_column, args.labels, "--labels", **how)
+    public = None
+    if args.public is not None:
+        labels = args.public_labels, "--public-labels"
+        public = read_labelled(args.public, "--public", args.label_column, *labels, **how)
+    if args.encode is not None:
+        return _encoded(args, private, public)
+    if public is not None and hasattr(private.X, "columns") and hasattr(public.X, "columns"):
+        public = replace(public, X=align(public.X, list(private.X.columns), public.where, private.where))
+    return private, public, None if private.encoder is None else {"images": private.encoder}
+
+
+def _encoded(
+    args: argparse.Namespace, private: Rows, public: Rows | None
+) -> tuple[Rows, Rows | None, dict[str, Any]]:
+    """Rows of numbers from raw tables."""
+    if args.encode == "public":
+        assert public is not None
+        encoder = ColumnEncoder.of_public(public.X, public.where)
+    else:
+        encoder = ColumnEncoder.declared(Path(args.encode))
+    given = [rows for rows in (private, public) if rows is not None]
+    found: list[Rows] = []
+    for rows in given:
+        frame = align(rows.X, encoder.columns, rows.where, encoder.origin)
+        found.append(replace(rows, X=encoder(frame, rows.where)))
+    return found[0], found[1] if public is not None else None, {"columns": encoder.to_dict()}
 
 
 def _train(args: argparse.Namespace, private: Rows, public: Rows | None) -> MixedDPLogisticRegression:
@@ -221,4 +282,4 @@ def _train(args: argparse.Namespace, private: Rows, public: Rows | None) -> Mixe
             return model.fit(private.X, private.y, **public_rows)
     # ImportError: discrete noise needs a package of its own. OSError: the ledger's file.
     except (ValueError, TypeError, ImportError, OSError, BudgetExceededError) as error:
-        raise InputError(str(error)) from error
+        raise InputError(in_flags(error, _FLAGS)) from error

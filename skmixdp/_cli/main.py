@@ -1,14 +1,15 @@
-"""The command line: ``python -m skmixdp extract | fit | predict | report``."""
+"""The command line: ``skmixdp extract | fit | predict | report``, or ``python -m skmixdp``."""
 
 import os
 import sys
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 
 from .. import __version__
 from .._rows.files import FileError
 from . import extract, fit, predict, report
-from .messages import InputError, Parser, one_line, warnings_as_lines
+from .messages import EXIT_CODES, InputError, Parser, one_line, warnings_as_lines
 
 _DESCRIPTION = """\
 Turn images into feature rows, and train, use and inspect differentially private linear heads on
@@ -17,7 +18,9 @@ files of rows."""
 
 def build_parser() -> Parser:
     """The parser with all commands; each leaves its function in ``args.run``."""
-    parser = Parser(prog="python -m skmixdp", description=_DESCRIPTION)
+    script = Path(sys.argv[0]).stem == "skmixdp"
+    prog = "skmixdp" if script else "python -m skmixdp"
+    parser = Parser(prog=prog, description=_DESCRIPTION, epilog=EXIT_CODES)
     parser.add_argument("--version", action="version", version=f"skmixdp {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for command in (extract, fit, predict, report):

@@ -2,9 +2,10 @@
 
 import argparse
 import math
+import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
@@ -13,6 +14,11 @@ from .._validation import COUNT, Number, whole_from
 TRUST = (
     "A model file is a Python pickle, and opening a pickle can run any code that its author put "
     "there: load only models you trust."
+)
+
+#: For the help texts; docs/command_line.md says more.
+EXIT_CODES = (
+    "exit codes: 0 done, 2 bad input (one line says what to fix), 1 unexpected error, 130 interrupted."
 )
 
 
@@ -51,6 +57,24 @@ def warnings_as_lines(command: str) -> Iterator[None]:
 def one_line(message: object) -> str:
     """The message with all white space, line breaks among it, as single spaces."""
     return " ".join(str(message).split())
+
+
+def in_flags(message: object, flags: Mapping[str, str]) -> str:
+    """A message of the library with the names of flags for the names of parameters.
+
+    Parameters
+    ----------
+    message : object
+        The message, in which ``name=value`` is a parameter.
+    flags : mapping of str to str
+        Flag of each parameter, such as ``{"on_error": "--on-error"}``.
+    """
+    text = str(message)
+    for name, flag in flags.items():
+        text = re.sub(rf"(?<![\w-]){name}=(['\"]?)([^\s,;'\"]+)\1", rf"{flag} \2", text)
+        if "_" in name:
+            text = re.sub(rf"(?<![\w-]){name}(?![\w=])", flag, text)
+    return text
 
 
 def number_type(rule: Number) -> Callable[[str], Any]:

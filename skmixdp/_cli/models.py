@@ -4,6 +4,7 @@ import inspect
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from .._validation import listed
@@ -57,6 +58,11 @@ def make_transformer(model: str, weights: str | None, options: str | None, given
             )
         parameters[key] = value
     return family.transformer(**parameters)
+
+
+def located(weights: str | None) -> str | None:
+    """The absolute path of weights in a file; tags stay as they are."""
+    return str(Path(weights).resolve()) if weights is not None and Path(weights).is_file() else weights
 
 
 def _read_options(text: str | None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""``predict``: a model and rows in, a CSV file of predictions out."""
+"""``predict``: a model and rows, a raw table or images in, a CSV file of predictions out."""
 
 import argparse
 import csv
@@ -7,13 +7,21 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from .files import load_model
-from .messages import TRUST, InputError
+from .columns import ColumnEncoder
+from .extract import FLAGS
+from .files import is_table, shape_of
+from .items import read_images
+from .messages import EXIT_CODES, TRUST, InputError, in_flags
+from .model_files import EncodedModel, load_model
+from .models import make_transformer
 from .outputs import check_outputs, write_together
-from .rows import align, read_features
+from .rows import Unlabelled, align, check_same_network, read_features
 
 _DESCRIPTION = f"""\
 Predict the class of each row and print it as CSV, or write it to a file.
+
+A model that was trained with `fit --encode` takes raw tables. A model that was trained on rows of
+`extract` takes such rows, and images: a folder, or a .npy or .npz file of uint8 arrays.
 
 {TRUST}
 
@@ -23,15 +31,35 @@ Predictions protect the rows that the model was trained on, not the rows that ar
 def add_to(commands: Any) -> None:
     """Declare the command."""
     parser = commands.add_parser(
-        "predict", help="predict with a saved model (load only models you trust)", description=_DESCRIPTION
+        "predict",
+        help="predict with a saved model (load only models you trust)",
+        description=_DESCRIPTION,
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.set_defaults(run=run)
     parser.add_argument("model", type=Path, metavar="MODEL", help="file that `fit --out` wrote")
-    parser.add_argument("rows", type=Path, metavar="ROWS", help="rows: any format of `fit`")
+    parser.add_argument("rows", type=Path, metavar="ROWS", help="rows in any format of `fit`, or images")
     parser.add_argument("--label-column", metavar="NAME", help="column of the table to leave aside")
+    parser.add_argument(
+        "--id",
+        metavar="NAME",
+        help="column of the table that names rows, to be written next to the predictions; rows of `extract` "
+        "and images in a folder are named by their files",
+    )
     parser.add_argument("--proba", action="store_true", help="add the probability of each class")
     parser.add_argument("--out", type=Path, metavar="FILE.csv", help="write here (default: standard output)")
     parser.add_argument("--force", action="store_true", help="replace an output that exists")
+    parser.add_argument("--quiet", action="store_true", help="show no progress bar")
+    images = parser.add_argument_group("images")
+    images.add_argument("--weights", metavar="PATH", help="the network's checkpoint, if it was moved")
+    images.add_argument("--device", default="auto", help="cpu, cuda, cuda:1, ... (default: %(default)s)")
+    images.add_argument(
+        "--on-error",
+        choices=("raise", "skip"),
+        default="raise",
+        help="what to do with an image that cannot be read (default: %(default)s)",
+    )
 
 
 def run(args: argparse.Namespace) -> None:
@@ -40,7 +68,9 @@ def run(args: argparse.Namespace) -> None:
         if args.out.suffix.lower() != ".csv":
             raise InputError(f"--out {args.out} must end in .csv, since predictions are written as CSV.")
         check_outputs({"--out": args.out}, [args.model, args.rows], force=args.force)
-    model = load_model(args.model)
+    loaded = load_model(args.model)
+    model = loaded.head if isinstance(loaded, EncodedModel) else loaded
+    encoder = loaded.encoder if isinstance(loaded, EncodedModel) else {}
     needed = ("predict", "predict_proba", "classes_") if args.proba else ("predict",)
     absent = [name for name in needed if not hasattr(model, name)]
     if absent:
@@ -48,20 +78,20 @@ def run(args: argparse.Namespace) -> None:
             f"MODEL {args.model} holds a {type(model).__name__} without {absent[0]}; give a fitted "
             "classifier, as `fit --out` writes it."
         )
-    X = read_features(args.rows, "ROWS", label_column=args.label_column)
-    names = getattr(model, "feature_names_in_", None)
-    if names is not None and hasattr(X, "columns"):
-        reference = f"the rows that {args.model} was trained on"
-        fix = ", and name a label column with --label-column"
-        X = align(X, names.tolist(), f"ROWS {args.rows}", reference, fix)
-    width = getattr(model, "n_features_in_", X.shape[1])
-    if X.shape[1] != width:
+    if _are_images(args.rows):
+        rows = _from_images(args, encoder.get("images"))
+    elif "columns" in encoder:
+        rows = _from_columns(args, ColumnEncoder.from_dict(encoder["columns"]))
+    else:
+        rows = _from_features(args, model, encoder.get("images"))
+    width = getattr(model, "n_features_in_", rows.X.shape[1])
+    if rows.X.shape[1] != width:
         raise InputError(
-            f"ROWS {args.rows} has {X.shape[1]} features and MODEL {args.model} was trained on {width}; "
+            f"ROWS {args.rows} has {rows.X.shape[1]} features and MODEL {args.model} was trained on {width}; "
             "make them by the same feature extraction."
         )
     try:
-        table = _table(model, X, args.proba)
+        table = _table(model, rows, args.proba)
     except (ValueError, TypeError) as error:
         raise InputError(str(error)) from error
     if args.out is None:
@@ -70,13 +100,81 @@ def run(args: argparse.Namespace) -> None:
         write_together({args.out: lambda file: file.write(table.encode())})
 
 
-def _table(model: Any, X: Any, proba: bool) -> str:
-    """Predictions as CSV, one line per row after the header."""
-    header = ["prediction"]
-    columns = [model.predict(X).tolist()]
+def _are_images(path: Path) -> bool:
+    """Whether the path is a folder, or a NumPy file of whole numbers in more than two dimensions."""
+    if path.is_dir():
+        return True
+    if path.suffix.lower() not in (".npy", ".npz"):
+        return False
+    shape, dtype = shape_of(path, f"ROWS {path}")
+    return len(shape) > 2 and dtype.kind in "iu"
+
+
+def _from_images(args: argparse.Namespace, encoder: dict[str, Any] | None) -> Unlabelled:
+    """Rows of images, by the network of the training."""
+    if encoder is None:
+        raise InputError(
+            f"ROWS {args.rows} holds images, and MODEL {args.model} was not trained on rows that `extract` "
+            "wrote; extract rows with the network of the training rows first."
+        )
+    for given, value in (("--label-column", args.label_column), ("--id", args.id)):
+        if value is not None:
+            raise InputError(f"{given} {value!r} is for tables and ROWS {args.rows} holds images; drop it.")
+    items = read_images(args.rows, None)
+    verbose = int(sys.stderr.isatty() and not args.quiet)
+    settings = {"device": args.device, "on_error": args.on_error, "verbose": verbose}
+    weights = encoder["weights"] if args.weights is None else args.weights
+    transformer = make_transformer(encoder["model"], weights, encoder["options"], settings)
+    try:
+        found = transformer.extract(items.X)
+    # ImportError: the network's library is missing.
+    except (ValueError, TypeError, ImportError, MemoryError) as error:
+        raise InputError(in_flags(error, FLAGS)) from error
+    if len(found.features) == 0:
+        raise InputError(f"ROWS {args.rows}: none of the {len(found.skipped)} images could be read.")
+    what = f"the images of ROWS {args.rows} and the training rows of MODEL {args.model}"
+    check_same_network(encoder["report"], found.report, what)
+    for item in found.skipped:
+        sys.stderr.write(f"skmixdp predict: skipped {item.name}, which {item.reason}\n")
+    names = None if items.files is None else ("file", items.files[found.index].tolist())
+    return Unlabelled(found.features, names)
+
+
+def _from_columns(args: argparse.Namespace, encoder: ColumnEncoder) -> Unlabelled:
+    """Rows of a raw table, encoded as those of the training."""
+    rows = read_features(args.rows, "ROWS", label_column=args.label_column, id_column=args.id, raw=True)
+    where = f"ROWS {args.rows}"
+    frame = align(rows.X, encoder.columns, where, _trained(args), _FIX)
+    return Unlabelled(encoder(frame, where), rows.names)
+
+
+def _from_features(args: argparse.Namespace, model: Any, encoder: dict[str, Any] | None) -> Unlabelled:
+    """Rows of numbers, as the model was trained on."""
+    rows = read_features(args.rows, "ROWS", label_column=args.label_column, id_column=args.id)
+    if encoder is not None and rows.report is not None:
+        what = f"ROWS {args.rows} and the training rows of MODEL {args.model}"
+        check_same_network(encoder["report"], rows.report, what)
+    names = getattr(model, "feature_names_in_", None)
+    if names is None or not is_table(args.rows, f"ROWS {args.rows}"):
+        return rows
+    return Unlabelled(align(rows.X, names.tolist(), f"ROWS {args.rows}", _trained(args), _FIX), rows.names)
+
+
+_FIX = ", and name a label column with --label-column"
+
+
+def _trained(args: argparse.Namespace) -> str:
+    return f"the rows that {args.model} was trained on"
+
+
+def _table(model: Any, rows: Unlabelled, proba: bool) -> str:
+    """Predictions as CSV, one line per row after the header; names of rows come first."""
+    header, columns = ["prediction"], [model.predict(rows.X).tolist()]
+    if rows.names is not None:
+        header, columns = [rows.names[0], *header], [rows.names[1], *columns]
     if proba:
         header += [f"proba_{label}" for label in model.classes_.tolist()]
-        columns += model.predict_proba(X).T.tolist()
+        columns += model.predict_proba(rows.X).T.tolist()
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from ..privacy import PrivacyLedger
-from .files import load_model
-from .messages import TRUST, InputError
+from .messages import EXIT_CODES, TRUST, InputError
+from .model_files import load_model
 
 
 def add_to(commands: Any) -> None:
@@ -16,6 +16,7 @@ def add_to(commands: Any) -> None:
         "report",
         help="print the privacy report of a saved model (load only models you trust) or of a ledger",
         description=f"Print the privacy report of a saved model, or of a ledger (.sqlite). {TRUST}",
+        epilog=EXIT_CODES,
     )
     parser.set_defaults(run=run)
     parser.add_argument(

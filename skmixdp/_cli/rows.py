@@ -26,30 +26,52 @@ Array = NDArray[Any]
 class Rows:
     """Labelled rows of one file; ``where`` is what messages call it.
 
-    ``report`` is what ``extract`` wrote about the rows, if it made them.
+    ``report`` is what ``extract`` wrote about the rows, if it made them, and ``encoder`` how it made them.
     """
 
     X: Any
     y: Array
     where: str
     report: dict[str, Any] | None = None
+    encoder: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, repr=False)
+class Unlabelled:
+    """Rows to predict, and their names: of the column, and of each row."""
+
+    X: Any
+    names: tuple[str, list[Any]] | None
+    report: dict[str, Any] | None = None
 
 
 def read_labelled(
-    path: Path, flag: str, label_column: str | None, labels: Path | None, labels_flag: str
+    path: Path,
+    flag: str,
+    label_column: str | None,
+    labels: Path | None,
+    labels_flag: str,
+    *,
+    id_column: str | None = None,
+    raw: bool = False,
 ) -> Rows:
-    """Rows with their labels, from inside the file or from a label file."""
+    """Rows with their labels, from inside the file or from a label file.
+
+    A table loses its column ``id_column``. If it is to be encoded (``raw``), its columns stay as they are.
+    """
     where = f"{flag} {path}"
-    report = None
+    report = encoder = None
     if is_table(path, where):
         if (label_column is None) == (labels is None):
             raise InputError(
                 f"{where} is a table, whose labels come from either --label-column or {labels_flag}, "
                 f"and {'neither was' if labels is None else 'both were'} given; give one of them."
             )
-        X, inside = _labelled_table(path, where, label_column)
+        X, inside = _labelled_table(path, where, label_column, id_column, raw)
     else:
-        X, inside, report = _labelled_arrays(path, where)
+        if raw:
+            raise InputError(f"--encode is for tables and {where} has no columns; leave it out.")
+        X, inside, report, encoder = _labelled_arrays(path, where)
     y = read_labels(labels, labels_flag, where, inside)
     if y is None:
         raise InputError(f"{where} holds no labels; give them in a .npy or .csv file with {labels_flag}.")
@@ -58,22 +80,41 @@ def read_labelled(
             f"{where} has {len(X)} rows and {len(y)} labels; give one label for each row (a CSV "
             "file starts with a line of names)."
         )
-    return Rows(X, y, where, report)
+    return Rows(X, y, where, report, encoder)
 
 
-def read_features(path: Path, flag: str, *, label_column: str | None) -> Any:
+def read_features(
+    path: Path, flag: str, *, label_column: str | None, id_column: str | None = None, raw: bool = False
+) -> Unlabelled:
     """Rows without labels; a label column or array y is left aside."""
     where = f"{flag} {path}"
     if is_table(path, where):
         frame = read_table(path, where)
         if label_column is not None and label_column in frame.columns:
             frame = frame.drop(columns=label_column)
-        return _table_features(frame, where)
-    if label_column is not None:
+        names = None
+        if id_column is not None:
+            frame, ids = _without_ids(frame, id_column, where)
+            names = id_column, ids.tolist()
+        return Unlabelled(frame if raw else _table_features(frame, where), names)
+    for given, column in (("--label-column", label_column), ("--id", id_column)):
+        if column is not None:
+            raise InputError(f"{given} {column!r} is for tables and {where} has no columns; drop it.")
+    if raw:
+        raise InputError(f"{where} has no columns, and the model was trained on raw tables; give a table.")
+    arrays = read_arrays(path, where, ("X", "files", "report"))
+    files = arrays.get("files")
+    names = None if files is None or len(files) != len(arrays["X"]) else ("file", files.tolist())
+    return Unlabelled(_array_features(arrays["X"], where), names, _json(arrays.get("report")))
+
+
+def _without_ids(frame: pd.DataFrame, id_column: str, where: str) -> "tuple[pd.DataFrame, pd.Series[Any]]":
+    """A table without the column of identifiers, and that column."""
+    if id_column not in frame.columns:
         raise InputError(
-            f"--label-column {label_column!r} is for tables and {where} has no columns; drop it."
+            f"--id {id_column!r} is not a column of {where}; name one of its {frame.shape[1]} columns."
         )
-    return _array_features(read_arrays(path, where)["X"], where)
+    return frame.drop(columns=id_column), frame[id_column]
 
 
 def align(X: Any, names: Sequence[str], where: str, reference: str, fix: str = "") -> Any:
@@ -119,7 +160,8 @@ def check_together(private: Rows, public: Rows | None, classes: Array | None) ->
                 f"{public.where} has {public.X.shape[1]} features and {private.where} has "
                 f"{private.X.shape[1]}; make both by the same feature extraction."
             )
-        _check_same_network(private, public)
+        if private.report is not None and public.report is not None:
+            check_same_network(private.report, public.report, f"{public.where} and {private.where}")
         if (private.y.dtype.kind == "U") != (public.y.dtype.kind == "U"):
             raise InputError(
                 f"the labels of {private.where} and of {public.where} differ in type; write them alike, all "
@@ -142,23 +184,22 @@ def check_together(private: Rows, public: Rows | None, classes: Array | None) ->
             )
 
 
-def _check_same_network(private: Rows, public: Rows) -> None:
-    """Rows of different networks may agree in width, and make no sense together."""
-    if private.report is None or public.report is None:
-        return
+def check_same_network(one: dict[str, Any], other: dict[str, Any], what: str) -> None:
+    """Refuse rows of different networks, which may agree in width and make no sense together.
+
+    ``one`` and ``other`` are reports of ``extract``, and ``what`` is what messages call the rows.
+    """
     # What may differ without changing rows by more than rounding.
     free = {"device", "dtype", "precision"}
-    one, other = (
-        {key: value for key, value in rows.report.items() if key not in free}
-        | {"weights": _hash_in(rows.report)}
-        for rows in (private, public)
-        if rows.report is not None
+    left, right = (
+        {key: value for key, value in report.items() if key not in free} | {"weights": _hash_in(report)}
+        for report in (one, other)
     )
-    different = sorted(key for key in one.keys() | other.keys() if one.get(key) != other.get(key))
+    different = sorted(key for key in left.keys() | right.keys() if left.get(key) != right.get(key))
     if different:
         raise InputError(
-            f"{public.where} and {private.where} were extracted with different "
-            f"settings ({', '.join(different)}); extract both in the same way."
+            f"{what} were extracted with different settings ({', '.join(different)}); extract both in the "
+            "same way."
         )
 
 
@@ -167,34 +208,42 @@ def _hash_in(report: dict[str, Any]) -> Any:
     return weights.get("sha256") if isinstance(weights, dict) else weights
 
 
-def _labelled_table(path: Path, where: str, label_column: str | None) -> tuple[Any, Array | None]:
+def _labelled_table(
+    path: Path, where: str, label_column: str | None, id_column: str | None, raw: bool
+) -> tuple[Any, Array | None]:
     """Features and, where a column of the table holds them, labels."""
     frame = read_table(path, where)
+    if id_column is not None:
+        frame, _ = _without_ids(frame, id_column, where)
     if label_column is None:
-        return _table_features(frame, where), None
+        return frame if raw else _table_features(frame, where), None
     if label_column not in frame.columns:
         raise InputError(
             f"--label-column {label_column!r} is not a column of {where}; name one of its "
             f"{frame.shape[1]} columns, whose names must be in its first line if it is a CSV file."
         )
     y = labels_of_column(frame[label_column], f"the label column {label_column!r} of {where}")
-    return _table_features(frame.drop(columns=label_column), where), y
+    frame = frame.drop(columns=label_column)
+    return frame if raw else _table_features(frame, where), y
 
 
-def _labelled_arrays(path: Path, where: str) -> tuple[Array, Array | None, dict[str, Any] | None]:
-    """Features and, where an archive has them, labels and the report of their extraction."""
-    arrays = read_arrays(path, where, ("X", "y", "report"))
+def _labelled_arrays(
+    path: Path, where: str
+) -> tuple[Array, Array | None, dict[str, Any] | None, dict[str, Any] | None]:
+    """Features and, where an archive has them, labels and the report and flags of their extraction."""
+    arrays = read_arrays(path, where, ("X", "y", "report", "encoder"))
     y = labels_of_array(arrays["y"], f"array y of {where}") if "y" in arrays else None
-    return _array_features(arrays["X"], where), y, _report(arrays.get("report"))
+    report, encoder = (_json(arrays.get(name)) for name in ("report", "encoder"))
+    return _array_features(arrays["X"], where), y, report, encoder
 
 
-def _report(text: Array | None) -> dict[str, Any] | None:
-    """The report as ``extract`` writes it; None for anything else under that name."""
+def _json(text: Array | None) -> dict[str, Any] | None:
+    """An object as ``extract`` writes it; None for anything else under that name."""
     try:
-        report = json.loads(str(text))
+        found = json.loads(str(text))
     except ValueError:
         return None
-    return report if isinstance(report, dict) else None
+    return found if isinstance(found, dict) else None
 
 
 def read_labels(labels: Path | None, flag: str, where: str, inside: Array | None) -> Array | None:
@@ -225,8 +274,8 @@ def _table_features(frame: pd.DataFrame, where: str) -> Any:
     ]
     if text:
         raise InputError(
-            f"{where} has feature columns that are not numbers, at the places {listed(text)}; remove them, "
-            "or turn them into numbers by an encoder fitted on public rows."
+            f"{where} has feature columns that are not numbers, at the places {listed(text)}; leave names of "
+            "rows aside with --id, and encode text with `fit --encode`."
         )
     single = len(frame.columns) > 0 and all(dtype == np.float32 for dtype in frame.dtypes)
     values = frame.to_numpy(dtype=np.float32 if single else np.float64, na_value=np.nan)

@@ -2,12 +2,23 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from inspect import signature
+from typing import Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator
 
 from .._engine import Budget, Options, Plan, as_reported, check_ledger
-from .._validation import COUNT, FLAG, POSITIVE, Allowed, check, check_params, whole_from
+from .._validation import (
+    COUNT,
+    FLAG,
+    POSITIVE,
+    Allowed,
+    check,
+    check_params,
+    refuse_arguments,
+    suggestion,
+    whole_from,
+)
 from ..algorithms import Algorithm
 from ..components import FullBatch, PoissonBatch
 from ..components.protocols import Sampling
@@ -16,6 +27,23 @@ from ..privacy.noise import check_noise, noise_caveats, noise_source
 from ._checks import check_algorithm
 from ._fit import PreparedFit, fit_many, fit_one
 from ._rows import check_device
+
+#: Parameters of other libraries, and those here that do what they do.
+_EQUIVALENTS = {
+    "C": "l2",
+    "accountant": "ledger",
+    "alpha": "l2",
+    "bounds_y": "target_scale",
+    "data_norm": "row_norm",
+    "epochs": "n_steps",
+    "eps": "epsilon",
+    "eta0": "learning_rate",
+    "lr": "learning_rate",
+    "max_iter": "n_steps",
+    "normalize": "row_norm",
+    "sigma": "noise_multiplier",
+    "warm_start": "init",
+}
 
 _AMPLIFICATION_WARNING = "the amplification rests on numerical tests of its argument, not on a proof"
 
@@ -40,6 +68,20 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     #: Searches look for this attribute to recognise estimators that can be fitted together.
     _fit_many = staticmethod(fit_many)
 
+    def __new__(cls, *args: Any, **parameters: Any) -> Self:  # noqa: ARG004
+        """An object without parameters yet. A parameter of another library is refused with its equivalent."""
+        known = signature(cls).parameters
+        takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values())
+        for name in () if takes_any else parameters:
+            if name not in known:
+                equivalent, close = _EQUIVALENTS.get(name), suggestion(name, known)
+                hint = f"{close}?" if close else "leave it out."
+                if equivalent in known:
+                    hint = f"{equivalent} is what comes closest."
+                raise TypeError(f"{cls.__name__} has no parameter {name!r}; {hint}")
+        made: Self = super().__new__(cls)
+        return made
+
     # `X_pub` and `y_pub` are routed to fit by default, without set_fit_request.
     __metadata_request__fit: ClassVar = {"X_pub": True, "y_pub": True}
 
@@ -55,8 +97,11 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         nested = [name for name in params if name.startswith("algorithm__")]
         algorithm = params.get("algorithm", self.algorithm)
         if nested and isinstance(algorithm, str):
-            named = self._algorithms.get(algorithm, next(iter(self._algorithms.values())))
-            kind = type(named()).__name__
+            named, name = self._algorithms.get(algorithm), nested[0].split("__")[1]
+            makers = ([] if named is None else [named]) + list(self._algorithms.values())
+            objects = [make() for make in makers]  # the named one first, which may lack the parameter
+            fitting = next((made for made in objects if name in made.get_params(deep=False)), objects[0])
+            kind = type(fitting).__name__
             raise ValueError(
                 f"{nested[0]} needs an algorithm object, but algorithm={algorithm!r} is a name; "
                 f"pass algorithm=skmixdp.algorithms.{kind}()."
@@ -76,11 +121,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         sample_weight: Any = None,
     ) -> None:
         """Fit to private and public rows, and refuse arguments that the estimator does not know."""
-        if unsupported:
-            raise TypeError(
-                f"fit of {type(self).__name__} does not accept {', '.join(sorted(unsupported))}; leave it "
-                "out, or repeat public rows that are to count more."
-            )
+        refuse_arguments(self, unsupported, ("X", "y", "X_pub", "y_pub", "sample_weight"), "leave it out")
         fit_one(self, X, y, X_pub, y_pub, sample_weight)
 
     @abstractmethod

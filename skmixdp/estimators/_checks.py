@@ -12,7 +12,7 @@ from sklearn.utils.validation import column_or_1d
 
 from .._rowmap import TargetMap
 from .._rows import RowFiles, from_device
-from .._validation import CONVERSION_ERRORS, check_table, listed, public_sources
+from .._validation import CONVERSION_ERRORS, check_table, is_empty, listed, public_sources
 from ..algorithms import Algorithm
 
 Array = NDArray[Any]
@@ -39,6 +39,10 @@ def check_algorithm(algorithm: Any, names: Mapping[str, Callable[[], Algorithm]]
         return algorithm
     if isinstance(algorithm, str) and algorithm in names:
         return names[algorithm]()
+    if isinstance(algorithm, type) and issubclass(algorithm, Algorithm):
+        raise ValueError(
+            f"algorithm={algorithm.__name__} is a class; pass an object, such as {algorithm.__name__}()."
+        )
     raise ValueError(
         f"algorithm={algorithm!r} must be one of {', '.join(map(repr, names))} or an object "
         "from skmixdp.algorithms."
@@ -132,8 +136,8 @@ def check_target_map(center: Any, scale: Any, n_targets: int, public: Array | No
 def collect_public(
     X: Any, y: Any, names: Any, n_features: int, check_target: CheckTarget
 ) -> tuple[Array, Array] | None:
-    """Public rows and targets from one array each, or from tuples of several sources."""
-    if X is None and y is None:
+    """Public rows and targets of one array each, or of tuples of several sources; None without rows."""
+    if is_empty(X) and is_empty(y):
         return None
     sources, labels = public_sources(X, y)
     rows, targets = [], []

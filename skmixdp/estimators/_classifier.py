@@ -28,9 +28,13 @@ class Classifier(ClassifierMixin):  # type: ignore[misc]
         if y_pub is not None:
             check_class_labels(y_pub, "y_pub")
         self.classes_, origin = find_classes(self.classes, y, y_pub)
+        source = "classes" if self.classes is not None else "y_pub"
         if self.classes is None and y_pub is not None:
             check_same_numbering(y, self.classes_)
-        y = encode_labels(y, self.classes_, "y", private=True)
+        for labels, name in ((y, "y"), (y_pub, "y_pub")):
+            if labels is not None:
+                check_same_type(labels, name, self.classes_, source)
+        y = encode_labels(y, self.classes_, "y", private=True, source=source)
         if y_pub is None:
             return y, None, origin
         y_pub = encode_labels(y_pub, self.classes_, "y_pub", private=False)
@@ -133,10 +137,26 @@ def check_class_labels(y: Array, name: str) -> None:
         ) from None
 
 
+def check_same_type(y: Array, name: str, classes: Array, source: str) -> None:
+    """Refuse text where the classes are numbers, and numbers where they are text."""
+    kinds = ["text" if _is_text(labels) else "numbers" for labels in (y, classes)]
+    if kinds[0] != kinds[1]:
+        raise ValueError(
+            f"{name} holds {kinds[0]} and {source} holds {kinds[1]}; write all labels in one way, as numbers "
+            "or as text."
+        )
+
+
+def _is_text(labels: Array) -> bool:
+    return isinstance(labels.tolist()[0], (str, bytes))
+
+
 def check_same_numbering(y: Array, classes: Array) -> None:
     """Refuse labels that an ensemble has renumbered while the public labels kept their values."""
-    numbers = set(y.tolist()) if y.dtype.kind in "iu" else set()
-    if numbers and numbers == set(range(len(numbers))) and not numbers <= set(classes.tolist()):
+    labels, known = set(y.tolist()), set(classes.tolist())
+    from_zero = y.dtype.kind in "iu" and labels == set(range(len(labels)))
+    spelt_out = _is_text(classes) and all(label.isdecimal() for label in classes.tolist())
+    if from_zero and not labels <= known and not known <= labels and not spelt_out:
         raise ValueError(
             f"y is numbered from 0, but y_pub holds {listed(classes)}; ensembles such as "
             "BaggingClassifier, VotingClassifier and StackingClassifier renumber y and do not change "
@@ -144,8 +164,10 @@ def check_same_numbering(y: Array, classes: Array) -> None:
         )
 
 
-def encode_labels(y: Array, classes: Array, name: str, *, private: bool) -> NDArray[np.intp]:
-    """Index of each label in the sorted ``classes``."""
+def encode_labels(
+    y: Array, classes: Array, name: str, *, private: bool, source: str = "classes"
+) -> NDArray[np.intp]:
+    """Index of each label in the sorted ``classes``, which come from ``source``."""
     # As objects, so that True is 1 and "1" is not.
     given, known = (pd.Index(labels.tolist(), dtype=object) for labels in (y, classes))
     index = known.get_indexer(given)
@@ -154,7 +176,13 @@ def encode_labels(y: Array, classes: Array, name: str, *, private: bool) -> NDAr
         # The message must not quote a private label, or its row: it may come from a wrong column.
         row = int(np.argmax(unknown))
         label = f"{name} holds a label that" if private else f"{name}[{row}] = {y.tolist()[row]!r}"
-        raise ValueError(f"{label} is not one of the classes {listed(classes)}; list every class in classes.")
+        known = f"the classes {listed(classes, 20)}"
+        if source == "y_pub":
+            raise ValueError(
+                f"{label} is not one of {known} of y_pub, so the public rows lack a class; list every class "
+                "in classes=[...]."
+            )
+        raise ValueError(f"{label} is not one of {known}; list every class in classes.")
     return np.asarray(index, dtype=np.intp)
 
 

@@ -18,6 +18,7 @@ from tqdm.auto import tqdm
 
 from .._engine import Run, charge_event, train
 from .._rows import PrivateRows
+from ..preprocessing._leaks import seeding_ensemble
 from ..privacy import Charge
 from ..privacy.noise import warn_of_seed
 
@@ -64,7 +65,7 @@ def fit_one(estimator: Any, X: Any, y: Any, X_pub: Any, y_pub: Any, sample_weigh
     """Fit an estimator. If the fit fails, the estimator is unchanged."""
     fitted = copy.copy(estimator)
     budget = fitted._check_parameters()
-    warn_of_seed(estimator.random_state, stacklevel=5)
+    warn_of_seed(estimator.random_state, set_by=seeding_ensemble(), stacklevel=5)
     run_fits([fitted._prepare(budget, X, y, X_pub, y_pub, None, sample_weight=sample_weight)])
     adopt(estimator, fitted)
 
@@ -140,6 +141,10 @@ def fit_many(
     >>> [head.privacy_.n_private for head in heads]
     [1131, 1131, 1132]
     """
+    if hasattr(estimators, "fit"):
+        raise TypeError(
+            f"estimators must be a list of estimators, and {estimators!r} is one; pass it in a list."
+        )
     estimators = list(estimators)
     for estimator in estimators:
         if not callable(getattr(estimator, "_prepare", None)):

@@ -19,7 +19,7 @@ from .._validation import FLAG, NON_NEGATIVE, POSITIVE, Allowed, warn_of_delta, 
 from ..algorithms import BY_NAME, Algorithm, Auto
 from ..components import LogitAdjustment
 from ..components.protocols import PublicInfo
-from ..preprocessing._leaks import warn_of_leaks
+from ..preprocessing._leaks import check_public_rows, warn_of_leaks
 from ..privacy import Charge, noise_name
 from ..public import PublicData
 from ._base import PrivateEstimator
@@ -206,6 +206,7 @@ class LinearHead(PrivateEstimator):
         table = check_private_rows(self, X)
         check_movable(table, check_device(self.device), noise=self.noise)
         n_rows, n_features = table.shape
+        check_public_rows(n_rows, X_pub)
         y = check_target(y, "y", n_rows, "X")
         names = getattr(self, "feature_names_in_", None)
         public = collect_public(X_pub, y_pub, names, n_features, check_target)

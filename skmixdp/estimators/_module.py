@@ -15,7 +15,7 @@ from .._rows import PrivateRows
 from .._validation import COUNT, Allowed, Kind, n_distinct_rows, warn_of_delta, warn_of_repeats
 from ..algorithms import Algorithm
 from ..components.protocols import PublicInfo
-from ..preprocessing._leaks import warn_of_leaks
+from ..preprocessing._leaks import check_public_rows, warn_of_leaks
 from ..privacy import Charge
 from ._base import PrivateEstimator
 from ._checks import check_labels
@@ -315,6 +315,7 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
     ) -> tuple[Any, Array, Any, Array, str]:
         """Checked rows with encoded labels, and the origin of the classes."""
         X = torch_side.check_rows(X, "X", 2)
+        check_public_rows(len(X), X_pub)
         y = check_labels(torch_side.as_labels(y), "y", len(X), "X")
         public = torch_side.collect_public(X_pub, y_pub, X, check_labels)
         if public is None and self.learning_rate == "auto":

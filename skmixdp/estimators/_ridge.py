@@ -13,12 +13,21 @@ from .._engine import Budget
 from .._linear import SquaredLoss
 from ..algorithms import BY_NAME, AdaMix, Algorithm
 from ..privacy import LedgerDataset
-from ._checks import check_target_map, check_targets
+from ._checks import check_target_map, check_targets, collect_public
 from ._fit import PreparedFit
 from ._linear import LinearHead
 from ._rows import given_labels, is_dask, lazy_result, passed
 
 Array = NDArray[Any]
+
+#: Mean squared error of the trained head on the public rows, in variances of the public targets, beyond which
+#: the fit warns. Fits of targets in the same units stayed below 0.2 on tables with 100 to 5000 private rows
+#: and epsilons from 0.01 to 10; targets that only the private side had scaled or logarithmised gave 1.6 to
+#: 7 at epsilon 1.
+_WORST_FIT = 1.5
+
+#: Public targets that vary less, relative to their scale, count as constant and tell nothing.
+_CONSTANT = 1e-12
 
 
 class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
@@ -256,7 +265,34 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
             If the ledger does not allow the fit; nothing is released or charged.
         """
         self._fit(X, y, X_pub, y_pub, unsupported, sample_weight)
+        self._warn_of_other_units(X_pub, y_pub)
         return self
+
+    def _warn_of_other_units(self, X_pub: Any, y_pub: Any) -> None:
+        """Warn if the trained head fits the public rows worse than a constant.
+
+        Only the released head and public rows are looked at, so this costs no privacy.
+        """
+        names = getattr(self, "feature_names_in_", None)
+        public = collect_public(X_pub, y_pub, names, self.n_features_in_, check_targets)
+        if public is None:
+            return
+        # In the units of the fit, in which no square overflows.
+        y_pub = self._target_map(public[1], np.float64)
+        rows = self._row_map(public[0], np.float64)[:, : self.n_features_in_]
+        coef = self.coef_.reshape(y_pub.shape[1], -1)
+        predicted = self._target_map(rows @ coef.T + self.intercept_, np.float64)
+        constant = y_pub.mean(axis=0) if self.fit_intercept else 0.0
+        spread = np.mean((y_pub - constant) ** 2, axis=0)
+        error = np.mean((predicted - y_pub) ** 2, axis=0)
+        if np.any((error > _WORST_FIT * spread) & (spread > _CONSTANT)):
+            warnings.warn(
+                "the trained head fits the public rows worse than a constant would; check that y and y_pub "
+                "are in the same units and were transformed alike, or give more budget, since strong noise "
+                "does this too.",
+                UserWarning,
+                stacklevel=3,
+            )
 
     def _prepare(
         self,

@@ -9,6 +9,7 @@ from sklearn.metrics import check_scoring
 from sklearn.utils.parallel import Parallel, delayed
 from tqdm.auto import tqdm
 
+from .._validation import is_empty, refuse_arguments
 from ..privacy import SearchTerms
 from ..privacy.noise import warn_of_seed
 from ._plan import Candidates, SearchPlan, check_head, check_parameters, make_plan
@@ -27,6 +28,7 @@ from ._trials import (
     verbosity_of,
 )
 from ._warnings import distinct, quiet, recorded, show
+from ._with_public import check_routing
 
 #: Parameters that do not tell one search from another.
 _NO_PART = frozenset({"ledger", "memory", "n_jobs", "verbose"})
@@ -208,11 +210,12 @@ class PrivateSearchCV(BestEstimatorMixin, MetaEstimatorMixin, BaseEstimator):  #
             If the random number of trials was 0, which costs as much as any other; if every trial of a
             random search failed; or if another process is at the same search.
         """
-        if unsupported:
-            raise TypeError(f"fit does not take {', '.join(sorted(unsupported))}; only public rows.")
+        refuse_arguments(self, unsupported, ("X", "y", "X_pub", "y_pub"), "pass public rows alone")
         check_parameters(self)
         candidates = Candidates(self.param_grid)
         prefix, head = head_of(self.estimator)
+        if not is_empty(X_pub):
+            check_routing(self.estimator)
         check_head(head, prefix, candidates.names)
         warn_of_seed(self.random_state, head.random_state)
         scorer = check_scoring(self.estimator, scoring=metric_of(self.scoring))

@@ -6,6 +6,7 @@ from typing import Any
 
 from sklearn.base import is_classifier
 
+from .._validation import is_empty
 from ._public import PublicScorer, hold_out, public_params, public_score, take
 
 
@@ -83,7 +84,7 @@ def rows_of(search: Any, X: Any, y: Any, X_pub: Any, y_pub: Any, head: Any) -> t
         If there is nothing to score on.
     """
     public = None
-    if X_pub is not None or y_pub is not None:
+    if not (is_empty(X_pub) and is_empty(y_pub)):
         joined = public_score(X_pub, y_pub)
         public = joined.X, joined.y
     everything = Rows(X, y, public, None, None)

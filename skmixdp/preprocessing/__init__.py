@@ -4,6 +4,7 @@ from ._leaks import Finding, PipelineReport, check_pipeline
 from ._noisy_scaler import NoisyScaler
 from ._public_moments import PublicCenterer, PublicWhitener
 from ._public_only import PublicOnly
+from ._public_targets import PublicTransformedTargetRegressor
 from ._row_normalizer import RowNormalizer
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "PipelineReport",
     "PublicCenterer",
     "PublicOnly",
+    "PublicTransformedTargetRegressor",
     "PublicWhitener",
     "RowNormalizer",
     "check_pipeline",

@@ -162,7 +162,9 @@ def noise_caveats(noise: NoiseSource, delta: float, n_private: int) -> tuple[str
     return tuple(caveats)
 
 
-def warn_of_seed(*random_states: Any, name: str = "random_state", stacklevel: int = 3) -> None:
+def warn_of_seed(
+    *random_states: Any, name: str = "random_state", set_by: str | None = None, stacklevel: int = 3
+) -> None:
     """Warn, before anything is drawn, if a seed makes the result not private.
 
     Parameters
@@ -171,14 +173,21 @@ def warn_of_seed(*random_states: Any, name: str = "random_state", stacklevel: in
         One for each release.
     name : str, default="random_state"
         The user's name for the seed.
+    set_by : str or None, default=None
+        The ensemble that set it; None is the user.
     stacklevel : int, default=3
         As in :func:`warnings.warn`; 3 points to the caller of the calling function.
     """
     if all(random_state is None for random_state in random_states):
         return
+    remedy = (
+        "do not set it for results that will be published"
+        if set_by is None
+        else f"{set_by} sets it in each member, so put the member into "
+        "skmixdp.model_selection.WithPublicRows, which keeps it private"
+    )
     warnings.warn(
-        f"{name} is set, so whoever knows it can remove the noise and the result is NOT private; "
-        "do not set it for results that will be published.",
+        f"{name} is set, so whoever knows it can remove the noise and the result is NOT private; {remedy}.",
         NotPrivateWarning,
         stacklevel=stacklevel,
     )

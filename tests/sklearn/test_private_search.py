@@ -275,7 +275,7 @@ class TestComposition:
         head = MixedDPLogisticRegression(AdaMix())
         pipe = Pipeline([("clf", head)])
         grid = {"clf": [head, MixedDPLogisticRegression("noisy-gd")]}
-        with pytest.raises(ValueError, match="does not accept the X_pub"):
+        with pytest.raises(ValueError, match="only with metadata routing"):
             search(grid, pipe)  # routing is off
 
     @pytest.mark.parametrize("scoring", ["private", "public"])
@@ -546,7 +546,7 @@ def test_bad_rows_are_refused_in_one_sentence(rows):
             {"X_pub": rows.X_pub[:3], "y_pub": rows.y_pub[:3]},
         ),
         ("features", {}, {"X_pub": rows.X_pub[:, :4]}),
-        ("does not take sample_weight", {}, {"sample_weight": np.ones(60)}),
+        ("does not accept sample_weight", {}, {"sample_weight": np.ones(60)}),
     ]
     for match, options, given in cases:
         with pytest.raises((ValueError, TypeError), match=match):

@@ -203,7 +203,7 @@ class TestRefusals:
         self.refuse(ValueError, r"X_pub=None .*set_config\(enable_metadata_routing=True\)")
 
     def test_no_sources(self):
-        self.refuse(ValueError, r"X_pub=\(\) holds no source", X_pub=())
+        self.refuse(ValueError, "an empty X_pub leaves nothing to fit on", X_pub=())
 
     def test_width(self):
         self.refuse(ValueError, "X_pub has 4 features and X has 5", X_pub=self.rows.X_pub[:, :4])

@@ -129,6 +129,7 @@ class TestUnits:
         reg = fitted(fit_intercept=False)
         np.testing.assert_array_equal(reg.intercept_, 0)
 
+    @pytest.mark.filterwarnings("ignore:the trained head fits the public rows worse")  # random coefficients
     def test_coefficients_as_a_start(self):
         still = {"learning_rate": 1e-300, "n_steps": 1}
         given = np.random.default_rng(0).normal(size=(2, 9))

@@ -92,7 +92,8 @@ def test_cross_validation_passes_all_public_rows(routing, rows, spy):
 def test_cross_validation_would_slice_a_bare_array_of_as_many_rows(routing, rows, spy):
     """Why public_params returns tuples."""
     pipe = scaled(spy(), transform_input=["X_pub"])
-    cross_val_score(pipe, rows.X, rows.y, cv=3, params={"X_pub": rows.X_pub, "y_pub": rows.y_pub})
+    with pytest.warns(UserWarning, match="scikit-learn cut X_pub and y_pub"):
+        cross_val_score(pipe, rows.X, rows.y, cv=3, params={"X_pub": rows.X_pub, "y_pub": rows.y_pub})
     assert n_rows_seen(spy) == [40, 40, 40]
 
 

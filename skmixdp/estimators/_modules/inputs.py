@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..._validation import public_sources
+from ..._validation import is_empty, public_sources
 
 Array = NDArray[Any]
 
@@ -64,8 +64,8 @@ def as_labels(y: Any) -> Any:
 def collect_public(
     X: Any, y: Any, private: Array | Tensor, check_target: Callable[[Any, str, int, str], Array]
 ) -> tuple[Array | Tensor, Array] | None:
-    """Public rows and labels from one array each, or from tuples of several sources."""
-    if X is None and y is None:
+    """Public rows and labels of one array each, or of tuples of several sources; None without rows."""
+    if is_empty(X) and is_empty(y):
         return None
     sources, labels = public_sources(X, y)
     rows = [check_rows(source, "X_pub", 1) for source in sources]

@@ -11,6 +11,7 @@ import torch
 from open_clip.transform import PreprocessCfg, image_transform_v2
 from torch import Tensor
 
+from .hub import reachable_hub
 from .images import ImagePreparation
 from .weights import check_row_wise, file_hash, weights_hash
 
@@ -34,7 +35,7 @@ def _model(model_name: str, pretrained: str | None, stamp: int | None) -> tuple[
     """The network in evaluation mode, and the origin and hash of its weights."""
     folder_or_hub = ":" in model_name
     try:
-        with torch.random.fork_rng(devices=[]):
+        with torch.random.fork_rng(devices=[]), reachable_hub():
             torch.manual_seed(0)
             module = open_clip.create_model(
                 model_name,

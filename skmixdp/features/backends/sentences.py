@@ -8,6 +8,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from torch import Tensor
 
+from .hub import reachable_hub
 from .weights import check_row_wise, weights_hash
 
 
@@ -15,7 +16,8 @@ def load(model: str | os.PathLike[str], normalize: bool, prompt: str | None) -> 
     """The encoder that these parameters of ``SentenceFeatures`` describe."""
     name = os.fspath(model)
     try:
-        module = SentenceTransformer(name, device="cpu")
+        with reachable_hub():
+            module = SentenceTransformer(name, device="cpu")
     # Unknown names, no network, damaged folders.
     except Exception as error:
         reason = " ".join(str(error).split())

@@ -11,6 +11,8 @@ from timm.data import create_transform, resolve_model_data_config
 from timm.models import load_state_dict
 from torch import Tensor, nn
 
+from ..._validation import suggestion
+from .hub import reachable_hub
 from .images import ImagePreparation
 from .weights import check_row_wise, file_hash, weights_hash
 
@@ -160,18 +162,25 @@ def _create(
     path = None if isinstance(pretrained, bool) else Path(pretrained)
     if path is not None and not path.is_file():
         raise ValueError(f"pretrained={str(pretrained)!r} is not a file; give a checkpoint, or True.")
+    architecture = model_name.partition(".")[0]
+    if ":" not in model_name and not timm.is_model(architecture):
+        similar = suggestion(architecture, timm.list_models(), n=3)
+        raise ValueError(
+            f"model_name={model_name!r} is not a model of timm; "
+            f"{f'{similar}?' if similar else 'timm.list_models() has their names.'}"
+        )
     arguments = {**model_args, "num_classes": 0}
     try:
         # A fixed seed, so that random weights are the same in each process that shares a cache.
-        with torch.random.fork_rng(devices=[]):
+        with torch.random.fork_rng(devices=[]), reachable_hub():
             torch.manual_seed(0)
             module = timm.create_model(model_name, pretrained=pretrained is True, **arguments)
     except Exception as error:
         reason = " ".join(str(error).split())
         fix = (
-            "name a model that timm.list_models() has, or, where there is no network, pass pretrained=path"
+            "check the tag of the weights, or, where there is no network, pass pretrained=path"
             if pretrained is True
-            else "name a model that timm.list_models() has, and check model_args"
+            else "check model_args and the name"
         )
         raise ValueError(f"model_name={model_name!r} cannot be made ({reason}); {fix}.") from error
     if path is None:

@@ -9,7 +9,10 @@ from sklearn.utils.validation import has_fit_parameter
 from . import _rules as rules
 from ._report import Finding, PipelineReport
 
-_TARGET_FIX = "declare the scale: MixedDPRidge(target_center=..., target_scale=...)"
+_TARGET_FIX = (
+    "PublicTransformedTargetRegressor(...), or declare the scale: MixedDPRidge(target_center=..., "
+    "target_scale=...)"
+)
 
 
 def check_pipeline(pipe: Any, *, public_rows: bool = True) -> PipelineReport:
@@ -91,6 +94,8 @@ def _walk(estimator: Any, path: str, *, in_columns: bool) -> Iterator[Finding]:
         yield _of_leaf(estimator, path, in_columns)
     columns = in_columns or "ColumnTransformer" in names
     for name, part in _parts(estimator):
+        if name == "transformer" and "PublicTransformedTargetRegressor" in names:
+            continue  # it is fitted on public targets
         found = _walk(part, _join(path, name), in_columns=columns)
         if name == "transformer" and "TransformedTargetRegressor" in names:
             found = (replace(finding, fix=_TARGET_FIX) for finding in found)  # it is fitted on y
@@ -139,7 +144,9 @@ def _of_pipeline(pipe: Any, path: str) -> Iterator[Finding]:
                     path,
                     type(pipe).__name__,
                     f"{name} gets private rows after {', '.join(earlier)}, and untransformed public rows",
-                    "transform_input=['X_pub']",
+                    "put the whole Pipeline into WithPublicRows"
+                    if "WithPublicRows" in rules.kinds(part)
+                    else "transform_input=['X_pub']",
                 )
                 break
             if not (isinstance(part, str) or part is None):

@@ -1,23 +1,52 @@
-"""Warn if earlier steps of the pipeline learned from private rows.
+"""What scikit-learn does around a fit: leaks, wrappers that change one of two arguments, cut public rows.
 
 Inside ``Pipeline.fit`` the last step gets transformed rows, and scikit-learn has no way to ask where
 they come from. But clones, searches and workers all call ``Pipeline.fit``, so the pipeline is on the
 call stack. This is the only file that looks there. It is an aid, not a part of the guarantee: errors
-are ignored, and a pipeline around a search with fits in other processes is not found.
+are ignored, and a wrapper around fits in other processes is not found.
 """
 
 import sys
 import warnings
+from collections.abc import Iterator
+from types import FrameType
 from typing import Any
 
 from ...exceptions import PrivacyLeakWarning
 
 _METHODS = frozenset({"fit", "fit_transform", "fit_predict"})
+#: Classes of scikit-learn whose parts are checked. Searches are left out: a fit cannot know what is done
+#: with their scores.
+_CHECKED = frozenset(
+    {
+        "Pipeline",
+        "TransformedTargetRegressor",
+        "_BaseStacking",
+        "CalibratedClassifierCV",
+        "BaseWeightBoosting",
+    }
+)
+#: Names that scikit-learn's functions give to the rows of a training fold.
+_FOLDS = ("train", "train_idx", "indices")
 _SHOWN = 3
+_BINARY = (
+    "OneVsRestClassifier and its like turn y into 0 and 1 and leave y_pub as it is; fit the estimator by "
+    "itself, since it takes several classes, or leave the public rows out and pass classes=[0, 1]."
+)
+_COLUMN = (
+    "MultiOutputClassifier and MultiOutputRegressor fit each column of y with the same y_pub; fit an "
+    "estimator for each column, or MixedDPRidge to all columns."
+)
+#: Functions of scikit-learn that fit to a part of the targets and pass public targets on whole.
+_ONE_OF_SEVERAL = {
+    ("sklearn.multiclass", "_fit_binary"): _BINARY,
+    ("sklearn.multiclass", "_fit_ovo_binary"): _BINARY,
+    ("sklearn.multioutput", "_fit_estimator"): _COLUMN,
+}
 
 
 def warn_of_leaks(*, public_rows: bool) -> None:
-    """Warn of leaks in the outermost scikit-learn pipeline that is being fitted, if there is one.
+    """Warn of leaks in the outermost pipeline or wrapper of scikit-learn that is being fitted, if any.
 
     Parameters
     ----------
@@ -32,17 +61,18 @@ def warn_of_leaks(*, public_rows: bool) -> None:
         If public rows reached a step untransformed.
     """
     try:
-        pipe, depth = _find()
-        if pipe is None:
+        owner, depth = _find()
+        if owner is None:
             return
         from ._check_pipeline import check_pipeline
 
-        report = check_pipeline(pipe, public_rows=public_rows)
+        report = check_pipeline(owner, public_rows=public_rows)
         leaks, lost = report.of_kind("leak"), report.of_kind("public rows")
+        kind = "steps of the pipeline" if "Pipeline" in _kinds(owner) else f"parts of {type(owner).__name__}"
     except Exception:  # a check that inspects foreign objects must not make a fit fail
         return
     for found, category, words in (
-        (leaks, PrivacyLeakWarning, "steps of the pipeline learn from private rows without a budget"),
+        (leaks, PrivacyLeakWarning, f"{kind} learn from private rows without a budget"),
         (lost, UserWarning, "the pipeline does not transform the public rows as it does the private ones"),
     ):
         if found:
@@ -55,22 +85,132 @@ def warn_of_leaks(*, public_rows: bool) -> None:
             )
 
 
+def check_public_rows(n_rows: int, X_pub: Any) -> None:
+    """Refuse public rows that a wrapper misuses, and warn of public rows that were cut.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of private rows.
+    X_pub : array-like, tuple or None
+        The public rows.
+
+    Raises
+    ------
+    ValueError
+        If a ``TransformedTargetRegressor`` was given ``y_pub``, since it transforms ``y`` alone. Also if a
+        stack was given ``X_pub``, since it passes these rows to its final estimator, which has other columns.
+        Also within a wrapper that fits to parts of the targets, such as ``OneVsRestClassifier``.
+
+    Warns
+    -----
+    UserWarning
+        If scikit-learn took the rows of a training fold from the public rows too.
+    """
+    if X_pub is None:
+        return
+    try:
+        frames = list(_frames(sys._getframe(1)))
+        refusal = next(filter(None, map(_misuse, frames)), None)
+        cut = _cut(n_rows, X_pub, frames)
+    except Exception:
+        return
+    if refusal is not None:
+        raise ValueError(refusal)
+    if cut:
+        warnings.warn(
+            "scikit-learn cut X_pub and y_pub to the rows of a training fold, since they are as long as X; "
+            "pass skmixdp.model_selection.public_params(X_pub, y_pub), which is passed on whole.",
+            UserWarning,
+            stacklevel=2 + next((i for i, f in enumerate(frames) if not _is_machinery(_module(f))), 0),
+        )
+
+
+def seeding_ensemble() -> str | None:
+    """The class of the ensemble of scikit-learn that is fitting, which sets a seed in each member."""
+    try:
+        for frame in _frames(sys._getframe(1)):
+            if _module(frame).startswith("sklearn.ensemble."):
+                owner = frame.f_locals.get("self", frame.f_locals.get("ensemble"))
+                if "BaseEnsemble" in _kinds(owner):
+                    return type(owner).__name__
+    except Exception:
+        return None
+    return None
+
+
 def _find() -> tuple[Any, int]:
-    """The outermost pipeline that is being fitted, and the stack level of the user's own call."""
-    module = sys.modules.get("sklearn.pipeline")
-    if module is None:
+    """The outermost object that is being fitted and checked, and the stack level of the user's own call."""
+    if "sklearn.pipeline" not in sys.modules:
         return None, 0
-    owner, caller = None, 0
+    owner, caller, level = None, 0, 1
     # Level 1 is `warn_of_leaks`.
-    frame, level = sys._getframe(1), 1
-    while frame is not None:
-        if frame.f_code.co_name in _METHODS and isinstance(frame.f_locals.get("self"), module.Pipeline):
-            owner, caller = frame.f_locals["self"], 0
-        elif owner is not None and not caller and not _is_machinery(frame.f_globals.get("__name__", "")):
+    for level, frame in enumerate(_frames(sys._getframe(1)), start=1):
+        found = frame.f_locals.get("self") if frame.f_code.co_name in _METHODS else None
+        if found is not None and _kinds(found) & _CHECKED and _module(frame).startswith("sklearn."):
+            owner, caller = found, 0
+        elif owner is not None and not caller and not _is_machinery(_module(frame)):
             caller = level
-        frame, level = frame.f_back, level + 1  # type: ignore[assignment]
-    return owner, caller or level - 1
+    return owner, caller or level
+
+
+def _frames(start: FrameType) -> Iterator[FrameType]:
+    """A frame of the call stack, and those around it."""
+    frame: FrameType | None = start
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def _misuse(frame: FrameType) -> str | None:
+    """The refusal, if the frame is the fit of a wrapper that does not treat public rows as private ones."""
+    module, function = _module(frame), frame.f_code.co_name
+    if (module, function) in _ONE_OF_SEVERAL:
+        return _ONE_OF_SEVERAL[module, function]
+    if function != "fit" or not module.startswith("sklearn."):
+        return None
+    owner = frame.f_locals.get("self")
+    kinds, given = _kinds(owner), frame.f_locals.get("fit_params") or {}
+    if "TransformedTargetRegressor" in kinds and given.get("y_pub") is not None:
+        if owner.transformer is None and owner.func is None:  # type: ignore[union-attr]
+            return None
+        return (
+            "TransformedTargetRegressor transforms y and passes y_pub on unchanged; use "
+            "skmixdp.preprocessing.PublicTransformedTargetRegressor, which transforms both."
+        )
+    if "_BaseStacking" in kinds and given.get("X_pub") is not None:
+        return (
+            f"{type(owner).__name__} passes X_pub to its final estimator too, whose rows are predictions; "
+            "put each member into skmixdp.model_selection.WithPublicRows, and leave X_pub out of fit."
+        )
+    return None
+
+
+def _cut(n_rows: int, X_pub: Any, frames: list[FrameType]) -> bool:
+    """Whether the public rows are those of a training fold: as long as it, and passed as an array."""
+    shape = getattr(X_pub, "shape", None)
+    n_public = len(X_pub) if shape is None else shape[0]
+    if isinstance(X_pub, tuple) or n_public != n_rows:
+        return False
+    return any(
+        _module(frame).startswith("sklearn.")
+        and not _module(frame).startswith("sklearn.utils.")
+        and any(_length(frame.f_locals.get(name)) == n_rows for name in _FOLDS)
+        for frame in frames
+    )
+
+
+def _length(value: Any) -> int | None:
+    return len(value) if hasattr(value, "__len__") else None
+
+
+def _kinds(value: Any) -> frozenset[str]:
+    return frozenset(kind.__name__ for kind in type(value).__mro__)
+
+
+def _module(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", ""))
 
 
 def _is_machinery(module: str) -> bool:
-    return module.partition(".")[0] in ("sklearn", "joblib")
+    return module.partition(".")[0] in ("sklearn", "joblib", "skmixdp")

@@ -55,6 +55,10 @@ META_LEARNS = {
         "a calibration of the scores by private labels",
         "calibrate on public rows: CalibratedClassifierCV(FrozenEstimator(fitted)).fit(X_pub, y_pub)",
     ),
+    "BaseWeightBoosting": (
+        "the weights of rows and of members, from errors on private rows without noise",
+        "one estimator, or BaggingClassifier(WithPublicRows(...), bootstrap=False)",
+    ),
 }
 
 #: Meta-estimators that take the set of labels from ``y``.
@@ -67,6 +71,7 @@ READS_LABEL_SET = frozenset(
         "OneVsOneClassifier",
         "OutputCodeClassifier",
         "CalibratedClassifierCV",
+        "AdaBoostClassifier",
     }
 )
 
@@ -86,6 +91,8 @@ ONLY_PARTS = READS_LABEL_SET | {
     "SelectFromModel",
     "RFE",
     "FixedThresholdClassifier",
+    "WithPublicRows",
+    "PublicTransformedTargetRegressor",
 }
 
 #: Fits that read the shape of the rows and nothing else.

@@ -72,6 +72,86 @@ def test_from_images_to_a_head_in_the_commands_of_the_readme(images, capsys):
     assert "(1, 1e-05)-differential privacy" in capsys.readouterr().out
 
 
+@pytest.fixture
+def head(images, capsys):
+    """A head trained on the rows of both folders, in head.joblib."""
+    for part in ("private", "public"):
+        assert run("extract", part, *MODEL, "--out", f"{part}.npz", "--quiet") == 0
+    rows = ("--private", "private.npz", "--public", "public.npz")
+    assert run("fit", *rows, "--epsilon", "1", "--out", "head.joblib", "--seed", "0", "--quiet") == 0
+    capsys.readouterr()
+    return images
+
+
+class TestPredictionsOfImages:
+    """The model knows its network."""
+
+    def test_a_folder(self, head, capsys):
+        assert run("predict", "head.joblib", "private", "--device", "cpu", "--proba") == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert lines[0] == "file,prediction,proba_cat,proba_dog"
+        assert [line.split(",")[0] for line in lines[1:]] == [
+            f"{c}/{i}.png" for c in CLASSES for i in range(6)
+        ]
+        assert run("predict", "head.joblib", "private.npz", "--proba") == 0  # which names its files too
+        assert capsys.readouterr().out.splitlines() == lines
+
+    def test_an_array_has_no_names(self, head, capsys):
+        pixels = np.stack([np.asarray(Image.open(f"private/cat/{i}.png")) for i in range(6)])
+        for name in ("new.npy", "new.npz"):
+            np.save(name, pixels) if name.endswith("y") else np.savez(name, X=pixels)
+            assert run("predict", "head.joblib", name) == 0
+            assert capsys.readouterr().out.split() == ["prediction", *["cat"] * 6]
+
+    def test_skipped_images_have_no_line(self, head, capsys):
+        Path("private/cat/2.png").write_bytes(b"damaged")
+        error = refuse(capsys, head, "predict", "head.joblib", "private")
+        assert error.endswith("; fix or remove it, or pass --on-error skip.")
+        assert run("predict", "head.joblib", "private", "--on-error", "skip") == 0
+        captured = capsys.readouterr()
+        assert captured.err.startswith("skmixdp predict: skipped private/cat/2.png, which cannot be read")
+        assert len(captured.out.splitlines()) == 12 and "cat/2.png" not in captured.out
+
+    def test_rows_of_another_network_are_refused(self, head, capsys):
+        options = json.dumps({"pretrained": False, "image_size": 16})
+        run("extract", "public", *MODEL[:2], "--options", options, "--out", "other.npz", "--quiet")
+        error = refuse(capsys, head, "predict", "head.joblib", "other.npz")
+        assert "ROWS other.npz and the training rows of MODEL head.joblib were extracted with differ" in error
+
+    def test_other_weights_are_refused_and_moved_ones_are_found(self, images, capsys):
+        import torch
+        from safetensors.torch import save_file
+        from timm import create_model
+
+        for seed, name in ((0, "w.safetensors"), (1, "v.safetensors")):
+            with torch.random.fork_rng():
+                torch.manual_seed(seed)
+                save_file(create_model("resnet18").state_dict(), name)
+        model = (*MODEL[:2], "--weights", "w.safetensors", "--options", '{"image_size": 32}')
+        for part in ("private", "public"):
+            assert run("extract", part, *model, "--out", f"{part}.npz", "--quiet") == 0
+        rows = ("--private", "private.npz", "--public", "public.npz")
+        assert run("fit", *rows, "--out", "head.joblib", "--seed", "0", "--quiet") == 0
+        Path("w.safetensors").rename("moved.safetensors")
+        capsys.readouterr()
+        error = refuse(capsys, images, "predict", "head.joblib", "public")
+        assert "w.safetensors' is not a file" in error
+        error = refuse(capsys, images, "predict", "head.joblib", "public", "--weights", "v.safetensors")
+        assert "were extracted with different settings (weights)" in error
+        assert run("predict", "head.joblib", "public", "--weights", "moved.safetensors") == 0
+
+    @pytest.mark.parametrize("extra", [["--id", "name"], ["--label-column", "y"]])
+    def test_flags_of_tables(self, head, extra, capsys):
+        error = refuse(capsys, head, "predict", "head.joblib", "public", *extra)
+        assert f"{extra[0]} {extra[1]!r} is for tables and ROWS public holds images; drop it" in error
+
+    def test_nothing_but_damaged_images(self, head, capsys):
+        Path("new").mkdir()
+        Path("new/a.png").write_bytes(b"damaged")
+        error = refuse(capsys, head, "predict", "head.joblib", "new", "--on-error", "skip")
+        assert "ROWS new: none of the 1 images could be read" in error
+
+
 def test_a_private_folder_may_lack_a_class_of_the_public_one(images):
     for i in range(6):
         (images / "private" / "cat" / f"{i}.png").unlink()
@@ -129,6 +209,7 @@ def test_skipped_images_are_named_and_leave_their_index(images, capsys):
     command = ("extract", "private", *MODEL, "--out", "feats.npz")
     error = refuse(capsys, images, *command)
     assert "private/cat/2.png cannot be read (" in error
+    assert error.endswith("; fix or remove it, or pass --on-error skip.")
     assert run(*command, "--on-error", "skip") == 0
     captured = capsys.readouterr()
     assert captured.err.startswith("skmixdp extract: skipped private/cat/2.png, which cannot be read")
@@ -175,8 +256,8 @@ def test_open_clip(images, tiny_clip):
         (["--weights", "none.safetensors", "--options", "{}"], "pretrained='none.safetensors' is not a file"),
         (["--batch-size", "0"], "argument --batch-size: '0' must be a whole number of at least 1"),
         (["--workers", "-1"], "argument --workers: '-1' must be a whole number of at least 0"),
-        (["--device", "nowhere"], "device='nowhere' cannot be used"),
-        (["--cache", "labels.csv"], "cache='labels.csv' cannot be used"),
+        (["--device", "nowhere"], "--device nowhere cannot be used"),
+        (["--cache", "labels.csv"], "--cache labels.csv cannot be used"),
         (
             ["--labels", "labels.csv"],
             "--labels labels.csv has no rows for 11 files, such as 'cat/1.png'; add",

@@ -1,12 +1,14 @@
 """What the commands print and write, and what they leave behind when that fails."""
 
 import errno
+import importlib
 import json
 import os
 import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import joblib
@@ -142,6 +144,19 @@ def test_help(command, capsys):
         assert "reproducible and NOT private" in " ".join(captured.out.split())
 
 
+def test_the_script_and_the_module_are_one_program(capsys, monkeypatch):
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())
+    module, _, function = project["project"]["scripts"]["skmixdp"].partition(":")
+    program = getattr(importlib.import_module(module), function)
+    for name, shown in (("/usr/bin/skmixdp", "skmixdp"), ("/x/__main__.py", "python -m skmixdp")):
+        monkeypatch.setattr(sys, "argv", [name, "--help"])
+        with pytest.raises(SystemExit) as end:
+            program()
+        said = capsys.readouterr().out
+        assert end.value.code == 0 and said.startswith(f"usage: {shown} ")
+    assert "exit codes: 0 done, 2 bad input" in said
+
+
 def test_version(capsys):
     assert run("--version") == 0
     assert capsys.readouterr().out.startswith("skmixdp ")
@@ -157,8 +172,8 @@ def test_the_documentation_is_true(folder, capsys):
         elif kind == "bash":
             shown.clear()
             for line in block.splitlines():
-                program, argv = line.split()[:3], shlex.split(line)[3:]
-                assert program == ["python", "-m", "skmixdp"] and run(*argv) == 0, line
+                program, *argv = shlex.split(line)
+                assert program == "skmixdp" and run(*argv) == 0, line
                 captured = capsys.readouterr()
                 # Noise without a seed may, once in a long while, leave nothing but what public rows say.
                 assert [said for said in captured.err.splitlines() if "rows suffice" not in said] == [], line

@@ -31,7 +31,7 @@ from tests.unit.cli.conftest import refuse, run, save_npy, save_npz, save_tables
             ["--epsilon", "1", "--n-steps", "3", "--noise-multiplier", "2"],
             "--epsilon 1, --n-steps 3 and --noise-multiplier 2 cannot all be given",
         ),
-        (["--epsilon", "0.01", "--noise-multiplier", "0.1"], "noise_multiplier"),
+        (["--epsilon", "0.01", "--noise-multiplier", "0.1"], "at --noise-multiplier 0.1; use"),
         (["--noise", "discrete", "--seed", "1"], "--seed 1 cannot seed --noise discrete"),
         (["--classes", "0,1"], "priv.npz holds a label, which is not one of the classes [0, 1]"),
         (["--classes", "0,one"], "--classes '0,one' does not fit the private labels, which are numbers"),
@@ -94,7 +94,8 @@ def test_a_folder_that_cannot_be_written_to(data, folder, no_noise, capsys, monk
         ),
         (
             lambda f: f.assign(a="x", c="2020-01-01"),
-            "--public pub.csv has feature columns that are not numbers, at the places [1, 3]; remove them",
+            "--public pub.csv has feature columns that are not numbers, at the places [1, 3]; leave "
+            "names of rows aside with --id, and encode text with `fit --encode`",
         ),
         (
             lambda f: f.assign(a=f["a"].where(f.index > 1)),
@@ -251,7 +252,7 @@ def test_wrongly_named_numpy_files(data, folder, no_noise, capsys):
 def test_discrete_noise_without_opendp(data, folder, no_noise, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "opendp.prelude", None)
     error = refuse(capsys, folder, "fit", *save_npz(data), "--noise", "discrete", "--out", "m")
-    assert "noise='discrete' needs the opendp package; install skmixdp[discrete]" in error
+    assert "--noise discrete needs the opendp package; install skmixdp[discrete]" in error
 
 
 def test_parquet_without_pyarrow(data, folder, no_noise, capsys, monkeypatch):

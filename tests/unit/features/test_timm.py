@@ -264,7 +264,17 @@ class TestLayers:
         (
             {"model_name": "test_resnest"},
             ValueError,
-            r"model_name='test_resnest' cannot be made \(.*name a model that",
+            r"model_name='test_resnest' is not a model of timm; did you mean .*test_resnet.*\?",
+        ),
+        (
+            {"model_name": "qqqqq"},
+            ValueError,
+            r"model_name='qqqqq' is not a model of timm; timm.list_models\(\) has their names\.",
+        ),
+        (
+            {"model_name": "resnet50.no_such_tag", "pretrained": True},
+            ValueError,
+            r"cannot be made \(.*tag.*\); check the tag of the weights",
         ),
         ({"pretrained": 3}, TypeError, "pretrained=3 must be True, False or the path of a checkpoint"),
         ({"pretrained": "none.safetensors"}, ValueError, "pretrained='none.safetensors' is not a file"),
@@ -307,3 +317,51 @@ def test_weights_that_cannot_be_downloaded_are_told(monkeypatch):
         ValueError, match=r"\(no connection\); .*where there is no network, pass pretrained=path"
     ):
         resnet(pretrained=True, image_size=(31, 32)).fit()
+
+
+class TestWithoutNetwork:
+    """The hub's client would retry for a minute."""
+
+    @pytest.fixture
+    def asked(self, monkeypatch):
+        """Whether the hub's client was told to be offline each time it was asked."""
+        from huggingface_hub import constants
+
+        from skmixdp.features.backends import hub
+
+        found = []
+
+        def create_model(*args, **kwargs):
+            found.append(constants.HF_HUB_OFFLINE)
+            raise OSError("nothing")
+
+        monkeypatch.setattr(library("timm"), "create_model", create_model)
+        monkeypatch.setattr(hub, "getproxies", dict)
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+        return found
+
+    @pytest.mark.parametrize("address", [True, False])
+    def test_the_hub_is_asked_only_if_it_has_an_address(self, asked, monkeypatch, address):
+        from huggingface_hub import constants
+
+        from skmixdp.features.backends import hub
+
+        def look_up(host, port):
+            assert (host, port) == ("huggingface.co", 443)
+            if not address:
+                raise hub.socket.gaierror
+            return ["an address"]
+
+        monkeypatch.setattr(hub.socket, "getaddrinfo", look_up)
+        with pytest.raises(ValueError, match="where there is no network, pass pretrained=path"):
+            resnet(pretrained=True, image_size=(31, 31)).fit()
+        assert asked == [not address] and constants.HF_HUB_OFFLINE is False
+
+    def test_a_proxy_may_know_the_address(self, asked, monkeypatch):
+        from skmixdp.features.backends import hub
+
+        monkeypatch.setattr(hub, "getproxies", lambda: {"https": "http://proxy"})
+        monkeypatch.setattr(hub.socket, "getaddrinfo", pytest.fail)
+        with pytest.raises(ValueError, match="cannot be made"):
+            resnet(pretrained=True, image_size=(33, 31)).fit()
+        assert asked == [False]

@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.decomposition import PCA
-from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
+from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier, StackingClassifier, VotingClassifier
 from sklearn.feature_selection import RFE, SelectFromModel, SelectKBest, SequentialFeatureSelector
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
@@ -31,6 +31,8 @@ from sklearn.preprocessing import (
 from sklearn.random_projection import GaussianRandomProjection
 from sklearn.utils import all_estimators
 
+import skmixdp.model_selection
+import skmixdp.preprocessing
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
 from skmixdp.preprocessing import (
     NoisyScaler,
@@ -289,5 +291,8 @@ def test_nothing_is_fitted_or_changed():
 def test_every_class_that_the_rules_name_exists():
     known = {name for name, _ in all_estimators()}
     known.add("IterativeImputer")  # scikit-learn shows it only where it was asked for
-    assert {*LEARNS, *META_LEARNS, *ONLY_PARTS} - known == {"BaseSearchCV"}
-    assert "BaseSearchCV" in {kind.__name__ for kind in GridSearchCV.__mro__}
+    known |= {*skmixdp.preprocessing.__all__, *skmixdp.model_selection.__all__}
+    bases = {"BaseSearchCV": GridSearchCV, "BaseWeightBoosting": AdaBoostClassifier}
+    assert {*LEARNS, *META_LEARNS, *ONLY_PARTS} - known == set(bases)
+    for base, child in bases.items():
+        assert base in {kind.__name__ for kind in child.__mro__}

@@ -1,0 +1,58 @@
+"""Files of models: the only place that knows their format.
+
+A model is a fitted estimator, or an :class:`EncodedModel` if it was trained on raw tables or on rows that
+``extract`` wrote. Nothing else in the command line unpickles.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import joblib
+
+from .._rows.files import reading
+from .messages import InputError
+
+
+@dataclass(frozen=True)
+class EncodedModel:
+    """A fitted estimator, and how its rows were made.
+
+    Attributes
+    ----------
+    head : estimator
+        The fitted estimator.
+    encoder : dict
+        What JSON can hold: under ``"columns"`` a :class:`~skmixdp._cli.columns.ColumnEncoder`, or under
+        ``"images"`` the flags of ``extract`` and, under ``"report"``, its report.
+    """
+
+    head: Any
+    encoder: dict[str, Any]
+
+    def __getattr__(self, name: str) -> Any:
+        """Whatever else is asked for is the estimator's, such as ``classes_`` and ``privacy_``."""
+        if name.startswith("__") or name in ("head", "encoder"):
+            raise AttributeError(name)
+        return getattr(self.head, name)
+
+
+def save_model(model: Any, file: BinaryIO) -> None:
+    """Write a model to an open file."""
+    joblib.dump(model, file)
+
+
+def load_model(path: Path) -> Any:
+    """The object in a model file. This can run code: the help texts say so."""
+    where = f"MODEL {path}"
+    with reading(where):
+        file = path.open("rb")
+    with file:
+        try:
+            return joblib.load(file)
+        # What a damaged or foreign pickle raises is anything at all.
+        except Exception as error:
+            raise InputError(
+                f"{where} is not a model saved by `fit` or with joblib ({type(error).__name__}); give the "
+                "file that `fit --out` wrote, or fit again."
+            ) from None  # what it says may quote the file, which may be one of private rows

@@ -1,0 +1,190 @@
+"""An estimator that carries its public rows with it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import sklearn
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from .._validation import is_empty
+from ._public import public_params
+
+Array = NDArray[Any]
+
+
+def _inner_has(name: str) -> Callable[[Any], Any]:
+    """A method exists where the wrapped estimator has one of that name."""
+    condition: Callable[[Any], Any] = available_if(
+        lambda self: hasattr(getattr(self, "estimator_", self.estimator), name)
+    )
+    return condition
+
+
+class WithPublicRows(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    """A private estimator with its public rows, for wrappers that do not pass them on.
+
+    ``fit(X, y)`` fits the estimator to these private rows and to the public rows given here. It works within
+    every tool of scikit-learn that accepts ``fit(X, y)``, without metadata routing, and no splitter cuts the
+    public rows.
+
+    Parameters
+    ----------
+    estimator : estimator
+        An estimator whose ``fit`` takes ``X_pub`` and ``y_pub``, such as ``MixedDPLogisticRegression()``. A
+        Pipeline of such still needs metadata routing and ``transform_input=["X_pub"]``.
+    X_pub : array-like of shape (n_pub, n_features), tuple of such, or None, default=None
+        Public rows: one array, or a tuple of several sources.
+    y_pub : array-like of shape (n_pub,), tuple of such, or None, default=None
+        Labels or targets of the public rows.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The fitted estimator.
+    privacy_, classes_, coef_, intercept_, n_iter_, n_features_in_, feature_names_in_
+        Those of the fitted estimator, if it has them.
+
+    Notes
+    -----
+    *Guarantee*: that of each fit of the estimator. What a wrapper does besides is not covered.
+
+    ``get_params`` does not list the ``random_state`` of the estimator. Ensembles such as
+    ``BaggingClassifier`` set every parameter of that name in their members, and with a known seed a fit is
+    not private.
+
+    Clones share the public rows.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from skmixdp import MixedDPLogisticRegression
+    >>> from skmixdp.model_selection import WithPublicRows
+    >>> X, y = load_digits(return_X_y=True)
+    >>> head = WithPublicRows(MixedDPLogisticRegression(), X[:100], y[:100])
+    >>> bool(cross_val_score(head, X[100:], y[100:], cv=3).mean() > 0.8)
+    True
+    """
+
+    def __init__(self, estimator: Any, X_pub: Any = None, y_pub: Any = None) -> None:
+        self.estimator = estimator
+        self.X_pub = X_pub
+        self.y_pub = y_pub
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters of this object and, if ``deep``, of the estimator.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Whether to list the parameters of the estimator, as ``estimator__<name>``.
+
+        Returns
+        -------
+        dict
+            Values by name; those called ``random_state`` are left out.
+        """
+        found = super().get_params(deep)
+        return {name: value for name, value in found.items() if name.split("__")[-1] != "random_state"}
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "WithPublicRows":
+        """Fit the estimator to private rows and to the public rows of this object.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            PRIVATE rows.
+        y : array-like of shape (n_samples,)
+            Their labels or targets.
+        sample_weight : array-like of shape (n_samples,) or None
+            Weights of the private rows, for estimators that take them.
+
+        Returns
+        -------
+        self : WithPublicRows
+            Fitted estimator.
+
+        Raises
+        ------
+        ValueError, TypeError
+            Whatever the estimator refuses.
+        """
+        given = {} if sample_weight is None else {"sample_weight": sample_weight}
+        if not (is_empty(self.X_pub) and is_empty(self.y_pub)):
+            check_routing(self.estimator)
+            given |= public_params(self.X_pub, self.y_pub)
+        estimator = clone(self.estimator).fit(X, y, **given)
+        self.estimator_ = estimator
+        for name in (
+            "privacy_",
+            "classes_",
+            "coef_",
+            "intercept_",
+            "n_iter_",
+            "n_features_in_",
+            "feature_names_in_",
+        ):
+            if hasattr(estimator, name):
+                setattr(self, name, getattr(estimator, name))
+        return self
+
+    @_inner_has("predict")
+    def predict(self, X: Any) -> Any:
+        """Predictions of the fitted estimator, shape (n_samples,) or (n_samples, k)."""
+        return self._asked("predict", X)
+
+    @_inner_has("predict_proba")
+    def predict_proba(self, X: Any) -> Any:
+        """Class probabilities of each row, shape (n_samples, n_classes)."""
+        return self._asked("predict_proba", X)
+
+    @_inner_has("predict_log_proba")
+    def predict_log_proba(self, X: Any) -> Any:
+        """Logarithms of the class probabilities, shape (n_samples, n_classes)."""
+        return self._asked("predict_log_proba", X)
+
+    @_inner_has("decision_function")
+    def decision_function(self, X: Any) -> Any:
+        """Logits of each row, shape (n_samples, n_classes) or (n_samples,)."""
+        return self._asked("decision_function", X)
+
+    @_inner_has("score")
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Score of the fitted estimator on rows and their labels or targets."""
+        check_is_fitted(self)
+        return float(self.estimator_.score(X, y, sample_weight=sample_weight))
+
+    def _asked(self, method: str, X: Any) -> Any:
+        check_is_fitted(self)
+        return getattr(self.estimator_, method)(X)
+
+    def __sklearn_clone__(self) -> "WithPublicRows":
+        return type(self)(clone(self.estimator), self.X_pub, self.y_pub)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if isinstance(self.estimator, BaseEstimator):
+            inner = get_tags(self.estimator)
+            for name in ("estimator_type", "classifier_tags", "regressor_tags", "input_tags", "target_tags"):
+                setattr(tags, name, getattr(inner, name))
+        return tags
+
+
+def check_routing(estimator: Any) -> None:
+    """Refuse public rows for a Pipeline if scikit-learn will not pass them to its steps.
+
+    Raises
+    ------
+    ValueError
+        If ``estimator`` is a Pipeline and metadata routing is off.
+    """
+    if hasattr(estimator, "steps") and not sklearn.get_config()["enable_metadata_routing"]:
+        raise ValueError(
+            "X_pub reaches the steps of a Pipeline only with metadata routing; call "
+            "sklearn.set_config(enable_metadata_routing=True) first, and pass transform_input=['X_pub'] to "
+            "the Pipeline."
+        )

@@ -1,0 +1,211 @@
+"""A regressor whose target transformation comes from public targets."""
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from .._validation import CONVERSION_ERRORS, is_empty, public_sources
+
+Array = NDArray[Any]
+
+
+class PublicTransformedTargetRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    """Fit a private regressor to transformed targets, private and public ones alike.
+
+    scikit-learn's ``TransformedTargetRegressor`` transforms ``y``, leaves ``y_pub`` as it is, and fits its
+    transformer to private targets. This class fits the transformer to ``y_pub`` and transforms both.
+
+    Parameters
+    ----------
+    regressor : estimator
+        A regressor that takes public rows, such as ``MixedDPRidge()``. A clone of it is fitted.
+    transformer : estimator or None, default=None
+        A transformer of columns, such as ``QuantileTransformer()``. It is fitted to the public targets.
+    func, inverse_func : callable or None, default=None
+        A function of an array of targets and its inverse, such as ``np.log`` and ``np.exp``. The function
+        must treat each target by itself.
+
+    Attributes
+    ----------
+    regressor_ : estimator
+        The fitted regressor.
+    transformer_ : estimator
+        The fitted transformer.
+    privacy_ : PrivacyReport
+        The report of the regressor.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : array of str
+        Names of the columns, where the rows are a data frame with string columns.
+
+    Notes
+    -----
+    *Guarantee*: that of the regressor. The transformation is fixed by its parameters and the public targets,
+    and changes each private target by itself.
+
+    ``MixedDPRidge`` centres and scales targets by itself, so a ``StandardScaler`` changes nothing. Use this
+    class for transformations that are not linear.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import make_regression
+    >>> from skmixdp import MixedDPRidge
+    >>> from skmixdp.preprocessing import PublicTransformedTargetRegressor
+    >>> X, y = make_regression(1000, 3, random_state=0)
+    >>> y = np.exp(y / 100)
+    >>> model = PublicTransformedTargetRegressor(MixedDPRidge(), func=np.log, inverse_func=np.exp)
+    >>> model = model.fit(X[100:], y[100:], X_pub=X[:100], y_pub=y[:100])
+    >>> bool(np.all(model.predict(X) > 0))
+    True
+    """
+
+    # Routed to fit by default, without set_fit_request, as for the estimators.
+    __metadata_request__fit: ClassVar = {"X_pub": True, "y_pub": True}
+
+    def __init__(
+        self,
+        regressor: Any,
+        *,
+        transformer: Any = None,
+        func: Callable[[Array], Array] | None = None,
+        inverse_func: Callable[[Array], Array] | None = None,
+    ) -> None:
+        self.regressor = regressor
+        self.transformer = transformer
+        self.func = func
+        self.inverse_func = inverse_func
+
+    def fit(
+        self, X: Any, y: Any, X_pub: Any = None, y_pub: Any = None, sample_weight: Any = None
+    ) -> "PublicTransformedTargetRegressor":
+        """Fit the transformer to public targets, and the regressor to transformed ones.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            PRIVATE rows.
+        y : array-like of shape (n_samples,) or (n_samples, k)
+            Their targets.
+        X_pub : array-like of shape (n_pub, n_features), tuple of such, or None
+            Public rows: one array, or a tuple of several sources.
+        y_pub : array-like of shape (n_pub,) or (n_pub, k), tuple of such, or None
+            Targets of the public rows, in the units of ``y``.
+        sample_weight : array-like of shape (n_samples,) or None
+            Weights of the private rows, for regressors that take them.
+
+        Returns
+        -------
+        self : PublicTransformedTargetRegressor
+            Fitted estimator.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For parameters that do not go together, or targets that cannot be transformed. Also whatever the
+            regressor refuses.
+        """
+        self._check()
+        public: dict[str, Any] = {}
+        known = None
+        if not (is_empty(X_pub) and is_empty(y_pub)):
+            sources, targets = public_sources(X_pub, y_pub)
+            tables = [_table(target, "y_pub") for target in targets]
+            known = np.concatenate(tables)
+        transformer = self._fitted_transformer(known)
+        if known is not None:
+            mapped = tuple(
+                self._mapped(transformer, table, "y_pub").reshape(np.shape(target))
+                for table, target in zip(tables, targets, strict=True)
+            )
+            public = {"X_pub": sources, "y_pub": mapped}
+        if sample_weight is not None:
+            public["sample_weight"] = sample_weight
+        table, shape = _table(y, "y"), np.shape(y)
+        regressor = clone(self.regressor)
+        regressor.fit(X, self._mapped(transformer, table, "y").reshape(shape), **public)
+        self.transformer_, self.regressor_ = transformer, regressor
+        for name in ("privacy_", "n_features_in_", "feature_names_in_"):
+            if hasattr(regressor, name):
+                setattr(self, name, getattr(regressor, name))
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """Predicted targets of each row, in the units of ``y``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        array of shape (n_samples,) or (n_samples, k)
+            As ``y`` was in ``fit``.
+        """
+        check_is_fitted(self)
+        predicted = np.asarray(self.regressor_.predict(X))
+        table = predicted.reshape(len(predicted), -1)
+        return np.asarray(self.transformer_.inverse_transform(table)).reshape(predicted.shape)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if isinstance(self.regressor, BaseEstimator):
+            inner = get_tags(self.regressor)
+            tags.input_tags, tags.target_tags = inner.input_tags, inner.target_tags
+        return tags
+
+    def _check(self) -> None:
+        if not (hasattr(self.regressor, "fit") and hasattr(self.regressor, "predict")):
+            raise TypeError(f"regressor={self.regressor!r} must be a regressor, such as MixedDPRidge().")
+        if self.transformer is not None and (self.func is not None or self.inverse_func is not None):
+            raise ValueError("transformer and func cannot both be given; leave one of them out.")
+        if (self.func is None) != (self.inverse_func is None):
+            raise ValueError("func and inverse_func need each other; pass both, such as np.log and np.exp.")
+
+    def _fitted_transformer(self, known: Array | None) -> Any:
+        """The transformer, fitted to the public targets (n_pub, k)."""
+        if self.transformer is None:
+            return FunctionTransformer(self.func, self.inverse_func)
+        if known is None:
+            raise ValueError(
+                f"transformer={self.transformer!r} is fitted to y_pub; pass public rows, or func and "
+                "inverse_func."
+            )
+        return clone(self.transformer).fit(known)
+
+    def _mapped(self, transformer: Any, table: Array, name: str) -> Array:
+        """Transformed targets; an error or warning of the transformer might quote them."""
+        try:
+            with np.errstate(all="ignore"):
+                mapped = np.asarray(transformer.transform(table), dtype=np.float64)
+        except Exception as error:
+            kind = type(error).__name__
+        else:
+            if mapped.shape == table.shape and np.all(np.isfinite(mapped)):
+                return mapped
+            kind = "a result of another shape" if mapped.shape != table.shape else "NaN or infinity"
+        raise ValueError(
+            f"the transformation of {name} fails with {kind}; choose one that is defined for all targets, "
+            "such as np.log1p for targets of at least 0."
+        )
+
+
+def _table(y: Any, name: str) -> Array:
+    """Targets as floats (n, k)."""
+    try:
+        table = np.asarray(y, dtype=np.float64)
+    except CONVERSION_ERRORS:  # the original message would quote the entry
+        raise ValueError(f"{name} must hold real numbers; encode everything else.") from None
+    if table.ndim not in (1, 2):
+        raise ValueError(
+            f"{name} has shape {table.shape}, not (n_samples,) or (n_samples, n_targets); pass one or "
+            "several targets per row."
+        )
+    return table.reshape(len(table), -1)

@@ -1,0 +1,338 @@
+"""Wrappers of scikit-learn: what works, what is refused, and what public rows tell about the targets."""
+
+import warnings
+
+import numpy as np
+import pytest
+from joblib import parallel_config
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.datasets import make_regression
+from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier, StackingClassifier
+from sklearn.model_selection import (
+    GridSearchCV,
+    cross_val_predict,
+    cross_val_score,
+    learning_curve,
+    permutation_test_score,
+)
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCodeClassifier
+from sklearn.multioutput import MultiOutputClassifier
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, QuantileTransformer, StandardScaler
+
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
+from skmixdp.algorithms import NoisyGD
+from skmixdp.exceptions import NotPrivateWarning, PrivacyLeakWarning
+from skmixdp.model_selection import WithPublicRows, public_params
+from skmixdp.preprocessing import PublicOnly, PublicTransformedTargetRegressor, check_pipeline
+
+X, Y = make_regression(1300, 8, noise=10.0, random_state=0)
+Y = 3 * Y + 1000
+X_PUB, Y_PUB, X_PRIV, Y_PRIV = X[:100], Y[:100], X[100:], Y[100:]
+PUBLIC = {"X_pub": X_PUB, "y_pub": Y_PUB}
+NEAR = {"delta": 1e-3}
+
+
+def ridge(**parameters):
+    return MixedDPRidge(**{"random_state": 0, **parameters})
+
+
+class TestTargetsOfDifferentUnits:
+    """The released head and public rows tell it, so no private value is looked at."""
+
+    @pytest.mark.parametrize(
+        "change",
+        [lambda y: (y - y.mean()) / y.std(), np.log, lambda y: 1000 * y, lambda y: y / 10],
+        ids=["standardised", "logarithms", "thousandfold", "a tenth"],
+    )
+    @pytest.mark.parametrize("algorithm", ["auto", "noisy-gd"])
+    def test_a_warning_names_the_remedy(self, change, algorithm):
+        y, y_pub = Y_PRIV + 500, Y_PUB + 500
+        with pytest.warns(UserWarning, match=r"check that y and y_pub are in the same units") as caught:
+            ridge(algorithm=algorithm).fit(X_PRIV, change(y), X_pub=X_PUB, y_pub=y_pub)
+        assert caught[-1].filename == __file__
+
+    @pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 10.0])
+    @pytest.mark.parametrize("algorithm", ["auto", "noisy-gd", "coupling", "pda-dpmd"])
+    def test_noise_alone_is_no_reason(self, algorithm, epsilon):
+        ridge(algorithm=algorithm, epsilon=epsilon).fit(X_PRIV[:200], Y_PRIV[:200], **PUBLIC)
+
+    def test_several_targets_and_sources(self):
+        y, y_pub = np.column_stack([Y_PRIV, 1000 * Y_PRIV]), np.column_stack([Y_PUB, Y_PUB])
+        sources = {"X_pub": (X_PUB[:50], X_PUB[50:]), "y_pub": (y_pub[:50], y_pub[50:])}
+        with pytest.warns(UserWarning, match="check that y and y_pub"):
+            ridge().fit(X_PRIV, y, **sources)
+
+    def test_the_fit_is_kept_if_the_warning_is_an_error(self):
+        reg = ridge()
+        with pytest.raises(UserWarning, match="check that y and y_pub"):
+            reg.fit(X_PRIV, 1000 * Y_PRIV, **PUBLIC)
+        assert reg.privacy_.epsilon > 0 and reg.coef_.shape == (8,)
+
+    def test_constant_public_targets_tell_nothing(self):
+        ridge().fit(X_PRIV, Y_PRIV, X_pub=X_PUB, y_pub=np.full(100, 7.0))
+
+
+class TestTransformedTargets:
+    @pytest.mark.parametrize(
+        "how",
+        [{"transformer": StandardScaler()}, {"func": np.log, "inverse_func": np.exp}],
+        ids=["transformer", "function"],
+    )
+    @pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning")
+    def test_the_wrapper_of_scikit_learn_is_refused_public_targets(self, how):
+        model = TransformedTargetRegressor(ridge(), **how)
+        with pytest.raises(ValueError, match=r"^TransformedTargetRegressor .*use skmixdp.*Public") as caught:
+            model.fit(X_PRIV, Y_PRIV + 500, X_pub=X_PUB, y_pub=Y_PUB + 500)
+        assert ". " not in str(caught.value)
+
+    def test_nothing_is_drawn_or_charged_before_that(self, routing, monkeypatch):
+        monkeypatch.setattr("skmixdp.estimators._fit.run_fits", pytest.fail)
+        model = TransformedTargetRegressor(make_pipeline(ridge()), func=np.log, inverse_func=np.exp)
+        with pytest.raises(ValueError, match="transforms y and passes y_pub on unchanged"):
+            model.fit(X_PRIV, Y_PRIV + 500, **PUBLIC)
+
+    def test_a_wrapper_that_transforms_nothing_works(self):
+        model = TransformedTargetRegressor(ridge()).fit(X_PRIV, Y_PRIV, **PUBLIC)
+        assert model.score(X_PRIV, Y_PRIV) > 0.9
+
+    def test_a_transformer_fitted_to_private_targets_is_a_leak(self):
+        model = TransformedTargetRegressor(ridge(target_scale=1.0), transformer=StandardScaler())
+        with pytest.warns(PrivacyLeakWarning, match=r"transformer \(StandardScaler\).*fix: PublicTransf"):
+            model.fit(X_PRIV, Y_PRIV)
+
+    def test_functions_are_applied_to_both(self):
+        rate = np.exp(Y_PRIV / 1000), np.exp(Y_PUB / 1000)
+        model = PublicTransformedTargetRegressor(ridge(), func=np.log, inverse_func=np.exp)
+        model.fit(X_PRIV, rate[0], X_pub=X_PUB, y_pub=rate[1])
+        plain = ridge().fit(X_PRIV, np.log(rate[0]), X_pub=X_PUB, y_pub=np.log(rate[1]))
+        np.testing.assert_array_equal(model.predict(X_PRIV), np.exp(plain.predict(X_PRIV)))
+        assert model.privacy_ == plain.privacy_ and model.n_features_in_ == 8
+        assert len(check_pipeline(model)) == 0 and is_regressor(model)
+
+    def test_a_transformer_is_fitted_to_public_targets_alone(self):
+        sources = {"X_pub": (X_PUB[:30], X_PUB[30:]), "y_pub": (Y_PUB[:30], Y_PUB[30:])}
+        how = QuantileTransformer(n_quantiles=50, output_distribution="normal")
+        model = PublicTransformedTargetRegressor(ridge(), transformer=how).fit(X_PRIV, Y_PRIV, **sources)
+        known = clone(how).fit(Y_PUB[:, np.newaxis])
+        np.testing.assert_array_equal(model.transformer_.quantiles_, known.quantiles_)
+        assert model.score(X_PRIV, Y_PRIV) > 0.8
+        assert len(check_pipeline(model)) == 0
+        leaking = TransformedTargetRegressor(ridge(), transformer=how)
+        assert len(check_pipeline(leaking)) == 1
+
+    def test_several_targets_and_frames_keep_their_shape(self):
+        y, y_pub = np.column_stack([Y_PRIV, -Y_PRIV]), np.column_stack([Y_PUB, -Y_PUB])
+        model = PublicTransformedTargetRegressor(ridge(), transformer=StandardScaler())
+        model.fit(X_PRIV, y, X_pub=X_PUB, y_pub=y_pub, sample_weight=np.ones(1200))
+        assert model.predict(X_PRIV).shape == (1200, 2) and model.score(X_PRIV, y) > 0.9
+
+    def test_it_is_routed_and_searched_like_the_estimators(self, routing):
+        model = PublicTransformedTargetRegressor(ridge(algorithm=NoisyGD()), transformer=StandardScaler())
+        pipe = Pipeline([("scale", PublicOnly(StandardScaler())), ("reg", model)], transform_input=["X_pub"])
+        search = GridSearchCV(pipe, {"reg__regressor__algorithm__clip": [0.5, 1.0]}, cv=2)
+        search.fit(X_PRIV, Y_PRIV, **public_params(X_PUB, Y_PUB))
+        assert search.best_score_ > 0.8
+
+    @pytest.mark.parametrize(
+        ("how", "public", "message"),
+        [
+            ({"func": np.log}, PUBLIC, "^func and inverse_func need each other"),
+            ({"transformer": StandardScaler(), "func": np.log}, PUBLIC, "^transformer and func cannot both"),
+            (
+                {"transformer": StandardScaler()},
+                {},
+                r"^transformer=StandardScaler\(\) is fitted to y_pub;",
+            ),
+            (
+                {"func": np.log, "inverse_func": np.exp},
+                {},
+                "^the transformation of y fails with NaN or",
+            ),
+            ({"transformer": StandardScaler()}, {"X_pub": X_PUB}, "^y_pub=None must be given too"),
+            (
+                {"func": np.sum, "inverse_func": np.exp},
+                PUBLIC,
+                "^the transformation of y_pub fails with a",
+            ),
+            ({"func": len, "inverse_func": "no"}, PUBLIC, "^the transformation of y_pub fails with a result"),
+        ],
+    )
+    def test_bad_parameters(self, how, public, message):
+        model = PublicTransformedTargetRegressor(ridge(target_scale=1.0), **how)
+        with pytest.raises(ValueError, match=message) as caught:
+            model.fit(X_PRIV, Y_PRIV - 1000, **public)
+        assert ". " not in str(caught.value) and not hasattr(model, "regressor_")
+
+    def test_bad_targets(self):
+        model = PublicTransformedTargetRegressor(ridge(), transformer=StandardScaler())
+        with pytest.raises(ValueError, match=r"^y must hold real numbers") as caught:
+            model.fit(X_PRIV, ["secret"] * 1200, **PUBLIC)
+        assert "secret" not in str(caught.value)
+        with pytest.raises(ValueError, match=r"^y_pub has shape"):
+            model.fit(X_PRIV, Y_PRIV, X_pub=X_PUB, y_pub=Y_PUB[:, np.newaxis, np.newaxis])
+        with pytest.raises(TypeError, match=r"^regressor='ridge' must be a regressor"):
+            PublicTransformedTargetRegressor("ridge").fit(X_PRIV, Y_PRIV)
+
+
+class TestWithPublicRows:
+    def test_a_fit_is_the_fit_with_these_rows(self, rows):
+        head = MixedDPLogisticRegression(random_state=0, **NEAR)
+        held = WithPublicRows(head, rows.X_pub, rows.y_pub).fit(rows.X, rows.y)
+        plain = clone(head).fit(rows.X, rows.y, rows.X_pub, rows.y_pub)
+        np.testing.assert_array_equal(held.coef_, plain.coef_)
+        for method in ("predict", "predict_proba", "predict_log_proba", "decision_function"):
+            np.testing.assert_array_equal(getattr(held, method)(rows.X), getattr(plain, method)(rows.X))
+        assert held.score(rows.X, rows.y) == plain.score(rows.X, rows.y)
+        assert held.privacy_ == plain.privacy_ and held.classes_.tolist() == [0, 1, 2]
+        assert is_classifier(held) and len(check_pipeline(held)) == 0
+
+    def test_what_the_estimator_lacks_is_not_there(self):
+        held = WithPublicRows(ridge(), X_PUB, Y_PUB)
+        assert is_regressor(held) and not hasattr(held, "predict_proba")
+        assert held.fit(X_PRIV, Y_PRIV).score(X_PRIV, Y_PRIV) > 0.9
+
+    def test_without_public_rows(self, rows):
+        head = MixedDPLogisticRegression(classes=[0, 1, 2], **NEAR)
+        assert WithPublicRows(head).fit(rows.X, rows.y).privacy_.n_public == 0
+
+    def test_clones_share_the_rows_and_searches_set_parameters(self, rows):
+        held = WithPublicRows(MixedDPLogisticRegression(**NEAR), rows.X_pub, rows.y_pub)
+        assert clone(held).X_pub is rows.X_pub and clone(held).estimator is not held.estimator
+        search = GridSearchCV(held, {"estimator__epsilon": [1.0, 2.0]}, cv=2).fit(rows.X, rows.y)
+        assert search.best_estimator_.privacy_.n_public == 60
+
+    def test_ensembles_set_no_seed_in_it(self, rows):
+        held = WithPublicRows(MixedDPLogisticRegression(random_state=None, **NEAR), rows.X_pub, rows.y_pub)
+        assert not any("random_state" in name for name in held.get_params())
+        for bootstrap in (False, True):
+            bag = BaggingClassifier(held, 2, bootstrap=bootstrap).fit(rows.X, rows.y)
+            assert all(member.privacy_.private for member in bag.estimators_)
+        with pytest.warns(NotPrivateWarning, match="random_state is set"):
+            held.set_params(estimator__random_state=0).fit(rows.X, rows.y)
+
+    def test_a_pipeline_needs_routing(self, rows):
+        pipe = make_pipeline(PublicOnly(StandardScaler()), MixedDPLogisticRegression(**NEAR))
+        held = WithPublicRows(pipe, rows.X_pub, rows.y_pub)
+        with pytest.raises(ValueError, match=r"call sklearn.set_config\(enable_metadata_routing=True\)"):
+            held.fit(rows.X, rows.y)
+
+    def test_a_pipeline_as_a_whole(self, routing, rows):
+        steps = [PublicOnly(StandardScaler()), MixedDPLogisticRegression(**NEAR)]
+        held = WithPublicRows(make_pipeline(*steps, transform_input=["X_pub"]), rows.X_pub, rows.y_pub)
+        assert held.fit(rows.X, rows.y).score(rows.X, rows.y) > 0.5
+
+    def test_a_step_after_others_gets_untransformed_rows_and_says_so(self, rows):
+        held = WithPublicRows(MixedDPLogisticRegression(**NEAR), rows.X_pub, rows.y_pub)
+        pipe = make_pipeline(FunctionTransformer(np.tanh), held)
+        with pytest.warns(UserWarning, match="fix: put the whole Pipeline into WithPublicRows"):
+            pipe.fit(rows.X, rows.y)
+
+    def test_weights(self, rows):
+        head = MixedDPLogisticRegression(random_state=0, algorithm="noisy-gd", **NEAR)
+        weights = np.where(rows.y == 0, 0.0, 1.0)
+        held = WithPublicRows(head, rows.X_pub, rows.y_pub).fit(rows.X, rows.y, sample_weight=weights)
+        plain = clone(head).fit(rows.X, rows.y, rows.X_pub, rows.y_pub, sample_weight=weights)
+        np.testing.assert_array_equal(held.coef_, plain.coef_)
+
+
+class TestEnsembles:
+    def held(self, rows, **parameters):
+        return WithPublicRows(MixedDPLogisticRegression(**NEAR, **parameters), rows.X_pub, rows.y_pub)
+
+    def test_bagging_names_the_one_who_set_the_seed(self, rows):
+        head = MixedDPLogisticRegression(classes=[0, 1, 2], **NEAR)
+        with pytest.warns(NotPrivateWarning, match=r"; BaggingClassifier sets it in each member, so put"):
+            BaggingClassifier(head, 2, bootstrap=False).fit(rows.X, rows.y)
+
+    def test_a_stack_with_a_private_end(self, rows):
+        final = MixedDPLogisticRegression(classes=[0, 1, 2], **NEAR)
+        stack = StackingClassifier(
+            [("a", self.held(rows)), ("b", self.held(rows, algorithm="noisy-gd"))], final
+        )
+        assert stack.fit(rows.X, rows.y).final_estimator_.privacy_.private
+
+    @pytest.mark.parametrize(
+        "stack",
+        [
+            lambda member: StackingClassifier([("a", member)]),
+            lambda member: CalibratedClassifierCV(member, cv=2),
+            lambda member: AdaBoostClassifier(member, n_estimators=2),
+        ],
+        ids=["stacking", "calibration", "boosting"],
+    )
+    def test_what_learns_without_a_budget_says_so(self, rows, stack):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            stack(self.held(rows)).fit(rows.X, rows.y)
+        leaks = [str(w.message) for w in caught if w.category is PrivacyLeakWarning]
+        assert any("learn from private rows without a budget" in leak for leak in leaks)
+
+    @pytest.mark.parametrize("n_jobs", [1, 2])
+    @pytest.mark.parametrize(
+        ("wrapper", "message"),
+        [
+            (
+                OneVsRestClassifier,
+                "turn y into 0 and 1 and leave y_pub as it is; fit the estimator by itself",
+            ),
+            (OneVsOneClassifier, "turn y into 0 and 1 and leave y_pub as it is; fit the estimator by itself"),
+            (OutputCodeClassifier, "turn y into 0 and 1 and leave y_pub as it is; fit the estimator by itse"),
+            (MultiOutputClassifier, "fit each column of y with the same y_pub; fit an estimator for each"),
+        ],
+    )
+    def test_parts_of_the_targets_do_not_go_with_public_ones(self, rows, wrapper, message, n_jobs):
+        y = np.column_stack([rows.y, rows.y]) if wrapper is MultiOutputClassifier else rows.y
+        with pytest.raises(ValueError, match=message) as caught, parallel_config("threading"):
+            wrapper(self.held(rows), n_jobs=n_jobs).fit(rows.X, y)
+        assert ". " not in str(caught.value)
+
+    def test_parts_of_the_targets_without_public_ones(self, rows):
+        one = OneVsRestClassifier(MixedDPLogisticRegression(classes=[0, 1], **NEAR)).fit(rows.X, rows.y)
+        assert len(one.estimators_) == 3
+        many = MultiOutputClassifier(MixedDPLogisticRegression(classes=[0, 1, 2], **NEAR))
+        assert many.fit(rows.X, np.column_stack([rows.y, rows.y])).predict(rows.X).shape == (60, 2)
+
+    def test_boosting_is_reported(self, rows):
+        (leak,) = check_pipeline(AdaBoostClassifier(self.held(rows))).of_kind("leak")
+        assert "weights of rows and of members" in leak.learns
+
+
+CUT = "scikit-learn cut X_pub and y_pub .*pass skmixdp.model_selection.public_params"
+
+
+class TestPublicRowsThatAreCut:
+    """There are as many public as private rows."""
+
+    @pytest.mark.parametrize("n_jobs", [1, 2])
+    @pytest.mark.parametrize("tool", [cross_val_score, cross_val_predict, permutation_test_score])
+    def test_tools_that_split(self, rows, tool, n_jobs):
+        head = MixedDPLogisticRegression(**NEAR)
+        public = {"X_pub": rows.X_pub, "y_pub": rows.y_pub}
+        few = {"n_permutations": 2} if tool is permutation_test_score else {}
+        with parallel_config("threading"), pytest.warns(UserWarning, match=CUT) as caught:
+            tool(head, rows.X, rows.y, cv=2, params=public, n_jobs=n_jobs, **few)
+        assert n_jobs == 2 or {str(w.filename) for w in caught if "cut X_pub" in str(w.message)} == {__file__}
+        tool(head, rows.X, rows.y, cv=2, params=public_params(rows.X_pub, rows.y_pub), **few)
+
+    def test_a_search_a_curve_and_a_pipeline(self, routing, rows):
+        head = MixedDPLogisticRegression(**NEAR)
+        public = {"X_pub": rows.X_pub, "y_pub": rows.y_pub}
+        with pytest.warns(UserWarning, match=CUT):
+            GridSearchCV(head, {"epsilon": [1.0]}, cv=2).fit(rows.X, rows.y, **public)
+        with pytest.warns(UserWarning, match=CUT):
+            learning_curve(head, rows.X, rows.y, cv=2, params=public, train_sizes=[30])
+        pipe = make_pipeline(PublicOnly(StandardScaler()), head, transform_input=["X_pub"])
+        with pytest.warns(UserWarning, match=CUT):
+            cross_val_score(pipe, rows.X, rows.y, cv=2, params=public)
+        with pytest.warns(UserWarning, match=CUT):
+            cross_val_score(ZerothOrderDPClassifier(**NEAR), rows.X, rows.y, cv=2, params=public)
+
+    def test_rows_of_another_number_pass_whole_and_in_silence(self, rows):
+        public = {"X_pub": rows.X_pub[:59], "y_pub": rows.y_pub[:59]}
+        cross_val_score(MixedDPLogisticRegression(**NEAR), rows.X, rows.y, cv=2, params=public)
+
+    def test_a_fit_of_as_many_rows_is_silent(self, rows):
+        MixedDPLogisticRegression(**NEAR).fit(rows.X, rows.y, rows.X_pub, rows.y_pub)

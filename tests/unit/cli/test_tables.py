@@ -1,0 +1,266 @@
+"""Raw tables: text and numbers become rows by public facts or declared ones, which the model keeps."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skmixdp._cli.columns import ColumnEncoder
+from skmixdp._cli.messages import InputError, in_flags
+from skmixdp._cli.model_files import load_model
+from tests.unit.cli.conftest import SEED, refuse, run
+
+DECLARED = {
+    "numbers": {"age": [20, 80], "score": [0, 10]},
+    "categories": {"city": ["Bonn", "Ulm"], "grade": [1, 2, 3]},
+}
+
+
+def people(n, seed):
+    """A table whose outcome depends on age and city, with some cells empty."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "name": [f"P{seed}{i:03d}" for i in range(n)],
+            "age": rng.integers(20, 80, n).astype(float),
+            "city": rng.choice(["Bonn", "Ulm"], n),
+            "grade": rng.integers(1, 4, n),
+            "score": rng.uniform(0, 10, n).round(2),
+        }
+    )
+    frame["outcome"] = np.where(frame["age"] / 30 + 2 * (frame["city"] == "Ulm") > 2.7, "yes", "no")
+    empty = rng.random((n, 2)) < 0.05
+    frame["age"] = frame["age"].mask(empty[:, 0])
+    frame["city"] = frame["city"].mask(empty[:, 1])
+    return frame
+
+
+@pytest.fixture
+def tables(folder):
+    for name, n, seed in (("private", 600, 1), ("public", 60, 2), ("new", 200, 3)):
+        people(n, seed).to_csv(f"{name}.csv", index=False)
+    Path("declared.json").write_text(json.dumps(DECLARED))
+    return folder
+
+
+PRIVATE = ("--private", "private.csv", "--label-column", "outcome", "--id", "name")
+PUBLIC = (*PRIVATE, "--public", "public.csv")
+ENDS = ("--epsilon", "4", "--delta", "1e-4", "--seed", SEED, "--out", "m.joblib", "--quiet")
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        (*PUBLIC, "--encode", "public"),
+        (*PUBLIC, "--encode", "declared.json"),
+        (*PRIVATE, "--encode", "declared.json", "--classes", "no,yes"),
+    ],
+    ids=["public", "declared", "declared, no public rows"],
+)
+def test_a_model_takes_raw_tables_as_it_was_trained_on(tables, how, capsys):
+    assert run("fit", *how, *ENDS) == 0
+    new = pd.read_csv("new.csv")[["score", "city", "outcome", "grade", "age", "name"]]
+    new.to_csv("new.csv", index=False)
+    assert run("predict", "m.joblib", "new.csv", "--label-column", "outcome", "--id", "name", "--proba") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "name,prediction,proba_no,proba_yes"
+    named = dict(line.split(",")[:2] for line in lines[1:])
+    assert list(named) == new["name"].tolist()
+    assert np.mean(np.array(list(named.values())) == new["outcome"]) > 0.75
+    assert run("report", "m.joblib") == 0
+    assert "(4, 0.0001)-differential privacy" in capsys.readouterr().out
+
+
+def test_private_rows_leave_no_trace_in_the_encoder(tables):
+    assert run("fit", *PUBLIC, "--encode", "public", *ENDS) == 0
+    encoder = load_model(Path("m.joblib")).encoder
+    changed = pd.read_csv("private.csv").assign(age=7731.0, city="SECRET")
+    changed.to_csv("private.csv", index=False)
+    assert run("fit", *PUBLIC, "--encode", "public", *ENDS, "--force") == 0
+    assert load_model(Path("m.joblib")).encoder == encoder
+    assert "SECRET" not in repr(encoder) and json.loads(json.dumps(encoder)) == encoder
+
+
+class TestEncoder:
+    def test_public_facts(self):
+        frame = people(60, 2).drop(columns=["name", "outcome"])
+        encoder = ColumnEncoder.of_public(frame, "--public public.csv")
+        rows = encoder(frame, "ROWS")
+        assert rows.columns.tolist() == ["age", "grade", "score", "city=Bonn", "city=Ulm"]
+        known = frame["age"].notna().to_numpy()
+        np.testing.assert_allclose(rows["age"][known].mean(), 0, atol=1e-12)
+        np.testing.assert_allclose(rows["age"][known].std(ddof=0), 1)
+        assert np.all(rows["age"][~known] == 0)
+        missing = frame["city"].isna().to_numpy()
+        assert missing.any() and np.all(rows.loc[missing, ["city=Bonn", "city=Ulm"]] == 0)
+        assert np.all(rows.loc[~missing, ["city=Bonn", "city=Ulm"]].sum(axis=1) == 1)
+
+    def test_each_row_by_itself(self):
+        frame = people(60, 2).drop(columns=["name", "outcome"])
+        encoder = ColumnEncoder.of_public(people(40, 4).drop(columns=["name", "outcome"]), "--public p.csv")
+        whole = encoder(frame, "ROWS")
+        for i in (0, 17, 59):
+            alone = encoder(frame.iloc[[i]], "ROWS")
+            np.testing.assert_array_equal(alone.to_numpy()[0], whole.to_numpy()[i])
+
+    @pytest.mark.parametrize("odd", ["x", "1.5", "", "1e400", "TRUE", "9007199254740993"])
+    def test_an_odd_row_does_not_change_how_others_are_read(self, folder, odd):
+        """The reader takes a column for numbers or truth values only if all rows are."""
+        spellings = ["01", "2.0", "3", " 4", "9007199254740993", "TRUE", "false"]
+        for column in (spellings[:5], spellings[5:]):
+            encoder = ColumnEncoder.of_public(pd.DataFrame({"a": np.array([*column, "x"], object)}), "here")
+            encoder = ColumnEncoder({}, {"a": encoder.categories["a"]}, "here")
+            found = []
+            for last in (column[0], odd):
+                Path("rows.csv").write_text("b,a\n" + "".join(f"1,{text}\n" for text in [*column, last]))
+                found.append(encoder(pd.read_csv("rows.csv", low_memory=False), "ROWS").to_numpy())
+            np.testing.assert_array_equal(found[0][:-1], found[1][:-1])
+            assert np.all(found[0][:-1].sum(axis=1) == 1)
+
+    def test_declared_facts_bound_each_entry(self, tables):
+        encoder = ColumnEncoder.declared(Path("declared.json"))
+        frame = pd.DataFrame(
+            {"age": [20, 80, 50, 1e300, None], "score": 5.0, "city": ["Ulm", "Rome", None, "Bonn", "Ulm"]}
+        ).assign(grade=[1.0, 2.0, 7.0, None, 3.0])
+        rows = encoder(frame, "ROWS")
+        assert rows["age"].tolist() == [-1, 1, 0, 1, 0] and rows["score"].tolist() == [0.0] * 5
+        assert rows["city=Ulm"].tolist() == [1, 0, 0, 0, 1]
+        assert rows[[f"grade={k}" for k in (1, 2, 3)]].to_numpy().argmax(axis=1).tolist() == [0, 1, 0, 0, 2]
+        assert rows[[f"grade={k}" for k in (1, 2, 3)]].sum(axis=1).tolist() == [1, 1, 0, 0, 1]
+
+    @pytest.mark.parametrize("dtype", [object, "string", "category"])
+    def test_text_of_any_type(self, dtype):
+        frame = pd.DataFrame({"city": pd.Series(["Bonn", None, "Ulm"], dtype=dtype)})
+        encoder = ColumnEncoder({}, {"city": ["Bonn", "Ulm"]}, "here")
+        assert encoder(frame, "ROWS").to_numpy().tolist() == [[1, 0], [0, 0], [0, 1]]
+
+    def test_constant_and_empty_columns(self):
+        frame = pd.DataFrame({"a": [3.0, 3.0], "b": [np.nan, np.nan]})
+        encoder = ColumnEncoder.of_public(frame, "here")
+        assert encoder(frame, "ROWS").to_numpy().tolist() == [[0, 0], [0, 0]]
+
+    def test_there_and_back(self, tables):
+        for encoder in (
+            ColumnEncoder.declared(Path("declared.json")),
+            ColumnEncoder.of_public(people(60, 2).drop(columns="name"), "here"),
+        ):
+            assert ColumnEncoder.from_dict(json.loads(json.dumps(encoder.to_dict()))) == encoder
+
+    @pytest.mark.parametrize(
+        ("content", "message"),
+        [
+            ("{", r"cannot be read (no JSON); write it like {"),
+            ("[]", "must have the keys numbers and categories"),
+            ({}, "must have the keys numbers and categories"),
+            ({"bounds": {}}, "must have the keys numbers and categories"),
+            ({"numbers": {}}, "must map columns to bounds and to values"),
+            ({"numbers": [1]}, "must map columns to bounds and to values"),
+            ({"numbers": {"a": [1]}}, "must give 'a' two bounds, the lower one first"),
+            ({"numbers": {"a": [2, 1]}}, "must give 'a' two bounds, the lower one first"),
+            ({"numbers": {"a": ["x", 1]}}, "must give 'a' two bounds"),
+            ({"numbers": {"a": [0, 1e400]}}, "must give 'a' two bounds"),
+            ({"categories": {"a": []}}, "must give 'a' a list of distinct values"),
+            ({"categories": {"a": ["x", "x"]}}, "must give 'a' a list of distinct values"),
+            ({"categories": {"a": ["x", None]}}, "must give 'a' a list of distinct values"),
+            ({"categories": {"a": "xyz"}}, "must give 'a' a list of distinct values"),
+            (
+                {"numbers": {"a": [0, 1]}, "categories": {"a": ["x"]}},
+                "names 'a' under numbers and categories",
+            ),
+        ],
+    )
+    def test_declarations(self, folder, content, message):
+        Path("d.json").write_text(content if isinstance(content, str) else json.dumps(content))
+        with pytest.raises(InputError) as caught:
+            ColumnEncoder.declared(Path("d.json"))
+        assert message in str(caught.value) and str(caught.value).startswith("--encode d.json ")
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (PUBLIC, "--private private.csv has feature columns that are not numbers, at the places [2]; leave"),
+        (
+            (*PRIVATE, "--encode", "public"),
+            "--encode public takes its facts from public rows and --public is",
+        ),
+        ((*PUBLIC, "--encode", "declared"), "--encode declared must be public, or the name of a .json file"),
+        ((*PUBLIC, "--encode", "none.json"), "--encode none.json cannot be read (No such file or directory)"),
+        ((*PUBLIC, "--id", "nam"), "--id 'nam' is not a column of --private private.csv; name one of its 6"),
+        (
+            (*PRIVATE[:4], *PUBLIC[-2:], "--encode", "public"),
+            "of the column 'name', as names of rows are; leave",
+        ),
+        ((*PUBLIC, "--encode", "few.json"), "compared with --encode few.json, has others besides"),
+        (
+            (*PUBLIC[:6], "--public", "infinite.csv", "--encode", "public"),
+            "has infinite values in the column",
+        ),
+        (
+            (*PUBLIC[:6], "--public", "texts.csv", "--encode", "declared.json"),
+            "holds text in the column 'age'",
+        ),
+        (
+            ("--private", "rows.npz", "--encode", "declared.json"),
+            "--encode is for tables and --private rows.n",
+        ),
+        (("--private", "rows.npz", "--id", "name"), "--id 'name' is for tables and no file here has columns"),
+        ((*PUBLIC, "--encode", "public", "--report", "r.txt"), "--report r.txt must end in .json or .html"),
+    ],
+)
+def test_fit_refuses(tables, argv, message, no_noise, capsys):
+    public = pd.read_csv("public.csv")
+    public.assign(score=np.where(public.index == 3, np.inf, 1.0)).to_csv("infinite.csv", index=False)
+    public.assign(age="old").to_csv("texts.csv", index=False)
+    Path("few.json").write_text('{"numbers": {"age": [0, 1]}}')
+    np.savez("rows.npz", X=np.ones((4, 2)), y=np.arange(4))
+    assert message in refuse(capsys, tables, "fit", *argv, "--out", "m")
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["rows.npz"], "ROWS rows.npz has no columns, and the model was trained on raw tables; give a table"),
+        (["new.csv"], "has others besides; give it the same feature columns"),
+        (["new.csv", "--label-column", "outcome", "--id", "no"], "--id 'no' is not a column of ROWS new.csv"),
+        (["texts.csv", "--label-column", "outcome", "--id", "name"], "has numbers in --public public.csv"),
+        (
+            [".", "--id", "name"],
+            "ROWS . holds images, and MODEL m.joblib was not trained on rows that `extract`",
+        ),
+    ],
+)
+def test_predict_refuses(tables, argv, message, capsys):
+    assert run("fit", *PUBLIC, "--encode", "public", *ENDS) == 0
+    capsys.readouterr()
+    pd.read_csv("new.csv").assign(age="SECRET").to_csv("texts.csv", index=False)
+    np.savez("rows.npz", X=np.ones((4, 2)))
+    error = refuse(capsys, tables, "predict", "m.joblib", *argv)
+    assert message in error and "SECRET" not in error
+
+
+def test_names_of_rows_without_an_encoder(tables, capsys):
+    for name in ("private", "public", "new"):
+        pd.read_csv(f"{name}.csv").drop(columns=["age", "city"]).to_csv(f"{name}.csv", index=False)
+    assert run("fit", *PUBLIC, *ENDS) == 0
+    assert run("predict", "m.joblib", "new.csv", "--label-column", "outcome", "--id", "name") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "name,prediction" and lines[1].startswith("P3000,") and len(lines) == 201
+
+
+def test_a_report_in_html(tables):
+    assert run("fit", *PUBLIC, "--encode", "public", *ENDS, "--report", "r.HTML") == 0
+    text = Path("r.HTML").read_text()
+    assert text.startswith("<!DOCTYPE html>") and load_model(Path("m.joblib")).privacy_._repr_html_() in text
+
+
+def test_messages_name_flags():
+    flags = {"on_error": "--on-error", "noise": "--noise", "n_steps": "--n-steps"}
+    for said, expected in (
+        ("pass on_error='skip'.", "pass --on-error skip."),
+        ("noise='discrete', n_steps=3 and n_steps", "--noise discrete, --n-steps 3 and --n-steps"),
+        ("the noise of my_n_steps=3", "the noise of my_n_steps=3"),
+    ):
+        assert in_flags(said, flags) == expected
