@@ -30,7 +30,7 @@ from .._rowmap import RowMap, Whitening, few_columns_dominate
 from .._rows import Block, PrivateRows, Table
 from ..components.comparison import comparison_share
 from ..components.protocols import PublicInfo
-from ..privacy import NoiseSource
+from ..privacy import NoiseSource, PerInstanceRecord
 from ._fit import PreparedFit
 
 Array = NDArray[Any]
@@ -64,6 +64,8 @@ class HeadInputs:
         Shares of the squared budget that an earlier stage has spent.
     X_scale : array of shape (n, d_in) or None
         Public rows that only tell the scale of the columns; None stands for ``X_pub``.
+    record : PerInstanceRecord or None
+        Adds up each private row's own privacy loss, over all stages.
     """
 
     budget: Budget
@@ -78,6 +80,7 @@ class HeadInputs:
     treated_as_public: tuple[str, ...]
     spent: tuple[tuple[str, float], ...] = ()
     X_scale: Array | None = None
+    record: PerInstanceRecord | None = None
 
     @property
     def scale_rows(self) -> Array:
