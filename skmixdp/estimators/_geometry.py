@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._engine import Budget, noisy_count
+from .._engine import Budget, noisy_counts
 from .._engine.geometry import (
     INTERCEPT,
     START_SHARE,
@@ -372,7 +372,7 @@ class StartCheck:
     def _after_count(self, info: PublicInfo, rows: PrivateRows) -> PreparedFit:
         given, later = self.inputs, self._spending()
         multiplier = given.budget.multiplier(self.share_of(given))
-        correct = noisy_count(rows, info.view.W, _is_correct, multiplier, given.noise, given.own)
+        (correct,) = noisy_counts(rows, info.view.W, _is_correct, multiplier, given.noise, given.own)
         expected = _FAR_WORSE * held_out_accuracy(info) * given.n_rows
         if correct + _CLEARLY * multiplier < expected:
             warnings.warn(
@@ -399,4 +399,5 @@ def held_out_accuracy(info: PublicInfo) -> float:
 
 
 def _is_correct(Z: Array, block: Block) -> NDArray[np.bool_]:
-    return np.asarray(predicted_classes(np.asarray(Z)) == np.asarray(class_indices(block.y)))
+    right = predicted_classes(np.asarray(Z)) == np.asarray(class_indices(block.y))
+    return np.asarray(right)[:, np.newaxis]

@@ -435,6 +435,11 @@ class LinearHead(PrivateEstimator):
         """``coef_`` and ``intercept_`` of a trained head (k, d_in)."""
         return self._row_map.split(W, self.n_features_in_)
 
+    def _attributes_at(self, W: Array) -> dict[str, Any]:
+        """The attributes of the estimator if its fit had stopped at a head, for callbacks."""
+        coef, intercept = self._coefficients(W)
+        return {"coef_": coef, "intercept_": intercept}
+
     def _whitens(self, n_public: int) -> bool:
         """Whether to whiten rows by the scatter of the public rows."""
         if self.whiten == "auto":
