@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from sklearn.base import BaseEstimator
 
 from .._engine import Budget, Options, Plan, as_reported, check_ledger
+from .._notebook import GuaranteeBoxMixin
 from .._validation import COUNT, FLAG, POSITIVE, Allowed, check, check_params, whole_from
 from ..algorithms import Algorithm
 from ..components import FullBatch, PoissonBatch
@@ -21,7 +22,7 @@ from ._rows import check_device
 _AMPLIFICATION_WARNING = "the amplification rests on numerical tests of its argument, not on a proof"
 
 
-class PrivateEstimator(PrivateCallbackMixin, BaseEstimator):  # type: ignore[misc]
+class PrivateEstimator(PrivateCallbackMixin, GuaranteeBoxMixin, BaseEstimator):  # type: ignore[misc]
     """Base class of all estimators: subclasses prepare a fit, and this class runs and reports it.
 
     A fit is prepared on a copy of the estimator (see :mod:`skmixdp.estimators._fit`). A fit that fails

@@ -9,6 +9,7 @@ from sklearn.metrics import check_scoring
 from sklearn.utils.parallel import Parallel, delayed
 from tqdm.auto import tqdm
 
+from .._notebook import GuaranteeBoxMixin
 from .._progress import bar_options
 from ..privacy import SearchTerms
 from ..privacy.noise import warn_of_seed
@@ -33,7 +34,7 @@ from ._warnings import distinct, quiet, recorded, show
 _NO_PART = frozenset({"ledger", "memory", "n_jobs", "verbose"})
 
 
-class PrivateSearchCV(BestEstimatorMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class PrivateSearchCV(BestEstimatorMixin, GuaranteeBoxMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """Choose parameters within one privacy budget for everything: all fits, all scores, the choice.
 
     Attributes and methods are those of ``GridSearchCV``; there are no folds, since a fold of
