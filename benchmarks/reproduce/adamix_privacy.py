@@ -59,7 +59,7 @@ QUICK = Size(seeds=(0,), epsilons=(3.0,), n_steps=4, n_private=1500)
 
 
 def fit(method: str, split: Split, epsilon: float, size: Size, seed: int) -> MixedDPLogisticRegression:
-    """One private fit. Fully private training treats the public rows as private ones, and starts from zero."""
+    """One private fit. Fully private training takes public rows as private ones, and starts from zero."""
     clf = MixedDPLogisticRegression(
         METHODS[method],
         epsilon=epsilon,
@@ -70,8 +70,13 @@ def fit(method: str, split: Split, epsilon: float, size: Size, seed: int) -> Mix
         random_state=seed,
     )
     if method == FULLY_PRIVATE:
-        return clf.fit(np.concatenate([split.X_pub, split.X_priv]), np.concatenate([split.y_pub, split.y_priv]))
+        return clf.fit(*everything(split))
     return clf.fit(split.X_priv, split.y_priv, X_pub=split.X_pub, y_pub=split.y_pub)
+
+
+def everything(split: Split) -> tuple[Array, Array]:
+    """Public and private rows."""
+    return np.concatenate([split.X_pub, split.X_priv]), np.concatenate([split.y_pub, split.y_priv])
 
 
 def attacked(clf: Any, split: Split) -> dict[str, float]:
@@ -81,7 +86,7 @@ def attacked(clf: Any, split: Split) -> dict[str, float]:
 
 
 def run(size: Size) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, MixedDPLogisticRegression]]:
-    """Errors and attacks of all fits; quantiles of the rows' epsilons; the recorded fits of the first seed."""
+    """Errors and attacks, quantiles of the rows' epsilons, and the recorded fits of the first seed."""
     table: list[dict[str, Any]] = []
     rows: list[dict[str, Any]] = []
     shown: dict[str, MixedDPLogisticRegression] = {}
@@ -89,23 +94,15 @@ def run(size: Size) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, MixedDPLogist
     with tqdm(total=total, desc="adamix_privacy", unit="fit") as bar:
         for seed in size.seeds:
             split = make_split(seed, SHOTS, size.n_private)
-            for name, X, y in (
-                (ONLY_PUBLIC, split.X_pub, split.y_pub),
-                (
-                    NON_PRIVATE,
-                    np.concatenate([split.X_pub, split.X_priv]),
-                    np.concatenate([split.y_pub, split.y_priv]),
-                ),
-            ):
+            known = {ONLY_PUBLIC: (split.X_pub, split.y_pub), NON_PRIVATE: everything(split)}
+            for name, (X, y) in known.items():
                 plain = LogisticRegression(C=10.0, max_iter=500).fit(X, y)
                 table.append({"method": name, "seed": seed, **attacked(plain, split)})
                 bar.update()
             for epsilon in size.epsilons:
                 for method in METHODS:
                     clf = fit(method, split, epsilon, size, seed)
-                    table.append(
-                        {"method": method, "epsilon": epsilon, "seed": seed, **attacked(clf, split)}
-                    )
+                    table.append({"method": method, "epsilon": epsilon, "seed": seed, **attacked(clf, split)})
                     if epsilon == RECORDED:
                         shown.setdefault(method, clf)
                         rows.append({"method": method, "seed": seed, **summary(per_instance_epsilon(clf))})

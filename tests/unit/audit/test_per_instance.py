@@ -140,3 +140,10 @@ def test_regressions_are_recorded(digits):
     model = MixedDPRidge(epsilon=3.0, n_steps=5, record_per_instance=True)
     model.fit(X, y.astype(float), X_pub=X_pub, y_pub=y_pub.astype(float))
     assert np.all(per_instance_epsilon(model) <= 3.0)
+
+
+def test_an_array_without_noise_or_rows_adds_nothing():
+    record = PerInstanceRecord(2, "add_or_remove_one", "float", picklable=False)
+    record.add(np.zeros(2), 0.0, 0.0)
+    assert record.n_rows == 2
+    np.testing.assert_array_equal(record.epsilon(1e-5), 0)
