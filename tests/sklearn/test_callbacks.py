@@ -1,6 +1,7 @@
 """Callbacks of scikit-learn see what is released and no more; bars show what takes long."""
 
 import io
+import subprocess
 import sys
 
 import numpy as np
@@ -216,3 +217,21 @@ def test_no_bar_appears_by_itself_where_it_would_count_secret_fits(digits, monke
     monkeypatch.setattr("skmixdp._progress._PATIENCE", 1e-9)
     with no_bars():
         assert shown(head(n_steps=300), digits, monkeypatch, Terminal()) == ""
+
+
+def test_before_scikit_learn_1_9_there_are_bars_alone():
+    code = """
+import sys
+import sklearn.linear_model, sklearn.model_selection, sklearn.pipeline, sklearn.compose
+from sklearn.datasets import load_digits
+sys.modules["sklearn.callback"] = None  # scikit-learn 1.9 has loaded its own by now
+from skmixdp import MixedDPLogisticRegression
+X, y = load_digits(return_X_y=True)
+clf = MixedDPLogisticRegression("noisy-gd", n_steps=2).fit(X[60:], y[60:], X_pub=X[:60], y_pub=y[:60])
+try:
+    clf.set_callbacks(object())
+except NotImplementedError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("callbacks need scikit-learn 1.9")
