@@ -81,7 +81,7 @@ class AuditDisplay:
 
     def plot(self, ax: Axes | None = None) -> AuditDisplay:
         """Draw; ``ax`` is a matplotlib Axes, or None for a new figure."""
-        self.ax_ = axes(ax)
+        self.ax_ = axes(ax, len(self.results))
         self.figure_ = self.ax_.figure
         found = list(self.results.values())
         places = np.arange(len(found))[::-1]

@@ -137,9 +137,9 @@ class ConfusionDisplay:
 
     def plot(self, ax: Axes | None = None) -> ConfusionDisplay:
         """Draw; ``ax`` is a matplotlib Axes, or None for a new figure."""
-        self.ax_ = axes(ax)
-        self.figure_ = self.ax_.figure
         k = len(self.classes)
+        self.ax_ = axes(ax, k)
+        self.figure_ = self.ax_.figure
         places = np.arange(k)[::-1]
         shares, halves = shares_of(self.counts, self.noise_scale)
         others = np.where(np.eye(k, dtype=bool), -np.inf, shares)

@@ -24,8 +24,8 @@ _REFERENCE_COLOURS = ("#000000", "#707070")
 _REFERENCE_STROKES = ((0, (1, 1.5)), (0, (9, 4)), (0, (9, 3, 1, 3)))
 
 
-def axes(ax: Axes | None) -> Axes:
-    """The given axes, or those of a new figure."""
+def axes(ax: Axes | None, n_lines: int = 0) -> Axes:
+    """The given axes, or those of a new figure with room for so many lines of text."""
     if ax is not None:
         return ax
     try:
@@ -33,7 +33,7 @@ def axes(ax: Axes | None) -> Axes:
     except ImportError as error:
         raise ImportError("displays need matplotlib; install skmixdp[plot].") from error
 
-    return plt.subplots(figsize=(8, 4.5), layout="constrained")[1]
+    return plt.subplots(figsize=(8, max(4.5, 1.2 + 0.22 * n_lines)), layout="constrained")[1]
 
 
 def plain_axes(ax: Axes) -> None:

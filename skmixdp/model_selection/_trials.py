@@ -131,9 +131,19 @@ def prepare(estimator: Any, candidate: dict[str, Any], settings: dict[str, Any])
         Parameters to try; estimators among them are cloned.
     settings : dict
         Parameters of the head.
+
+    Raises
+    ------
+    ValueError
+        If the candidate records the privacy loss of each row.
     """
     trial = clone(estimator).set_params(**{name: clone(v, safe=False) for name, v in candidate.items()})
-    prefix, _ = head_of(trial)
+    prefix, head = head_of(trial)
+    if record := getattr(head, "record_per_instance", False):
+        raise ValueError(
+            f"record_per_instance={record!r} would record one trial and leave out the rest of the search; "
+            "pass False, and record a fit of its own."
+        )
     return trial.set_params(**{prefix + name: value for name, value in settings.items()})
 
 

@@ -10,6 +10,7 @@ from sklearn.pipeline import make_pipeline
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge
 from skmixdp.audit import per_instance_epsilon
+from skmixdp.model_selection import PrivateSearchCV, public_params
 from skmixdp.preprocessing import NoisyScaler
 from skmixdp.privacy import PerInstanceRecord, epsilon_of
 from skmixdp.privacy.accounting.gaussian import epsilon_for, epsilons_for
@@ -147,3 +148,12 @@ def test_an_array_without_noise_or_rows_adds_nothing():
     record.add(np.zeros(2), 0.0, 0.0)
     assert record.n_rows == 2
     np.testing.assert_array_equal(record.epsilon(1e-5), 0)
+
+
+@pytest.mark.parametrize("strategy", ["grid", "random"])
+def test_a_search_records_nothing(strategy, digits):
+    X, y, X_pub, y_pub = digits
+    head = MixedDPLogisticRegression("noisy-gd", record_per_instance=True)
+    search = PrivateSearchCV(head, {"l2": [0.0, 0.1]}, epsilon=3.0, delta=1e-3, strategy=strategy)
+    with pytest.raises(ValueError, match="leave out the rest of the search"):
+        search.fit(X, y, **public_params(X_pub, y_pub))

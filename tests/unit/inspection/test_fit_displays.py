@@ -1,5 +1,6 @@
 """Displays of one fit: its rows, its steps, its confusions, and its audits."""
 
+import itertools
 import subprocess
 import sys
 
@@ -163,6 +164,14 @@ class TestConfusion:
         assert exact.sum() == len(X) and np.trace(exact) == round(fitted.score(X, y) * len(X))
         noisy = draws(ConfusionDisplay.from_estimator(fitted, X, y, noise_multiplier=3.0, ax=ax)).counts
         assert 2.2 < np.std(noisy - exact) < 3.8
+
+    def test_many_classes_get_a_taller_figure(self):
+        import matplotlib.pyplot as plt
+
+        display = ConfusionDisplay.from_results(np.eye(40), range(40))
+        plt.close(draws(display).figure_)
+        boxes = [label.get_window_extent() for label in display.ax_.get_yticklabels()]
+        assert all(above.y0 >= below.y1 - 1 for above, below in itertools.pairwise(boxes))
 
     def test_counts_of_another_shape_are_refused(self):
         with pytest.raises(ValueError, match="one row and one column"):
