@@ -30,7 +30,7 @@ Array = NDArray[Any]
 DELTA = 1e-5
 CLASSES = range(10)
 SAME, OTHER = "same domain", "outlines"
-METHODS = ("adamix", "auto")
+METHODS = {"AdaMix": "adamix", "default": "auto"}
 #: Strengths of scikit-learn's fits without privacy, of which the best on the test images is shown: a bound.
 STRENGTHS = (1.0, 10.0)
 
@@ -103,7 +103,7 @@ def fit(method: str, rows: Rows, domain: str, shots: int, epsilon: float, size: 
     """Test accuracy of a private fit."""
     X_pub, y_pub = rows.public_rows(domain, shots)
     clf = MixedDPLogisticRegression(
-        method, epsilon=epsilon, delta=DELTA, n_steps=size.n_steps, random_state=seed
+        METHODS[method], epsilon=epsilon, delta=DELTA, n_steps=size.n_steps, random_state=seed
     )
     clf.fit(rows.X, rows.y, X_pub=X_pub, y_pub=y_pub)
     return float(clf.score(rows.X_test, rows.y_test))
@@ -236,7 +236,10 @@ def picture(table: pd.DataFrame, path: Path) -> None:
         right.plot(own.index, own, strokes[method], marker=marker, color="#0072B2", label=method)
     right.axhline(1, color="0.6", linewidth=0.8)
     right.set(xscale="log", xlabel="public rows per class", ylabel="performance boost")
-    for axes in (left, right):
+    for axes, ticks in ((left, part["epsilon"]), (right, table["shots"])):
+        shown = sorted(ticks.dropna().unique())
+        axes.set_xticks(shown, [f"{tick:g}" for tick in shown])
+        axes.set_xticks([], minor=True)
         axes.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False, ncols=2, fontsize=8)
     figure.savefig(path, dpi=150)
 

@@ -30,7 +30,8 @@ class ConfusionDisplay:
     """Plot of the recall of each class, and of the class that its rows are most often taken for.
 
     Shares come from a confusion matrix, whose counts may be noisy. Bars show how far the noise may move each
-    share: 95% intervals. Classes whose number of rows cannot be told from noise have no marks.
+    share: 95% intervals. The largest of several noisy shares is a little too large. Classes whose number of
+    rows cannot be told from noise have no marks.
 
     Use :meth:`from_estimator` or :meth:`from_results` rather than the constructor.
 

@@ -21,7 +21,7 @@ def test_the_boost_is_the_papers():
         [
             {"part": "shift", "seed": 0, "method": "non-private", "accuracy": 0.9},
             {"part": "boost", "seed": 0, "method": "only public", "shots": 5, "accuracy": 0.6},
-            {"part": "boost", "seed": 0, "method": "adamix", "shots": 5, "accuracy": 0.8},
+            {"part": "boost", "seed": 0, "method": "AdaMix", "shots": 5, "accuracy": 0.8},
         ]
     )
     (boost,) = adamix_shift.with_boosts(table)["boost"]
@@ -38,7 +38,7 @@ def test_the_quick_path_writes_both_tables_and_the_figure(tmp_path, capsys):
     table = pd.read_csv(tmp_path / "adamix_shift.csv")
     shift = table[table["part"] == "shift"].set_index(["method", "domain"])["accuracy"]
     assert shift["only public", adamix_shift.SAME] > shift["only public", adamix_shift.OTHER] + 0.05
-    assert shift["adamix", adamix_shift.OTHER] > shift["only public", adamix_shift.OTHER]
+    assert shift["AdaMix", adamix_shift.OTHER] > shift["only public", adamix_shift.OTHER]
     assert (tmp_path / "adamix_shift.png").stat().st_size > 1000
     assert "| public rows per class |" in capsys.readouterr().out
 
