@@ -24,7 +24,7 @@ help:
 
 .venv/.demo: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[plot]"
 	@touch $@
 
 # torch by itself first: the pinned version is a build for CPUs, where an index offers one.

@@ -4,9 +4,11 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 from .. import __version__
+from .._progress import no_bars
 from .._rows.files import FileError
 from . import extract, fit, predict, report
 from .messages import EXIT_CODES, InputError, Parser, one_line, warnings_as_lines
@@ -49,7 +51,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     args = build_parser().parse_args(argv)
     try:
-        with warnings_as_lines(args.command):
+        quiet = no_bars() if getattr(args, "quiet", False) else nullcontext()
+        with quiet, warnings_as_lines(args.command):
             args.run(args)
         sys.stdout.flush()
     except (InputError, FileError) as error:

@@ -1,7 +1,8 @@
 """The training loop, its plan, and the release that adds noise."""
 
+from ..components.protocols import StepContext
 from .loop import Run, train
-from .noisy_sum import noisy_count
+from .noisy_sum import noisy_counts
 from .plan import Budget, Options, Plan, Recipe, as_reported, charge_event, check_ledger, make_plan
 from .release import GaussianMechanism, release
 
@@ -12,11 +13,12 @@ __all__ = [
     "Plan",
     "Recipe",
     "Run",
+    "StepContext",
     "as_reported",
     "charge_event",
     "check_ledger",
     "make_plan",
-    "noisy_count",
+    "noisy_counts",
     "release",
     "train",
 ]

@@ -19,7 +19,7 @@ from .plan import Plan, Recipe
 from .release import GaussianMechanism, Released, release
 
 FloatArray = NDArray[np.floating[Any]]
-Callback = Callable[[int, FloatArray], object]
+Callback = Callable[[StepContext, FloatArray], object]
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Run:
         Mask of this run's private rows within the source, ``info.n_private`` of them. None is all rows. The
         run does not use the other rows.
     callback : callable or None
-        Called as ``callback(t, W)`` with every released head.
+        Called as ``callback(ctx, W)`` with every released head. If it returns True, training stops there.
     """
 
     recipe: Recipe
@@ -63,7 +63,7 @@ def train(runs: Sequence[Run], rows: PrivateRows) -> list[FloatArray]:
 def _train(runs: Sequence[Run], rows: PrivateRows) -> list[FloatArray]:
     active = [_Active(run) for run in runs]
     for t in range(1, max((run.plan.n_steps for run in runs), default=0) + 1):
-        live = [a for a in active if t <= a.run.plan.n_steps]
+        live = [a for a in active if t <= a.run.plan.n_steps and not a.stopped]
         for a in live:
             a.begin(t)
         while waiting := [(a, a.query) for a in live if a.query is not None]:
@@ -83,6 +83,7 @@ class _Active:
         self.mechanism = GaussianMechanism(run.plan.noise_multiplier, run.plan.n_steps, run.noise)
         self.W, self.state = run.recipe.update.init(run.info.view.W)
         self.query: PrivateQuery | None = None
+        self.stopped = False
 
     def begin(self, t: int) -> None:
         recipe, info = self.run.recipe, self.run.info
@@ -119,7 +120,7 @@ class _Active:
     def finish(self) -> None:
         self.W, self.state = self.run.recipe.update.step(self.ctx, self.direction, self.state)
         if self.run.callback is not None:
-            self.run.callback(self.ctx.t, self.W)
+            self.stopped = self.run.callback(self.ctx, self.W) is True
 
     def close(self, rows: PrivateRows) -> FloatArray:
         """The head to return, after the closing release if there is one."""

@@ -28,15 +28,15 @@ from .release import GaussianMechanism, release
 FloatArray = NDArray[np.floating[Any]]
 
 
-def noisy_count(
+def noisy_counts(
     rows: PrivateRows,
     points: FloatArray,
-    counts: Callable[[FloatArray, Block], NDArray[np.bool_]],
+    flags: Callable[[FloatArray, Block], NDArray[np.bool_]],
     noise_multiplier: float,
     noise: NoiseSource,
     members: NDArray[np.bool_] | None = None,
-) -> float:
-    """Noisy number of private rows that satisfy a condition.
+) -> FloatArray:
+    """Noisy numbers of private rows that satisfy conditions, of which a row satisfies at most one.
 
     Parameters
     ----------
@@ -44,10 +44,10 @@ def noisy_count(
         The rows.
     points : array of shape (m, d_in)
         Directions whose products with the rows are needed.
-    counts : callable
-        ``(Z, block) -> flags``: whether each row of a block counts.
+    flags : callable
+        ``(Z, block) -> flags`` of shape (rows, n_counts): which count each row of a block is added to.
     noise_multiplier : float
-        Standard deviation of the noise. One row changes the count by at most 1.
+        Standard deviation of the noise in each count. One row changes one count by 1.
     noise : NoiseSource
         Source of the noise.
     members : boolean array (n_rows,) or None, default=None
@@ -55,8 +55,8 @@ def noisy_count(
 
     Returns
     -------
-    float
-        The noisy count, which may be below 0 or above the number of rows.
+    array of shape (n_counts,)
+        The noisy counts, which may be below 0 or above the number of rows.
 
     Notes
     -----
@@ -64,13 +64,12 @@ def noisy_count(
     """
 
     def contribute(Z: FloatArray, block: Block) -> tuple[None, FloatArray]:
-        return None, counts(Z, block).astype(np.float64)[:, np.newaxis]
+        return None, flags(Z, block).astype(np.float64)
 
     mechanism = GaussianMechanism(noise_multiplier, 1, noise)
     mechanism.begin_step(members)
     (released,) = release(rows, [(mechanism, PrivateQuery(points, contribute, (ReleasedArray(1.0),)))])
-    (count,) = released.arrays
-    return float(count[0])
+    return released.arrays[0]
 
 
 def noisy_class_counts(

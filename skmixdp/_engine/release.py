@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from .._rows import PrivateRows, Request, sum_resolution
 from ..components.protocols import PrivateQuery, ReleasedArray
 from ..privacy import NoiseSource
+from .per_instance import Observation
 
 FloatArray = NDArray[np.floating[Any]]
 
@@ -121,11 +122,20 @@ class Released:
 def release(rows: PrivateRows, asked: Sequence[tuple[GaussianMechanism, PrivateQuery]]) -> list[Released]:
     """Noisy answers to the queries of one or several runs, from one pass over the rows."""
     requests = [_for_audit(mechanism.admit(query, rows), rows) for mechanism, query in asked]
+    watched: list[Observation] = []
+    if rows.record is not None:
+        queries = [query for _, query in asked]
+        watched = [Observation(q, r, rows.n_rows) for q, r in zip(queries, requests, strict=True)]
+        requests = [observation.request for observation in watched]
     sums = rows.private_sums(requests)
     answers = []
     for (mechanism, query), request, answer in zip(asked, requests, sums, strict=True):
         error = rows.sum_error(request)
         stated = replace(query, releases=tuple(part.as_computed(error) for part in query.releases))
+        if watched:
+            lengths = watched.pop(0).lengths(stated.releases)
+            for part, moved in zip(stated.releases, lengths, strict=True):
+                rows.record.add(moved, part.sensitivity, mechanism.noise_scale(part))
         noisy = mechanism.add_noise(stated, query.assemble(answer), _grid(rows, request))
         _record(mechanism, stated, noisy)
         answers.append(Released(stated.releases, noisy))

@@ -77,8 +77,11 @@ def answer(
         for index, (request, end) in enumerate(zip(requests, ends, strict=True)):
             computed, complete = products[index]
             own = Z[:, end - len(computed) : end]
-            C, S = request.contribute(own if complete is None else complete(visit.rows, own), visit.block)
+            own = own if complete is None else complete(visit.rows, own)
+            C, S = request.contribute(own, visit.block)
             C, S = (_as_asked(part, request, visit.rows) for part in (C, S))
+            if request.observe is not None:
+                request.observe(visit.rows, visit.block, own, (C, S))
             if C is not None:
                 weighted[request.wide_sums].append(C)
                 widths[index] = C.shape[1]

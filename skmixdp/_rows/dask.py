@@ -135,6 +135,8 @@ class DaskRows(PrivateRows):
 class DaskTable(Table):
     """A Dask array as a user has it."""
 
+    can_be_observed = False
+
     def __init__(self, X: Any) -> None:
         import dask
 

@@ -114,6 +114,9 @@ class Request:
     takes_tensors : bool
         Whether ``contribute`` takes tensors as it takes arrays, under the same bounds, and returns tensors.
         It is then called where the rows are; otherwise it gets arrays on the host.
+    observe : callable or None
+        ``(rows, block, Z, (C, S)) -> None``: called with what each block contributes, for records of
+        per-instance privacy. ``rows`` are the numbers of the block's rows. A block may be visited twice.
     """
 
     points: Any
@@ -125,6 +128,7 @@ class Request:
     run: object = None
     bounds_itself: bool = False
     takes_tensors: bool = False
+    observe: "Callable[[Any, Block, Array, Contribution], None] | None" = None
 
 
 class PrivateRows(Protocol):
@@ -136,10 +140,13 @@ class PrivateRows(Protocol):
         Number of rows.
     grid : float or None
         Power of two of which every entry of the rows is a multiple; None where none is known.
+    record : object or None
+        What adds up each row's own privacy loss; None records nothing. Set before the first release.
     """
 
     n_rows: int
     grid: float | None = None
+    record: Any = None
 
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
         """Unprotected sums of all requests, from one pass over the rows."""
@@ -167,6 +174,8 @@ class Table(Protocol):
         Whether :meth:`on_device` can hold the private rows on another device.
     device : str
         Where the private rows are held.
+    can_be_observed : bool
+        Whether the private rows are visited in this process, so that ``Request.observe`` is called.
     """
 
     shape: tuple[int, int]
@@ -174,6 +183,7 @@ class Table(Protocol):
     counts_repeats: bool = False
     is_movable: bool = False
     device: str = "cpu"
+    can_be_observed: bool = True
 
     def check(self, name: str) -> None:
         """Refuse what cannot be rows, as far as that is seen without reading them all."""

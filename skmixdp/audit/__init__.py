@@ -2,6 +2,13 @@
 
 from ._audit import audit_epsilon
 from ._membership import MembershipResult, membership_attack
+from ._per_instance import per_instance_epsilon
 from ._result import AuditResult
 
-__all__ = ["AuditResult", "MembershipResult", "audit_epsilon", "membership_attack"]
+__all__ = [
+    "AuditResult",
+    "MembershipResult",
+    "audit_epsilon",
+    "membership_attack",
+    "per_instance_epsilon",
+]

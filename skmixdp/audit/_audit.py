@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_random_state
+from tqdm.auto import tqdm
 
+from .._progress import bar_options
 from ..privacy import epsilon_of
 from ._bounds import (
     epsilon_from_rates,
@@ -220,7 +222,8 @@ def _many_fits(
     """Which fits included the canary, its score in each (n_fits,), and what was claimed."""
     included = np.arange(n_fits) % 2 == 0
     scores = np.empty(n_fits)
-    for i, taking_part in enumerate(included):
+    bar = tqdm(included, desc="audit_epsilon", unit="fit", **bar_options(verbose=False))
+    for i, taking_part in enumerate(bar):
         fitted = fits(canary, np.array([taking_part]))
         if view == "released":
             (scores[i],) = evidence_of(fitted, known, canary).scores()

@@ -22,7 +22,7 @@ from .._linear import (
 )
 from .._rows import Block, Contribution
 from ..public import PublicView
-from .protocols import Clip, Clipper, PrivateQuery, ReleasedArray, Rounds, StepContext
+from .protocols import Clip, Clipper, Lengths, PrivateQuery, ReleasedArray, Rounds, StepContext
 
 FloatArray = NDArray[np.floating[Any]]
 
@@ -70,6 +70,7 @@ class DopeQuery:
             assemble=lambda sums: (_minus_centres(sums, centre),),
             wide_sums=True,
             takes_tensors=clip.takes_tensors,
+            lengths=Lengths(partial(deviation_lengths, centre=centre), centre),
         )
         if self.sum_to_zero and ctx.loss.sum_to_zero:
             total = remove_mean_output(total)
@@ -116,6 +117,20 @@ def clipped_deviations(Z: Array, block: Block, loss: Loss, clip: Clip, centre: F
     bounds = deviation_bounds(C, Z[:, k:], block.norms, centre, block.rounding_scale)
     factors = clip.weights(bounds, lambda: largest_deviations(C, block, centre))
     return C, scale_rows(C, factors)[:, None]
+
+
+def deviation_lengths(
+    C: FloatArray, S: FloatArray, products: FloatArray, block: Block, centre: FloatArray
+) -> list[FloatArray]:
+    """Upper bounds on the lengths of ``c_i (g_i - M)``, from what :func:`clipped_deviations` returned.
+
+    ``products`` (rows, k) are those of the rows with the centre.
+    """
+    factors = S[:, 0]
+    used = factors > 0
+    R = C / np.where(used, factors, 1.0).astype(C.dtype)[:, np.newaxis]
+    bounds = deviation_bounds(R, products, block.norms, centre, block.rounding_scale)
+    return [np.multiply(factors, bounds, out=np.zeros_like(bounds), where=used)]
 
 
 def deviation_bounds(

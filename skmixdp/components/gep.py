@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from .._kernels import LONGEST_TERM
 from .._linear import GradientEmbedding, Loss, remove_mean_output, row_norms, scale_rows
 from .._rows import Block, Contribution
 from ..public import PublicView
-from .protocols import Clip, Clipper, PrivateQuery, ReleasedArray, Rounds, StepContext
+from .protocols import Clip, Clipper, Lengths, PrivateQuery, ReleasedArray, Rounds, StepContext
 
 FloatArray = NDArray[np.floating[Any]]
 
@@ -73,6 +74,7 @@ class GepQuery:
             releases=self._parts(ctx.view, ctx.dtype),
             assemble=assemble,
             wide_sums=True,
+            lengths=Lengths(partial(part_lengths, embedding=embedding)),
         )
         for z in coordinates:
             total = total + embedding.gradient(z)
@@ -133,3 +135,15 @@ def clipped_parts(
     lengths = row_norms(z)
     S = np.concatenate([inside.weights(lengths, lambda: lengths)[:, np.newaxis] * z, factors * z], axis=1)
     return C, S
+
+
+def part_lengths(
+    C: FloatArray, S: FloatArray, products: Any, block: Block, embedding: GradientEmbedding
+) -> list[FloatArray]:
+    """Lengths of ``a_i z_i``, and upper bounds on those of ``c_i (g_i - V z_i)``.
+
+    ``C`` and ``S`` are what :func:`clipped_parts` returned. A bound for the scaled row is the scaled bound.
+    """
+    q = embedding.n_components
+    residuals = embedding.residual_bounds(row_norms(C), block.norms, S[:, q:], C.dtype, block.rounding_scale)
+    return [row_norms(S[:, :q]), residuals] if q else [residuals]

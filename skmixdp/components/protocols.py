@@ -5,7 +5,7 @@ interchangeable components has its own file. Shapes: ``W``, gradients and direct
 release sees private sums. Queries receive noisy sums, and everything else is public.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol
@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._kernels import SumError
-from .._linear import Array
+from .._linear import Array, row_norms
 from .._linear import Loss as Loss
-from .._rows import Contribute, Sums
+from .._rows import Block, Contribute, Sums
 from ..privacy import NoiseSource
 from ..public import PublicData
 from ..public import PublicView as PublicView
@@ -60,6 +60,30 @@ def present_sums(sums: Sums) -> tuple[FloatArray, ...]:
 
 
 @dataclass(frozen=True)
+class Lengths:
+    """How long the contribution of each row to each released array is.
+
+    Attributes
+    ----------
+    of : callable
+        ``(C, S, products, block) -> lengths``: an array (rows,) of L2 norms, or of upper bounds, for each
+        released array. ``C`` and ``S`` are what :attr:`PrivateQuery.contribute` returned. All are arrays on
+        the host, and the block has lengths only.
+    points : array of shape (m, d_in) or None
+        Directions whose products (rows, m) with the rows ``of`` needs; None is none.
+    """
+
+    of: Callable[[Any, Any, Any, Block], Sequence[FloatArray]]
+    points: FloatArray | None = None
+
+
+def term_lengths(C: Any, S: Any, products: Any, block: Block) -> list[FloatArray]:
+    """Lengths of ``c_i x_i^T`` and of ``s_i``, for sums that are released as they are."""
+    matrix = [] if C is None else [row_norms(C) * block.norms]
+    return matrix if S is None else [*matrix, row_norms(S)]
+
+
+@dataclass(frozen=True)
 class PrivateQuery:
     """One query to the private rows.
 
@@ -81,6 +105,9 @@ class PrivateQuery:
         so that a source may keep its products; 0 promises nothing.
     bounds_itself, takes_tensors : bool
         Properties of ``contribute``; see :class:`~skmixdp._rows.Request`.
+    lengths : Lengths or None
+        How long contributions to the released arrays are, for records of per-instance privacy. None stands
+        for :func:`term_lengths` if sums are released unchanged, and else for the sensitivity of each array.
     """
 
     points: Any
@@ -91,6 +118,7 @@ class PrivateQuery:
     n_head: int = 0
     bounds_itself: bool = False
     takes_tensors: bool = False
+    lengths: Lengths | None = None
 
 
 @dataclass(frozen=True)
@@ -287,6 +315,10 @@ class Space(Protocol):
     @property
     def roundings(self) -> float:
         """Bound on the rounding error of ``encode``, relative to the norm of its argument."""
+
+    @property
+    def directions(self) -> FloatArray | None:
+        """The rows (P, d_in) of which ``encode`` takes products; None if it returns its argument."""
 
     def encode(self, gradient: FloatArray) -> FloatArray:
         """Coordinates of a (k, d_in) sum of gradients, to be released. The map is linear."""

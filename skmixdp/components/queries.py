@@ -1,22 +1,35 @@
 """The query for a sum of clipped gradients."""
 
+import math
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._linear import Array, Loss, largest_entries, remove_mean_output, row_norm_bounds, scale_rows
+from .._kernels import dot_error
+from .._linear import (
+    Array,
+    Loss,
+    largest_entries,
+    remove_mean_output,
+    row_norm_bounds,
+    row_norms,
+    scale_rows,
+)
 from .._rows import Block, Contribution
 from ..public import PublicView
 from .protocols import (
     Clip,
     Clipper,
+    Lengths,
     PrivateQuery,
     ReleasedArray,
     Rounds,
+    Space,
     StepContext,
     Subspace,
+    term_lengths,
 )
 
 FloatArray = NDArray[np.floating[Any]]
@@ -70,6 +83,7 @@ class GradientQuery:
             assemble=lambda sums: (space.encode(_matrix(sums)),),
             bounds_itself=True,
             takes_tensors=clip.takes_tensors,
+            lengths=_lengths_in(space),
         )
         total = space.decode(released)
         if self.sum_to_zero and ctx.loss.sum_to_zero:
@@ -105,6 +119,28 @@ def clipped_residuals(Z: Array, block: Block, loss: Loss, clip: Clip) -> Contrib
     norms *= block.norms
     scale_rows(R, clip.weights(norms, lambda: largest_entries(R) * block.max_abs))
     return R, None
+
+
+def _lengths_in(space: Space) -> Lengths:
+    """Lengths of the coordinates of each row's gradient."""
+    if space.directions is None:
+        return Lengths(term_lengths)
+    return Lengths(
+        partial(coordinate_lengths, width=space.directions.shape[1], gain=space.gain), space.directions
+    )
+
+
+def coordinate_lengths(
+    C: FloatArray, S: None, products: FloatArray, block: Block, width: int, gain: float
+) -> list[FloatArray]:
+    """Upper bounds on the lengths of ``c_i (U^T x_i)^T``.
+
+    ``products`` (rows, P) of rows of this ``width`` with orthonormal directions are each off by at most
+    ``dot_error`` of the row's length.
+    """
+    error = math.sqrt(products.shape[1]) * dot_error(width + 1, products.dtype)
+    projected = row_norms(products) + error * block.rounding_scale
+    return [row_norms(C) * np.minimum(projected, gain * block.norms)]
 
 
 def _matrix(sums: tuple[FloatArray | None, FloatArray | None]) -> FloatArray:

@@ -21,6 +21,7 @@ class FullSpace:
 
     gain = 1.0
     roundings = 0.0
+    directions = None
     is_full = True
 
     def at(self, view: PublicView) -> "FullSpace":
@@ -77,6 +78,7 @@ class Complement:
 
     gain = 1.0
     roundings = 0.0
+    directions = None
 
     def __init__(self, basis: FloatArray) -> None:
         _check_orthonormal(basis)
@@ -99,6 +101,10 @@ class Coordinates:
         self.basis = basis
         #: A matrix times a basis of Frobenius norm ``sqrt(P)``.
         self.roundings = dot_error(len(basis), np.dtype(np.float64)) * math.sqrt(basis.shape[1]) * self.gain
+
+    @property
+    def directions(self) -> FloatArray:
+        return self.basis.T
 
     def encode(self, gradient: FloatArray) -> FloatArray:
         return np.asarray(gradient @ self.basis)

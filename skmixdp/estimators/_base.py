@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 from sklearn.base import BaseEstimator
 
 from .._engine import Budget, Options, Plan, as_reported, check_ledger
+from .._notebook import GuaranteeBoxMixin
 from .._validation import (
     COUNT,
     FLAG,
@@ -24,6 +25,7 @@ from ..components import FullBatch, PoissonBatch
 from ..components.protocols import Sampling
 from ..privacy import Charge, NoiseSource, PrivacyReport, accountant_name, noise_name
 from ..privacy.noise import check_noise, noise_caveats, noise_source
+from ._callbacks import PrivateCallbackMixin
 from ._checks import check_algorithm
 from ._fit import PreparedFit, fit_many, fit_one
 from ._rows import check_device
@@ -48,7 +50,7 @@ _EQUIVALENTS = {
 _AMPLIFICATION_WARNING = "the amplification rests on numerical tests of its argument, not on a proof"
 
 
-class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
+class PrivateEstimator(PrivateCallbackMixin, GuaranteeBoxMixin, BaseEstimator):  # type: ignore[misc]
     """Base class of all estimators: subclasses prepare a fit, and this class runs and reports it.
 
     A fit is prepared on a copy of the estimator (see :mod:`skmixdp.estimators._fit`). A fit that fails

@@ -10,17 +10,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tqdm.auto import tqdm
 
 from .._engine import Run, charge_event, train
 from .._rows import PrivateRows
 from ..preprocessing._leaks import seeding_ensemble
 from ..privacy import Charge
 from ..privacy.noise import warn_of_seed
+from ._callbacks import FitTasks, have_callbacks, managed
 
 Array = NDArray[Any]
 
@@ -63,6 +64,9 @@ class PreparedFit(ABC):
 
 def fit_one(estimator: Any, X: Any, y: Any, X_pub: Any, y_pub: Any, sample_weight: Any = None) -> None:
     """Fit an estimator. If the fit fails, the estimator is unchanged."""
+    if (watched := have_callbacks([estimator])) and not hasattr(estimator, "_callback_fit_ctx"):
+        managed(watched, partial(fit_one, estimator, X, y, X_pub, y_pub, sample_weight))
+        return
     fitted = copy.copy(estimator)
     budget = fitted._check_parameters()
     warn_of_seed(estimator.random_state, set_by=seeding_ensemble(), stacklevel=5)
@@ -152,6 +156,9 @@ def fit_many(
                 f"fit_many accepts only estimators of this library, and {estimator!r} is not one of them; "
                 "fit it separately."
             )
+    if (watched := have_callbacks(estimators)) and not hasattr(watched[0], "_callback_fit_ctx"):
+        again = partial(fit_many, rows=rows, sample_weight=sample_weight)
+        return managed(watched, partial(again, estimators, X, y, X_pub, y_pub))  # type: ignore[no-any-return]
     rows = [None] * len(estimators) if rows is None else list(rows)
     if len(rows) != len(estimators):
         raise ValueError(
@@ -209,6 +216,8 @@ def _train_together(
     """Train fits that share a source; first, each learns what its later stages need."""
     if group[0].learn is not None:
         later = _grouped([fit.learn(rows) for fit in group if fit.learn is not None])
+        for fit in group:
+            FitTasks(fit.estimator, fit.run.plan.n_steps).stage()
         same = [group[0].shares_rows(each[0]) for each in later]
         # The source is let go before the next one is made.
         for each in [each for each, kept in zip(later, same, strict=True) if kept]:
@@ -217,10 +226,16 @@ def _train_together(
         for each in [each for each, kept in zip(later, same, strict=True) if not kept]:
             _train_together(each, each[0].rows(), charges)
         return
-    with ExitStack() as bars:
-        trained = group[0].train([_with_bar(fit, bars) for fit in group], rows)
-    for fit, W in zip(group, trained, strict=True):
+    tasks = [FitTasks(fit.estimator, fit.run.plan.n_steps) for fit in group]
+    with ExitStack() as entered:
+        runs = [
+            replace(fit.run, callback=entered.enter_context(task))
+            for fit, task in zip(group, tasks, strict=True)
+        ]
+        trained = group[0].train(runs, rows)
+    for fit, task, W in zip(group, tasks, trained, strict=True):
         fit.finish(W, charges[id(fit.estimator)])
+        fit.estimator.n_iter_ = task.n_done  # fewer than planned if a callback has stopped it
 
 
 def adopt(estimator: Any, fitted: Any) -> None:
@@ -289,12 +304,3 @@ def _charge(fit: PreparedFit) -> Charge | None:
         description=f"{type(fit.estimator).__name__}, {fit.run.info.n_private} rows",
         private=fit.run.noise.kind != "seeded",
     )
-
-
-def _with_bar(fit: PreparedFit, bars: ExitStack) -> Run:
-    """The run of a fit, with a progress bar if its estimator is verbose."""
-    estimator, n_steps = fit.estimator, fit.run.plan.n_steps
-    bar = bars.enter_context(
-        tqdm(total=n_steps, desc=type(estimator).__name__, disable=not estimator.verbose)
-    )
-    return replace(fit.run, callback=lambda t, W: bar.update())

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._engine import Budget, noisy_count
+from .._engine import Budget, noisy_counts
 from .._engine.geometry import (
     INTERCEPT,
     START_SHARE,
@@ -30,7 +30,7 @@ from .._rowmap import RowMap, Whitening, few_columns_dominate
 from .._rows import Block, PrivateRows, Table
 from ..components.comparison import comparison_share
 from ..components.protocols import PublicInfo
-from ..privacy import NoiseSource
+from ..privacy import NoiseSource, PerInstanceRecord
 from ._fit import PreparedFit
 
 Array = NDArray[Any]
@@ -64,6 +64,8 @@ class HeadInputs:
         Shares of the squared budget that an earlier stage has spent.
     X_scale : array of shape (n, d_in) or None
         Public rows that only tell the scale of the columns; None stands for ``X_pub``.
+    record : PerInstanceRecord or None
+        Adds up each private row's own privacy loss, over all stages.
     """
 
     budget: Budget
@@ -78,6 +80,7 @@ class HeadInputs:
     treated_as_public: tuple[str, ...]
     spent: tuple[tuple[str, float], ...] = ()
     X_scale: Array | None = None
+    record: PerInstanceRecord | None = None
 
     @property
     def scale_rows(self) -> Array:
@@ -369,7 +372,7 @@ class StartCheck:
     def _after_count(self, info: PublicInfo, rows: PrivateRows) -> PreparedFit:
         given, later = self.inputs, self._spending()
         multiplier = given.budget.multiplier(self.share_of(given))
-        correct = noisy_count(rows, info.view.W, _is_correct, multiplier, given.noise, given.own)
+        (correct,) = noisy_counts(rows, info.view.W, _is_correct, multiplier, given.noise, given.own)
         expected = _FAR_WORSE * held_out_accuracy(info) * given.n_rows
         if correct + _CLEARLY * multiplier < expected:
             warnings.warn(
@@ -396,4 +399,5 @@ def held_out_accuracy(info: PublicInfo) -> float:
 
 
 def _is_correct(Z: Array, block: Block) -> NDArray[np.bool_]:
-    return np.asarray(predicted_classes(np.asarray(Z)) == np.asarray(class_indices(block.y)))
+    right = predicted_classes(np.asarray(Z)) == np.asarray(class_indices(block.y))
+    return np.asarray(right)[:, np.newaxis]

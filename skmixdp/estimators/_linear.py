@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from ..algorithms import BY_NAME, Algorithm, Auto
 from ..components import LogitAdjustment
 from ..components.protocols import PublicInfo
 from ..preprocessing._leaks import check_public_rows, warn_of_leaks
-from ..privacy import Charge, noise_name
+from ..privacy import Charge, Noise, PerInstanceRecord, noise_name
 from ..public import PublicData
 from ._base import PrivateEstimator
 from ._checks import CheckTarget, collect_public
@@ -66,6 +66,8 @@ class PreparedHead(PreparedFit):
         Takes the charge and returns the report of the fit.
     adjustment : LogitAdjustment or None
         The closing that learns the class shares; None if there is none.
+    record : PerInstanceRecord or None
+        Adds up each private row's own privacy loss; None if it was not asked for.
     """
 
     table: Table
@@ -74,13 +76,16 @@ class PreparedHead(PreparedFit):
     device: str | None
     report: Callable[[Charge | None], Any]
     adjustment: LogitAdjustment | None = None
+    record: PerInstanceRecord | None = None
 
     def rows(self) -> PrivateRows:
         exact = self.run.noise.needs_grid
         table, row_map = placed(self.table, self.device), self.row_map
         if self.estimator.dtype == "bfloat16":
             return bfloat16_rows(table, self.y, row_map, exact=exact)
-        return table.private_rows(self.y, row_map, self.run.dtype, exact=exact)
+        source = table.private_rows(self.y, row_map, self.run.dtype, exact=exact)
+        source.record = self.record
+        return source
 
     def shares_rows(self, other: PreparedFit) -> bool:
         """Whether another head maps these rows and labels in the same way."""
@@ -88,6 +93,7 @@ class PreparedHead(PreparedFit):
             isinstance(other, PreparedHead)
             and (self.estimator.dtype, self.run.dtype) == (other.estimator.dtype, other.run.dtype)
             and self.device == other.device
+            and self.record is other.record
             and self.run.noise.needs_grid == other.run.noise.needs_grid
             and self.row_map.same_as(other.row_map)
             and np.array_equal(self.y, other.y)
@@ -99,6 +105,9 @@ class PreparedHead(PreparedFit):
         fitted.n_iter_ = plan.n_steps
         fitted.learning_rate_ = plan.step_size(1)
         fitted.privacy_ = self.report(charge)
+        vars(fitted).pop("per_instance_", None)  # that of an earlier fit
+        if self.record is not None:
+            fitted.per_instance_ = self.record
         if self.adjustment is not None:
             fitted.class_shares_ = self.adjustment.shares
 
@@ -135,6 +144,7 @@ class LinearHead(PrivateEstimator):
         "scale": (FLAG, "auto"),
         "whiten": (FLAG, "auto"),
         "geometry": (FLAG, "auto"),
+        "record_per_instance": (FLAG, "picklable"),
     }
 
     def __init__(
@@ -159,6 +169,7 @@ class LinearHead(PrivateEstimator):
         neighboring: Any,
         noise: Any,
         ledger: Any,
+        record_per_instance: Any,
         device: Any,
         dtype: Any,
         random_state: Any,
@@ -183,6 +194,7 @@ class LinearHead(PrivateEstimator):
         self.neighboring = neighboring
         self.noise = noise
         self.ledger = ledger
+        self.record_per_instance = record_per_instance
         self.device = device
         self.dtype = dtype
         self.random_state = random_state
@@ -241,8 +253,33 @@ class LinearHead(PrivateEstimator):
             noise=self._noise_source(),
             dtype=self._products_dtype(),
             treated_as_public=treated_as_public,
+            record=self._record(table),
         )
         return self._with_weights(inputs, weights)
+
+    def _record(self, table: Table) -> PerInstanceRecord | None:
+        """What adds up each row's own privacy loss, if that was asked for and can be had."""
+        if not self.record_per_instance:
+            return None
+        if self.batch_size is not None:
+            self._refuse_record(
+                f"batch_size={self.batch_size}, since random batches hide rows in a way that the record does "
+                "not count",
+                "batch_size=None",
+            )
+        if self.dtype == "bfloat16":
+            self._refuse_record("dtype='bfloat16', which rounds what rows contribute", "dtype='float32'")
+        if not table.can_be_observed:
+            self._refuse_record("a Dask array, whose workers send back sums alone", "X.compute()")
+        noise: Noise = "discrete" if noise_name(self.noise) == "discrete" else "float"
+        picklable = self.record_per_instance == "picklable"
+        return PerInstanceRecord(table.shape[0], self.neighboring, noise, picklable=picklable)
+
+    def _refuse_record(self, obstacle: str, remedy: str) -> NoReturn:
+        raise ValueError(
+            f"record_per_instance={self.record_per_instance!r} cannot be combined with {obstacle}; pass "
+            f"{remedy}, or record_per_instance=False."
+        )
 
     def _with_weights(self, inputs: HeadInputs, weights: Array | None) -> PreparedFit:
         """The fit to rows with these weights (n_rows,)."""
@@ -314,6 +351,8 @@ class LinearHead(PrivateEstimator):
         if adjustment is not None:
             recipe = adjustment.adjusted()
         plan = make_plan(inputs.budget, recipe, info, inputs.dtype, stage.training_share)
+        if inputs.record is not None and plan.epsilon_unamplified is not None:
+            self._refuse_record("ModelMix, whose guarantee rests on mixing", "another algorithm")
         device = check_device(self.device)
         computed_on = where_computed(inputs.table, device, exact=noise.needs_grid)
 
@@ -339,6 +378,7 @@ class LinearHead(PrivateEstimator):
             device=device,
             report=report,
             adjustment=adjustment,
+            record=inputs.record,
             learn=stage.learn,
         )
 
@@ -395,6 +435,11 @@ class LinearHead(PrivateEstimator):
     def _coefficients(self, W: Array) -> tuple[Any, Any]:
         """``coef_`` and ``intercept_`` of a trained head (k, d_in)."""
         return self._row_map.split(W, self.n_features_in_)
+
+    def _attributes_at(self, W: Array) -> dict[str, Any]:
+        """The attributes of the estimator if its fit had stopped at a head, for callbacks."""
+        coef, intercept = self._coefficients(W)
+        return {"coef_": coef, "intercept_": intercept}
 
     def _whitens(self, n_public: int) -> bool:
         """Whether to whiten rows by the scatter of the public rows."""

@@ -121,6 +121,10 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
     ledger : LedgerDataset or None, default=None
         The ledger entry of the data set in ``X``, such as ``PrivacyLedger(path)["patients"]``. The fit is
         charged to it after all checks and before the first release.
+    record_per_instance : bool or "picklable", default=False
+        Whether to record each private row's own privacy loss, for
+        :func:`~skmixdp.audit.per_instance_epsilon`. The record is itself PRIVATE. It is neither printed nor
+        pickled; ``"picklable"`` allows pickling. It needs the full batch, and one number per row.
     device : "auto" or torch device, default="auto"
         The device that holds and multiplies dense rows. ``"auto"`` leaves the rows where they are.
     dtype : {"float32", "float64", "bfloat16"}, default="float32"
@@ -131,7 +135,7 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         If None, noise comes from a cryptographic generator that the operating system seeds. A given seed
         makes the run reproducible and NOT private: a NotPrivateWarning and the report say so.
     verbose : int, default=0
-        Whether to show a progress bar.
+        Whether to show a progress bar at once, anywhere. 0 shows it on terminals after 2 seconds.
 
     Attributes
     ----------
@@ -150,6 +154,8 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         Number of steps taken.
     learning_rate_ : float
         Step size of the first step.
+    per_instance_ : PerInstanceRecord
+        Privacy loss of each private row. PRIVATE. Present only with ``record_per_instance``.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : array of str
@@ -218,6 +224,7 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         neighboring: str = "add_or_remove_one",
         noise: str = "float",
         ledger: LedgerDataset | None = None,
+        record_per_instance: Any = False,
         device: Any = "auto",
         dtype: str = "float32",
         random_state: Any = None,
@@ -243,6 +250,7 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
             neighboring=neighboring,
             noise=noise,
             ledger=ledger,
+            record_per_instance=record_per_instance,
             device=device,
             dtype=dtype,
             random_state=random_state,

@@ -1,12 +1,14 @@
-"""Accuracy on private rows, from a noisy count."""
+"""Accuracy and confusions on private rows, from noisy counts."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._engine import charge_event, noisy_count
+from .._engine import charge_event, noisy_counts
 from .._linear import predicted_classes
 from .._rows import Block
 from .._validation import POSITIVE, check
@@ -23,7 +25,7 @@ _SEEDS_OF_COUNTS = 2**64
 
 
 class PrivateScoreMixin:
-    """Mixin that adds :meth:`private_score` to a classifier with a linear head."""
+    """Mixin that adds noisy scores on private rows to a classifier with a linear head."""
 
     def private_score(self: Any, X: Any, y: Any, *, noise_multiplier: float) -> float:
         """Accuracy on PRIVATE rows, from a noisy count of correctly classified rows.
@@ -53,13 +55,51 @@ class PrivateScoreMixin:
         addition to the budget of the fit. ``ledger``, ``neighboring``, ``noise`` and ``random_state``
         are those of the estimator. The number of rows is treated as public.
         """
+        (count,), n_rows = self._noisy_counts(X, y, float_multiplier(noise_multiplier), _is_right, 1)
+        return float(count / n_rows)
+
+    def private_confusion(self: Any, X: Any, y: Any, *, noise_multiplier: float) -> Array:
+        """Confusion matrix on PRIVATE rows, from noisy counts.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            PRIVATE rows, which may differ from those of the fit.
+        y : array-like of shape (n_samples,)
+            Labels of the rows.
+        noise_multiplier : float
+            Standard deviation of the noise in each count, in rows. One row changes one count by 1.
+
+        Returns
+        -------
+        array of shape (n_classes, n_classes)
+            Noisy numbers of rows of each class (first axis) that are predicted as each class (second axis).
+            They may be negative. :class:`~skmixdp.inspection.ConfusionDisplay` plots them.
+
+        Raises
+        ------
+        ValueError
+            For bad input, before any noise is drawn or budget charged.
+
+        Notes
+        -----
+        *Guarantee*: as that of :meth:`private_score`, for the whole matrix.
+        """
+        k = len(self.classes_)
+        flags = partial(_in_cell, n_classes=k)
+        counts, _ = self._noisy_counts(X, y, float_multiplier(noise_multiplier), flags, k * k)
+        return np.asarray(counts.reshape(k, k))
+
+    def _noisy_counts(
+        self: Any,
+        X: Any,
+        y: Any,
+        noise_multiplier: float,
+        flags: Callable[[Array, Block], Array],
+        n_counts: int,
+    ) -> tuple[Array, int]:
+        """Noisy sums (n_counts,) of flags of the rows, of which a row has at most one, and their number."""
         check_is_fitted(self)
-        check(
-            "noise_multiplier",
-            noise_multiplier,
-            POSITIVE,
-            remedy="it is the standard deviation of the count's noise, in rows",
-        )
         y = given_labels(X, y)
         table = check_private_rows(self, X, minimum=1, reset=False)
         n_rows = table.shape[0]
@@ -73,7 +113,7 @@ class PrivateScoreMixin:
             noise = NoiseSource(_SEEDS_OF_COUNTS + (seed_of(self.random_state) or 0))
         # This reads and checks rows that are not in memory, so do it before the charge.
         rows = table.private_rows(labels, self._row_map, self._products_dtype(), exact=noise.needs_grid)
-        event = GaussianEvent(float(noise_multiplier), 1, noise=self.noise)
+        event = GaussianEvent(noise_multiplier, 1, noise=self.noise)
         charge_event(
             self.ledger,
             event,
@@ -82,7 +122,21 @@ class PrivateScoreMixin:
             private=noise.kind != "seeded",
         )
 
-        def right(Z: Array, block: Block) -> NDArray[np.bool_]:
-            return np.asarray(predicted_classes(Z) == block.y)
+        return noisy_counts(rows, head, flags, noise_multiplier, noise), n_rows
 
-        return noisy_count(rows, head, right, float(noise_multiplier), noise) / n_rows
+
+def float_multiplier(noise_multiplier: Any) -> float:
+    """The checked standard deviation of the noise in counts."""
+    remedy = "it is the standard deviation of a count's noise, in rows"
+    check("noise_multiplier", noise_multiplier, POSITIVE, remedy=remedy)
+    return float(noise_multiplier)
+
+
+def _is_right(Z: Array, block: Block) -> Array:
+    return np.asarray(predicted_classes(Z) == block.y)[:, np.newaxis]
+
+
+def _in_cell(Z: Array, block: Block, n_classes: int) -> Array:
+    """One column for each pair of a class and a predicted class."""
+    cells = np.asarray(block.y) * n_classes + predicted_classes(Z)
+    return np.asarray(cells[:, np.newaxis] == np.arange(n_classes**2))

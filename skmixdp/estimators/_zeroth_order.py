@@ -63,7 +63,7 @@ class ZerothOrderDPClassifier(MixedDPLogisticRegression):
     logit_adjustment, fit_intercept, center, whiten, geometry, row_norm, scale, batch_size, init
         As in :class:`MixedDPLogisticRegression`; ``whiten="auto"`` is False, and
         ``logit_adjustment="auto"`` is 0.
-    neighboring, noise, ledger, device, dtype, random_state, verbose
+    neighboring, noise, ledger, record_per_instance, device, dtype, random_state, verbose
         As in :class:`MixedDPLogisticRegression`.
 
     Attributes

@@ -55,7 +55,7 @@ class FrozenFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     on_error : {"raise", "skip"}, default="raise"
         What happens when an item cannot be read.
     verbose : int, default=0
-        Whether to show a progress bar.
+        Whether to show a progress bar at once, anywhere. 0 shows it on terminals after 2 seconds.
     """
 
     _backend: ClassVar[str]
@@ -213,7 +213,8 @@ class FrozenFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             cache=self.cache,
             dtype=self.dtype,
             on_error=self.on_error,
-            progress=type(self).__name__ if self.verbose else None,
+            progress=type(self).__name__,
+            verbose=bool(self.verbose),
         )
 
     def _settings(self) -> Settings:

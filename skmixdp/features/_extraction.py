@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm.auto import tqdm
 
+from .._progress import bar_options
 from ._cache import RowCache
 from ._inputs import ItemError, Items
 from ._protocols import Encoder, Settings, Skipped
@@ -56,7 +57,8 @@ def extract(
     cache: str | os.PathLike[str] | None,
     dtype: str,
     on_error: Literal["raise", "skip"],
-    progress: str | None,
+    progress: str,
+    verbose: bool,
 ) -> Extraction:
     """Rows of all items.
 
@@ -72,8 +74,10 @@ def extract(
     dtype : {"float32", "float16"}
         Precision to which rows are rounded, stored or not.
     on_error : {"raise", "skip"}
-    progress : str or None
-        Title of the progress bar; None shows none.
+    progress : str
+        Title of the progress bar.
+    verbose : bool
+        Whether to show it at once and everywhere, rather than on terminals after 2 seconds.
 
     Returns
     -------
@@ -102,7 +106,7 @@ def extract(
     skipped: list[Skipped] = []
     n_computed = 0
     try:
-        with tqdm(total=n, initial=int(done.sum()), desc=progress, disable=progress is None) as bar:
+        with tqdm(total=n, initial=int(done.sum()), desc=progress, **bar_options(verbose)) as bar:
             for places, computed, failures in run(encoder, items, todo, settings):
                 for failure in failures:
                     if on_error == "raise":

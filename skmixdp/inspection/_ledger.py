@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ._style import axes, curve_style, short
+from ._style import axes, curve_style, plain_axes, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -118,7 +118,5 @@ class LedgerDisplay:
 
             ax.xaxis.set_major_locator(MaxNLocator(integer=True))
             ax.set_xlabel("Number of charges")
-        ax.grid(axis="y", color="0.9", linewidth=0.8)
-        ax.set_axisbelow(True)
-        ax.spines[["top", "right"]].set_visible(False)
+        plain_axes(ax)
         ax.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False, ncols=2)

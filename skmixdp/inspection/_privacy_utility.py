@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from ._results import SPREADS, Columns, Floats, summarise
-from ._style import axes, curve_style, legible, reference_style, short, spread_out
+from ._style import axes, curve_style, legible, plain_axes, reference_style, short, spread_out
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -202,9 +202,7 @@ class PrivacyUtilityDisplay:
         name = self.score_name.replace("_", " ")
         unit = " (%)" if self.percent else ""
         ax.set_ylabel(f"{name[:1].upper()}{name[1:]}{unit}\n{SPREADS[self.spread]}")
-        ax.grid(axis="y", color="0.9", linewidth=0.8)
-        ax.set_axisbelow(True)
-        ax.spines[["top", "right"]].set_visible(False)
+        plain_axes(ax)
 
     def _draw_curve(self, name: str, part: pd.DataFrame, shift: float, style: dict[str, Any]) -> None:
         """A curve, moved sideways by ``shift`` points: equal means stay visible side by side."""

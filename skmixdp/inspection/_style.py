@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 #: Okabe and Ito's palette, which suits any colour vision. Yellow is last: it is faint on white.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
+OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 # The first is solid, so that it stays visible below broken ones.
 _STROKES = ("-", (0, (5, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (2, 1)), (0, (5, 1.5, 1, 1.5, 1, 1.5)))
@@ -24,19 +24,29 @@ _REFERENCE_COLOURS = ("#000000", "#707070")
 _REFERENCE_STROKES = ((0, (1, 1.5)), (0, (9, 4)), (0, (9, 3, 1, 3)))
 
 
-def axes(ax: Axes | None) -> Axes:
-    """The given axes, or those of a new figure."""
+def axes(ax: Axes | None, n_lines: int = 0) -> Axes:
+    """The given axes, or those of a new figure with room for so many lines of text."""
     if ax is not None:
         return ax
-    import matplotlib.pyplot as plt  # late, so that nothing is imported before something is drawn
+    try:
+        import matplotlib.pyplot as plt  # late, so that nothing is imported before something is drawn
+    except ImportError as error:
+        raise ImportError("displays need matplotlib; install skmixdp[plot].") from error
 
-    return plt.subplots(figsize=(8, 4.5), layout="constrained")[1]
+    return plt.subplots(figsize=(8, max(4.5, 1.2 + 0.22 * n_lines)), layout="constrained")[1]
+
+
+def plain_axes(ax: Axes) -> None:
+    """Horizontal grid lines behind the data, and no frame above and at the right."""
+    ax.grid(axis="y", color="0.9", linewidth=0.8)
+    ax.set_axisbelow(True)
+    ax.spines[["top", "right"]].set_visible(False)
 
 
 def curve_style(index: int) -> dict[str, Any]:
     """Look of a curve, as keywords of ``plot``."""
     return {
-        "color": _COLOURS[index % len(_COLOURS)],
+        "color": OKABE_ITO[index % len(OKABE_ITO)],
         "marker": _MARKERS[index % len(_MARKERS)],
         "linestyle": _STROKES[index % len(_STROKES)],
         "linewidth": 2,

@@ -9,6 +9,8 @@ from sklearn.metrics import check_scoring
 from sklearn.utils.parallel import Parallel, delayed
 from tqdm.auto import tqdm
 
+from .._notebook import GuaranteeBoxMixin
+from .._progress import bar_options
 from .._validation import is_empty, refuse_arguments
 from ..privacy import SearchTerms
 from ..privacy.noise import warn_of_seed
@@ -34,7 +36,7 @@ from ._with_public import check_routing
 _NO_PART = frozenset({"ledger", "memory", "n_jobs", "verbose"})
 
 
-class PrivateSearchCV(BestEstimatorMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class PrivateSearchCV(BestEstimatorMixin, GuaranteeBoxMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """Choose parameters within one privacy budget for everything: all fits, all scores, the choice.
 
     Attributes and methods are those of ``GridSearchCV``; there are no folds, since a fold of
@@ -88,8 +90,9 @@ class PrivateSearchCV(BestEstimatorMixin, MetaEstimatorMixin, BaseEstimator):  #
         estimator: a NotPrivateWarning, the report and the ledger say so. A candidate that brings a seed of
         its own into a search without one is refused.
     verbose : int, default=0
-        Whether to show a progress bar; a random search has none, since it would count the trials, and
-        overrides every ``verbose`` in its estimators.
+        Whether to show a progress bar at once, anywhere. 0 shows it on terminals after 2 seconds. A random
+        search has none, since it would count the trials; it also ignores every ``verbose`` and every
+        callback of its estimators.
 
     Attributes
     ----------
@@ -304,8 +307,9 @@ class PrivateSearchCV(BestEstimatorMixin, MetaEstimatorMixin, BaseEstimator):  #
                 jobs = (delayed(cached)(*trial) for trial in named)
             # verbose=0 whatever joblib's context says: it would count the trials.
             results = Parallel(n_jobs=self.n_jobs, return_as="generator", verbose=0)(jobs)
-            hidden = not self.verbose or plan.strategy == "random"
-            bar = tqdm(results, total=len(trials), desc=type(self).__name__, unit="fit", disable=hidden)
+            # A bar would count trials whose number is secret.
+            options = {"disable": True} if plan.strategy == "random" else bar_options(self.verbose)
+            bar = tqdm(results, total=len(trials), desc=type(self).__name__, unit="fit", **options)
             done = list(bar)
         caught = [warning for outcome in done if outcome is not None for warning in outcome[2]]
         return done, distinct([*together, *caught])

@@ -9,6 +9,7 @@ from typing import Any
 import joblib
 from sklearn.base import clone
 
+from .._progress import no_bars
 from ..privacy import GaussianEvent, Neighboring, Noise, NoiseSource
 from ..privacy.noise import seed_of
 from ._plan import Candidates, SearchPlan
@@ -130,9 +131,19 @@ def prepare(estimator: Any, candidate: dict[str, Any], settings: dict[str, Any])
         Parameters to try; estimators among them are cloned.
     settings : dict
         Parameters of the head.
+
+    Raises
+    ------
+    ValueError
+        If the candidate records the privacy loss of each row.
     """
     trial = clone(estimator).set_params(**{name: clone(v, safe=False) for name, v in candidate.items()})
-    prefix, _ = head_of(trial)
+    prefix, head = head_of(trial)
+    if record := getattr(head, "record_per_instance", False):
+        raise ValueError(
+            f"record_per_instance={record!r} would record one trial and leave out the rest of the search; "
+            "pass False, and record a fit of its own."
+        )
     return trial.set_params(**{prefix + name: value for name, value in settings.items()})
 
 
@@ -144,7 +155,10 @@ def verbosity_of(estimator: Any) -> dict[str, Any]:
 
 
 def silenced(estimator: Any) -> Any:
-    """The estimator, which prints nothing and shows no progress: what it shows counts its fits."""
+    """The estimator, which prints nothing, shows no progress and calls nothing: that would count its fits."""
+    for part in (estimator, *estimator.get_params().values()):
+        if hasattr(part, "_skl_callbacks"):
+            part.set_callbacks()
     shown = verbosity_of(estimator)
     return estimator.set_params(**{name: type(value)(0) for name, value in shown.items() if value})
 
@@ -173,7 +187,7 @@ def run_trial(token: str, number: int, estimator: Any, rows: Rows, scored: bool)
 
     ``token`` and ``number`` name the trial, for a cache.
     """
-    with recorded() as caught:
+    with no_bars(), recorded() as caught:
         rows.fit(estimator)
         prefix, _ = head_of(estimator)
         estimator.set_params(**{f"{prefix}ledger": None})

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._engine.noisy_sum import SumBudget, noisy_sum
+from .._notebook import GuaranteeBoxMixin
 from .._validation import (
     FLAG,
     check_params,
@@ -29,7 +30,7 @@ _B = 1 / _C**2
 _A = 1 - _B * (1 - _C) ** 2
 
 
-class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, GuaranteeBoxMixin, BaseEstimator):  # type: ignore[misc]
     """Standardise columns by means and deviations that are released with noise, for a budget.
 
     Use it if there are no public rows. Declare between which values each column lies, from what is known

@@ -25,6 +25,7 @@ from .ledger._ledger import LEDGER, LedgerDataset, PrivacyLedger
 from .ledger._records import event_from_json, event_to_json, register_event
 from .ledger._report import Charge, LedgerReport
 from .noise import DiscreteNoise, NoiseSource
+from .per_instance import PerInstanceRecord
 from .report import PrivacyReport, SearchReport
 
 #: Names that packages built on this one add, such as those of :mod:`skmixdp.modelmix`.
@@ -53,6 +54,7 @@ __all__ = [
     "Neighboring",
     "Noise",
     "NoiseSource",
+    "PerInstanceRecord",
     "PrivacyFilter",
     "PrivacyLedger",
     "PrivacyReport",

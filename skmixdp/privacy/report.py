@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 
 from .accounting.events import Neighboring
 
-_RELATION_WORDS = {
+#: What each relation of neighbours means.
+RELATION_WORDS = {
     "add_or_remove_one": "one private row added or removed (zeroed out; n is public)",
     "zero_out": "one private row zeroed out (n is public)",
     "replace_one": "one private row replaced by any other",
@@ -135,7 +136,7 @@ class PrivacyReport(Statement):
     def _rows(self) -> list[tuple[str, str]]:
         rows = [
             ("guarantee", self._verdict),
-            ("neighbours", _RELATION_WORDS[self.neighboring]),
+            ("neighbours", RELATION_WORDS[self.neighboring]),
             ("mu (Gaussian DP)", "not exact for this mechanism" if self.mu is None else f"{self.mu:.6g}"),
             ("noise multiplier", f"{self.noise_multiplier:.6g}"),
             ("steps", str(self.n_steps)),
@@ -228,7 +229,7 @@ class SearchReport(Statement):
             scored = f"private rows, by a noisy count (standard deviation {self.score_noise:.2g} of the rows)"
         return [
             ("guarantee", self._verdict + " of the whole search"),
-            ("neighbours", _RELATION_WORDS[self.neighboring]),
+            ("neighbours", RELATION_WORDS[self.neighboring]),
             (
                 "naive claim",
                 f"epsilon {self.fit_epsilon:.6g}: that of one fit, as if nothing had been chosen",

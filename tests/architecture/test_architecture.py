@@ -109,6 +109,6 @@ def test_extras_exist():
     import tomllib
 
     project = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text())["project"]
-    assert {"features", "dask", "discrete", "hardened", "test", "docs"} <= set(
+    assert {"features", "plot", "dask", "discrete", "hardened", "test", "docs"} <= set(
         project["optional-dependencies"]
     )

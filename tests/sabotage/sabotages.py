@@ -61,6 +61,7 @@ _LEDGER = "tests/unit/privacy/test_ledger.py::"
 _ROUNDING = "tests/unit/rows/test_stated_rounding.py::"
 _GEOMETRY = "tests/statistical/test_geometry_noise.py::test_each_stage_asks_for_the_noise_of_its_share"
 _RELEASE = "tests/unit/engine/test_release.py::"
+_RECORD = "tests/property/test_per_instance.py::"
 
 SABOTAGES: tuple[Sabotage, ...] = (
     # -- how much noise is added ------------------------------------------------------------
@@ -648,5 +649,54 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "; list every class in classes.",
         ", as {y.tolist()[row]!r} is; list every class in classes.",
         "tests/unit/test_validation.py::test_a_private_label_that_is_no_class_is_not_quoted",
+    ),
+    # -- what each row loses, and who may look on -------------------------------------------
+    _sabotage(
+        "a record of the training alone",
+        "The privacy loss of a row leaves out what was learned before the training.",
+        "estimators/_linear.py",
+        "source.record = self.record",
+        "source.record = self.record if self.learn is None else None",
+        _RECORD + "test_losses_are_those_of_neighbouring_data_sets[without public rows]",
+    ),
+    _sabotage(
+        "a record of the first array alone",
+        "The privacy loss of a row leaves out all but the first array of each release.",
+        "_engine/release.py",
+        "in zip(stated.releases, lengths, strict=True):",
+        "in zip(stated.releases[:1], lengths):",
+        _RECORD + "test_losses_are_those_of_neighbouring_data_sets[gep]",
+    ),
+    _sabotage(
+        "a replaced row recorded as a removed one",
+        "The privacy loss of a row leaves out the row that takes its place.",
+        "privacy/per_instance.py",
+        "np.where(lengths > 0, lengths + largest, 0.0)",
+        "np.where(lengths > 0, lengths, 0.0)",
+        _RECORD + "test_a_replaced_row_is_replaced_by_the_worst",
+    ),
+    _sabotage(
+        "a record that is saved with the model",
+        "Whoever gets the model gets the privacy loss of each private row.",
+        "privacy/per_instance.py",
+        "if not self._picklable:",
+        "if False:",
+        "tests/unit/audit/test_per_instance.py::test_a_recorded_estimator_is_not_pickled_unless_told",
+    ),
+    _sabotage(
+        "callbacks that ask for private rows",
+        "A callback may score private rows after each step, without a budget.",
+        "estimators/_callbacks.py",
+        'for name in ("X", "y") if name in names',
+        "for name in () if name in names",
+        "tests/sklearn/test_callbacks.py::test_a_callback_that_would_score_private_rows_raises",
+    ),
+    _sabotage(
+        "callbacks that count the trials of a random search",
+        "The number of trials, which must stay secret, is that of a callback's calls.",
+        "model_selection/_trials.py",
+        "part.set_callbacks()",
+        "pass",
+        "tests/sklearn/test_callbacks.py::test_a_random_search_calls_nothing_that_would_count_its_trials",
     ),
 )

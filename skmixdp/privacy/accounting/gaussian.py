@@ -17,12 +17,17 @@ import math
 from collections.abc import Callable
 from functools import lru_cache
 
+import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import erfcx, log_ndtr
 
 #: Relative margin by which a solved ``mu``, ``rho`` or ``epsilon`` is moved to the safe side. It is far above
 #: the error of the root finder and of the curve, and still negligible.
 _SAFETY = 1e-9
+
+#: Halvings of an interval that leave nothing but rounding.
+_HALVINGS = 60
 
 _SQRT2 = math.sqrt(2.0)
 
@@ -63,6 +68,34 @@ def epsilon_for(mu: float, delta: float) -> float:
     ceiling = mu**2 / 2 + mu * math.sqrt(-2 * target)
     root = _increasing_root(lambda u: target - log_delta(math.exp(u), mu), start=math.log(ceiling))
     return math.exp(root) * (1 + _SAFETY)
+
+
+def epsilons_for(mus: NDArray[np.float64], delta: float) -> NDArray[np.float64]:
+    """:func:`epsilon_for` of many ``mu``, by bisection. ``mu = 0`` has epsilon 0."""
+    target = math.log(delta)
+    positive = mus > 0
+    mu = np.where(positive, mus, 1.0)
+    low = np.zeros_like(mu)
+    # The Gaussian tail alone is below delta there; see epsilon_for.
+    high = mu**2 / 2 + mu * math.sqrt(-2 * target)
+    needed = positive & (_log_deltas(low, mu) > target)
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        above = _log_deltas(middle, mu) > target
+        low, high = np.where(above, middle, low), np.where(above, high, middle)
+    return np.where(needed, high * (1 + _SAFETY), 0.0)
+
+
+def _log_deltas(epsilon: NDArray[np.float64], mu: NDArray[np.float64]) -> NDArray[np.float64]:
+    """:func:`log_delta` of arrays."""
+    x = epsilon / mu
+    low, high = (x - mu / 2) / _SQRT2, (x + mu / 2) / _SQRT2
+    with np.errstate(all="ignore"):  # each formula may overflow where the other one is used
+        tail = -(low**2) + np.log(0.5 * (erfcx(low) - erfcx(high)))
+        first = log_ndtr(-low * _SQRT2)
+        second = epsilon + log_ndtr(-high * _SQRT2)
+        body = first + np.log1p(-np.exp(np.minimum(second - first, 0.0)))
+    return np.asarray(np.where(low > 0, tail, body))
 
 
 def epsilon_of_rho(rho: float, delta: float) -> float:

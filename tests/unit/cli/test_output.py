@@ -2,6 +2,7 @@
 
 import errno
 import importlib
+import io
 import json
 import os
 import re
@@ -251,3 +252,18 @@ def test_a_reader_that_stops_reading_is_no_traceback(model, folder):
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode == 1
+
+
+def test_quiet_shows_no_bar_on_a_terminal_however_long_the_fit_takes(data, folder, monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr("skmixdp._progress._PATIENCE", 1e-9)
+    args = ["fit", *save_tables(data), "--epsilon", "1", "--out", "m.joblib", "--force"]
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    assert run(*args) == 0
+    assert "MixedDPLogisticRegression" in sys.stderr.getvalue()
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    assert run(*args, "--quiet") == 0
+    assert sys.stderr.getvalue() == ""

@@ -1,0 +1,81 @@
+"""Records of each private row's own privacy loss, in step with the releases.
+
+A release adds Gaussian noise of standard deviation ``s`` to an array. Removing row i moves the array by some
+length ``l_i``, so this release is ``l_i / s``-Gaussian-DP for that pair of data sets. The squares add up over
+all releases of a fit (AdaMix, Proposition 14). The lengths are measured where the rows contribute, so stages
+before the training, closings and every algorithm are covered alike.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._rows import Block, Contribution, Request, from_device
+from ..components.protocols import Lengths, PrivateQuery, ReleasedArray, present_sums, term_lengths
+
+FloatArray = NDArray[np.float64]
+
+
+class Observation:
+    """How far each private row moves the arrays that one query releases.
+
+    Parameters
+    ----------
+    query : PrivateQuery
+        The query.
+    request : Request
+        Its request to the rows.
+    n_rows : int
+        Number of rows of the source.
+
+    Attributes
+    ----------
+    request : Request
+        The request to send instead, which observes what rows contribute.
+    """
+
+    def __init__(self, query: PrivateQuery, request: Request, n_rows: int) -> None:
+        self._releases = query.releases
+        self._takes_part = np.ones(n_rows, dtype=bool) if request.mask is None else request.mask
+        self._lengths = np.zeros((len(query.releases), n_rows))
+        self._measure = query.lengths
+        if query.lengths is None and query.assemble is present_sums:
+            self._measure = Lengths(term_lengths)
+        self.request = replace(request, observe=self._observe)
+        if self._measure is not None and self._measure.points is not None:
+            self._n_asked = len(request.points)
+            self.request = replace(
+                self.request,
+                points=np.concatenate([request.points, self._measure.points]),
+                contribute=lambda Z, block: request.contribute(Z[:, : self._n_asked], block),
+            )
+
+    def _observe(self, rows: Any, block: Block, Z: Any, contribution: Contribution) -> None:
+        if self._measure is None:
+            found: Sequence[Any] = [np.full(len(Z), np.inf)] * len(self._releases)
+        else:
+            more = self._measure.points is not None
+            host = Block(
+                None,
+                np.empty(0),
+                from_device(block.norms),
+                rounding_scale=lambda: from_device(block.rounding_scale),
+            )
+            C, S = (None if part is None else from_device(part) for part in contribution)
+            found = self._measure.of(C, S, from_device(Z[:, self._n_asked :]) if more else None, host)
+        for j, (part, lengths) in enumerate(zip(self._releases, found, strict=True)):
+            # A bound that is not a number, or exceeds the guaranteed one, is no news.
+            self._lengths[j, rows] = np.where(lengths <= part.sensitivity, lengths, part.sensitivity)
+
+    def lengths(self, stated: Sequence[ReleasedArray]) -> list[FloatArray]:
+        """How far each row moves each array as computed, (n_rows,), given the stated sensitivities.
+
+        The rounding of sums may move the array by as much as the stated sensitivity exceeds the exact one.
+        """
+        return [
+            np.where(self._takes_part, lengths + (computed.sensitivity - part.sensitivity), 0.0)
+            for lengths, part, computed in zip(self._lengths, self._releases, stated, strict=True)
+        ]

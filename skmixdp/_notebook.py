@@ -1,0 +1,92 @@
+"""The box that notebooks show for an estimator: its guarantee, and where to read on."""
+
+import html
+from functools import cache
+from importlib.metadata import PackageNotFoundError, metadata
+from pathlib import Path
+from typing import Any
+
+from sklearn.utils import estimator_html_repr
+
+from .privacy.report import RELATION_WORDS
+
+#: Pages that the box names: title and file without ending.
+_PAGES = (("What is guaranteed", "guarantee"), ("What leaks", "what_leaks"), ("Privacy ledger", "ledger"))
+
+_BOX = (
+    "<div style='border: 1px solid currentColor; border-radius: 4px; padding: 0.5em 0.8em; "
+    "margin-top: 0.5em; display: inline-block; max-width: 60em'>{}</div>"
+)
+
+
+@cache
+def documentation() -> str | None:
+    """Address of the documentation, with a slash at the end; None if there is none.
+
+    It is the project URL "Documentation" of the installed package, or else the folder that ``make docs``
+    built in a checkout.
+    """
+    try:
+        urls = metadata("skmixdp").get_all("Project-URL") or []
+    except PackageNotFoundError:
+        urls = []
+    declared: dict[str, str] = dict(url.split(", ", 1) for url in urls if ", " in url)
+    if "Documentation" in declared:
+        return declared["Documentation"].rstrip("/") + "/"
+    built = Path(__file__).parents[1] / "docs" / "_build" / "html"
+    return f"{built.as_uri()}/" if (built / "index.html").exists() else None
+
+
+class GuaranteeBoxMixin:
+    """Mixin that adds the guarantee to an estimator's HTML: what a fit will promise, or its report."""
+
+    def _get_doc_link(self) -> str:
+        """Address of the class in the interface pages; empty if there is none."""
+        base, kind = documentation(), type(self)
+        if base is None or kind.__module__.split(".")[0] != "skmixdp":
+            return ""
+        parts = [part for part in kind.__module__.split(".") if not part.startswith("_")]
+        parts = [part for part in parts if part != "estimators"]  # they are at the top
+        return f"{base}api/{'.'.join(parts)}.{kind.__name__}.html"
+
+    def _html_repr(self) -> str:
+        return str(estimator_html_repr(self)) + guarantee_box(self)
+
+
+def guarantee_box(estimator: Any) -> str:
+    """HTML with the report of a fitted estimator, or with the budget of the next fit."""
+    report = getattr(estimator, "privacy_", None)
+    body = _promise(estimator) if report is None else report._repr_html_()
+    if getattr(estimator, "per_instance_", None) is not None:
+        body += (
+            "<p><b>It holds the privacy loss of each private row</b>, which is itself private: "
+            "<code>del estimator.per_instance_</code> before sharing it.</p>"
+        )
+    return _BOX.format(body + f"<p>Read on: {_links()}</p>")
+
+
+def _promise(estimator: Any) -> str:
+    """What a fit of an unfitted estimator will guarantee."""
+    params = estimator.get_params(deep=False)
+    epsilon, relation = params["epsilon"], params.get("neighboring")
+    known = f"Neighbours: {RELATION_WORDS[relation]}. " if relation in RELATION_WORDS else ""
+    budget = "the epsilon that noise_multiplier and n_steps imply" if epsilon is None else f"{epsilon}"
+    lines = [
+        f"<b>A fit will be ({html.escape(budget)}, {html.escape(str(params['delta']))})-differentially "
+        "private</b> in the rows of <code>X, y</code>.",
+        f"{known}Public rows are not protected.",
+    ]
+    if params.get("random_state") is not None:
+        lines.insert(0, "<b>NOT PRIVATE: random_state is set.</b> Without it:")
+    return "".join(f"<p>{line}</p>" for line in lines)
+
+
+def _links() -> str:
+    """Links to pages of the documentation, or their names if it has no address."""
+    base = documentation()
+    if base is None:
+        return ", ".join(f"{title} (<code>docs/{page}.md</code>)" for title, page in _PAGES)
+    return ", ".join(
+        f"<a href='{html.escape(base, quote=True)}{page}.html' target='_blank' rel='noreferrer'>{title}</a>"
+        for title, page in _PAGES
+    )

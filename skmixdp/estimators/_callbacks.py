@@ -1,0 +1,188 @@
+"""Callbacks of scikit-learn, and progress bars. What they get is released or public."""
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from tqdm.auto import tqdm
+
+from .._engine import StepContext
+from .._progress import bar_options
+
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # before scikit-learn 1.9
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Says that there are no callbacks."""
+
+        def set_callbacks(self, *callbacks: Any) -> Any:
+            """Refuse callbacks."""
+            raise NotImplementedError(
+                "callbacks need scikit-learn 1.9 or later; pass verbose=1 for a progress bar."
+            )
+
+    def with_callbacks(method: Any) -> Any:
+        """The method itself."""
+        return method
+
+
+#: Quantiles of the public rows' gradient norms that callbacks get.
+_QUANTILES = (0.1, 0.5, 0.9)
+
+
+class PrivateCallbackMixin(CallbackSupportMixin):  # type: ignore[misc]
+    """Mixin that accepts callbacks of scikit-learn, except those that ask for the rows of a fit."""
+
+    def set_callbacks(self, *callbacks: Any) -> Any:
+        """Set the callbacks of the next fits.
+
+        After each step, callbacks get the head that was released in it, as ``fitted_estimator``, and public
+        facts of the step, as ``metadata``. See :class:`~skmixdp.inspection.StepHistory`.
+
+        Parameters
+        ----------
+        *callbacks : FitCallback
+            Callbacks in scikit-learn's protocol, which needs scikit-learn 1.9. None removes those set before.
+
+        Returns
+        -------
+        self : estimator
+            This estimator.
+
+        Raises
+        ------
+        ValueError
+            If a callback asks for ``X`` or ``y``, as ``ScoringMonitor`` does: scores on private rows are
+            releases that no budget covers.
+
+        Notes
+        -----
+        *Guarantee*: every head that callbacks get is part of what the fit releases, so it costs nothing more.
+        A callback that stops a fit early saves no budget. The guarantee does not cover callbacks that
+        read private rows in some other way.
+        """
+        refuse_row_callbacks(callbacks)
+        return super().set_callbacks(*callbacks)
+
+
+def refuse_row_callbacks(callbacks: Sequence[Any]) -> None:
+    """Refuse callbacks that ask for the rows of a fit, which are private.
+
+    Raises
+    ------
+    ValueError
+        It names the callback.
+    """
+    for callback in callbacks:
+        for hook in ("on_fit_task_begin", "on_fit_task_end"):
+            method = getattr(callback, hook, None)
+            names = inspect.signature(method).parameters if callable(method) else {}
+            if wanted := [name for name in ("X", "y") if name in names]:
+                raise ValueError(
+                    f"the callback {type(callback).__name__} asks for {' and '.join(wanted)}, the "
+                    "private rows of the fit, and what it computes from them would be a release without a "
+                    "budget; use a callback without them, and score its fitted_estimator on public rows."
+                )
+
+
+def managed(estimators: Sequence[Any], work: Callable[[], Any]) -> Any:
+    """The result of some fits, with callbacks of the estimators set up before and torn down after."""
+    if not estimators:
+        return work()
+    return _managed(estimators[0], estimators[1:], work)
+
+
+@with_callbacks  # type: ignore[untyped-decorator]
+def _managed(estimator: Any, others: Sequence[Any], work: Callable[[], Any]) -> Any:
+    refuse_row_callbacks(estimator._skl_callbacks)
+    root = estimator._init_callback_context(max_subtasks=None)
+    root.call_on_fit_task_begin(estimator=estimator)
+    result = managed(others, work)
+    root.call_on_fit_task_end(estimator=estimator)
+    return result
+
+
+def have_callbacks(estimators: Sequence[Any]) -> list[Any]:
+    """The estimators that have callbacks."""
+    return [estimator for estimator in estimators if getattr(estimator, "_skl_callbacks", None)]
+
+
+class FitTasks:
+    """The tasks of one fit that callbacks and its progress bar follow: earlier stages, and steps.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The copy that is fitted.
+    n_steps : int
+        Number of steps of the training.
+
+    Attributes
+    ----------
+    n_done : int
+        Number of steps taken.
+    """
+
+    def __init__(self, estimator: Any, n_steps: int) -> None:
+        self._estimator = estimator
+        self._root = getattr(estimator, "_callback_fit_ctx", None)
+        self._n_steps = n_steps
+        self.n_done = 0
+
+    def stage(self) -> None:
+        """Tell callbacks that a stage before the training has ended."""
+        if self._root is not None:
+            task = self._root.subcontext("geometry", max_subtasks=0)
+            task.call_on_fit_task_begin(estimator=self._estimator)
+            task.call_on_fit_task_end(estimator=self._estimator)
+
+    def __enter__(self) -> "FitTasks":
+        name, options = type(self._estimator).__name__, bar_options(self._estimator.verbose)
+        self._bar = tqdm(total=self._n_steps, desc=name, **options)
+        if self._root is not None:
+            self._training = self._root.subcontext("training", max_subtasks=self._n_steps)
+            self._training.call_on_fit_task_begin(estimator=self._estimator)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._bar.close()
+        if self._root is not None and error[0] is None:
+            self._training.call_on_fit_task_end(estimator=self._estimator)
+
+    def __call__(self, ctx: StepContext, W: Any) -> bool:
+        """Report a step; whether to stop."""
+        self.n_done += 1
+        self._bar.update()
+        if self._root is None:
+            return False
+        estimator = self._estimator
+        task = self._training.subcontext("step")
+        task.call_on_fit_task_begin(estimator=estimator)
+        reconstruct = getattr(estimator, "_attributes_at", None)
+        stop = task.call_on_fit_task_end(
+            estimator=estimator,
+            metadata=lambda: step_facts(ctx),
+            reconstruction_attributes=None if reconstruct is None else (lambda: reconstruct(W)),
+        )
+        return bool(stop)
+
+
+def step_facts(ctx: StepContext) -> dict[str, Any]:
+    """Public facts of a step, for callbacks; nothing here depends on private rows but by released heads.
+
+    The keys are those of a record of :class:`~skmixdp.inspection.StepHistory`.
+    """
+    norms = getattr(ctx.view, "gradient_norms", None)
+    return {
+        "step": ctx.t,
+        "n_steps": ctx.n_steps,
+        "step_size": float(ctx.step_size),
+        "public_weight": float(ctx.public_weight),
+        "noise_multiplier": float(ctx.noise_multiplier),
+        "sensitivities": tuple(float(part.sensitivity) for part in ctx.released),
+        "public_gradient_norms": (
+            None if norms is None or len(norms) == 0 else tuple(np.quantile(norms, _QUANTILES).tolist())
+        ),
+    }

@@ -1,0 +1,116 @@
+"""A plot of audits: what was claimed, and what attacks showed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..audit import AuditResult
+from ._style import OKABE_ITO, axes, short
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
+
+
+class AuditDisplay:
+    """Plot of the lower bounds on epsilon that audits found, next to the claims.
+
+    Each audit is one line of the plot. A claim is refuted if a bound lies to its right. Bounds far to the
+    left of a claim do not show that the claim is loose: the attack may be weak, or the fits few.
+
+    Use :meth:`from_results` rather than the constructor.
+
+    Parameters
+    ----------
+    results : dict of str to AuditResult
+        Name and result of each audit.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where it was drawn.
+    figure_ : matplotlib Figure
+        The figure of ``ax_``.
+    claims_, bounds_, gaussian_bounds_ : Line2D
+        Markers of the claimed epsilons, of the lower bounds for any mechanism, and of those for mechanisms
+        with a Gaussian trade-off function. An audit without a claim has no marker of a claim.
+
+    Notes
+    -----
+    *Guarantee*: none. An audit reads private rows without noise, unless they are synthetic.
+    """
+
+    def __init__(self, results: Mapping[str, AuditResult]) -> None:
+        self.results = dict(results)
+
+    @classmethod
+    def from_results(
+        cls, results: AuditResult | Mapping[str, AuditResult], *, ax: Axes | None = None
+    ) -> AuditDisplay:
+        """Plot results of :func:`~skmixdp.audit.audit_epsilon`.
+
+        Parameters
+        ----------
+        results : AuditResult, or dict of str to AuditResult
+            One audit, or several with their names.
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a new figure.
+
+        Returns
+        -------
+        AuditDisplay
+            The drawn display.
+
+        Raises
+        ------
+        ValueError
+            If there is no result, or if deltas or confidences differ.
+        """
+        if isinstance(results, AuditResult):
+            results = {f"view {results.view!r}": results}
+        if not results:
+            raise ValueError("results is empty; pass the result of audit_epsilon.")
+        for name in ("delta", "confidence"):
+            values = sorted({getattr(result, name) for result in results.values()})
+            if len(values) > 1:
+                raise ValueError(f"the audits have {name} {values}; draw those of one {name} together.")
+        return cls(results).plot(ax=ax)
+
+    def plot(self, ax: Axes | None = None) -> AuditDisplay:
+        """Draw; ``ax`` is a matplotlib Axes, or None for a new figure."""
+        self.ax_ = axes(ax, len(self.results))
+        self.figure_ = self.ax_.figure
+        found = list(self.results.values())
+        places = np.arange(len(found))[::-1]
+        self.ax_.hlines(places, 0, [_reach(result) for result in found], color="0.8", linewidth=1, zorder=1)
+        claimed = [np.nan if each.claimed_epsilon is None else each.claimed_epsilon for each in found]
+        sure = f"{100 * found[0].confidence:g}% confidence"
+        self.claims_ = self._markers(claimed, f"claim at δ = {short(found[0].delta)}", "|", OKABE_ITO[6])
+        bounds = [each.epsilon for each in found]
+        self.bounds_ = self._markers(bounds, f"lower bound, any mechanism ({sure})", "o", OKABE_ITO[0])
+        bounds = [each.epsilon_from_mu for each in found]
+        self.gaussian_bounds_ = self._markers(bounds, "lower bound, if Gaussian", "^", OKABE_ITO[1])
+        self.ax_.set_yticks(places, list(self.results))
+        self.ax_.set_ylim(-0.6, len(found) - 0.4)
+        self.ax_.set_xlim(left=-0.02 * max(_reach(result) for result in found))
+        self.ax_.set_xlabel("ε")
+        self.ax_.tick_params(axis="y", length=0)
+        self.ax_.spines[["top", "right", "left"]].set_visible(False)
+        self.ax_.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False)
+        return self
+
+    def _markers(self, values: list[float], label: str, marker: str, color: str) -> Line2D:
+        size = 18 if marker == "|" else 8
+        places = np.arange(len(values))[::-1]
+        (line,) = self.ax_.plot(
+            values, places, linestyle="none", marker=marker, color=color, label=label, markersize=size, mew=2
+        )
+        return line
+
+
+def _reach(result: AuditResult) -> float:
+    """The largest epsilon of a line."""
+    return max(result.claimed_epsilon or 0.0, result.epsilon, result.epsilon_from_mu)

@@ -1,0 +1,208 @@
+"""A plot of the confusions of each class, with the uncertainty that noise adds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import confusion_matrix
+
+from .._validation import NON_NEGATIVE, check
+from ._style import OKABE_ITO, axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.container import ErrorbarContainer
+    from matplotlib.text import Text
+
+Floats = NDArray[np.float64]
+
+#: Half-length of a 95% interval in standard deviations.
+_Z = 1.959964
+
+#: A class is shown if its count is so many standard deviations of the count's noise.
+_CLEAR = 2.0
+
+
+class ConfusionDisplay:
+    """Plot of the recall of each class, and of the class that its rows are most often taken for.
+
+    Shares come from a confusion matrix, whose counts may be noisy. Bars show how far the noise may move each
+    share: 95% intervals. The largest of several noisy shares is a little too large. Classes whose number of
+    rows cannot be told from noise have no marks.
+
+    Use :meth:`from_estimator` or :meth:`from_results` rather than the constructor.
+
+    Parameters
+    ----------
+    counts : array of shape (n_classes, n_classes)
+        Numbers of rows of each class (first axis) that are predicted as each class (second axis).
+    classes : sequence of n_classes labels
+        Names of the classes.
+    noise_scale : float
+        Standard deviation of the noise in each count; 0 for exact counts.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where it was drawn.
+    figure_ : matplotlib Figure
+        The figure of ``ax_``.
+    recalls_, confusions_ : ErrorbarContainer
+        Recall of each class, and the largest share of its rows that another class gets.
+    labels_ : list of Text
+        Name of that other class.
+    """
+
+    def __init__(self, counts: Any, classes: Sequence[Any], *, noise_scale: float = 0.0) -> None:
+        self.counts = counts
+        self.classes = classes
+        self.noise_scale = noise_scale
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        noise_multiplier: float | None = None,
+        ax: Axes | None = None,
+    ) -> ConfusionDisplay:
+        """Plot the confusions of a fitted classifier on some rows.
+
+        Parameters
+        ----------
+        estimator : fitted classifier
+            Private counts need ``private_confusion``, which linear classifiers of this library have.
+        X, y : array-like of n rows
+            Rows and labels. PRIVATE only if ``noise_multiplier`` is given.
+        noise_multiplier : float or None, default=None
+            Standard deviation of the noise in each count, in rows. None counts exactly: for public rows.
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a new figure.
+
+        Returns
+        -------
+        ConfusionDisplay
+            The drawn display.
+
+        Notes
+        -----
+        *Guarantee*: with ``noise_multiplier``, that of ``estimator.private_confusion``: one Gaussian release,
+        charged to the ledger of the estimator. Without it, none.
+        """
+        if noise_multiplier is None:
+            counts = confusion_matrix(y, estimator.predict(X), labels=estimator.classes_)
+            return cls.from_results(counts, estimator.classes_, ax=ax)
+        counts = estimator.private_confusion(X, y, noise_multiplier=noise_multiplier)
+        return cls.from_results(counts, estimator.classes_, noise_scale=noise_multiplier, ax=ax)
+
+    @classmethod
+    def from_results(
+        cls, counts: Any, classes: Sequence[Any], *, noise_scale: float = 0.0, ax: Axes | None = None
+    ) -> ConfusionDisplay:
+        """Plot a confusion matrix.
+
+        Parameters
+        ----------
+        counts : array-like of shape (n_classes, n_classes)
+            Counts; see the class.
+        classes : sequence of n_classes labels
+            Names of the classes.
+        noise_scale : float, default=0.0
+            Standard deviation of the noise in each count.
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a new figure.
+
+        Returns
+        -------
+        ConfusionDisplay
+            The drawn display.
+
+        Raises
+        ------
+        ValueError
+            If the counts are no square matrix of at least two classes, or the noise is negative.
+        """
+        check("noise_scale", noise_scale, NON_NEGATIVE)
+        shape = np.shape(counts)
+        if len(shape) != 2 or not shape[0] == shape[1] == len(classes) >= 2:
+            raise ValueError(
+                f"counts has shape {shape} and there are {len(classes)} classes; pass one row and one column "
+                "for each class."
+            )
+        return cls(np.asarray(counts, dtype=np.float64), list(classes), noise_scale=noise_scale).plot(ax=ax)
+
+    def plot(self, ax: Axes | None = None) -> ConfusionDisplay:
+        """Draw; ``ax`` is a matplotlib Axes, or None for a new figure."""
+        k = len(self.classes)
+        self.ax_ = axes(ax, k)
+        self.figure_ = self.ax_.figure
+        places = np.arange(k)[::-1]
+        shares, halves = shares_of(self.counts, self.noise_scale)
+        others = np.where(np.eye(k, dtype=bool), -np.inf, shares)
+        rival = np.where(np.isnan(others).any(axis=1), 0, others.argmax(axis=1))
+        each = np.arange(k)
+        self.recalls_ = self._bars(
+            shares[each, each], halves[each, each], places, "recall", marker="o", color=OKABE_ITO[0]
+        )
+        self.confusions_ = self._bars(
+            shares[each, rival],
+            halves[each, rival],
+            places,
+            "most often taken for",
+            marker="s",
+            color=OKABE_ITO[1],
+            markerfacecolor="white",
+        )
+        self.labels_: list[Text] = []
+        for i in np.flatnonzero(np.isfinite(shares[:, 0])):
+            reach = 100 * min(1.0, shares[i, rival[i]] + halves[i, rival[i]])
+            self.labels_.append(
+                self.ax_.text(reach + 1.5, places[i], str(self.classes[rival[i]]), va="center", fontsize=8)
+            )
+        self.ax_.set_yticks(places, [str(label) for label in self.classes])
+        self.ax_.set_ylim(-0.6, k - 0.4)
+        self.ax_.set_xlim(-2, 102)
+        spread = ", 95% interval of the noise" if self.noise_scale else ""
+        self.ax_.set_xlabel(f"Share of the class's rows (%{spread})")
+        self.ax_.grid(axis="both", color="0.92", linewidth=0.8)
+        self.ax_.set_axisbelow(True)
+        self.ax_.tick_params(axis="y", length=0)
+        self.ax_.spines[["top", "right", "left"]].set_visible(False)
+        self.ax_.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False, ncols=2)
+        return self
+
+    def _bars(
+        self, shares: Floats, halves: Floats, places: Any, label: str, **style: Any
+    ) -> ErrorbarContainer:
+        ends = np.stack([shares - halves, shares + halves]).clip(0, 1)
+        middle = shares.clip(0, 1)
+        return self.ax_.errorbar(
+            100 * middle,
+            places,
+            xerr=100 * np.abs(ends - middle) if self.noise_scale else None,
+            linestyle="none",
+            label=label,
+            capsize=3,
+            **style,
+        )
+
+
+def shares_of(counts: Floats, noise_scale: float) -> tuple[Floats, Floats]:
+    """Shares of each class's rows (k, k), and half-lengths of their 95% intervals.
+
+    The noise of a share ``a / n`` comes from its count ``a`` and from the other counts of the class, to first
+    order ``noise_scale sqrt((1 - a/n)^2 + (k - 1) (a/n)^2) / n``. Both are NaN for a class whose number of
+    rows is 0 or cannot be told from noise.
+    """
+    k = len(counts)
+    totals = counts.sum(axis=1, keepdims=True)
+    clear = totals > _CLEAR * noise_scale * np.sqrt(k)
+    with np.errstate(all="ignore"):
+        shares = np.where(clear, counts / totals, np.nan)
+        halves = _Z * noise_scale * np.sqrt((1 - shares) ** 2 + (k - 1) * shares**2) / totals
+    return shares, halves

@@ -1,0 +1,159 @@
+"""A plot of the privacy loss of each private row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..audit import per_instance_epsilon
+from ..audit._result import claim_of
+from ._style import axes, curve_style, plain_axes, reference_style, short
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
+
+Floats = NDArray[np.float64]
+
+
+class PerInstanceDisplay:
+    """Plot of each private row's epsilon, in ascending order, next to the guarantee. PRIVATE.
+
+    Every curve is one fit. The horizontal line is the epsilon of the guarantee, which bounds the worst row of
+    the worst data set. A curve near the line says that the fit used its budget for all rows alike.
+
+    Use :meth:`from_estimator` or :meth:`from_estimators` rather than the constructor.
+
+    Parameters
+    ----------
+    epsilons : dict of str to array
+        Epsilon of each row of each fit; see :func:`~skmixdp.audit.per_instance_epsilon`.
+    worst : dict of str to float
+        Epsilon of the guarantee of each fit, at the same delta.
+    delta : float
+        The delta of all of them.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where it was drawn.
+    figure_ : matplotlib Figure
+        The figure of ``ax_``.
+    lines_ : dict of str to Line2D
+        Sorted epsilons of each fit.
+    worst_ : dict of str to Line2D
+        Line of each guarantee, by its epsilon to three digits.
+
+    Notes
+    -----
+    *Guarantee*: none. The plot is computed from private rows without noise. Keep it as private as the rows.
+
+    References
+    ----------
+    Golatkar et al. 2022, "Mixed Differential Privacy in Computer Vision" (AdaMix), Figure 3.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from skmixdp import MixedDPLogisticRegression
+    >>> from skmixdp.inspection import PerInstanceDisplay
+    >>> X, y = load_digits(return_X_y=True)
+    >>> clf = MixedDPLogisticRegression("adamix", epsilon=3.0, record_per_instance=True)
+    >>> clf = clf.fit(X[100:], y[100:], X_pub=X[:100], y_pub=y[:100])
+    >>> display = PerInstanceDisplay.from_estimator(clf, name="AdaMix")
+    >>> list(display.lines_)
+    ['AdaMix']
+    """
+
+    def __init__(self, epsilons: Mapping[str, Floats], worst: Mapping[str, float], *, delta: float) -> None:
+        self.epsilons = dict(epsilons)
+        self.worst = dict(worst)
+        self.delta = delta
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, *, delta: float | None = None, name: str | None = None, ax: Axes | None = None
+    ) -> PerInstanceDisplay:
+        """Plot the rows of one fit.
+
+        Parameters
+        ----------
+        estimator : fitted estimator
+            Fitted with ``record_per_instance=True``.
+        delta : float or None, default=None
+            The delta of all epsilons; None is the estimator's own.
+        name : str or None, default=None
+            Name in the legend; None is that of the class.
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a new figure.
+
+        Returns
+        -------
+        PerInstanceDisplay
+            The drawn display.
+        """
+        return cls.from_estimators({name or type(estimator).__name__: estimator}, delta=delta, ax=ax)
+
+    @classmethod
+    def from_estimators(
+        cls, estimators: Mapping[str, Any], *, delta: float | None = None, ax: Axes | None = None
+    ) -> PerInstanceDisplay:
+        """Plot the rows of several fits together.
+
+        Parameters
+        ----------
+        estimators : dict of str to fitted estimator
+            Name in the legend, and an estimator fitted with ``record_per_instance=True``.
+        delta : float or None, default=None
+            The delta of all epsilons; None is that of the estimators, which must agree.
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a new figure.
+
+        Returns
+        -------
+        PerInstanceDisplay
+            The drawn display.
+
+        Raises
+        ------
+        ValueError
+            If there is no estimator, if one was not recorded, or if their deltas differ.
+        """
+        if not estimators:
+            raise ValueError("estimators is empty; pass {'a name': a fitted estimator}.")
+        epsilons = {name: per_instance_epsilon(each, delta) for name, each in estimators.items()}
+        claims = {name: claim_of(each, delta, released=True) for name, each in estimators.items()}
+        deltas = sorted({claim.delta for claim in claims.values()})
+        if len(deltas) > 1:
+            raise ValueError(f"the estimators have the deltas {deltas}; pass delta= to compare them at one.")
+        if any(claim.epsilon is None for claim in claims.values()):
+            raise ValueError(
+                f"a guarantee is not Gaussian and has no epsilon at delta={deltas[0]:g}; pass delta=None."
+            )
+        worst = {name: claim.epsilon for name, claim in claims.items() if claim.epsilon is not None}
+        return cls(epsilons, worst, delta=deltas[0]).plot(ax=ax)
+
+    def plot(self, ax: Axes | None = None) -> PerInstanceDisplay:
+        """Draw; ``ax`` is a matplotlib Axes, or None for a new figure."""
+        self.ax_ = axes(ax)
+        self.figure_ = self.ax_.figure
+        self.lines_: dict[str, Line2D] = {}
+        self.worst_: dict[str, Line2D] = {}
+        for i, (name, epsilons) in enumerate(self.epsilons.items()):
+            ranks = 100 * (np.arange(len(epsilons)) + 0.5) / len(epsilons)
+            style = {**curve_style(i), "markevery": 0.1}
+            (self.lines_[name],) = self.ax_.plot(ranks, np.sort(epsilons), label=name, **style)
+        # Calibration spends a budget only up to rounding.
+        different = {f"{worst:.3g}": worst for worst in self.worst.values()}
+        for i, (shown, worst) in enumerate(different.items()):
+            line = self.ax_.axhline(worst, label=f"guarantee: ε = {shown}", **reference_style(i))
+            self.worst_[shown] = line
+        self.ax_.set_ylim(bottom=0)
+        self.ax_.set_xlabel("Private rows, sorted (%)")
+        self.ax_.set_ylabel(f"ε of the row at δ = {short(self.delta)}")
+        self.ax_.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False, ncols=3)
+        plain_axes(self.ax_)
+        return self

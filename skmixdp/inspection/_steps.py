@@ -1,0 +1,235 @@
+"""The course of a fit, step by step: a callback that records it, and plots."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ._style import axes, curve_style, plain_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.collections import PolyCollection
+    from matplotlib.lines import Line2D
+
+
+class StepHistory:
+    """Callback that records public facts of each training step.
+
+    It follows the callback protocol of scikit-learn 1.9: ``estimator.set_callbacks(StepHistory())``. The
+    records are kept in the callback, not in the estimator.
+
+    Attributes
+    ----------
+    steps : list of dict
+        One record for each step of the last fit, with these keys. ``step`` is its number, from 1, and
+        ``n_steps`` the planned number. ``step_size`` is the learning rate. ``public_weight`` is the weight of
+        the public mean gradient in the direction. ``noise_multiplier`` is that of the step. ``sensitivities``
+        holds the sensitivity of each released array. ``public_gradient_norms`` holds the 10%, 50% and 90%
+        quantiles of the gradient norms of the public rows, or None without such rows.
+
+    Notes
+    -----
+    *Guarantee*: the records depend on public rows and released heads only, so they may be published with the
+    model.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from skmixdp import MixedDPLogisticRegression
+    >>> from skmixdp.inspection import StepHistory
+    >>> X, y = load_digits(return_X_y=True)
+    >>> history = StepHistory()
+    >>> clf = MixedDPLogisticRegression("adamix", n_steps=3).set_callbacks(history)
+    >>> clf = clf.fit(X[100:], y[100:], X_pub=X[:100], y_pub=y[:100])
+    >>> [record["step"] for record in history.steps]
+    [1, 2, 3]
+    """
+
+    def __init__(self) -> None:
+        self.steps: list[dict[str, Any]] = []
+
+    def setup(self, estimator: Any, context: Any) -> None:
+        """Forget the last fit."""
+        self.steps = []
+
+    def teardown(self, estimator: Any, context: Any) -> None:
+        """Nothing to do."""
+
+    def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
+        """Nothing to do."""
+
+    def on_fit_task_end(self, estimator: Any, context: Any, *, metadata: Any) -> None:
+        """Record a step."""
+        if metadata is not None and "step" in metadata:
+            self.steps.append(dict(metadata))
+
+
+class _StepsDisplay:
+    """What plots over steps share."""
+
+    def __init__(self, steps: Sequence[dict[str, Any]]) -> None:
+        self.steps = list(steps)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Axes | None = None) -> Any:
+        """Plot the last fit of an estimator that has a :class:`StepHistory` among its callbacks.
+
+        Parameters
+        ----------
+        estimator : fitted estimator
+            With ``estimator.set_callbacks(StepHistory())`` before the fit.
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a new figure.
+
+        Returns
+        -------
+        display
+            The drawn display.
+
+        Raises
+        ------
+        ValueError
+            If the estimator has no such callback, or if it has not been fitted with it.
+        """
+        callbacks = getattr(estimator, "_skl_callbacks", None) or []
+        history = next((each for each in callbacks if isinstance(each, StepHistory)), None)
+        if history is None:
+            raise ValueError(
+                f"{type(estimator).__name__} has no record of its steps; call "
+                "set_callbacks(StepHistory()) before fit."
+            )
+        return cls.from_results(history.steps, ax=ax)
+
+    @classmethod
+    def from_results(cls, steps: Sequence[dict[str, Any]], *, ax: Axes | None = None) -> Any:
+        """Plot the records of a fit.
+
+        Parameters
+        ----------
+        steps : list of dict
+            ``steps`` of a :class:`StepHistory`.
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a new figure.
+
+        Returns
+        -------
+        display
+            The drawn display.
+
+        Raises
+        ------
+        ValueError
+            If there are no records.
+        """
+        return cls(steps).plot(ax=ax)
+
+    def plot(self, ax: Axes | None = None) -> Any:
+        """Draw; ``ax`` is a matplotlib Axes, or None for a new figure."""
+        if len(self.steps) == 0:
+            raise ValueError("there is no step to draw; fit the estimator with its StepHistory first.")
+        self.ax_ = axes(ax)
+        self.figure_ = self.ax_.figure
+        self._draw(np.array([record["step"] for record in self.steps]))
+        from matplotlib.ticker import MaxNLocator
+
+        self.ax_.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
+        self.ax_.set_xlabel("Step")
+        plain_axes(self.ax_)
+        return self
+
+    def _draw(self, t: Any) -> None:
+        raise NotImplementedError
+
+    def _style(self, index: int) -> dict[str, Any]:
+        """A curve whose markers do not overlap."""
+        return {**curve_style(index), "markevery": max(1, len(self.steps) // 12)}
+
+
+class GradientNormsDisplay(_StepsDisplay):
+    """Plot of the public rows' gradient norms over the steps of a fit, with the sensitivity of each release.
+
+    The clip of private gradients is the sensitivity. Where it lies above most public gradients, few rows are
+    clipped, and the noise is larger than it needs to be.
+
+    Use :meth:`from_estimator` or :meth:`from_results` rather than the constructor.
+
+    Parameters
+    ----------
+    steps : list of dict
+        ``steps`` of a :class:`StepHistory`.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where it was drawn.
+    figure_ : matplotlib Figure
+        The figure of ``ax_``.
+    norms_ : Line2D or None
+        Median of the public gradient norms; None without public rows.
+    range_ : PolyCollection or None
+        From their 10% to their 90% quantile.
+    clips_ : list of Line2D
+        Sensitivity of each released array.
+
+    Notes
+    -----
+    *Guarantee*: everything shown is public or released.
+    """
+
+    def _draw(self, t: Any) -> None:
+        self.norms_: Line2D | None = None
+        self.range_: PolyCollection | None = None
+        if all(record["public_gradient_norms"] is not None for record in self.steps):
+            low, middle, high = np.array([record["public_gradient_norms"] for record in self.steps]).T
+            style = self._style(0)
+            (self.norms_,) = self.ax_.plot(t, middle, label="public gradient norms: median", **style)
+            self.range_ = self.ax_.fill_between(
+                t, low, high, color=style["color"], alpha=0.2, linewidth=0, label="10% to 90% of public rows"
+            )
+        clips = np.array([record["sensitivities"] for record in self.steps])
+        several = clips.shape[1] > 1
+        self.clips_: list[Line2D] = []
+        for j, clip in enumerate(clips.T):
+            name = f"sensitivity of array {j + 1}" if several else "sensitivity (clip)"
+            (line,) = self.ax_.plot(t, clip, label=name, **self._style(1 + j))
+            self.clips_.append(line)
+        self.ax_.set_yscale("log")
+        self.ax_.set_ylabel("L2 norm")
+        self.ax_.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False, ncols=3)
+
+
+class PublicWeightDisplay(_StepsDisplay):
+    """Plot of the weight of the public gradient over the steps of a fit.
+
+    The direction of a step is this weight times the public mean gradient, plus the rest times the noisy
+    private mean gradient.
+
+    Use :meth:`from_estimator` or :meth:`from_results` rather than the constructor.
+
+    Parameters
+    ----------
+    steps : list of dict
+        ``steps`` of a :class:`StepHistory`.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where it was drawn.
+    figure_ : matplotlib Figure
+        The figure of ``ax_``.
+    line_ : Line2D
+        The weights.
+
+    Notes
+    -----
+    *Guarantee*: everything shown is public or released.
+    """
+
+    def _draw(self, t: Any) -> None:
+        weights = [record["public_weight"] for record in self.steps]
+        (self.line_,) = self.ax_.plot(t, weights, label="public weight", **self._style(0))
+        self.ax_.set_ylim(-0.03, 1.03)
+        self.ax_.set_ylabel("Weight of the public gradient")

@@ -1,0 +1,102 @@
+"""Records of the privacy loss of each private row, along one fit."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .accounting.events import Neighboring, Noise
+from .accounting.gaussian import epsilon_of_rho, epsilons_for
+
+FloatArray = NDArray[np.float64]
+
+
+class PerInstanceRecord:
+    """Privacy loss of each private row in one fit. PRIVATE: computed from the rows without noise.
+
+    A fit with ``record_per_instance=True`` leaves it in ``per_instance_``. Use
+    :func:`skmixdp.audit.per_instance_epsilon` to read it. Printing it shows no value, and it refuses to be
+    pickled unless the fit was told to allow it. ``del estimator.per_instance_`` removes it.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of private rows.
+    neighboring : {"add_or_remove_one", "zero_out", "replace_one"}
+        Which data sets count as neighbours. With ``"replace_one"``, the other row is taken to be the worst.
+    noise : {"float", "discrete"}
+        Continuous or discrete Gaussian noise.
+    picklable : bool
+        Whether it may be pickled, with the estimator or alone.
+
+    Notes
+    -----
+    *Guarantee*: none. The losses of the rows depend on all rows.
+    """
+
+    def __init__(self, n_rows: int, neighboring: Neighboring, noise: Noise, *, picklable: bool) -> None:
+        self._squares = np.zeros(n_rows)
+        self._neighboring = neighboring
+        self._noise: Noise = noise
+        self._picklable = picklable
+
+    @property
+    def n_rows(self) -> int:
+        """Number of private rows, which is public."""
+        return len(self._squares)
+
+    @property
+    def mu(self) -> FloatArray:
+        """Gaussian-DP parameter (n_rows,) of each row's releases. PRIVATE."""
+        return np.sqrt(self._squares)
+
+    def add(self, lengths: FloatArray, largest: float, scale: float) -> None:
+        """Add one Gaussian release.
+
+        Parameters
+        ----------
+        lengths : array of shape (n_rows,)
+            How far removing each row moves the released array: its L2 norm, or an upper bound. Zero for rows
+            that take no part.
+        largest : float
+            The sensitivity of the array, which no length exceeds.
+        scale : float
+            Standard deviation of the noise; zero if the array does not depend on the rows.
+        """
+        if scale == 0:
+            return
+        if self._neighboring == "replace_one":
+            lengths = np.where(lengths > 0, lengths + largest, 0.0)
+        self._squares += (lengths / scale) ** 2
+
+    def epsilon(self, delta: float, more: float = 0.0) -> FloatArray:
+        """Epsilon (n_rows,) of each row at a delta. PRIVATE.
+
+        ``more`` is the squared Gaussian-DP parameter of other releases, in which each row is taken to be the
+        worst.
+        """
+        squares = self._squares + more
+        if self._noise != "discrete":
+            return epsilons_for(np.sqrt(squares), delta)
+        losses, places = np.unique(squares, return_inverse=True)
+        found = [epsilon_of_rho(loss / 2, delta) if loss > 0 else 0.0 for loss in losses]
+        return np.array(found)[places]
+
+    def __repr__(self) -> str:
+        return f"<PerInstanceRecord of {self.n_rows} rows: its values are private and not shown>"
+
+    # It does not change after the fit, so copies of an estimator can share it.
+    def __copy__(self) -> "PerInstanceRecord":
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "PerInstanceRecord":
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        if not self._picklable:
+            raise TypeError(
+                "the estimator holds per_instance_, the privacy loss of each private row, which is itself "
+                "private; del estimator.per_instance_ before saving it, or fit with "
+                "record_per_instance='picklable'."
+            )
+        return vars(self)

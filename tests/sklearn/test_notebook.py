@@ -1,0 +1,108 @@
+"""What notebooks show for an estimator: the guarantee, and links."""
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from sklearn import config_context
+from sklearn.datasets import load_digits
+
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier, _notebook
+from skmixdp.model_selection import PrivateSearchCV
+from skmixdp.preprocessing import NoisyScaler
+
+ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def text_of(estimator):
+    """The text of the box, which follows what scikit-learn shows."""
+    box = estimator._repr_html_().rsplit("<div style='border", 1)[1]
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", "<div '" + box))
+
+
+def fitted(**parameters):
+    X, y = load_digits(return_X_y=True)
+    clf = MixedDPLogisticRegression("noisy-gd", n_steps=3, epsilon=2.0, **parameters)
+    return clf.fit(X[60:400], y[60:400], X_pub=X[:60], y_pub=y[:60])
+
+
+@pytest.mark.parametrize("kind", [MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier])
+def test_before_the_fit_the_box_says_what_it_will_promise(kind):
+    text = text_of(kind(epsilon=0.7, delta=1e-6, neighboring="replace_one"))
+    assert "A fit will be (0.7, 1e-06)-differentially private" in text
+    assert "one private row replaced by any other" in text
+    assert "NOT PRIVATE" not in text
+
+
+def test_other_estimators_with_a_budget_have_the_box():
+    search = PrivateSearchCV(MixedDPLogisticRegression(), {"l2": [0.0, 0.1]}, epsilon=1.5, delta=1e-6)
+    assert "A fit will be (1.5, 1e-06)-differentially private" in text_of(search)
+    assert "A fit will be (0.25, 1e-05)-differentially private" in text_of(NoisyScaler(0.25))
+
+
+def test_a_seed_and_an_open_epsilon_are_said():
+    text = text_of(MixedDPLogisticRegression(epsilon=None, noise_multiplier=3.0, n_steps=5, random_state=0))
+    assert "NOT PRIVATE: random_state is set" in text
+    assert "the epsilon that noise_multiplier and n_steps imply" in text
+
+
+def test_after_the_fit_it_is_the_report():
+    clf = fitted()
+    text = text_of(clf)
+    for name, value in clf.privacy_._rows():
+        assert name in text and re.sub(r"\s+", " ", value)[:40] in text
+    assert "A fit will be" not in text and "per_instance_" not in text
+
+
+def test_a_record_of_rows_is_said():
+    assert "del estimator.per_instance_ before sharing it" in " ".join(
+        text_of(fitted(record_per_instance=True)).split()
+    )
+
+
+def test_parameters_are_escaped():
+    html = MixedDPLogisticRegression(epsilon="<b>", delta="<script>")._repr_html_()
+    box = html.rsplit("<div style='border", 1)[1]
+    assert "<script>" not in box and "(&lt;b&gt;, &lt;script&gt;)" in box
+
+
+def test_the_html_of_scikit_learn_is_kept_and_can_be_turned_off():
+    html = fitted()._repr_html_()
+    assert "sk-top-container" in html and "Fitted attributes" in html
+    HTMLParser().feed(html)
+    with config_context(display="text"):
+        assert not hasattr(MixedDPLogisticRegression(), "_repr_html_")
+
+
+def test_without_an_address_the_files_are_named(monkeypatch):
+    monkeypatch.setattr(_notebook, "documentation", lambda: None)
+    text = text_of(MixedDPLogisticRegression())
+    for page in re.findall(r"docs/\w+\.md", text):
+        assert (ROOT / page).exists()
+    assert text.count(".md") == 3
+    assert MixedDPLogisticRegression()._get_doc_link() == ""
+
+
+def test_links_lead_to_pages_and_to_the_interface(monkeypatch):
+    monkeypatch.setattr(_notebook, "documentation", lambda: "https://example.org/")
+    html = MixedDPLogisticRegression()._repr_html_()
+    for page in re.findall(r"href='https://example.org/(\w+)\.html'", html):
+        assert (ROOT / "docs" / f"{page}.md").exists()
+    assert 'href="https://example.org/api/skmixdp.MixedDPLogisticRegression.html"' in html
+    assert NoisyScaler()._get_doc_link() == "https://example.org/api/skmixdp.preprocessing.NoisyScaler.html"
+
+    class Own(MixedDPLogisticRegression):
+        """A subclass elsewhere, which these pages do not describe."""
+
+    assert Own()._get_doc_link() == ""
+
+
+def test_the_address_is_the_one_that_the_package_declares(monkeypatch):
+    class Declared:
+        def get_all(self, name):
+            return ["Source, https://example.org/git", "Documentation, https://example.org/docs"]
+
+    monkeypatch.setattr(_notebook, "metadata", lambda name: Declared())
+    assert _notebook.documentation.__wrapped__() == "https://example.org/docs/"
