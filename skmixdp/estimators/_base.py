@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from os import PathLike
 from typing import Any, ClassVar
 
 from sklearn.base import BaseEstimator
@@ -14,6 +15,7 @@ from ..components.protocols import Sampling
 from ..privacy import Charge, NoiseSource, PrivacyReport, accountant_name, noise_name
 from ..privacy.noise import check_noise, noise_caveats, noise_source
 from ._checks import check_algorithm
+from ._exports import save
 from ._fit import PreparedFit, fit_many, fit_one
 from ._rows import check_device
 
@@ -36,6 +38,9 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         "batch_size": (COUNT, None),
         "verbose": (FLAG, whole_from(0)),
     }
+
+    #: The fitted attributes that :meth:`save` writes. Whatever else an estimator holds stays out of the file.
+    _saved: ClassVar[tuple[str, ...]] = ("n_iter_", "learning_rate_", "privacy_")
 
     #: Searches look for this attribute to recognise estimators that can be fitted together.
     _fit_many = staticmethod(fit_many)
@@ -63,6 +68,33 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             )
         super().set_params(**params)
         return self
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted estimator to a file that :func:`skmixdp.load` reads, without pickle.
+
+        The file is in the safetensors format. It holds the parameters, the fitted attributes and the privacy
+        report. An existing file is replaced.
+
+        Parameters
+        ----------
+        path : str or path
+            The file; the usual ending is ``.safetensors``.
+
+        Raises
+        ------
+        NotFittedError
+            If the estimator is not fitted.
+        TypeError
+            If a parameter is a function or an object of your own class. Also for a subclass of your own.
+        OSError
+            If the file cannot be written.
+
+        Notes
+        -----
+        *Guarantee*: the file holds what is public or was released, and nothing else of the private rows. The
+        ledger is kept as the absolute path of its file.
+        """
+        save(self, path)
 
     # -- fitting ---------------------------------------------------------------------------
 

@@ -1,0 +1,7 @@
+"""Fitted estimators as files and as objects of other libraries."""
+
+from .onnx_model import to_onnx
+from .saving import load, save
+from .sklearn_model import to_sklearn
+
+__all__ = ["load", "save", "to_onnx", "to_sklearn"]
