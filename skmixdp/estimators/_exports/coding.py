@@ -99,6 +99,8 @@ class Encoder:
             return {"tuple": self.encode(list(value), where)}
         if isinstance(value, dict):
             return {"dict": self.encode([[*pair] for pair in value.items()], where)}
+        if isinstance(value, range):
+            return {"range": [value.start, value.stop, value.step]}
         if isinstance(value, Path):
             return {"path": str(value)}
         if isinstance(value, LedgerDataset):
@@ -161,6 +163,7 @@ class Decoder:
             frozenset({"float"}): _float,
             frozenset({"tuple"}): lambda value: tuple(self._list(value["tuple"])),
             frozenset({"dict"}): self._dict,
+            frozenset({"range"}): lambda value: range(*self._list(value["range"])),
             frozenset({"path"}): lambda value: Path(_text(value["path"])),
             frozenset({"array", "transposed"}): self._array,
             frozenset({"labels", "dtype"}): self._labels,

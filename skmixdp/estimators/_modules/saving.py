@@ -44,7 +44,7 @@ def with_state(module: torch.nn.Module, state: Mapping[str, tuple[str, NDArray[A
     own = module.state_dict()
     tensors = {}
     for name, (kind, array) in state.items():
-        tensor = torch.from_numpy(np.ascontiguousarray(array))
+        tensor = torch.from_numpy(np.array(array, order="C"))
         dtype = getattr(torch, kind)
         tensors[name] = tensor.view(dtype) if dtype in _AS_BITS else tensor
     described = {name: (tuple(t.shape), t.dtype) for name, t in tensors.items()}
