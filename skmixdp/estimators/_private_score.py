@@ -10,7 +10,7 @@ from .._engine import charge_event, noisy_count
 from .._linear import predicted_classes
 from .._rows import Block
 from .._validation import POSITIVE, check
-from ..privacy import GaussianEvent, NoiseSource
+from ..privacy import GaussianEvent, NoiseSource, recorded_outcome
 from ..privacy.noise import seed_of, warn_of_seed
 from ._checks import check_labels
 from ._classifier import encode_labels
@@ -74,7 +74,7 @@ class PrivateScoreMixin:
         # This reads and checks rows that are not in memory, so do it before the charge.
         rows = table.private_rows(labels, self._row_map, self._products_dtype(), exact=noise.needs_grid)
         event = GaussianEvent(float(noise_multiplier), 1, noise=self.noise)
-        charge_event(
+        charge = charge_event(
             self.ledger,
             event,
             neighboring=self.neighboring,
@@ -85,4 +85,5 @@ class PrivateScoreMixin:
         def right(Z: Array, block: Block) -> NDArray[np.bool_]:
             return np.asarray(predicted_classes(Z) == block.y)
 
-        return noisy_count(rows, head, right, float(noise_multiplier), noise) / n_rows
+        with recorded_outcome(self.ledger, charge):
+            return noisy_count(rows, head, right, float(noise_multiplier), noise) / n_rows
