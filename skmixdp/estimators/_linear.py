@@ -24,7 +24,7 @@ from ..privacy import Charge, noise_name
 from ..public import PublicData
 from ._base import PrivateEstimator
 from ._checks import CheckTarget, collect_public
-from ._exports import to_onnx, to_sklearn
+from ._exports import to_onnx
 from ._fit import PreparedFit, members
 from ._geometry import (
     GeometryLearner,
@@ -477,6 +477,8 @@ class LinearHead(PrivateEstimator):
         The pipeline is for predictions. Do not fit it again: scikit-learn's ``fit`` gives no privacy.
         """
         check_is_fitted(self)
+        from ._exports.sklearn_model import to_sklearn  # it imports much of scikit-learn
+
         return to_sklearn(self)
 
     def _outputs(self, X: Any) -> Array:

@@ -4,6 +4,7 @@ import html
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from importlib import import_module
 from numbers import Real
 from typing import Any
 
@@ -188,9 +189,8 @@ def _facts(estimator: Any) -> dict[str, str]:
         facts["features"] = str(estimator.n_features_in_)
     if hasattr(estimator, "classes_"):
         facts["classes"] = ", ".join(map(str, estimator.classes_.tolist()))
-    from .. import __version__
-
-    facts["made with"] = f"skmixdp {__version__}, scikit-learn {sklearn.__version__}"
+    own = import_module("skmixdp").__version__
+    facts["made with"] = f"skmixdp {own}, scikit-learn {sklearn.__version__}"
     return facts
 
 

@@ -2,6 +2,5 @@
 
 from .onnx_model import to_onnx
 from .saving import load, save
-from .sklearn_model import to_sklearn
 
-__all__ = ["load", "save", "to_onnx", "to_sklearn"]
+__all__ = ["load", "save", "to_onnx"]
