@@ -29,8 +29,9 @@ def rows_of(name):
     return X[order].astype(np.float64), y[order], len(order) // 5
 
 
-def fitted(estimator, data="digits", *, public=True, rows=None, labels=None):
-    X, y, n_public = rows_of(data)
+def fitted(estimator, data="digits", *, public=True, rows=None, labels=None, n_public=None):
+    X, y, usual = rows_of(data)
+    n_public = usual if n_public is None else n_public
     y = y if labels is None else labels(y)
     X = X if rows is None else rows(X)
     if not public:
@@ -59,6 +60,10 @@ MODELS = {
     "learned geometry": (
         "digits",
         lambda: fitted(_logistic(geometry=True, whiten=True)),
+    ),
+    "few public rows": (
+        "digits",
+        lambda: fitted(_logistic("adamix", whiten=True), n_public=50),
     ),
     "clipped rows": ("wine", lambda: fitted(_logistic(row_norm="clip"), "wine")),
     "rows as they are": ("digits", lambda: fitted(_logistic(row_norm=None))),
