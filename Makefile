@@ -6,12 +6,14 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all sabotage coverage mutants lint docs benchmark diffprivlib scale utility clean
+.PHONY: help setup demo test test-all package oldest sabotage coverage mutants lint docs benchmark diffprivlib scale utility clean
 
 help:
 	@echo "make demo       the main job on real data: a table and a picture in results/"
 	@echo "make test       the tests, slow ones left out"
 	@echo "make test-all   all tests"
+	@echo "make package    wheel and source distribution, built, installed and used in a clean environment"
+	@echo "make oldest     the core tests with the oldest versions of all dependencies"
 	@echo "make sabotage   break the guarantee on purpose in many ways; tests must find each"
 	@echo "make coverage   all branches of privacy/ and _engine/release.py are tested"
 	@echo "make mutants    small faults in what the guarantee rests on are noticed; SAMPLE=200 tries 200 of them"
@@ -65,6 +67,23 @@ test: .venv/.test
 test-all: .venv/.test
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal --hypothesis-profile=full
 
+# With EXTRAS=1, pip also resolves all extras together, which takes minutes.
+package: .venv/.test
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.packaging $(if $(EXTRAS),--extras)
+
+# An environment of its own. Tests of optional libraries are skipped there.
+.venv-oldest/.done: pyproject.toml constraints-oldest.txt
+	$(PYTHON) -m venv .venv-oldest
+	.venv-oldest/bin/python -m pip install --quiet --constraint constraints-oldest.txt --editable . \
+		hypothesis pyarrow pytest pytest-xdist pyyaml
+	@touch $@
+
+oldest: .venv-oldest/.done
+	OMP_NUM_THREADS=1 .venv-oldest/bin/python -m pytest -q -n 2 -m "not slow" \
+		tests/golden tests/unit/algorithms tests/unit/components tests/unit/engine tests/unit/exports \
+		tests/unit/linear tests/unit/privacy tests/unit/test_estimator.py tests/sklearn/test_face.py \
+		tests/sklearn/test_regression.py tests/sklearn/test_routing.py
+
 # With --write, the command writes docs/sabotage.md anew.
 sabotage: .venv/.test
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.sabotage --jobs 2
@@ -104,4 +123,4 @@ scale: .venv/.bench
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.scale --out results/scale
 
 clean:
-	rm -rf .venv .venv-diffprivlib results docs/_build
+	rm -rf .venv .venv-diffprivlib .venv-oldest results docs/_build

@@ -11,6 +11,7 @@ from .estimators import (
     ZerothOrderDPClassifier,
     ZerothOrderDPModuleClassifier,
     fit_many,
+    load,
 )
 
 __version__ = "0.2.0.dev0"
@@ -21,4 +22,5 @@ __all__ = [
     "ZerothOrderDPClassifier",
     "ZerothOrderDPModuleClassifier",
     "fit_many",
+    "load",
 ]

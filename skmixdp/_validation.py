@@ -250,6 +250,8 @@ def listed(values: Any, limit: int = 8) -> str:
 #: of the rows are distinct.
 _DISTINCT_SHARE = 0.75
 
+_FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
+
 #: Errors that libraries raise for entries that are not numbers.
 CONVERSION_ERRORS = (ValueError, TypeError, OverflowError, ArithmeticError)
 
@@ -258,15 +260,20 @@ def check_table(X: Any, name: str, *, minimum: int) -> Array:
     """A finite float table of at least ``minimum`` rows."""
     _refuse_text(X, name)
     try:
-        table = check_array(
-            X,
-            dtype=[np.float64, np.float32],
-            ensure_2d=False,
-            allow_nd=True,
-            ensure_all_finite=False,
-            ensure_min_samples=0,
-            ensure_min_features=0,
-            input_name=name,
+        # Predictions of one row spend most of their time here, so an array that is already right is kept.
+        table = (
+            X
+            if _is_plain(X)
+            else check_array(
+                X,
+                dtype=[np.float64, np.float32],
+                ensure_2d=False,
+                allow_nd=True,
+                ensure_all_finite=False,
+                ensure_min_samples=0,
+                ensure_min_features=0,
+                input_name=name,
+            )
         )
     except CONVERSION_ERRORS as error:
         if isinstance(error, TypeError):
@@ -334,7 +341,10 @@ def _holds_text(X: Any, dtype: Any) -> bool:
 def rows_to_transform(estimator: Any, X: Any) -> Array:
     """Checked rows for a fitted estimator, with the same columns as in its fit."""
     table = check_table(X, "X", minimum=1)
-    validate_data(estimator, X, reset=False, skip_check_array=True)
+    named = getattr(estimator, "feature_names_in_", None) is not None
+    width = getattr(estimator, "n_features_in_", None)
+    if named or not _is_plain(X) or table.shape[1] != width:
+        validate_data(estimator, X, reset=False, skip_check_array=True)
     return table
 
 
@@ -346,6 +356,11 @@ def is_empty(rows: Any) -> bool:
     if shape is None:
         return isinstance(rows, list) and not rows
     return len(shape) > 0 and shape[0] == 0
+
+
+def _is_plain(X: Any) -> bool:
+    """Whether this is an array of float32 or float64, which needs no conversion and has no column names."""
+    return type(X) is np.ndarray and X.dtype in _FLOATS
 
 
 def public_sources(X_pub: Any, y_pub: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:

@@ -2,9 +2,9 @@
 
 BANKING77 with MiniLM embeddings; 2 public rows per class. A fifth of the other training rows takes no part in
 any fit, and the rest is private. Every fit is attacked by the loss-threshold membership attack, which has to
-tell the two apart. (The test rows have another mix of classes, which alone would tell them apart.) The fits at
-one epsilon also record the privacy loss of each private row. Both look at private rows without noise, as the
-paper's figures do: an analysis, not a release.
+tell the two apart. (The test rows have another mix of classes, which alone would tell them apart.) The fits
+at one epsilon also record the privacy loss of each private row. Both look at private rows without noise, as
+the paper's figures do: an analysis, not a release.
 
 Run ``python -m benchmarks.reproduce.adamix_privacy``.
 """

@@ -20,6 +20,7 @@ from ..privacy import (
     accountant_name,
     epsilon_of_event,
     noise_multiplier_for,
+    recorded_outcome,
 )
 from ..privacy.noise import check_noise, noise_caveats, noise_source
 from .plan import Budget, as_reported, charge_event, check_ledger
@@ -206,8 +207,9 @@ def noisy_sum(
         private=noise.kind != "seeded",
     )
     mechanism = GaussianMechanism(event.noise_multiplier, event.n_steps, noise)
-    mechanism.begin_step(None)
-    (released,) = release(rows, [(mechanism, query)])
+    with recorded_outcome(budget.ledger, charge):
+        mechanism.begin_step(None)
+        (released,) = release(rows, [(mechanism, query)])
     (total,) = released.arrays
     report = PrivacyReport(
         epsilon=epsilon_of_event(event, budget.delta, budget.neighboring),

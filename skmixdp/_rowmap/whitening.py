@@ -39,6 +39,10 @@ class Whitening:
     directions: FloatArray
     factors: FloatArray
 
+    def __post_init__(self) -> None:
+        # Directions of another layout would be copied by each product, and might round differently.
+        object.__setattr__(self, "directions", np.ascontiguousarray(self.directions))
+
     @classmethod
     def of(cls, X: FloatArray, y: NDArray[np.integer[Any]]) -> "Whitening | None":
         """The whitening of rows (n, n_features) with class indices (n,).

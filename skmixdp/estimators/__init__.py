@@ -1,5 +1,6 @@
 """Estimators that train a model on private rows and report its guarantee."""
 
+from ._exports import load
 from ._fit import fit_many
 from ._logistic import MixedDPLogisticRegression
 from ._module import ZerothOrderDPModuleClassifier
@@ -12,4 +13,5 @@ __all__ = [
     "ZerothOrderDPClassifier",
     "ZerothOrderDPModuleClassifier",
     "fit_many",
+    "load",
 ]

@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from inspect import signature
+from os import PathLike
 from typing import Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator
@@ -27,6 +28,7 @@ from ..privacy import Charge, NoiseSource, PrivacyReport, accountant_name, noise
 from ..privacy.noise import check_noise, noise_caveats, noise_source
 from ._callbacks import PrivateCallbackMixin
 from ._checks import check_algorithm
+from ._exports import save
 from ._fit import PreparedFit, fit_many, fit_one
 from ._rows import check_device
 
@@ -66,6 +68,9 @@ class PrivateEstimator(PrivateCallbackMixin, GuaranteeBoxMixin, BaseEstimator): 
         "batch_size": (COUNT, None),
         "verbose": (FLAG, whole_from(0)),
     }
+
+    #: The fitted attributes that :meth:`save` writes. Whatever else an estimator holds stays out of the file.
+    _saved: ClassVar[tuple[str, ...]] = ("n_iter_", "learning_rate_", "privacy_")
 
     #: Searches look for this attribute to recognise estimators that can be fitted together.
     _fit_many = staticmethod(fit_many)
@@ -110,6 +115,33 @@ class PrivateEstimator(PrivateCallbackMixin, GuaranteeBoxMixin, BaseEstimator): 
             )
         super().set_params(**params)
         return self
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted estimator to a file that :func:`skmixdp.load` reads, without pickle.
+
+        The file is in the safetensors format. It holds the parameters, the fitted attributes and the privacy
+        report. An existing file is replaced.
+
+        Parameters
+        ----------
+        path : str or path
+            The file; the usual ending is ``.safetensors``.
+
+        Raises
+        ------
+        NotFittedError
+            If the estimator is not fitted.
+        TypeError
+            If a parameter is a function or an object of your own class. Also for a subclass of your own.
+        OSError
+            If the file cannot be written.
+
+        Notes
+        -----
+        *Guarantee*: the file holds what is public or was released, and nothing else of the private rows. The
+        ledger is kept as the absolute path of its file.
+        """
+        save(self, path)
 
     # -- fitting ---------------------------------------------------------------------------
 

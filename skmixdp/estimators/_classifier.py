@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import expit, softmax
+from scipy.special import expit
 from sklearn.base import ClassifierMixin
+from sklearn.utils.extmath import softmax
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
@@ -54,34 +55,34 @@ class Classifier(ClassifierMixin):  # type: ignore[misc]
         array of shape (n_samples, n_classes), or (n_samples,) for two classes
             For two classes, only the logit of ``classes_[1]``.
         """
-        check_is_fitted(self)
-        n_classes = len(self.classes_)
         if is_dask(X):
+            check_is_fitted(self)
+            n_classes = len(self.classes_)
             return lazy_result(self, "decision_function", X, None if n_classes == 2 else n_classes)
         outputs = self._outputs(X)
-        return outputs[:, 0] if n_classes == 2 else outputs
+        return outputs[:, 0] if len(self.classes_) == 2 else outputs
 
     def predict_proba(self: Any, X: Any) -> Any:
         """Class probabilities of each row, shape (n_samples, n_classes)."""
-        check_is_fitted(self)
         if is_dask(X):
+            check_is_fitted(self)
             return lazy_result(self, "predict_proba", X, len(self.classes_))
         logits = self.decision_function(X)
         if logits.ndim == 1:
             return np.column_stack([expit(-logits), expit(logits)])
-        return np.asarray(softmax(logits, axis=1))
+        return np.asarray(softmax(logits))
 
     def predict_log_proba(self: Any, X: Any) -> Any:
         """Logarithm of :meth:`predict_proba`."""
-        check_is_fitted(self)
         if is_dask(X):
+            check_is_fitted(self)
             return lazy_result(self, "predict_log_proba", X, len(self.classes_))
         return np.log(self.predict_proba(X))
 
     def predict(self: Any, X: Any) -> Any:
         """Most likely class of each row, shape (n_samples,)."""
-        check_is_fitted(self)
         if is_dask(X):
+            check_is_fitted(self)
             return lazy_result(self, "predict", X, None, self.classes_.dtype)
         logits = self.decision_function(X)
         best = (logits > 0).astype(int) if logits.ndim == 1 else logits.argmax(axis=1)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from .._engine import Run, charge_event, train
 from .._rows import PrivateRows
 from ..preprocessing._leaks import seeding_ensemble
-from ..privacy import Charge
+from ..privacy import Charge, recorded_outcome
 from ..privacy.noise import warn_of_seed
 from ._callbacks import FitTasks, have_callbacks, managed
 
@@ -192,9 +192,13 @@ def run_fits(fits: Sequence[PreparedFit]) -> None:
     """
     groups = _grouped(fits)
     sources = [group[0].rows() for group in groups]
-    charges = {id(fit.estimator): _charge(fit) for fit in fits}
-    for group in groups:
-        _train_together(group, sources.pop(0), charges)
+    charges: dict[int, Charge | None] = {}
+    with ExitStack() as outcomes:
+        for fit in fits:
+            charge = charges[id(fit.estimator)] = _charge(fit)
+            outcomes.enter_context(recorded_outcome(fit.estimator.ledger, charge))
+        for group in groups:
+            _train_together(group, sources.pop(0), charges)
 
 
 def _grouped(fits: Sequence[PreparedFit]) -> list[list[PreparedFit]]:

@@ -198,6 +198,7 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         ),
         "logit_adjustment": (NON_NEGATIVE, "auto"),
     }
+    _saved: ClassVar[tuple[str, ...]] = (*LinearHead._saved, "classes_", "class_shares_")
 
     def __init__(
         self,

@@ -155,6 +155,7 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
         "chunk_size": (COUNT,),
         "loss": (None, Kind("a function of outputs and labels", callable)),
     }
+    _saved: ClassVar[tuple[str, ...]] = (*PrivateEstimator._saved, "classes_", "module_")
 
     def __init__(
         self,
@@ -336,6 +337,18 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
         X = torch_side.check_rows(X, "X", 1)
         outputs = torch_side.outputs_of(self.module_, X, self.chunk_size)
         return np.asarray(outputs[:, 1:] - outputs[:, :1] if outputs.shape[1] == 2 else outputs)
+
+    def _module_state(self) -> dict[str, Any]:
+        """The trained parameters and buffers as arrays, for a file."""
+        state: dict[str, Any] = load_modules().state_of(self.module_)
+        return state
+
+    def _set_module_state(self, state: Any) -> None:
+        """Set ``module_`` to a copy of ``module`` with the parameters and buffers of a file."""
+        torch_side = load_modules()
+        if not torch_side.is_module(self.module):
+            raise TypeError(f"module={self.module!r} must be a torch.nn.Module.")
+        self.module_ = torch_side.with_state(self.module, state)
 
 
 def load_modules() -> Any:

@@ -12,7 +12,7 @@ from .._engine import charge_event, noisy_counts
 from .._linear import predicted_classes
 from .._rows import Block
 from .._validation import POSITIVE, check
-from ..privacy import GaussianEvent, NoiseSource
+from ..privacy import GaussianEvent, NoiseSource, recorded_outcome
 from ..privacy.noise import seed_of, warn_of_seed
 from ._checks import check_labels
 from ._classifier import encode_labels
@@ -114,7 +114,7 @@ class PrivateScoreMixin:
         # This reads and checks rows that are not in memory, so do it before the charge.
         rows = table.private_rows(labels, self._row_map, self._products_dtype(), exact=noise.needs_grid)
         event = GaussianEvent(noise_multiplier, 1, noise=self.noise)
-        charge_event(
+        charge = charge_event(
             self.ledger,
             event,
             neighboring=self.neighboring,
@@ -122,7 +122,8 @@ class PrivateScoreMixin:
             private=noise.kind != "seeded",
         )
 
-        return noisy_counts(rows, head, flags, noise_multiplier, noise), n_rows
+        with recorded_outcome(self.ledger, charge):
+            return noisy_counts(rows, head, flags, noise_multiplier, noise), n_rows
 
 
 def float_multiplier(noise_multiplier: Any) -> float:

@@ -167,6 +167,7 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
 
     #: Shrinkage towards the public fit loses accuracy for squared loss, so "auto" is AdaMix here.
     _algorithms: ClassVar[Mapping[str, Callable[[], Algorithm]]] = {**BY_NAME, "auto": AdaMix}
+    _saved: ClassVar[tuple[str, ...]] = (*LinearHead._saved, "_target_map", "_flat")
 
     def __init__(
         self,
@@ -401,7 +402,7 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         array of shape (n_samples,) or (n_samples, k)
             In the units of the targets; flat if ``y`` was.
         """
-        check_is_fitted(self)
         if is_dask(X):
+            check_is_fitted(self)
             return lazy_result(self, "predict", X, None if self.coef_.ndim == 1 else len(self.coef_), float)
         return self._outputs(X)

@@ -1,8 +1,10 @@
-"""Pictures of results. Nothing is imported for drawing before something is drawn."""
+"""Pictures and reports of results. Nothing is imported for drawing before something is drawn."""
 
 from ._audit import AuditDisplay
 from ._confusion import ConfusionDisplay
+from ._ensembles import EnsembleReport, ensemble_report
 from ._ledger import LedgerDisplay
+from ._model_card import ModelCard, model_card
 from ._per_instance import PerInstanceDisplay
 from ._privacy_utility import PrivacyUtilityDisplay
 from ._steps import GradientNormsDisplay, PublicWeightDisplay, StepHistory
@@ -10,10 +12,14 @@ from ._steps import GradientNormsDisplay, PublicWeightDisplay, StepHistory
 __all__ = [
     "AuditDisplay",
     "ConfusionDisplay",
+    "EnsembleReport",
     "GradientNormsDisplay",
     "LedgerDisplay",
+    "ModelCard",
     "PerInstanceDisplay",
     "PrivacyUtilityDisplay",
     "PublicWeightDisplay",
     "StepHistory",
+    "ensemble_report",
+    "model_card",
 ]

@@ -1,5 +1,6 @@
 """A search over parameters whose whole price is known."""
 
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -12,7 +13,7 @@ from tqdm.auto import tqdm
 from .._notebook import GuaranteeBoxMixin
 from .._progress import bar_options
 from .._validation import is_empty, refuse_arguments
-from ..privacy import SearchTerms
+from ..privacy import SearchTerms, recorded_outcome
 from ..privacy.noise import warn_of_seed
 from ._plan import Candidates, SearchPlan, check_head, check_parameters, make_plan
 from ._results import BestEstimatorMixin, best_of, report_of, results_of
@@ -233,10 +234,11 @@ class PrivateSearchCV(BestEstimatorMixin, GuaranteeBoxMixin, MetaEstimatorMixin,
             distribution=self.distribution,
         )
         rows = replace(rows, score_multiplier=plan.terms.score_multiplier(plan.fit_epsilon))
-        with progress_of(self.memory, self._key(X, y, X_pub, y_pub)) as progress:
+        with progress_of(self.memory, self._key(X, y, X_pub, y_pub)) as progress, ExitStack() as outcomes:
             shown: list[Warning] = []
             drawn = progress.load() or begin(self, plan, candidates, rows, progress, shown)
             token, tried, seeds, charge = drawn
+            outcomes.enter_context(recorded_outcome(self.ledger, charge))
             trials = [(prepared(self, plan, *pair), rows, True) for pair in zip(tried, seeds, strict=False)]
             done, caught = self._run(plan, token, trials, progress, secret=plan.strategy == "random")
             # A secret trial that failed loses, to a score that is not a number too.
@@ -252,16 +254,16 @@ class PrivateSearchCV(BestEstimatorMixin, GuaranteeBoxMixin, MetaEstimatorMixin,
                 (((_, best, more),), _) = self._run(plan, token, [last], progress, first=len(tried))
                 caught = [*caught, *more]
             progress.finish()
-        if not tried:
-            raise RuntimeError(
-                "the random number of trials was 0, so there is no result; the budget is spent all the same, "
-                "so choose another distribution than 'poisson', or a larger n_trials."
-            )
-        if best is None:
-            raise RuntimeError(
-                "every trial failed, so there is no result, and the budget is spent all the same; why stays "
-                "secret, so fit the candidates to rows that are public to find out."
-            )
+            if not tried:
+                raise RuntimeError(
+                    "the random number of trials was 0, so there is no result; the budget is spent all the "
+                    "same, so choose another distribution than 'poisson', or a larger n_trials."
+                )
+            if best is None:
+                raise RuntimeError(
+                    "every trial failed, so there is no result, and the budget is spent all the same; why "
+                    "stays secret, so fit the candidates to rows that are public to find out."
+                )
         if plan.strategy == "random":  # the others, and how many they were, stay secret
             best.set_params(**verbosity_of(prepare(self.estimator, tried[winner], {})))
             tried, scores, winner = [tried[winner]], [done[winner][0]], 0

@@ -21,7 +21,7 @@ from .accounting.events import (
 )
 from .accounting.selection import SearchTerms
 from .accounting.trials import TrialLaw, shape_of
-from .ledger._ledger import LEDGER, LedgerDataset, PrivacyLedger
+from .ledger._ledger import LEDGER, LedgerDataset, PrivacyLedger, recorded_outcome
 from .ledger._records import event_from_json, event_to_json, register_event
 from .ledger._report import Charge, LedgerReport
 from .noise import DiscreteNoise, NoiseSource
@@ -74,6 +74,7 @@ __all__ = [
     "noise_multiplier_for",
     "noise_name",
     "rdp_of_event",
+    "recorded_outcome",
     "register_event",
     "shape_of",
     "steps_for",

@@ -68,6 +68,7 @@ def test_imports_are_light():
         "pyarrow.parquet",
         "dp_accounting",
         "opendp",
+        "onnx",
     ]
     code = f"import sys, {', '.join(modules)}; print([m for m in {heavy!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -103,6 +104,41 @@ def test_import_contracts_hold():
         check=False,
     )
     assert done.returncode == 0, done.stdout
+
+
+def pins(name):
+    """Package and version of each line of a constraints file."""
+    lines = (PACKAGE.parent / name).read_text().splitlines()
+    return dict(line.split("==") for line in lines if line and not line.startswith("#"))
+
+
+def test_the_oldest_versions_are_the_lower_bounds():
+    import tomllib
+
+    project = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text())["project"]
+    oldest = pins("constraints-oldest.txt")
+    for requirement in project["dependencies"]:
+        name, bound = requirement.split(">=")
+        pinned = oldest[name].split(".")
+        assert pinned[: len(bound.split("."))] == bound.split("."), name
+        assert set(pinned[len(bound.split(".")) :]) <= {"0"}, name
+
+
+def test_every_dependency_and_test_tool_has_a_pinned_version():
+    import re
+    import tomllib
+
+    project = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text())["project"]
+    newest = {name.lower().replace("_", "-") for name in pins("constraints.txt")}
+    for requirement in [*project["dependencies"], *project["optional-dependencies"]["test"]]:
+        name = re.match(r"[\w-]+", requirement)[0].lower().replace("_", "-")
+        assert name in newest, name
+
+
+def test_the_citation_has_the_version():
+    from skmixdp import __version__
+
+    assert f"version: {__version__}\n" in (PACKAGE.parent / "CITATION.cff").read_text()
 
 
 def test_extras_exist():

@@ -20,11 +20,11 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier, fit_many
 from skmixdp.algorithms import AdaMix
 from skmixdp.exceptions import BudgetExceededError
-from skmixdp.model_selection import WithPublicRows, public_params
-from skmixdp.preprocessing import PublicOnly
+from skmixdp.model_selection import PrivateSearchCV, WithPublicRows, public_params
+from skmixdp.preprocessing import NoisyScaler, PublicOnly
 from skmixdp.privacy import (
     GaussianEvent,
     LedgerDataset,
@@ -59,9 +59,10 @@ def head(ledger):
     return make
 
 
-def check_charges(ledger, expected, *, private=True):
+def check_charges(ledger, expected, *, private=True, outcome="finished"):
     """``expected`` counts fits by their number of rows; all charges are those of the fits."""
     charges = ledger.charges()
+    assert {charge.outcome for charge in charges} == {outcome}
     assert Counter(int(charge.description.split(", ")[1].split()[0]) for charge in charges) == expected
     assert {charge.event for charge in charges} == {EVENT}
     assert {charge.private for charge in charges} == {private}
@@ -292,7 +293,47 @@ def test_a_fit_that_fails_after_its_charge_keeps_it(rows, head, ledger, monkeypa
     with pytest.raises(MemoryError):
         head().fit(rows.X, rows.y, rows.X_pub, rows.y_pub)
     assert order == ["charge", "release"]
-    check_charges(ledger, {60: 1})
+    check_charges(ledger, {60: 1}, outcome="failed: MemoryError")
+
+
+def test_fits_together_that_the_budget_does_not_cover_say_so(rows, head, ledger):
+    small = ledger.ledger.add_dataset("small", epsilon=1.6, delta=DELTA)
+    heads = [head().set_params(ledger=small) for _ in range(3)]
+    with pytest.raises(BudgetExceededError):
+        fit_many(heads, rows.X, rows.y, rows.X_pub, rows.y_pub)
+    outcomes = [charge.outcome for charge in small.charges()]
+    assert outcomes == ["failed: BudgetExceededError"] * 2
+    assert [charge.outcome for charge in small.report().failed] == outcomes
+
+
+def test_counts_scalers_and_searches_say_how_they_ended(rows, head, ledger, monkeypatch):
+    clf = head().fit(rows.X, rows.y, rows.X_pub, rows.y_pub)
+    clf.private_score(rows.X, rows.y, noise_multiplier=30.0)
+    NoisyScaler(1.0, bounds=(-5, 5), delta=DELTA, ledger=ledger).fit(rows.X)
+    grid = {"algorithm__quantile": [0.5, 0.9]}
+    search = PrivateSearchCV(
+        head(n_steps=None).set_params(ledger=None),
+        grid,
+        epsilon=1.0,
+        delta=DELTA,
+        scoring="public",
+        ledger=ledger,
+    )
+    search.fit(rows.X, rows.y, rows.X_pub, rows.y_pub)
+    assert [charge.outcome for charge in ledger.charges()] == ["finished"] * 4
+
+    def crash(*args):
+        raise MemoryError
+
+    monkeypatch.setattr(NoiseSource, "add_noise", crash)
+    for release in (
+        lambda: clf.private_score(rows.X, rows.y, noise_multiplier=30.0),
+        lambda: NoisyScaler(1.0, bounds=(-5, 5), delta=DELTA, ledger=ledger).fit(rows.X),
+        lambda: search.fit(rows.X, rows.y, rows.X_pub, rows.y_pub),
+    ):
+        with pytest.raises(MemoryError):
+            release()
+    assert [charge.outcome for charge in ledger.charges()[4:]] == ["failed: MemoryError"] * 3
 
 
 @pytest.mark.parametrize(

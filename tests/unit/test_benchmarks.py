@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from threadpoolctl import threadpool_limits
 
-from benchmarks import audit, device, elsewhere, growth, scale
+from benchmarks import audit, device, elsewhere, growth, scale, serving
 from benchmarks.measure import Case, measure
 from benchmarks.methods import diffprivlib_fit, per_sample, plain_products, skmixdp_heads, skmixdp_step
 from benchmarks.problems import Size, make_problem
@@ -227,3 +227,10 @@ def test_the_audit_resumes_and_states_what_it_measured(tmp_path, monkeypatch, ca
     for name in ("noisy-gd", "ridge, adamix"):
         (row,) = [line for line in page.splitlines() if line.startswith(f"| {name} |")]
         assert row.count("|") == 12 and " | 4.00 | 0.925 | " in row
+
+
+def test_serving_measures_every_way_to_predict_a_row():
+    table = serving.measure([(8, 3)], repeats=1, number=1)
+    assert {"scikit-learn", "skmixdp", "to_sklearn"} <= set(table["method"])
+    assert (table["microseconds"] > 0).all()
+    assert table.loc[table["method"] == "scikit-learn", "ratio"].tolist() == [1.0]

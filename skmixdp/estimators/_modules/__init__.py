@@ -17,6 +17,7 @@ from .inputs import as_array, as_labels, check_rows, collect_public
 from .probe import check_forward
 from .public import ModuleData, ModuleLoss, ModuleView
 from .rows import LossesAt, ModuleRows
+from .saving import state_of, with_state
 from .start import warm_start
 
 __all__ = [
@@ -39,8 +40,10 @@ __all__ = [
     "outputs_of",
     "refuse_quantised",
     "select_parameters",
+    "state_of",
     "trained_batch_norms",
     "trained_module",
     "warm_start",
+    "with_state",
     "working_copy",
 ]

@@ -1,6 +1,8 @@
 """The public classes of privacy ledgers."""
 
+import getpass
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from os import PathLike, fspath
@@ -14,7 +16,7 @@ from ..accounting.events import NEIGHBORING, Neighboring
 from ._account import Account
 from ._records import event_from_json, event_to_json
 from ._report import Charge, LedgerReport
-from ._sql import add_charge, read_account, read_accounts, read_charges, write_account
+from ._sql import OPEN, add_charge, read_account, read_accounts, read_charges, write_account, write_outcome
 from ._store import FileStore, MemoryStore
 
 _MEMORY = ":memory:"
@@ -25,6 +27,10 @@ LEDGER = Kind(
     lambda value: not isinstance(value, type) and callable(getattr(value, "charge", None)),
 )
 _NAME = Kind("a string that is not empty", lambda value: isinstance(value, str) and value != "")
+_FAILED = Kind(
+    "a text that starts with 'failed: '",
+    lambda value: isinstance(value, str) and value.startswith("failed: "),
+)
 _TEXT = Kind("a string", lambda value: isinstance(value, str))
 
 
@@ -271,7 +277,32 @@ class LedgerDataset:
         with store.transaction(write=True) as connection:
             account = self.ledger._account(connection, self.name).after(event, neighboring, private)
             write_account(connection, account)
-            return add_charge(connection, account, event, datetime.now(UTC), description, private)
+            return add_charge(connection, account, event, datetime.now(UTC), description, private, _user())
+
+    def record_outcome(self, charge: Charge, outcome: str) -> None:
+        """Record how what was charged ended; the charge itself stays as it is.
+
+        Estimators do so by themselves. Later outcomes replace earlier ones.
+
+        Parameters
+        ----------
+        charge : Charge
+            What :meth:`charge` returned.
+        outcome : str
+            "finished", "open", or "failed: " and the type of the error.
+
+        Raises
+        ------
+        ValueError
+            For another outcome, or a charge that is not in the ledger.
+        """
+        check("outcome", outcome, "finished", OPEN, _FAILED)
+        with self.ledger._store.transaction(write=True) as connection:
+            if not write_outcome(connection, charge, outcome):
+                raise ValueError(
+                    f"charge {charge.id} to {charge.dataset!r} is not in {self.ledger!r}; pass a charge of "
+                    "this ledger."
+                )
 
     @property
     def account(self) -> Account:
@@ -315,6 +346,41 @@ class LedgerDataset:
 
     def __deepcopy__(self, memo: Any) -> "LedgerDataset":
         return self
+
+
+@contextmanager
+def recorded_outcome(ledger: Any, charge: Charge | None) -> Iterator[None]:
+    """Record in a ledger whether the block that makes the releases of a charge finishes or fails.
+
+    Of an error, only the type is recorded, since its message may quote rows. The fit goes on if the outcome
+    cannot be recorded, for example because the file was removed.
+
+    Parameters
+    ----------
+    ledger : data set of a ledger, or None
+        What was charged.
+    charge : Charge or None
+        The charge; None records nothing.
+    """
+    record = getattr(ledger, "record_outcome", None)
+    outcome = "finished"
+    try:
+        yield
+    except BaseException as error:
+        outcome = f"failed: {type(error).__name__}"
+        raise
+    finally:
+        if charge is not None and callable(record):
+            with suppress(OSError, ValueError):
+                record(charge, outcome)
+
+
+def _user() -> str:
+    """The login name of this process's user, or an empty text."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):  # as in containers without a list of users
+        return ""
 
 
 class _UnknownDatasetError(ValueError, KeyError):

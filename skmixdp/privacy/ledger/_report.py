@@ -1,6 +1,8 @@
 """Charges and reports of a ledger, frozen when they are made."""
 
+import csv
 import html
+import io
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +14,12 @@ from ._records import event_to_json
 
 _HEADER = ("data set", "spent", "budget", "left", "delta", "charges", "neighbours", "composed by")
 _LEFT = "'text-align:left'"
+
+#: Columns of the exported charges.
+_COLUMNS = (
+    *("id", "dataset", "time", "user", "description", "event", "outcome", "private", "spent", "budget"),
+    "delta",
+)
 
 #: What is reported of an account.
 _REPORTED = (
@@ -42,6 +50,12 @@ class Charge:
         Epsilon spent on the data set, including this charge, as :attr:`LedgerDataset.spent`.
     budget, delta : float
         Budget of the data set: epsilon and delta.
+    user : str
+        Login name of whoever made the charge; empty if it is unknown.
+    outcome : str
+        "finished"; "failed: " and the type of the error; or "open" if nothing was recorded. A charge is open
+        while its fit is running, if the process died, and if it was made by hand. A charge counts in full
+        whatever its outcome, since noise may have been seen.
     """
 
     id: int
@@ -53,6 +67,8 @@ class Charge:
     spent: float
     budget: float
     delta: float
+    user: str = ""
+    outcome: str = "open"
 
 
 @dataclass(frozen=True)
@@ -82,6 +98,8 @@ class LedgerReport:
                 "description": charge.description,
                 "private": charge.private,
                 "spent": charge.spent,
+                "user": charge.user,
+                "outcome": charge.outcome,
             }
             for charge in self.charges
         ]
@@ -90,6 +108,49 @@ class LedgerReport:
     def to_json(self, indent: int | None = 2) -> str:
         """The report as a JSON object."""
         return json.dumps(self.to_dict(), indent=indent)
+
+    def to_csv(self) -> str:
+        """All charges as CSV text: who charged what and when, and the epsilon spent after each charge.
+
+        Columns are ``id``, ``dataset``, ``time`` (UTC), ``user``, ``description``, ``event`` (JSON),
+        ``outcome``, ``private``, ``spent``, ``budget`` and ``delta``. ``spent`` is the epsilon after
+        composition with all earlier charges to the data set, as :attr:`Charge.spent`. A text that a
+        spreadsheet would take for a formula gets an apostrophe in front.
+        """
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(_COLUMNS)
+        for charge in self.charges:
+            values = _values(charge)
+            writer.writerow([_no_formula(value) if isinstance(value, str) else value for value in values])
+        return text.getvalue()
+
+    def to_html(self) -> str:
+        """A HTML page with the budgets of the data sets and all charges."""
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in _COLUMNS)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(str(value))}</td>" for value in _values(charge)) + "</tr>\n"
+            for charge in self.charges
+        )
+        return (
+            "<!DOCTYPE html>\n<html lang='en'>\n<head><meta charset='utf-8'><title>Privacy ledger</title>\n"
+            "<style>body{font-family:sans-serif} table{border-collapse:collapse;margin-bottom:2em} "
+            "th,td{border:1px solid #ccc;padding:.2em .5em;text-align:left}</style></head>\n<body>\n"
+            f"{self._repr_html_()}\n"
+            f"<table><caption>Charges</caption>\n<tr>{head}</tr>\n{body}</table>\n</body>\n</html>\n"
+        )
+
+    @property
+    def failed(self) -> tuple[Charge, ...]:
+        """Charges whose fit failed. They count in full, since noise may have been seen."""
+        return tuple(charge for charge in self.charges if charge.outcome.startswith("failed"))
+
+    def _failures(self) -> list[str]:
+        return [
+            f"charge {charge.id} to {charge.dataset!r} ({charge.description}) {charge.outcome}; "
+            "it counts in full"
+            for charge in self.failed
+        ]
 
     def _rows(self) -> list[tuple[str, ...]]:
         return [
@@ -107,7 +168,8 @@ class LedgerReport:
         ]
 
     def __str__(self) -> str:
-        return "\n".join(["Privacy ledger", *_table([_HEADER, *self._rows()])])
+        failures = [f"  {line}" for line in self._failures()]
+        return "\n".join(["Privacy ledger", *_table([_HEADER, *self._rows()]), *failures])
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th style={_LEFT}>{name}</th>" for name in _HEADER)
@@ -117,7 +179,19 @@ class LedgerReport:
             + "</tr>"
             for row in self._rows()
         )
-        return f"<table><caption>Privacy ledger</caption><tr>{head}</tr>{body}</table>"
+        failures = "".join(f"<p>{html.escape(line)}</p>" for line in self._failures())
+        return f"<table><caption>Privacy ledger</caption><tr>{head}</tr>{body}</table>{failures}"
+
+
+def _values(charge: Charge) -> list[Any]:
+    """The entries of a charge in the order of the columns."""
+    special = {"time": charge.time.isoformat(), "event": event_to_json(charge.event)}
+    return [special.get(name, getattr(charge, name)) for name in _COLUMNS]
+
+
+def _no_formula(text: str) -> str:
+    """A text that spreadsheets show as it is; they compute what starts with one of these characters."""
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) else text
 
 
 def _words(account: Account) -> str:

@@ -38,11 +38,24 @@ CREATE TABLE charges (
 CREATE INDEX charges_of_dataset ON charges (dataset, id);
 """
 
+# Who made a charge and how it ended. It is a table of its own, so that ledgers of earlier versions can be
+# charged, and earlier versions can still read them.
+_NOTES = """
+CREATE TABLE IF NOT EXISTS notes (
+    charge INTEGER PRIMARY KEY REFERENCES charges (id),
+    user TEXT NOT NULL,
+    outcome TEXT NOT NULL
+)
+"""
 
 _CHARGES = """
-SELECT id, dataset, time, event, description, private, charges.spent, epsilon AS budget, delta
+SELECT id, dataset, time, event, description, private, charges.spent, epsilon AS budget, delta,
+    {user} AS user, {outcome} AS outcome
 FROM charges JOIN (SELECT dataset, epsilon, delta FROM accounts) USING (dataset)
 """
+
+#: The outcome of a charge until another one is recorded.
+OPEN = "open"
 
 
 def read_account(connection: Connection, dataset: str) -> Account | None:
@@ -70,8 +83,16 @@ def write_account(connection: Connection, account: Account) -> None:
 
 def read_charges(connection: Connection, dataset: str | None = None) -> tuple[Charge, ...]:
     """Charges in the order in which they were made, of one data set or of all."""
-    rows = connection.execute(f"{_CHARGES} WHERE dataset = coalesce(?, dataset) ORDER BY id", (dataset,))
-    return tuple(map(_charge_of, rows))
+    query = f"{_charges(connection)} WHERE dataset = coalesce(?, dataset) ORDER BY id"
+    return tuple(map(_charge_of, connection.execute(query, (dataset,))))
+
+
+def _charges(connection: Connection) -> str:
+    """The query of all charges, with their notes if there are any."""
+    if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'notes'").fetchone() is None:
+        return _CHARGES.format(user="''", outcome=f"'{OPEN}'")
+    query = _CHARGES.format(user="coalesce(user, '')", outcome=f"coalesce(outcome, '{OPEN}')")
+    return f"{query} LEFT JOIN notes ON charge = id"
 
 
 def add_charge(
@@ -81,6 +102,7 @@ def add_charge(
     time: datetime,
     description: str,
     private: bool,
+    user: str,
 ) -> Charge:
     """Record a charge and return it; ``account`` is the account after the charge."""
     values = (account.dataset, time.isoformat(), event_to_json(event), description, private, account.spent)
@@ -88,7 +110,18 @@ def add_charge(
         "INSERT INTO charges (dataset, time, event, description, private, spent) VALUES (?, ?, ?, ?, ?, ?)",
         values,
     ).lastrowid
-    return _charge_of(connection.execute(f"{_CHARGES} WHERE id = ?", (number,)).fetchone())
+    connection.execute(_NOTES)
+    connection.execute("INSERT INTO notes (charge, user, outcome) VALUES (?, ?, ?)", (number, user, OPEN))
+    return _charge_of(connection.execute(f"{_charges(connection)} WHERE id = ?", (number,)).fetchone())
+
+
+def write_outcome(connection: Connection, charge: Charge, outcome: str) -> bool:
+    """Record how a charge ended, in place of what was recorded before. False if there is no such charge."""
+    changed = connection.execute(
+        "UPDATE notes SET outcome = ? WHERE charge IN (SELECT id FROM charges WHERE id = ? AND dataset = ?)",
+        (outcome, charge.id, charge.dataset),
+    )
+    return changed.rowcount == 1
 
 
 def _account_of(row: Row) -> Account:

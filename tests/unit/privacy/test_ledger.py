@@ -1,15 +1,19 @@
 """Budgets, charges, refusals and files of the ledger, in one process."""
 
 import copy
+import csv
+import html
+import io
 import json
 import math
 import pickle
 import sqlite3
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import reduce
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -24,6 +28,7 @@ from skmixdp.privacy import (
     epsilon_of,
     epsilon_of_event,
     rdp_of_event,
+    recorded_outcome,
     register_event,
 )
 from skmixdp.privacy.accounting.composition import ORDERS, epsilon_of_rdp
@@ -532,3 +537,128 @@ def test_reading_does_not_wait_for_a_writer(path, monkeypatch, read):
     finally:
         writer.execute("ROLLBACK")
         writer.close()
+
+
+# -- outcomes and exports --------------------------------------------------------------------
+
+
+def test_a_charge_names_its_user_and_is_open_at_first(ledger, monkeypatch):
+    monkeypatch.setenv("LOGNAME", "ada")
+    assert (charge(ledger).user, charge(ledger).outcome) == ("ada", "open")
+
+    def nobody():
+        raise OSError("no list of users")
+
+    monkeypatch.setattr("getpass.getuser", nobody)
+    assert charge(ledger).user == ""
+
+
+def test_an_outcome_is_recorded_and_replaced(ledger):
+    first, second = charge(ledger), charge(ledger)
+    spent = ledger["a"].spent
+    ledger["a"].record_outcome(first, "failed: ValueError")
+    ledger["a"].record_outcome(second, "failed: ValueError")
+    ledger["a"].record_outcome(second, "finished")
+    assert [entry.outcome for entry in ledger["a"].charges()] == ["failed: ValueError", "finished"]
+    assert ledger["a"].spent == spent
+
+
+@pytest.mark.parametrize("outcome", ["", "lost", "failed", None, 1])
+def test_bad_outcomes_are_refused(ledger, outcome):
+    made = charge(ledger)
+    with pytest.raises(ValueError, match="outcome="):
+        ledger["a"].record_outcome(made, outcome)
+
+
+def test_an_outcome_of_no_charge_is_refused(ledger):
+    made = charge(ledger)
+    charge(ledger, dataset="b")
+    with pytest.raises(ValueError, match=r"charge 7 to 'a' is not in"):
+        ledger["a"].record_outcome(replace(made, id=7), "finished")
+    with pytest.raises(ValueError, match=r"charge 1 to 'b' is not in"):
+        ledger["b"].record_outcome(replace(made, dataset="b"), "finished")
+
+
+def test_charges_of_version_0_1_are_open_and_later_ones_are_noted(of_0_1):
+    ledger = of_0_1
+    assert {entry.outcome for entry in ledger.report().charges} == {"open"}
+    made = ledger["added"].charge(GaussianEvent(60.0, 1), neighboring=REPLACE)
+    ledger["added"].record_outcome(made, "finished")
+    outcomes = [entry.outcome for entry in PrivacyLedger(ledger.path).report().charges]
+    assert outcomes == ["open"] * 5 + ["finished"]
+
+
+def test_the_block_of_a_charge_decides_its_outcome(ledger):
+    first, second, third = charge(ledger), charge(ledger), charge(ledger)
+    with recorded_outcome(ledger["a"], first):
+        pass
+    for made, error in ((second, ZeroDivisionError), (third, KeyboardInterrupt)):
+        with pytest.raises(error), recorded_outcome(ledger["a"], made):
+            raise error("a message with private rows")
+    outcomes = [entry.outcome for entry in ledger["a"].charges()]
+    assert outcomes == ["finished", "failed: ZeroDivisionError", "failed: KeyboardInterrupt"]
+
+
+def test_an_outcome_that_cannot_be_recorded_stops_nothing(path):
+    ledger = PrivacyLedger(path)
+    made = charge(ledger)
+    patients = ledger["a"]
+    with recorded_outcome(patients, made):
+        path.unlink()
+    with recorded_outcome(None, None), recorded_outcome(object(), made):
+        pass
+
+
+def test_failures_are_in_the_report(ledger):
+    made = charge(ledger, description="a <b>fit</b>")
+    assert ledger.report().failed == ()
+    assert "failed" not in str(ledger.report()) + ledger.report()._repr_html_()
+    ledger["a"].record_outcome(made, "failed: ValueError")
+    report = ledger.report()
+    assert report.failed == report.charges
+    assert "charge 1 to 'a' (a <b>fit</b>) failed: ValueError; it counts in full" in str(report)
+    assert "(a &lt;b&gt;fit&lt;/b&gt;) failed: ValueError" in report._repr_html_()
+    assert report.to_dict()["charges"][0]["outcome"] == "failed: ValueError"
+
+
+_NASTY = [
+    '<script>alert("x")</script>',
+    "=HYPERLINK(1)",
+    "+1",
+    "-1",
+    "@sum",
+    "\t=1",
+    'a "quoted", name\nof two lines',
+    "'; DROP TABLE charges; --",
+    "naïve 数据",
+]
+
+
+@pytest.mark.parametrize("name", _NASTY)
+def test_exports_escape_names(ledger, name, monkeypatch):
+    monkeypatch.setenv("LOGNAME", name)
+    made = charge(ledger, dataset=name, description=name)
+    report = ledger.report()
+    (row,) = csv.DictReader(io.StringIO(report.to_csv()))
+    for column in ("dataset", "user", "description"):
+        assert row[column].removeprefix("'") == name.removeprefix("'")
+        assert row[column][0] not in "=+-@\t"
+    assert float(row["spent"]) == made.spent
+    assert json.loads(row["event"])["kind"] == "gaussian"
+    page = report.to_html()
+    assert page.count(html.escape(name)) >= 3
+    assert "<script" not in page
+    ElementTree.fromstring(page.split("\n", 1)[1].replace("<meta charset='utf-8'>", ""))  # well formed
+
+
+def test_the_csv_has_who_when_what_and_what_is_spent(ledger):
+    charge(ledger, description="first")
+    made = charge(ledger, DISCRETE, dataset="b", private=False, description="second")
+    ledger["b"].record_outcome(made, "finished")
+    rows = list(csv.DictReader(io.StringIO(ledger.report().to_csv())))
+    assert [row["description"] for row in rows] == ["first", "second"]
+    assert [row["outcome"] for row in rows] == ["open", "finished"]
+    assert [row["private"] for row in rows] == ["True", "False"]
+    assert datetime.fromisoformat(rows[1]["time"]) == made.time
+    assert [float(row["budget"]) for row in rows] == [3.0, 3.0]
+    assert len(ledger["b"].report().to_csv().splitlines()) == 2

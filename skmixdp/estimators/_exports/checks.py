@@ -1,0 +1,103 @@
+"""Checks of what was read from a file, before anyone predicts with it."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._rowmap import RowMap, TargetMap, Whitening
+from ..._validation import COUNT, FLAG, NON_NEGATIVE, POSITIVE, check, check_params, number
+from ...privacy import PrivacyReport, SearchReport
+
+Array = NDArray[Any]
+
+_FINITE = number(-np.inf)
+
+
+def check_loaded(estimator: Any) -> None:
+    """Check types and shapes of the fitted attributes, and that they fit together.
+
+    Parameters
+    ----------
+    estimator : PrivateEstimator
+        An estimator with the parameters and attributes of a file.
+
+    Raises
+    ------
+    ValueError, AttributeError
+        For a parameter that a fit would refuse. Also if an attribute is missing, or is not what a fit sets.
+    """
+    check_params(estimator, estimator._allowed)
+    check("n_iter_", estimator.n_iter_, COUNT)
+    check("learning_rate_", estimator.learning_rate_, NON_NEGATIVE)
+    _check_report(estimator.privacy_)
+    classes = getattr(estimator, "classes_", None)
+    if classes is not None:
+        _check_classes(classes)
+    if "coef_" in estimator._saved:
+        _check_head(estimator, classes)
+
+
+def _check_head(estimator: Any, classes: Array | None) -> None:
+    d = estimator.n_features_in_
+    check("n_features_in_", d, COUNT)
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is not None and (names.shape != (d,) or not all(isinstance(name, str) for name in names)):
+        raise ValueError("feature_names_in_ does not name the features")
+    shape: tuple[int, ...]
+    if classes is None:
+        outputs = len(estimator._target_map.center)
+        shape = () if estimator._flat else (outputs,)
+        _check_kind("_target_map", estimator._target_map, TargetMap)
+        for name in ("center", "scale"):
+            _check_numbers(f"_target_map.{name}", getattr(estimator._target_map, name), (outputs,))
+    else:
+        shape = (1,) if len(classes) == 2 else (len(classes),)
+        if hasattr(estimator, "class_shares_"):
+            _check_numbers("class_shares_", estimator.class_shares_, (len(classes),))
+    _check_numbers("coef_", estimator.coef_, (*shape, d))
+    _check_numbers("intercept_", estimator.intercept_, shape)
+    _check_row_map(estimator._row_map, d)
+
+
+def _check_row_map(row_map: Any, d: int) -> None:
+    _check_kind("_row_map", row_map, RowMap)
+    check("normalize", row_map.normalize, FLAG)
+    check("unit_first", row_map.unit_first, FLAG)
+    check("intercept_value", row_map.intercept_value, _FINITE, None)
+    check("bound", row_map.bound, POSITIVE, None)
+    for name in ("mean", "scale"):
+        if getattr(row_map, name) is not None:
+            _check_numbers(f"_row_map.{name}", getattr(row_map, name), (d,))
+    if row_map.whitening is not None:
+        _check_kind("whitening", row_map.whitening, Whitening)
+        factors = row_map.whitening.factors
+        _check_numbers("whitening.factors", factors, np.shape(factors)[:1])
+        _check_numbers("whitening.directions", row_map.whitening.directions, (len(factors), d))
+
+
+def _check_numbers(name: str, array: Any, shape: tuple[int, ...]) -> None:
+    array = np.asarray(array)
+    if array.dtype.kind != "f" or array.shape != shape or not np.all(np.isfinite(array)):
+        raise ValueError(
+            f"{name} of shape {array.shape} and type {array.dtype} is not a finite array of {shape}"
+        )
+
+
+def _check_classes(classes: Any) -> None:
+    if not isinstance(classes, np.ndarray) or classes.ndim != 1 or len(classes) < 2:
+        raise ValueError("classes_ is not a flat array of two or more labels")
+    if not np.array_equal(np.unique(classes), classes):
+        raise ValueError("classes_ is not sorted")
+
+
+def _check_report(report: Any) -> None:
+    if not isinstance(report, (PrivacyReport, SearchReport)):
+        raise ValueError("privacy_ is not a report")
+    check("epsilon", report.epsilon, number(0, closed="both"))
+    check("delta", report.delta, number(0, 1))
+
+
+def _check_kind(name: str, value: Any, kind: type) -> None:
+    if type(value) is not kind:
+        raise ValueError(f"{name} is not a {kind.__name__}")

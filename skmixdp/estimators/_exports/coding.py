@@ -1,0 +1,260 @@
+"""Parameters and fitted attributes as JSON and arrays, and back.
+
+Only plain values and the classes in :data:`CLASSES` are encoded. A file holds the name of a class, never code
+or a module to import. Reading a file therefore creates nothing but plain values and objects of these classes.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...privacy import LedgerDataset, PrivacyLedger
+
+Array = NDArray[Any]
+
+_ALGORITHMS = (
+    *("Auto", "AdaMix", "TheoreticalAdaMix", "Coupling", "DOPE", "DPZero", "GEP", "NoisyGD", "PAZO"),
+    *("PDADPMD", "CosinePDADPMD"),
+)
+_WEIGHTS = ("SampleWeight", "ConstantWeight", "CosineWeight", "CouplingWeight", "ConvexWeight")
+
+#: Classes whose objects a file may hold, and the module of each. They are imported when they are needed.
+CLASSES: Mapping[str, str] = {
+    **dict.fromkeys(_ALGORITHMS, "skmixdp.algorithms"),
+    **dict.fromkeys(_WEIGHTS, "skmixdp.components"),
+    "ModelMix": "skmixdp.modelmix",
+    **dict.fromkeys(("ZeroShotHead", "OpenClipFeatures", "SentenceFeatures"), "skmixdp.features"),
+    **dict.fromkeys(("RowMap", "TargetMap", "Whitening"), "skmixdp._rowmap"),
+    **dict.fromkeys(("PrivacyReport", "SearchReport"), "skmixdp.privacy"),
+}
+
+#: Types of arrays that are stored as they are.
+_NUMERIC = frozenset(
+    {
+        *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+        *("float16", "float32", "float64"),
+    }
+)
+
+
+class NotEncodableError(TypeError):
+    """A value that no file can hold; the message says where it is and what it is."""
+
+
+def class_named(name: Any) -> type:
+    """The class of :data:`CLASSES` with this name.
+
+    Raises
+    ------
+    ValueError
+        If it is not one of them.
+    """
+    if not isinstance(name, str) or name not in CLASSES:
+        raise ValueError(f"the class {name!r} is unknown")
+    kind: type = getattr(import_module(CLASSES[name]), name)
+    return kind
+
+
+class Encoder:
+    """Encodes values as JSON. Numeric arrays go to :attr:`arrays`, and the JSON holds their names."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[str, Array] = {}
+
+    def encode(self, value: Any, where: str) -> Any:
+        """A value that JSON supports.
+
+        Parameters
+        ----------
+        value : object
+            The value.
+        where : str
+            Name of the attribute, for messages. It also names the arrays.
+
+        Raises
+        ------
+        NotEncodableError
+            If the value, or something in it, is neither plain nor of a known class.
+        """
+        if isinstance(value, np.ndarray):
+            return self._array(value, where)
+        if isinstance(value, np.generic):
+            if value.dtype.name not in _NUMERIC:
+                raise NotEncodableError(f"{where} is a scalar of type {value.dtype}")
+            return {"scalar": self.encode(value.item(), where), "dtype": value.dtype.name}
+        if value is None or isinstance(value, (bool, int, str)):
+            return value
+        if isinstance(value, float):
+            return value if math.isfinite(value) else {"float": str(value)}
+        if isinstance(value, list):
+            return [self.encode(entry, f"{where}[{i}]") for i, entry in enumerate(value)]
+        if isinstance(value, tuple):
+            return {"tuple": self.encode(list(value), where)}
+        if isinstance(value, dict):
+            return {"dict": self.encode([[*pair] for pair in value.items()], where)}
+        if isinstance(value, range):
+            return {"range": [value.start, value.stop, value.step]}
+        if isinstance(value, Path):
+            return {"path": str(value)}
+        if isinstance(value, LedgerDataset):
+            return self._ledger(value, where)
+        return self._object(value, where)
+
+    def _array(self, array: Array, where: str) -> Any:
+        if array.dtype.name in _NUMERIC:
+            # A product of the same numbers in another layout may round differently.
+            column_major = array.flags.f_contiguous and not array.flags.c_contiguous
+            stored = np.array(array.T if column_major else array, order="C")
+            self.arrays[where] = stored.astype(stored.dtype.newbyteorder("="), copy=False)
+            return {"array": where, "transposed": column_major}
+        if array.dtype.kind in "OU" and array.ndim == 1:
+            dtype = "object" if array.dtype.kind == "O" else array.dtype.str
+            return {"labels": self.encode(array.tolist(), where), "dtype": dtype}
+        raise NotEncodableError(f"{where} is an array of type {array.dtype}")
+
+    def _ledger(self, dataset: LedgerDataset, where: str) -> Any:
+        path = dataset.ledger.path
+        if path is None:
+            raise NotEncodableError(f"{where} is in memory")
+        return {"ledger": str(path), "dataset": dataset.name}
+
+    def _object(self, value: Any, where: str) -> Any:
+        kind = type(value)
+        name = kind.__name__
+        if name not in CLASSES or class_named(name) is not kind:
+            raise NotEncodableError(f"{where} is a {kind.__qualname__}")
+        if is_dataclass(value):
+            values = {field.name: getattr(value, field.name) for field in fields(value)}
+        else:
+            values = value.get_params(deep=False)
+        return {"class": name, "values": self.named(values, where)}
+
+    def named(self, values: Mapping[str, Any], where: str = "") -> dict[str, Any]:
+        """Encoded values by name; ``where`` is what they belong to."""
+        prefix = f"{where}." if where else ""
+        return {name: self.encode(value, f"{prefix}{name}") for name, value in values.items()}
+
+
+class Decoder:
+    """Decodes what :class:`Encoder` made.
+
+    Parameters
+    ----------
+    arrays : mapping of str to array
+        The arrays of the file.
+
+    Raises
+    ------
+    ValueError
+        From every method, if the JSON is not of the form that an encoder makes.
+    """
+
+    def __init__(self, arrays: Mapping[str, Array]) -> None:
+        self._arrays = arrays
+        self._kinds: dict[frozenset[str], Callable[..., Any]] = {
+            frozenset({"scalar", "dtype"}): self._scalar,
+            frozenset({"float"}): _float,
+            frozenset({"tuple"}): lambda value: tuple(self._list(value["tuple"])),
+            frozenset({"dict"}): self._dict,
+            frozenset({"range"}): lambda value: range(*self._list(value["range"])),
+            frozenset({"path"}): lambda value: Path(_text(value["path"])),
+            frozenset({"array", "transposed"}): self._array,
+            frozenset({"labels", "dtype"}): self._labels,
+            frozenset({"ledger", "dataset"}): _ledger,
+            frozenset({"class", "values"}): self._object,
+        }
+
+    def decode(self, value: Any) -> Any:
+        """The value that was encoded."""
+        if isinstance(value, list):
+            return self._list(value)
+        if not isinstance(value, dict):
+            return value
+        decode = self._kinds.get(frozenset(value))
+        if decode is None:
+            raise ValueError(f"an entry has the keys {sorted(value)}")
+        return decode(value)
+
+    def named(self, values: Any) -> dict[str, Any]:
+        """Decoded values by name."""
+        if not isinstance(values, dict):
+            raise ValueError("names and values are missing")
+        return {name: self.decode(value) for name, value in values.items()}
+
+    def _list(self, values: Any) -> list[Any]:
+        if not isinstance(values, list):
+            raise ValueError("a list is missing")
+        return [self.decode(value) for value in values]
+
+    def _scalar(self, value: Any) -> Any:
+        return _numeric(value["dtype"]).type(self.decode(value["scalar"]))
+
+    def _dict(self, value: Any) -> dict[Any, Any]:
+        pairs = self._list(value["dict"])
+        if not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
+            raise ValueError("a dict is not made of pairs")
+        return {key: entry for key, entry in pairs}  # noqa: C416 - lists are not pairs for dict()
+
+    def _array(self, value: Any) -> Array:
+        name, transposed = value["array"], value["transposed"]
+        if not isinstance(name, str) or name not in self._arrays or not isinstance(transposed, bool):
+            raise ValueError(f"the array {name!r} is missing")
+        array = self._arrays[name]
+        return array.T if transposed else array
+
+    def _labels(self, value: Any) -> Array:
+        labels, dtype = self._list(value["labels"]), _text(value["dtype"])
+        if dtype == "object":
+            array = np.empty(len(labels), dtype=object)
+            array[:] = labels
+            return array
+        if np.dtype(dtype).kind != "U" or not all(isinstance(label, str) for label in labels):
+            raise ValueError(f"{dtype!r} is no type of labels")
+        return np.array(labels, dtype=dtype)
+
+    def _object(self, value: Any) -> Any:
+        kind, values = class_named(value["class"]), self.named(value["values"])
+        with _errors_of(kind):
+            return kind(**values)
+
+
+@contextmanager
+def _errors_of(kind: type) -> Iterator[None]:
+    """Name the class whose constructor fails."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"a {kind.__name__} in it is not valid: {error}") from error
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} is not a text")
+    return value
+
+
+def _float(value: Any) -> float:
+    if value["float"] not in ("inf", "-inf", "nan"):
+        raise ValueError(f"{value['float']!r} is not a number")
+    return float(value["float"])
+
+
+def _numeric(name: Any) -> np.dtype[Any]:
+    if _text(name) not in _NUMERIC:
+        raise ValueError(f"{name!r} is no type of numbers")
+    dtype: np.dtype[Any] = np.dtype(name)
+    return dtype
+
+
+def _ledger(value: Any) -> LedgerDataset:
+    """A data set of a ledger, whose file is opened only by a charge and never created."""
+    ledger = PrivacyLedger.__new__(PrivacyLedger)
+    ledger.__setstate__({"path": Path(_text(value["ledger"]))})
+    return LedgerDataset(ledger, _text(value["dataset"]))

@@ -1,0 +1,185 @@
+"""A fitted linear head as an ONNX model, from raw rows to labels and probabilities."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._rowmap import RowMap
+from ..._validation import check
+
+Array = NDArray[Any]
+
+#: The smallest operator set with everything that is used here, so that older runtimes can read the model.
+_OPSET = 18
+
+#: The version of the file format that belongs to this operator set.
+_IR_VERSION = 8
+
+
+class _Graph:
+    """Nodes and constants of an ONNX graph, in one precision.
+
+    Parameters
+    ----------
+    onnx : module
+        The package.
+    dtype : {"float32", "float64"}
+        Precision of the constants.
+    """
+
+    def __init__(self, onnx: Any, dtype: str) -> None:
+        self.onnx = onnx
+        self.dtype = np.dtype(dtype)
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+
+    def constant(self, value: Any, name: str | None = None) -> str:
+        """Name of a constant; real numbers are stored in the precision of the graph."""
+        array = np.asarray(value)
+        if array.dtype.kind == "f":
+            array = array.astype(self.dtype)
+        name = name or f"constant_{len(self.constants)}"
+        self.constants.append(self.onnx.numpy_helper.from_array(np.ascontiguousarray(array), name))
+        return name
+
+    def node(self, operator: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
+        """Name of the output of a new node."""
+        output = output or f"{operator.lower()}_{len(self.nodes)}"
+        self.nodes.append(self.onnx.helper.make_node(operator, inputs, [output], **attributes))
+        return output
+
+    def positive(self, lengths: str) -> str:
+        """Lengths with 1 in place of 0."""
+        zero = self.node("Equal", lengths, self.constant(0.0))
+        return self.node("Where", zero, self.constant(1.0), lengths)
+
+    def largest_entries(self, rows: str) -> str:
+        """Largest absolute entry of each row, with 1 in place of 0."""
+        axes = self.constant(np.array([1]))
+        return self.positive(self.node("ReduceMax", self.node("Abs", rows), axes, keepdims=1))
+
+    def lengths(self, rows: str) -> str:
+        """L2 norm of each row."""
+        squares = self.node("Mul", rows, rows)
+        sums = self.node("ReduceSum", squares, self.constant(np.array([1])), keepdims=1)
+        return self.node("Sqrt", sums)
+
+
+def to_onnx(estimator: Any, dtype: str) -> Any:
+    """The ONNX model of a fitted estimator; see :meth:`LinearHead.to_onnx`."""
+    check("dtype", dtype, "float32", "float64")
+    onnx = _load()
+    graph = _Graph(onnx, dtype)
+    d = estimator.n_features_in_
+    rows = _mapped(graph, estimator._row_map, "X", d)
+    coef, intercept = np.atleast_2d(estimator.coef_), np.atleast_1d(estimator.intercept_)
+    scores = graph.node("MatMul", rows, graph.constant(coef.T, "coef"))
+    scores = graph.node("Add", scores, graph.constant(intercept, "intercept"))
+    number = onnx.helper.np_dtype_to_tensor_dtype(graph.dtype)
+    if hasattr(estimator, "classes_"):
+        outputs = _classified(graph, scores, estimator.classes_, number)
+    else:
+        outputs = [_predicted(graph, scores, estimator.coef_.ndim == 1, len(coef), number)]
+    inputs = [onnx.helper.make_tensor_value_info("X", number, [None, d])]
+    built = onnx.helper.make_graph(
+        graph.nodes, type(estimator).__name__, inputs, outputs, initializer=graph.constants
+    )
+    model = onnx.helper.make_model(
+        built,
+        opset_imports=[onnx.helper.make_opsetid("", _OPSET)],
+        ir_version=_IR_VERSION,
+        producer_name="skmixdp",
+    )
+    onnx.helper.set_model_props(model, {"privacy": estimator.privacy_.to_json(indent=None)})
+    onnx.checker.check_model(model, full_check=True)
+    return model
+
+
+def _load() -> Any:
+    try:
+        import onnx
+        import onnx.checker
+        import onnx.helper
+        import onnx.numpy_helper
+    except ModuleNotFoundError as error:
+        raise ImportError("to_onnx needs the onnx package; install skmixdp[onnx].") from error
+    return onnx
+
+
+def _mapped(graph: _Graph, row_map: RowMap, rows: str, d: int) -> str:
+    """Rows after the map, without the intercept column; the same operations as in :class:`RowMap`."""
+    if row_map.scale is not None:
+        rows = graph.node("Mul", rows, graph.constant(row_map.scale, "scale"))
+    if row_map.unit_first:
+        rows = graph.node("Div", rows, graph.largest_entries(rows))
+        rows = graph.node("Div", rows, graph.positive(graph.lengths(rows)))
+    if row_map.mean is not None:
+        rows = graph.node("Sub", rows, graph.constant(row_map.mean, "mean"))
+    largest = ""
+    if row_map.normalize:
+        largest = graph.largest_entries(rows)
+        rows = graph.node("Div", rows, largest)
+    if row_map.whitening is not None:
+        change = rows
+        for i, matrix in enumerate(row_map.whitening.factorised):
+            change = graph.node("MatMul", change, graph.constant(matrix, f"whitening_{i}"))
+        rows = graph.node("Add", rows, change)
+    if row_map.normalize:
+        lengths = graph.lengths(rows)
+        if row_map.bound is not None:
+            bound = graph.node("Div", graph.constant(row_map.bound), largest)
+            lengths = graph.node("Max", lengths, bound)
+        rows = graph.node("Div", rows, graph.positive(lengths))
+    return rows
+
+
+def _classified(graph: _Graph, scores: str, classes: Array, number: int) -> list[Any]:
+    """Labels and probabilities as the outputs of a classifier."""
+    helper, proto = graph.onnx.helper, graph.onnx.TensorProto
+    if len(classes) == 2:
+        opposite = graph.node("Neg", scores)
+        both = [graph.node("Sigmoid", opposite), graph.node("Sigmoid", scores)]
+        graph.node("Concat", *both, axis=1, output="probabilities")
+        second = graph.node("Greater", scores, graph.constant(0.0))
+        flat = graph.node("Squeeze", second, graph.constant(np.array([1])))
+        index = graph.node("Cast", flat, to=proto.INT64)
+    else:
+        graph.node("Softmax", scores, axis=1, output="probabilities")
+        index = graph.node("ArgMax", scores, axis=1, keepdims=0)
+    labels, kind = _labels(graph.onnx, classes)
+    graph.constants.append(labels)
+    graph.node("Gather", labels.name, index, output="label")
+    return [
+        helper.make_tensor_value_info("label", kind, [None]),
+        helper.make_tensor_value_info("probabilities", number, [None, len(classes)]),
+    ]
+
+
+def _labels(onnx: Any, classes: Array) -> tuple[Any, int]:
+    """The classes as a constant, and their type: integers, booleans, text or real numbers."""
+    entries: Sequence[Any] = classes.tolist()
+    kinds = {
+        bool: onnx.TensorProto.BOOL,
+        int: onnx.TensorProto.INT64,
+        float: onnx.TensorProto.DOUBLE,
+        str: onnx.TensorProto.STRING,
+    }
+    kind = kinds.get(type(entries[0]))
+    if kind is None or len({type(entry) for entry in entries}) > 1:
+        raise TypeError(
+            f"classes of type {type(entries[0]).__name__} have no type in ONNX; fit to integers, bools or "
+            "strings."
+        )
+    return onnx.helper.make_tensor("classes", kind, [len(entries)], entries), kind
+
+
+def _predicted(graph: _Graph, scores: str, flat: bool, n_targets: int, kind: int) -> Any:
+    """Predicted targets as the output of a regressor, flat if those of the fit were."""
+    if flat:
+        graph.node("Squeeze", scores, graph.constant(np.array([1])), output="predictions")
+    else:
+        graph.node("Identity", scores, output="predictions")
+    shape = [None] if flat else [None, n_targets]
+    return graph.onnx.helper.make_tensor_value_info("predictions", kind, shape)

@@ -1,0 +1,242 @@
+"""Fitted estimators as safetensors files, without pickle.
+
+A file is in the safetensors format: arrays, and a text for each of a few keys. One of these texts is the
+JSON of the parameters, the fitted attributes and the privacy report. Reading a file runs no code from it.
+"""
+
+import hashlib
+import json
+import os
+import platform
+from collections.abc import Mapping
+from importlib import import_module
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import sklearn
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save as to_bytes
+from sklearn.utils.validation import check_is_fitted
+
+from ..._validation import listed
+from .checks import check_loaded
+from .coding import Decoder, Encoder, NotEncodableError
+
+Array = NDArray[Any]
+
+#: Marks a safetensors file as a model of this package.
+_FORMAT = "skmixdp-model"
+
+#: Changes whenever an older version could misread a file.
+_VERSION = 1
+
+#: The estimators that a file may hold, all of them public names of :mod:`skmixdp`.
+ESTIMATORS = (
+    "MixedDPLogisticRegression",
+    "MixedDPRidge",
+    "ZerothOrderDPClassifier",
+    "ZerothOrderDPModuleClassifier",
+)
+
+#: What reading a damaged text may raise.
+_DAMAGE = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
+
+
+def save(estimator: Any, path: str | PathLike[str]) -> None:
+    """Write a fitted estimator to a file; see :meth:`PrivateEstimator.save`."""
+    check_is_fitted(estimator)
+    kind: Any = type(estimator)
+    name = kind.__name__
+    if name not in ESTIMATORS or _estimator_class(name) is not kind:
+        raise TypeError(
+            f"save writes {', '.join(ESTIMATORS)}, and this is a {kind.__qualname__}, which load "
+            "would not know; keep it with joblib.dump."
+        )
+    encoder = Encoder()
+    parameters = estimator.get_params(deep=False)
+    attributes = {key: getattr(estimator, key) for key in estimator._saved if hasattr(estimator, key)}
+    if hasattr(estimator, "module_"):
+        del parameters["module"]
+        attributes["module_"] = estimator._module_state()
+    parameters["device"] = str(parameters["device"])  # it may be a torch.device
+    try:
+        model = {
+            "class": name,
+            "parameters": encoder.named(parameters),
+            "attributes": encoder.named(attributes),
+            "written_with": _versions(),
+        }
+    except NotEncodableError as error:
+        raise TypeError(
+            f"{error}, which a saved model cannot hold; set it to a plain value with set_params before "
+            "saving, since predictions do not depend on it, or keep the estimator with joblib.dump."
+        ) from None
+    text = json.dumps(model, sort_keys=True, allow_nan=False)
+    _write(
+        Path(path),
+        to_bytes(
+            encoder.arrays,
+            {
+                "format": _FORMAT,
+                "format_version": str(_VERSION),
+                "model": text,
+                "sha256": _checksum(text, encoder.arrays),
+            },
+        ),
+    )
+
+
+def load(path: str | PathLike[str], *, module: Any = None) -> Any:
+    """Read a fitted estimator that its method ``save`` wrote.
+
+    No code is loaded or run: a file holds numbers and text. Its predictions are those of the estimator that
+    was saved, bit for bit on the same machine.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    module : torch.nn.Module or None, default=None
+        For :class:`ZerothOrderDPModuleClassifier` only, which needs it: a module of the architecture that
+        was trained. The file holds the trained parameters and buffers.
+
+    Returns
+    -------
+    estimator
+        The fitted estimator, with its parameters and its report ``privacy_``. Its ledger is opened when it is
+        charged next; predicting needs no ledger.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    ValueError
+        If the file is not a saved model, is damaged or was altered, or needs a newer version. Also if
+        ``module`` is missing or does not match.
+
+    Notes
+    -----
+    Everything is checked before an estimator is returned: the format and its version, a SHA-256 checksum of
+    the content, a list of classes that a file may name, and types and shapes of all values. The checksum
+    finds damage. It is no signature: whoever can write the file can also write a matching checksum, and a
+    false report with it.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import skmixdp
+    >>> from sklearn.datasets import load_digits
+    >>> X, y = load_digits(return_X_y=True)
+    >>> clf = skmixdp.MixedDPLogisticRegression().fit(X[100:], y[100:], X_pub=X[:100], y_pub=y[:100])
+    >>> path = os.path.join(tempfile.mkdtemp(), "digits.safetensors")
+    >>> clf.save(path)
+    >>> served = skmixdp.load(path)
+    >>> bool((served.predict_proba(X) == clf.predict_proba(X)).all()), served.privacy_ == clf.privacy_
+    (True, True)
+    """
+    path = Path(path)
+    name, parameters, attributes = _read(path)
+    if (name == "ZerothOrderDPModuleClassifier") != (module is not None):
+        raise ValueError(
+            f"{path} holds a {name}; pass module=, a module of the architecture that was trained."
+            if module is None
+            else f"{path} holds a {name}, which has no module; leave out module."
+        )
+    state = attributes.pop("module_", None)
+    if module is not None:
+        parameters["module"] = module
+    try:
+        estimator = _estimator_class(name)(**parameters)
+        unknown = sorted(set(attributes) - set(estimator._saved))
+        if unknown:
+            raise ValueError(f"the attributes {listed(unknown)} are unknown")
+        vars(estimator).update(attributes)
+        check_loaded(estimator)
+    except _DAMAGE as error:
+        raise _refusal(path, error) from error
+    if module is not None:
+        estimator._set_module_state(state)
+    return estimator
+
+
+def _read(path: Path) -> tuple[str, dict[str, Any], dict[str, Any]]:
+    """Name of the class, parameters and attributes in a file."""
+    try:
+        with safe_open(path, framework="numpy") as file:
+            texts = file.metadata() or {}
+            if texts.get("format") != _FORMAT:
+                raise ValueError(
+                    f"{path} is a safetensors file of something else; pass a file that save wrote."
+                )
+            version = texts.get("format_version")
+            if version != str(_VERSION):
+                raise ValueError(
+                    f"{path} has the format version {version!r}, and this skmixdp reads {_VERSION}; use the "
+                    "version of skmixdp that wrote it."
+                )
+            # Copied into memory of their own, which the arrays of a fit have too.
+            arrays = {key: np.array(file.get_tensor(key)) for key in file.keys()}  # noqa: SIM118 - no mapping
+    except SafetensorError as error:
+        raise ValueError(
+            f"{path} is not a saved model, or is damaged ({error}); pass a file that save wrote, or restore "
+            "it from a copy."
+        ) from error
+    text = texts.get("model", "")
+    if texts.get("sha256") != _checksum(text, arrays):
+        raise ValueError(
+            f"{path} is damaged or was altered, since its checksum does not match; restore it from a copy."
+        )
+    try:
+        model, decoder = json.loads(text), Decoder(arrays)
+        if model["class"] not in ESTIMATORS:
+            raise ValueError(f"the estimator {model['class']!r} is unknown")
+        return model["class"], decoder.named(model["parameters"]), decoder.named(model["attributes"])
+    except _DAMAGE as error:
+        raise _refusal(path, error) from error
+
+
+def _refusal(path: Path, error: Exception) -> ValueError:
+    reason = str(error).removesuffix(".")
+    return ValueError(
+        f"{path} cannot be read as a model of this version of skmixdp ({type(error).__name__}: {reason}); "
+        "use the version that wrote it, or restore the file from a copy."
+    )
+
+
+def _estimator_class(name: str) -> type:
+    kind: type = getattr(import_module("skmixdp"), name)
+    return kind
+
+
+def _versions() -> dict[str, str]:
+    """Versions of the libraries, for whoever looks into a file."""
+    own: str = import_module("skmixdp").__version__
+    return {
+        "skmixdp": own,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "scikit-learn": sklearn.__version__,
+    }
+
+
+def _checksum(text: str, arrays: Mapping[str, Array]) -> str:
+    """SHA-256 of a text and of named arrays, with their types and shapes."""
+    digest = hashlib.sha256(json.dumps(text).encode())
+    for name in sorted(arrays):
+        array = arrays[name]
+        digest.update(json.dumps([name, array.dtype.str, array.shape]).encode())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a file in one step: a reader finds the old content or all of the new one."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        part.write_bytes(content)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)

@@ -1,0 +1,104 @@
+"""A fitted linear head as a scikit-learn pipeline that needs nothing of this package."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.decomposition import TruncatedSVD
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
+
+from ..._rowmap import RowMap, Whitening
+
+Array = NDArray[Any]
+
+
+def to_sklearn(estimator: Any) -> Pipeline:
+    """The pipeline of a fitted estimator; see :meth:`LinearHead.to_sklearn`.
+
+    Every step is a class of scikit-learn with its fitted attributes set, or a function of NumPy.
+    """
+    row_map: RowMap = estimator._row_map
+    d = estimator.n_features_in_
+    coef, intercept = estimator.coef_, estimator.intercept_
+    steps: list[tuple[str, Any]] = [("check", _double(d, getattr(estimator, "feature_names_in_", None)))]
+    if row_map.scale is not None:
+        steps.append(("scale", _scaler(d, scale=1 / row_map.scale)))
+    if row_map.unit_first:
+        # First by the largest entry: the square of a huge or tiny one is inf or 0.
+        steps += [("unit_entries", _normalizer("max", d)), ("unit_length", _normalizer("l2", d))]
+    if row_map.mean is not None:
+        steps.append(("center", _scaler(d, mean=row_map.mean)))
+    bound = row_map.bound if row_map.normalize else None
+    if row_map.normalize and bound is None:
+        steps.append(("largest_entry", _normalizer("max", d)))
+    if row_map.whitening is not None:
+        steps.append(("whiten", _linear_map(row_map.whitening)))
+    if bound is not None:
+        steps += [("missing_length", _with_missing_length(bound)), ("clip", _normalizer("l2", d + 1))]
+        # The last column is what the length lacks of the bound. Nothing depends on it.
+        coef = np.concatenate([coef, np.zeros((*coef.shape[:-1], 1))], axis=-1)
+    elif row_map.normalize:
+        steps.append(("normalize", _normalizer("l2", d)))
+    head = LogisticRegression() if hasattr(estimator, "classes_") else Ridge()
+    head.coef_, head.intercept_ = np.array(coef, order="C"), np.array(intercept)[()]
+    head.n_features_in_ = coef.shape[-1]
+    if hasattr(estimator, "classes_"):
+        head.classes_ = estimator.classes_.copy()
+        head.n_iter_ = np.array([estimator.n_iter_])
+    return Pipeline([*steps, ("head", head)])
+
+
+def _double(d: int, names: Array | None) -> FunctionTransformer:
+    """Checks the rows and their columns, and converts them to float64."""
+    step = FunctionTransformer(np.asarray, validate=True, kw_args={"dtype": np.float64}, check_inverse=False)
+    step.n_features_in_ = d
+    if names is not None:
+        step.feature_names_in_ = names.copy()
+    return step
+
+
+def _scaler(d: int, *, mean: Array | None = None, scale: Array | None = None) -> StandardScaler:
+    """``(x - mean) / scale``."""
+    step = StandardScaler(with_mean=mean is not None, with_std=scale is not None)
+    step.mean_ = None if mean is None else mean.copy()
+    step.scale_ = scale
+    step.var_ = None if scale is None else scale**2
+    step.n_samples_seen_ = 1
+    step.n_features_in_ = d
+    return step
+
+
+def _normalizer(norm: str, d: int) -> Normalizer:
+    step = Normalizer(norm)
+    step.n_features_in_ = d
+    return step
+
+
+def _linear_map(whitening: Whitening) -> TruncatedSVD:
+    """Rows times a square matrix, which is what this class computes after a fit."""
+    d = whitening.directions.shape[1]
+    matrix = np.eye(d) + np.linalg.multi_dot([np.eye(d), *whitening.factorised])
+    step = TruncatedSVD(n_components=d)
+    step.components_ = np.ascontiguousarray(matrix.T)
+    step.n_features_in_ = d
+    return step
+
+
+def _with_missing_length(bound: float) -> FeatureUnion:
+    """Appends ``sqrt(max(bound^2 - |x|^2, 0))``.
+
+    The L2 norm of the longer row is ``max(|x|, bound)``. Normalising it therefore clips ``x`` at the bound,
+    in units of the bound.
+    """
+    missing = Pipeline(
+        [
+            ("length", FunctionTransformer(np.linalg.norm, kw_args={"axis": 1, "keepdims": True})),
+            ("square", FunctionTransformer(np.square)),
+            ("missing", _scaler(1, mean=np.array([bound**2]), scale=np.array([-1.0]))),
+            ("positive", FunctionTransformer(np.clip, kw_args={"a_min": 0.0, "a_max": None})),
+            ("root", FunctionTransformer(np.sqrt)),
+        ]
+    )
+    return FeatureUnion([("row", FunctionTransformer()), ("missing", missing)])

@@ -1,0 +1,238 @@
+"""The guarantee of everything that an ensemble released."""
+
+import html
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from .._validation import PROBABILITY, check
+from ..privacy import Neighboring, PrivacyReport
+from ..privacy.accounting import gaussian
+from ..privacy.accounting.events import relation_name
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnsembleReport:
+    """The guarantee of all members of an ensemble together.
+
+    It prints as a table and converts to HTML and JSON.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        All members together are (epsilon, delta)-differentially private in the private rows, if ``private``
+        is True. A row is taken to be in the rows of every member.
+    neighboring : {"add_or_remove_one", "zero_out", "replace_one"}
+        Which data sets count as neighbours.
+    private : bool
+        Whether this holds. It does not if the noise of a member came from a seed, or if something in the
+        ensemble was fitted without a guarantee.
+    members : tuple of (str, float, float)
+        Where each private member is, and its own epsilon and delta.
+    unprotected : tuple of str
+        Where predictors without a report are. They may have been fitted to private rows.
+    warnings : tuple of str
+        What to know before quoting epsilon.
+    """
+
+    epsilon: float
+    delta: float
+    neighboring: Neighboring
+    private: bool
+    members: tuple[tuple[str, float, float], ...]
+    unprotected: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields, as values that JSON supports."""
+        return json.loads(self.to_json())  # type: ignore[no-any-return]
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """The report as a JSON object."""
+        return json.dumps(asdict(self), indent=indent)
+
+    def _rows(self) -> list[tuple[str, str]]:
+        verdict = f"({self.epsilon:.6g}, {self.delta:.3g})-differential privacy of all members together"
+        return [
+            (
+                "guarantee",
+                verdict if self.private else f"NOT PRIVATE (see the warnings); otherwise {verdict}",
+            ),
+            *((where, f"epsilon {epsilon:.6g}, delta {delta:.3g}") for where, epsilon, delta in self.members),
+            *((where, "no guarantee") for where in self.unprotected),
+            *(("warning", warning) for warning in self.warnings),
+        ]
+
+    def __str__(self) -> str:
+        width = max(len(name) for name, _ in self._rows())
+        return "\n".join(
+            [
+                "Privacy report of an ensemble",
+                *(f"  {name:<{width}}  {value}" for name, value in self._rows()),
+            ]
+        )
+
+    def _repr_html_(self) -> str:
+        body = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
+            f"<td style='text-align:left'>{html.escape(value)}</td></tr>"
+            for name, value in self._rows()
+        )
+        return f"<table><caption>Privacy report of an ensemble</caption>{body}</table>"
+
+
+def ensemble_report(ensemble: Any, *, delta: float | None = None) -> EnsembleReport:
+    """Report the guarantee of all private members of a fitted ensemble together.
+
+    The members of a ``BaggingClassifier``, ``VotingClassifier``, ``OneVsRestClassifier``,
+    ``CalibratedClassifierCV``, ``Pipeline`` or similar object are private fits to the same rows. Each has its
+    own ``privacy_``, and their privacy losses add up. This function finds the members and composes them.
+
+    Parameters
+    ----------
+    ensemble : estimator, or sequence of estimators
+        A fitted estimator that contains fitted estimators of this package, or several such.
+    delta : float or None, default=None
+        The delta of the total. None is the largest delta of the members. If members have no exact ``mu``, the
+        sum of their deltas is added.
+
+    Returns
+    -------
+    EnsembleReport
+        The total, and where each member is.
+
+    Raises
+    ------
+    ValueError
+        If there is no private member, if members differ in ``neighboring``, or if ``delta`` is too small.
+
+    Notes
+    -----
+    *Guarantee*: members with an exact ``mu`` compose as Gaussian differential privacy, to the root of the sum
+    of ``mu**2``. Others add their epsilon and delta. This is a guarantee for members that were fixed in
+    advance; a :class:`~skmixdp.privacy.PrivacyLedger` also covers fits that were chosen by the results of
+    earlier ones. It covers the members that the object still contains. Fits that a cross-validation made and
+    dropped, and scores on private rows, are not in it; a warning says so.
+
+    References
+    ----------
+    Dong, Roth and Su 2022, "Gaussian differential privacy", Corollary 3.3.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.ensemble import VotingClassifier
+    >>> from skmixdp import MixedDPLogisticRegression
+    >>> from skmixdp.inspection import ensemble_report
+    >>> X, y = load_iris(return_X_y=True)
+    >>> head = MixedDPLogisticRegression("noisy-gd", epsilon=1.0, delta=1e-3, classes=[0, 1, 2])
+    >>> report = ensemble_report(VotingClassifier([("a", head), ("b", head)]).fit(X, y))
+    >>> round(report.epsilon, 2), len(report.members)
+    (1.51, 2)
+    """
+    found = list(_members(ensemble, "ensemble", set()))
+    reports = [(where, member.privacy_) for where, member in found if hasattr(member, "privacy_")]
+    unprotected = tuple(where for where, member in found if not hasattr(member, "privacy_"))
+    if not reports:
+        raise ValueError(
+            f"ensemble={type(ensemble).__name__} contains no fitted estimator with privacy_; pass a fitted "
+            "ensemble of estimators of this package."
+        )
+    relations = {relation_name(report.neighboring) for _, report in reports}
+    if len(relations) > 1:
+        raise ValueError(
+            f"the members have neighboring={' and '.join(sorted(map(repr, relations)))}, and guarantees for "
+            "different neighbours do not add up; fit all members with the same one."
+        )
+    epsilon, delta = _composed([report for _, report in reports], delta)
+    return EnsembleReport(
+        epsilon=epsilon,
+        delta=delta,
+        neighboring=reports[0][1].neighboring,
+        private=not unprotected and all(report.private for _, report in reports),
+        members=tuple((where, report.epsilon, report.delta) for where, report in reports),
+        unprotected=unprotected,
+        warnings=tuple(_warnings(ensemble, reports, unprotected)),
+    )
+
+
+def _composed(reports: list[Any], delta: float | None) -> tuple[float, float]:
+    """Epsilon and delta of all reports together."""
+    mus = {id(report): report.mu if isinstance(report, PrivacyReport) else None for report in reports}
+    exact = [report for report in reports if mus[id(report)] is not None]
+    others = [report for report in reports if mus[id(report)] is None]
+    added = math.fsum(report.delta for report in others)
+    if delta is None:
+        delta = added + max((report.delta for report in exact), default=0.0)
+    check("delta", delta, PROBABILITY)
+    epsilon = math.fsum(report.epsilon for report in others)
+    if delta < added or (exact and delta == added):
+        raise ValueError(
+            f"delta={delta!r} is too small, since the deltas of members without an exact mu add up to "
+            f"{added:g}; pass a larger one."
+        )
+    if exact:
+        mu = math.sqrt(math.fsum(report.mu**2 for report in exact))
+        epsilon += gaussian.epsilon_for(mu, delta - added)
+    return epsilon, delta
+
+
+def _warnings(ensemble: Any, reports: list[tuple[str, Any]], unprotected: tuple[str, ...]) -> Iterator[str]:
+    seeded = [where for where, report in reports if not report.private]
+    if seeded:
+        yield f"the noise of {', '.join(seeded)} came from a seed, so nothing is guaranteed"
+    if unprotected:
+        yield f"{', '.join(unprotected)} may have been fitted to private rows without noise"
+    # A search of this package has a report that covers all of its fits.
+    if hasattr(ensemble, "cv_results_") and not hasattr(ensemble, "privacy_"):
+        yield "the fits and scores of the cross-validation are not counted; use PrivateSearchCV"
+    if hasattr(ensemble, "stack_method_") or hasattr(ensemble, "calibrated_classifiers_"):
+        yield "fits that cross-validation made and dropped are not counted; a ledger counts them"
+
+
+def _members(value: Any, where: str, seen: set[int]) -> Iterator[tuple[str, Any]]:
+    """The private members in an object, and its predictors without a report, with where each is."""
+    if id(value) in seen:
+        return
+    seen.add(id(value))
+    if isinstance(value, (list, tuple)):
+        for i, entry in enumerate(value):
+            yield from _members(entry, f"{where}[{i}]", seen)
+    elif isinstance(value, dict):
+        for key, entry in value.items():
+            yield from _members(entry, f"{where}[{key!r}]", seen)
+    elif hasattr(value, "privacy_"):
+        yield where, value
+    elif hasattr(value, "calibrators"):  # of CalibratedClassifierCV, and no estimator itself
+        yield from _members(value.estimator, f"{where}.estimator", seen)
+        yield f"{where}.calibrators", value.calibrators
+    elif hasattr(value, "get_params") and _is_fitted(value):
+        inner = [
+            found
+            for name, entry in _fitted_parts(value)
+            for found in _members(entry, f"{where}.{name}", seen)
+        ]
+        if not inner and callable(getattr(value, "predict", None)):
+            inner = [(where, value)]
+        yield from inner
+
+
+def _is_fitted(estimator: Any) -> bool:
+    """Whether an estimator is fitted. Ensembles also hold the template of their members."""
+    try:
+        check_is_fitted(estimator)
+    except (NotFittedError, TypeError):  # a TypeError without a method fit
+        return False
+    return True
+
+
+def _fitted_parts(estimator: Any) -> Iterator[tuple[str, Any]]:
+    """Attributes that a fit has set, and the steps of a pipeline."""
+    for name, entry in vars(estimator).items():
+        if (name.endswith("_") and not name.startswith("_")) or name == "steps":
+            yield name, entry

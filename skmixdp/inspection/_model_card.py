@@ -1,0 +1,251 @@
+"""A page on a fitted model for those who use it."""
+
+import html
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from numbers import Real
+from typing import Any
+
+import sklearn
+from sklearn.utils.validation import check_is_fitted
+
+from .._validation import Kind, as_float, check
+from ..privacy import PrivacyReport
+from ._ensembles import ensemble_report
+
+_TEXT = Kind("a string", lambda value: isinstance(value, str))
+
+#: What the guarantee of any model rests on.
+_ASSUMPTIONS = (
+    "Each person has one row. Someone with several rows is protected less.",
+    "The public rows are public: the guarantee does not cover them.",
+    "What is listed as public was known or decided without looking at the private rows.",
+    "Only the model and its report were published. Scores on private rows, plots of them, and models that "
+    "were tried and dropped are further releases.",
+    "Earlier training on the same people, such as of the network that made the features, has its own cost.",
+)
+
+
+@dataclass(frozen=True)
+class ModelCard:
+    """A page on a fitted model. It prints as Markdown.
+
+    Attributes
+    ----------
+    title : str
+        Name of the model.
+    description : str
+        What it does.
+    intended_use : str
+        What it is for, and what not.
+    private : bool
+        Whether the guarantee holds.
+    model : dict of str to str
+        Facts on the model: class, algorithm, sizes.
+    guarantee : dict of str to str
+        The privacy report, line by line.
+    treated_as_public : tuple of str
+        Everything that the guarantee does not protect.
+    assumptions : tuple of str
+        What the guarantee rests on.
+    metrics : tuple of dict
+        Name, value and rows of each metric. Scores whose cost was accounted for say how.
+    warnings : tuple of str
+        What to know before quoting epsilon.
+    """
+
+    title: str
+    description: str
+    intended_use: str
+    private: bool
+    model: dict[str, str]
+    guarantee: dict[str, str]
+    treated_as_public: tuple[str, ...]
+    assumptions: tuple[str, ...]
+    metrics: tuple[dict[str, Any], ...]
+    warnings: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields, as values that JSON supports."""
+        return json.loads(json.dumps(asdict(self)))  # type: ignore[no-any-return]
+
+    def to_markdown(self) -> str:
+        """The card as Markdown. What comes from the caller is escaped."""
+        parts = [f"# {_plain(self.title)}"]
+        if not self.private:
+            parts.append("**NOT PRIVATE.** The guarantee below does not hold: see the warnings.")
+        parts += [_plain(text) for text in (self.description,) if text]
+        parts += ["## Model", _table(self.model), "## Privacy guarantee", _table(self.guarantee)]
+        parts += _section("Treated as public", self.treated_as_public)
+        parts += _section("Assumptions", self.assumptions)
+        parts += ["## Metrics"]
+        if self.metrics:
+            rows = [(entry["name"], f"{entry['value']:.4g}", entry["rows"]) for entry in self.metrics]
+            parts.append(_rows([("metric", "value", "rows"), *rows]))
+        else:
+            parts.append("None given.")
+        parts += _section("Warnings", self.warnings)
+        parts += ["## Use"]
+        parts += [_plain(text) for text in (self.intended_use,) if text]
+        parts.append(
+            "Predictions protect the rows that the model was trained on, not the rows that are predicted."
+        )
+        return "\n\n".join(parts) + "\n"
+
+    def __str__(self) -> str:
+        return self.to_markdown()
+
+    def _repr_markdown_(self) -> str:
+        return self.to_markdown()
+
+
+def model_card(
+    estimator: Any,
+    *,
+    title: str | None = None,
+    description: str = "",
+    intended_use: str = "",
+    public_scores: Mapping[str, float] | None = None,
+    accounted_scores: Mapping[str, tuple[float, str]] | None = None,
+) -> ModelCard:
+    """Write a card for a fitted model: guarantee, assumptions, what is public, and metrics.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A fitted estimator or search of this package. Also a fitted pipeline or ensemble of such; see
+        :func:`ensemble_report`.
+    title : str or None, default=None
+        Name of the model; None is the name of its class.
+    description, intended_use : str, default=""
+        What the model does, and what it is for.
+    public_scores : dict of str to float, or None, default=None
+        Metrics on public rows.
+    accounted_scores : dict of str to (float, str), or None, default=None
+        Metrics on private rows that were released with noise, such as those of ``private_score``. The text
+        says how each was accounted for.
+
+    Returns
+    -------
+    ModelCard
+        The card, which prints as Markdown.
+
+    Raises
+    ------
+    NotFittedError
+        If the estimator is not fitted.
+    ValueError
+        For scores that are not numbers, or accounted scores that do not say how.
+
+    Notes
+    -----
+    *Guarantee*: a card contains the report and what the caller passes. There is no place for exact scores on
+    private rows, since publishing them would be a release that no budget covers.
+
+    References
+    ----------
+    Mitchell et al. 2019, "Model cards for model reporting".
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from skmixdp import MixedDPLogisticRegression
+    >>> from skmixdp.inspection import model_card
+    >>> X, y = load_digits(return_X_y=True)
+    >>> clf = MixedDPLogisticRegression().fit(X[100:], y[100:], X_pub=X[:50], y_pub=y[:50])
+    >>> score = clf.score(X[50:100], y[50:100])  # public rows that were not trained on
+    >>> card = model_card(clf, title="Digits", public_scores={"accuracy": score})
+    >>> print(card.to_markdown()[:8])
+    # Digits
+    """
+    check_is_fitted(estimator)
+    for name, text in (("description", description), ("intended_use", intended_use)):
+        check(name, text, _TEXT)
+    check("title", title, _TEXT, None)
+    report = estimator.privacy_ if hasattr(estimator, "privacy_") else ensemble_report(estimator)
+    lines = dict(row for row in report._rows() if row[0] not in ("warning", "treated as public"))
+    return ModelCard(
+        title=type(estimator).__name__ if title is None else title,
+        description=description,
+        intended_use=intended_use,
+        private=report.private,
+        model=_facts(estimator),
+        guarantee=lines,
+        treated_as_public=tuple(getattr(report, "treated_as_public", ())),
+        assumptions=tuple(_assumptions(report)),
+        metrics=_metrics(public_scores or {}, accounted_scores or {}),
+        warnings=tuple(report.warnings),
+    )
+
+
+def _facts(estimator: Any) -> dict[str, str]:
+    facts = {"class": type(estimator).__name__}
+    for name, words in (("algorithm", "algorithm"), ("best_params_", "chosen parameters")):
+        if hasattr(estimator, name):
+            facts[words] = str(getattr(estimator, name))
+    if hasattr(estimator, "n_features_in_"):
+        facts["features"] = str(estimator.n_features_in_)
+    if hasattr(estimator, "classes_"):
+        facts["classes"] = ", ".join(map(str, estimator.classes_.tolist()))
+    own = import_module("skmixdp").__version__
+    facts["made with"] = f"skmixdp {own}, scikit-learn {sklearn.__version__}"
+    return facts
+
+
+def _assumptions(report: Any) -> list[str]:
+    assumptions = [*_ASSUMPTIONS]
+    if isinstance(report, PrivacyReport):
+        assumptions.append(f"The number of private rows, {report.n_private}, is public.")
+    return assumptions
+
+
+def _metrics(
+    public: Mapping[str, float], accounted: Mapping[str, tuple[float, str]]
+) -> tuple[dict[str, Any], ...]:
+    found = [
+        {"name": str(name), "value": _number("public_scores", name, value), "rows": "public"}
+        for name, value in public.items()
+    ]
+    for name, pair in accounted.items():
+        if not isinstance(pair, tuple) or len(pair) != 2 or not isinstance(pair[1], str) or not pair[1]:
+            raise ValueError(
+                f"accounted_scores[{name!r}]={pair!r} must be a number and a text that says how its cost was "
+                "accounted for; pass (0.9, 'noisy count, charged to the ledger')."
+            )
+        value = _number("accounted_scores", name, pair[0])
+        found.append({"name": str(name), "value": value, "rows": f"private, accounted for: {pair[1]}"})
+    return tuple(found)
+
+
+def _number(parameter: str, name: str, value: Any) -> float:
+    number = as_float(value)
+    if not isinstance(value, Real) or number is None:
+        raise ValueError(f"{parameter}[{name!r}]={value!r} must be a number.")
+    return number
+
+
+def _plain(text: str) -> str:
+    """A text in one line that Markdown and HTML show as it is."""
+    line = html.escape(" ".join(text.split()), quote=False)
+    for character in "\\`*_[]|#":
+        line = line.replace(character, f"\\{character}")
+    return line
+
+
+def _table(facts: Mapping[str, str]) -> str:
+    return _rows([("", ""), *facts.items()])
+
+
+def _rows(rows: list[tuple[str, ...]]) -> str:
+    """A table; the first row is the header."""
+    lines = [f"| {' | '.join(map(_plain, row))} |" for row in rows]
+    lines.insert(1, f"|{' --- |' * len(rows[0])}")
+    return "\n".join(lines)
+
+
+def _section(title: str, entries: tuple[str, ...]) -> list[str]:
+    if not entries:
+        return []
+    return [f"## {title}", "\n".join(f"- {_plain(entry)}" for entry in entries)]

@@ -1,0 +1,136 @@
+"""Fitted estimators of every kind, each made once."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine
+
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
+from skmixdp.algorithms import PAZO, AdaMix, NoisyGD
+from skmixdp.components import ConstantWeight
+from skmixdp.features import ZeroShotHead
+from skmixdp.modelmix import ModelMix
+
+
+@cache
+def rows_of(name):
+    """Rows, labels and the number of public rows of a data set, in a fixed random order."""
+    load = {
+        "digits": load_digits,
+        "cancer": load_breast_cancer,
+        "iris": load_iris,
+        "wine": load_wine,
+        "diabetes": load_diabetes,
+    }[name]
+    X, y = load(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(X))[:600]
+    return X[order].astype(np.float64), y[order], len(order) // 5
+
+
+def fitted(estimator, data="digits", *, public=True, rows=None, labels=None, n_public=None):
+    X, y, usual = rows_of(data)
+    n_public = usual if n_public is None else n_public
+    y = y if labels is None else labels(y)
+    X = X if rows is None else rows(X)
+    if not public:
+        return estimator.fit(X[n_public:], y[n_public:])
+    return estimator.fit(X[n_public:], y[n_public:], X_pub=X[:n_public], y_pub=y[:n_public])
+
+
+def _logistic(*args, **parameters):
+    return MixedDPLogisticRegression(*args, epsilon=3.0, random_state=0, **parameters)
+
+
+def _ridge(**parameters):
+    return MixedDPRidge(epsilon=3.0, random_state=0, **parameters)
+
+
+#: Name -> (data set, a function that fits). Together they use every field of the row map.
+MODELS = {
+    "digits": ("digits", lambda: fitted(_logistic())),
+    "cancer": ("cancer", lambda: fitted(_logistic(), "cancer")),
+    "iris": ("iris", lambda: fitted(_logistic(), "iris")),
+    "wine": ("wine", lambda: fitted(_logistic(), "wine")),
+    "without public rows": (
+        "digits",
+        lambda: fitted(_logistic(classes=np.arange(10)), public=False),
+    ),
+    "learned geometry": (
+        "digits",
+        lambda: fitted(_logistic(geometry=True, whiten=True)),
+    ),
+    "few public rows": (
+        "digits",
+        lambda: fitted(_logistic("adamix", whiten=True), n_public=50),
+    ),
+    "clipped rows": ("wine", lambda: fitted(_logistic(row_norm="clip"), "wine")),
+    "rows as they are": ("digits", lambda: fitted(_logistic(row_norm=None))),
+    "nothing learned": (
+        "cancer",
+        lambda: fitted(
+            _logistic("noisy-gd", center=False, fit_intercept=False, scale=False, whiten=False), "cancer"
+        ),
+    ),
+    "class names": (
+        "iris",
+        lambda: fitted(
+            _logistic(class_weight={"a": 1.0, "b": 2.0, "c": 1.0}),
+            "iris",
+            labels=lambda y: np.array([*"abc"])[y],
+        ),
+    ),
+    "class names as objects": (
+        "cancer",
+        lambda: fitted(_logistic(), "cancer", labels=lambda y: np.array(["ill", "well"], dtype=object)[y]),
+    ),
+    "bools": ("cancer", lambda: fitted(_logistic(), "cancer", labels=lambda y: y == 1)),
+    "small integers": ("cancer", lambda: fitted(_logistic(), "cancer", labels=lambda y: y.astype(np.int8))),
+    "float32 rows": ("digits", lambda: fitted(_logistic(), rows=lambda X: X.astype(np.float32))),
+    "float64 products": ("digits", lambda: fitted(_logistic(dtype="float64"))),
+    "bfloat16 products": ("digits", lambda: fitted(_logistic("adamix", dtype="bfloat16"))),
+    "sparse rows": (
+        "digits",
+        lambda: fitted(_logistic(classes=np.arange(10)), rows=sp.csr_matrix, public=False),
+    ),
+    "algorithm object": (
+        "digits",
+        lambda: fitted(_logistic(AdaMix(n_components=5, public_weight=ConstantWeight(0.3)))),
+    ),
+    "nested algorithm": ("digits", lambda: fitted(_logistic(ModelMix(NoisyGD(momentum=0.0))))),
+    "zeroth order": (
+        "digits",
+        lambda: fitted(ZerothOrderDPClassifier(PAZO("m", n_directions=2), n_steps=5, random_state=0)),
+    ),
+    "start from names": (
+        "iris",
+        lambda: fitted(
+            _logistic(init=ZeroShotHead({0: "a", 1: "b", 2: "c"}, embeddings=np.eye(3, 4))), "iris"
+        ),
+    ),
+    "start from an array": ("iris", lambda: fitted(_logistic("noisy-gd", init=np.ones((3, 4))), "iris")),
+    "regression": ("diabetes", lambda: fitted(_ridge(), "diabetes")),
+    "regression on unit rows": ("diabetes", lambda: fitted(_ridge(row_norm="unit", whiten=True), "diabetes")),
+    "two targets": (
+        "diabetes",
+        lambda: fitted(_ridge(target_scale=[50.0, 5.0]), "diabetes", labels=lambda y: np.c_[y, y / 10]),
+    ),
+}
+
+
+@cache
+def model_and_rows(name):
+    """A fitted estimator of :data:`MODELS`, and dense rows of its data."""
+    data, fit = MODELS[name]
+    return fit(), rows_of(data)[0]
+
+
+@pytest.fixture(params=MODELS)
+def model(request):
+    return model_and_rows(request.param)
+
+
+@pytest.fixture
+def digits():
+    return model_and_rows("digits")
