@@ -9,7 +9,7 @@ from numpy.typing import DTypeLike, NDArray
 from .._kernels import BLOCK_ROWS, PANEL_ROWS, Cascade, laid_out
 from .._linear import Array, astype, in_library_of, namespace_of
 from .._rowmap import Whitening
-from .source import Block, FloatArray, Request, truncated
+from .source import Block, FloatArray, OuterStatistics, Request, truncated
 
 #: Rows of a block, at least: each block has a fixed cost.
 _FEWEST_ROWS = 512
@@ -78,11 +78,15 @@ def answer(
             computed, complete = products[index]
             own = Z[:, end - len(computed) : end]
             C, S = request.contribute(own if complete is None else complete(visit.rows, own), visit.block)
-            C, S = (_as_asked(part, request, visit.rows) for part in (C, S))
+            C = _as_asked(C, request, visit.rows)
             if C is not None:
                 weighted[request.wide_sums].append(C)
                 widths[index] = C.shape[1]
-            if S is not None:
+            if isinstance(S, OuterStatistics) and request.resolution is None:
+                left_out = None if request.mask is None else ~request.mask[visit.rows]
+                vectors[index].add((S if left_out is None else S.without(left_out)).sums())
+            elif S is not None:
+                S = _as_asked(np.asarray(S) if isinstance(S, OuterStatistics) else S, request, visit.rows)
                 xp = namespace_of(S)
                 vectors[index].add(xp.sum(S, axis=0, dtype=xp.float64))
         for wide, parts in weighted.items():

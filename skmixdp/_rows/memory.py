@@ -79,6 +79,7 @@ class InMemoryRows(PrivateRows):
         self.n_rows = len(X)
         # A run's products go when the run does.
         self._running: WeakKeyDictionary[object, RunningProducts] = WeakKeyDictionary()
+        self._kept: WeakKeyDictionary[object, FixedProducts] = WeakKeyDictionary()
         self._block_rows = block_size(block_bytes // max(X.shape[1] * X.itemsize, 1))
 
     def training(self) -> AbstractContextManager[None]:
@@ -100,7 +101,14 @@ class InMemoryRows(PrivateRows):
     def _products(self, request: Request) -> Products:
         """The points to be multiplied for a request, and what completes their products."""
         size = len(request.points) * self.n_rows * self._X.itemsize
-        if request.n_head == 0 or request.mask is not None or size > _KEPT_BYTES:
+        if size > _KEPT_BYTES or request.mask is not None:
+            return request.points, None
+        if request.n_fixed > 0:
+            kept = self._kept.get(request.run)
+            if kept is None:
+                kept = self._kept[request.run] = FixedProducts(self.n_rows, self._X.dtype)
+            return kept.begin(request.points, request.n_fixed), kept.complete
+        if request.n_head == 0:
             return request.points, None
         running = self._running.get(request.run)
         if running is None:
@@ -121,6 +129,45 @@ class InMemoryRows(PrivateRows):
         if request.resolution is not None:
             return EXACT
         return sum_error(self.n_rows, np.float64 if request.wide_sums else self._X.dtype)
+
+
+class FixedProducts:
+    """Products of one run's points that are the same in all of its requests.
+
+    They are private state, and stay with the rows.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows.
+    dtype : dtype
+        That of the products.
+    """
+
+    def __init__(self, n_rows: int, dtype: np.dtype[Any]) -> None:
+        self._n_rows = n_rows
+        self._dtype = dtype
+        self._points: FloatArray | None = None
+
+    def begin(self, points: FloatArray, n_fixed: int) -> FloatArray:
+        """Start a pass for points (m, d_in), of which the last ``n_fixed`` are fixed.
+
+        Returns
+        -------
+        array of shape (m', d_in)
+            The points whose products the pass must compute.
+        """
+        fixed = points[len(points) - n_fixed :]
+        if self._points is not None and np.array_equal(self._points, fixed):
+            return points[: len(points) - n_fixed]
+        self._points = fixed.copy()
+        self._Z = np.empty((self._n_rows, len(points)), self._dtype)
+        return points
+
+    def complete(self, rows: Selection, computed: FloatArray) -> FloatArray:
+        """Products of a block of rows with all points, from those that the pass computed."""
+        self._Z[rows, : computed.shape[1]] = computed
+        return self._Z[rows]
 
 
 class RunningProducts:
