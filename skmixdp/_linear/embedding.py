@@ -131,8 +131,7 @@ class GradientEmbedding:
         ``accurate`` keeps its rounding within :attr:`rounding`, however close to dependent anchors are.
         """
         if not accurate or self._plain_is_enough:
-            weights = self._A @ coordinates
-            return weighted_sum(weights[:, np.newaxis] * self.R, self.X)
+            return weighted_sum((self._A @ coordinates)[:, np.newaxis] * self.R, self.X)
         weights = self._A.astype(np.longdouble) @ coordinates.astype(np.longdouble)
         X, exponents = self._scaled
         return split_product(weights[:, np.newaxis] * np.ldexp(self.R, exponents[:, np.newaxis]), X)
