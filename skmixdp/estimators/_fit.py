@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tqdm.auto import tqdm
 
 from .._engine import Run, charge_event, train
 from .._rows import PrivateRows
@@ -278,7 +277,9 @@ def _charge(fit: PreparedFit) -> Charge | None:
 def _with_bar(fit: PreparedFit, bars: ExitStack) -> Run:
     """The run of a fit, with a progress bar if its estimator is verbose."""
     estimator, n_steps = fit.estimator, fit.run.plan.n_steps
-    bar = bars.enter_context(
-        tqdm(total=n_steps, desc=type(estimator).__name__, disable=not estimator.verbose)
-    )
+    if not estimator.verbose:
+        return fit.run
+    from tqdm.auto import tqdm
+
+    bar = bars.enter_context(tqdm(total=n_steps, desc=type(estimator).__name__))
     return replace(fit.run, callback=lambda t, W: bar.update())
