@@ -18,6 +18,7 @@ from .probe import check_forward
 from .public import ModuleData, ModuleLoss, ModuleView
 from .rows import LossesAt, ModuleRows
 from .start import warm_start
+from .threads import limited_threads, threads_for
 
 __all__ = [
     "Direction",
@@ -36,9 +37,11 @@ __all__ = [
     "collect_public",
     "cross_entropy",
     "is_module",
+    "limited_threads",
     "outputs_of",
     "refuse_quantised",
     "select_parameters",
+    "threads_for",
     "trained_batch_norms",
     "trained_module",
     "warm_start",
