@@ -8,7 +8,17 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from .._kernels import EXACT, SumError, add_products, on_grid, product_session, row_products, sum_error
+from .._kernels import (
+    EXACT,
+    NARROW,
+    SumError,
+    add_products,
+    narrow_block,
+    on_grid,
+    product_session,
+    row_products,
+    sum_error,
+)
 from .._linear import row_norms
 from .answering import Products, Selection, Visit, answer, block_size, many_rows, selections
 from .source import Block, FloatArray, Labels, PrivateRows, Request, Sums
@@ -72,7 +82,8 @@ class InMemoryRows(PrivateRows):
         self.grid = grid_of_rows(len(X)) if exact else None
         if self.grid is not None:
             X, norms = on_grid(X, self.grid), None
-        self._X = X
+        self._narrow = X.shape[1] <= NARROW
+        self._X = np.asfortranarray(X) if self._narrow else X
         self._y = y
         self._norms = row_norms(X) if norms is None else norms
         check_lengths(self._norms, X.dtype)
@@ -90,7 +101,9 @@ class InMemoryRows(PrivateRows):
         # Each request has a fixed cost in every block: several of them are asked for larger ones.
         m = sum(len(computed) for computed, _ in products)
         block_rows = self._block_rows * min(len(requests), _LARGER)
-        if m >= _MANY_POINTS:
+        if self._narrow:
+            block_rows = narrow_block(m)
+        elif m >= _MANY_POINTS:
             block_rows = max(block_rows // 2, many_rows(m, self._X.shape[1]))
         block_rows = block_size(block_rows)
         blocks = selections([request.mask for request in requests], self.n_rows, block_rows)
