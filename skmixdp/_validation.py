@@ -486,12 +486,28 @@ def refusal_of(estimator: Any, X: Any, culprit: str, error: Exception, *, numeri
     )
 
 
-def n_distinct_rows(X: Array) -> int:
-    """Number of distinct rows of a table (n, n_features).
+#: Words of a row that are hashed together, at most, and words of a block.
+_LONG_ROW, _HASHED_WORDS = 2**9, 2**16
 
-    It hashes whole rows. ``pandas.DataFrame.duplicated`` hashes each column and takes ten times as long.
+
+def n_distinct_rows(X: Array) -> int:
+    """Number of distinct rows of an array (n, ...), by hashes of some 50 bits.
+
+    Long rows are hashed one by one. The hash of a short one is the product of its words with random numbers.
     """
-    return len({hash(row.tobytes()) for row in np.ascontiguousarray(X)})
+    rows = np.ascontiguousarray(X).reshape(len(X), -1)
+    row_bytes = rows.shape[1] * rows.itemsize
+    words = rows.view(f"u{next(size for size in (4, 2, 1) if row_bytes % size == 0)}")
+    n_words = words.shape[1]
+    if not 0 < n_words <= _LONG_ROW:
+        return len({hash(row.tobytes()) for row in rows})
+    factors = np.random.default_rng(0).uniform(0.5, 1, n_words)
+    step = _HASHED_WORDS // n_words
+    found = [
+        np.vecdot(words[start : start + step].astype(np.float64), factors)
+        for start in range(0, len(rows), step)
+    ]
+    return len(np.unique(np.concatenate(found)))
 
 
 def warn_of_repeats(n_distinct: int, n_rows: int, stacklevel: int = 6) -> None:

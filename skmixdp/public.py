@@ -87,6 +87,11 @@ class PublicData:
         return self.X.astype(self._dtype if short else np.float64, copy=False)
 
     @cached_property
+    def products(self) -> FloatArray:
+        """Products (n_pub, n_pub) of the rows with each other."""
+        return np.asarray(self.X @ self.X.T)
+
+    @cached_property
     def norms(self) -> FloatArray:
         """L2 norm of each public row."""
         return np.asarray(row_norms(self.X))
@@ -224,7 +229,9 @@ class PublicView:
     def embedding(self, n_components: int | None) -> GradientEmbedding:
         """Orthonormal basis of the gradients of the rows, the strongest directions first."""
         if n_components not in self._embeddings:
-            self._embeddings[n_components] = GradientEmbedding(self.data.X, self.residuals, n_components)
+            self._embeddings[n_components] = GradientEmbedding(
+                self.data.X, self.residuals, n_components, products=self.data.products
+            )
         return self._embeddings[n_components]
 
     def basis(self, n_components: int) -> FloatArray:

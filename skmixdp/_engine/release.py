@@ -82,6 +82,7 @@ class GaussianMechanism:
             resolution,
             wide_sums=query.wide_sums,
             n_head=query.n_head,
+            n_fixed=query.n_fixed,
             run=self,
             bounds_itself=query.bounds_itself,
             takes_tensors=query.takes_tensors,

@@ -14,6 +14,18 @@ from .sums import BLOCK_ROWS, PANEL_ROWS, Cascade
 
 FloatArray = NDArray[np.floating[Any]]
 
+#: Rows of at most so many entries are held column by column. Entries of many rows are then next to each
+#: other, and products need not copy short rows to get them there.
+NARROW = 64
+
+#: Products of so many rows, entries and points together are within what OpenBLAS's kernels for small matrices
+#: take, and stay in cache.
+_NARROW_WORK = 10**6
+
+#: Rows and outputs of a block of narrow rows, at most. What is done between products has a cost for each
+#: block.
+_NARROW_ROWS, _NARROW_OUTPUTS = 64512, 2**18
+
 #: Sums of so few entries are multiplied panel by panel in one call, whose result is small.
 _FEW_ENTRIES = 2**11
 
@@ -24,6 +36,11 @@ def laid_out(points: FloatArray, dtype: DTypeLike) -> FloatArray:
     return points.astype(dtype, order="C" if by_rows else "F")
 
 
+def narrow_block(m: int) -> int:
+    """Rows in a block of rows that are held column by column, to be multiplied with ``m`` points."""
+    return min(_NARROW_OUTPUTS // max(m, 1), _NARROW_ROWS)
+
+
 def row_products(X: FloatArray, points: FloatArray, out: FloatArray) -> FloatArray:
     """``X points^T``, shape (rows, m), of rows (rows, d_in) and points (m, d_in).
 
@@ -31,11 +48,23 @@ def row_products(X: FloatArray, points: FloatArray, out: FloatArray) -> FloatArr
     the other order. Which library multiplies depends on nothing but shapes, processor, threads and what is
     installed, so a row's products depend on that row alone.
     """
+    if X.strides[0] == X.itemsize and X.shape[1] <= NARROW:
+        return _narrow_products(X, points, out.reshape(len(points), len(X))).T
     for accelerator in accelerators():
         found = accelerator.row_products(X, points, out)
         if found is not None:
             return found
     return np.matmul(X, points.T, out=out)
+
+
+def _narrow_products(X: FloatArray, points: FloatArray, out: FloatArray) -> FloatArray:
+    """Write ``points X^T`` (m, rows) of rows that are held column by column to ``out``."""
+    m, n_rows = out.shape
+    step = max(_NARROW_WORK // max(m * X.shape[1], 1), PANEL_ROWS)
+    for start in range(0, n_rows, step):
+        rows = slice(start, start + step)
+        np.matmul(points, X[rows].T, out=out[:, rows])
+    return out
 
 
 def add_products(

@@ -9,9 +9,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
+from scipy.linalg import blas, lapack
 
 from .._kernels.rounding import SHORTEST_DIFFERENCE, UNDERFLOW_PAD, dot_error
+from .._kernels.split import split_product, split_rounding
 from .gradients import row_norms, weighted_sum
 
 FloatArray = NDArray[np.floating[Any]]
@@ -34,11 +36,13 @@ class GradientEmbedding:
         Their loss residuals.
     n_components : int or None
         Largest number of directions, the strongest first; None keeps all of them.
+    products : array of shape (m, m) or None
+        ``X X^T``, if it is known.
 
     Attributes
     ----------
-    X : array of shape (m, d_in)
-        Anchor rows, scaled together so that the longest has unit length (the basis does not
+    X, R : arrays of shape (m, d_in) and (m, k)
+        Anchor rows and residuals, scaled such that the longest has unit length (the basis does not
         depend on their scale).
     n_components : int
         Number of directions kept: q.
@@ -48,76 +52,131 @@ class GradientEmbedding:
 
     Notes
     -----
-    ``(R R^T) * (X X^T) = Q L Q^T`` is the Gram matrix and ``A = Q L^(-1/2)``; eigenvalues of at
-    most ``1e-8`` of the largest are dropped. The held-out lengths need no further decomposition:
-    with the ridge ``rho`` and ``B = (G + rho)^-1``, leaving anchor j out leaves the residual
-    ``sqrt((B G B)_jj) / B_jj``. It is exact for the whole span (``rho`` at the cut); where weaker
-    directions are left out, the strongest of them is ``rho``, a soft form of the same choice.
+    The Gram matrix is ``G = (R R^T) * (X X^T)``. If its rank is full and all directions are kept, the basis
+    is ``A = L^(-T)`` for the Cholesky factor ``G = L L^T``, which is cheap to find and to multiply with.
+    Otherwise ``G = Q D Q^T`` and ``A = Q D^(-1/2)``; eigenvalues of at most ``1e-8`` of the largest are
+    dropped. Both bases of the whole span differ by a rotation, which noise does not see.
+
+    The held-out lengths need no further decomposition: with the ridge ``rho`` and ``B = (G + rho)^-1``,
+    leaving anchor j out leaves the residual ``sqrt((B G B)_jj) / B_jj``. It is exact for the whole span
+    (``rho`` at the cut, or 0 at full rank); where weaker directions are left out, the strongest of them is
+    ``rho``, a soft form of the same choice.
 
     Source: GEP (Yu et al. 2021, "Do Not Let Privacy Overbill Utility"), Algorithm 1, whose power
     iteration on materialised gradients the Gram matrix replaces.
     """
 
-    def __init__(self, X: FloatArray, R: FloatArray, n_components: int | None = None) -> None:
-        norms = row_norms(X)
+    def __init__(
+        self,
+        X: FloatArray,
+        R: FloatArray,
+        n_components: int | None = None,
+        *,
+        products: FloatArray | None = None,
+    ) -> None:
+        norms, residual_norms = row_norms(X), row_norms(R)
         longest = float(norms.max(initial=0.0)) or 1.0
-        self.X, self.R = X / longest, R
-        self._lengths = row_norms(R) * (norms / longest + UNDERFLOW_PAD)
-        gram = (R @ R.T) * (self.X @ self.X.T)
-        values, vectors = np.linalg.eigh(gram)
-        values, vectors = values[::-1], _signed(vectors[:, ::-1])  # the strongest first
-        cut = _EIGENVALUE_CUT * float(values.max(initial=0.0))
-        kept = int(np.sum(values > cut))
-        if n_components is not None:
-            kept = min(kept, n_components)
-        self.n_components = kept
-        self._A = vectors[:, :kept] / np.sqrt(values[:kept])
+        largest = float(residual_norms.max(initial=0.0)) or 1.0
+        self.X, self.R = X / longest, R / largest
+        self._lengths = residual_norms / largest * (norms / longest + UNDERFLOW_PAD)
+        gram = self.X @ self.X.T if products is None else products / longest / longest
+        gram = (self.R @ self.R.T) * gram
+        whole = n_components is None or n_components >= len(gram)
+        #: The transpose of the basis, if it is triangular.
+        self._triangle = _inverse_triangle(gram) if whole else None
+        if self._triangle is not None:
+            self._A = self._triangle.T
+            held_out = _held_out_of_all(gram, self._triangle)
+            image = blas.dtrmm(1.0, self._triangle, gram, side=1, lower=1, trans_a=1)
+            square = blas.dtrmm(1.0, self._triangle, image, side=0, lower=1, overwrite_b=1)
+        else:
+            values, vectors = np.linalg.eigh(gram)
+            values, vectors = values[::-1], _signed(vectors[:, ::-1])  # the strongest first
+            cut = _EIGENVALUE_CUT * float(values.max(initial=0.0))
+            kept = int(np.sum(values > cut))
+            if n_components is not None:
+                kept = min(kept, n_components)
+            self._A = vectors[:, :kept] / np.sqrt(values[:kept])
+            held_out = _held_out(values, vectors, max(cut, float(values[kept:].max(initial=0.0))))
+            square = self._A.T @ gram @ self._A
+        self.n_components = self._A.shape[1]
         #: How far errors in the anchors' products can reach into each coordinate.
         self._rounding_scale = np.abs(self._A).T @ self._lengths
         #: Largest eigenvalue, at most, of the basis' distance from orthonormality.
-        self._skew = float(np.abs(self._A.T @ gram @ self._A - np.eye(kept)).sum(axis=1).max(initial=0.0))
-        ridge = max(cut, float(values[kept:].max(initial=0.0)))
-        self.held_out_coordinates, self.held_out_residuals = _held_out(values, vectors, ridge, longest)
+        self._skew = float(np.abs(square - np.eye(len(square))).sum(axis=1).max(initial=0.0))
+        self.held_out_coordinates, self.held_out_residuals = (longest * largest * part for part in held_out)
+        self._in_dtype: dict[np.dtype[Any], tuple[FloatArray, FloatArray]] = {}
 
     def coordinates(self, R: FloatArray, products: FloatArray) -> FloatArray:
         """Coordinates (n, q) of the gradients of rows with residuals ``R`` (n, k).
 
-        ``products`` (n, m) are the rows' products with the anchor rows ``X``.
+        ``products`` (n, m) are the rows' products with the anchor rows ``X``; the coordinates are computed
+        in their dtype.
         """
-        return np.asarray(((R @ self.R.T) * products) @ self._A)
+        dtype = products.dtype
+        if dtype not in self._in_dtype:
+            basis = self._A if self._triangle is None else self._triangle
+            self._in_dtype[dtype] = self.R.T.astype(dtype), basis.astype(dtype)
+        anchors, basis = self._in_dtype[dtype]
+        H = R.astype(dtype, copy=False) @ anchors
+        H *= products
+        if self._triangle is None or len(H) == 0:
+            return np.asarray(H @ (basis if self._triangle is None else basis.T))
+        multiply = blas.strmm if dtype == np.float32 else blas.dtrmm
+        return np.asarray(multiply(1.0, basis, H.T, side=0, lower=1, overwrite_b=1).T)
 
-    def gradient(self, coordinates: FloatArray, precision: DTypeLike = np.float64) -> FloatArray:
-        """The (k, d_in) gradient ``sum_j z_j V_j`` of coordinates (q,), computed in a precision."""
-        weights = self._A.astype(precision) @ coordinates.astype(precision)
-        gradient = weighted_sum(weights[:, np.newaxis] * self.R, self.X.astype(precision))
-        return np.asarray(gradient, dtype=np.float64)
+    def gradient(self, coordinates: FloatArray, *, accurate: bool = False) -> FloatArray:
+        """The (k, d_in) gradient ``sum_j z_j V_j`` of coordinates (q,), in double precision.
+
+        ``accurate`` keeps its rounding within :attr:`rounding`, however close to dependent anchors are.
+        """
+        if not accurate or self._plain_is_enough:
+            return weighted_sum((self._A @ coordinates)[:, np.newaxis] * self.R, self.X)
+        weights = self._A.astype(np.longdouble) @ coordinates.astype(np.longdouble)
+        X, exponents = self._scaled
+        return split_product(weights[:, np.newaxis] * np.ldexp(self.R, exponents[:, np.newaxis]), X)
 
     @cached_property
-    def precision(self) -> np.dtype[Any]:
-        """The precision in which :meth:`gradient` of a sum over many rows is exact enough.
+    def _scaled(self) -> tuple[FloatArray, NDArray[np.intc]]:
+        """The anchor rows divided by powers of two, of length below 1, and their exponents."""
+        _, exponents = np.frexp(row_norms(self.X) * (1 + 1e-12))
+        return np.ldexp(self.X, -exponents[:, np.newaxis]), exponents
 
-        Extended precision is far slower, and of use only where anchor gradients are nearly dependent.
-        """
-        return np.dtype(np.float64 if self._rounding_in(np.float64) <= _EXACT_ENOUGH else np.longdouble)
+    @cached_property
+    def _plain_is_enough(self) -> bool:
+        """Whether plain double precision is exact enough for sums over many rows."""
+        return self._plain_rounding <= _EXACT_ENOUGH
+
+    @property
+    def _plain_rounding(self) -> float:
+        """Rounding of ``sum_j z_j sum_a A_ja g_a``: a multiple of ``sum_j |z_j| sum_a |A_ja| |g_a|``."""
+        return self._relative_rounding((sum(self._A.shape) + 4) * float(np.finfo(np.float64).eps))
+
+    def _relative_rounding(self, errors: float) -> float:
+        return float(errors * np.linalg.norm(self._rounding_scale))
 
     @cached_property
     def rounding(self) -> float:
-        """Bound on the rounding of :meth:`gradient` in :attr:`precision`, relative to the coordinates' norm.
+        """Bound on the rounding of an accurate :meth:`gradient`, relative to the coordinates' norm.
 
         A subtraction after it is included.
         """
-        return self._rounding_in(self.precision) + 2 * float(np.finfo(np.float64).eps) * (1 + self._skew)
-
-    def _rounding_in(self, precision: DTypeLike) -> float:
-        """Rounding of ``sum_j z_j sum_a A_ja g_a``: a multiple of ``sum_j |z_j| sum_a |A_ja| |g_a|``."""
-        n_roundings = sum(self._A.shape) + 4
-        return float(n_roundings * np.finfo(precision).eps * np.linalg.norm(self._rounding_scale))
+        if self._plain_is_enough:
+            found = self._plain_rounding
+        else:
+            # No entry of an anchor's weight is longer than the weight, and no scaled row longer than 1.
+            m, k = self.R.shape
+            errors = (self.n_components + 4) * float(np.finfo(np.longdouble).eps)
+            errors += split_rounding(m) * 2 * float(np.sqrt(k * self.X.shape[1]))
+            found = self._relative_rounding(errors)
+        return found + 2 * float(np.finfo(np.float64).eps) * (1 + self._skew)
 
     def residual_bounds(
         self,
         residual_norms: FloatArray,
         norms: FloatArray,
         coordinates: FloatArray,
+        coordinate_norms: FloatArray,
         dtype: np.dtype[Any],
         rounding_scale: FloatArray | None = None,
     ) -> FloatArray:
@@ -129,18 +188,21 @@ class GradientEmbedding:
             Lengths of the rows' residuals and of the rows.
         coordinates : array of shape (n, q)
             As :meth:`coordinates` returned them from rounded products.
+        coordinate_norms : array of shape (n,)
+            Their lengths, in double precision.
         dtype : dtype
-            In which the products with the anchor rows were computed, and in which the
-            residuals will be weighted.
+            In which the products with the anchor rows and the coordinates were computed, and in which
+            the residuals will be weighted.
         rounding_scale : array of shape (n,) or None
             Lengths in proportion to which products may be off, where those are not the rows'.
 
         Notes
         -----
         With coordinates off by ``e`` and a basis off orthonormality by ``E``, the square is
-        ``|g|^2 - |z|^2 + 2 z^T e + z^T E z``. ``|e_j|`` is at most the products' relative error times
-        ``|g| sum_a |A_aj| |g_a|``. The bound also covers the rounding of residuals that are
-        weighted in ``dtype`` (two roundings of their full length) and of ``sum_j z_j V_j``.
+        ``|g|^2 - |z|^2 + 2 z^T e + z^T E z``. ``|e_j|`` is at most ``|g| sum_a |A_aj| |g_a|`` times the
+        relative error of three products in a row, those with rows, residuals and basis. The bound also
+        covers the rounding of residuals that are weighted in ``dtype`` (two roundings of their full length)
+        and of ``sum_j z_j V_j``.
         No bound is below :data:`SHORTEST_DIFFERENCE` times ``|g| + |z|``. A row of which nothing
         finite is known has an infinite bound.
         """
@@ -148,18 +210,19 @@ class GradientEmbedding:
         (m, k), (d_in, q) = self.R.shape, (self.X.shape[1], self.n_components)
         wide = dot_error(d_in + k + 2 * m + q + 32, np.dtype(np.float64))
         lengths = residual_norms * (norms + UNDERFLOW_PAD)
-        sizes = lengths if rounding_scale is None else residual_norms * (rounding_scale + UNDERFLOW_PAD)
-        inside = np.einsum("ij,ij->i", coordinates, coordinates)
-        reached = np.abs(coordinates) @ self._rounding_scale
+        scale = norms if rounding_scale is None else rounding_scale
+        sizes = (residual_norms + UNDERFLOW_PAD) * (scale + UNDERFLOW_PAD)
+        inside = coordinate_norms**2
+        reached = np.abs(coordinates) @ self._rounding_scale.astype(coordinates.dtype)
         square = lengths**2 - inside
         slack = (
-            2 * dot_error(d_in + 1, dtype) * sizes * reached
+            2 * dot_error(d_in + k + m + 8, dtype) * sizes * reached
             + self._skew * inside
             + 16 * eps * (lengths**2 + inside)
             + wide * (lengths + reached) ** 2
         )
         bounds = np.sqrt(np.maximum(square, 0) + slack) + 2 * eps * lengths + wide * reached
-        bounds = np.maximum(bounds, SHORTEST_DIFFERENCE * (lengths + np.sqrt(inside)))
+        bounds = np.maximum(bounds, SHORTEST_DIFFERENCE * (lengths + coordinate_norms))
         return np.where(np.isfinite(square), bounds, np.inf)
 
 
@@ -175,9 +238,31 @@ def _signed(vectors: FloatArray) -> FloatArray:
     return vectors * np.sign(largest)
 
 
-def _held_out(
-    values: FloatArray, vectors: FloatArray, ridge: float, scale: float
-) -> tuple[FloatArray, FloatArray]:
+def _inverse_triangle(gram: FloatArray) -> FloatArray | None:
+    """``L^-1`` of the Cholesky factor ``G = L L^T``, lower triangular; None unless all directions count.
+
+    All count for certain if ``1 / |L^-1|^2``, which no eigenvalue is below, exceeds the cut on ``|G|``,
+    which none is above (Frobenius norms).
+    """
+    if len(gram) == 0:
+        return None
+    factor, failed = lapack.dpotrf(gram, lower=1, clean=1)
+    if failed:
+        return None
+    inverse, failed = lapack.dtrtri(factor, lower=1, overwrite_c=1)
+    squares = float(np.vdot(inverse, inverse))
+    if failed or not squares * _EIGENVALUE_CUT * float(np.linalg.norm(gram)) < 1:
+        return None
+    return np.asarray(inverse)
+
+
+def _held_out_of_all(gram: FloatArray, triangle: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Each anchor's lengths within and outside the span of the others, at full rank."""
+    squares = 1 / np.sum(triangle**2, axis=0)
+    return np.sqrt(np.maximum(np.diag(gram) - squares, 0)), np.sqrt(squares)
+
+
+def _held_out(values: FloatArray, vectors: FloatArray, ridge: float) -> tuple[FloatArray, FloatArray]:
     """Each anchor's lengths within and outside the span of the others."""
     values = np.maximum(values, 0)
     if ridge == 0:  # no gradient at all
@@ -185,5 +270,4 @@ def _held_out(
     energy = vectors**2
     own = energy @ (1 / (values + ridge))
     residuals = np.sqrt(energy @ (values / (values + ridge) ** 2)) / own
-    coordinates = np.sqrt(np.maximum(energy @ values - residuals**2, 0))
-    return scale * coordinates, scale * residuals
+    return np.sqrt(np.maximum(energy @ values - residuals**2, 0)), residuals

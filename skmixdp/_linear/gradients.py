@@ -29,14 +29,17 @@ def row_norm_bounds(C: Array) -> Array:
     added. The bound exceeds the norm by some ``k eps / 2`` of it.
     """
     xp, dtype, k = namespace_of(C), dtype_of(C), C.shape[1]
+    if k == 1:
+        return astype(abs(C[:, 0]), np.float64, copy=True) * (1 + 2 * dot_error(3, dtype))
     with np.errstate(over="ignore", invalid="ignore"):
-        bounds = astype(row_dots(C, C, dtype), np.float64)
-    # One rounding more for the square root, and one for the products that it enters.
-    bounds *= 1 + 2 * dot_error(k + 2, dtype)
-    bounds += 2 * k * float(np.finfo(dtype).tiny)
-    xp.sqrt(bounds, out=bounds)
-    finite = xp.isfinite(bounds)
-    if not finite.all():
+        squares = row_dots(C, C, dtype)
+    # Roundings of what follows here, and one of the products that it enters.
+    squares *= 1 + 2 * dot_error(k + 5, dtype)
+    squares += 2 * k * float(np.finfo(dtype).tiny)
+    xp.sqrt(squares, out=squares)
+    bounds = astype(squares, np.float64)
+    if len(bounds) and not bounds.max() < np.inf:
+        finite = xp.isfinite(bounds)
         # Squares overflowed in these rows. In float64 only those of what is infinite do.
         bounds[~finite] = row_norms(C[~finite]) * (1 + 2 * dot_error(k + 2, np.dtype(np.float64)))
     return bounds
@@ -70,9 +73,15 @@ def scale_rows(C: Array, factors: Array) -> Array:
     number of the dtype of ``C``, in which it would be rounded by more than a fixed fraction,
     and one that makes the row overflow.
     """
+    if len(C) == 0:
+        return factors
     xp, dtype = namespace_of(C), dtype_of(C)
+    tiny = float(np.finfo(dtype).tiny)
     # Comparisons with what is not a number are false.
-    usable = factors >= float(np.finfo(dtype).tiny)
+    if factors.min() >= tiny and factors.max() <= 1:
+        C *= astype(factors, dtype)[:, None]
+        return factors
+    usable = factors >= tiny
     all_usable = usable.all()
     if not all_usable:
         factors = xp.where(usable, factors, 0.0)

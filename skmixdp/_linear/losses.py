@@ -18,8 +18,8 @@ from .arrays import Array, astype, dtype_of, logistic, namespace_of
 FloatArray = NDArray[np.floating[Any]]
 Labels = NDArray[Any]
 
-#: Exponentials of such numbers, and sums of them, are far from the ends of float32's range.
-_MODERATE = 20.0
+#: Sums of exponentials up to this, and not below its inverse, are far from the ends of float32's range.
+_LARGE = 1e9
 
 #: Larger weights could make residuals overflow in float32.
 _LARGEST_WEIGHT = 1e30
@@ -57,7 +57,7 @@ class Loss(Protocol):
     quadratic: bool
 
     def residuals(self, Z: Array, y: Labels) -> Array:
-        """Derivative of each row's loss in its outputs, shape (n, k), which overwrites ``Z``.
+        """Derivative of each row's loss in its outputs, shape (n, k), which may overwrite ``Z``.
 
         ``Z`` and ``y`` are NumPy arrays or torch tensors. A row's residuals depend on that row alone, bit for
         bit.
@@ -89,16 +89,20 @@ class SoftmaxLoss:
 
     def residuals(self, Z: Array, y: Labels) -> Array:
         xp = namespace_of(Z)
-        # Moderate outputs need no shift. To look at all of them is faster than to find each row's maximum; it
-        # decides nothing but whether there are rows to look at one by one.
-        if len(Z) and not (Z.max() <= _MODERATE and Z.min() >= -_MODERATE):
-            largest = xp.amax(Z, axis=1)
-            moderate = (largest <= _MODERATE) & (xp.amin(Z, axis=1) >= -_MODERATE)
-            Z -= xp.where(moderate, 0.0, largest)[:, None]
-        xp.exp(Z, out=Z)
-        Z /= (Z @ xp.ones(Z.shape[1], dtype=Z.dtype, device=Z.device))[:, None]
-        Z[xp.arange(len(Z), device=Z.device), y] -= 1
-        return Z
+        ones = xp.ones(Z.shape[1], dtype=Z.dtype, device=Z.device)
+        with np.errstate(over="ignore", invalid="ignore"):
+            R = xp.exp(Z)
+            totals = R @ ones
+            # Rows whose exponentials have a moderate sum need no shift. To look at the sums of all rows
+            # decides nothing but whether there are others.
+            if len(Z) and not (totals.max() <= _LARGE and totals.min() >= 1 / _LARGE):
+                others = ~((totals <= _LARGE) & (totals >= 1 / _LARGE))
+                shifted = Z[others]
+                R[others] = xp.exp(shifted - xp.amax(shifted, axis=1)[:, None])
+                totals = R @ ones
+        R *= (1 / totals)[:, None]
+        _subtract_labels(R, y)
+        return R
 
     def values(self, Z: FloatArray, y: Labels) -> FloatArray:
         largest = Z.max(axis=1)
@@ -115,6 +119,22 @@ class SoftmaxLoss:
         return np.asarray(P * (1 - P))
 
 
+def _subtract_labels(R: Array, y: Labels) -> None:
+    """Subtract 1 from the entry of each row's class, in place."""
+    n, k = R.shape
+    if not isinstance(R, np.ndarray) or not (R.flags.c_contiguous or R.flags.f_contiguous):
+        R[namespace_of(R).arange(n, device=R.device), y] -= 1
+        return
+    # One index for each row takes a third of the time of two.
+    by_row = R.flags.c_contiguous
+    flat = (R if by_row else R.T).reshape(-1)
+    index = y.astype(np.intp)
+    if not by_row:
+        index *= n
+    index += np.arange(0, n * k, k) if by_row else np.arange(n)
+    flat[index] = flat[index] - 1
+
+
 @dataclass(unsafe_hash=True)
 class LogisticLoss:
     """Cross-entropy of two classes with one output: the logit of class 1."""
@@ -128,7 +148,7 @@ class LogisticLoss:
     quadratic = False
 
     def residuals(self, Z: Array, y: Labels) -> Array:
-        logistic(Z)[:, 0] -= y
+        logistic(Z)[:, 0] -= astype(y, dtype_of(Z))
         return Z
 
     def values(self, Z: FloatArray, y: Labels) -> FloatArray:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from .._kernels import NARROW
 from .._linear import (
     Array,
     astype,
@@ -135,15 +136,20 @@ class RowMap:
     def __call__(self, X: Array, dtype: DTypeLike) -> Array:
         """Map (n, n_features) features to new (n, d_in) rows of the given dtype.
 
-        Tensors are mapped on their device.
+        Tensors are mapped on their device. Arrays of few columns are laid out column by column.
         """
         n_rows, n_features = X.shape
-        rows = empty_in(X, (n_rows, self.width(n_features)), dtype)
+        narrow = isinstance(X, np.ndarray) and self.width(n_features) <= NARROW
+        if narrow:
+            rows = np.empty((n_rows, self.width(n_features)), dtype, order="F")
+        else:
+            rows = empty_in(X, (n_rows, self.width(n_features)), dtype)
         # Block by block in float64: one rounding at the end, no second copy of the features.
         # (Whoever maps tensors hands them over in parts, each with the cost of sending mean and whitening.)
         size = _BLOCK_ROWS if isinstance(X, np.ndarray) else max(n_rows, 1)
         for start in range(0, n_rows, size):
-            block = astype(X[start : start + size], np.float64, copy=True)
+            block = X[start : start + size]
+            block = np.array(block, np.float64, order="F") if narrow else astype(block, np.float64, copy=True)
             if self.scale is not None:
                 block *= in_library_of(block, self.scale)
             if self.unit_first:

@@ -9,7 +9,7 @@ from numpy.typing import DTypeLike, NDArray
 from .._kernels import BLOCK_ROWS, PANEL_ROWS, Cascade, laid_out
 from .._linear import Array, astype, in_library_of, namespace_of
 from .._rowmap import Whitening
-from .source import Block, FloatArray, Request, truncated
+from .source import Block, FloatArray, OuterStatistics, Request, truncated
 
 #: Rows of a block, at least: each block has a fixed cost.
 _FEWEST_ROWS = 512
@@ -79,13 +79,15 @@ def answer(
             own = Z[:, end - len(computed) : end]
             own = own if complete is None else complete(visit.rows, own)
             C, S = request.contribute(own, visit.block)
-            C, S = (_as_asked(part, request, visit.rows) for part in (C, S))
+            C, S = _as_asked(C, request, visit.rows), _statistics_as_asked(S, request, visit.rows)
             if request.observe is not None:
                 request.observe(visit.rows, visit.block, own, (C, S))
             if C is not None:
                 weighted[request.wide_sums].append(C)
                 widths[index] = C.shape[1]
-            if S is not None:
+            if isinstance(S, OuterStatistics):
+                vectors[index].add(S.sums())
+            elif S is not None:
                 xp = namespace_of(S)
                 vectors[index].add(xp.sum(S, axis=0, dtype=xp.float64))
         for wide, parts in weighted.items():
@@ -111,6 +113,17 @@ def _as_asked(part: Array | None, request: Request, rows: Selection) -> Array | 
     if request.mask is not None:
         part[in_library_of(part, ~request.mask[rows])] = 0
     return part if request.resolution is None else truncated(part, request.resolution)
+
+
+def _statistics_as_asked(
+    S: Array | OuterStatistics | None, request: Request, rows: Selection
+) -> Array | OuterStatistics | None:
+    """As :func:`_as_asked`, for statistics that are not formed unless a resolution is asked for."""
+    if not isinstance(S, OuterStatistics):
+        return _as_asked(S, request, rows)
+    if request.resolution is not None:
+        return _as_asked(np.asarray(S), request, rows)
+    return S if request.mask is None else S.without(~request.mask[rows])
 
 
 def _joined(parts: Sequence[Array]) -> Array:

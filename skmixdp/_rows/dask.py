@@ -111,7 +111,7 @@ class DaskRows(PrivateRows):
         import dask
 
         # The run that asks holds the noise source; it stays here. Each chunk gets its part of the masks.
-        bare = [replace(request, mask=None, run=None, n_head=0) for request in requests]
+        bare = [replace(request, mask=None, run=None, n_head=0, n_fixed=0) for request in requests]
         shared = dask.delayed(bare, name=f"requests-{uuid4().hex}", traverse=False)
         ask = dask.delayed(_Chunk.sums, pure=False)
         answers = []

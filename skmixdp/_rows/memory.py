@@ -8,7 +8,17 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from .._kernels import EXACT, SumError, add_products, on_grid, product_session, row_products, sum_error
+from .._kernels import (
+    EXACT,
+    NARROW,
+    SumError,
+    add_products,
+    narrow_block,
+    on_grid,
+    product_session,
+    row_products,
+    sum_error,
+)
 from .._linear import row_norms
 from .answering import Products, Selection, Visit, answer, block_size, many_rows, selections
 from .source import Block, FloatArray, Labels, PrivateRows, Request, Sums
@@ -72,13 +82,15 @@ class InMemoryRows(PrivateRows):
         self.grid = grid_of_rows(len(X)) if exact else None
         if self.grid is not None:
             X, norms = on_grid(X, self.grid), None
-        self._X = X
+        self._narrow = X.shape[1] <= NARROW
+        self._X = np.asfortranarray(X) if self._narrow else X
         self._y = y
         self._norms = row_norms(X) if norms is None else norms
         check_lengths(self._norms, X.dtype)
         self.n_rows = len(X)
         # A run's products go when the run does.
         self._running: WeakKeyDictionary[object, RunningProducts] = WeakKeyDictionary()
+        self._kept: WeakKeyDictionary[object, FixedProducts] = WeakKeyDictionary()
         self._block_rows = block_size(block_bytes // max(X.shape[1] * X.itemsize, 1))
 
     def training(self) -> AbstractContextManager[None]:
@@ -89,7 +101,9 @@ class InMemoryRows(PrivateRows):
         # Each request has a fixed cost in every block: several of them are asked for larger ones.
         m = sum(len(computed) for computed, _ in products)
         block_rows = self._block_rows * min(len(requests), _LARGER)
-        if m >= _MANY_POINTS:
+        if self._narrow:
+            block_rows = narrow_block(m)
+        elif m >= _MANY_POINTS:
             block_rows = max(block_rows // 2, many_rows(m, self._X.shape[1]))
         block_rows = block_size(block_rows)
         blocks = selections([request.mask for request in requests], self.n_rows, block_rows)
@@ -100,7 +114,14 @@ class InMemoryRows(PrivateRows):
     def _products(self, request: Request) -> Products:
         """The points to be multiplied for a request, and what completes their products."""
         size = len(request.points) * self.n_rows * self._X.itemsize
-        if request.n_head == 0 or request.mask is not None or size > _KEPT_BYTES:
+        if size > _KEPT_BYTES or request.mask is not None:
+            return request.points, None
+        if request.n_fixed > 0:
+            kept = self._kept.get(request.run)
+            if kept is None:
+                kept = self._kept[request.run] = FixedProducts(self.n_rows, self._X.dtype)
+            return kept.begin(request.points, request.n_fixed), kept.complete
+        if request.n_head == 0:
             return request.points, None
         running = self._running.get(request.run)
         if running is None:
@@ -121,6 +142,45 @@ class InMemoryRows(PrivateRows):
         if request.resolution is not None:
             return EXACT
         return sum_error(self.n_rows, np.float64 if request.wide_sums else self._X.dtype)
+
+
+class FixedProducts:
+    """Products of one run's points that are the same in all of its requests.
+
+    They are private state, and stay with the rows.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows.
+    dtype : dtype
+        That of the products.
+    """
+
+    def __init__(self, n_rows: int, dtype: np.dtype[Any]) -> None:
+        self._n_rows = n_rows
+        self._dtype = dtype
+        self._points: FloatArray | None = None
+
+    def begin(self, points: FloatArray, n_fixed: int) -> FloatArray:
+        """Start a pass for points (m, d_in), of which the last ``n_fixed`` are fixed.
+
+        Returns
+        -------
+        array of shape (m', d_in)
+            The points whose products the pass must compute.
+        """
+        fixed = points[len(points) - n_fixed :]
+        if self._points is not None and np.array_equal(self._points, fixed):
+            return points[: len(points) - n_fixed]
+        self._points = fixed.copy()
+        self._Z = np.empty((self._n_rows, len(points)), self._dtype)
+        return points
+
+    def complete(self, rows: Selection, computed: FloatArray) -> FloatArray:
+        """Products of a block of rows with all points, from those that the pass computed."""
+        self._Z[rows, : computed.shape[1]] = computed
+        return self._Z[rows]
 
 
 class RunningProducts:

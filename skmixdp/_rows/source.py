@@ -79,7 +79,38 @@ class Block:
         return largest_entries(self._X) if self._find_max_abs is None else self._find_max_abs()
 
 
-Contribution = tuple[Array | None, Array | None]
+@dataclass(frozen=True)
+class OuterStatistics:
+    """Statistics ``f_ij v_il`` of each row, (rows, s q), whose sums are one product; they are not formed.
+
+    Attributes
+    ----------
+    factors : array of shape (rows, s), float64
+        Factors of each row.
+    values : array of shape (rows, q), float64
+        What they multiply.
+    """
+
+    factors: FloatArray
+    values: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.factors)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
+        formed = self.factors[:, :, np.newaxis] * self.values[:, np.newaxis, :]
+        return formed.reshape(len(self), -1).astype(np.float64 if dtype is None else dtype)
+
+    def without(self, left_out: NDArray[np.bool_]) -> "OuterStatistics":
+        """The statistics with zeros for some rows, whose values are finite."""
+        return OuterStatistics(np.where(left_out[:, np.newaxis], 0.0, self.factors), self.values)
+
+    def sums(self) -> FloatArray:
+        """Sums over the rows, shape (s q,), of products that are rounded and added in double precision."""
+        return np.asarray(self.factors.T @ self.values).ravel()
+
+
+Contribution = tuple[Array | None, Array | OuterStatistics | None]
 Contribute = Callable[[Array, Block], Contribution]
 #: The sums of one query: ``C^T X`` (k, d_in) and ``sum S`` (s,), float64.
 Sums = tuple[FloatArray | None, FloatArray | None]
@@ -94,7 +125,8 @@ class Request:
     points : array of shape (m, d_in), or what else the source understands
         Directions whose products with the rows are needed.
     contribute : callable
-        ``(Z, block) -> (C, S)``; either may be None. ``Z`` is its own to overwrite.
+        ``(Z, block) -> (C, S)``; either may be None. ``Z`` is its own to overwrite, except for the columns
+        of the last ``n_fixed`` points. ``S`` may be an :class:`OuterStatistics`.
     mask : boolean array of shape (n_rows,) or None
         Rows that take part; None is all of them.
     resolution : float or None
@@ -106,8 +138,10 @@ class Request:
     n_head : int
         Number of leading points that are a head which its run moves along the other points; 0
         promises nothing.
+    n_fixed : int
+        Number of last points that are the same in all requests of the run.
     run : object
-        Whose head that is: the source may keep its products until the next request.
+        Whose points those are: the source may keep their products until the next request.
     bounds_itself : bool
         Whether ``S`` is None and each row's ``c_i x_i^T`` obeys its bounds whatever error ``Z`` has, with any
         entries of ``c_i`` made smaller too. Rows may then be multiplied in bfloat16.
@@ -125,6 +159,7 @@ class Request:
     resolution: float | None = None
     wide_sums: bool = False
     n_head: int = 0
+    n_fixed: int = 0
     run: object = None
     bounds_itself: bool = False
     takes_tensors: bool = False

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._rowmap import RowMap
+from .._validation import n_distinct_rows
 from .bfloat import BFloat16Rows
 from .memory import InMemoryRows
 from .shards import array_shard
@@ -30,7 +31,7 @@ class ArrayTable(Table):
         """Checked when it was made."""
 
     def n_distinct(self) -> int:
-        return len({hash(row.tobytes()) for row in np.ascontiguousarray(self._X)})
+        return n_distinct_rows(self._X)
 
     def private_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any], *, exact: bool) -> PrivateRows:
         return InMemoryRows(row_map(self._X, dtype), y, exact=exact)

@@ -46,7 +46,11 @@ class L2Clip(Clip):
 
     def weights(self, norms: Array, largest: Callable[[], Array]) -> Array:
         threshold = float(self.threshold)
-        return namespace_of(norms).where(norms < math.inf, threshold / norms.clip(min=threshold), 0.0)
+        factors = threshold / norms.clip(min=threshold)
+        # A row whose norm is no number has no factor, whatever it is. To look at all rows decides nothing but
+        # whether there are such ones.
+        finite = len(norms) == 0 or bool(norms.max() < math.inf)
+        return factors if finite else namespace_of(norms).where(norms < math.inf, factors, 0.0)
 
     def sensitivity(self, dtype: np.dtype[Any]) -> float:
         return self.threshold * (1 + 4 * float(np.finfo(dtype).eps) + 2**-33)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .._kernels import LONGEST_TERM
 from .._linear import GradientEmbedding, Loss, remove_mean_output, row_norms, scale_rows
-from .._rows import Block, Contribution
+from .._rows import Block, Contribution, OuterStatistics
 from ..public import PublicView
 from .protocols import Clip, Clipper, Lengths, PrivateQuery, ReleasedArray, Rounds, StepContext
 
@@ -65,7 +65,7 @@ class GepQuery:
         def assemble(sums: tuple[FloatArray | None, FloatArray | None]) -> tuple[FloatArray, ...]:
             matrix, weighted = sums
             assert matrix is not None and weighted is not None
-            residual = matrix - embedding.gradient(weighted[q:], embedding.precision)
+            residual = matrix - embedding.gradient(weighted[q:], accurate=True)
             return (weighted[:q], residual) if q else (residual,)
 
         *coordinates, total = yield PrivateQuery(
@@ -74,6 +74,7 @@ class GepQuery:
             releases=self._parts(ctx.view, ctx.dtype),
             assemble=assemble,
             wide_sums=True,
+            n_fixed=len(embedding.X),
             lengths=Lengths(partial(part_lengths, embedding=embedding)),
         )
         for z in coordinates:
@@ -93,7 +94,7 @@ class GepQuery:
         )
         if embedding.n_components == 0:
             return (residual,)
-        # Coordinates are computed and weighted in float64, for rows of any precision.
+        # Coordinates are weighted in float64, for rows of any precision.
         inside = self.clipper.at(view).sensitivity(np.dtype(np.float64))
         return ReleasedArray(inside, 0.5), replace(residual, share=0.5)
 
@@ -120,30 +121,33 @@ def clipped_parts(
     -------
     C : array of shape (rows, k)
         ``c_i r_i``, in the dtype of ``Z``.
-    S : array of shape (rows, 2 q)
-        ``a_i z_i`` and ``c_i z_i``, float64. The sum of residuals is ``C^T X`` minus the gradient of the
-        sum of the second half.
+    S : OuterStatistics of shape (rows, 2 q)
+        ``a_i z_i`` and ``c_i z_i``. The sum of residuals is ``C^T X`` minus the gradient of the sum of the
+        second half.
     """
     k = loss.n_outputs
     C = loss.residuals(Z[:, :k], block.y)
-    R = C.astype(np.float64, copy=False)
-    z = embedding.coordinates(R, Z[:, k:])
-    bounds = embedding.residual_bounds(row_norms(R), block.norms, z, C.dtype, block.rounding_scale)
-    z[~np.isfinite(bounds)] = 0  # such a row contributes to neither sum
+    z = embedding.coordinates(C, Z[:, k:])
+    wide = z.astype(np.float64)
+    lengths = row_norms(wide)
+    bounds = embedding.residual_bounds(row_norms(C), block.norms, z, lengths, C.dtype, block.rounding_scale)
+    wide[~np.isfinite(bounds)] = 0  # such a row contributes to neither sum
     # A length also bounds every entry, so it is a valid bound for rules that use entries.
-    factors = scale_rows(C, outside.weights(bounds, lambda: bounds))[:, np.newaxis]
-    lengths = row_norms(z)
-    S = np.concatenate([inside.weights(lengths, lambda: lengths)[:, np.newaxis] * z, factors * z], axis=1)
-    return C, S
+    factors = scale_rows(C, outside.weights(bounds, lambda: bounds))
+    weights = inside.weights(lengths, lambda: lengths)
+    return C, OuterStatistics(np.stack([weights, factors], axis=1), wide)
 
 
 def part_lengths(
-    C: FloatArray, S: FloatArray, products: Any, block: Block, embedding: GradientEmbedding
+    C: FloatArray, S: Any, products: Any, block: Block, embedding: GradientEmbedding
 ) -> list[FloatArray]:
     """Lengths of ``a_i z_i``, and upper bounds on those of ``c_i (g_i - V z_i)``.
 
     ``C`` and ``S`` are what :func:`clipped_parts` returned. A bound for the scaled row is the scaled bound.
     """
-    q = embedding.n_components
-    residuals = embedding.residual_bounds(row_norms(C), block.norms, S[:, q:], C.dtype, block.rounding_scale)
-    return [row_norms(S[:, :q]), residuals] if q else [residuals]
+    formed, q = np.asarray(S), embedding.n_components
+    scaled = formed[:, q:]
+    residuals = embedding.residual_bounds(
+        row_norms(C), block.norms, scaled, row_norms(scaled), C.dtype, block.rounding_scale
+    )
+    return [row_norms(formed[:, :q]), residuals] if q else [residuals]

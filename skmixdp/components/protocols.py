@@ -103,6 +103,9 @@ class PrivateQuery:
     n_head : int
         Number of leading points that are a head which moves along the other points from step to step,
         so that a source may keep its products; 0 promises nothing.
+    n_fixed : int
+        Number of last points that are the same in all steps of a fit, so that a source may keep their
+        products.
     bounds_itself, takes_tensors : bool
         Properties of ``contribute``; see :class:`~skmixdp._rows.Request`.
     lengths : Lengths or None
@@ -116,6 +119,7 @@ class PrivateQuery:
     assemble: Callable[[Sums], tuple[FloatArray, ...]] = present_sums
     wide_sums: bool = False
     n_head: int = 0
+    n_fixed: int = 0
     bounds_itself: bool = False
     takes_tensors: bool = False
     lengths: Lengths | None = None

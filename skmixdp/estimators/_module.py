@@ -39,11 +39,14 @@ class PreparedModule(PreparedFit):
         The copy of the module that processes the private rows.
     report : callable
         Takes the charge and the device of the computation, and returns the report of the fit.
+    n_threads : int
+        Number of threads for forward passes.
     """
 
     source: PrivateRows
     worker: Any
     report: Callable[[Charge | None, str], Any]
+    n_threads: int
 
     def rows(self) -> PrivateRows:
         return self.source
@@ -55,7 +58,8 @@ class PreparedModule(PreparedFit):
     def train(self, runs: Sequence[Run], rows: PrivateRows) -> list[Any]:
         withheld = None
         try:
-            return super().train(runs, rows)
+            with load_modules().limited_threads(self.n_threads):
+                return super().train(runs, rows)
         except Exception as error:  # a message of the module or the loss may quote private rows
             withheld = type(error).__name__
         raise RuntimeError(
@@ -285,16 +289,17 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
         options = self._options(n_rows, noise, "auto")
         rate = options.sampling.rate(n_rows)
         size = _largest_pass(self.chunk_size, n_rows, rate)
-        torch_side.check_forward(W, loss, public, n_classes, X, size, self.module)
-
-        if self.init == "public" and len(public):
-            torch_side.warm_start(W, public, loss, noise)
-        seed = int(noise.uniform((1,))[0] * 2**53)
-        data = torch_side.ModuleData(public, torch_side.ModuleLoss(loss, n_classes), seed)
-        info = PublicInfo(data.view(W), budget.mu, n_rows, rate * n_rows, math.inf)
-        recipe = self._chosen_algorithm().recipe(info, options)
+        n_threads = torch_side.threads_for(W, X, size)
         dtype = np.dtype("float64")
-        plan = make_plan(budget, recipe, info, dtype)
+        with torch_side.limited_threads(n_threads):
+            torch_side.check_forward(W, loss, public, n_classes, X, size, self.module)
+            if self.init == "public" and len(public):
+                torch_side.warm_start(W, public, loss, noise)
+            seed = int(noise.uniform((1,))[0] * 2**53)
+            data = torch_side.ModuleData(public, torch_side.ModuleLoss(loss, n_classes), seed)
+            info = PublicInfo(data.view(W), budget.mu, n_rows, rate * n_rows, math.inf)
+            recipe = self._chosen_algorithm().recipe(info, options)
+            plan = make_plan(budget, recipe, info, dtype)
         private = torch_side.LabelledRows(X, y, self.chunk_size)
         source = torch_side.ModuleRows(private, loss, exact=noise.needs_grid)
         treated_as_public = (
@@ -309,7 +314,8 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
                 budget, plan, noise, n_rows, len(public), treated_as_public, charge, computed_on
             )
 
-        return PreparedModule(self, Run(recipe, plan, info, noise, dtype), source, worker, report)
+        run = Run(recipe, plan, info, noise, dtype)
+        return PreparedModule(self, run, source, worker, report, n_threads)
 
     def _check_rows(
         self, torch_side: Any, X: Any, y: Any, X_pub: Any, y_pub: Any

@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from randomgen import AESCounter
 
 from .._validation import SEED, check
 from ..exceptions import NotPrivateWarning
@@ -44,6 +43,8 @@ class NoiseSource:
     needs_grid = False
 
     def __init__(self, seed: int | None = None) -> None:
+        from randomgen import AESCounter  # a fifth of the time that importing the library would take
+
         self.kind: Literal["cryptographic", "seeded", "discrete"]
         self.kind = "cryptographic" if seed is None else "seeded"
         key = secrets.randbits(128) if seed is None else _key_from(seed)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skmixdp._rows import ArrayTable, BFloat16Rows, special_table
+from skmixdp._rows import ArrayTable, BFloat16Rows, OuterStatistics, special_table
 from tests.unit.rows.conftest import HELD
 
 
@@ -90,6 +90,8 @@ class Without(SpiedRows):
         place = [0]
 
         def listen(C, S):
+            if isinstance(S, OuterStatistics):
+                S = np.asarray(S)
             here = [part for part in (C, S) if part is not None]
             first, place[0] = place[0], place[0] + len(here[0])
             if self._row is not None and first <= self._row < place[0]:

@@ -116,6 +116,7 @@ def test_neither_part_of_a_gradient_exceeds_its_clip(
     Z, block = block_products(X, labels, np.concatenate([W, embedding.X]))
     C, S = clipped_parts(Z, block, loss, embedding, inside, outside)
     q = embedding.n_components
+    S = np.asarray(S)
     assert C.dtype == dtype
     assert S.shape == (6, 2 * q)
     assert row_norms(S[:, :q]).max(initial=0) <= inside.sensitivity(np.dtype("float64"))
@@ -186,7 +187,7 @@ def test_the_bounds_are_tight_where_nothing_cancels(dtype):
     np.testing.assert_allclose(found, true, rtol=2e-5 if dtype == "float32" else 1e-13)
 
     z = embedding.coordinates(R.astype(float), X @ embedding.X.T.astype(dtype))
-    found = embedding.residual_bounds(row_norms(R), row_norms(X), z, np.dtype(dtype))[20:]
+    found = embedding.residual_bounds(row_norms(R), row_norms(X), z, row_norms(z), np.dtype(dtype))[20:]
     basis = np.array([embedding.gradient(e).ravel() for e in np.eye(embedding.n_components)])
     true = np.linalg.norm(gradients - gradients @ basis.T @ basis, axis=1)[20:]
     np.testing.assert_allclose(found, true, rtol=1e-3 if dtype == "float32" else 1e-11)
@@ -223,6 +224,7 @@ def test_rows_of_which_nothing_finite_is_known_contribute_nothing(dtype):
     with np.errstate(all="ignore"):
         Z, block = block_products(X, y, np.concatenate([W, embedding.X]))
         C, S = clipped_parts(Z, block, loss, embedding, L2Clip(0.5), L2Clip(0.5))
+    S = np.asarray(S)
     np.testing.assert_array_equal(C[1], 0)
     np.testing.assert_array_equal(S[1], 0)
     assert np.isfinite(C).all()

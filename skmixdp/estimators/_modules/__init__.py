@@ -19,6 +19,7 @@ from .public import ModuleData, ModuleLoss, ModuleView
 from .rows import LossesAt, ModuleRows
 from .saving import state_of, with_state
 from .start import warm_start
+from .threads import limited_threads, threads_for
 
 __all__ = [
     "Direction",
@@ -37,10 +38,12 @@ __all__ = [
     "collect_public",
     "cross_entropy",
     "is_module",
+    "limited_threads",
     "outputs_of",
     "refuse_quantised",
     "select_parameters",
     "state_of",
+    "threads_for",
     "trained_batch_norms",
     "trained_module",
     "warm_start",

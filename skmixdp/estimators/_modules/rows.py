@@ -95,6 +95,7 @@ class ModuleRows(PrivateRows):
         C, S = request.contribute(self._losses(request.points, index), block)
         if C is not None or S is None:
             raise RuntimeError("the rows of a module answer with statistics alone.")
+        S = np.asarray(S)
         if request.resolution is not None:
             S = truncated(S, request.resolution)
             return None, S.sum(axis=0, dtype=np.float64)

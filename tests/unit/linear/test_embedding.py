@@ -34,9 +34,17 @@ def test_it_spans_the_leading_directions_of_the_gradients(n_components, scale):
     np.testing.assert_allclose(z, dense(X_new, R_new) @ basis.T, atol=1e-9)
 
 
+@pytest.mark.parametrize("n_components", [None, 19])
+def test_all_directions_are_those_of_a_triangular_basis(n_components):
+    X, R = anchors(19)
+    embedding = GradientEmbedding(3 * X, R, n_components, products=9 * X @ X.T)
+    z = embedding.coordinates(R, X @ embedding.X.T)
+    np.testing.assert_allclose(z, np.linalg.cholesky((R @ R.T) * (X @ X.T)), atol=1e-12)
+
+
 def test_the_sign_of_a_direction_is_not_left_to_rounding():
     X, R = anchors(20)
-    embedding = GradientEmbedding(X, R)
+    embedding = GradientEmbedding(X, R, 19)
     z = embedding.coordinates(R, X @ embedding.X.T)
     assert np.all(z.max(axis=0) > -z.min(axis=0))
 

@@ -23,8 +23,24 @@ def test_products_of_rows_with_points(monkeypatch, kernels, order, rows, d_in, m
     X = np.asarray(rng.normal(size=(rows, d_in)), order=order)
     points = np.asfortranarray(rng.normal(size=(m, d_in)))
     out = np.full((rows, m), np.nan)
-    assert row_products(X, points, out) is out
-    np.testing.assert_allclose(out, X @ points.T, rtol=1e-10, atol=1e-10)
+    found = row_products(X, points, out)
+    assert np.shares_memory(found, out) or rows == 0
+    np.testing.assert_allclose(found, X @ points.T, rtol=1e-10, atol=1e-10)
+
+
+def test_narrow_rows_are_multiplied_in_parts_and_come_out_column_by_column():
+    X, points = np.asfortranarray(rng.normal(size=(40_000, 20))), rng.normal(size=(3, 20))
+    found = row_products(X, points, np.empty((40_000, 3)))
+    assert found.flags.f_contiguous
+    np.testing.assert_allclose(found, X @ points.T, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("labels", [np.int8, np.uint16, np.int64])
+def test_labels_of_any_whole_type_are_subtracted(order, labels):
+    y = np.arange(5_000, dtype=np.int64) % 7
+    R = SoftmaxLoss(7).residuals(np.zeros((5_000, 7), order=order), y.astype(labels))
+    np.testing.assert_allclose(R, 1 / 7 - np.eye(7)[y], atol=1e-15)
 
 
 def emulated(A, B, out):

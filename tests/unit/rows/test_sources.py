@@ -9,7 +9,7 @@ from skmixdp import MixedDPLogisticRegression, MixedDPRidge
 from skmixdp._engine import Run, train
 from skmixdp._linear import largest_entries, row_norms
 from skmixdp._rowmap import RowMap, Whitening
-from skmixdp._rows import InMemoryRows, Request, sum_resolution
+from skmixdp._rows import InMemoryRows, OuterStatistics, Request, sum_resolution
 from skmixdp.privacy import NoiseSource
 from tests.catalog import ALGORITHMS
 from tests.conftest import Silent, Watched, make_problem
@@ -71,6 +71,32 @@ def test_a_head_that_moves_is_answered_whether_its_products_are_kept_or_not(hold
         )
         np.testing.assert_allclose(sums, ((rows @ points.T) ** 2).sum(axis=0))
         W = W + 0.3 * U
+
+
+def test_points_that_stay_are_answered_whether_their_products_are_kept_or_not(holder):
+    """A source may keep the products of a run's fixed points; the answers are those of now."""
+
+    class SomeRun:
+        pass
+
+    run, kept = SomeRun(), rng.normal(size=(3, D + 1))
+    source = holder.source(X, y, MAPS["all"])
+    rows = MAPS["all"](X, np.float64)
+
+    def values(Z, block):
+        Z[:, :2] *= 2  # what is computed anew may be overwritten
+        return None, OuterStatistics(np.stack([block.norms, block.y], axis=1), Z.astype(np.float64))
+
+    for step in range(5):
+        if step == 3:
+            kept = kept + 1
+        points = np.concatenate([rng.normal(size=(2, D + 1)), kept])
+        mask = np.arange(N) % 3 == 0 if step == 2 else None
+        ((_, sums),) = source.private_sums([Request(points, values, mask, n_fixed=3, run=run)])
+        Z, here = rows @ points.T, slice(None) if mask is None else mask
+        Z[:, :2] *= 2
+        want = np.stack([row_norms(rows), y], axis=1)[here].T @ Z[here]
+        np.testing.assert_allclose(sums, want.ravel())
 
 
 @pytest.mark.covering("holder name")

@@ -1,0 +1,74 @@
+"""How many threads pass rows through a module: all, or one where that is faster."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from .forward import ModuleParameters, as_input
+
+Array = NDArray[Any]
+
+#: All threads are worth it if a pass takes at most this part of the time on one.
+_GAIN = 0.8
+
+#: Passes that are timed with each number of threads, and seconds after which one is enough.
+_PASSES, _LONG = 3, 0.3
+
+
+def threads_for(parameters: ModuleParameters, X: Array | Tensor, size: int) -> int:
+    """Number of threads for forward passes on the processor: as many as torch has, or 1.
+
+    Threads wait for each other by spinning. Where passes are small, or other programs use the cores, one
+    thread can be many times as fast.
+
+    Parameters
+    ----------
+    parameters : ModuleParameters
+        The parameters of the module.
+    X : array or Tensor of shape (n, ...)
+        Rows, of which only the shape and the dtype are used.
+    size : int
+        Number of rows in a pass.
+    """
+    given = torch.get_num_threads()
+    if given == 1 or parameters.device.type != "cpu":
+        return given
+    shape = (size, *X.shape[1:])
+    zeros = torch.zeros(shape, dtype=X.dtype) if isinstance(X, Tensor) else np.zeros(shape, X.dtype)
+    x = as_input(zeros, parameters.device, parameters.dtype)
+    try:
+        with torch.no_grad():
+            parameters.module(x)  # warms up
+            return given if _seconds(parameters, x, given) <= _GAIN * _seconds(parameters, x, 1) else 1
+    except Exception:  # the checks of the module tell what is wrong
+        return given
+
+
+def _seconds(parameters: ModuleParameters, x: Tensor, n_threads: int) -> float:
+    """The shortest time of a few passes."""
+    with limited_threads(n_threads):
+        found = []
+        for _ in range(_PASSES):
+            start = time.perf_counter()
+            parameters.module(x)
+            found.append(time.perf_counter() - start)
+            if found[-1] > _LONG:
+                break
+    return min(found)
+
+
+@contextmanager
+def limited_threads(n_threads: int) -> Iterator[None]:
+    """A context in which torch computes with so many threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(n_threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
