@@ -61,10 +61,10 @@ def several(**parameters):
     return [classifier(learning_rate=rate, **parameters) for rate in (0.3, 1.0, 2.0)]
 
 
-def module(name="dpzero", n_steps=160, **parameters):
+def module(name="dpzero", n_steps=80, **parameters):
     torch = pytest.importorskip("torch", reason="needs torch; install skmixdp[features]")
     network = torch.nn.Sequential(torch.nn.Linear(D, 5), torch.nn.Tanh(), torch.nn.Linear(5, 3))
-    algorithm = DPZero(4) if name == "dpzero" else PAZO(name[-1], n_directions=4)
+    algorithm = DPZero(8) if name == "dpzero" else PAZO(name[-1])
     return ZerothOrderDPModuleClassifier(
         network, algorithm, init="module", learning_rate=1e-3, n_steps=n_steps, **{**TERMS, **parameters}
     )
@@ -75,7 +75,7 @@ def regression(**parameters):
     return fitted(ridge, X, X[:, :2], {"X_pub": PUBLIC["X_pub"], "y_pub": PUBLIC["X_pub"][:, :2]})
 
 
-def counts(n_counts=600, **parameters):
+def counts(n_counts=520, **parameters):
     """Noisy counts of the rows that a head gets right, by a multiplier of their own."""
     clf = classifier(n_steps=1, **parameters).fit(X, Y, **PUBLIC)
     for _ in range(n_counts):
@@ -131,7 +131,7 @@ PATHS = {
     "pazo-s": lambda: fitted(ZerothOrderDPClassifier("pazo-s", n_steps=400, learning_rate=1e-3, **TERMS)),
     "module": lambda: fitted(module()),
     "module, Poisson": lambda: fitted(module(batch_size=60)),
-    "module, pazo-s": lambda: fitted(module("pazo-s")),
+    "module, pazo-s": lambda: fitted(module("pazo-s", n_steps=160)),
     "counts": counts,
     "scaler": scalers,
     "scaler, means alone": lambda: scalers(with_std=False),
