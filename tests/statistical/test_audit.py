@@ -52,9 +52,9 @@ def test_half_the_noise_is_caught_by_many_fits(monkeypatch):
 
 
 def test_too_little_noise_is_caught_by_one_fit(monkeypatch):
-    arguments = draw(n=600, d=200, n_classes=10) | {
-        "n_canaries": 600,
-        "n_guesses": 120,
+    arguments = draw(n=400, d=200, n_classes=10) | {
+        "n_canaries": 400,
+        "n_guesses": 80,
         "confidence": 0.95,
         "random_state": 0,
     }

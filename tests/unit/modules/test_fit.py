@@ -19,6 +19,14 @@ NAMES = ("pazo-m", "pazo-p", "pazo-s", "dpzero")
 nn = torch.nn
 
 
+@pytest.fixture(autouse=True, scope="module")
+def short_starts():
+    """What public training finds in few epochs is enough here; its rule has tests of its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("skmixdp.estimators._modules.start._EPOCHS", 30)
+        yield
+
+
 def rows(n, seed, d=6, k=3):
     rng = np.random.default_rng(seed)
     y = np.arange(n) % k
