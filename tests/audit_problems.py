@@ -3,6 +3,7 @@
 import random
 
 import numpy as np
+import pytest
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
 from tests.catalog import ALGORITHMS
@@ -43,6 +44,15 @@ def factory(name, mu, n_steps=2, **options):
         "row_norm": None if name.startswith(LONG_ROWS) else "unit",
     }
     return lambda: kind(algorithm, **(parameters | options))
+
+
+def one_of_each(names):
+    """Parameters of a test: of each algorithm the first name, and the others marked slow."""
+    kinds = [(name.split(",")[0], type(ALGORITHMS[name.removeprefix("ridge, ")])) for name in names]
+    return [
+        pytest.param(name, marks=pytest.mark.slow if kinds[number] in kinds[:number] else ())
+        for number, name in enumerate(names)
+    ]
 
 
 def fix_noise(monkeypatch, seed=0):

@@ -1,5 +1,6 @@
 """What several test modules share."""
 
+import gc
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +27,7 @@ settings.load_profile("fast")
 
 
 class Watched(NoiseSource):
-    """Records what the door is about to perturb, and releases noise alone.
+    """Records the sums to which noise is added, and releases noise alone.
 
     What is released does not depend on the rows, so two runs on neighbouring rows take the
     same heads and their sums can be compared step by step.
@@ -130,6 +131,11 @@ def recipe_or_refusal(problem, algorithm, **options):
 @pytest.fixture(params=[2, 4], ids=["two classes", "four classes"])
 def problem(request):
     return make_problem(request.param)
+
+
+def pytest_collection_finish() -> None:
+    """Tests and imported modules stay until the end, so the garbage collector need not search them again."""
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

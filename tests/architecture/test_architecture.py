@@ -3,17 +3,22 @@
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "skmixdp"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 
+@cache
+def nodes_of(path):
+    return list(ast.walk(ast.parse(path.read_text())))
+
+
 def calls_of(path, name):
-    tree = ast.parse(path.read_text())
     return [
         node
-        for node in ast.walk(tree)
+        for node in nodes_of(path)
         if isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", None)) == name
     ]
 
@@ -80,7 +85,7 @@ def test_deep_learning_libraries_are_imported_where_they_are_needed_alone():
     heavy = {"torch", "torchvision", "timm", "open_clip"}
     importing = set()
     for path in MODULES:
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes_of(path):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
             if {name.partition(".")[0] for name in names} & heavy:

@@ -54,6 +54,7 @@ def released(monkeypatch, fit, rows, absent, replayed=None):
     return log
 
 
+@pytest.mark.covering("name row", "name held", "row held")
 @pytest.mark.parametrize("held", HELD)
 @pytest.mark.parametrize("row", ROWS)
 @pytest.mark.parametrize("name", FITS)

@@ -18,10 +18,10 @@ from tests.conftest import Watched, make_problem
 from tests.module_problems import LabelledRows, ModuleRows, cross_entropy, module_info
 from tests.module_zoo import HONEST, MIXING
 
-N_ROWS = 150
+N_ROWS = 100
 MODULES = HONEST | {"neighbour": (MIXING["Neighbour"], (6,), 0)}
 ALGORITHMS = {"dpzero": DPZero(2, loss_clip=2.0), "pazo-s": PAZO("s", loss_clip=1.5)}
-SAMPLINGS = {"full batch": FullBatch(), "Poisson": PoissonBatch(90)}
+SAMPLINGS = {"full batch": FullBatch(), "Poisson": PoissonBatch(60)}
 #: Entries of a row that make losses ordinary, huge, tiny, zero or not finite.
 ENTRIES = st.one_of(
     st.floats(-3, 3, width=32),

@@ -30,7 +30,7 @@ def row_and_bounds(draw):
 
 
 def watched(fit):
-    """The array that the door is about to perturb, and the noise's scale."""
+    """The sums to which noise is added, and the scale of the noise."""
     noise = Watched()
     with patch("skmixdp.privacy.noise.NoiseSource", lambda seed: noise):
         report = fit().privacy_

@@ -30,13 +30,12 @@ def labels_of(loss, n, rng):
     return rng.integers(max(loss.n_outputs, 2), size=n)
 
 
-@pytest.mark.parametrize("clip", CLIPPERS)
-@pytest.mark.parametrize("name", LOSSES)
+# Weights have no Lipschitz bound.
+@pytest.mark.parametrize("clip", [name for name in CLIPPERS if not name.startswith("lipschitz")])
 @given(data=st.data())
-def test_no_weighted_row_contributes_more_than_the_clip_states(name, clip, data):
-    if clip.startswith("lipschitz"):
-        pytest.skip("weights have no Lipschitz bound")
-    loss, dtype = LOSSES[name], data.draw(st.sampled_from(["float32", "float64"]))
+def test_no_weighted_row_contributes_more_than_the_clip_states(clip, data):
+    loss = LOSSES[data.draw(st.sampled_from(sorted(LOSSES)))]
+    dtype = data.draw(st.sampled_from(["float32", "float64"]))
     n = data.draw(st.integers(1, 6))
     X = data.draw(hnp.arrays(np.float64, (n, 5), elements=VALUES)).astype(dtype)
     W = data.draw(hnp.arrays(np.float64, (loss.n_outputs, 5), elements=st.floats(-50, 50)))

@@ -43,9 +43,13 @@ def test_every_text_that_is_replaced_is_there_once_and_what_comes_of_it_is_pytho
 
 
 def test_every_named_test_exists():
+    bodies = {
+        path: ast.parse((ROOT / path).read_text(encoding="utf-8")).body
+        for path in {test.partition("::")[0] for test in TESTS}
+    }
     for test in TESTS:
         path, *names = test.partition("[")[0].split("::")
-        body = ast.parse((ROOT / path).read_text(encoding="utf-8")).body
+        body = bodies[path]
         for name in names:
             (found,) = [node for node in body if getattr(node, "name", None) == name]
             body = found.body

@@ -94,7 +94,7 @@ def test_a_nested_pipeline_is_judged_as_a_whole(rows):
         outer.fit(rows.X, rows.y)
 
 
-def test_a_head_that_votes_beside_another(rows):
+def test_a_head_in_a_vote(rows):
     vote = VotingClassifier([("a", MixedDPLogisticRegression(classes=[0, 1, 2], **NEAR))])
     with pytest.warns(PrivacyLeakWarning, match=r"scale \(StandardScaler\)"):
         make_pipeline(leaking(vote)).fit(rows.X, rows.y)

@@ -367,15 +367,30 @@ def test_clones_and_pickles_charge_the_same_ledger(rows, head, ledger):
     check_charges(ledger, {60: 2})
 
 
-def test_a_ledger_in_memory_serves_threads_and_says_that_it_serves_no_process(rows):
+@pytest.fixture
+def fits_in_memory(rows):
+    """Four fits that charge a ledger in memory."""
     ledger = PrivacyLedger(":memory:").add_dataset("people", epsilon=100.0, delta=DELTA)
     clf = MixedDPLogisticRegression(AdaMix(), delta=DELTA, n_steps=STEPS, ledger=ledger)
     fits = [joblib.delayed(clone(clf).fit)(rows.X, rows.y, rows.X_pub, rows.y_pub) for _ in range(4)]
+    return ledger, fits
+
+
+def test_a_ledger_in_memory_serves_threads_and_says_that_it_serves_no_process(fits_in_memory):
+    ledger, fits = fits_in_memory
     joblib.Parallel(n_jobs=2, prefer="threads")(fits)
     check_charges(ledger, {60: 4})
+    with pytest.raises(TypeError, match="in memory cannot be pickled"):
+        pickle.dumps(fits)
+
+
+@pytest.mark.slow
+def test_processes_that_cannot_share_a_ledger_in_memory_do_not_start(fits_in_memory):
+    ledger, fits = fits_in_memory
     with pytest.raises(pickle.PicklingError) as caught:
         joblib.Parallel(n_jobs=2)(fits)
     assert "in memory cannot be pickled" in str(caught.value.__cause__)
+    assert ledger.charges() == []
 
 
 DASK = """

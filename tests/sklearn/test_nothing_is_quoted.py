@@ -116,9 +116,9 @@ BAD_X = {
     "text": changed(X, (ROW, 1), TEXT, object),
     "bytes": changed(X, (ROW, 1), TEXT.encode(), object),
     "text array": changed(X.astype("U20"), (ROW, 1), TEXT),
-    "NaN beside it": changed(X, (ROW, slice(0, 2)), [NUMBER, np.nan]),
-    "infinity beside it": changed(X, (ROW, slice(0, 2)), [NUMBER, -np.inf]),
-    "None beside it": changed(X, (ROW, slice(0, 2)), [NUMBER, None], object),
+    "NaN next to it": changed(X, (ROW, slice(0, 2)), [NUMBER, np.nan]),
+    "infinity next to it": changed(X, (ROW, slice(0, 2)), [NUMBER, -np.inf]),
+    "None next to it": changed(X, (ROW, slice(0, 2)), [NUMBER, None], object),
     "ragged": ragged(),
     "dict": changed(X, (ROW, 1), {TEXT: NUMBER}, object),
     "list": changed(X, (ROW, 1), None, object),
@@ -139,9 +139,9 @@ BAD_Y = {
     "measured value": changed(np.arange(N_ROWS) % 3, ROW, NUMBER, float),
     "text among numbers": changed(np.arange(N_ROWS) % 3, ROW, TEXT, object),
     "number among text": changed(Y, ROW, NUMBER, object),
-    "NaN beside it": changed(Y, slice(ROW, ROW + 2), [TEXT, np.nan], object),
-    "None beside it": changed(Y, slice(ROW, ROW + 2), [TEXT, None], object),
-    "NA beside it": changed(Y, slice(ROW, ROW + 2), [TEXT, pd.NA], object),
+    "NaN next to it": changed(Y, slice(ROW, ROW + 2), [TEXT, np.nan], object),
+    "None next to it": changed(Y, slice(ROW, ROW + 2), [TEXT, None], object),
+    "NA next to it": changed(Y, slice(ROW, ROW + 2), [TEXT, pd.NA], object),
     "a series with NA": pd.Series(changed(Y, ROW, pd.NA, object), dtype="string").replace("ant", TEXT),
     "categories": pd.Series(pd.Categorical([TEXT if label == "cat" else label for label in Y])),
     "ragged": [[TEXT, NUMBER] if i == ROW else [label] for i, label in enumerate(Y)],
@@ -158,8 +158,8 @@ BAD_Y["lists"][ROW] = [TEXT]
 BAD_T = {
     "text": changed(T, ROW, TEXT, object),
     "bytes": changed(T, ROW, TEXT.encode(), object),
-    "NaN beside it": changed(T, slice(ROW, ROW + 2), [NUMBER, np.nan]),
-    "None beside it": changed(T, slice(ROW, ROW + 2), [NUMBER, None], object),
+    "NaN next to it": changed(T, slice(ROW, ROW + 2), [NUMBER, np.nan]),
+    "None next to it": changed(T, slice(ROW, ROW + 2), [NUMBER, None], object),
     "complex": changed(T, ROW, complex(NUMBER, 1), complex),
     "ragged": [[NUMBER, 1.0] if i == ROW else [target] for i, target in enumerate(T)],
     "three-dimensional": np.full((N_ROWS, 1, 1), NUMBER),
@@ -303,14 +303,14 @@ def test_rows_alone(entry):
     for bad, rows in BAD_X.items():
         heard = Heard(lambda rows=rows: TRANSFORMERS[entry](rows))
         # scikit-learn's own scaler takes these.
-        taken = entry.startswith("PublicOnly") and bad in ("NaN beside it", "None beside it")
+        taken = entry.startswith("PublicOnly") and bad in ("NaN next to it", "None next to it")
         refused = isinstance(heard.error, (ValueError, TypeError))
         assert heard.error is None if taken else refused, (bad, heard.everything)
         assert not heard.secrets(), (bad, heard.everything)
 
 
 @pytest.mark.parametrize(
-    "bad", ["text", "bytes", "text array", "NaN beside it", "None beside it", "dict", "complex"]
+    "bad", ["text", "bytes", "text array", "NaN next to it", "None next to it", "dict", "complex"]
 )
 @pytest.mark.parametrize(
     "entry", ["fit", "search", "private_score", "normalised pipeline", "scaled pipeline"]
@@ -487,7 +487,7 @@ def test_dask(bad):
 
 def test_tensors():
     torch = pytest.importorskip("torch")
-    rows = torch.from_numpy(BAD_X["NaN beside it"])
+    rows = torch.from_numpy(BAD_X["NaN next to it"])
     labels = torch.from_numpy(BAD_Y["unknown number"])
     public = {"X_pub": torch.from_numpy(X_PUB), "y_pub": torch.arange(60) % 3}
     for action in (
@@ -613,7 +613,7 @@ def test_arrays_of_the_command_line(folder, bad):
         "objects": BAD_Y["number among text"],
         "short": BAD_Y["too short"],
     }.get(bad, Y)
-    rows = {"NaN": BAD_X["NaN beside it"], "text": BAD_X["text array"]}.get(bad, X)
+    rows = {"NaN": BAD_X["NaN next to it"], "text": BAD_X["text array"]}.get(bad, X)
     np.savez("priv.npz", X=rows, y=labels)
     np.savez("pub.npz", X=X_PUB, y=Y_PUB)
     command(folder, "--private", "priv.npz", "--public", "pub.npz")

@@ -1,4 +1,4 @@
-"""A seed in the place of secret noise is warned of once, before anything is drawn or charged."""
+"""A seed instead of secret noise is warned of once, before anything is drawn or charged."""
 
 import warnings
 
@@ -86,6 +86,7 @@ def warned_by(action, *args, **kwargs):
     return result, [w for w in caught if issubclass(w.category, NotPrivateWarning)]
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("seed", [0, np.int64(3), np.random.RandomState(0)], ids=["int", "NumPy", "state"])
 def test_a_seed_is_warned_of_once(fit_one, rows, seed):
     fitted, warned = warned_by(fit_one, rows, random_state=seed)

@@ -36,9 +36,9 @@ def test_counts_carry_the_noise_of_their_multiplier():
 @pytest.mark.parametrize("parameters", [{}, {"logit_adjustment": 1.0, "class_weight": "balanced"}])
 def test_a_fit_adds_the_noise_of_its_shares(parameters):
     offs = []
-    for seed in range(40):
-        head = MixedDPLogisticRegression(epsilon=8.0, classes=range(K), random_state=seed, **parameters)
-        head.set_params(geometry=False)
+    for seed in range(16):
+        terms = {"epsilon": 8.0, "geometry": False, "random_state": seed}
+        head = MixedDPLogisticRegression(classes=range(K), **terms, **parameters)
         with recorded_releases() as records:
             head.fit(X, Y)
         spent = dict(head.privacy_.shares)

@@ -45,6 +45,7 @@ def p_value(sample, scale):
     return chisquare(counts, len(sample) * wanted).pvalue
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("grid", [1.0, 2.0**-30, 2.0**20])
 @pytest.mark.parametrize("scale", [0.6, 1.7, 12.0])
 def test_draws_follow_the_discrete_gaussian_law(scale, grid):

@@ -28,8 +28,9 @@ def test_every_number_has_the_stated_noise(monkeypatch, name):
     problem = module_problem(two_layers(), n_rows=20)
     assert problem.info.view.n_parameters == P
     recipe = problem.recipe(algorithm, learning_rate=1e-6)
-    plan = problem.plan(recipe, n_steps=1500 // numbers)
+    plan = problem.plan(recipe, n_steps=500 // numbers)
     log = watch(monkeypatch)
     train([Run(recipe, plan, problem.info, NoiseSource(11), np.dtype("float64"))], module_rows(problem))
-    added = np.concatenate([release.noisy - release.exact for release in log])
-    assert_standard_normal(added / (scale * plan.noise_multiplier))
+    stated = scale * plan.noise_multiplier
+    assert [release.scale for release in log] == pytest.approx([stated] * len(log), rel=1e-6)
+    assert_standard_normal(np.concatenate([release.noisy - release.exact for release in log]) / stated)

@@ -28,7 +28,7 @@ from skmixdp.preprocessing import NoisyScaler
 from tests.noise import FAULTS, REPEATED, assert_found, by_run, check_releases, recorded, scaled
 
 SIGMA = 3.0
-N, D, STEPS = 240, 6, 90
+N, D, STEPS = 240, 6, 60
 
 rng = np.random.default_rng(0)
 Y = np.arange(N) % 3
@@ -61,21 +61,21 @@ def several(**parameters):
     return [classifier(learning_rate=rate, **parameters) for rate in (0.3, 1.0, 2.0)]
 
 
-def module(name="dpzero", n_steps=160, **parameters):
+def module(name="dpzero", n_steps=80, **parameters):
     torch = pytest.importorskip("torch", reason="needs torch; install skmixdp[features]")
     network = torch.nn.Sequential(torch.nn.Linear(D, 5), torch.nn.Tanh(), torch.nn.Linear(5, 3))
-    algorithm = DPZero(4) if name == "dpzero" else PAZO(name[-1], n_directions=4)
+    algorithm = DPZero(8) if name == "dpzero" else PAZO(name[-1])
     return ZerothOrderDPModuleClassifier(
         network, algorithm, init="module", learning_rate=1e-3, n_steps=n_steps, **{**TERMS, **parameters}
     )
 
 
 def regression(**parameters):
-    ridge = MixedDPRidge("noisy-gd", n_steps=150, **TERMS, **parameters)
+    ridge = MixedDPRidge("noisy-gd", n_steps=100, **TERMS, **parameters)
     return fitted(ridge, X, X[:, :2], {"X_pub": PUBLIC["X_pub"], "y_pub": PUBLIC["X_pub"][:, :2]})
 
 
-def counts(n_counts=600, **parameters):
+def counts(n_counts=520, **parameters):
     """Noisy counts of the rows that a head gets right, by a multiplier of their own."""
     clf = classifier(n_steps=1, **parameters).fit(X, Y, **PUBLIC)
     for _ in range(n_counts):
@@ -116,7 +116,7 @@ PATHS = {
     "full batch": lambda: fitted(classifier()),
     "Poisson": lambda: fitted(classifier(batch_size=60)),
     "one row a batch": lambda: fitted(classifier(batch_size=1)),
-    "two classes": lambda: fitted(classifier(n_steps=250), X, Y > 0, PUBLIC | {"y_pub": PUBLIC["y_pub"] > 0}),
+    "two classes": lambda: fitted(classifier(n_steps=170), X, Y > 0, PUBLIC | {"y_pub": PUBLIC["y_pub"] > 0}),
     "regression": lambda: regression(),
     "regression, Poisson": lambda: regression(batch_size=60),
     "folds": lambda: fitted_together(several(), FOLDS),
@@ -128,10 +128,10 @@ PATHS = {
     "gep": lambda: fitted(classifier(GEP())),
     "gep, Poisson": lambda: fitted(classifier(GEP(), batch_size=60)),
     "dope": lambda: fitted(classifier(DOPE())),
-    "pazo-s": lambda: fitted(ZerothOrderDPClassifier("pazo-s", n_steps=400, learning_rate=1e-3, **TERMS)),
+    "pazo-s": lambda: fitted(ZerothOrderDPClassifier("pazo-s", n_steps=260, learning_rate=1e-3, **TERMS)),
     "module": lambda: fitted(module()),
     "module, Poisson": lambda: fitted(module(batch_size=60)),
-    "module, pazo-s": lambda: fitted(module("pazo-s")),
+    "module, pazo-s": lambda: fitted(module("pazo-s", n_steps=160)),
     "counts": counts,
     "scaler": scalers,
     "scaler, means alone": lambda: scalers(with_std=False),

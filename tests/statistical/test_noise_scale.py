@@ -3,7 +3,7 @@
 Each sample is standardised by a scale that is computed here from the definitions. The test must
 accept it AND reject the same sample at 2/3 and at 3/2 of the scale: a test that accepts
 everything shows nothing. Seeded where possible, so that the verdict is the same every day; the
-tests on fresh noise are sized so that they fail by chance less than once in ten million runs.
+tests on fresh noise are sized so that they fail by chance less than once in five million runs.
 """
 
 import numpy as np
@@ -17,15 +17,21 @@ from skmixdp.algorithms import AdaMix, NoisyGD
 from skmixdp.components.protocols import PrivateQuery, ReleasedArray
 from skmixdp.privacy import DiscreteNoise, NoiseSource
 from tests.conftest import Silent
+from tests.noise import assert_energies
 
 THRESHOLD = 1e-7
 
 
 def assert_standard_normal(sample):
-    """Accept the sample, and reject its power twins."""
+    """Accept the sample, and reject its power twins.
+
+    The sum of squares is the most powerful statistic of a scale: 400 draws suffice to reject the twins.
+    """
     assert kstest(sample, "norm").pvalue > THRESHOLD
+    assert_energies([sample])
     for factor in (2 / 3, 3 / 2):
-        assert kstest(factor * sample, "norm").pvalue < THRESHOLD
+        with pytest.raises(AssertionError, match="mean square"):
+            assert_energies([factor * sample])
 
 
 def sum_question(sensitivity, share=1.0):

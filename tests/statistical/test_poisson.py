@@ -215,10 +215,10 @@ def test_sums_are_divided_by_the_expected_size(monkeypatch):
             estimator(algorithm=algorithm, random_state=seed, noise_multiplier=10.0, epsilon=None, **terms)
             .fit(X, y, X_pub, y_pub)
             .coef_
-            for seed in range(400)
+            for seed in range(200)
         ]
     )
-    error = (heads.mean(axis=0) - full) / (heads.std(axis=0) / np.sqrt(400))
+    error = (heads.mean(axis=0) - full) / (heads.std(axis=0) / np.sqrt(200))
     assert np.abs(error[heads.std(axis=0) > 1e-12]).max() < 5
     # A divisor of the realised size would have less variance, by about the batch size's own.
     assert kstest(error.ravel() / max(np.std(error), 1e-9), "norm").pvalue > 1e-6

@@ -48,17 +48,18 @@ def released(name, X, y, problem, n_steps, seed=0):
     with pytest.MonkeyPatch.context() as patch:
         log = watch(patch)
         train([Run(recipe, plan, problem.info, NoiseSource(seed), FLOAT)], InMemoryRows(X, y))
-    return [(release.exact, release.noisy) for release in log], plan.noise_multiplier
+    return log, plan.noise_multiplier
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_every_number_carries_the_stated_noise(name):
     problem = make_problem(n_rows=20)
     _, counts, scale = CASES[name]
-    pairs, sigma = released(name, problem.X, problem.y, problem, n_steps=1500 // sum(counts))
-    assert [array.size for array, _ in pairs[: len(counts)]] == counts
+    log, sigma = released(name, problem.X, problem.y, problem, n_steps=500 // sum(counts))
+    assert [release.exact.size for release in log[: len(counts)]] == counts
     stated = LOSS_CLIP * sigma * scale(problem.info.view.W.size)
-    assert_standard_normal(np.concatenate([noisy - array for array, noisy in pairs]) / stated)
+    assert [release.scale for release in log] == pytest.approx([stated] * len(log), rel=1e-6)
+    assert_standard_normal(np.concatenate([release.noisy - release.exact for release in log]) / stated)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -75,8 +76,8 @@ def test_adding_a_row_moves_every_number_by_at_most_its_bound(name, row, label):
     with np.errstate(all="ignore"):
         (more, _), (less, _) = released(name, X, y, problem, 1), released(name, *rows_of(problem), problem, 1)
     # Later rounds ask what released numbers decided, so the first is the one to compare.
-    moved = np.abs(more[0][0] - less[0][0])
-    assert moved.max() <= bound * (1 + 1e-12) + 1e-12 * np.abs(less[0][0]).max()
+    moved = np.abs(more[0].exact - less[0].exact)
+    assert moved.max() <= bound * (1 + 1e-12) + 1e-12 * np.abs(less[0].exact).max()
 
 
 def rows_of(problem):
@@ -92,4 +93,4 @@ def test_the_bound_is_met_by_a_row_that_is_long_and_mislabelled():
         wrong = int(np.argmin(problem.info.view.W @ row))
         X, y = np.vstack([problem.X, row]), np.append(problem.y, wrong)
         more, less = released(name, X, y, problem, 1)[0], released(name, *rows_of(problem), problem, 1)[0]
-        assert np.abs(more[0][0] - less[0][0]).max() > 0.9 * bound
+        assert np.abs(more[0].exact - less[0].exact).max() > 0.9 * bound

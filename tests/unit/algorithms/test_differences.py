@@ -148,6 +148,7 @@ def test_discrete_noise_is_refused(algorithm):
         clf.fit(X, y, X[:9], y[:9])
 
 
+@pytest.mark.covering("algorithm parameters")
 @pytest.mark.parametrize("algorithm", ["dope-sgd", "gep"])
 @pytest.mark.parametrize("parameters", [{}, {"batch_size": 200}, {"neighboring": "replace_one"}])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -47,7 +47,7 @@ def test_without_noise_and_clip_the_limit_is_ridge_regression(monkeypatch, n_tar
     public = (X[:n_pub], y[:n_pub]) if n_pub else (None, None)
     reg = MixedDPRidge(
         algorithm,
-        n_steps=3000,
+        n_steps=800,
         learning_rate=3.0,
         l2=0.02,
         dtype="float64",

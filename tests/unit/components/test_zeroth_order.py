@@ -18,8 +18,8 @@ FLOAT = np.dtype("float64")
 NO_CLIP = 1e9
 
 
-def context(problem, *, seed=0, a=0.0, rate=0.3, l2=0.0, batch_size=300.0, view=None):
-    W = problem.info.view.W
+def context(problem, *, seed=0, a=0.0, rate=0.3, l2=0.0, view=None):
+    W, batch_size = problem.info.view.W, float(len(problem.X))
     view = view or problem.info.view.data.view(W + 0.1)  # away from the public optimum
     return StepContext(1, 1, view, batch_size, a, rate, l2, 0 * W, FLOAT, NoiseSource(seed), 1.0)
 
@@ -101,7 +101,7 @@ def estimates(problem, query, count):
 
 
 def test_dpzero_estimates_average_to_the_gradient():
-    problem = make_problem()
+    problem = make_problem(n_rows=60)
     query = TwoPointQuery(RandomDirections(0.5, True), 40, 1e-4, NO_CLIP)
     gradient = private_gradient(problem, problem.info.view.W + 0.1)
     found = estimates(problem, query, 250)
@@ -113,7 +113,7 @@ def test_dpzero_estimates_average_to_the_gradient():
 
 def test_the_estimate_of_pazo_m_is_as_long_as_the_gradient():
     """Appendix A.1: the mean squared length is the gradient's, within 10%."""
-    problem = make_problem()
+    problem = make_problem(n_rows=60)
     query = TwoPointQuery(RandomDirections(0.25, True), 1, 1e-4, NO_CLIP)
     gradient = private_gradient(problem, problem.info.view.W + 0.1)
     found = estimates(problem, query, 2000).reshape(2000, -1)
@@ -127,7 +127,7 @@ def test_the_estimate_of_pazo_m_is_as_long_as_the_gradient():
 @pytest.mark.parametrize("orthonormal", [True, False])
 def test_pazo_p_estimates_average_to_the_projection(orthonormal):
     """Orthonormal public gradients project; unit ones give ``G G^T g``, which is longer."""
-    problem = make_problem()
+    problem = make_problem(n_rows=60)
     query = TwoPointQuery(PublicDirections(3, 8, orthonormal, True), 80, 1e-4, NO_CLIP)
     gradient = private_gradient(problem, problem.info.view.W + 0.1).ravel()
     errors, expected = [], []

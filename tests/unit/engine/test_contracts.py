@@ -24,7 +24,7 @@ N, D, K, N_PUB = 200, 6, 4, 12
 
 
 class Silent(NoiseSource):
-    """No noise, so that what passes the door can be compared with dense formulas."""
+    """No noise, so that what is released can be compared with dense formulas."""
 
     def add_noise(self, array, scale, grid):
         self.scales = [*getattr(self, "scales", []), scale]

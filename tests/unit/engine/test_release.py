@@ -1,4 +1,4 @@
-"""The door lets through what was paid for and nothing more."""
+"""A run is given what its budget covers and nothing more."""
 
 import numpy as np
 import pytest

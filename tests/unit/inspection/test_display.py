@@ -1,5 +1,3 @@
-import subprocess
-import sys
 from itertools import pairwise
 
 import matplotlib as mpl
@@ -195,9 +193,3 @@ def test_bad_tables_get_one_sentence(rows, options, error, message):
     with pytest.raises(error, match=message) as caught:
         draw(rows, **options)
     assert "\n" not in str(caught.value)
-
-
-def test_importing_it_imports_nothing_for_drawing():
-    code = "import sys, skmixdp.inspection; print('matplotlib' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"

@@ -58,7 +58,7 @@ def test_modules_that_mix_rows_are_refused(name, public):
 
 @pytest.mark.covering
 @pytest.mark.parametrize("name", HONEST)
-@pytest.mark.parametrize(("public", "threads"), [(0, 1), (40, 2)])
+@pytest.mark.parametrize(("public", "threads"), [(0, 1), (40, 1), (40, 2)])
 def test_modules_that_treat_each_row_by_itself_pass(name, public, threads):
     make, shape, tokens = HONEST[name]
     module = make()

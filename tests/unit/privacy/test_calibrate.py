@@ -73,9 +73,9 @@ def test_discrete_epsilon_is_that_of_the_renyi_orders():
 )
 def test_sampled_epsilon_is_dp_accountings(neighboring, relation):
     accountant = pld_privacy_accountant.PLDAccountant(relation)
-    step = dp_event.PoissonSampledDpEvent(0.02, dp_event.GaussianDpEvent(1.1))
-    accountant.compose(step, 200)
-    found = epsilon_of(1.1, 200, delta=1e-5, sampling_rate=0.02, neighboring=neighboring)
+    step = dp_event.PoissonSampledDpEvent(0.05, dp_event.GaussianDpEvent(2.0))
+    accountant.compose(step, 100)
+    found = epsilon_of(2.0, 100, delta=1e-5, sampling_rate=0.05, neighboring=neighboring)
     # Its default discretisation; ours stops where a finer one gains less than this.
     assert found == pytest.approx(accountant.get_epsilon(1e-5), rel=3e-4)
 

@@ -1,4 +1,4 @@
-"""What the amplification of ModelMix rests on, beside its theorem.
+"""What the amplification of ModelMix rests on, in addition to its theorem.
 
 Two properties that the paper does not prove, on grids; accounting claims nothing outside them
 (``MAX_ORDER`` and its companions in ``skmixdp/modelmix/accountant.py``). A third grid compares, for
