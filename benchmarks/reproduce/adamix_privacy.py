@@ -160,8 +160,9 @@ def picture(table: pd.DataFrame, shown: dict[str, MixedDPLogisticRegression], pa
     means = table.groupby(["method", "epsilon"], sort=False, dropna=False)[["error", "auc"]].mean()
     for name, line in display.lines_.items():
         own = means.loc[name]
-        look = {"color": line.get_color(), "marker": line.get_marker(), "linestyle": line.get_linestyle()}
-        left.plot(100 * own["error"], own["auc"], label=name, **look)
+        (copied,) = left.plot(100 * own["error"], own["auc"])
+        copied.update_from(line)
+        copied.set(markevery=None, label=name)
         for epsilon, point in own.iterrows():
             place = (100 * point["error"], point["auc"])
             left.annotate(f"{epsilon:g}", place, xytext=(4, 4), textcoords="offset points", fontsize=8)

@@ -8,7 +8,7 @@ import pytest
 from sklearn.datasets import load_digits
 from sklearn.pipeline import make_pipeline
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, load
 from skmixdp.audit import per_instance_epsilon
 from skmixdp.model_selection import PrivateSearchCV, public_params
 from skmixdp.preprocessing import NoisyScaler
@@ -100,6 +100,15 @@ def test_a_recorded_estimator_is_not_pickled_unless_told(recorded, digits):
     without = copy.copy(recorded)
     del without.per_instance_
     assert not hasattr(pickle.loads(pickle.dumps(without)), "per_instance_")
+
+
+def test_a_saved_model_has_no_record(digits, tmp_path):
+    clf = fit(digits, record_per_instance="picklable")
+    clf.save(tmp_path / "model.safetensors")
+    loaded = load(tmp_path / "model.safetensors")
+    assert not hasattr(loaded, "per_instance_")
+    np.testing.assert_array_equal(loaded.coef_, clf.coef_)
+    assert clf.per_instance_.mu.tobytes() not in (tmp_path / "model.safetensors").read_bytes()
 
 
 def test_copies_share_the_record(recorded):
