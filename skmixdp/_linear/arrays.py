@@ -25,7 +25,7 @@ def namespace_of(array: Array) -> Any:
 def dtype_of(array: Array) -> np.dtype[Any]:
     """NumPy's dtype of an array's entries."""
     if isinstance(array, np.ndarray):
-        return array.dtype
+        return np.dtype(array.dtype)
     return np.dtype(str(array.dtype).removeprefix("torch."))
 
 
