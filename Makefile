@@ -74,8 +74,8 @@ package: .venv/.test
 # An environment of its own. Tests of optional libraries are skipped there.
 .venv-oldest/.done: pyproject.toml constraints-oldest.txt
 	$(PYTHON) -m venv .venv-oldest
-	.venv-oldest/bin/python -m pip install --quiet --constraint constraints-oldest.txt --editable . \
-		hypothesis pyarrow pytest pytest-xdist pyyaml
+	.venv-oldest/bin/python -m pip install --quiet --constraint constraints-oldest.txt --editable ".[discrete,onnx]" \
+		hypothesis onnxruntime pyarrow pytest pytest-xdist pyyaml
 	@touch $@
 
 oldest: .venv-oldest/.done

@@ -122,7 +122,8 @@ def test_the_oldest_versions_are_the_lower_bounds():
 
     project = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text())["project"]
     oldest = pins("constraints-oldest.txt")
-    for requirement in project["dependencies"]:
+    extras = project["optional-dependencies"]
+    for requirement in [*project["dependencies"], *extras["discrete"], *extras["onnx"]]:
         name, bound = requirement.split(">=")
         pinned = oldest[name].split(".")
         assert pinned[: len(bound.split("."))] == bound.split("."), name

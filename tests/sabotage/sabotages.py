@@ -583,7 +583,11 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "a charge after the release",
         "A fit that the ledger refuses has released everything by then.",
         (
-            Edit("skmixdp/estimators/_fit.py", ": _charge(fit) for", ": lambda fit=fit: _charge(fit) for"),
+            Edit(
+                "skmixdp/estimators/_fit.py",
+                "charge = charges[id(fit.estimator)] = _charge(fit)",
+                "charge, charges[id(fit.estimator)] = None, lambda fit=fit: _charge(fit)",
+            ),
             Edit(
                 "skmixdp/estimators/_fit.py", "charges[id(fit.estimator)])", "charges[id(fit.estimator)]())"
             ),
