@@ -161,7 +161,7 @@ def test_the_script_and_the_module_are_one_program(capsys, monkeypatch):
     ("argv", "message"),
     [
         (("fit", "--eps", "1"), "unrecognized arguments: --eps 1, did you mean --epsilon?; see"),
-        (("fit", "--label", "y"), "unrecognized arguments: --label y, did you mean --labels?; see"),
+        (("fit", "--label", "y"), "unrecognized arguments: --label y, did you mean --label-column?; see"),
         (("fit", "--magic"), "unrecognized arguments: --magic; see"),
         (("predict", "m", "r", "--probas"), "unrecognized arguments: --probas, did you mean --proba?; see"),
     ],
