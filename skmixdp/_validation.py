@@ -202,8 +202,9 @@ def _words(allowed: tuple[Allowed, ...]) -> Iterator[str]:
 
 def suggestion(name: str, known: Iterable[str], n: int = 1) -> str:
     """Words such as ``"did you mean X_pub"`` with up to ``n`` close names; empty if no name is close."""
-    plain = {_letters(one): one for one in known}
-    close = difflib.get_close_matches(_letters(name), plain, n=n, cutoff=0.7)
+    plain, word = {_letters(one): one for one in known}, _letters(name)
+    begun = [one for one in plain if len(word) > 2 and one.startswith(word)]
+    close = list(dict.fromkeys(begun + difflib.get_close_matches(word, plain, n=n, cutoff=0.7)))[:n]
     return f"did you mean {' or '.join(plain[one] for one in close)}" if close else ""
 
 

@@ -59,7 +59,7 @@ def add_to(commands: Any) -> None:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, flags=_FLAGS)
     rows = parser.add_argument_group("rows")
     rows.add_argument("--private", type=Path, required=True, metavar="FILE", help="private rows")
     rows.add_argument("--public", type=Path, metavar="FILE", help="public rows, with the same features")

@@ -1,5 +1,6 @@
 """The command line: ``skmixdp extract | fit | predict | report``, or ``python -m skmixdp``."""
 
+import argparse
 import os
 import sys
 import traceback
@@ -10,6 +11,7 @@ from pathlib import Path
 from .. import __version__
 from .._progress import no_bars
 from .._rows.files import FileError
+from .._validation import suggestion
 from . import extract, fit, predict, report
 from .messages import EXIT_CODES, InputError, Parser, one_line, warnings_as_lines
 
@@ -27,7 +29,19 @@ def build_parser() -> Parser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for command in (extract, fit, predict, report):
         command.add_to(commands)
+    for own in commands.choices.values():
+        own.set_defaults(parser=own, known=[flag for flag in own.flags() if flag.startswith("--")])
     return parser
+
+
+def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
+    """The arguments. A misspelt flag is refused with a suggestion from its command."""
+    parser = build_parser()
+    args, unknown = parser.parse_known_args(argv)
+    if unknown:
+        close = next(filter(None, (suggestion(word, args.known) for word in unknown)), None)
+        args.parser.error(f"unrecognized arguments: {' '.join(unknown)}{f', {close}?' if close else ''}")
+    return args
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -49,10 +63,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     SystemExit
         For ``--help``, ``--version`` and arguments that cannot be parsed.
     """
-    args = build_parser().parse_args(argv)
+    args = _parsed(argv)
     try:
         quiet = no_bars() if getattr(args, "quiet", False) else nullcontext()
-        with quiet, warnings_as_lines(args.command):
+        with quiet, warnings_as_lines(args.command, getattr(args, "flags", {})):
             args.run(args)
         sys.stdout.flush()
     except (InputError, FileError) as error:

@@ -32,18 +32,22 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"allow_abbrev": False, **options})
 
+    def flags(self) -> list[str]:
+        """All flags that it takes."""
+        return list(self._option_string_actions)
+
     def error(self, message: str) -> NoReturn:
         """Exit with code 2."""
         self.exit(2, f"{self.prog.removeprefix('python -m ')}: {message}; see {self.prog} --help.\n")
 
 
 @contextmanager
-def warnings_as_lines(command: str) -> Iterator[None]:
-    """Show each distinct warning once, as a line on stderr."""
+def warnings_as_lines(command: str, flags: Mapping[str, str]) -> Iterator[None]:
+    """Show each distinct warning once, as a line on stderr, with the names of flags."""
     seen: set[str] = set()
 
     def show(message: Warning | str, *args: Any, **kwargs: Any) -> None:
-        text = one_line(message)
+        text = in_flags(one_line(message), flags)
         if text not in seen:
             seen.add(text)
             sys.stderr.write(f"skmixdp {command}: warning: {text}\n")

@@ -160,7 +160,7 @@ def _from_features(args: argparse.Namespace, model: Any, encoder: dict[str, Any]
     return Unlabelled(align(rows.X, names.tolist(), f"ROWS {args.rows}", _trained(args), _FIX), rows.names)
 
 
-_FIX = ", and name a label column with --label-column"
+_FIX = ", and leave other columns aside with --label-column and --id"
 
 
 def _trained(args: argparse.Namespace) -> str:

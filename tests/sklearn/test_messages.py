@@ -73,6 +73,7 @@ class TestNamesOfArguments:
         known = ["resnet50", "resnet51", "vit_base"]
         assert suggestion("Resnet-50", known) == "did you mean resnet50"
         assert suggestion("resnet50", known, n=2) == "did you mean resnet50 or resnet51"
+        assert suggestion("vit", known) == "did you mean vit_base"  # its beginning
         assert suggestion("zzz", known) == ""
 
 

@@ -158,6 +158,29 @@ def test_the_script_and_the_module_are_one_program(capsys, monkeypatch):
     assert "exit codes: 0 done, 2 bad input" in said
 
 
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (("fit", "--eps", "1"), "unrecognized arguments: --eps 1, did you mean --epsilon?; see"),
+        (("fit", "--label", "y"), "unrecognized arguments: --label y, did you mean --label-column?; see"),
+        (("fit", "--magic"), "unrecognized arguments: --magic; see"),
+        (("predict", "m", "r", "--probas"), "unrecognized arguments: --probas, did you mean --proba?; see"),
+    ],
+)
+def test_a_misspelt_flag(argv, message, capsys):
+    needed = ("--private", "p.csv", "--out", "m") if argv[0] == "fit" else ()
+    assert run(*argv, *needed) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"skmixdp {argv[0]}: {message}") and said.endswith(f"skmixdp {argv[0]} --help.\n")
+
+
+def test_warnings_name_flags(data, folder, capsys):
+    X, y = data[:2]
+    np.savez("priv.npz", X=X, y=y)
+    assert run("fit", "--private", "priv.npz", "--out", "m", "--quiet") == 0
+    assert "; pass --classes [...] or public rows." in capsys.readouterr().err
+
+
 def test_version(capsys):
     assert run("--version") == 0
     assert capsys.readouterr().out.startswith("skmixdp ")

@@ -278,7 +278,7 @@ def test_parquet_without_pyarrow(data, folder, no_noise, capsys, monkeypatch):
             ["m.joblib", "coded.csv"],
             "coded.csv, compared with the rows that m.joblib was trained on, has others besides; give it the "
             "same feature columns, by the names in its first line if it is a CSV file (their order may "
-            "differ), and name a label column with --label",
+            "differ), and leave other columns aside with --label",
         ),
         (["unfitted.joblib", "few.npy"], "not fitted"),
         (["m.joblib", "few.npy"], "ROWS few.npy has 3 features and MODEL m.joblib was trained on 4"),
@@ -309,4 +309,4 @@ def test_no_command_and_a_wrong_one(folder, capsys):
     for argv in ([], ["train"], ["report", "m.joblib", "--js"]):
         assert run(*argv) == 2
         error = capsys.readouterr().err
-        assert error.startswith("skmixdp: ") and error.count("\n") == 1
+        assert error.startswith(("skmixdp: ", "skmixdp report: ")) and error.count("\n") == 1

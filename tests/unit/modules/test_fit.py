@@ -436,7 +436,7 @@ def test_bad_modules_and_parameters_are_refused_before_any_noise(case, monkeypat
         ({"y": np.where(Y == 2, 5, Y)}, "is not one of the classes"),
         ({"y_pub": None}, "y_pub=None must be given too"),
         ({"X_pub": None}, "X_pub=None must be given too"),
-        ({"X_pub": (), "y_pub": ()}, "holds no source"),
+        ({"X_pub": (), "y_pub": ()}, "needs public rows to measure the scale"),
         ({"X_pub": X_PUB[:, :5]}, r"X_pub has rows of shape \(5,\)"),
         ({"X_pub": None, "y_pub": None}, "learning_rate='auto' needs public rows"),
     ],
