@@ -135,7 +135,13 @@ def add_to(commands: Any) -> None:
     )
     model.add_argument("--no-intercept", action="store_true", help="train no intercept")
     output = parser.add_argument_group("output")
-    output.add_argument("--out", type=Path, required=True, metavar="FILE", help="the model (joblib)")
+    output.add_argument(
+        "--out",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="the model: without pickle if FILE ends in .safetensors, else by joblib",
+    )
     output.add_argument("--report", type=Path, metavar="FILE", help="the privacy report (.json or .html)")
     output.add_argument("--force", action="store_true", help="replace outputs that exist")
     output.add_argument("--quiet", action="store_true", help="show no progress bar and no report")
@@ -159,7 +165,7 @@ def run(args: argparse.Namespace) -> None:
     private, public, encoder = _read(args)
     model = _train(args, private, public)
     saved = model if encoder is None else EncodedModel(model, encoder)
-    writers: dict[Path, Writer] = {args.out: lambda file: save_model(saved, file)}
+    writers: dict[Path, Writer] = {args.out: lambda file: save_model(saved, file, args.out.suffix)}
     if args.report is not None:
         writers[args.report] = lambda file: file.write(_written(model.privacy_, args.report).encode())
     write_together(writers)

@@ -1,7 +1,8 @@
 """Files of models: the only place that knows their format.
 
 A model is a fitted estimator, or an :class:`EncodedModel` if it was trained on raw tables or on rows that
-``extract`` wrote. Nothing else in the command line unpickles.
+``extract`` wrote. A file whose name ends in ``.safetensors`` holds numbers and text alone. Any other is a
+pickle by joblib. Nothing else in the command line unpickles.
 """
 
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import Any, BinaryIO
 import joblib
 
 from .._rows.files import reading
+from ..estimators._exports import load_with_note, model_bytes
 from .messages import InputError
 
 
@@ -37,14 +39,34 @@ class EncodedModel:
         return getattr(self.head, name)
 
 
-def save_model(model: Any, file: BinaryIO) -> None:
-    """Write a model to an open file."""
-    joblib.dump(model, file)
+#: Ending of the files that hold no pickle.
+PLAIN = ".safetensors"
+
+
+def save_model(model: Any, file: BinaryIO, ending: str) -> None:
+    """Write a model to an open file whose name has this ending."""
+    if ending != PLAIN:
+        joblib.dump(model, file)
+    elif isinstance(model, EncodedModel):
+        file.write(model_bytes(model.head, model.encoder))
+    else:
+        file.write(model_bytes(model))
 
 
 def load_model(path: Path) -> Any:
-    """The object in a model file. This can run code: the help texts say so."""
+    """The model in a file.
+
+    Unless its name ends in ``.safetensors``, reading it can run code: the help texts say so.
+    """
     where = f"MODEL {path}"
+    if path.suffix == PLAIN:
+        with reading(where):
+            path.open("rb").close()
+        try:
+            head, encoder = load_with_note(path)
+        except ValueError as error:
+            raise InputError(f"{where}: {error}") from None
+        return head if encoder is None else EncodedModel(head, encoder)
     with reading(where):
         file = path.open("rb")
     with file:

@@ -47,6 +47,19 @@ _DAMAGE = (ValueError, TypeError, KeyError, AttributeError, OverflowError, Recur
 
 def save(estimator: Any, path: str | PathLike[str]) -> None:
     """Write a fitted estimator to a file; see :meth:`PrivateEstimator.save`."""
+    _write(Path(path), model_bytes(estimator))
+
+
+def model_bytes(estimator: Any, note: Any = None) -> bytes:
+    """The content of the file of a fitted estimator.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The fitted estimator.
+    note : object that JSON can hold, default=None
+        Something to keep with the model, such as how its rows were made.
+    """
     check_is_fitted(estimator)
     kind: Any = type(estimator)
     name = kind.__name__
@@ -68,6 +81,7 @@ def save(estimator: Any, path: str | PathLike[str]) -> None:
             "parameters": encoder.named(parameters),
             "attributes": encoder.named(attributes),
             "written_with": _versions(),
+            "note": note,
         }
     except NotEncodableError as error:
         raise TypeError(
@@ -75,17 +89,14 @@ def save(estimator: Any, path: str | PathLike[str]) -> None:
             "saving, since predictions do not depend on it, or keep the estimator with joblib.dump."
         ) from None
     text = json.dumps(model, sort_keys=True, allow_nan=False)
-    _write(
-        Path(path),
-        to_bytes(
-            encoder.arrays,
-            {
-                "format": _FORMAT,
-                "format_version": str(_VERSION),
-                "model": text,
-                "sha256": _checksum(text, encoder.arrays),
-            },
-        ),
+    return to_bytes(
+        encoder.arrays,
+        {
+            "format": _FORMAT,
+            "format_version": str(_VERSION),
+            "model": text,
+            "sha256": _checksum(text, encoder.arrays),
+        },
     )
 
 
@@ -137,8 +148,12 @@ def load(path: str | PathLike[str], *, module: Any = None) -> Any:
     >>> bool((served.predict_proba(X) == clf.predict_proba(X)).all()), served.privacy_ == clf.privacy_
     (True, True)
     """
-    path = Path(path)
-    name, parameters, attributes = _read(path)
+    return load_with_note(Path(path), module)[0]
+
+
+def load_with_note(path: Path, module: Any = None) -> tuple[Any, Any]:
+    """As :func:`load`, with the note that :func:`model_bytes` was given."""
+    name, parameters, attributes, note = _read(path)
     if (name == "ZerothOrderDPModuleClassifier") != (module is not None):
         raise ValueError(
             f"{path} holds a {name}; pass module=, a module of the architecture that was trained."
@@ -159,11 +174,11 @@ def load(path: str | PathLike[str], *, module: Any = None) -> Any:
         raise _refusal(path, error) from error
     if module is not None:
         estimator._set_module_state(state)
-    return estimator
+    return estimator, note
 
 
-def _read(path: Path) -> tuple[str, dict[str, Any], dict[str, Any]]:
-    """Name of the class, parameters and attributes in a file."""
+def _read(path: Path) -> tuple[str, dict[str, Any], dict[str, Any], Any]:
+    """Name of the class, parameters, attributes and note in a file."""
     try:
         with safe_open(path, framework="numpy") as file:
             texts = file.metadata() or {}
@@ -193,7 +208,8 @@ def _read(path: Path) -> tuple[str, dict[str, Any], dict[str, Any]]:
         model, decoder = json.loads(text), Decoder(arrays)
         if model["class"] not in ESTIMATORS:
             raise ValueError(f"the estimator {model['class']!r} is unknown")
-        return model["class"], decoder.named(model["parameters"]), decoder.named(model["attributes"])
+        parts = decoder.named(model["parameters"]), decoder.named(model["attributes"])
+        return model["class"], *parts, model.get("note")
     except _DAMAGE as error:
         raise _refusal(path, error) from error
 

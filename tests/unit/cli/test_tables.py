@@ -83,6 +83,31 @@ def test_private_rows_leave_no_trace_in_the_encoder(tables):
     assert "SECRET" not in repr(encoder) and json.loads(json.dumps(encoder)) == encoder
 
 
+def test_a_file_without_pickle_predicts_and_reports_the_same(tables, capsys):
+    assert run("fit", *PUBLIC, "--encode", "public", *ENDS) == 0
+    plain = (*ENDS[:-3], "--out", "m.safetensors", "--quiet")
+    assert run("fit", *PUBLIC, "--encode", "public", *plain) == 0
+    printed = []
+    for model in ("m.joblib", "m.safetensors"):
+        assert run("predict", model, "new.csv", "--label-column", "outcome", "--id", "name", "--proba") == 0
+        assert run("report", model) == 0
+        printed.append(capsys.readouterr().out)
+    assert printed[0] == printed[1] and "name,prediction" in printed[0]
+    assert load_model(Path("m.safetensors")).encoder == load_model(Path("m.joblib")).encoder
+
+
+def test_a_damaged_file_without_pickle_is_refused(tables, capsys):
+    plain = (*ENDS[:-3], "--out", "m.safetensors", "--quiet")
+    assert run("fit", *PUBLIC, "--encode", "public", *plain) == 0
+    path = Path("m.safetensors")
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    assert "damaged or was altered" in refuse(capsys, tables, "report", "m.safetensors")
+    path.write_bytes(Path("new.csv").read_bytes())
+    assert "not a saved model" in refuse(capsys, tables, "predict", "m.safetensors", "new.csv")
+    path.unlink()
+    assert "MODEL m.safetensors" in refuse(capsys, tables, "report", "m.safetensors")
+
+
 class TestEncoder:
     def test_public_facts(self):
         frame = people(60, 2).drop(columns=["name", "outcome"])
