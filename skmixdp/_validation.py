@@ -10,6 +10,7 @@ They never name an entry, a row number, or the number of rows that failed.
 """
 
 import difflib
+import hashlib
 import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -494,7 +495,8 @@ _LONG_ROW, _HASHED_WORDS = 2**9, 2**16
 def n_distinct_rows(X: Array) -> int:
     """Number of distinct rows of an array (n, ...), by hashes of some 50 bits.
 
-    Long rows are hashed one by one. The hash of a short one is the product of its words with random numbers.
+    Long rows are hashed one by one. The hash of a short one is the product of its words with fixed numbers
+    that have no pattern.
     """
     rows = np.ascontiguousarray(X).reshape(len(X), -1)
     row_bytes = rows.shape[1] * rows.itemsize
@@ -502,7 +504,8 @@ def n_distinct_rows(X: Array) -> int:
     n_words = words.shape[1]
     if not 0 < n_words <= _LONG_ROW:
         return len({hash(row.tobytes()) for row in rows})
-    factors = np.random.default_rng(0).uniform(0.5, 1, n_words)
+    digest = hashlib.shake_256(b"distinct rows").digest(8 * n_words)
+    factors = 0.5 + np.frombuffer(digest, dtype="<u8") / 2.0**65
     step = _HASHED_WORDS // n_words
     found = [
         np.vecdot(words[start : start + step].astype(np.float64), factors)

@@ -12,8 +12,8 @@ from typing import Any, NoReturn
 from .._validation import COUNT, Number, whole_from
 
 TRUST = (
-    "A model file that does not end in .safetensors is a Python pickle. Opening a pickle can run any code that "
-    "its author put there: load only models you trust."
+    "A model file that does not end in .safetensors is a Python pickle. Opening a pickle can run any code "
+    "that its author put there: load only models you trust."
 )
 
 #: For the help texts; docs/command_line.md says more.

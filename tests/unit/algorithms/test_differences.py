@@ -193,5 +193,5 @@ def test_no_array_of_all_rows_and_parameters_is_formed():
     finally:
         tracemalloc.stop()
     assert np.isfinite(W).all()
-    # All gradients would take 8 GB in float32, one float64 product with every public row 32 MB.
-    assert peak < 60e6, peak
+    # All gradients would take 8 GB in float32. The products with the public rows, 16 MB, are kept.
+    assert peak < 100e6, peak

@@ -74,6 +74,7 @@ def test_members_without_a_report_are_named():
     assert "ensemble.estimators_[1] may have been fitted" in str(report)
 
 
+@pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning")
 def test_calibrators_and_final_estimators_are_unprotected():
     calibrated = ensemble_report(CalibratedClassifierCV(head(), cv=2).fit(X, Y))
     assert len(calibrated.members) == 2
