@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from tqdm.auto import tqdm
 
 from .._engine import StepContext
 from .._progress import bar_options
@@ -140,6 +139,8 @@ class FitTasks:
 
     def __enter__(self) -> "FitTasks":
         name, options = type(self._estimator).__name__, bar_options(self._estimator.verbose)
+        from tqdm.auto import tqdm  # only where a bar may appear: importing it takes time
+
         self._bar = tqdm(total=self._n_steps, desc=name, **options)
         if self._root is not None:
             self._training = self._root.subcontext("training", max_subtasks=self._n_steps)
