@@ -195,6 +195,8 @@ class GeometryLearner:
         Factors of the start among which to choose.
     whiten, fit_intercept : bool
         As the estimator's parameters.
+    finish : callable
+        ``stage -> fit``, for the stage whose map is final, unless a scale of the start is to be chosen.
     """
 
     inputs: HeadInputs
@@ -204,6 +206,7 @@ class GeometryLearner:
     start_scales: Array | None
     whiten: bool
     fit_intercept: bool
+    finish: Callable[[Stage], PreparedFit]
 
     def first(self) -> PreparedFit:
         """The fit before its first stage."""
@@ -258,9 +261,9 @@ class GeometryLearner:
 
     def _mapped(self, stage: Stage) -> PreparedFit:
         """The fit whose row map is final: ready to train, or to choose the scale of its start."""
-        fit = self.prepare(stage)
         if self.start_scales is None:
-            return fit
+            return self.finish(stage)
+        fit = self.prepare(stage)
         return replace(fit, learn=partial(self._after_mapped, stage, fit.run.info.view.W))
 
     def _after_mapped(self, stage: Stage, start: Array, rows: PrivateRows) -> PreparedFit:
@@ -341,18 +344,18 @@ class StartCheck:
     ----------
     inputs : HeadInputs
         The inputs of the fit.
+    stage : Stage
+        The training, whose map the check uses too.
     prepare : callable
         ``(inputs, stage) -> fit``.
-    then : callable
-        ``inputs -> fit``: the fit after the check.
-    row_map : RowMap
-        The map of the public rows.
+    without : callable
+        ``inputs -> fit``: a fit from the beginning, without the public rows.
     """
 
     inputs: HeadInputs
+    stage: Stage
     prepare: Callable[[HeadInputs, Stage], PreparedFit]
-    then: Callable[[HeadInputs], PreparedFit]
-    row_map: RowMap
+    without: Callable[[HeadInputs], PreparedFit]
 
     @staticmethod
     def share_of(inputs: HeadInputs) -> float:
@@ -361,29 +364,36 @@ class StartCheck:
 
     def first(self) -> PreparedFit:
         """The fit before the check."""
-        stage = Stage(self.row_map, self.row_map(self.inputs.X_pub, np.float64))
-        fit = self.prepare(self._spending(), stage)
-        return replace(fit, learn=partial(self._after_count, fit.run.info))
+        stage = self._training()
+        fit = self.prepare(self.inputs, stage)
+        return replace(fit, learn=partial(self._after_count, stage, fit.run.info))
 
-    def _spending(self) -> HeadInputs:
+    def _training(self) -> Stage:
+        """The training with what the check leaves of the budget."""
+        shares = dict(self.stage.shares) or {"training": 1.0}
+        left = shares.pop("training") - self.share_of(self.inputs)
+        shares |= {"check of the start": self.share_of(self.inputs), "training": left}
+        return replace(self.stage, shares=tuple(shares.items()))
+
+    def _after_count(self, stage: Stage, info: PublicInfo, rows: PrivateRows) -> PreparedFit:
         given = self.inputs
-        return replace(given, spent=(*given.spent, ("check of the start", self.share_of(given))))
-
-    def _after_count(self, info: PublicInfo, rows: PrivateRows) -> PreparedFit:
-        given, later = self.inputs, self._spending()
         multiplier = given.budget.multiplier(self.share_of(given))
         (correct,) = noisy_counts(rows, info.view.W, _is_correct, multiplier, given.noise, given.own)
         expected = _FAR_WORSE * held_out_accuracy(info) * given.n_rows
-        if correct + _CLEARLY * multiplier < expected:
-            warnings.warn(
-                "the head of the public rows classifies far fewer private rows correctly than public ones: "
-                "their labels or features mean something else, so the fit left them out; pass other public "
-                "rows, or none.",
-                UserWarning,
-                stacklevel=2,
-            )
-            later = replace(later, X_pub=given.X_pub[:0], y_pub=given.y_pub[:0], X_scale=given.X_pub)
-        return self.then(later)
+        if correct + _CLEARLY * multiplier >= expected:
+            return self.prepare(given, stage)
+        warnings.warn(
+            "the head of the public rows classifies far fewer private rows correctly than public ones: "
+            "their labels or features mean something else, so the fit left them out; pass other public "
+            "rows, or none.",
+            UserWarning,
+            stacklevel=2,
+        )
+        # What the geometry has cost is not used, and the fit without public rows learns its own.
+        spent = [(name, share) for name, share in stage.shares if name != "training"]
+        named = [(name if name == "check of the start" else f"unused {name}", share) for name, share in spent]
+        left_out = replace(given, X_pub=given.X_pub[:0], y_pub=given.y_pub[:0], X_scale=given.X_pub)
+        return self.without(replace(left_out, spent=(*given.spent, *named)))
 
 
 def held_out_accuracy(info: PublicInfo) -> float:

@@ -293,13 +293,6 @@ class LinearHead(PrivateEstimator):
 
     def _first_stage(self, inputs: HeadInputs) -> PreparedFit:
         """The first stage of a fit: the training, or something that it needs from private rows."""
-        if self._checks_start(inputs):
-            row_map = self._public_map(inputs)
-            return StartCheck(inputs, self._planned, self._after_check, row_map).first()
-        return self._after_check(inputs)
-
-    def _after_check(self, inputs: HeadInputs) -> PreparedFit:
-        """The first stage of a fit whose public rows have been checked."""
         X_pub, y_pub = inputs.X_pub, inputs.y_pub
         prepare, groups = partial(self._planned, inputs), self._groups(y_pub) if len(X_pub) else None
         if self._learns_geometry(inputs):
@@ -307,13 +300,20 @@ class LinearHead(PrivateEstimator):
             scale = column_scale(inputs.scale_rows) if self._scales() else None
             if len(X_pub) and few_for_whitening(inputs):
                 groups = None
+            start_scales, finish = self._start_scales(inputs), partial(self._checked, inputs)
             return GeometryLearner(
-                inputs, prepare, groups, scale, self._start_scales(inputs), whiten, self.fit_intercept
+                inputs, prepare, groups, scale, start_scales, whiten, self.fit_intercept, finish
             ).first()
         if share := self._length_share(inputs):
             return LengthLearner(inputs, prepare, share, self.fit_intercept).first()
         row_map = self._public_map(inputs)
-        return self._planned(inputs, Stage(row_map, row_map(X_pub, np.float64)))
+        return self._checked(inputs, Stage(row_map, row_map(X_pub, np.float64)))
+
+    def _checked(self, inputs: HeadInputs, stage: Stage) -> PreparedFit:
+        """The training, after a check of the start if one is possible."""
+        if not self._checks_start(inputs):
+            return self._planned(inputs, stage)
+        return StartCheck(inputs, stage, self._planned, self._first_stage).first()
 
     def _public_map(self, inputs: HeadInputs) -> RowMap:
         """The map of the rows that public rows tell."""

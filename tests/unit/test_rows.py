@@ -16,6 +16,12 @@ X, y = rng.normal(size=(1000, 7)), rng.integers(3, size=1000)
 A, B = rng.normal(size=(2, 7)), rng.normal(size=(3, 7))
 
 
+@pytest.fixture(autouse=True)
+def several_blocks(monkeypatch):
+    """Narrow rows in blocks of 256 rows, so that the thousand rows here have several."""
+    monkeypatch.setattr("skmixdp._rows.memory.narrow_block", lambda m: 256)
+
+
 def squares(Z, block):
     return Z**2 + block.y[:, None], np.column_stack([block.norms, block.max_abs])
 
