@@ -65,7 +65,7 @@ def load_model(path: Path) -> Any:
         try:
             head, encoder = load_with_note(path)
         except ValueError as error:
-            raise InputError(f"{where}: {error}") from None
+            raise InputError(f"MODEL {error}") from None  # the text begins with the path
         return head if encoder is None else EncodedModel(head, encoder)
     with reading(where):
         file = path.open("rb")

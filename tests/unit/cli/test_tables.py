@@ -99,6 +99,7 @@ def test_a_file_without_pickle_predicts_and_reports_the_same(tables, capsys):
 def test_a_damaged_file_without_pickle_is_refused(tables, capsys):
     plain = (*ENDS[:-3], "--out", "m.safetensors", "--quiet")
     assert run("fit", *PUBLIC, "--encode", "public", *plain) == 0
+    capsys.readouterr()
     path = Path("m.safetensors")
     path.write_bytes(path.read_bytes()[:-1] + b"x")
     assert "damaged or was altered" in refuse(capsys, tables, "report", "m.safetensors")
