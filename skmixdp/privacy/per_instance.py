@@ -57,7 +57,7 @@ class PerInstanceRecord:
         ----------
         lengths : array of shape (n_rows,)
             How far removing each row moves the released array: its L2 norm, or an upper bound. Zero for rows
-            that take no part.
+            that take no part; with ``"replace_one"``, these are counted as if another row took part.
         largest : float
             The sensitivity of the array, which no length exceeds.
         scale : float
@@ -66,7 +66,7 @@ class PerInstanceRecord:
         if scale == 0:
             return
         if self._neighboring == "replace_one":
-            lengths = np.where(lengths > 0, lengths + largest, 0.0)
+            lengths = lengths + largest  # also for a row of length zero, which another may replace
         self._squares += (lengths / scale) ** 2
 
     def epsilon(self, delta: float, more: float = 0.0) -> FloatArray:
