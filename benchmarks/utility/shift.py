@@ -24,10 +24,10 @@ PER_CLASS = 5
 def images(change: Callable[[Array, np.random.Generator], Array]) -> Callable:
     """A case that changes the public images (n, 8, 8)."""
 
-    def case(X: Array, y: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+    def case(X: Array, y: Array, rng: np.random.Generator) -> tuple[Array, Array, Array]:
         chosen = per_class(y, np.full(10, PER_CLASS), rng)
         changed = change(X[chosen].reshape(-1, 8, 8), rng)
-        return np.clip(changed, 0, 16).reshape(-1, 64), y[chosen]
+        return np.clip(changed, 0, 16).reshape(-1, 64), y[chosen], chosen
 
     return case
 
@@ -37,17 +37,17 @@ def per_class(y: Array, counts: Array, rng: np.random.Generator) -> Array:
     return np.concatenate([rng.permutation(np.flatnonzero(y == c))[:n] for c, n in enumerate(counts)])
 
 
-def skewed(X: Array, y: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+def skewed(X: Array, y: Array, rng: np.random.Generator) -> tuple[Array, Array, Array]:
     """Half of the classes have 9 public rows, the others 1."""
     chosen = per_class(y, rng.permutation(np.repeat([9, 1], 5)), rng)
-    return X[chosen], y[chosen]
+    return X[chosen], y[chosen], chosen
 
 
-def wrong_labels(X: Array, y: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+def wrong_labels(X: Array, y: Array, rng: np.random.Generator) -> tuple[Array, Array, Array]:
     """A third of the public labels are drawn at random."""
     chosen = per_class(y, np.full(10, PER_CLASS), rng)
     labels = np.where(rng.random(len(chosen)) < 1 / 3, rng.integers(0, 10, len(chosen)), y[chosen])
-    return X[chosen], labels
+    return X[chosen], labels, chosen
 
 
 CASES = {
@@ -71,7 +71,8 @@ def measure(case: Callable, epsilon: float, seed: int) -> list[float]:
     """Accuracies on test rows of the default, and on public rows."""
     X, y = load_digits(return_X_y=True)
     X, X_test, y, y_test = train_test_split(X, y, test_size=400, random_state=seed, stratify=y)
-    X_pub, y_pub = case(X, y, np.random.default_rng(seed))
+    X_pub, y_pub, chosen = case(X, y, np.random.default_rng(seed))
+    X, y = np.delete(X, chosen, axis=0), np.delete(y, chosen)
     fitted = head(epsilon, seed).fit(X, y, X_pub=X_pub, y_pub=y_pub)
     alone = LogisticRegression(max_iter=1000).fit(X_pub / 16, y_pub)
     folds = StratifiedKFold(2, shuffle=True, random_state=seed)
