@@ -675,8 +675,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "a replaced row recorded as a removed one",
         "The privacy loss of a row leaves out the row that takes its place.",
         "privacy/per_instance.py",
-        "np.where(lengths > 0, lengths + largest, 0.0)",
-        "np.where(lengths > 0, lengths, 0.0)",
+        "lengths = lengths + largest  # also",
+        "lengths = lengths + 0.0  # also",
         _RECORD + "test_a_replaced_row_is_replaced_by_the_worst",
     ),
     _sabotage(
