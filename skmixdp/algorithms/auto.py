@@ -44,14 +44,15 @@ class Auto(Algorithm):
         ``row_norm=None``.
     shrink : bool, default=True
         Whether to shrink the result towards the start, and to choose the temperature of the probabilities.
-        Public rows choose both. If 2% of the squared budget tell the accuracy of two heads on private rows
-        within a tenth, they are spent to compare the chosen head with the other end of the way.
+        Public rows choose both, and balance the classes. If up to 2% of the squared budget tell the accuracy
+        of a head on private rows within a tenth, noisy comparisons check these choices.
 
     Notes
     -----
-    *Guarantee*: one full-batch Gaussian release per step, of sensitivity ``clip``, and one of a difference of
-    counts, of sensitivity 1. Start, whitening, step size and number of steps depend on public or released
-    quantities. Shrinkage depends on released heads, the released difference and public rows.
+    *Guarantee*: one full-batch Gaussian release per step, of sensitivity ``clip``, and one of m
+    differences of counts, of sensitivity ``sqrt(m)``. Start, whitening, step size and number of steps depend
+    on public or released quantities. Shrinkage depends on released heads, released differences and public
+    rows.
 
     The total step size is chosen so that the accumulated noise in a logit has a standard deviation of about
     1. This holds for any n, number of features, epsilon and clip. Seven total step sizes were compared in

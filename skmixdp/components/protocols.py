@@ -176,6 +176,15 @@ class PublicInfo:
             return self.second_moment
         return self.view.data.largest_second_moment(self.row_norm_bound)
 
+    @cached_property
+    def held_out(self) -> tuple[tuple[FloatArray, PublicData], ...]:
+        """Starts (k, d_in) from one half of the public rows, each with the other half."""
+        first, second = self.view.data.halves
+        pairs = ((first, second), (second, first))
+        return tuple(
+            (self.view.W if self.start is None else self.start(known), rest) for known, rest in pairs
+        )
+
 
 @dataclass(frozen=True)
 class ReleaseFacts:

@@ -1,7 +1,6 @@
 """Shrinkage, temperature and class balance of a released head, by public rows and a noisy comparison."""
 
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -196,7 +195,7 @@ class PublicShrinkage:
         if self.intercept is None or share == 0:
             return np.zeros(len(W))
         way = share * (W - self.info.view.W)
-        halves = [(judge.X @ (start + way).T, judge.y) for start, judge in self._folds(self.info.view.data)]
+        halves = [(judge.X @ (start + way).T, judge.y) for start, judge in self.info.held_out]
         return reliable_balance(halves, len(W))
 
     def _chosen_on_public_rows(self, W: FloatArray, variance: float) -> tuple[float, float, float]:
@@ -208,7 +207,7 @@ class PublicShrinkage:
         usual = 1.0 if data.loss.quadratic else min(1.0, _MORE + certain)
         smaller = _SHARES[(min(1.0, _KEPT * certain) <= _SHARES) & (usual > _SHARES)]
         candidates = np.append(smaller, usual)
-        losses = self._losses(data, way, candidates)
+        losses = self._losses(way, candidates)
         best = losses.mean(axis=2).argmin(axis=1)
         chosen = _clearly_least(losses[np.arange(len(candidates)), best])
         scale = 1.0 if data.loss.quadratic else float(_TEMPERATURES[best[chosen]])
@@ -223,19 +222,14 @@ class PublicShrinkage:
             stacklevel=2,
         )
 
-    def _losses(self, data: PublicData, way: FloatArray, shares: FloatArray) -> FloatArray:
+    def _losses(self, way: FloatArray, shares: FloatArray) -> FloatArray:
         """Loss of each held-out row, (shares, temperatures, rows)."""
-        scales = np.ones(1) if data.loss.quadratic else _TEMPERATURES
+        scales = np.ones(1) if self.info.loss.quadratic else _TEMPERATURES
         parts = []
-        for start, judge in self._folds(data):
+        for start, judge in self.info.held_out:
             near, far = judge.X @ start.T, judge.X @ way.T
             parts.append([[judge.loss.values(b * (near + s * far), judge.y) for b in scales] for s in shares])
         return np.concatenate(parts, axis=2)
-
-    def _folds(self, data: PublicData) -> Iterator[tuple[FloatArray, PublicData]]:
-        """Starts from one half of the public rows, each with the other half."""
-        for known, judge in (data.halves, data.halves[::-1]):
-            yield (self.info.view.W if self.info.start is None else self.info.start(known)), judge
 
 
 def _certain_share(data: PublicData, way: FloatArray, variance: float) -> float:

@@ -365,8 +365,8 @@ class StartCheck:
     def first(self) -> PreparedFit:
         """The fit before the check."""
         stage = self._training()
-        fit = self.prepare(self.inputs, stage)
-        return replace(fit, learn=partial(self._after_count, stage, fit.run.info))
+        training = self.prepare(self.inputs, stage)
+        return replace(training, learn=partial(self._after_count, training, stage.shares))
 
     def _training(self) -> Stage:
         """The training with what the check leaves of the budget."""
@@ -375,13 +375,15 @@ class StartCheck:
         shares |= {"check of the start": self.share_of(self.inputs), "training": left}
         return replace(self.stage, shares=tuple(shares.items()))
 
-    def _after_count(self, stage: Stage, info: PublicInfo, rows: PrivateRows) -> PreparedFit:
-        given = self.inputs
+    def _after_count(
+        self, training: PreparedFit, shares: tuple[tuple[str, float], ...], rows: PrivateRows
+    ) -> PreparedFit:
+        given, info = self.inputs, training.run.info
         multiplier = given.budget.multiplier(self.share_of(given))
         (correct,) = noisy_counts(rows, info.view.W, _is_correct, multiplier, given.noise, given.own)
         expected = _FAR_WORSE * held_out_accuracy(info) * given.n_rows
         if correct + _CLEARLY * multiplier >= expected:
-            return self.prepare(given, stage)
+            return training
         warnings.warn(
             "the head of the public rows classifies far fewer private rows correctly than public ones: "
             "their labels or features mean something else, so the fit left them out; pass other public "
@@ -390,7 +392,7 @@ class StartCheck:
             stacklevel=2,
         )
         # What the geometry has cost is not used, and the fit without public rows learns its own.
-        spent = [(name, share) for name, share in stage.shares if name != "training"]
+        spent = [(name, share) for name, share in shares if name != "training"]
         named = [(name if name == "check of the start" else f"unused {name}", share) for name, share in spent]
         left_out = replace(given, X_pub=given.X_pub[:0], y_pub=given.y_pub[:0], X_scale=given.X_pub)
         return self.without(replace(left_out, spent=(*given.spent, *named)))
@@ -398,13 +400,7 @@ class StartCheck:
 
 def held_out_accuracy(info: PublicInfo) -> float:
     """Accuracy of starts from one half of the public rows on the other half."""
-    data, start = info.view.data, info.start
-    assert start is not None
-    first, second = data.halves
-    right = [
-        predicted_classes(judge.X @ start(known).T) == judge.y
-        for known, judge in ((first, second), (second, first))
-    ]
+    right = [predicted_classes(judge.X @ start.T) == judge.y for start, judge in info.held_out]
     return float(np.mean(np.concatenate(right)))
 
 

@@ -39,6 +39,9 @@ FITS = {
     "public rows": lambda rows: MixedDPLogisticRegression(geometry=True, **TERMS).fit(
         rows, Y, X_pub=X[1:40], y_pub=Y[1:40]
     ),
+    "useless public rows": lambda rows: MixedDPLogisticRegression(classes=range(K), **TERMS).fit(
+        rows, Y, X_pub=X[1:61], y_pub=(Y[1:61] + 1) % K
+    ),
     "regression": lambda rows: MixedDPRidge(target_scale=1.0, **TERMS).fit(rows, np.arange(N) % 5 - 2.0),
 }
 
