@@ -19,8 +19,9 @@ _SHARES = np.array([0.0, 0.25, 0.5, 0.75])
 #: The share is at least this multiple of the share that cannot be noise.
 _KEPT = 1.5
 
-#: The usual share is this much more than the share that cannot be noise: the start has an error too.
-_MORE = 0.4
+#: The usual share is ``0.2 + 2 j``, if a share ``j`` cannot be noise. Descent stops short of the best head, so
+#: the signal may be lengthened; and even a change that looks like noise points the right way.
+_LEAST_USUAL, _SLOPE = 0.2, 2.0
 
 #: Candidate factors ``b`` of the outputs.
 _TEMPERATURES = 2.0 ** np.arange(-3, 3.25, 0.25)
@@ -60,7 +61,7 @@ class PublicShrinkage:
 
     **The share s.** Let ``j = max(0, 1 - v / e)``, the factor of James and Stein. Here ``e`` is the mean
     square of the outputs of ``W - W_0`` on public rows, and ``v`` is the mean square that undamped noise
-    alone would give. The usual share is ``min(1, 0.4 + j)``, or 1 for squared loss. A smaller share is taken
+    alone would give. The usual share is ``min(1, 0.2 + 2 j)``, or 1 for squared loss. A smaller share is taken
     if it has a clearly lower loss, each with its own best ``b``. Clearly means by more than the standard
     error of the difference. This evaluation underrates the change: ``W`` moves away from a start that was
     fitted to the evaluating rows themselves. So a share is only considered if it is at least ``1.5 j``. If
@@ -204,7 +205,7 @@ class PublicShrinkage:
         if data.n_rows < _FEWEST:
             return 1.0, 1.0, 1.0
         certain = _certain_share(data, way, variance)
-        usual = 1.0 if data.loss.quadratic else min(1.0, _MORE + certain)
+        usual = 1.0 if data.loss.quadratic else min(1.0, _LEAST_USUAL + _SLOPE * certain)
         smaller = _SHARES[(min(1.0, _KEPT * certain) <= _SHARES) & (usual > _SHARES)]
         candidates = np.append(smaller, usual)
         losses = self._losses(way, candidates)

@@ -158,7 +158,7 @@ class TestComparison:
         assert query.releases[0].sensitivity == 1.0
 
     @pytest.mark.parametrize(
-        ("released", "share"), [((1.0, -9.0), 0.0), ((-1.0, 20.0), 0.4), ((-1.0, 40.0), 1.0)]
+        ("released", "share"), [((1.0, -9.0), 0.0), ((-1.0, 20.0), 0.2), ((-1.0, 40.0), 1.0)]
     )
     def test_private_rows_can_overrule_public_rows_that_favour_the_start(self, released, share):
         problem = make_problem(4, n_pub=200)
@@ -179,7 +179,7 @@ class TestComparison:
         assert not PublicShrinkage(SGD(), replace(make_regression_problem().info, mu=10.0)).can_compare
 
 
-@pytest.mark.parametrize(("certain", "share"), [(0.0, 0.4), (0.3, 0.7), (0.7, 1.0)])
+@pytest.mark.parametrize(("certain", "share"), [(0.0, 0.2), (0.3, 0.8), (0.7, 1.0)])
 def test_the_usual_share_grows_with_what_cannot_be_noise(certain, share, monkeypatch):
     problem = make_problem(4, n_pub=40, n_rows=3000)
     info = replace(problem.info, start=lambda rows: rows.solution)
