@@ -15,13 +15,14 @@ import time
 import warnings
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from .._files import written_whole
 
 #: A shard is written when it has this many rows, or when its first row has waited this long.
 _SHARD_ROWS = 2048
@@ -60,7 +61,7 @@ class RowCache:
             Path(folder).mkdir(mode=0o700, parents=True, exist_ok=True)
             self._folder.mkdir(mode=0o700, exist_ok=True)
             if not (self._folder / "encoder.json").exists():
-                with _written_whole(self._folder / "encoder.json") as file:
+                with written_whole(self._folder / "encoder.json") as file:
                     file.write(text.encode())
         except OSError as error:
             raise ValueError(
@@ -127,20 +128,6 @@ class RowCache:
         if not self._keys:
             return
         keys = np.frombuffer(b"".join(self._keys), dtype=np.uint8).reshape(len(self._keys), -1)
-        with _written_whole(self._folder / f"{secrets.token_hex(8)}.npz") as file:
+        with written_whole(self._folder / f"{secrets.token_hex(8)}.npz") as file:
             np.savez(file, keys=keys, rows=np.stack(self._rows))
         self._keys, self._rows = [], []
-
-
-@contextmanager
-def _written_whole(path: Path) -> Iterator[BinaryIO]:
-    """A file to write, which gets its name in one step at the end."""
-    draft = path.with_name(f".{secrets.token_hex(8)}.tmp")
-    try:
-        with draft.open("xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)

@@ -3,7 +3,7 @@
 import getpass
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from os import PathLike, fspath
 from pathlib import Path
@@ -16,7 +16,16 @@ from ..accounting.events import NEIGHBORING, Neighboring
 from ._account import Account
 from ._records import event_from_json, event_to_json
 from ._report import Charge, LedgerReport
-from ._sql import OPEN, add_charge, read_account, read_accounts, read_charges, write_account, write_outcome
+from ._sql import (
+    OPEN,
+    add_charge,
+    read_account,
+    read_accounts,
+    read_charge,
+    read_charges,
+    write_account,
+    write_outcome,
+)
 from ._store import FileStore, MemoryStore
 
 _MEMORY = ":memory:"
@@ -303,6 +312,20 @@ class LedgerDataset:
                     f"charge {charge.id} to {charge.dataset!r} is not in {self.ledger!r}; pass a charge of "
                     "this ledger."
                 )
+
+    def holds(self, charge: Charge) -> bool:
+        """Whether a charge is in the ledger, whatever its outcome.
+
+        It is not if the ledger's file was replaced, for example by an earlier copy.
+
+        Parameters
+        ----------
+        charge : Charge
+            What :meth:`charge` returned.
+        """
+        with self.ledger._store.transaction(write=False) as connection:
+            found = read_charge(connection, charge.id)
+        return found is not None and replace(found, outcome=charge.outcome) == charge
 
     @property
     def account(self) -> Account:

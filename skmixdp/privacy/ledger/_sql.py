@@ -87,6 +87,12 @@ def read_charges(connection: Connection, dataset: str | None = None) -> tuple[Ch
     return tuple(map(_charge_of, connection.execute(query, (dataset,))))
 
 
+def read_charge(connection: Connection, number: int | None) -> Charge | None:
+    """The charge of this number; None if there is none."""
+    row = connection.execute(f"{_charges(connection)} WHERE id = ?", (number,)).fetchone()
+    return None if row is None else _charge_of(row)
+
+
 def _charges(connection: Connection) -> str:
     """The query of all charges, with their notes if there are any."""
     if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'notes'").fetchone() is None:
@@ -112,7 +118,9 @@ def add_charge(
     ).lastrowid
     connection.execute(_NOTES)
     connection.execute("INSERT INTO notes (charge, user, outcome) VALUES (?, ?, ?)", (number, user, OPEN))
-    return _charge_of(connection.execute(f"{_charges(connection)} WHERE id = ?", (number,)).fetchone())
+    charge = read_charge(connection, number)
+    assert charge is not None
+    return charge
 
 
 def write_outcome(connection: Connection, charge: Charge, outcome: str) -> bool:

@@ -126,8 +126,11 @@ def _connect(uri: str) -> sqlite3.Connection:
 
 @contextmanager
 def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
-    connection.execute(begin)
+    # A cancelled fit may be interrupted between any two lines, even on the way out of this one.
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")
     try:
+        connection.execute(begin)
         yield
         connection.execute("COMMIT")
     finally:
