@@ -27,9 +27,14 @@ def test_a_file_is_replaced_and_no_draft_stays(tmp_path):
 def test_a_block_that_fails_leaves_the_former_content(tmp_path, error):
     path = tmp_path / "file"
     write(path, b"one")
-    with pytest.raises(error), written_whole(path) as file:
-        file.write(b"anot")
-        raise error
+
+    def fail():
+        with written_whole(path) as file:
+            file.write(b"anot")
+            raise error
+
+    with pytest.raises(error):
+        fail()
     assert path.read_bytes() == b"one"
     assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
 
