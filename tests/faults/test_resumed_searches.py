@@ -37,8 +37,8 @@ def ledger(tmp_path):
 @pytest.fixture
 def search(rows, ledger, tmp_path):
     def run(head=HEAD, grid=GRID, **options):
-        defaults = {"epsilon": 2.0, "delta": DELTA, "strategy": "grid", "memory": tmp_path / "memory"}
-        made = PrivateSearchCV(head, grid, ledger=ledger, **(defaults | options))
+        defaults = {"epsilon": 2.0, "delta": DELTA, "strategy": "grid", "ledger": ledger}
+        made = PrivateSearchCV(head, grid, **(defaults | {"memory": tmp_path / "memory"} | options))
         X, y, X_pub, y_pub = rows
         return made.fit(X, y, **public_params(X_pub, y_pub))
 
@@ -130,7 +130,7 @@ def test_callbacks_would_see_an_interrupted_trial_twice_and_are_refused(search, 
     assert ledger.charges() == []
     search(watched, memory=None)
     # A random search calls no callbacks, so it may have some.
-    search(watched, strategy="random", n_trials=2)
+    search(watched, strategy="random", n_trials=2, ledger=None)
 
 
 @pytest.mark.parametrize("lost", ["copy", "other"])
