@@ -8,10 +8,9 @@ import joblib
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.metrics import check_scoring
 from sklearn.utils.parallel import Parallel, delayed
-from tqdm.auto import tqdm
 
 from .._notebook import GuaranteeBoxMixin
-from .._progress import bar_options
+from .._progress import progress_bar
 from .._validation import is_empty, refuse_arguments
 from ..privacy import SearchTerms, recorded_outcome
 from ..privacy.noise import warn_of_seed
@@ -311,9 +310,9 @@ class PrivateSearchCV(BestEstimatorMixin, GuaranteeBoxMixin, MetaEstimatorMixin,
             # verbose=0 whatever joblib's context says: it would count the trials.
             results = Parallel(n_jobs=self.n_jobs, return_as="generator", verbose=0)(jobs)
             # A bar would count trials whose number is secret.
-            options = {"disable": True} if plan.strategy == "random" else bar_options(self.verbose)
-            bar = tqdm(results, total=len(trials), desc=type(self).__name__, unit="fit", **options)
-            done = list(bar)
+            options = {"total": len(trials), "desc": type(self).__name__, "unit": "fit"}
+            hidden = plan.strategy == "random"
+            done = list(progress_bar(results, verbose=self.verbose, hidden=hidden, **options))
         caught = [warning for outcome in done if outcome is not None for warning in outcome[2]]
         return done, distinct([*together, *caught])
 

@@ -9,29 +9,30 @@ import random
 import sys
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from tests.faults.harness import FAULTS, Row, can_mount, try_job
+from tests.faults.harness import Row, can_mount, try_job
 from tests.faults.jobs import JOBS
+from tests.faults.races import lost_workers, race
 
 
-def tried(n_rounds: int, only: str, seed: int) -> list[Row]:
+def tried(n_rounds: int, only: str, seed: int) -> Iterator[Row]:
     """A row for each job and fault."""
     rng = random.Random(seed)
     mounts = can_mount()
-    rows = []
     for kind in JOBS:
-        job = kind()
-        for fault in FAULTS:
-            if only not in f"{job.name}, {fault}" or (fault in ("full disk", "read-only") and not mounts):
-                continue
-            # A read-only folder is the same each time.
-            started = time.monotonic()
-            rows.append(try_job(job, fault, min(n_rounds, 3) if fault == "read-only" else n_rounds, rng))
-            seconds = time.monotonic() - started
-            sys.stderr.write(f"{seconds:6.1f} s  {rows[-1].job}, {rows[-1].fault}\n")
-            sys.stderr.write("".join(f"\n{finding}\n" for finding in rows[-1].findings))
-    return rows
+        chosen = [fault for fault in kind.faults if only in f"{kind.name}, {fault}"]
+        job = kind() if chosen else None
+        for fault in chosen:
+            if mounts or fault not in ("full disk", "read-only"):
+                # A read-only folder and an old clock are the same each time.
+                yield try_job(
+                    job, fault, min(n_rounds, 3) if fault in ("read-only", "clock") else n_rounds, rng
+                )
+    if only in "ledger, race of two processes":
+        yield race(10 * n_rounds, rng)
+    if only in "Dask, a worker is killed" and n_rounds >= 10:  # a cluster takes seconds
+        yield lost_workers(n_rounds // 10, rng)
 
 
 def table(rows: Sequence[Row]) -> str:
@@ -60,7 +61,11 @@ def main() -> int:
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     seed = random.SystemRandom().randrange(2**32) if options.seed is None else options.seed
-    rows = tried(options.rounds, options.only, seed)
+    rows, started = [], time.monotonic()
+    for row in tried(options.rounds, options.only, seed):
+        rows.append(row)
+        sys.stderr.write(f"{time.monotonic() - started:6.1f} s  {row.job}, {row.fault}\n")
+        sys.stderr.write("".join(f"\n{finding}\n" for finding in row.findings))
     sys.stdout.write(table(rows))
     found = any(row.findings for row in rows)
     if found:

@@ -1,4 +1,4 @@
-"""A forked child does a job, and a fault befalls it: it is killed, cancelled, or the disk refuses to be written.
+"""A forked child does a job, and a fault befalls it: it is killed, cancelled, or cannot write to the disk.
 
 Faults strike at a point of the job. Points are the calls that Python makes and sees returning, counted by its
 profiler in a first run without a fault. A kill after a delay strikes within calls too, such as the commit of
@@ -24,18 +24,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from skmixdp._cli.messages import InputError
+
 #: Calls that change files or databases. A kill at one of them hits what a kill at any call seldom hits.
 SYSTEM_CALLS = frozenset(
     {
-        *("open", "write", "fsync", "close", "rename", "replace", "unlink", "remove", "rmdir", "mkdir"),
-        *("execute", "savez", "dump", "flush", "fchmod", "truncate", "copyfile", "sendfile", "posix_fallocate"),
+        *("open", "write", "flush", "fsync", "close", "truncate", "fchmod", "copyfile", "sendfile"),
+        *("rename", "replace", "unlink", "remove", "rmdir", "mkdir", "execute", "savez", "dump"),
     }
 )
 
 #: How a child ended that was cancelled, and how one that met an error.
 CANCELLED, REFUSED = 3, 4
-
-from skmixdp._cli.messages import InputError
 
 
 class Job:
@@ -47,10 +47,21 @@ class Job:
         What the table calls it.
     size : int
         Bytes that it writes, more or less; a disk with less is full.
+    faults : tuple of str
+        What may befall it.
     """
 
     name = ""
     size = 200_000
+    faults: tuple[str, ...] = (
+        "delay",
+        "call",
+        "system call",
+        "cancel",
+        "file limit",
+        "full disk",
+        "read-only",
+    )
 
     def prepare(self, folder: Path) -> None:
         """What is there before the job."""
@@ -78,7 +89,8 @@ class Fault:
     kind : {"none", "delay", "call", "system call", "cancel", "file limit", "full disk", "read-only", "clock"}
         ``delay`` kills after ``at`` seconds; ``call`` and ``system call`` kill at the ``at``-th call, or one
         that changes files; ``cancel`` raises KeyboardInterrupt there. ``file limit`` lets no file grow beyond
-        ``at`` bytes. The others are done to the folder by the parent.
+        ``at`` bytes. ``full disk`` and ``read-only`` are done to the folder by the parent, and ``clock`` by
+        the job.
     at : float
         Where it strikes.
     """
@@ -219,9 +231,8 @@ def _in_child(job: Job, folder: Path, fault: Fault, control: Path, count: bool) 
         job.cancelled(folder)
         say("cancelled")
     except (OSError, ValueError, InputError) as error:
-        assert "\n" not in str(error)
         say(f"refused {type(error).__name__}: {error}")
-        return REFUSED
+        return REFUSED if "\n" not in str(error) else 1
     except SystemExit as error:
         say(f"refused with code {error.code}")
         return REFUSED
@@ -305,10 +316,6 @@ class Row:
     rounds: int = 0
     hits: int = 0
     findings: list[str] = field(default_factory=list)
-
-
-#: Faults that are tried on every job, with the weight of each in the number of rounds.
-FAULTS = ("delay", "call", "system call", "cancel", "file limit", "full disk", "read-only")
 
 
 def try_job(job: Job, kind: str, n_rounds: int, rng: random.Random) -> Row:

@@ -6,6 +6,7 @@ import math
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from skmixdp.features._inputs import as_items
 from skmixdp.features._protocols import Settings
 from skmixdp.model_selection import PrivateSearchCV, public_params
 from skmixdp.privacy import GaussianEvent, NoiseSource, PrivacyLedger
+from skmixdp.privacy.ledger import _ledger
 from tests.faults.harness import Job, check_database
 
 DELTA, EPSILON = 1e-3, 50.0
@@ -108,7 +110,8 @@ class Charges(Job):
     def cancelled(self, folder: Path) -> None:
         # Others can charge at once, although this process still holds the error and all its frames.
         check_database(folder / "ledger.sqlite")
-        self.dataset.charge(EVENT, neighboring=RELATION, description="after")
+        if hasattr(self, "dataset"):
+            self.dataset.charge(EVENT, neighboring=RELATION, description="after")
 
     def check(self, folder: Path, said: list[str]) -> None:
         charges = checked_charges(folder)
@@ -446,15 +449,32 @@ class Extraction(Job):
 
 
 class OldClock(Charges):
-    """Charges while the clock is set back, again and again."""
+    """Charges while the clock is set back before each of them."""
 
     name = "ledger: charges"
+    faults = ("clock",)
+
+    def run(self, folder: Path, say: Callable[[str], None]) -> None:
+        _ledger.datetime = _BackwardClock  # type: ignore[attr-defined]
+        super().run(folder, say)
 
     def check(self, folder: Path, said: list[str]) -> None:
         super().check(folder, said)
         with closing(sqlite3.connect(folder / "ledger.sqlite")) as connection:
             times = [time for (time,) in connection.execute("SELECT time FROM charges ORDER BY id")]
-        assert times != sorted(times), "the clock was not set back"
+        assert "done" not in said or times == sorted(times, reverse=True), "the clock was not set back"
+        assert "failed" not in str(the_ledger(folder).report())
 
 
-JOBS = (Charges, NewLedger, Fit, FitMany, Save, Search, CommandLine, Extraction)
+class _BackwardClock(datetime):
+    """A clock that is set back by a day whenever it is read."""
+
+    days = 0
+
+    @classmethod
+    def now(cls, tz: Any = None) -> Any:
+        cls.days += 1
+        return datetime(2001, 9, 9, tzinfo=tz) - timedelta(days=cls.days)
+
+
+JOBS = (Charges, OldClock, NewLedger, Fit, FitMany, Save, Search, CommandLine, Extraction)

@@ -229,7 +229,9 @@ def test_a_full_disk_is_told_and_what_was_written_is_kept(pixels, tiny, cache, m
     tiny(cache=cache).transform(pixels[:4])
     with monkeypatch.context() as patched:
         patched.setattr(os, "fsync", full_disk)
-        with pytest.raises(ValueError, match=r"^cache='.*' cannot be used \(No space left on device\); name a"):
+        with pytest.raises(
+            ValueError, match=r"^cache='.*' cannot be used \(No space left on device\); name a"
+        ):
             tiny(cache=cache).transform(pixels)
     assert tiny(cache=cache).extract(pixels).n_computed == len(pixels) - 4
     assert not [path for path in Path(cache).rglob("*") if path.name.endswith(".tmp")]
