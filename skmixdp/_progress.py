@@ -1,8 +1,11 @@
 """Progress bars of everything that may take more than a moment."""
 
-from collections.abc import Iterator
+import sys
+import threading
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 from typing import Any
 
 #: Seconds after which a bar appears on a terminal.
@@ -11,15 +14,67 @@ _PATIENCE = 2.0
 _hidden: ContextVar[bool] = ContextVar("_hidden", default=False)
 
 
-def bar_options(verbose: Any) -> dict[str, Any]:
-    """Options of ``tqdm`` for a bar with an estimate of the remaining time.
+class HiddenBar:
+    """Stands in for a bar that nobody sees.
+
+    A hidden bar of tqdm would take a lock that forked processes share. If one of them is killed while it
+    holds the lock, all others wait forever.
+    """
+
+    def __init__(self, items: Iterable[Any] = ()) -> None:
+        self._items = items
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._items)
+
+    def __enter__(self) -> "HiddenBar":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def update(self, n: int = 1) -> None:
+        """Show nothing."""
+
+    def close(self) -> None:
+        """Show nothing."""
+
+
+def progress_bar(
+    items: Iterable[Any] | None = None, *, verbose: Any, hidden: bool = False, **options: Any
+) -> Any:
+    """A bar with an estimate of the remaining time, as ``tqdm`` makes it.
 
     If ``verbose``, the bar is shown at once and everywhere. Otherwise, it appears on terminals after 2
     seconds and goes away at the end, except within :func:`no_bars`.
+
+    Parameters
+    ----------
+    items : iterable or None, default=None
+        What to iterate over; None if the bar is updated by hand.
+    verbose : bool or int
+        Whether to show it at once.
+    hidden : bool, default=False
+        Show nothing, whatever ``verbose`` says.
+    **options
+        Options of ``tqdm``.
     """
-    if verbose:
-        return {}
-    return {"delay": _PATIENCE, "disable": True if _hidden.get() else None, "leave": False}
+    # In a notebook, tqdm shows bars that are no output of a terminal.
+    seen = verbose or (not _hidden.get() and (sys.stderr.isatty() or "ipykernel" in sys.modules))
+    if hidden or not seen:
+        return HiddenBar(() if items is None else items)
+    if not verbose:
+        options |= {"delay": _PATIENCE, "leave": False}
+    # Each update looks at the clock, so no thread has to watch for bars that stand still.
+    return _bar_class()(items, miniters=1, **options)
+
+
+@cache
+def _bar_class() -> Any:
+    """The class of tqdm's bars, with a lock for this process alone, and without a thread."""
+    from tqdm.auto import tqdm  # only where a bar may appear: importing it takes time
+
+    return type("Bar", (tqdm,), {"_lock": threading.RLock(), "monitor_interval": 0})
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from .._files import sync_folder
 from .messages import InputError
 
 #: Writes one file's content.
@@ -49,12 +50,15 @@ def check_outputs(outputs: Mapping[str, Path], inputs: Sequence[Path], *, force:
 def write_together(outputs: Mapping[Path, Writer]) -> None:
     """Write all files or none.
 
-    Each is written in full next to its target and then moved into place. If a move fails, the
-    targets that were already replaced get their former content back.
+    Each is written in full next to its target and then moved into place. If a move fails, the targets get
+    their former content back.
+
+    A killed process cannot undo anything. So the former targets but the first are removed before the first
+    move: files of two runs, such as a model and the report of another one, are never there together.
     """
     drafts: dict[Path, Path] = {}
     formers: dict[Path, Path] = {}
-    placed: list[Path] = []
+    changed: list[Path] = []
     try:
         for path, write in outputs.items():
             drafts[path] = _beside(path)
@@ -66,15 +70,21 @@ def write_together(outputs: Mapping[Path, Writer]) -> None:
             if path.exists():
                 formers[path] = _beside(path)
                 shutil.copy2(path, formers[path])
+        for path in [*outputs][1:]:
+            changed.append(path)
+            path.unlink(missing_ok=True)
         for path in outputs:
+            changed.append(path)
             drafts[path].replace(path)
-            placed.append(path)
+        for folder in dict.fromkeys(path.parent for path in outputs):
+            sync_folder(folder)
     except BaseException as error:
-        for path in placed:
-            if path in formers:
-                formers[path].replace(path)
+        # What cannot be put back stays next to its target, and is no leftover.
+        for path, former in [(path, formers.pop(path, None)) for path in dict.fromkeys(changed)]:
+            if former is None:
+                path.unlink(missing_ok=True)
             else:
-                path.unlink()
+                former.replace(path)
         if isinstance(error, OSError):
             raise InputError(
                 f"{' and '.join(map(str, outputs))} could not be written ({error.strerror or error}), and "

@@ -3,7 +3,7 @@
 import argparse
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ..privacy import PrivacyLedger
 from .messages import EXIT_CODES, TRUST, InputError
@@ -29,7 +29,10 @@ def add_to(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Load and print."""
-    privacy = _ledger_report(args.model) if args.model.suffix == ".sqlite" else _model_report(args.model)
+    if args.model.suffix == ".sqlite":
+        privacy = _ledger_report(args.model, listed="all" if args.json else "failed")
+    else:
+        privacy = _model_report(args.model)
     if args.json:
         text = privacy.to_json()
     elif args.html:
@@ -50,10 +53,11 @@ def _model_report(path: Path) -> Any:
     return privacy
 
 
-def _ledger_report(path: Path) -> Any:
+def _ledger_report(path: Path, listed: Literal["all", "failed"]) -> Any:
+    """The report of a ledger. Only JSON lists all charges, so the other forms do not read them."""
     if not path.exists():  # opening a ledger would make it
         raise InputError(f"the ledger {path} is not there; check the path.")
     try:
-        return PrivacyLedger(path).report()
+        return PrivacyLedger(path).report(charges=listed)
     except (ValueError, OSError) as error:
         raise InputError(str(error)) from error

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_random_state
-from tqdm.auto import tqdm
 
-from .._progress import bar_options
+from .._progress import progress_bar
 from ..privacy import epsilon_of
 from ._bounds import (
     epsilon_from_rates,
@@ -222,7 +221,7 @@ def _many_fits(
     """Which fits included the canary, its score in each (n_fits,), and what was claimed."""
     included = np.arange(n_fits) % 2 == 0
     scores = np.empty(n_fits)
-    bar = tqdm(included, desc="audit_epsilon", unit="fit", **bar_options(verbose=False))
+    bar = progress_bar(included, desc="audit_epsilon", unit="fit", verbose=False)
     for i, taking_part in enumerate(bar):
         fitted = fits(canary, np.array([taking_part]))
         if view == "released":

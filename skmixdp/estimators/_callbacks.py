@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._engine import StepContext
-from .._progress import bar_options
+from .._progress import progress_bar
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -138,10 +138,8 @@ class FitTasks:
             task.call_on_fit_task_end(estimator=self._estimator)
 
     def __enter__(self) -> "FitTasks":
-        name, options = type(self._estimator).__name__, bar_options(self._estimator.verbose)
-        from tqdm.auto import tqdm  # only where a bar may appear: importing it takes time
-
-        self._bar = tqdm(total=self._n_steps, desc=name, **options)
+        name = type(self._estimator).__name__
+        self._bar = progress_bar(total=self._n_steps, desc=name, verbose=self._estimator.verbose)
         if self._root is not None:
             self._training = self._root.subcontext("training", max_subtasks=self._n_steps)
             self._training.call_on_fit_task_begin(estimator=self._estimator)

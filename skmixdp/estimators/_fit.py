@@ -243,9 +243,11 @@ def _train_together(
 
 
 def adopt(estimator: Any, fitted: Any) -> None:
-    """Give an estimator every attribute of its fitted copy, and none that the fit removed."""
-    vars(estimator).clear()
-    vars(estimator).update(vars(fitted))
+    """Give an estimator every attribute of its fitted copy, and none that the fit removed.
+
+    One assignment, so that an interruption leaves the estimator as it was or fitted, and nothing in between.
+    """
+    estimator.__dict__ = dict(vars(fitted))
 
 
 def members(rows: tuple[str, Any] | None, n_rows: int) -> NDArray[np.bool_] | None:

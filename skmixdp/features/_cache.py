@@ -15,13 +15,14 @@ import time
 import warnings
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from .._files import written_whole
 
 #: A shard is written when it has this many rows, or when its first row has waited this long.
 _SHARD_ROWS = 2048
@@ -50,6 +51,7 @@ class RowCache:
 
     def __init__(self, folder: str | os.PathLike[str], description: Mapping[str, Any], dtype: str) -> None:
         text = json.dumps({**description, "dtype": dtype}, sort_keys=True)
+        self._name = str(folder)
         self._folder = Path(folder) / hashlib.sha256(text.encode()).hexdigest()[:32]
         self._dtype = np.dtype(dtype)
         self._keys: list[bytes] = []
@@ -60,13 +62,15 @@ class RowCache:
             Path(folder).mkdir(mode=0o700, parents=True, exist_ok=True)
             self._folder.mkdir(mode=0o700, exist_ok=True)
             if not (self._folder / "encoder.json").exists():
-                with _written_whole(self._folder / "encoder.json") as file:
+                with written_whole(self._folder / "encoder.json") as file:
                     file.write(text.encode())
         except OSError as error:
-            raise ValueError(
-                f"cache={str(folder)!r} cannot be used ({error.strerror}); name a folder that can be "
-                "written to."
-            ) from error
+            raise self._refusal(error) from error
+
+    def _refusal(self, error: OSError) -> ValueError:
+        return ValueError(
+            f"cache={self._name!r} cannot be used ({error.strerror}); name a folder that can be written to."
+        )
 
     def read(self, keys: Sequence[bytes | None], out: NDArray[np.float32]) -> NDArray[np.bool_]:
         """Copy stored rows into ``out`` (n, d), and return a mask (n,) of those found."""
@@ -123,24 +127,19 @@ class RowCache:
             self.flush()
 
     def flush(self) -> None:
-        """Write the rows that are not yet on disk."""
+        """Write the rows that are not yet on disk.
+
+        Raises
+        ------
+        ValueError
+            If they cannot be written, for example because the disk is full. Earlier shards stay.
+        """
         if not self._keys:
             return
         keys = np.frombuffer(b"".join(self._keys), dtype=np.uint8).reshape(len(self._keys), -1)
-        with _written_whole(self._folder / f"{secrets.token_hex(8)}.npz") as file:
-            np.savez(file, keys=keys, rows=np.stack(self._rows))
+        try:
+            with written_whole(self._folder / f"{secrets.token_hex(8)}.npz") as file:
+                np.savez(file, keys=keys, rows=np.stack(self._rows))
+        except OSError as error:
+            raise self._refusal(error) from error
         self._keys, self._rows = [], []
-
-
-@contextmanager
-def _written_whole(path: Path) -> Iterator[BinaryIO]:
-    """A file to write, which gets its name in one step at the end."""
-    draft = path.with_name(f".{secrets.token_hex(8)}.tmp")
-    try:
-        with draft.open("xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)

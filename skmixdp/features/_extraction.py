@@ -9,9 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from tqdm.auto import tqdm
 
-from .._progress import bar_options
+from .._progress import progress_bar
 from ._cache import RowCache
 from ._inputs import ItemError, Items
 from ._protocols import Encoder, Settings, Skipped
@@ -106,7 +105,7 @@ def extract(
     skipped: list[Skipped] = []
     n_computed = 0
     try:
-        with tqdm(total=n, initial=int(done.sum()), desc=progress, **bar_options(verbose)) as bar:
+        with progress_bar(total=n, initial=int(done.sum()), desc=progress, verbose=verbose) as bar:
             for places, computed, failures in run(encoder, items, todo, settings):
                 for failure in failures:
                     if on_error == "raise":

@@ -8,16 +8,15 @@ import joblib
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.metrics import check_scoring
 from sklearn.utils.parallel import Parallel, delayed
-from tqdm.auto import tqdm
 
 from .._notebook import GuaranteeBoxMixin
-from .._progress import bar_options
+from .._progress import progress_bar
 from .._validation import is_empty, refuse_arguments
 from ..privacy import SearchTerms, recorded_outcome
 from ..privacy.noise import warn_of_seed
 from ._plan import Candidates, SearchPlan, check_head, check_parameters, make_plan
 from ._results import BestEstimatorMixin, best_of, report_of, results_of
-from ._resume import Progress, progress_of
+from ._resume import Progress, progress_of, resumed
 from ._rows import metric_of, rows_of
 from ._trials import (
     begin,
@@ -80,8 +79,9 @@ class PrivateSearchCV(BestEstimatorMixin, GuaranteeBoxMixin, MetaEstimatorMixin,
         Number of trials at a time.
     memory : str, Path, joblib.Memory or None, default=None
         Folder on a local disk in which an interrupted search is kept until it is called again with
-        the same input: it then goes on without a second charge. It holds unreleased results; guard
-        it as the private rows.
+        the same input: it then goes on without a second charge. A search that failed with an error is
+        over, and its budget is spent. The folder holds unreleased results; guard it as the private rows.
+        An estimator with callbacks is refused, since they see the heads of a trial that would run again.
     ledger : LedgerDataset or None, default=None
         The data set of a ledger to which the rows belong, such as
         ``PrivacyLedger("ledger.sqlite")["patients"]``. The whole search is charged once, before the first
@@ -236,7 +236,7 @@ class PrivateSearchCV(BestEstimatorMixin, GuaranteeBoxMixin, MetaEstimatorMixin,
         rows = replace(rows, score_multiplier=plan.terms.score_multiplier(plan.fit_epsilon))
         with progress_of(self.memory, self._key(X, y, X_pub, y_pub)) as progress, ExitStack() as outcomes:
             shown: list[Warning] = []
-            drawn = progress.load() or begin(self, plan, candidates, rows, progress, shown)
+            drawn = resumed(self, progress) or begin(self, plan, candidates, rows, progress, shown)
             token, tried, seeds, charge = drawn
             outcomes.enter_context(recorded_outcome(self.ledger, charge))
             trials = [(prepared(self, plan, *pair), rows, True) for pair in zip(tried, seeds, strict=False)]
@@ -298,7 +298,7 @@ class PrivateSearchCV(BestEstimatorMixin, GuaranteeBoxMixin, MetaEstimatorMixin,
         secret do not, since sharing moves the last bits of their sums. A trial that fails ends the search.
         If it is ``secret``, its outcome is None instead.
         """
-        with quiet(), recorded() as together:
+        with quiet(), recorded() as together, progress.ended_by_errors():
             if self.memory is None and self.n_jobs in (None, 1) and plan.strategy == "grid":
                 trials = fitted_side_by_side(trials)
             cached = progress.cached(run_trial, ["estimator", "rows", "scored"])
@@ -310,9 +310,9 @@ class PrivateSearchCV(BestEstimatorMixin, GuaranteeBoxMixin, MetaEstimatorMixin,
             # verbose=0 whatever joblib's context says: it would count the trials.
             results = Parallel(n_jobs=self.n_jobs, return_as="generator", verbose=0)(jobs)
             # A bar would count trials whose number is secret.
-            options = {"disable": True} if plan.strategy == "random" else bar_options(self.verbose)
-            bar = tqdm(results, total=len(trials), desc=type(self).__name__, unit="fit", **options)
-            done = list(bar)
+            options = {"total": len(trials), "desc": type(self).__name__, "unit": "fit"}
+            hidden = plan.strategy == "random"
+            done = list(progress_bar(results, verbose=self.verbose, hidden=hidden, **options))
         caught = [warning for outcome in done if outcome is not None for warning in outcome[2]]
         return done, distinct([*together, *caught])
 

@@ -6,18 +6,23 @@ between two results and be charged for one. So a search is resumed only if it re
 Its plan (which candidates, how many) is on disk from its charge until its end, under a lock that dies with
 the process. While the plan is there, finished trials come from the cache and the others run, without a
 second charge. When the search ends, plan and trials are deleted before any result is handed out. Until then
-the folder is as confidential as the private rows.
+the folder is as confidential as the private rows, and only its owner can read it.
+
+An interruption shows nothing, so the search goes on. An error is a result, since it may depend on what the
+failed trial released. It ends the search, and the next call is charged again.
 """
 
 import sqlite3
-import uuid
 from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import joblib
 from joblib import Memory
+
+from .._files import sync_folder, written_whole
 
 
 class Progress:
@@ -41,9 +46,8 @@ class Progress:
     def save(self, plan: Any) -> None:
         """Keep a plan, now that it is charged."""
         if self._folder is not None:
-            unfinished = self._folder / f"{uuid.uuid4().hex}.tmp"
-            joblib.dump(plan, unfinished)
-            unfinished.replace(self._plan)
+            with written_whole(self._plan) as file:
+                joblib.dump(plan, file)
 
     def cached(self, function: Callable[..., Any], names: list[str]) -> Callable[..., Any]:
         """The function with its results on disk, by the values of all arguments but ``names``."""
@@ -56,7 +60,22 @@ class Progress:
         """Forget the plan, then the trials."""
         if self._folder is not None:
             self._plan.unlink()
+            sync_folder(self._folder)
             self._memory.clear(warn=False)
+
+    @contextmanager
+    def ended_by_errors(self) -> Iterator[None]:
+        """Forget the plan and the trials if the block raises an error; an interruption keeps them.
+
+        A worker process that died is an interruption too.
+        """
+        try:
+            yield
+        except BrokenExecutor:
+            raise
+        except Exception:
+            self.finish()
+            raise
 
     @property
     def _plan(self) -> Path:
@@ -66,6 +85,19 @@ class Progress:
     @property
     def _memory(self) -> Memory:
         return Memory(self._folder, verbose=0)
+
+
+def resumed(search: Any, progress: Progress) -> Any:
+    """The plan of an interrupted search whose charge is in the search's ledger; None if there is none.
+
+    The ledger may have been replaced by an earlier copy, which lacks the charge. The search then starts
+    again, and is charged.
+    """
+    plan = progress.load()
+    if plan is None or search.ledger is None:
+        return plan
+    holds = getattr(search.ledger, "holds", None)
+    return plan if holds is None or holds(plan[-1]) else None
 
 
 @contextmanager
@@ -89,7 +121,8 @@ def progress_of(memory: Any, key: str) -> Iterator[Progress]:
         yield Progress(None)
         return
     folder = Path(location) / "private_search" / key
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
     with closing(sqlite3.connect(folder / "lock.sqlite", timeout=0, isolation_level=None)) as connection:
         try:
             connection.execute("BEGIN EXCLUSIVE")

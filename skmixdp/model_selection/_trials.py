@@ -282,7 +282,29 @@ def prepared(
     if seed is not None:
         settings["random_state"] = seed
     trial = prepare(search.estimator, candidate, settings)
-    return silenced(trial) if plan.strategy == "random" else trial
+    if plan.strategy == "random":
+        return silenced(trial)
+    _check_memory(search.memory, trial)
+    return trial
+
+
+def _check_memory(memory: Any, trial: Any) -> None:
+    """Refuse callbacks in a search that can be resumed: they see heads of a trial that may run again.
+
+    Raises
+    ------
+    ValueError
+        If the search has a memory and a part of the trial has callbacks.
+    """
+    if memory is None or getattr(memory, "location", memory) is None:
+        return
+    for part in (trial, *trial.get_params().values()):
+        if getattr(part, "_skl_callbacks", None):
+            raise ValueError(
+                f"memory={memory!r} lets a search run an interrupted trial again, and the callbacks of "
+                f"{type(part).__name__} would see both runs for one charge; pass memory=None, or remove them "
+                "with set_callbacks()."
+            )
 
 
 def is_seeded(search: Any) -> bool:

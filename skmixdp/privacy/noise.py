@@ -4,9 +4,10 @@ AES-128 in counter mode (the ``randomgen`` package) drives NumPy's samplers. An 
 stream cannot predict the rest. The speed is that of NumPy's own generator.
 """
 
+import os
 import secrets
 import warnings
-from typing import Any, Literal
+from typing import Any, Literal, Never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,26 +38,45 @@ class NoiseSource:
     -----
     The samples are floating-point numbers. Attacks on their low-order bits (Mironov 2012) are outside the
     guarantee, and the report says so. :class:`DiscreteNoise` resists them.
+
+    *Guarantee*: no two sources draw from the same stream, unless they have the same seed. A source cannot be
+    copied or pickled, since noise that is used twice cancels. After a fork, the child draws a key of its own.
+    The representation does not show the key.
     """
 
     #: Whether the noise needs sums that are exact multiples of a grid.
     needs_grid = False
 
     def __init__(self, seed: int | None = None) -> None:
-        from randomgen import AESCounter  # a fifth of the time that importing the library would take
-
         self.kind: Literal["cryptographic", "seeded", "discrete"]
         self.kind = "cryptographic" if seed is None else "seeded"
-        key = secrets.randbits(128) if seed is None else _key_from(seed)
-        self._generator = np.random.Generator(AESCounter(key=key))
+        self._generator = _generator_of(secrets.randbits(128) if seed is None else _key_from(seed))
+        self._process = os.getpid()
 
     def normal(self, shape: tuple[int, ...]) -> FloatArray:
         """Independent standard normal float64 draws of the given shape."""
-        return self._generator.standard_normal(shape)
+        return self._own_generator().standard_normal(shape)
 
     def uniform(self, shape: tuple[int, ...]) -> FloatArray:
         """Independent float64 draws from [0, 1) of the given shape."""
-        return self._generator.random(shape)
+        return self._own_generator().random(shape)
+
+    def _own_generator(self) -> np.random.Generator:
+        """The generator, with a new key in a forked process: two processes must not add the same noise."""
+        if self._process != os.getpid() and self.kind != "seeded":
+            self._generator = _generator_of(secrets.randbits(128))
+            self._process = os.getpid()
+        return self._generator
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(kind={self.kind!r})"
+
+    # copy and deepcopy go through this method too.
+    def __reduce_ex__(self, protocol: Any) -> Never:
+        raise TypeError(
+            "a source of noise cannot be copied or pickled, since two copies would add the same noise; make "
+            "a new NoiseSource for each fit."
+        )
 
     def add_noise(self, array: FloatArray, scale: float, grid: float | None) -> FloatArray:
         """The array plus Gaussian noise of standard deviation ``scale``.
@@ -119,6 +139,13 @@ class DiscreteNoise(NoiseSource):
         sample = self._dp.m.make_gaussian(*space, scale / grid)
         noisy = np.array(sample(whole.ravel().tolist()), dtype=np.float64)
         return noisy.reshape(array.shape) * grid
+
+
+def _generator_of(key: int) -> np.random.Generator:
+    """NumPy's samplers on the key stream of AES-128 in counter mode."""
+    from randomgen import AESCounter  # a fifth of the time that importing the library would take
+
+    return np.random.Generator(AESCounter(key=key))
 
 
 def _key_from(seed: int) -> int:

@@ -10,8 +10,14 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.model_selection import GridSearchCV
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPModuleClassifier, fit_many
-from skmixdp._progress import bar_options, no_bars
+from skmixdp import (
+    MixedDPLogisticRegression,
+    MixedDPRidge,
+    ZerothOrderDPModuleClassifier,
+    _progress,
+    fit_many,
+)
+from skmixdp._progress import no_bars
 from skmixdp.inspection import StepHistory
 from skmixdp.model_selection import PrivateSearchCV, public_params
 
@@ -204,7 +210,7 @@ def shown(estimator, digits, monkeypatch, stream):
 
 
 def test_bars_appear_on_terminals_after_a_while_or_if_asked(digits, monkeypatch):
-    assert bar_options(verbose=0)["delay"] == 2.0
+    assert _progress._PATIENCE == 2.0
     assert shown(head(), digits, monkeypatch, Terminal()) == ""  # it takes no two seconds
     monkeypatch.setattr("skmixdp._progress._PATIENCE", 1e-9)
     bar = shown(head(n_steps=300), digits, monkeypatch, Terminal())

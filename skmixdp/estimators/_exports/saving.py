@@ -6,7 +6,6 @@ JSON of the parameters, the fitted attributes and the privacy report. Reading a 
 
 import hashlib
 import json
-import os
 import platform
 from collections.abc import Mapping
 from importlib import import_module
@@ -21,6 +20,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_bytes
 from sklearn.utils.validation import check_is_fitted
 
+from ..._files import written_whole
 from ..._validation import listed
 from .checks import check_loaded
 from .coding import Decoder, Encoder, NotEncodableError
@@ -47,7 +47,9 @@ _DAMAGE = (ValueError, TypeError, KeyError, AttributeError, OverflowError, Recur
 
 def save(estimator: Any, path: str | PathLike[str]) -> None:
     """Write a fitted estimator to a file; see :meth:`PrivateEstimator.save`."""
-    _write(Path(path), model_bytes(estimator))
+    content = model_bytes(estimator)
+    with written_whole(Path(path)) as file:
+        file.write(content)
 
 
 def model_bytes(estimator: Any, note: Any = None) -> bytes:
@@ -246,13 +248,3 @@ def _checksum(text: str, arrays: Mapping[str, Array]) -> str:
         digest.update(json.dumps([name, array.dtype.str, array.shape]).encode())
         digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Write a file in one step: a reader finds the old content or all of the new one."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        part.write_bytes(content)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)

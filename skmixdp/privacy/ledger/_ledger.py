@@ -3,12 +3,13 @@
 import getpass
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
 from sqlite3 import Connection
-from typing import Any
+from typing import Any, Literal
 
 from ..._validation import POSITIVE, PROBABILITY, Kind, check
 from ..accounting.composition import Composition
@@ -16,8 +17,17 @@ from ..accounting.events import NEIGHBORING, Neighboring
 from ._account import Account
 from ._records import event_from_json, event_to_json
 from ._report import Charge, LedgerReport
-from ._sql import OPEN, add_charge, read_account, read_accounts, read_charges, write_account, write_outcome
-from ._store import FileStore, MemoryStore
+from ._sql import (
+    OPEN,
+    add_charge,
+    read_account,
+    read_accounts,
+    read_charge,
+    read_charges,
+    write_account,
+    write_outcome,
+)
+from ._store import FileStore, MemoryStore, Result, Work
 
 _MEMORY = ":memory:"
 
@@ -132,11 +142,14 @@ class PrivacyLedger:
         check("epsilon", epsilon, POSITIVE)
         check("delta", delta, PROBABILITY)
         new = Account(name, float(epsilon), float(delta), neighboring=neighboring, composition=composition)
-        with self._store.transaction(write=True) as connection:
+
+        def work(connection: Connection) -> Account:
             old = read_account(connection, name)
             if old is None:
                 write_account(connection, new)
-                return LedgerDataset(self, name)
+            return old or new
+
+        old = self._store.transact(work, write=True)
         for parameter in ("epsilon", "delta", "neighboring", "composition"):
             value = getattr(new, parameter)
             if value is not None and value != getattr(old, parameter):
@@ -155,19 +168,37 @@ class PrivacyLedger:
         KeyError, ValueError
             If it was not added. The error is of both types; its message lists the data sets of the ledger.
         """
-        with self._store.transaction(write=False) as connection:
-            self._account(connection, name)
+        self._read(partial(self._account, name=name))
         return LedgerDataset(self, name)
 
     def __iter__(self) -> Iterator[str]:
         """Names of the data sets, in the order in which they were added."""
-        with self._store.transaction(write=False) as connection:
-            return iter([account.dataset for account in read_accounts(connection)])
+        return iter([account.dataset for account in self._read(read_accounts)])
 
-    def report(self) -> LedgerReport:
-        """A report of all budgets and charges, which prints as a table and converts to HTML and JSON."""
-        with self._store.transaction(write=False) as connection:
-            return LedgerReport(read_accounts(connection), read_charges(connection))
+    def report(self, charges: Literal["all", "failed"] = "all") -> LedgerReport:
+        """A report of all budgets and charges, which prints as a table and converts to HTML and JSON.
+
+        Parameters
+        ----------
+        charges : {"all", "failed"}, default="all"
+            Which charges it lists. "failed" lists those whose fit failed, which the printed table shows. It
+            takes milliseconds even if there are 100,000 charges. The budgets count all charges in any case.
+
+        Raises
+        ------
+        ValueError
+            If ``charges`` has another value.
+        """
+        check("charges", charges, "all", "failed")
+        return self._read(
+            lambda connection: LedgerReport(
+                read_accounts(connection), read_charges(connection, failed=charges == "failed")
+            )
+        )
+
+    def _read(self, work: Work[Result]) -> Result:
+        """The result of some work that changes nothing."""
+        return self._store.transact(work, write=False)
 
     def _account(self, connection: Connection, name: Any) -> Account:
         account = read_account(connection, name) if isinstance(name, str) else None
@@ -269,15 +300,15 @@ class LedgerDataset:
         # Charge the event as it will be stored. This refuses an event that cannot be read back, and one
         # whose numbers were changed to invalid ones after it was made.
         event = event_from_json(event_to_json(event))
-        store = self.ledger._store
         # Slow results are computed and cached first, without holding the lock.
-        with store.transaction(write=False) as connection:
-            account = self.ledger._account(connection, self.name)
-        account.after(event, neighboring)
-        with store.transaction(write=True) as connection:
+        self.account.after(event, neighboring)
+
+        def work(connection: Connection) -> Charge:
             account = self.ledger._account(connection, self.name).after(event, neighboring, private)
             write_account(connection, account)
             return add_charge(connection, account, event, datetime.now(UTC), description, private, _user())
+
+        return self.ledger._store.transact(work, write=True)
 
     def record_outcome(self, charge: Charge, outcome: str) -> None:
         """Record how what was charged ended; the charge itself stays as it is.
@@ -297,18 +328,30 @@ class LedgerDataset:
             For another outcome, or a charge that is not in the ledger.
         """
         check("outcome", outcome, "finished", OPEN, _FAILED)
-        with self.ledger._store.transaction(write=True) as connection:
-            if not write_outcome(connection, charge, outcome):
-                raise ValueError(
-                    f"charge {charge.id} to {charge.dataset!r} is not in {self.ledger!r}; pass a charge of "
-                    "this ledger."
-                )
+        work = partial(write_outcome, charge=charge, outcome=outcome)
+        if not self.ledger._store.transact(work, write=True):
+            raise ValueError(
+                f"charge {charge.id} to {charge.dataset!r} is not in {self.ledger!r}; pass a charge of this "
+                "ledger."
+            )
+
+    def holds(self, charge: Charge) -> bool:
+        """Whether a charge is in the ledger, whatever its outcome.
+
+        It is not if the ledger's file was replaced, for example by an earlier copy.
+
+        Parameters
+        ----------
+        charge : Charge
+            What :meth:`charge` returned.
+        """
+        found = self.ledger._read(partial(read_charge, number=charge.id))
+        return found is not None and replace(found, outcome=charge.outcome) == charge
 
     @property
     def account(self) -> Account:
         """The present budget and sums of the data set."""
-        with self.ledger._store.transaction(write=False) as connection:
-            return self.ledger._account(connection, self.name)
+        return self.ledger._read(partial(self.ledger._account, name=self.name))
 
     @property
     def spent(self) -> float:
@@ -328,12 +371,15 @@ class LedgerDataset:
         """All charges to the data set, in their order."""
         return list(self.report().charges)
 
-    def report(self) -> LedgerReport:
+    def report(self, charges: Literal["all", "failed"] = "all") -> LedgerReport:
         """The report of this data set alone, as :meth:`PrivacyLedger.report`."""
-        with self.ledger._store.transaction(write=False) as connection:
-            return LedgerReport(
-                (self.ledger._account(connection, self.name),), read_charges(connection, self.name)
+        check("charges", charges, "all", "failed")
+        return self.ledger._read(
+            lambda connection: LedgerReport(
+                (self.ledger._account(connection, self.name),),
+                read_charges(connection, self.name, failed=charges == "failed"),
             )
+        )
 
     def __repr__(self) -> str:
         return f"{self.ledger!r}[{self.name!r}]"

@@ -1,9 +1,12 @@
 """Accounts and charges as rows of a ledger's tables."""
 
 import json
+from collections.abc import Callable
 from dataclasses import astuple, fields
 from datetime import datetime
+from functools import cache
 from sqlite3 import Connection, Row
+from typing import Any
 
 from ._account import Account
 from ._records import event_from_json, event_to_json
@@ -81,18 +84,36 @@ def write_account(connection: Connection, account: Account) -> None:
     )
 
 
-def read_charges(connection: Connection, dataset: str | None = None) -> tuple[Charge, ...]:
-    """Charges in the order in which they were made, of one data set or of all."""
-    query = f"{_charges(connection)} WHERE dataset = coalesce(?, dataset) ORDER BY id"
-    return tuple(map(_charge_of, connection.execute(query, (dataset,))))
+def read_charges(
+    connection: Connection, dataset: str | None = None, *, failed: bool = False
+) -> tuple[Charge, ...]:
+    """Charges in the order in which they were made, of one data set or of all; only ``failed`` ones if so."""
+    if failed and not _has_notes(connection):
+        return ()
+    query = f"{_charges(connection)} WHERE dataset = coalesce(?, dataset)"
+    if failed:  # a range, for which the index is used: the texts that begin with "failed"
+        query += " AND id IN (SELECT charge FROM notes WHERE outcome >= 'failed' AND outcome < 'failee')"
+    # Most charges are of few events. The cache ends with the call: later charges must not share objects.
+    parse = cache(event_from_json)
+    return tuple(_charge_of(row, parse) for row in connection.execute(f"{query} ORDER BY id", (dataset,)))
+
+
+def read_charge(connection: Connection, number: int | None) -> Charge | None:
+    """The charge of this number; None if there is none."""
+    row = connection.execute(f"{_charges(connection)} WHERE id = ?", (number,)).fetchone()
+    return None if row is None else _charge_of(row, event_from_json)
 
 
 def _charges(connection: Connection) -> str:
     """The query of all charges, with their notes if there are any."""
-    if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'notes'").fetchone() is None:
+    if not _has_notes(connection):
         return _CHARGES.format(user="''", outcome=f"'{OPEN}'")
     query = _CHARGES.format(user="coalesce(user, '')", outcome=f"coalesce(outcome, '{OPEN}')")
     return f"{query} LEFT JOIN notes ON charge = id"
+
+
+def _has_notes(connection: Connection) -> bool:
+    return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'notes'").fetchone() is not None
 
 
 def add_charge(
@@ -111,8 +132,11 @@ def add_charge(
         values,
     ).lastrowid
     connection.execute(_NOTES)
+    connection.execute("CREATE INDEX IF NOT EXISTS notes_by_outcome ON notes (outcome)")
     connection.execute("INSERT INTO notes (charge, user, outcome) VALUES (?, ?, ?)", (number, user, OPEN))
-    return _charge_of(connection.execute(f"{_charges(connection)} WHERE id = ?", (number,)).fetchone())
+    charge = read_charge(connection, number)
+    assert charge is not None
+    return charge
 
 
 def write_outcome(connection: Connection, charge: Charge, outcome: str) -> bool:
@@ -139,11 +163,11 @@ def _account_of(row: Row) -> Account:
         ) from error
 
 
-def _charge_of(row: Row) -> Charge:
+def _charge_of(row: Row, parse: Callable[[str], Any]) -> Charge:
     values = dict(row)
     try:
         values["time"] = datetime.fromisoformat(values["time"])
-        values["event"] = event_from_json(values["event"])
+        values["event"] = parse(values["event"])
         values["private"] = _flag(row, "private")
     except (TypeError, ValueError) as error:
         raise ValueError(f"charge {row['id']} of the ledger cannot be read: {error}") from error

@@ -8,11 +8,17 @@ flushed to the disk, so a charge stays charged.
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TypeVar
 
 from ._sql import TABLES
+
+Result = TypeVar("Result")
+
+#: Reads or changes the tables through a connection, within a transaction.
+Work = Callable[[sqlite3.Connection], Result]
 
 #: Mark a file as a ledger, with the version of its tables and of the meaning of their numbers.
 _APPLICATION, _VERSION = 0x736B6D78, 1
@@ -52,7 +58,7 @@ class FileStore:
     ValueError
         If the file is not a ledger, or one of another version.
     OSError
-        If it cannot be opened; from :meth:`transaction`, if it vanished or stays locked.
+        If it cannot be opened; from :meth:`transact`, if it vanished or stays locked.
     """
 
     def __init__(self, path: Path, *, create: bool) -> None:
@@ -63,13 +69,10 @@ class FileStore:
                 held = _Held(_connect(path.as_uri() + "?mode=rwc"))
                 _set_up(held.connection, path)
 
-    @contextmanager
-    def transaction(self, *, write: bool) -> Iterator[sqlite3.Connection]:
-        """A connection within a transaction, which is committed unless the block raises an error."""
+    def transact(self, work: Work[Result], *, write: bool) -> Result:
+        """The result of some work in a transaction, which is committed unless the work raises an error."""
         with _errors_named(self.path):
-            connection = self._connection()
-            with _transaction(connection, "BEGIN IMMEDIATE" if write else "BEGIN"):
-                yield connection
+            return _transact(self._connection(), "BEGIN IMMEDIATE" if write else "BEGIN", work)
 
     def _connection(self) -> sqlite3.Connection:
         held: _Held | None = getattr(self._local, "held", None)
@@ -97,8 +100,7 @@ class MemoryStore:
         self._lock = threading.RLock()
         _set_up(self._held.connection, Path(":memory:"))
 
-    @contextmanager
-    def transaction(self, *, write: bool) -> Iterator[sqlite3.Connection]:
+    def transact(self, work: Work[Result], *, write: bool) -> Result:
         """As for :class:`FileStore`.
 
         Raises
@@ -110,8 +112,8 @@ class MemoryStore:
             raise RuntimeError(
                 "a ledger in memory cannot be charged from another process; give PrivacyLedger a file."
             )
-        with self._lock, _transaction(self._held.connection, "BEGIN"):
-            yield self._held.connection
+        with self._lock:
+            return _transact(self._held.connection, "BEGIN", work)
 
 
 def _connect(uri: str) -> sqlite3.Connection:
@@ -124,12 +126,14 @@ def _connect(uri: str) -> sqlite3.Connection:
     return connection
 
 
-@contextmanager
-def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
-    connection.execute(begin)
+def _transact(connection: sqlite3.Connection, begin: str, work: Work[Result]) -> Result:
+    # A function, and no context manager. An interruption on the way into or out of a context manager leaves
+    # its clean-up undone while anybody holds the traceback, and nobody else could charge the ledger.
     try:
-        yield
+        connection.execute(begin)
+        result = work(connection)
         connection.execute("COMMIT")
+        return result
     finally:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
@@ -137,13 +141,16 @@ def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
 
 def _set_up(connection: sqlite3.Connection, path: Path) -> None:
     """Create the tables if there are none. Several processes may try at once."""
-    with _transaction(connection, "BEGIN IMMEDIATE"):
+
+    def work(connection: sqlite3.Connection) -> None:
         if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
             for statement in TABLES.split(";"):
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {_APPLICATION}")
             connection.execute(f"PRAGMA user_version = {_VERSION}")
         _check_version(connection, path)
+
+    _transact(connection, "BEGIN IMMEDIATE", work)
     # SQLite refuses this while another process uses the file. The journal mode affects only the speed.
     with suppress(sqlite3.OperationalError):
         connection.execute("PRAGMA journal_mode = WAL")

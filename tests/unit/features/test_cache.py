@@ -1,5 +1,6 @@
 """Rows are computed once, whatever happens in between."""
 
+import errno
 import os
 import shutil
 import signal
@@ -219,3 +220,18 @@ def test_many_files_are_hashed_by_threads_in_order(tmp_path, tiny, cache):
     rows = tiny(cache=cache).transform(paths)
     np.testing.assert_array_equal(tiny(cache=cache).transform(paths[::-1]), rows[::-1])
     np.testing.assert_allclose(rows, tiny().transform(paths), rtol=1e-5, atol=1e-4)
+
+
+def test_a_full_disk_is_told_and_what_was_written_is_kept(pixels, tiny, cache, monkeypatch):
+    def full_disk(descriptor):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    tiny(cache=cache).transform(pixels[:4])
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full_disk)
+        with pytest.raises(
+            ValueError, match=r"^cache='.*' cannot be used \(No space left on device\); name a"
+        ):
+            tiny(cache=cache).transform(pixels)
+    assert tiny(cache=cache).extract(pixels).n_computed == len(pixels) - 4
+    assert not [path for path in Path(cache).rglob("*") if path.name.endswith(".tmp")]

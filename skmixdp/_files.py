@@ -1,0 +1,55 @@
+"""Files that are written whole or not at all, which every folder may import."""
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+
+@contextmanager
+def written_whole(path: Path) -> Iterator[BinaryIO]:
+    """A file to write, which gets its name in one step at the end.
+
+    A reader finds the former content or all of the new one, also after a crash of the process or the machine.
+    The draft's name starts with a dot and ends in ``.tmp``, and nothing reads it. A killed process may leave
+    a draft behind.
+
+    Parameters
+    ----------
+    path : Path
+        The file. An existing one is replaced.
+
+    Yields
+    ------
+    file
+        An open binary file, which the block writes.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written. The former content is kept.
+    """
+    # A random name, since threads and processes may write the same file at once.
+    draft = path.with_name(f".{secrets.token_hex(8)}.tmp")
+    try:
+        with draft.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+        sync_folder(path.parent)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def sync_folder(folder: Path) -> None:
+    """Flush the names in a folder to the disk, so that a crash of the machine undoes no change of them."""
+    if os.name == "nt":  # folders cannot be opened there
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,132 @@
+"""Two processes that want the last of a budget, and workers of a cluster that are lost."""
+
+import math
+import multiprocessing
+import os
+import random
+import signal
+import tempfile
+import threading
+import time
+import traceback
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from skmixdp import MixedDPLogisticRegression
+from skmixdp.exceptions import BudgetExceededError
+from skmixdp.privacy import GaussianEvent, PrivacyLedger, mu_of_budget
+from tests.faults.harness import Row
+
+EPSILON, DELTA = 3.0, 1e-5
+
+
+def until_refused(pipe: Connection, path: Path) -> None:
+    """Charge the data sets that are named, each until its budget is spent, and tell the charges' numbers."""
+    ledger = PrivacyLedger(path)
+    while (asked := pipe.recv()) is not None:
+        name, event = asked
+        numbers = []
+        try:
+            while True:
+                numbers.append(ledger[name].charge(event, neighboring="add_or_remove_one").id)
+        except BudgetExceededError:
+            pipe.send(numbers)
+
+
+def race(n_rounds: int, rng: random.Random) -> Row:
+    """Two processes race for budgets that hold a few charges; each charge is made once, and none too many."""
+    row = Row("ledger: the last of a budget", "race of two processes")
+    with tempfile.TemporaryDirectory(prefix="faults-") as name:
+        path = Path(name) / "ledger.sqlite"
+        ledger = PrivacyLedger(path)
+        context = multiprocessing.get_context("fork")
+        pipes, processes = [], []
+        for _ in range(2):
+            pipe, theirs = context.Pipe()
+            processes.append(context.Process(target=until_refused, args=(theirs, path), daemon=True))
+            processes[-1].start()
+            pipes.append(pipe)
+        for number in range(n_rounds):
+            n_charges = rng.choice((1, 1, 1, 2, 3))
+            event = GaussianEvent(math.sqrt(n_charges) / mu_of_budget(EPSILON, DELTA), 1)
+            dataset = ledger.add_dataset(f"{number}", epsilon=EPSILON, delta=DELTA)
+            for pipe in rng.sample(pipes, 2):
+                pipe.send((dataset.name, event))
+            told = [pipe.recv() for pipe in pipes]
+            recorded = [charge.id for charge in dataset.charges()]
+            row.rounds += 1
+            row.hits += not all(told) if n_charges == 1 else all(told)
+            if sorted(told[0] + told[1]) != recorded or len(recorded) != n_charges:
+                row.findings.append(f"{n_charges} charges fit, {told} were told and {recorded} recorded")
+            if dataset.spent > EPSILON or not math.isclose(dataset.spent, EPSILON):
+                row.findings.append(f"{dataset.spent} of {EPSILON} are spent")
+        for pipe, process in zip(pipes, processes, strict=True):
+            pipe.send(None)
+            process.join()
+    return row
+
+
+def lost_workers(n_rounds: int, rng: random.Random) -> Row:
+    """A worker of a Dask cluster is killed during a fit, which goes on, or fails and stays charged."""
+    import dask.array as da
+    from dask.distributed import Client, LocalCluster
+
+    row = Row("fit on a Dask cluster", "a worker is killed")
+    X, X_pub = (
+        np.random.default_rng(0).normal(size=(4000, 20)),
+        np.random.default_rng(1).normal(size=(60, 20)),
+    )
+    y, y_pub = np.arange(4000) % 3, np.arange(60) % 3
+    settings: dict[str, Any] = {"delta": 1e-4, "n_steps": 12, "random_state": 0}
+
+    def fit(rows: Any, ledger: Any) -> Any:
+        head = MixedDPLogisticRegression("adamix", ledger=ledger, **settings)
+        return head.fit(rows, y, X_pub=X_pub, y_pub=y_pub).coef_
+
+    with (
+        tempfile.TemporaryDirectory(prefix="faults-") as name,
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        ledger = PrivacyLedger(Path(name) / "ledger.sqlite")
+        rows = da.from_array(X, chunks=(500, 20))
+        expected = fit(X, None)
+        started = time.monotonic()
+        fit(rows, None)
+        seconds = time.monotonic() - started
+        for number in range(n_rounds):
+            dataset = ledger.add_dataset(f"{number}", epsilon=9.0, delta=1e-4)
+            victim = rng.choice(_workers(client))
+            timer = threading.Timer(rng.uniform(0, seconds), os.kill, (victim, signal.SIGKILL))
+            timer.start()
+            started = time.monotonic()
+            outcome = "finished"
+            try:
+                np.testing.assert_allclose(fit(rows, dataset), expected, rtol=1e-6)
+            except AssertionError:
+                row.findings.append(f"another head than without the loss:\n{traceback.format_exc()}")
+            except Exception as error:
+                outcome = f"failed: {type(error).__name__}"
+            row.hits += timer.finished.is_set()
+            timer.join()
+            row.rounds += 1
+            charges = [charge.outcome for charge in dataset.charges()]
+            # A fit that failed before its charge may have read rows, and released nothing.
+            if charges != [outcome] and not (outcome.startswith("failed") and not charges):
+                row.findings.append(f"the fit {outcome}, and the ledger holds {charges}")
+    return row
+
+
+def _workers(client: Any) -> list[int]:
+    """Process ids of two workers. One that was killed takes a moment to start again, or to be missed."""
+    while True:
+        try:
+            client.wait_for_workers(2)
+            processes: list[int] = list(client.run(os.getpid).values())
+        except OSError:
+            time.sleep(0.1)
+        else:
+            return processes
