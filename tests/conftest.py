@@ -2,6 +2,7 @@
 
 import gc
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from tests.covering import mark_the_rest_slow
 # The numbers of examples stand here and nowhere else. `make test` tries the same few on every machine;
 # `make test-all` draws new ones each time. A busy machine fails no test.
 _PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("fast", _PATIENT, max_examples=30, derandomize=True)
+settings.register_profile("fast", _PATIENT, max_examples=20, derandomize=True)
 settings.register_profile("full", _PATIENT, max_examples=300)
 settings.load_profile("fast")
 
@@ -138,9 +139,21 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def _tests_benchmarks(path: Path) -> bool:
+    return path.parent.name in ("reproduce", "utility") or path.name in (
+        "test_benchmarks.py",
+        "test_feature_benchmark.py",
+    )
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not even import tests of scripts that `make test` leaves out."""
+    return True if config.option.markexpr == "not slow" and _tests_benchmarks(collection_path) else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave scripts of benchmarks, and of products of parameters what is redundant, to `make test-all`."""
     for item in items:
-        if item.path.parent.name in ("reproduce", "utility"):
+        if _tests_benchmarks(item.path):
             item.add_marker(pytest.mark.slow)
     mark_the_rest_slow(items)

@@ -67,7 +67,7 @@ def evidence_of(fitted: Fitted, known: Rows, canaries: Rows) -> Evidence:
     The attacker knows all rows except the canaries, so the contributions of the known rows are
     subtracted from each release. For a sampled batch, only their expectation is known.
     """
-    others, alone = _Asked(fitted, known), _one_by_one(fitted, canaries)
+    others, alone = _Asked(*_as_trained(fitted, known)), _one_by_one(fitted, canaries)
     rate = float(getattr(trained_step(fitted.estimator).privacy_, "sampling_rate", 1.0))
     products = np.zeros(len(canaries))
     gram = np.zeros((len(canaries), len(canaries)))
@@ -104,12 +104,9 @@ def check_visible(estimator: Any) -> None:
 class _Asked:
     """Rows as the head saw them, which answer the same queries as the private rows."""
 
-    def __init__(self, fitted: Fitted, rows: Rows) -> None:
-        head = trained_step(fitted.estimator)
-        X = rows.X if head is fitted.estimator else fitted.estimator[:-1].transform(rows.X)
-        seen, labels = head._as_trained(np.asarray(X), rows.y)
-        self._d_in = seen.shape[1]
-        self._rows = InMemoryRows(seen, labels)
+    def __init__(self, X: FloatArray, y: NDArray[Any]) -> None:
+        self._d_in = X.shape[1]
+        self._rows = InMemoryRows(X, y)
 
     def understood(self, releases: Sequence[RecordedRelease]) -> Iterator[RecordedRelease]:
         """The releases of the head's training; others, such as a scaler's, are left out.
@@ -128,8 +125,17 @@ class _Asked:
         return tuple(np.asarray(array, dtype=np.float64) for array in query.assemble(sums))
 
 
+def _as_trained(fitted: Fitted, rows: Rows) -> tuple[FloatArray, NDArray[Any]]:
+    """Rows and labels as the head saw them."""
+    head = trained_step(fitted.estimator)
+    X = rows.X if head is fitted.estimator else fitted.estimator[:-1].transform(rows.X)
+    X, y = head._as_trained(np.asarray(X), rows.y)
+    return X, y
+
+
 def _one_by_one(fitted: Fitted, rows: Rows) -> list[_Asked]:
-    return [_Asked(fitted, rows[[i]]) for i in range(len(rows))]
+    X, y = _as_trained(fitted, rows)
+    return [_Asked(X[[i]], y[[i]]) for i in range(len(X))]
 
 
 def _contributions(alone: Sequence[_Asked], release: RecordedRelease) -> Iterator[tuple[int, FloatArray]]:

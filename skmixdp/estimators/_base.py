@@ -77,7 +77,7 @@ class PrivateEstimator(PrivateCallbackMixin, GuaranteeBoxMixin, BaseEstimator): 
 
     def __new__(cls, *args: Any, **parameters: Any) -> Self:  # noqa: ARG004
         """An object without parameters yet. A parameter of another library is refused with its equivalent."""
-        known = signature(cls).parameters
+        known = signature(cls).parameters if parameters else {}  # a copy, as each fit makes, is given none
         takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values())
         for name in () if takes_any else parameters:
             if name not in known:

@@ -4,7 +4,6 @@ import warnings
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import ClassifierMixin
@@ -169,9 +168,9 @@ def encode_labels(
     y: Array, classes: Array, name: str, *, private: bool, source: str = "classes"
 ) -> NDArray[np.intp]:
     """Index of each label in the sorted ``classes``, which come from ``source``."""
-    # As objects, so that True is 1 and "1" is not.
-    given, known = (pd.Index(labels.tolist(), dtype=object) for labels in (y, classes))
-    index = known.get_indexer(given)
+    # As Python objects, so that True is 1 and "1" is not.
+    places = {label: place for place, label in enumerate(classes.tolist())}
+    index = np.array([places.get(label, -1) for label in y.tolist()], dtype=np.intp)
     unknown = index < 0
     if np.any(unknown):
         # The message must not quote a private label, or its row: it may come from a wrong column.
@@ -184,7 +183,7 @@ def encode_labels(
                 "in classes=[...]."
             )
         raise ValueError(f"{label} is not one of {known}; list every class in classes.")
-    return np.asarray(index, dtype=np.intp)
+    return index
 
 
 def warn_of_empty_classes(y_pub: Array, classes: Array) -> None:

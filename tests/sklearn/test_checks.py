@@ -59,12 +59,12 @@ class SelfWhitened(PublicWhitener):
 DEFAULTS = [
     MixedDPLogisticRegression(),
     MixedDPRidge(),
-    SelfMoved("pazo-m", n_steps=20),
+    SelfMoved("pazo-m", n_steps=10),
     SelfFitted(StandardScaler()),
     SelfCentred(),
     SelfWhitened(),
     RowNormalizer(),
-    PrivateSearchCV(MixedDPLogisticRegression(), {"n_steps": [5, 10]}, epsilon=3.0, strategy="grid"),
+    PrivateSearchCV(MixedDPLogisticRegression(), {"n_steps": [2, 4]}, epsilon=3.0, strategy="grid"),
     NoisyScaler(bounds=(-10, 10)),
 ]
 

@@ -26,7 +26,7 @@ def problem(name, **sizes):
 @pytest.mark.parametrize("name", one_of_each(NAMES))
 def test_no_bound_from_many_fits_exceeds_the_claim(name):
     result = audit_epsilon(
-        factory(name, 1.0), **problem(name), n_fits=12, confidence=1 - 1e-6, random_state=0
+        factory(name, 1.0), **problem(name), n_fits=10, confidence=1 - 1e-6, random_state=0
     )
     assert not result.exceeds_claim
     assert result.measured_mu_interval[0] < result.claimed_mu
@@ -41,7 +41,7 @@ def test_no_bound_from_one_fit_exceeds_the_claim(name):
 
 
 def test_half_the_noise_is_caught_by_many_fits(monkeypatch):
-    arguments = draw(n=30) | {"n_fits": 120, "random_state": 0}
+    arguments = draw(n=30) | {"n_fits": 80, "random_state": 0}
     honest = audit_epsilon(factory("noisy-gd", 2.0, n_steps=1), **arguments)
     scale_noise(monkeypatch, 0.5)
     halved = audit_epsilon(factory("noisy-gd", 2.0, n_steps=1), **arguments)

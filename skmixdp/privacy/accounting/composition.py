@@ -213,5 +213,16 @@ def epsilon_of_rdp(divergences: FloatArray, delta: float, orders: FloatArray) ->
     return max(0.0, float(np.min(divergences + _conversion_cost(delta, orders))))
 
 
+def rdp_deltas(epsilons: FloatArray, divergences: FloatArray, orders: FloatArray) -> FloatArray:
+    """Smallest delta (n_epsilons,) to which Renyi divergences fixed in advance convert at each epsilon.
+
+    Source: as for :func:`rdp_limits`.
+    """
+    excess = divergences - epsilons[:, np.newaxis] + np.log1p(-1 / orders)
+    with np.errstate(over="ignore"):
+        deltas = np.exp((orders - 1) * excess - np.log(orders))
+    return np.asarray(np.minimum(deltas.min(axis=1), 1.0))
+
+
 def _conversion_cost(delta: float, orders: FloatArray) -> FloatArray:
     return np.asarray(np.log1p(-1 / orders) - np.log(delta * orders) / (orders - 1))

@@ -71,6 +71,11 @@ class TrialLaw:
         )
         return min(1.0, math.exp(root) * (1 + _PRECISION))
 
+    @property
+    def least_halting_probability(self) -> float:
+        """The same parameter, rounded down: accounting charges the more the smaller it is."""
+        return self.halting_probability * (1 - 2 * _PRECISION)
+
     def number(self, u: float) -> int:
         """The quantile function: number of trials for a uniform number ``u`` in [0, 1)."""
         if self.shape == math.inf:

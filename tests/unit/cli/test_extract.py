@@ -20,7 +20,7 @@ from skmixdp.features import TimmFeatures
 from tests.unit.cli.conftest import refuse, run
 
 OPTIONS = json.dumps({"pretrained": False, "image_size": 32})
-MODEL = ("--model", "timm:resnet18", "--options", OPTIONS, "--device", "cpu")
+MODEL = ("--model", "timm:test_resnet", "--options", OPTIONS, "--device", "cpu")
 CLASSES = ("cat", "dog")
 
 
@@ -43,7 +43,7 @@ def images(folder):
 
 def test_a_folder_becomes_rows_labels_and_their_origin(images, capsys):
     assert run("extract", "private", *MODEL, "--out", "feats.npz") == 0
-    assert capsys.readouterr().out == "feats.npz: 12 rows of 512 features, 12 computed, 0 images skipped\n"
+    assert capsys.readouterr().out == "feats.npz: 12 rows of 96 features, 12 computed, 0 images skipped\n"
     with np.load("feats.npz", allow_pickle=False) as found:
         arrays = dict(found)
     files = [f"{name}/{i}.png" for name in CLASSES for i in range(6)]
@@ -51,10 +51,10 @@ def test_a_folder_becomes_rows_labels_and_their_origin(images, capsys):
     assert arrays["y"].tolist() == [file.partition("/")[0] for file in files]
     assert arrays["class_names"].tolist() == list(CLASSES)
     assert arrays["index"].tolist() == list(range(12))
-    twin = TimmFeatures("resnet18", pretrained=False, image_size=32, device="cpu")
+    twin = TimmFeatures("test_resnet", pretrained=False, image_size=32, device="cpu")
     np.testing.assert_array_equal(arrays["X"], twin.transform([f"private/{file}" for file in files]))
     report = json.loads(str(arrays["report"]))
-    assert report["model"] == "resnet18" and report["weights"] == twin.fit().report_["weights"]
+    assert report["model"] == "test_resnet" and report["weights"] == twin.fit().report_["weights"]
     assert not [path for path in images.iterdir() if path.name.startswith(".")]
 
 
@@ -126,7 +126,7 @@ class TestPredictionsOfImages:
         for seed, name in ((0, "w.safetensors"), (1, "v.safetensors")):
             with torch.random.fork_rng():
                 torch.manual_seed(seed)
-                save_file(create_model("resnet18").state_dict(), name)
+                save_file(create_model("test_resnet").state_dict(), name)
         model = (*MODEL[:2], "--weights", "w.safetensors", "--options", '{"image_size": 32}')
         for part in ("private", "public"):
             assert run("extract", part, *model, "--out", f"{part}.npz", "--quiet") == 0
@@ -200,7 +200,7 @@ def test_images_in_numpy_files(form, folder):
     source += ["--labels", "labels.npy"] if "labels" in form else []
     assert run("extract", *source, *MODEL, "--out", "feats.npz", "--quiet") == 0
     with np.load("feats.npz") as found:
-        assert found["X"].shape == (5, 512) and "files" not in found.files
+        assert found["X"].shape == (5, 96) and "files" not in found.files
         assert (found["y"].tolist() == y.tolist()) if form != "npy" else "y" not in found.files
 
 
@@ -213,7 +213,7 @@ def test_skipped_images_are_named_and_leave_their_index(images, capsys):
     assert run(*command, "--on-error", "skip") == 0
     captured = capsys.readouterr()
     assert captured.err.startswith("skmixdp extract: skipped private/cat/2.png, which cannot be read")
-    assert "11 rows of 512 features, 11 computed, 1 images skipped" in captured.out
+    assert "11 rows of 96 features, 11 computed, 1 images skipped" in captured.out
     with np.load("feats.npz") as found:
         assert found["index"].tolist() == [i for i in range(12) if i != 2]
         assert len(found["X"]) == len(found["y"]) == len(found["files"]) == 11
@@ -315,7 +315,7 @@ def test_existing_output_is_refused_and_kept(images, capsys):
     assert "feats.npz exists; choose another name, or pass --force" in capsys.readouterr().err
     assert Path("feats.npz").read_text() == "old"
     assert run("extract", "private", *MODEL, "--out", "feats.npz", "--force", "--quiet") == 0
-    assert np.load("feats.npz")["X"].shape == (12, 512)
+    assert np.load("feats.npz")["X"].shape == (12, 96)
 
 
 @pytest.mark.slow
@@ -343,4 +343,4 @@ def test_a_killed_command_leaves_no_output_and_goes_on_from_its_cache(images, ca
     assert 16 <= kept < 120
     assert not Path("feats.npz").exists()
     assert run(*command) == 0
-    assert f"120 rows of 512 features, {120 - kept} computed" in capsys.readouterr().out
+    assert f"120 rows of 96 features, {120 - kept} computed" in capsys.readouterr().out

@@ -104,34 +104,35 @@ def test_dpzero_estimates_average_to_the_gradient():
     problem = make_problem(n_rows=60)
     query = TwoPointQuery(RandomDirections(0.5, True), 40, 1e-4, NO_CLIP)
     gradient = private_gradient(problem, problem.info.view.W + 0.1)
-    found = estimates(problem, query, 250)
+    found = estimates(problem, query, 100)
     error = found.mean(axis=0) - gradient
     spread = found.std(axis=0) / np.sqrt(len(found))
     assert np.abs(error / spread).max() < 5
-    assert np.linalg.norm(error) < 0.1 * np.linalg.norm(gradient)
+    # 10% is expected of 4,000 directions; a wrong factor of 2/3 or 3/2 would be far beyond.
+    assert np.linalg.norm(error) < 0.2 * np.linalg.norm(gradient)
 
 
 def test_the_estimate_of_pazo_m_is_as_long_as_the_gradient():
-    """Appendix A.1: the mean squared length is the gradient's, within 10%."""
+    """Appendix A.1: the mean squared length is the gradient's; the standard error here is 6%."""
     problem = make_problem(n_rows=60)
     query = TwoPointQuery(RandomDirections(0.25, True), 1, 1e-4, NO_CLIP)
     gradient = private_gradient(problem, problem.info.view.W + 0.1)
-    found = estimates(problem, query, 2000).reshape(2000, -1)
+    found = estimates(problem, query, 600).reshape(600, -1)
     ratio = np.mean(np.sum(found**2, axis=1)) / np.sum(gradient**2)
-    assert ratio == pytest.approx(1, abs=0.1)
+    assert ratio == pytest.approx(1, abs=0.2)
     # Its mean is the gradient over sqrt(p), as it must be for that length.
     cosine = found.mean(axis=0) @ gradient.ravel() / np.sum(gradient**2)
-    assert cosine == pytest.approx(gradient.size**-0.5, rel=0.1)
+    assert cosine == pytest.approx(gradient.size**-0.5, rel=0.2)
 
 
 @pytest.mark.parametrize("orthonormal", [True, False])
 def test_pazo_p_estimates_average_to_the_projection(orthonormal):
     """Orthonormal public gradients project; unit ones give ``G G^T g``, which is longer."""
     problem = make_problem(n_rows=60)
-    query = TwoPointQuery(PublicDirections(3, 8, orthonormal, True), 80, 1e-4, NO_CLIP)
+    query = TwoPointQuery(PublicDirections(3, 8, orthonormal, True), 40, 1e-4, NO_CLIP)
     gradient = private_gradient(problem, problem.info.view.W + 0.1).ravel()
     errors, expected = [], []
-    for seed in range(75):
+    for seed in range(40):
         found = direction(problem, query, context(problem, seed=seed)).ravel()
         G = public_gradients(context(problem, seed=seed), 3, 8).reshape(3, -1).T
         G /= np.linalg.norm(G, axis=0)
@@ -140,7 +141,7 @@ def test_pazo_p_estimates_average_to_the_projection(orthonormal):
         expected.append(G @ (G.T @ gradient))
         errors.append(found - expected[-1])
     bias = np.linalg.norm(np.mean(errors, axis=0)) / np.linalg.norm(np.mean(expected, axis=0))
-    assert bias < 0.05
+    assert bias < 0.12  # 4% is expected
     if orthonormal:
         assert max(np.linalg.norm(e) for e in expected) <= np.linalg.norm(gradient)
 
@@ -219,7 +220,7 @@ class Counting(InMemoryRows):
 def test_the_heads_products_follow_its_moves(monkeypatch, algorithm, follows):
     problem = make_problem()
     recipe = problem.recipe(algorithm, learning_rate=0.05)
-    plan = problem.plan(recipe, n_steps=150)
+    plan = problem.plan(recipe, n_steps=70)
 
     def train_on(rows):
         return train([Run(recipe, plan, problem.info, Silent(3), FLOAT)], rows)[0]
@@ -232,9 +233,9 @@ def test_the_heads_products_follow_its_moves(monkeypatch, algorithm, follows):
     assert sum(plain.computed) == sum(plain.asked)
     k = len(W)
     saved = (sum(rows.asked) - sum(rows.computed)) / k
-    # Computed anew at the start and after every 64 moves.
+    # Computed anew at the start and after 64 moves.
     rounds = len(rows.asked)
-    assert saved == (rounds - 3 if follows else 0)
+    assert saved == (rounds - 2 if follows else 0)
 
 
 def test_products_are_computed_anew_where_a_head_has_left_the_directions():

@@ -10,7 +10,9 @@ import textwrap
 
 import pytest
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+# Slow, since a process that has imported nothing takes seconds to import torch. Tests of encoders import the
+# repaired torchvision.
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")]
 
 FORKS = """
 import os, sys
@@ -69,7 +71,6 @@ def test_it_repairs_missing_operators_and_touches_nothing_else():
     assert answers("matching", "missing", "runtime", "os") == expected
 
 
-@pytest.mark.slow
 def test_the_installed_torchvision_can_be_imported():
     """By itself; the tests of encoders import it, too."""
     (answer,) = answers("installed")

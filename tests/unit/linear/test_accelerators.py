@@ -1,8 +1,6 @@
 """Accelerators are chosen in one place, and the library works without any of them."""
 
-import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -10,58 +8,40 @@ import numpy as np
 import pytest
 
 import skmixdp
+from skmixdp import MixedDPLogisticRegression
 from skmixdp._kernels import Cascade, add_products, bfloat16_product, product_session, row_products
 from skmixdp._kernels.accelerators import _MODULES, Accelerator, accelerators
 
 PACKAGE = Path(skmixdp.__file__).parent
 
-#: Fits in forked processes, for each argument without the accelerators that it names. What they share is
-#: imported before, which takes seconds.
-FITS = """
-import os, sys
-import numpy as np, pandas, scipy.optimize, scipy.stats, sklearn.base, sklearn.linear_model
-
-def fit():
-    from skmixdp import MixedDPLogisticRegression
-    from skmixdp._kernels.accelerators import accelerators
-    X = np.random.default_rng(0).normal(size=(400, 30)).astype(np.float32)
-    y = np.arange(400) % 3
-    coefficients = []
-    for dtype in ("float32", "bfloat16"):
-        head = MixedDPLogisticRegression(n_steps=3, dtype=dtype, random_state=0)
-        coefficients.append(head.fit(X[50:], y[50:], X_pub=X[:50], y_pub=y[:50]).coef_.ravel())
-    print(*(type(accelerator).__name__ for accelerator in accelerators()))
-    print(*np.concatenate(coefficients), flush=True)
-
-for names in sys.argv[1:]:
-    if not (child := os.fork()):
-        for name in names.split():
-            sys.modules[f"skmixdp._kernels.{name}"] = None  # as if its file had been deleted
-        fit()
-        os._exit(0)
-    assert os.waitpid(child, 0)[1] == 0
-"""
-WITHOUT = [*((name,) for name in _MODULES), tuple(_MODULES)]
+WITHOUT = [(name,) for name in _MODULES] + [tuple(_MODULES)]
 
 
-@pytest.fixture(scope="module")
-def fits():
-    """Accelerators that are left out to those that are left and the coefficients of two fits."""
-    without = [(), *WITHOUT]
-    command = [sys.executable, "-W", "ignore", "-c", FITS, *map(" ".join, without)]
-    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
-    results = zip(lines[::2], lines[1::2], strict=True)
-    return {
-        names: (left.split(), np.array(coefficients.split(), float))
-        for names, (left, coefficients) in zip(without, results, strict=True)
-    }
+@pytest.fixture
+def fit_without(monkeypatch):
+    """Returns ``fit(names)``: what is left, and coefficients, as if these accelerators were deleted."""
+
+    def fit(names):
+        with monkeypatch.context() as patch:
+            for name in names:
+                patch.setitem(sys.modules, f"skmixdp._kernels.{name}", None)
+            accelerators.cache_clear()
+            X = np.random.default_rng(0).normal(size=(400, 30)).astype(np.float32)
+            y = np.arange(400) % 3
+            coefficients = []
+            for dtype in ("float32", "bfloat16"):
+                head = MixedDPLogisticRegression(n_steps=3, dtype=dtype, random_state=0)
+                coefficients.append(head.fit(X[50:], y[50:], X_pub=X[:50], y_pub=y[:50]).coef_)
+            return accelerators(), np.vstack(coefficients)
+
+    yield fit
+    accelerators.cache_clear()
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize("names", WITHOUT, ids="+".join)
-def test_a_fit_does_without_an_accelerator(fits, names):
-    _, expected = fits[()]
-    left, found = fits[names]
+def test_a_fit_does_without_an_accelerator(fit_without, names):
+    _, expected = fit_without(())
+    left, found = fit_without(names)
     assert len(left) == len(_MODULES) - len(names)
     # Another library rounds otherwise, and rows in bfloat16 have eight bits.
     np.testing.assert_allclose(found, expected, atol=1e-2 * np.abs(expected).max())

@@ -24,6 +24,7 @@ from skmixdp.privacy import (
     rdp_of_event,
     shape_of,
 )
+from skmixdp.privacy.accounting.selection import _ORDERS, _divergences
 
 DELTA = 1e-5
 LAWS = {
@@ -54,6 +55,16 @@ class TestBound:
         expected = accountant.get_epsilon(DELTA)
         # The orders differ; ours reach closer to 1, which counts where there are few trials.
         assert 0.97 * expected < epsilon_of_event(event, DELTA, neighboring) < expected * (1 + 2e-3)
+
+    @pytest.mark.parametrize("sigma", [1.0, 40.0])
+    def test_its_divergences_are_those_of_dp_accounting(self, law, sigma):
+        orders = np.concatenate([_ORDERS[1:40], [1000.0]])
+        accountant = RdpAccountant(orders)
+        accountant.compose(
+            dp_event.RepeatAndSelectDpEvent(dp_event.GaussianDpEvent(sigma), law.mean, law.shape)
+        )
+        found = _divergences(SelectionEvent(sigma, law.mean, law.name), orders, "add_or_remove_one")
+        np.testing.assert_allclose(found, accountant.rdp, rtol=1e-6, atol=1e-8)
 
     @pytest.mark.parametrize("shape", [0.0, 0.5, 1.0, 5.0])
     @pytest.mark.parametrize("gamma", [0.01, 0.3])
