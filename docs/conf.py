@@ -1,13 +1,60 @@
 """Sphinx configuration."""
 
+import os
+import sys
+from pathlib import Path
+
+import matplotlib
+
+sys.path.insert(0, str(Path(__file__).parent))
+
 project = "skmixdp"
 author = "The skmixdp developers"
-extensions = ["myst_parser", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.autosummary"]
+copyright = author
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = ["_build"]
+templates_path = ["_templates"]
+
 html_theme = "furo"
+html_title = "skmixdp"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+
+myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
+
 autosummary_generate = True
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
-exclude_patterns = ["_build"]
 # Inherited docstrings refer to labels of scikit-learn's own documentation.
 suppress_warnings = ["ref.ref"]
+
+# -- gallery ---------------------------------------------------------------------------------
+
+matplotlib.use("agg")
+os.environ["TQDM_DISABLE"] = "1"
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples/gallery",
+    "gallery_dirs": "gallery",
+    "doc_module": ("skmixdp",),
+    "backreferences_dir": "gallery/backreferences",
+    "reference_url": {"skmixdp": None},
+    "reset_modules": ("matplotlib", "gallery_setup.around_example"),
+    "reset_modules_order": "both",
+    "within_subsection_order": "ExampleTitleSortKey",
+    "capture_repr": ("_repr_html_",),
+    "show_signature": False,
+    "show_memory": False,
+    "min_reported_time": 1e6,
+    "write_computation_times": False,
+    "download_all_examples": False,
+    "abort_on_example_error": True,
+}

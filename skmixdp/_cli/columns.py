@@ -111,8 +111,11 @@ class ColumnEncoder:
         return pd.DataFrame(rows)
 
     def to_dict(self) -> dict[str, Any]:
-        """What JSON can hold; infinite bounds become None."""
-        found = asdict(self)
+        """What JSON can hold; infinite bounds become None.
+
+        A file of a model sorts the keys of its JSON, so the order of the columns is kept apart.
+        """
+        found = asdict(self) | {"order": self.columns}
         found["numbers"] = {
             name: [value if np.isfinite(value) else None for value in values]
             for name, values in self.numbers.items()
@@ -126,7 +129,13 @@ class ColumnEncoder:
             name: [center, scale, -np.inf if low is None else low, np.inf if high is None else high]
             for name, (center, scale, low, high) in found["numbers"].items()
         }
-        return cls(numbers, found["categories"], found["origin"])
+        categories = found["categories"]
+        order = found.get("order", [*numbers, *categories])  # earlier files have none
+        return cls(
+            {name: numbers[name] for name in order if name in numbers},
+            {name: categories[name] for name in order if name in categories},
+            found["origin"],
+        )
 
 
 def _is_number(column: "pd.Series[Any]") -> bool:

@@ -73,6 +73,22 @@ def test_a_model_takes_raw_tables_as_it_was_trained_on(tables, how, capsys):
     assert "(4, 0.0001)-differential privacy" in capsys.readouterr().out
 
 
+def test_the_order_of_columns_survives_a_file_that_sorts_names(tables, capsys):
+    for name in ("private", "public", "new"):
+        frame = pd.read_csv(f"{name}.csv").rename(columns={"age": "years", "city": "where", "grade": "level"})
+        frame.to_csv(f"{name}.csv", index=False)
+    assert list(frame.columns) != sorted(frame.columns)
+    ends = (*ENDS[:-3], "--out", "m.safetensors", "--quiet")
+    assert run("fit", *PUBLIC, "--encode", "public", *ends) == 0
+    assert run("fit", *PUBLIC, "--encode", "public", *ENDS) == 0
+    capsys.readouterr()
+    predicted = []
+    for model in ("m.safetensors", "m.joblib"):
+        assert run("predict", model, "new.csv", "--label-column", "outcome", "--id", "name", "--quiet") == 0
+        predicted.append(capsys.readouterr().out)
+    assert predicted[0] == predicted[1] and predicted[0].count("\n") == 201
+
+
 def test_private_rows_leave_no_trace_in_the_encoder(tables):
     assert run("fit", *PUBLIC, "--encode", "public", *ENDS) == 0
     encoder = load_model(Path("m.joblib")).encoder

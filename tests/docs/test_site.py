@@ -1,0 +1,197 @@
+"""Links lead somewhere, every public name has its page, and first steps are complete."""
+
+import importlib
+import inspect
+import pkgutil
+import re
+import shlex
+from functools import cache
+from pathlib import Path
+
+import sklearn
+
+import skmixdp
+from skmixdp._cli.main import main
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+GALLERY = ROOT / "examples" / "gallery"
+PAGES = sorted(DOCS.rglob("*.md"))
+#: Pages in Markdown that link to each other: those of the site, and what a browser of the repository sees.
+LINKING = [
+    *(page for page in PAGES if not {"_build", "api", "gallery"} & set(page.relative_to(DOCS).parts)),
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")),
+    *sorted((ROOT / "benchmarks").rglob("*.md")),
+]
+
+# -- public names ----------------------------------------------------------------------------
+
+
+@cache
+def public_names():
+    """Full name of every public object, without second names of the same object."""
+    modules = [found.name for found in pkgutil.iter_modules(skmixdp.__path__) if found.name[0] != "_"]
+    names, seen = set(), set()
+    # Names at the top come first, and ModelMix before the modules that still have its old names.
+    for module in ["", *sorted(set(modules) - {"public"}, key=lambda name: (name != "modelmix", name))]:
+        path = ".".join(filter(None, ("skmixdp", module)))
+        loaded = importlib.import_module(path)
+        listed = getattr(loaded, "__all__", None)
+        if listed is None:
+            listed = [
+                name for name, value in vars(loaded).items() if getattr(value, "__module__", "") == path
+            ]
+        for name in listed:
+            value = getattr(loaded, name)
+            if inspect.isclass(value) or inspect.isfunction(value):
+                if value in seen:
+                    continue
+                seen.add(value)
+            names.add(f"{path}.{name}")
+    return names
+
+
+def names_page(text):
+    """Names of a page in the form of docs/names.md, each with the pages that explain it."""
+    rows = re.findall(r"^\| \{py:obj\}`~([\w.]+)` \| .*\| \[[^\]]+\]\(([\w/]+\.md)\) \|$", text, flags=re.M)
+    return dict(rows)
+
+
+def test_the_public_names_are_found():
+    names = public_names()
+    assert {
+        "skmixdp.MixedDPRidge",
+        "skmixdp.exceptions.BudgetExceededError",
+        "skmixdp.privacy.NOISE",
+    } <= names
+    assert "skmixdp.modelmix.ModelMix" in names and "skmixdp.algorithms.ModelMix" not in names
+    assert len(names) > 130
+
+
+def test_every_public_name_is_in_the_reference():
+    listed = re.findall(r"^   ([A-Za-z][\w.]+)$", (DOCS / "api.md").read_text(encoding="utf-8"), flags=re.M)
+    listed = {f"skmixdp.{name}" for name in listed}
+    assert public_names() - listed == set()
+    protocols = {
+        name for name in listed if name.startswith(("skmixdp.components.protocols.", "skmixdp.public."))
+    }
+    assert listed - public_names() == protocols
+
+
+def test_the_protocols_are_in_the_reference():
+    module = importlib.import_module("skmixdp.components.protocols")
+    text = (DOCS / "api.md").read_text(encoding="utf-8")
+    for name, value in vars(module).items():
+        if inspect.isclass(value) and value.__module__ == module.__name__:
+            assert f"   components.protocols.{name}\n" in text
+
+
+def test_every_public_name_has_a_page_that_explains_it():
+    pages = names_page((DOCS / "names.md").read_text(encoding="utf-8"))
+    assert set(pages) == public_names()
+    silent = {
+        name: page
+        for name, page in pages.items()
+        if not re.search(rf"\b{name.rsplit('.')[-1]}\b", (DOCS / page).read_text(encoding="utf-8"))
+    }
+    assert silent == {}
+
+
+def test_a_row_of_the_names_is_read():
+    row = "| {py:obj}`~skmixdp.load` | Read a file \\| more. | [Saving](saving.md) |"
+    assert names_page(f"text\n{row}\n") == {"skmixdp.load": "saving.md"}
+
+
+# -- links -----------------------------------------------------------------------------------
+
+
+@cache
+def anchors(page):
+    """Anchors of the headings of a page, as code hosts and the site make them."""
+    text = page.read_text(encoding="utf-8")
+    for included in re.findall(r"^```\{include\} (\S+)", text, flags=re.M):
+        text += (page.parent / included).read_text(encoding="utf-8")
+    text = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
+    headings = re.findall(r"^#+ (.+)$", text, flags=re.M)
+    plain = (re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", heading) for heading in headings)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in plain}
+
+
+def links(page):
+    """Links of a page in Markdown outside code."""
+    text = re.sub(r"^(```|~~~).*?^\1", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    return re.findall(r"\]\(([^)\s]+)\)", text)
+
+
+def broken(page):
+    """Links of a page within the project that lead nowhere."""
+    found = []
+    for link in links(page):
+        if re.match(r"\w+:", link):
+            continue
+        target, _, anchor = link.partition("#")
+        file = (page.parent / target).resolve() if target else page
+        if file.parent == DOCS / "gallery":  # made from the examples
+            made_from = "README.rst" if file.name == "index.rst" else file.with_suffix(".py").name
+            file = GALLERY / made_from
+        if not file.exists() or (anchor and anchor not in anchors(file)):
+            found.append(link)
+    return found
+
+
+def test_links_and_their_anchors_lead_somewhere():
+    found = {str(page.relative_to(ROOT)): wrong for page in LINKING if (wrong := broken(page))}
+    assert found == {}
+
+
+def test_broken_links_are_found(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# A title: `x`\n\n[a](page.md#a-title-x) [b](page.md#none) [c](no.md) [d](https://e.org)\n"
+    )
+    assert broken(page) == ["page.md#none", "no.md"]
+
+
+def test_external_links_are_those_that_are_listed():
+    """A new address is a decision; docs/external_links.txt lists them all."""
+    addresses = {link for page in LINKING for link in links(page) if link.startswith("http")}
+    assert sorted(addresses) == (DOCS / "external_links.txt").read_text(encoding="utf-8").split()
+
+
+# -- pages -----------------------------------------------------------------------------------
+
+
+def test_first_steps_are_complete(tmp_path, monkeypatch):
+    """All that the page says is run in its order, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    page = (DOCS / "first_steps.md").read_text(encoding="utf-8")
+    namespace = {"__name__": "__main__"}
+    with sklearn.config_context():  # the page changes a setting for itself
+        for kind, code in re.findall(r"^```(python|bash)\n(.*?)^```", page, flags=re.M | re.S):
+            if kind == "python":
+                exec(compile(code, "first_steps.md", "exec"), namespace)
+            else:
+                for line in code.splitlines():
+                    program, *arguments = shlex.split(line)
+                    assert program == "skmixdp" and main(arguments) == 0, line
+    assert {"model.safetensors", "report.html", "predictions.csv", "alone.safetensors"} <= {
+        file.name for file in tmp_path.iterdir()
+    }
+
+
+def test_the_gallery_has_an_example_of_each_task():
+    examples = sorted(GALLERY.glob("plot_*.py"))
+    assert len(examples) >= 9
+    for example in examples:
+        text = example.read_text(encoding="utf-8")
+        title, underline = text.split("\n")[1:3]
+        assert re.fullmatch("=+", underline) and len(underline) == len(title), example.name
+        assert "plt.subplots" in text or "Display.from_" in text, f"{example.name} shows no picture"
+        seeded = re.search(r"(DP\w+|NoisyScaler)\([^)]*random_state", text)
+        assert not seeded, f"{example.name} seeds a fit, so that it is not private"
+
+
+def test_the_gallery_is_built_once():
+    """The documentation runs the examples; pytest collects none of them."""
+    collected = re.search(r"^testpaths = (.*)$", (ROOT / "pyproject.toml").read_text(), flags=re.M)[1]
+    assert "examples" not in collected
