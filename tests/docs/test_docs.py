@@ -19,7 +19,13 @@ def blocks(page, language):
 
 
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.name
+    "page",
+    [
+        # `make docs` runs the pages that it builds.
+        pytest.param(page, id=page.name, marks=pytest.mark.slow if page.parent.name == "docs" else ())
+        for page in PAGES
+        if blocks(page, "python")
+    ],
 )
 def test_code_runs_as_printed(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
