@@ -18,7 +18,7 @@ help:
 	@echo "make coverage   all branches of privacy/ and _engine/release.py are tested"
 	@echo "make mutants    small faults in what the guarantee rests on are noticed; SAMPLE=200 tries 200 of them"
 	@echo "make lint       ruff, mypy and the import contracts"
-	@echo "make docs       the documentation, in docs/_build/html"
+	@echo "make docs       the code of the documentation runs; its pages are built in docs/_build/html"
 	@echo "make benchmark  speed as a ratio to plain matrix products"
 	@echo "make utility    accuracy under a budget: all methods, tables and figures in results/utility/"
 	@echo "make diffprivlib  the environment in which make benchmark measures diffprivlib, if it is there"
@@ -108,8 +108,9 @@ lint: .venv/.test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# An example of the gallery runs again only after it has changed.
-docs: .venv/.docs
+# The code of the pages runs as printed. An example of the gallery runs again only after it has changed.
+docs: .venv/.docs .venv/.test
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/docs/test_docs.py
 	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 
 benchmark: .venv/.bench

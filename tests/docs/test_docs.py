@@ -30,8 +30,12 @@ def blocks(page, language):
 
 @pytest.mark.parametrize(
     "page",
-    [page for page in PAGES if blocks(page, "python") and page.name not in ELSEWHERE],
-    ids=lambda page: page.name,
+    [
+        # `make docs` runs the pages that it builds.
+        pytest.param(page, id=page.name, marks=pytest.mark.slow if page.parent.name == "docs" else ())
+        for page in PAGES
+        if blocks(page, "python") and page.name not in ELSEWHERE
+    ],
 )
 def test_code_runs_as_printed(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
