@@ -129,6 +129,14 @@ class Whitening:
         whitened[:, :n_features] += change
         return whitened
 
+    def of_rows(self, X: FloatArray) -> FloatArray:
+        """Whitened rows (n, n_features), new; all is computed in their dtype."""
+        change = X
+        for matrix in self.factorised:
+            change = change @ matrix.astype(X.dtype, copy=False)
+        change += X
+        return change
+
     def same_as(self, other: "Whitening | None") -> bool:
         """Whether another whitening is the same."""
         return other is not None and (

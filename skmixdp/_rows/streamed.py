@@ -10,21 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._kernels import (
-    EXACT,
-    PANEL_ROWS,
-    Cascade,
-    SumError,
-    add_products,
-    dot_error,
-    panel_rows_for,
-    product_session,
-    row_products,
-    sum_error,
-)
+from .._kernels import EXACT, SumError, dot_error, panel_rows_for, product_session, sum_error
 from .._linear import largest_entries, row_norms
 from .._rowmap import BlockMap, RowMap, finite_rows
-from .answering import Selection, Visit, answer, block_size, selections
+from .answering import Selection, Visit, answer, block_size, selections, visit_of
 from .files import IN_PARTS
 from .memory import check_lengths, grid_of_rows
 from .shards import Shard, check_alike, file_shards, read_labels
@@ -129,20 +118,8 @@ class StreamedRows(PrivateRows):
             own = np.hypot(row_norms(X), value or 0.0) * (1 + rounding + 2**-32)
             return np.asarray(np.maximum(norms, own))
 
-        def times(points: FloatArray) -> FloatArray:
-            if value is None:
-                return row_products(X, points, Z)
-            products = row_products(X, points[:, :-1], Z)
-            products += (value * points[:, -1]).astype(Z.dtype)
-            return products
-
-        def add_sum(C: FloatArray, total: Cascade) -> None:
-            if self._panel_rows is None:
-                C = C.astype(np.float64, copy=False)
-            add_products(total, C, X, panel_rows=self._panel_rows or PANEL_ROWS, appended=value)
-
         block = Block(X, self._y[rows], norms, max_abs=max_abs, rounding_scale=rounding_scale)
-        return Visit(rows, block, times, add_sum)
+        return visit_of(rows, X, block, Z, appended=value, panel_rows=self._panel_rows)
 
     def sum_error(self, request: Request) -> SumError:
         if request.resolution is not None:
