@@ -27,8 +27,8 @@ FloatArray = NDArray[np.floating[Any]]
 #: Bytes of the rows that are centred and scaled at a time, which stay in cache, and their number at least.
 _BLOCK_BYTES, _FEWEST_ROWS = 2**18, 16
 
-#: Rows that are whitened at a time, at least.
-_WHITENED_ROWS = 4096
+#: Rows that are whitened by one product, which is several times as fast as many small ones, and their bytes.
+_WHITENED_ROWS, _WHITENED_BYTES = (512, 4096), 2**24
 
 #: Lengths of rows whose squares neither over- nor underflow in single precision.
 _SHORTEST, _LONGEST = 1e-15, 1e15
@@ -191,8 +191,11 @@ class RowMap:
         n_rows, n_features = X.shape
         dtype = self._precision(X.dtype, out.dtype)
         step = max(_BLOCK_BYTES // (max(n_features, 1) * dtype.itemsize), _FEWEST_ROWS)
-        # One product with many rows is several times as fast as many with few.
-        size = step if self.whitening is None else step * max(1, -(-_WHITENED_ROWS // step))
+        size = step
+        if self.whitening is not None:
+            fewest, most = _WHITENED_ROWS
+            wanted = _WHITENED_BYTES // (max(n_features, 1) * out.itemsize)
+            size *= -(-max(fewest, min(most, wanted)) // step)
         for start in range(0, n_rows, size):
             chunk = slice(start, start + size)
             self._write_chunk(X[chunk], out[chunk], None if norms is None else norms[chunk], dtype, step)
