@@ -403,7 +403,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "_rows/streamed.py",
         "error = sum_error(self.n_rows, self._dtype, stretch=stretch, panel_rows=self._panel_rows)",
         "return EXACT",
-        _ROUNDING + "test_no_source_states_less_than_its_precision_loses[memory map-float32-False]",
+        _ROUNDING
+        + "test_no_source_states_less_than_its_precision_loses[memory map, as if wide-float32-False]",
     ),
     _sabotage(
         "DOPE's sums in float32",
