@@ -19,7 +19,6 @@ from .conftest import draw
 MEASURED = """
 import sys, threading, time
 import numpy as np
-from benchmarks import parquet
 from skmixdp import MixedDPLogisticRegression
 
 def anonymous():
