@@ -84,12 +84,10 @@ def _measured(paths: list[Path], passes: int, disk: int) -> str:
     peak = peak_anonymous_mib(steps)
     plain = spent(read)
     wall, cpu = (statistics.median(getattr(s, what) for s in found["passes"]) for what in ("wall", "cpu"))
+    n_files = len(set(paths))
     lines = [
         ("rows, features, classes", f"{n_rows:,} x {_D}, {_K}"),
-        (
-            "files",
-            f"{len(set(paths))} of {disk / 2**30:.1f} GiB together, each listed {len(paths) // len(set(paths))} times",
-        ),
+        ("files", f"{n_files} of {disk / 2**30:.1f} GiB together, each listed {len(paths) // n_files} times"),
         ("decoding all rows, and nothing else", str(plain)),
         ("checks in advance", str(found["opened"])),
         ("a step: one pass over all rows", f"{wall:.1f} s ({cpu:.1f} s CPU)"),
