@@ -88,9 +88,10 @@ class PreparedHead(PreparedFit):
         if self.estimator.dtype == "bfloat16":
             return bfloat16_rows(table, self.y, row_map, exact=exact)
         if self.passes_once and not exact:
-            source = table.passing_rows(self.y, row_map, self.run.dtype)
-        else:
-            source = table.private_rows(self.y, row_map, self.run.dtype, exact=exact)
+            return self._recorded(table.passing_rows(self.y, row_map, self.run.dtype))
+        return self._recorded(table.private_rows(self.y, row_map, self.run.dtype, exact=exact))
+
+    def _recorded(self, source: PrivateRows) -> PrivateRows:
         source.record = self.record
         return source
 
@@ -99,9 +100,7 @@ class PreparedHead(PreparedFit):
             return None
         further = self.row_map.after(earlier.row_map)
         source = None if further is None else rows.remapped(further)
-        if source is not None:
-            source.record = self.record
-        return source
+        return None if source is None else self._recorded(source)
 
     def shares_rows(self, other: PreparedFit) -> bool:
         """Whether another head maps these rows and labels in the same way."""
