@@ -124,6 +124,7 @@ utility: .venv/.bench
 
 scale: .venv/.bench
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.scale --out results/scale
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.parquet --out results/scale
 
 clean:
 	rm -rf .venv .venv-diffprivlib .venv-oldest results docs/_build docs/api docs/gallery

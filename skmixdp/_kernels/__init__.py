@@ -1,7 +1,7 @@
 """Products of rows with a few points and their sums: one plain implementation, and faster ones behind it."""
 
 from .accelerators import Product, bfloat16_product, product_session
-from .products import NARROW, add_products, laid_out, narrow_block, row_products
+from .products import NARROW, add_products, laid_out, narrow_block, row_memory, row_products
 from .rounding import LONGEST_TERM, SHORTEST_DIFFERENCE, UNDERFLOW_PAD, dot_error, on_grid
 from .sums import BLOCK_ROWS, EXACT, PANEL_ROWS, Cascade, SumError, panel_rows_for, sum_error
 
@@ -24,6 +24,7 @@ __all__ = [
     "on_grid",
     "panel_rows_for",
     "product_session",
+    "row_memory",
     "row_products",
     "sum_error",
 ]

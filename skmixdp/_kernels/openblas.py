@@ -38,7 +38,8 @@ class OpenBlas(Accelerator):
 
     def row_products(self, X: FloatArray, points: FloatArray, out: FloatArray) -> FloatArray | None:
         rows, columns = panel_of(X.shape[1], len(points))
-        whole = len(X) // rows * rows if rows and X.flags.c_contiguous and has_small_kernels() else 0
+        by_rows = X.strides[1] == X.itemsize
+        whole = len(X) // rows * rows if rows and by_rows and has_small_kernels() else 0
         if whole == 0:
             return None
         panels = out[:whole].reshape(-1, rows, len(points))

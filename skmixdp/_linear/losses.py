@@ -21,6 +21,13 @@ Labels = NDArray[Any]
 #: Sums of exponentials up to this, and not below its inverse, are far from the ends of float32's range.
 _LARGE = 1e9
 
+#: Exponentials and probabilities below these do not matter next to those of the same row, in any precision:
+#: rows without a shift have a sum of at least ``1 / _LARGE``, and rows with one have a sum of at least 1.
+_LEAST_EXPONENTIAL, _LEAST_PROBABILITY = 2.0**-86, 2.0**-58
+
+#: Up to so many outputs, comparing labels with each of them is faster than indexing.
+_FEW_OUTPUTS = 10
+
 #: Larger weights could make residuals overflow in float32.
 _LARGEST_WEIGHT = 1e30
 
@@ -91,17 +98,18 @@ class SoftmaxLoss:
         xp = namespace_of(Z)
         ones = xp.ones(Z.shape[1], dtype=Z.dtype, device=Z.device)
         with np.errstate(over="ignore", invalid="ignore"):
-            R = xp.exp(Z)
+            R = _at_least(_LEAST_EXPONENTIAL, xp.exp(Z))
             totals = R @ ones
             # Rows whose exponentials have a moderate sum need no shift. To look at the sums of all rows
             # decides nothing but whether there are others.
             if len(Z) and not (totals.max() <= _LARGE and totals.min() >= 1 / _LARGE):
-                others = ~((totals <= _LARGE) & (totals >= 1 / _LARGE))
-                shifted = Z[others]
-                R[others] = xp.exp(shifted - xp.amax(shifted, axis=1)[:, None])
+                moderate = (totals <= _LARGE) & (totals >= 1 / _LARGE)
+                # To subtract zero from the outputs of a row changes no bit of them.
+                Z -= xp.where(moderate, 0, xp.amax(Z, axis=1))[:, None]
+                R = _at_least(_LEAST_EXPONENTIAL, xp.exp(Z))
                 totals = R @ ones
         R *= (1 / totals)[:, None]
-        _subtract_labels(R, y)
+        _subtract_labels(_at_least(_LEAST_PROBABILITY, R), y)
         return R
 
     def values(self, Z: FloatArray, y: Labels) -> FloatArray:
@@ -119,14 +127,30 @@ class SoftmaxLoss:
         return np.asarray(P * (1 - P))
 
 
+def _at_least(least: float, R: Array) -> Array:
+    """An array with smaller entries raised to ``least``, in place.
+
+    Processors take a hundred times as long for subnormal numbers, which such entries or their squares would
+    be. On devices they do not, and tensors stay as they are.
+    """
+    # The comparison is false if an entry is no number. Whether rows are looked at changes none of them.
+    if isinstance(R, np.ndarray) and R.size and not R.min() >= least:
+        np.maximum(R, least, out=R)
+    return R
+
+
 def _subtract_labels(R: Array, y: Labels) -> None:
     """Subtract 1 from the entry of each row's class, in place."""
     n, k = R.shape
     if not isinstance(R, np.ndarray) or not (R.flags.c_contiguous or R.flags.f_contiguous):
         R[namespace_of(R).arange(n, device=R.device), y] -= 1
         return
-    # One index for each row takes a third of the time of two.
     by_row = R.flags.c_contiguous
+    if not by_row and k <= _FEW_OUTPUTS:
+        for j in range(k):
+            R[:, j] -= y == j
+        return
+    # One index for each row takes a third of the time of two.
     flat = (R if by_row else R.T).reshape(-1)
     index = y.astype(np.intp)
     if not by_row:

@@ -11,17 +11,27 @@ from .._kernels import NARROW
 from .._linear import (
     Array,
     astype,
+    dtype_of,
     empty_in,
     in_library_of,
     largest_entries,
     largest_singular_value,
+    namespace_of,
+    row_dots,
     row_norms,
 )
 from .whitening import Whitening
 
 FloatArray = NDArray[np.floating[Any]]
 
-_BLOCK_ROWS = 1024
+#: Bytes of the rows that are centred and scaled at a time, which stay in cache, and their number at least.
+_BLOCK_BYTES, _FEWEST_ROWS = 2**18, 16
+
+#: Rows that are whitened by one product, which is several times as fast as many small ones, and their bytes.
+_WHITENED_ROWS, _WHITENED_BYTES = (512, 4096), 2**24
+
+#: Lengths of rows whose squares neither over- nor underflow in single precision.
+_SHORTEST, _LONGEST = 1e-15, 1e15
 
 #: Constant of the intercept column where no public rows tell (they give 0.3 to 0.5 on images,
 #: text and tables): uncentred rows of unit length have a common direction that serves as one.
@@ -129,6 +139,16 @@ class RowMap:
             )
         )
 
+    def after(self, earlier: "RowMap") -> "RowMap | None":
+        """The map that takes unit rows after an earlier map to rows after this one; None if there is none.
+
+        There is one if this map is the earlier one with a whitening or an intercept.
+        """
+        bare = replace(self, whitening=None, intercept_value=None)
+        if not self.normalize or self.bound is not None or not bare.same_as(earlier):
+            return None
+        return RowMap(None, True, self.intercept_value, whitening=self.whitening)
+
     def width(self, n_features: int) -> int:
         """Number of entries of a mapped row."""
         return n_features + (self.intercept_value is not None)
@@ -139,38 +159,148 @@ class RowMap:
         Tensors are mapped on their device. Arrays of few columns are laid out column by column.
         """
         n_rows, n_features = X.shape
-        narrow = isinstance(X, np.ndarray) and self.width(n_features) <= NARROW
-        if narrow:
-            rows = np.empty((n_rows, self.width(n_features)), dtype, order="F")
+        if isinstance(X, np.ndarray):
+            narrow = self.width(n_features) <= NARROW
+            rows = np.empty((n_rows, self.width(n_features)), dtype, order="F" if narrow else "C")
+            self.write(X, rows[:, :n_features])
         else:
             rows = empty_in(X, (n_rows, self.width(n_features)), dtype)
-        # Block by block in float64: one rounding at the end, no second copy of the features.
-        # (Whoever maps tensors hands them over in parts, each with the cost of sending mean and whitening.)
-        size = _BLOCK_ROWS if isinstance(X, np.ndarray) else max(n_rows, 1)
-        for start in range(0, n_rows, size):
-            block = X[start : start + size]
-            block = np.array(block, np.float64, order="F") if narrow else astype(block, np.float64, copy=True)
-            if self.scale is not None:
-                block *= in_library_of(block, self.scale)
-            if self.unit_first:
-                _to_unit_length(block)
-            if self.mean is not None:
-                block -= in_library_of(block, self.mean)
-            if self.normalize:
-                # First by the largest entry: the square of a huge or tiny one is inf or 0.
-                largest = _divide(block, largest_entries(block))
+            block, lengths = self._robust(X)
             if self.whitening is not None:
-                # Rows whose largest entry is 1 neither overflow nor vanish in float32.
                 block = self.whitening(block, dtype if self.normalize else np.float64)
-            if self.normalize:
-                lengths = row_norms(block)
-                if self.bound is not None:
-                    lengths = lengths.clip(min=self.bound / largest)
-                _divide(block, lengths)
-            rows[start : start + size, :n_features] = block
+                self._rescale(block, lengths)
+            rows[:, :n_features] = block
         if self.intercept_value is not None:
             rows[:, n_features] = self.intercept_value
         return rows
+
+    def write(self, X: FloatArray, out: FloatArray, norms: FloatArray | None = None) -> None:
+        """Write mapped rows, without the intercept, to another array.
+
+        How a row is mapped depends on that row and on its number alone.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+            Finite features.
+        out : array of shape (n, n_features)
+            Takes the mapped rows, in its dtype.
+        norms : array of shape (n,) or None, default=None
+            Takes their lengths in float64.
+        """
+        n_rows, n_features = X.shape
+        dtype = self._precision(X.dtype, out.dtype)
+        step = max(_BLOCK_BYTES // (max(n_features, 1) * dtype.itemsize), _FEWEST_ROWS)
+        size = step
+        if self.whitening is not None:
+            fewest, most = _WHITENED_ROWS
+            wanted = _WHITENED_BYTES // (max(n_features, 1) * out.itemsize)
+            size *= -(-max(fewest, min(most, wanted)) // step)
+        for start in range(0, n_rows, size):
+            chunk = slice(start, start + size)
+            self._write_chunk(X[chunk], out[chunk], None if norms is None else norms[chunk], dtype, step)
+
+    def _write_chunk(
+        self, X: FloatArray, out: FloatArray, norms: FloatArray | None, dtype: np.dtype[Any], step: int
+    ) -> None:
+        """:meth:`write`, for rows whose whitening is one product, and other work is for ``step`` of them."""
+        parts = [slice(start, start + step) for start in range(0, len(X), step)]
+        unit, lengths = out, np.empty(len(X))
+        if self.whitening is not None:
+            order: Any = "C" if out.strides[1] == out.itemsize else "F"
+            unit = np.empty(X.shape, out.dtype if self.normalize else np.float64, order=order)
+        for rows in parts:
+            lengths[rows] = self._unit_rows(X[rows], unit[rows], dtype)
+        if self.whitening is not None:
+            whitened = self.whitening.of_rows(unit)
+            for rows in parts:
+                self._rescale(whitened[rows], lengths[rows])
+                out[rows] = whitened[rows]
+        if norms is not None:
+            for rows in parts:
+                norms[rows] = row_norms(out[rows])
+
+    def _precision(self, source: np.dtype[Any], dtype: np.dtype[Any]) -> np.dtype[Any]:
+        """The dtype in which rows are centred and scaled.
+
+        Single precision rows that stay in single precision lose no more by it than they lack already.
+        """
+        largest = 0.0 if self.mean is None else float(np.abs(self.mean).max(initial=0.0))
+        precise = self.whitening is None or self.normalize
+        single = source == dtype == np.float32 and self.scale is None and precise and largest <= _LONGEST
+        return np.dtype(np.float32 if single else np.float64)
+
+    def _unit_rows(self, X: FloatArray, out: FloatArray, dtype: np.dtype[Any]) -> FloatArray:
+        """Write rows before their whitening to ``out``; their lengths (n,) before they are scaled.
+
+        A row whose square may over- or underflow is left to :meth:`_robust`, and no other row is.
+        """
+        rows = out if out.dtype == dtype else np.empty_like(out, dtype)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            np.copyto(rows, X)
+            if self.scale is not None:
+                rows *= self.scale
+            near = np.ones(len(rows), bool)
+            if self.unit_first:
+                lengths = _own_lengths(rows)
+                near &= _in_reach(lengths)
+                rows *= (1 / lengths)[:, np.newaxis]
+            if self.mean is not None:
+                leading = self.mean.astype(dtype)
+                rows -= leading
+                if dtype == np.float32:
+                    # The mean's own rounding would move all rows in the same direction.
+                    rows -= (self.mean - leading).astype(dtype)
+            lengths = np.ones(len(rows), dtype)
+            if self.normalize:
+                lengths = _own_lengths(rows)
+                near &= _in_reach(lengths)
+                divisors = lengths
+                if self.bound is not None and self.whitening is None:
+                    divisors = lengths.clip(min=self.bound).astype(dtype)
+                rows *= (1 / divisors)[:, np.newaxis]
+            if rows is not out:
+                out[:] = rows
+        lengths = lengths.astype(np.float64)
+        if not near.all():
+            # All rows, so that what comes out does not depend on how many others are far.
+            robust, robust_lengths = self._robust(X)
+            out[~near], lengths[~near] = robust[~near], robust_lengths[~near]
+        return lengths
+
+    def _robust(self, X: Array) -> tuple[Array, Array]:
+        """Rows of any size before their whitening, and their lengths (n,) before they are scaled, in float64.
+
+        Rows that are whitened are scaled to unit length first. A row of zeros has length 1.
+        """
+        block = astype(X, np.float64, copy=True)
+        if self.scale is not None:
+            block *= in_library_of(block, self.scale)
+        if self.unit_first:
+            _to_unit_length(block)
+        if self.mean is not None:
+            block -= in_library_of(block, self.mean)
+        if not self.normalize:
+            return block, namespace_of(block).ones(len(block), dtype=block.dtype, device=block.device)
+        # First by the largest entry: the square of a huge or tiny one is inf or 0.
+        largest = _divide(block, largest_entries(block))
+        lengths = row_norms(block)
+        lengths[lengths == 0] = 1.0
+        divisors = lengths
+        if self.bound is not None and self.whitening is None:
+            divisors = lengths.clip(min=self.bound / largest)
+        block /= divisors[:, None]
+        return block, lengths * largest
+
+    def _rescale(self, whitened: Array, lengths: Array) -> None:
+        """Scale whitened rows in place, given their lengths (n,) before the first scaling."""
+        if not self.normalize:
+            return
+        divisors = row_norms(whitened)
+        if self.bound is not None:
+            divisors = divisors.clip(min=self.bound / lengths)
+        divisors[divisors == 0] = 1.0
+        whitened /= astype(divisors, dtype_of(whitened))[:, None]
 
     def join(self, given: FloatArray, n_outputs: int, n_features: int) -> FloatArray:
         """A (k, d_in) head from coefficients, with the intercepts in a last column or without.
@@ -200,6 +330,16 @@ class RowMap:
         if self.intercept_value is None:
             return W, np.zeros(len(W))
         return W[:, :n_features], W[:, n_features] * self.intercept_value
+
+
+def _own_lengths(rows: FloatArray) -> FloatArray:
+    """Length of each row, (n,), computed in the rows' dtype."""
+    return np.asarray(np.sqrt(row_dots(rows, rows, rows.dtype)))
+
+
+def _in_reach(lengths: FloatArray) -> NDArray[np.bool_]:
+    """Whether rows of computed lengths are as long as that."""
+    return (lengths >= _SHORTEST) & (lengths <= _LONGEST)
 
 
 def _to_unit_length(rows: Array) -> None:

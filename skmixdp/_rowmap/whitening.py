@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
+from scipy.linalg import solve_triangular
 
 from .._kernels.rounding import dot_error
 from .._linear import Array, astype, in_library_of
@@ -129,6 +130,14 @@ class Whitening:
         whitened[:, :n_features] += change
         return whitened
 
+    def of_rows(self, X: FloatArray) -> FloatArray:
+        """Whitened rows (n, n_features), new; all is computed in their dtype."""
+        change = X
+        for matrix in self.factorised:
+            change = change @ matrix.astype(X.dtype, copy=False)
+        change += X
+        return change
+
     def same_as(self, other: "Whitening | None") -> bool:
         """Whether another whitening is the same."""
         return other is not None and (
@@ -144,6 +153,9 @@ def _principal(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
     values, directions = values[kept], vectors[:, kept].T
     if few:
         directions = directions @ rows / np.sqrt(values)[:, np.newaxis]
-        # Directions of small scatter leave the Gram matrix inexact.
-        directions = np.linalg.qr(directions[::-1].T)[0].T[::-1]
+        # Directions of small scatter leave the Gram matrix inexact. They are nearly orthonormal, so that
+        # Cholesky's factor of their products makes them so, in a tenth of the time of a QR decomposition.
+        strongest_first = directions[::-1]
+        lower = np.linalg.cholesky(strongest_first @ strongest_first.T)
+        directions = solve_triangular(lower, strongest_first, lower=True)[::-1]
     return values, directions

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from .._kernels import BLOCK_ROWS, PANEL_ROWS, Cascade, laid_out
+from .._kernels import BLOCK_ROWS, PANEL_ROWS, Cascade, add_products, laid_out, row_products
 from .._linear import Array, astype, in_library_of, namespace_of
 from .._rowmap import Whitening
 from .source import Block, FloatArray, OuterStatistics, Request, truncated
@@ -45,6 +45,48 @@ class Visit:
     block: Block
     times: Callable[[FloatArray], Array]
     add_sum: Callable[[Array, Cascade], None]
+
+
+def visit_of(
+    rows: Selection,
+    X: FloatArray,
+    block: Block,
+    buffer: FloatArray,
+    *,
+    appended: float | None,
+    panel_rows: int | None = PANEL_ROWS,
+) -> Visit:
+    """The visit of a block of rows in an array.
+
+    Parameters
+    ----------
+    rows : slice or array
+        Which rows these are.
+    X : array of shape (rows, n_features)
+        The rows, but for an appended entry.
+    block : Block
+        What queries may know of them.
+    buffer : array of shape (rows, m)
+        Memory for products.
+    appended : float or None
+        A constant that each row has after its last entry. Rows of a power of two of features are multiplied
+        faster than those with one more.
+    panel_rows : int or None
+        Largest number of rows whose terms are added in single precision; None adds all in double precision.
+    """
+
+    def times(points: FloatArray) -> FloatArray:
+        if appended is None:
+            return row_products(X, points, buffer)
+        products = row_products(X, points[:, :-1], buffer)
+        products += (appended * points[:, -1]).astype(products.dtype)
+        return products
+
+    def add_sum(C: Array, total: Cascade) -> None:
+        weights = C.astype(np.float64, copy=False) if panel_rows is None else C
+        add_products(total, weights, X, panel_rows=panel_rows or PANEL_ROWS, appended=appended)
+
+    return Visit(rows, block, times, add_sum)
 
 
 def answer(

@@ -12,15 +12,15 @@ from .._kernels import (
     EXACT,
     NARROW,
     SumError,
-    add_products,
     narrow_block,
     on_grid,
     product_session,
-    row_products,
+    row_memory,
     sum_error,
 )
-from .._linear import row_norms
-from .answering import Products, Selection, Visit, answer, block_size, many_rows, selections
+from .._linear import largest_entries, row_norms
+from .._rowmap import RowMap
+from .answering import Products, Selection, Visit, answer, block_size, many_rows, selections, visit_of
 from .source import Block, FloatArray, Labels, PrivateRows, Request, Sums
 
 #: Longer rows would bring products so near the ends of float32's range that rounding no
@@ -34,6 +34,9 @@ _LARGER = 4
 #: With at least so many points, blocks are as large as :func:`many_rows` says, and half as large at least:
 #: there are more outputs, which are in cache as well.
 _MANY_POINTS = 32
+
+#: Size of the blocks that are mapped in every pass.
+_PASSING_BYTES = 2**20
 
 #: Products of more bytes than this are not kept from one step to the next.
 _KEPT_BYTES = 2**28
@@ -63,6 +66,8 @@ class InMemoryRows(PrivateRows):
         block has at least 512 rows: to add up (k, d_in) sums costs little compared with their products.
     norms : array of shape (n_rows,) or None
         L2 norms of the rows, where they are known; with ``exact`` they are computed anew.
+    appended : float or None
+        A constant entry that each row has after those in ``X``. The norms that are passed include it.
 
     Raises
     ------
@@ -78,6 +83,7 @@ class InMemoryRows(PrivateRows):
         exact: bool = False,
         block_bytes: int = 2**22,
         norms: FloatArray | None = None,
+        appended: float | None = None,
     ) -> None:
         self.grid = grid_of_rows(len(X)) if exact else None
         if self.grid is not None:
@@ -85,6 +91,7 @@ class InMemoryRows(PrivateRows):
         self._narrow = X.shape[1] <= NARROW
         self._X = np.asfortranarray(X) if self._narrow else X
         self._y = y
+        self._appended = appended
         self._norms = row_norms(X) if norms is None else norms
         check_lengths(self._norms, X.dtype)
         self.n_rows = len(X)
@@ -92,6 +99,23 @@ class InMemoryRows(PrivateRows):
         self._running: WeakKeyDictionary[object, RunningProducts] = WeakKeyDictionary()
         self._kept: WeakKeyDictionary[object, FixedProducts] = WeakKeyDictionary()
         self._block_rows = block_size(block_bytes // max(X.shape[1] * X.itemsize, 1))
+
+    @classmethod
+    def mapped(
+        cls, X: FloatArray, y: Labels, row_map: RowMap, dtype: np.dtype[Any], *, out: FloatArray | None = None
+    ) -> "InMemoryRows":
+        """Rows after a map of features (n_rows, n_features); wide rows are written to ``out``, if given."""
+        if X.shape[1] <= NARROW:
+            return cls(row_map(X, dtype), y)
+        rows = row_memory(len(X), X.shape[1], dtype) if out is None else out
+        norms, value = np.empty(len(X)), row_map.intercept_value
+        row_map.write(X, rows, norms)
+        return cls(rows, y, norms=norms if value is None else np.hypot(norms, value), appended=value)
+
+    def remapped(self, row_map: RowMap) -> PrivateRows | None:
+        if self.grid is not None or self._appended is not None:
+            return None
+        return InMemoryRows.mapped(self._X, self._y, row_map, self._X.dtype, out=self._X)
 
     def training(self) -> AbstractContextManager[None]:
         return product_session(self._X.dtype)
@@ -130,18 +154,61 @@ class InMemoryRows(PrivateRows):
 
     def _visit(self, rows: Selection, buffer: FloatArray) -> Visit:
         """A block of rows; its products are in the buffer, until the next one's are."""
-        X = self._X[rows]
-        return Visit(
-            rows,
-            Block(X, self._y[rows], self._norms[rows]),
-            times=lambda points: row_products(X, points, buffer[: len(X)]),
-            add_sum=lambda C, total: add_products(total, C, X),
+        X, value = self._X[rows], abs(self._appended or 0.0)
+        block = Block(
+            X, self._y[rows], self._norms[rows], max_abs=lambda: np.maximum(largest_entries(X), value)
         )
+        return visit_of(rows, X, block, buffer[: len(X)], appended=self._appended)
 
     def sum_error(self, request: Request) -> SumError:
         if request.resolution is not None:
             return EXACT
         return sum_error(self.n_rows, np.float64 if request.wide_sums else self._X.dtype)
+
+
+class PassingRows(PrivateRows):
+    """Private rows in memory that are mapped anew in every pass: for a few passes, without a copy of them.
+
+    Parameters
+    ----------
+    X : array of shape (n_rows, n_features)
+        Features.
+    y : array of shape (n_rows,)
+        Class indices.
+    row_map : RowMap
+        A map that scales rows to unit length and appends no intercept.
+    dtype : dtype
+        Of the products.
+    """
+
+    def __init__(self, X: FloatArray, y: Labels, row_map: RowMap, dtype: np.dtype[Any]) -> None:
+        self._X = X
+        self._y = y
+        self._map = row_map
+        self._dtype = np.dtype(dtype)
+        self.n_rows = len(X)
+
+    def training(self) -> AbstractContextManager[None]:
+        return product_session(self._dtype)
+
+    def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
+        m = sum(len(request.points) for request in requests)
+        size = block_size(_PASSING_BYTES // (self._X.shape[1] * self._dtype.itemsize))
+        shape = (min(size, max(self.n_rows, 1)), self._X.shape[1])
+        held = row_memory(shape[0], shape[1], self._dtype)
+        buffer = np.empty((len(held), m), self._dtype)
+        blocks = selections([request.mask for request in requests], self.n_rows, size)
+        return answer(requests, (self._visit(rows, held, buffer) for rows in blocks), self._dtype)
+
+    def _visit(self, rows: Selection, held: FloatArray, buffer: FloatArray) -> Visit:
+        """A block of rows; it and its products are in buffers, until the next one's are."""
+        given = self._X[rows]
+        X, norms = held[: len(given)], np.empty(len(given))
+        self._map.write(given, X, norms)
+        return visit_of(rows, X, Block(X, self._y[rows], norms), buffer[: len(given)], appended=None)
+
+    def sum_error(self, request: Request) -> SumError:
+        return sum_error(self.n_rows, np.float64 if request.wide_sums else self._dtype)
 
 
 class FixedProducts:

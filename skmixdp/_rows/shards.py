@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._kernels import NARROW
 from .files import IN_PARTS, ArrayFile, ArrowFile, format_of
 
 Array = NDArray[Any]
@@ -142,7 +143,9 @@ class _Layout:
             if len(flat) != len(table) * self.n_features or flat.null_count:
                 raise ValueError(f"{where} has lists with empty values; drop their rows or fill them.")
             return np.asarray(flat, dtype=self.dtype).reshape(len(table), self.n_features)
-        rows = np.empty((len(table), self.n_features), dtype=self.dtype)
+        # Column by column, as they are in the file and as narrow rows are mapped.
+        order: Any = "F" if self.n_features <= NARROW else "C"
+        rows = np.empty((len(table), self.n_features), dtype=self.dtype, order=order)
         for j, column in enumerate(table.columns):
             rows[:, j] = column.to_numpy()
         return rows

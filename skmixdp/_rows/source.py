@@ -193,6 +193,10 @@ class PrivateRows(Protocol):
         """A context within which a fit makes all its passes."""
         return nullcontext()
 
+    def remapped(self, row_map: RowMap) -> "PrivateRows | None":
+        """These rows after a further map, in the same memory; None if that is not possible."""
+        return None
+
 
 class Table(Protocol):
     """Rows that an estimator has been given for ``X``: before the row map, and whatever holds them.
@@ -229,6 +233,10 @@ class Table(Protocol):
 
     def private_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any], *, exact: bool) -> PrivateRows:
         """The source that answers queries; a ValueError tells of rows that are not finite."""
+
+    def passing_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any]) -> PrivateRows:
+        """The source for a single pass over rows of unit length, which need not be kept after it."""
+        return self.private_rows(y, row_map, dtype, exact=False)
 
     def bfloat16_rows(self, y: Labels, row_map: RowMap) -> PrivateRows:
         """The source that holds the rows in bfloat16."""

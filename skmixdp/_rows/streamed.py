@@ -3,7 +3,8 @@
 import mmap
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from functools import cached_property
+from dataclasses import replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +13,17 @@ from numpy.typing import NDArray
 
 from .._kernels import (
     EXACT,
-    PANEL_ROWS,
-    Cascade,
+    NARROW,
     SumError,
-    add_products,
     dot_error,
     panel_rows_for,
     product_session,
-    row_products,
+    row_memory,
     sum_error,
 )
 from .._linear import largest_entries, row_norms
 from .._rowmap import BlockMap, RowMap, finite_rows
-from .answering import Selection, Visit, answer, block_size, selections
+from .answering import Selection, Visit, answer, block_size, selections, visit_of
 from .files import IN_PARTS
 from .memory import check_lengths, grid_of_rows
 from .shards import Shard, check_alike, file_shards, read_labels
@@ -117,8 +116,7 @@ class StreamedRows(PrivateRows):
         def max_abs() -> FloatArray:
             if whitening is not None:
                 return self._max_abs[rows]
-            # The array lacks the appended entry.
-            return np.asarray(np.maximum(largest_entries(X), abs(value or 0.0)))
+            return _largest(X, abs(value or 0.0))  # the array lacks the appended entry
 
         def rounding_scale() -> FloatArray:
             if whitening is None:
@@ -129,20 +127,8 @@ class StreamedRows(PrivateRows):
             own = np.hypot(row_norms(X), value or 0.0) * (1 + rounding + 2**-32)
             return np.asarray(np.maximum(norms, own))
 
-        def times(points: FloatArray) -> FloatArray:
-            if value is None:
-                return row_products(X, points, Z)
-            products = row_products(X, points[:, :-1], Z)
-            products += (value * points[:, -1]).astype(Z.dtype)
-            return products
-
-        def add_sum(C: FloatArray, total: Cascade) -> None:
-            if self._panel_rows is None:
-                C = C.astype(np.float64, copy=False)
-            add_products(total, C, X, panel_rows=self._panel_rows or PANEL_ROWS, appended=value)
-
         block = Block(X, self._y[rows], norms, max_abs=max_abs, rounding_scale=rounding_scale)
-        return Visit(rows, block, times, add_sum)
+        return visit_of(rows, X, block, Z, appended=value, panel_rows=self._panel_rows)
 
     def sum_error(self, request: Request) -> SumError:
         if request.resolution is not None:
@@ -180,11 +166,7 @@ class StreamedRows(PrivateRows):
     def _measure(self) -> None:
         """Find each row's factor and length, and refuse rows that are not finite."""
         for shard, rows, raw in self._all_blocks():
-            if not finite_rows(raw).all():
-                raise ValueError(
-                    f"{shard.file} contains NaN or infinity; drop those rows, or impute them with what "
-                    "public rows say."
-                )
+            _check_finite(shard, raw)
             measured = self._map.measured(raw, self._out)
             self._factors[rows], self._norms[rows] = measured.factors, measured.norms
             if measured.max_abs is not None:
@@ -198,6 +180,76 @@ class StreamedRows(PrivateRows):
                 assert isinstance(rows, slice)
                 yield shard, slice(first + rows.start, first + rows.stop), _take(X, rows)
             first += shard.n_rows
+
+
+class NarrowStreamedRows(StreamedRows):
+    """Private rows of few features on disk, of which nothing but labels is held between passes.
+
+    To map and measure such rows takes less time than to read them, so both are done in every pass. Parameters
+    are those of :class:`StreamedRows`.
+    """
+
+    def __init__(
+        self,
+        shards: Sequence[Shard],
+        y: Labels,
+        row_map: RowMap,
+        dtype: np.dtype[Any],
+        *,
+        block_bytes: int = _BLOCK_BYTES,
+    ) -> None:
+        self._shards = shards
+        self._y = y
+        self._dtype = np.dtype(dtype)
+        self.n_rows = sum(shard.n_rows for shard in shards)
+        n_features = shards[0].n_features
+        self._value = row_map.intercept_value
+        self._bare = replace(row_map, intercept_value=None)
+        self._block_rows = block_size(block_bytes // (n_features * self._dtype.itemsize))
+        self._out = row_memory(min(self._block_rows, max(self.n_rows, 1)), n_features, self._dtype)
+        self._measure()
+
+    def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
+        m = sum(len(request.points) for request in requests)
+        Z = np.empty((len(self._out), m), self._dtype)
+        return answer(requests, self._visits(requests, Z), self._dtype)
+
+    def _visits(self, requests: Sequence[Request], Z: FloatArray) -> Iterator[Visit]:
+        for rows, raw in self._read([request.mask for request in requests]):
+            X, norms = self._mapped(raw)
+            largest = partial(_largest, X, abs(self._value or 0.0))
+            block = Block(X, self._y[rows], norms, max_abs=largest)
+            yield visit_of(rows, X, block, Z[: len(raw)], appended=self._value)
+
+    def _mapped(self, raw: Array) -> tuple[FloatArray, FloatArray]:
+        """Mapped rows in the buffer, but for the intercept, and their lengths with it."""
+        X, norms = self._out[: len(raw)], np.empty(len(raw))
+        self._bare.write(raw, X, norms)
+        return X, norms if self._value is None else np.hypot(norms, self._value)
+
+    def sum_error(self, request: Request) -> SumError:
+        return sum_error(self.n_rows, np.float64 if request.wide_sums else self._dtype)
+
+    def _measure(self) -> None:
+        """Refuse rows that are not finite, or too long."""
+        for shard, _, raw in self._all_blocks():
+            _check_finite(shard, raw)
+            if not self._bare.normalize:
+                check_lengths(self._mapped(raw)[1], self._dtype)
+
+
+def _largest(X: FloatArray, value: float) -> FloatArray:
+    """Largest entry of each row, (n,), and of an appended one."""
+    return np.asarray(np.maximum(largest_entries(X), value))
+
+
+def _check_finite(shard: Shard, raw: Array) -> None:
+    """Refuse rows that are not finite."""
+    if not finite_rows(raw).all():
+        raise ValueError(
+            f"{shard.file} contains NaN or infinity; drop those rows, or impute them with what "
+            "public rows say."
+        )
 
 
 class StreamedTable(Table):
@@ -218,6 +270,9 @@ class StreamedTable(Table):
         """Shapes and types were checked when the shards were opened."""
 
     def private_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any], *, exact: bool) -> PrivateRows:
+        # Half precision is widened by StreamedRows in a fraction of the time.
+        if self.shape[1] <= NARROW and not exact and self._shards[0].dtype != np.float16:
+            return NarrowStreamedRows(self._shards, y, row_map, dtype)
         return StreamedRows(self._shards, y, row_map, dtype, exact=exact)
 
     def blocks(self) -> Iterator[Array]:

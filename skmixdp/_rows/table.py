@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from .._rowmap import RowMap
 from .._validation import n_distinct_rows
 from .bfloat import BFloat16Rows
-from .memory import InMemoryRows
+from .memory import InMemoryRows, PassingRows
 from .shards import array_shard
 from .source import FloatArray, Labels, PrivateRows, Table
 from .sparse import SparseTable
@@ -34,7 +34,12 @@ class ArrayTable(Table):
         return n_distinct_rows(self._X)
 
     def private_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any], *, exact: bool) -> PrivateRows:
-        return InMemoryRows(row_map(self._X, dtype), y, exact=exact)
+        if exact:
+            return InMemoryRows(row_map(self._X, dtype), y, exact=True)
+        return InMemoryRows.mapped(self._X, y, row_map, dtype)
+
+    def passing_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any]) -> PrivateRows:
+        return PassingRows(self._X, y, row_map, dtype)
 
     def bfloat16_rows(self, y: Labels, row_map: RowMap) -> PrivateRows:
         return BFloat16Rows.of(self.blocks(), y, row_map)

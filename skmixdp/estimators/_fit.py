@@ -49,6 +49,10 @@ class PreparedFit(ABC):
     def rows(self) -> PrivateRows:
         """The source of private rows. Rows that are not in memory are read and checked here."""
 
+    def continued(self, earlier: "PreparedFit", rows: PrivateRows) -> PrivateRows | None:
+        """The source of this stage in the memory of an earlier one; None if that is not possible."""
+        return None
+
     @abstractmethod
     def shares_rows(self, other: "PreparedFit") -> bool:
         """Whether another fit to the same rows and labels can use the same source."""
@@ -226,9 +230,11 @@ def _train_together(
         # The source is let go before the next one is made.
         for each in [each for each, kept in zip(later, same, strict=True) if kept]:
             _train_together(each, rows, charges)
+        others = [each for each, kept in zip(later, same, strict=True) if not kept]
+        source = others[0][0].continued(group[0], rows) if len(later) == len(others) == 1 else None
         del rows
-        for each in [each for each, kept in zip(later, same, strict=True) if not kept]:
-            _train_together(each, each[0].rows(), charges)
+        for each in others:
+            _train_together(each, each[0].rows() if source is None else source, charges)
         return
     tasks = [FitTasks(fit.estimator, fit.run.plan.n_steps) for fit in group]
     with ExitStack() as entered:

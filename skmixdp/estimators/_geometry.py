@@ -111,6 +111,8 @@ class Stage:
         Factor of the start.
     learn : callable or None
         ``rows -> fit``: releases what this stage learns, and prepares the next one. None is the training.
+    passes_once : bool
+        Whether this stage makes a single pass over unit rows.
     """
 
     row_map: RowMap
@@ -119,6 +121,7 @@ class Stage:
     shares: tuple[tuple[str, float], ...] = ()
     start_scale: float = 1.0
     learn: Callable[[PrivateRows], PreparedFit] | None = None
+    passes_once: bool = False
 
     def after(self, spent: tuple[tuple[str, float], ...]) -> "Stage":
         """The stage if the training also leaves what an earlier stage has spent."""
@@ -211,7 +214,7 @@ class GeometryLearner:
     def first(self) -> PreparedFit:
         """The fit before its first stage."""
         stage = self._stage(RowMap(None, True, None, unit_first=True, scale=self.scale))
-        return self.prepare(replace(stage, learn=self._after_unit_rows))
+        return self.prepare(replace(stage, learn=self._after_unit_rows, passes_once=True))
 
     @property
     def _shares(self) -> Shares:

@@ -69,6 +69,8 @@ class PreparedHead(PreparedFit):
         The closing that learns the class shares; None if there is none.
     record : PerInstanceRecord or None
         Adds up each private row's own privacy loss; None if it was not asked for.
+    passes_once : bool
+        Whether this stage makes a single pass over unit rows.
     """
 
     table: Table
@@ -78,15 +80,27 @@ class PreparedHead(PreparedFit):
     report: Callable[[Charge | None], Any]
     adjustment: LogitAdjustment | None = None
     record: PerInstanceRecord | None = None
+    passes_once: bool = False
 
     def rows(self) -> PrivateRows:
         exact = self.run.noise.needs_grid
         table, row_map = placed(self.table, self.device), self.row_map
         if self.estimator.dtype == "bfloat16":
             return bfloat16_rows(table, self.y, row_map, exact=exact)
-        source = table.private_rows(self.y, row_map, self.run.dtype, exact=exact)
+        if self.passes_once and not exact:
+            return self._recorded(table.passing_rows(self.y, row_map, self.run.dtype))
+        return self._recorded(table.private_rows(self.y, row_map, self.run.dtype, exact=exact))
+
+    def _recorded(self, source: PrivateRows) -> PrivateRows:
         source.record = self.record
         return source
+
+    def continued(self, earlier: PreparedFit, rows: PrivateRows) -> PrivateRows | None:
+        if not isinstance(earlier, PreparedHead) or self.y is not earlier.y:
+            return None
+        further = self.row_map.after(earlier.row_map)
+        source = None if further is None else rows.remapped(further)
+        return None if source is None else self._recorded(source)
 
     def shares_rows(self, other: PreparedFit) -> bool:
         """Whether another head maps these rows and labels in the same way."""
@@ -386,6 +400,7 @@ class LinearHead(PrivateEstimator):
             adjustment=adjustment,
             record=inputs.record,
             learn=stage.learn,
+            passes_once=stage.passes_once,
         )
 
     def _may_balance(self, inputs: HeadInputs, data: PublicData) -> bool:

@@ -36,10 +36,11 @@ def problem():
 def passes(monkeypatch):
     """Every pass over the rows: their source, the request, the query, and the scales of its noise."""
     requests, queries = [], []
-    make_rows, record = PreparedHead.rows, releases._record
+    make_rows, continue_rows, record = PreparedHead.rows, PreparedHead.continued, releases._record
 
-    def rows(self):
-        source = make_rows(self)
+    def spied_source(source):
+        if source is None:
+            return None
         sums = source.private_sums
 
         def spied(asked):
@@ -53,7 +54,8 @@ def passes(monkeypatch):
         queries.append((query, [mechanism.noise_scale(part) for part in query.releases]))
         record(mechanism, query, noisy)
 
-    monkeypatch.setattr(PreparedHead, "rows", rows)
+    monkeypatch.setattr(PreparedHead, "rows", lambda self: spied_source(make_rows(self)))
+    monkeypatch.setattr(PreparedHead, "continued", lambda *given: spied_source(continue_rows(*given)))
     monkeypatch.setattr(releases, "_record", spied_record)
     return lambda: [(*first, *second) for first, second in zip(requests, queries, strict=True)]
 

@@ -50,7 +50,8 @@ def changed(X, y, place, change, n_classes):
     return X, y
 
 
-KINDS = ["memory", "sparse", "memory map", "parquet", "dask", "torch", "torch, as on a device", "bfloat16"]
+KINDS = ["memory", "sparse", "memory map", "memory map, as if wide", "parquet", "dask"]
+KINDS += ["torch", "torch, as on a device", "bfloat16"]
 PROBLEMS = {
     "two classes": (2, make_problem(2, n_rows=N, d=D)),
     "four classes": (4, make_problem(4, n_rows=N, d=D)),

@@ -45,7 +45,7 @@ def pattern(name, n, d, rng):
 
 
 PATTERNS = ["equal", "nearly equal", "alternating", "one huge", "subnormal", "long", "random"]
-KINDS = ["memory", "sparse", "memory map", "torch, as on a device", "bfloat16"]
+KINDS = ["memory", "sparse", "memory map", "memory map, as if wide", "torch, as on a device", "bfloat16"]
 WHITENING = Whitening(np.eye(1, 4), np.array([0.05]))
 MAPS = {
     "as they are": RowMap(None, False, None),

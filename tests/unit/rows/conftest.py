@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 from skmixdp._rowmap import RowMap
-from skmixdp._rows import ArrayTable, open_rows, special_table
+from skmixdp._rows import ArrayTable, open_rows, special_table, streamed
 
 
 def in_files(tmp_path, X, y, suffix):
@@ -74,6 +74,7 @@ HELD: dict[str, Callable[..., Any]] = {
     "memory": lambda tmp_path, X, y: (X, y),
     "sparse": lambda tmp_path, X, y: (sp.csr_array(X), y),
     "memory map": memory_map,
+    "memory map, as if wide": memory_map,
     "npy files": lambda tmp_path, X, y: (open_rows(in_files(tmp_path, X, y, ".npy")), y),
     "npz files": lambda tmp_path, X, y: (open_rows(in_files(tmp_path, X, y, ".npz")), None),
     "parquet": lambda tmp_path, X, y: (open_rows(in_files(tmp_path, X, y, ".parquet"), label="label"), None),
@@ -111,6 +112,8 @@ NEEDS_CUDA = pytest.mark.skipif("not has_cuda()", reason="needs a CUDA device")
 
 @pytest.fixture(params=[pytest.param(kind, marks=NEEDS_CUDA if "CUDA" in kind else ()) for kind in HELD])
 def holder(request, tmp_path, monkeypatch):
+    if request.param == "memory map, as if wide":
+        monkeypatch.setattr(streamed, "NARROW", 0)
     if request.param == "torch, as on a device":
         pytest.importorskip("torch", reason="tensors need skmixdp[features]")
         from skmixdp._rows import tensors as torch_table

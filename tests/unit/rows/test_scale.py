@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks import parquet
 from skmixdp import MixedDPLogisticRegression
 from skmixdp.privacy import NoiseSource
 from tests.conftest import Silent
@@ -108,3 +109,12 @@ def test_a_worker_killed_in_the_middle_of_a_fit_changes_nothing(cluster, monkeyp
     np.testing.assert_allclose(clf.coef_, want.coef_, atol=1e-6 * np.abs(want.coef_).max())
     predicted = clf.predict(da.from_array(X, chunks=(500, -1)))
     np.testing.assert_array_equal(predicted.compute(), want.predict(X))
+
+
+def test_steps_over_parquet_rows_are_measured(tmp_path, monkeypatch):
+    pytest.importorskip("pyarrow")
+    monkeypatch.setattr(parquet, "_GROUP", 400)
+    monkeypatch.setattr(parquet, "_FILE", 1000)
+    text = parquet.measure(tmp_path, 3000, repeat=2, passes=1)
+    assert "3,000 x 20, 3" in text and "2 of 0.0 GiB together, each listed 2 times" in text
+    assert not list(tmp_path.iterdir())

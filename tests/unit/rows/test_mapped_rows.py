@@ -1,0 +1,162 @@
+"""Rows in memory after a map: in fast arrays, mapped anew in every pass, or mapped further in place."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from skmixdp import MixedDPLogisticRegression
+from skmixdp._kernels import NARROW, row_memory
+from skmixdp._linear import row_norms
+from skmixdp._rowmap import RowMap, Whitening
+from skmixdp._rows import ArrayTable, InMemoryRows, Request
+from skmixdp.estimators._linear import PreparedHead
+
+N = 700
+WIDTHS = [7, 64, 200]
+UNIT = RowMap(None, True, None, unit_first=True)
+
+
+def rows_of(d, dtype="float32", seed=0):
+    return np.random.default_rng(seed).normal(size=(N, d)).astype(dtype) + 0.5
+
+
+def whitening_of(d, r=5):
+    directions = np.linalg.qr(np.random.default_rng(1).normal(size=(d, r)))[0].T
+    return Whitening(directions, np.linspace(0.1, 0.9, r))
+
+
+def everything(source, d_in):
+    """Sums of weighted rows, and of statistics of their products, lengths and entries."""
+    points = np.random.default_rng(2).normal(size=(3, d_in))
+
+    def contribute(Z, block):
+        return Z * 1, np.column_stack([np.asarray(Z, np.float64), block.norms, block.max_abs])
+
+    return source.private_sums([Request(points, contribute)])[0]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("d", WIDTHS)
+def test_an_appended_constant_is_a_column(d, dtype):
+    X, row_map = rows_of(d, dtype), RowMap(np.full(d, 0.4), True, 0.3, whitening_of(d))
+    source = InMemoryRows.mapped(X, np.zeros(N, int), row_map, np.dtype(dtype))
+    expected = InMemoryRows(row_map(X, dtype), np.zeros(N, int))
+    for found, wanted in zip(everything(source, d + 1), everything(expected, d + 1), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-4 if dtype == "float32" else 1e-11)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("d", WIDTHS)
+def test_rows_that_are_mapped_in_every_pass_are_the_same(d, dtype):
+    X, y, table = rows_of(d, dtype), np.zeros(N, int), ArrayTable(rows_of(d, dtype))
+    passing = table.passing_rows(y, UNIT, np.dtype(dtype))
+    held = InMemoryRows(UNIT(X, dtype), y)
+    for _ in range(2):
+        for found, wanted in zip(everything(passing, d), everything(held, d), strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-3 if dtype == "float32" else 1e-9)
+    request = Request(np.zeros((0, d)), lambda Z, block: (None, None))
+    assert passing.sum_error(request) == held.sum_error(request)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("d", WIDTHS)
+def test_mapping_further_is_mapping_at_once(d, dtype):
+    X, y = rows_of(d, dtype), np.arange(N)
+    first = replace(UNIT, mean=np.full(d, 0.05))
+    last = replace(first, whitening=whitening_of(d), intercept_value=0.2)
+    source = InMemoryRows.mapped(X, y, first, np.dtype(dtype)).remapped(last.after(first))
+    expected = InMemoryRows.mapped(X, y, last, np.dtype(dtype))
+    for found, wanted in zip(everything(source, d + 1), everything(expected, d + 1), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-4 if dtype == "float32" else 1e-11)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(UNIT, mean=np.ones(3)),
+        replace(UNIT, unit_first=False),
+        replace(UNIT, scale=np.ones(3)),
+        replace(UNIT, intercept_value=0.5),
+        replace(UNIT, whitening=whitening_of(3, 2)),
+    ],
+    ids=["centre", "order", "scale", "intercept", "whitening"],
+)
+def test_no_map_follows_another_one(other):
+    assert replace(UNIT, intercept_value=0.1).after(other) is None
+
+
+@pytest.mark.parametrize("last", [replace(UNIT, normalize=False), replace(UNIT, bound=1.0)])
+def test_rows_that_keep_their_length_are_not_mapped_further(last):
+    assert last.after(last) is None
+
+
+def test_rows_with_an_intercept_or_on_a_grid_are_not_mapped_further():
+    X, y = rows_of(200), np.zeros(N, int)
+    assert InMemoryRows.mapped(X, y, replace(UNIT, intercept_value=0.1), X.dtype).remapped(UNIT) is None
+    assert InMemoryRows(UNIT(X, np.float64), y, exact=True).remapped(UNIT) is None
+
+
+def test_wide_rows_are_aligned_and_narrow_ones_are_columns():
+    for d in (NARROW + 1, 200, 513):
+        rows = row_memory(5, d, np.float32)
+        assert rows.shape == (5, d) and rows.strides[1] == 4
+        assert rows.ctypes.data % 64 == 0
+        assert d < 128 or rows.strides[0] % 64 == 0
+    assert row_memory(5, NARROW, np.float32).flags.f_contiguous
+
+
+EXTREME = [1e-41, 1e-25, 1e-16, 1.0, 1e4, 1e16, 3e28]
+
+
+@pytest.mark.parametrize("size", EXTREME)
+@pytest.mark.parametrize("whitened", [False, True])
+def test_an_extreme_row_is_mapped_like_any_other_and_changes_none(size, whitened):
+    X, d = rows_of(40), 40
+    row_map = RowMap(None, True, None, whitening_of(d) if whitened else None, unit_first=True)
+    plain = row_map(X, np.float32)
+    X[3] *= np.float32(size)
+    found = row_map(X, np.float32)
+    others = np.arange(N) != 3
+    np.testing.assert_array_equal(found[others], plain[others])
+    exact = row_map(X[3:4].astype(np.float64), np.float64)
+    np.testing.assert_allclose(found[3:4], exact, atol=2e-6)
+
+
+@pytest.mark.parametrize("size", [1e-150, 1.0, 1e150])
+def test_a_clipped_row_of_any_size_has_at_most_the_bound(size):
+    X = rows_of(20, "float64") * size
+    for whitening in (None, whitening_of(20)):
+        bound = 2.0 * size
+        row_map = RowMap(None, True, None, whitening, bound=bound)
+        lengths = row_norms(X if whitening is None else whitening(X / size) * size)
+        expected = np.minimum(lengths / bound, 1.0)
+        np.testing.assert_allclose(row_norms(row_map(X, np.float64)), expected, rtol=1e-9)
+
+
+def test_single_precision_rows_are_centred_by_the_whole_mean():
+    """A mean that is rounded to single precision would move these rows together."""
+    rng, d = np.random.default_rng(0), 200
+    mean = 1e3 + rng.random(d)
+    X = (mean + rng.normal(size=(N, d)) * 1e-2).astype(np.float32)
+    found = RowMap(mean, True, None)(X, np.float32).mean(axis=0)
+    expected = RowMap(mean, True, None)(X.astype(np.float64), np.float64).mean(axis=0)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_a_default_fit_without_public_rows_holds_one_copy_of_wide_rows(monkeypatch):
+    made, continued = [], []
+    rows_, continued_ = PreparedHead.rows, PreparedHead.continued
+    monkeypatch.setattr(PreparedHead, "rows", lambda self: made.append(rows_(self)) or made[-1])
+    monkeypatch.setattr(
+        PreparedHead, "continued", lambda *given: continued.append(continued_(*given)) or continued[-1]
+    )
+    rng = np.random.default_rng(0)
+    y = np.arange(600) % 3
+    X = (3 * np.eye(3, 100)[y] + rng.normal(size=(600, 100))).astype(np.float32)
+    estimator = MixedDPLogisticRegression(epsilon=50.0, classes=range(3), random_state=0, noise="float")
+    with pytest.warns(UserWarning, match="random_state"):
+        estimator.fit(X, y)
+    assert [type(source).__name__ for source in made] == ["PassingRows", "InMemoryRows"]
+    assert continued[0] is None and np.shares_memory(continued[1]._X, made[1]._X)
+    assert estimator.score(X, y) > 0.9
