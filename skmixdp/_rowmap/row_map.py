@@ -167,7 +167,8 @@ class RowMap:
                 if self.bound is not None:
                     lengths = lengths.clip(min=self.bound / largest)
                 _divide(block, lengths)
-            rows[start : start + size, :n_features] = block
+            with np.errstate(over="ignore"):  # rows of infinite length are refused
+                rows[start : start + size, :n_features] = block
         if self.intercept_value is not None:
             rows[:, n_features] = self.intercept_value
         return rows

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ..._validation import POSITIVE, PROBABILITY, check, number
+from ..._validation import POSITIVE, PROBABILITY, Kind, check, number
 from ...exceptions import BudgetExceededError
 from ..accounting import gaussian
 from ..accounting.accountants import epsilon_of_event
@@ -22,6 +22,7 @@ from ..accounting.composition import (
 from ..accounting.events import NEIGHBORING, Neighboring, keep, relation_name
 
 _SUM = number(0, closed="both")
+NAME = Kind("a string that is not empty", lambda value: isinstance(value, str) and value != "")
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,7 @@ class Account:
     private: bool = True
 
     def __post_init__(self) -> None:
+        check("dataset", self.dataset, NAME)
         check("epsilon", self.epsilon, POSITIVE)
         check("delta", self.delta, PROBABILITY)
         check("neighboring", self.neighboring, *NEIGHBORING, None)

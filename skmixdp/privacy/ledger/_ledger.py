@@ -13,7 +13,7 @@ from typing import Any
 from ..._validation import POSITIVE, PROBABILITY, Kind, check
 from ..accounting.composition import Composition
 from ..accounting.events import NEIGHBORING, Neighboring
-from ._account import Account
+from ._account import NAME, Account
 from ._records import event_from_json, event_to_json
 from ._report import Charge, LedgerReport
 from ._sql import OPEN, add_charge, read_account, read_accounts, read_charges, write_account, write_outcome
@@ -26,7 +26,6 @@ LEDGER = Kind(
     "a data set of a ledger, such as PrivacyLedger('ledger.sqlite')['patients']",
     lambda value: not isinstance(value, type) and callable(getattr(value, "charge", None)),
 )
-_NAME = Kind("a string that is not empty", lambda value: isinstance(value, str) and value != "")
 _FAILED = Kind(
     "a text that starts with 'failed: '",
     lambda value: isinstance(value, str) and value.startswith("failed: "),
@@ -128,7 +127,7 @@ class PrivacyLedger:
         ValueError
             If a parameter is outside its range, or the data set has another budget.
         """
-        check("name", name, _NAME)
+        check("name", name, NAME)
         check("epsilon", epsilon, POSITIVE)
         check("delta", delta, PROBABILITY)
         new = Account(name, float(epsilon), float(delta), neighboring=neighboring, composition=composition)

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from ..._validation import one_line
 from ._sql import TABLES
 
 #: Mark a file as a ledger, with the version of its tables and of the meaning of their numbers.
@@ -167,8 +168,8 @@ def _errors_named(path: Path) -> Iterator[None]:
         yield
     except sqlite3.OperationalError as error:
         raise OSError(
-            f"the ledger {path} cannot be used ({error}); check that its folder exists, is writable and on a "
+            f"the ledger {path} cannot be used ({one_line(str(error))}); check that its folder exists, is writable and on a "
             "local disk."
         ) from error
     except sqlite3.DatabaseError as error:
-        raise ValueError(f"{path} is not a ledger ({error}); give the ledger a file of its own.") from error
+        raise ValueError(f"{path} is not a ledger ({one_line(str(error))}); give the ledger a file of its own.") from error
