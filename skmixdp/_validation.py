@@ -240,13 +240,18 @@ def refuse_arguments(owner: Any, unsupported: Iterable[str], known: Iterable[str
     raise TypeError(f"fit of {type(owner).__name__} does not accept {', '.join(names)}; {remedy}")
 
 
+def printable(text: str) -> str:
+    """A text with its control and formatting characters as escapes, so that it stays in its line."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
 def one_line(text: str, limit: int = 300) -> str:
     """A text in one line of at most ``limit`` characters.
 
     Line breaks become spaces, and other control characters their escapes.
     """
     if not text.isprintable():
-        text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in " ".join(text.split()))
+        text = printable(" ".join(text.split()))
     return text if len(text) <= limit else f"{text[: limit - 15]} ... {text[-10:]}"
 
 

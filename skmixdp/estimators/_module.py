@@ -342,6 +342,11 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
         torch_side = load_modules()
         X = torch_side.check_rows(X, "X", 1)
         outputs = torch_side.outputs_of(self.module_, X, self.chunk_size)
+        if not np.isfinite(outputs).all():
+            raise ValueError(
+                "X has rows whose outputs of the module are not finite; scale the rows, or check the module's "
+                "parameters."
+            )
         return np.asarray(outputs[:, 1:] - outputs[:, :1] if outputs.shape[1] == 2 else outputs)
 
     def _module_state(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 import sklearn
 from sklearn.utils.validation import check_is_fitted
 
-from .._validation import Kind, as_float, check, shown
+from .._validation import Kind, as_float, check, printable, shown
 from ..privacy import PrivacyReport
 from ._ensembles import ensemble_report
 
@@ -228,7 +228,7 @@ def _number(parameter: str, name: str, value: Any) -> float:
 
 def _plain(text: str) -> str:
     """A text in one line that Markdown and HTML show as it is."""
-    line = html.escape(" ".join(text.split()), quote=False)
+    line = html.escape(printable(" ".join(text.split())), quote=False)
     for character in "\\`*_[]|#":
         line = line.replace(character, f"\\{character}")
     return line

@@ -10,7 +10,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
 import pandas as pd
 from safetensors.numpy import load as from_bytes
@@ -43,7 +42,7 @@ from .harness import (
     finite,
     fresh_folder,
 )
-from .values import EXTREMES, NAMES, PICKLE, damaged, hostile
+from .values import NAMES, PICKLE, damaged
 
 #: What a file may be refused with.
 BAD_FILE = (*BAD_INPUT, OSError)
@@ -117,13 +116,15 @@ def row_files() -> dict[str, tuple[bytes, ...]]:
 
     X, y = _rows()
     text = _csv(_frame(text=True))
+    with np.errstate(over="ignore"):
+        halves, half_frame = X.astype(np.float16), _frame().astype({"a": "float16"})
     tables = (
         *(_frame(), _frame(text=True), _frame(["<script>", "=1+1"]), _frame(["a\nb", ""]), _listed()),
         *(_frame().assign(when=pd.Timestamp("2020-01-01")), _frame().iloc[:0], _frame().assign(empty=np.nan)),
-        *(_frame().assign(whole=pd.array([None] * N_ROWS, dtype="Int64")), _frame().astype({"a": "float16"})),
+        *(_frame().assign(whole=pd.array([None] * N_ROWS, dtype="Int64")), half_frame),
     )
     hostile_arrays = (
-        *(X, X.astype(">f4"), X.astype(np.float16), X > 0, X.astype(object), X.astype(str), X + 1j, X[0], X[:, :, None]),
+        *(X, X.astype(">f4"), halves, X > 0, X.astype(object), X.astype(str), X + 1j, X[0], X[:, :, None]),
         *(np.float64(1), X[:0], X[:, :0], np.zeros(3, [("a", "f8")]), np.array(PICKLE), np.asfortranarray(X)),
         *(np.full_like(X, np.nan), X.astype("M8[s]")),
     )
@@ -517,5 +518,3 @@ def _encode(encoder: ColumnEncoder) -> Any:
     again = ColumnEncoder.from_dict(json.loads(json.dumps(encoder.to_dict())))
     return again(frame, "ROWS").to_numpy()
 
-
-__all__ = ["EXTREMES", "hostile", "joblib"]

@@ -1,14 +1,13 @@
 """The limits of a case, what it may raise and say, and how cases are counted."""
 
-import faulthandler
 import html
 import io
 import os
 import re
 import signal
 import sys
+import traceback
 import tempfile
-import time
 import unicodedata
 import warnings
 from collections import Counter
@@ -22,12 +21,10 @@ from typing import Any
 import hypothesis.strategies as st
 import numpy as np
 from hypothesis import HealthCheck, Phase, given, note, seed, settings
+from hypothesis.stateful import run_state_machine_as_test
 
 #: Seconds of processor time that a case may take. Slow machines and busy ones must pass.
 CPU_SECONDS = 20
-#: Seconds after which a case that uses no processor time is a hang, and ends the process.
-WALL_SECONDS = 300
-
 #: What documented errors of arguments are.
 BAD_INPUT = (ValueError, TypeError)
 
@@ -90,13 +87,13 @@ def _late(*_: Any) -> None:
 @contextmanager
 def case(tally: Tally, folder: Path | None = None, *, pickles: bool = False) -> Iterator[Case]:
     """Count a case. It must end in time, write nowhere but in ``folder``, and unpickle nothing."""
-    tally.cases += 1
     this = Case(folder)
     former = signal.signal(signal.SIGPROF, _late)
     signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)
     _running.append(this)
     try:
         yield this
+        tally.cases += 1
     except HangError:
         raise Failure(f"the case took more than {CPU_SECONDS} s") from None
     finally:
@@ -199,7 +196,7 @@ def check_html(text: str, hostile: Sequence[str], *, scripts: int = 0) -> None:
     if found.tags["script"] > scripts or found.tags["img"] or (handlers and not scripts):
         raise Failure(f"the page has tags {dict(found.tags)} and handlers {handlers}")
     for name in hostile:
-        if "<" in name and name in text:
+        if "<" in name[:-1] and name in text:
             raise Failure(f"the page holds {name[:80]!r} without escapes, not {html.escape(name)[:80]!r}")
 
 
@@ -299,14 +296,13 @@ def run(target: Target, n_cases: int, first_seed: int, *, shrink: bool = True, m
             failures.append(_report(target, number, error, notes.getvalue()))
         if tally.cases == before:
             failures.append(f"{target.name} tried no case with --seed {number}")
+            break
         number += 1
     return tally, failures
 
 
 def _once(target: Target, tally: Tally, options: settings, number: int) -> None:
     if target.machine is not None:
-        from hypothesis.stateful import run_state_machine_as_test
-
         machine = seed(number)(target.machine(tally))
         run_state_machine_as_test(machine, settings=options)
         return
@@ -323,8 +319,6 @@ def _once(target: Target, tally: Tally, options: settings, number: int) -> None:
 
 
 def _report(target: Target, number: int, error: BaseException, notes: str) -> str:
-    import traceback
-
     lines = traceback.format_exception(error)
     said = "".join(lines)[-6000:]
     more = "\n".join(getattr(error, "__notes__", []))[-3000:]
@@ -347,7 +341,3 @@ def fresh_folder() -> Iterator[Path]:
             yield Path(name)
         finally:
             os.chdir(before)
-
-
-def clock() -> float:
-    return time.perf_counter()

@@ -22,7 +22,17 @@ from ..accounting.composition import (
 from ..accounting.events import NEIGHBORING, Neighboring, keep, relation_name
 
 _SUM = number(0, closed="both")
-NAME = Kind("a string that is not empty", lambda value: isinstance(value, str) and value != "")
+TEXT = Kind("a string of valid Unicode", lambda value: isinstance(value, str) and _is_unicode(value))
+NAME = Kind("a string that is not empty", lambda value: TEXT.admits(value) and value != "")
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether a text can be encoded. Halves of surrogate pairs cannot, and no file could hold them."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import Any
 from ..._validation import POSITIVE, PROBABILITY, Kind, check
 from ..accounting.composition import Composition
 from ..accounting.events import NEIGHBORING, Neighboring
-from ._account import NAME, Account
+from ._account import NAME, TEXT, Account
 from ._records import event_from_json, event_to_json
 from ._report import Charge, LedgerReport
 from ._sql import OPEN, add_charge, read_account, read_accounts, read_charges, write_account, write_outcome
@@ -30,7 +30,6 @@ _FAILED = Kind(
     "a text that starts with 'failed: '",
     lambda value: isinstance(value, str) and value.startswith("failed: "),
 )
-_TEXT = Kind("a string", lambda value: isinstance(value, str))
 
 
 class PrivacyLedger:
@@ -169,7 +168,7 @@ class PrivacyLedger:
             return LedgerReport(read_accounts(connection), read_charges(connection))
 
     def _account(self, connection: Connection, name: Any) -> Account:
-        account = read_account(connection, name) if isinstance(name, str) else None
+        account = read_account(connection, name) if TEXT.admits(name) else None
         if account is None:
             names = ", ".join(repr(account.dataset) for account in read_accounts(connection))
             raise _UnknownDatasetError(
@@ -264,7 +263,7 @@ class LedgerDataset:
             For another relation, or an event that no accountant knows.
         """
         check("neighboring", neighboring, *NEIGHBORING)
-        check("description", description, _TEXT)
+        check("description", description, TEXT)
         # Charge the event as it will be stored. This refuses an event that cannot be read back, and one
         # whose numbers were changed to invalid ones after it was made.
         event = event_from_json(event_to_json(event))
