@@ -121,7 +121,7 @@ def check_target_map(center: Any, scale: Any, n_targets: int, public: Array | No
             continue
         try:
             array = np.asarray(value, dtype=np.float64)
-        except (TypeError, ValueError):
+        except CONVERSION_ERRORS:
             array = np.array(math.nan)
         fits = array.shape in ((), (n_targets,)) and np.all(np.isfinite(array))
         if not fits or isinstance(value, bool) or (name == "scale" and not np.all(array > 0)):

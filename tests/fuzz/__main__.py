@@ -14,11 +14,11 @@ from pathlib import Path
 
 from .coverage_guided import FORMATS
 
-#: Part of all cases that atheris makes, if it is there; hypothesis makes the others.
+#: Share of all cases that atheris makes, if it is there; hypothesis makes the others.
 GUIDED = 0.2
 
 #: Cases of one process: a hang or crash is noticed after so many at the latest.
-BATCH = 1000
+BATCH = 2500
 
 #: Seconds for a batch, on a slow and busy machine. A batch that takes longer hangs.
 PATIENCE = 1800

@@ -60,7 +60,7 @@ FLAGS: dict[str, dict[str, str]] = {
     "report": dict.fromkeys(("--json", "--html"), "none"),
     "extract": {
         "--out": "output",
-        **dict.fromkeys(("--labels", "--images"), "file"),
+        "--labels": "file",
         **dict.fromkeys(("--model", "--weights", "--options", "--batch-size", "--device", "--on-error"), "word"),
     },
 }
@@ -131,7 +131,7 @@ def arguments(draw: Draw) -> list[str]:
             ("m.safetensors", "rows.npz"),
         ),
         "report": (("m.safetensors",), ("l.sqlite",), ("missing.sqlite",)),
-        "extract": (("--images", "rows.npy", "--model", "scattering", "--out", "out.npz"),),
+        "extract": (("rows.npy", "--model", "scattering", "--out", "out.npz"),),
     }
     start = list(draw.pick(good[command]))
     if command == "fit":
