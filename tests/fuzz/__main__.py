@@ -57,7 +57,7 @@ def main() -> int:
             jobs.append((f"bytes of {name} (atheris)", ["tests.fuzz.coverage_guided", name, str(n), str(args.seed)], n))
     jobs.sort(key=lambda job: "atheris" in job[0])  # the slow ones first
     with ThreadPoolExecutor(args.jobs) as pool:
-        results = list(pool.map(lambda job: _run(*job), jobs))
+        results = list(pool.map(lambda job: _told(*job), jobs))
     return _print_table(jobs, results, time.time() - started)
 
 
@@ -79,6 +79,13 @@ def _work(name: str, n_cases: int, seed: int, counts: Path) -> int:
     counts.write_text(json.dumps({"cases": tally.cases, "ended": dict(tally.ended)}))
     print("\n".join(failures))
     return 1 if failures else 0
+
+
+def _told(name: str, command: list[str], n_cases: int) -> tuple[dict[str, object], str]:
+    """Run a batch, and print how it went as soon as it ends."""
+    counted, failure = _run(name, command, n_cases)
+    print(f"  {name}: {counted['cases']} cases{', FAILED' if failure else ''}", flush=True)
+    return counted, failure
 
 
 def _run(name: str, command: list[str], n_cases: int) -> tuple[dict[str, object], str]:

@@ -418,7 +418,12 @@ def fit_modules(draw: Draw, tally: Tally) -> None:
             check_message(end.message, (*ARGUMENTS, "module", "rows"))
             return
         small = np.clip(np.nan_to_num(X), -1, 1)
-        finite("predict_proba", model.predict_proba(small))
+        end = attempt(tally, lambda: model.predict_proba(small), ValueError)
+        tally.ended.subtract(["done" if end.error is None else "ValueError"])
+        if end.error is None:
+            finite("predict_proba", end.result)
+        else:
+            check_message(end.message, ("X",))
 
 
 def _filled(module: Any, value: float) -> Any:

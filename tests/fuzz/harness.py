@@ -265,7 +265,9 @@ class Target:
 CHUNK = 500
 
 
-def run(target: Target, n_cases: int, first_seed: int, *, shrink: bool = True, most: int = 5) -> tuple[Tally, list[str]]:
+def run(
+    target: Target, n_cases: int, first_seed: int, *, shrink: bool = True, most: int = 5
+) -> tuple[Tally, list[str]]:
     """Try a target on at least ``n_cases`` cases.
 
     Returns
@@ -275,7 +277,7 @@ def run(target: Target, n_cases: int, first_seed: int, *, shrink: bool = True, m
     failures : list of str
         The reports of up to ``most`` failures, with the seeds that repeat them.
     """
-    tally, failures, number = Tally(), [], first_seed
+    tally, failures, number, idle = Tally(), [], first_seed, 0
     phases = [Phase.generate, Phase.shrink] if shrink else [Phase.generate]
     while tally.cases < n_cases and len(failures) < most:
         before, left = tally.cases, n_cases - tally.cases
@@ -294,10 +296,10 @@ def run(target: Target, n_cases: int, first_seed: int, *, shrink: bool = True, m
                 _once(target, tally, options, number)
         except Exception as error:
             failures.append(_report(target, number, error))
-        if tally.cases == before:
-            failures.append(f"{target.name} tried no case with --seed {number}")
+        number, idle = number + 1, idle + 1 if tally.cases == before else 0
+        if idle == 20:
+            failures.append(f"{target.name} tries no case with --seed {number}")
             break
-        number += 1
     return tally, failures
 
 
