@@ -109,7 +109,7 @@ lint: .venv/.test
 	$(BIN)/lint-imports
 
 # The code of the pages runs as printed. An example of the gallery runs again only after it has changed.
-docs: .venv/.docs .venv/.test
+docs: .venv/.docs
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/docs/test_docs.py
 	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 

@@ -126,7 +126,7 @@ def check(name: str, value: Any, *allowed: Allowed, remedy: str = "", owner: str
         return
     owned = f" of {owner}" if owner else ""
     end = f"; {remedy}" if remedy else ""
-    raise ValueError(f"{name}={value!r}{owned} must be {_either(allowed)}{end}.")
+    raise ValueError(f"{name}={shown(value)}{owned} must be {_either(allowed)}{end}.")
 
 
 def check_params(
@@ -240,10 +240,34 @@ def refuse_arguments(owner: Any, unsupported: Iterable[str], known: Iterable[str
     raise TypeError(f"fit of {type(owner).__name__} does not accept {', '.join(names)}; {remedy}")
 
 
+def printable(text: str) -> str:
+    """A text with its control and formatting characters as escapes, so that it stays in its line."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def one_line(text: str, limit: int = 300) -> str:
+    """A text in one line of at most ``limit`` characters.
+
+    Line breaks become spaces, and other control characters their escapes.
+    """
+    if not text.isprintable():
+        text = printable(" ".join(text.split()))
+    return text if len(text) <= limit else f"{text[: limit - 15]} ... {text[-10:]}"
+
+
+def shown(value: Any, limit: int = 200) -> str:
+    """A value as Python writes it, in one printable line of at most ``limit`` characters, for a message."""
+    try:
+        text = repr(value)
+    except Exception:  # an integer of more than 4,300 digits, or an object whose text cannot be made
+        text = f"a value of type {type(value).__name__}"
+    return one_line(text, limit)
+
+
 def listed(values: Any, limit: int = 8) -> str:
     """The first values of a list or array, for a message."""
     values = values.tolist() if hasattr(values, "tolist") else list(values)
-    return f"[{', '.join(map(repr, values[:limit]))}{', ...' if len(values) > limit else ''}]"
+    return f"[{', '.join(map(shown, values[:limit]))}{', ...' if len(values) > limit else ''}]"
 
 
 # -- rows --------------------------------------------------------------------------------
@@ -285,7 +309,7 @@ def check_table(X: Any, name: str, *, minimum: int) -> Array:
                 else f"{name} holds an entry that is not a number; each argument must be a number, and not a "
                 "string that spells a number."
             ) from None
-        if np.iscomplexobj(X):
+        if _is_complex(X):
             raise ValueError(
                 f"{name} holds complex numbers; pass real ones, such as the real and imaginary parts as "
                 "columns (Complex data not supported)."
@@ -309,6 +333,13 @@ def check_table(X: Any, name: str, *, minimum: int) -> Array:
             f"{name} contains NaN or infinity; drop those rows, or impute them with what public rows say."
         )
     return np.asarray(table)
+
+
+def _is_complex(X: Any) -> bool:
+    try:
+        return bool(np.iscomplexobj(X))
+    except CONVERSION_ERRORS:  # lists of different lengths
+        return False
 
 
 def _refuse_text(X: Any, name: str) -> None:

@@ -67,7 +67,7 @@ class ColumnEncoder:
         where = f"--encode {path}"
         try:
             given = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             reason = getattr(error, "strerror", None) or "no JSON"
             raise InputError(f"{where} cannot be read ({reason}); write it {_FORM}.") from None
         parts = {"numbers", "categories"}

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from .._validation import COUNT, Number, whole_from
+from .._validation import COUNT, Number, printable, whole_from
 
 TRUST = (
     "A model file that does not end in .safetensors is a Python pickle. Opening a pickle can run any code "
@@ -38,7 +38,9 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Exit with code 2."""
-        self.exit(2, f"{self.prog.removeprefix('python -m ')}: {message}; see {self.prog} --help.\n")
+        self.exit(
+            2, f"{self.prog.removeprefix('python -m ')}: {one_line(message)}; see {self.prog} --help.\n"
+        )
 
 
 @contextmanager
@@ -59,8 +61,8 @@ def warnings_as_lines(command: str, flags: Mapping[str, str]) -> Iterator[None]:
 
 
 def one_line(message: object) -> str:
-    """The message with all white space, line breaks among it, as single spaces."""
-    return " ".join(str(message).split())
+    """The message in one line: white space as single spaces, and control characters as escapes."""
+    return printable(" ".join(str(message).split()))
 
 
 def in_flags(message: object, flags: Mapping[str, str]) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .._validation import listed
+from .._validation import listed, shown
 from ..features import OpenClipFeatures, ScatteringFeatures, TimmFeatures
 from .messages import InputError
 
@@ -70,8 +70,10 @@ def _read_options(text: str | None) -> dict[str, Any]:
         return {}
     try:
         options = json.loads(text)
-    except ValueError as error:
-        raise InputError(f'--options {text!r} is not JSON ({error}); write it like {{"a": 1}}.') from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f'--options {shown(text)} is not JSON ({error}); write it like {{"a": 1}}.'
+        ) from error
     if not isinstance(options, dict):
-        raise InputError(f'--options {text!r} must be a JSON object; write it like {{"a": 1}}.')
+        raise InputError(f'--options {shown(text)} must be a JSON object; write it like {{"a": 1}}.')
     return options

@@ -241,7 +241,7 @@ def _json(text: Array | None) -> dict[str, Any] | None:
     """An object as ``extract`` writes it; None for anything else under that name."""
     try:
         found = json.loads(str(text))
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
 

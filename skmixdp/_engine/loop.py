@@ -55,8 +55,8 @@ class Run:
 
 
 def train(runs: Sequence[Run], rows: PrivateRows) -> list[FloatArray]:
-    """The trained heads of all runs, each (k, d_in)."""
-    with rows.training():
+    """The trained heads of all runs, each (k, d_in). Entries of a head that diverged may not be finite."""
+    with rows.training(), np.errstate(over="ignore", invalid="ignore"):
         return _train(runs, rows)
 
 

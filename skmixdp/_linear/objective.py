@@ -102,9 +102,9 @@ class PenalizedLoss:
         leverages, inverse = self._geometry(W)
         if leverages.size == 0 or not np.any(self.rows):
             return 1.0
-        lengths = row_norms(self.rows * inverse) / (1 - leverages)
-        rms = float(np.sqrt(np.mean(lengths**2) / np.mean(row_norms(self.rows) ** 2)))
-        return self.smallest_curvature * rms
+        # Normalised before squares are taken: those of a strong penalty's inverse would vanish.
+        lengths = row_norms(self.rows * (self.smallest_curvature * inverse)) / (1 - leverages)
+        return float(np.sqrt(np.mean(lengths**2) / np.mean(row_norms(self.rows) ** 2)))
 
     def relative_curvature(self, W: FloatArray) -> float:
         """Estimate of the largest curvature of other rows' mean loss, in the normalised geometry.

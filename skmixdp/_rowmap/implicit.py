@@ -56,6 +56,8 @@ class ImplicitRows:
     max_abs: FloatArray
 
 
+# The length of a row that overflows is no number, and such rows are refused.
+@np.errstate(over="ignore", invalid="ignore")
 def implicit_rows(X: Any, row_map: RowMap) -> ImplicitRows:
     """Factors and bounds of mapped CSR rows (n, n_features) without duplicate entries.
 

@@ -198,7 +198,8 @@ class RowMap:
             size *= -(-max(fewest, min(most, wanted)) // step)
         for start in range(0, n_rows, size):
             chunk = slice(start, start + size)
-            self._write_chunk(X[chunk], out[chunk], None if norms is None else norms[chunk], dtype, step)
+            with np.errstate(over="ignore"):  # rows of infinite length are refused
+                self._write_chunk(X[chunk], out[chunk], None if norms is None else norms[chunk], dtype, step)
 
     def _write_chunk(
         self, X: FloatArray, out: FloatArray, norms: FloatArray | None, dtype: np.dtype[Any], step: int

@@ -2,7 +2,7 @@
 
 from .._kernels import EXACT, SumError
 from .bfloat import BFloat16Rows
-from .memory import InMemoryRows, sum_resolution
+from .memory import InMemoryRows, check_lengths, sum_resolution
 from .source import (
     Block,
     Contribute,
@@ -35,6 +35,7 @@ __all__ = [
     "SumError",
     "Sums",
     "Table",
+    "check_lengths",
     "from_device",
     "is_dask",
     "is_tensor",

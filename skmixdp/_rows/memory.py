@@ -331,11 +331,11 @@ class RunningProducts:
         return [(c, products) for c, (_, products) in zip(factors, blocks, strict=True) if c]
 
 
-def check_lengths(norms: FloatArray, dtype: np.dtype[Any]) -> None:
+def check_lengths(norms: FloatArray, dtype: np.dtype[Any], name: str = "X") -> None:
     """Refuse rows so long, or of a length so unknown, that products could overflow."""
     if not np.all(norms <= _LONGEST_ROW):
         raise ValueError(
-            f"X holds a row that is too large for {dtype} products; pass row_norm='unit' or scale the "
+            f"{name} holds a row that is too large for {dtype} products; pass row_norm='unit' or scale the "
             "features."
         )
 

@@ -276,7 +276,7 @@ class StreamedTable(Table):
         return StreamedRows(self._shards, y, row_map, dtype, exact=exact)
 
     def blocks(self) -> Iterator[Array]:
-        rows = max(512, _BLOCK_BYTES // (8 * self.shape[1]))
+        rows = max(512, _BLOCK_BYTES // (8 * max(self.shape[1], 1)))
         for shard in self._shards:
             X = shard.rows()
             for start in range(0, shard.n_rows, rows):

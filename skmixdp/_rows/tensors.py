@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from .._kernels import BLOCK_ROWS, PANEL_ROWS, Cascade, SumError, sum_error
 from .._linear import row_norms
 from .._rowmap import RowMap
+from .._validation import shown
 from .answering import Selection, Visit, answer, block_size, selections
 from .bfloat import BFloat16Rows
 from .memory import InMemoryRows, check_lengths
@@ -319,7 +320,7 @@ def device_name(device: Any) -> str:
     if place is None or place.type not in _KINDS:
         here = [*(f"'cuda:{number}'" for number in range(torch.cuda.device_count())), "'cpu'", "'auto'"]
         raise ValueError(
-            f"device={device!r} is none that torch has here and that knows float64; pass one of "
+            f"device={shown(device)} is none that torch has here and that knows float64; pass one of "
             f"{', '.join(here)}."
         )
     return "cpu" if place.type == "cpu" else str(torch.device(device))

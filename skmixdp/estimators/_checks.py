@@ -12,7 +12,7 @@ from sklearn.utils.validation import column_or_1d
 
 from .._rowmap import TargetMap
 from .._rows import RowFiles, from_device
-from .._validation import CONVERSION_ERRORS, check_table, is_empty, listed, public_sources
+from .._validation import CONVERSION_ERRORS, check_table, is_empty, listed, public_sources, shown
 from ..algorithms import Algorithm
 
 Array = NDArray[Any]
@@ -44,7 +44,7 @@ def check_algorithm(algorithm: Any, names: Mapping[str, Callable[[], Algorithm]]
             f"algorithm={algorithm.__name__} is a class; pass an object, such as {algorithm.__name__}()."
         )
     raise ValueError(
-        f"algorithm={algorithm!r} must be one of {', '.join(map(repr, names))} or an object "
+        f"algorithm={shown(algorithm)} must be one of {', '.join(map(repr, names))} or an object "
         "from skmixdp.algorithms."
     )
 
@@ -121,12 +121,12 @@ def check_target_map(center: Any, scale: Any, n_targets: int, public: Array | No
             continue
         try:
             array = np.asarray(value, dtype=np.float64)
-        except (TypeError, ValueError):
+        except CONVERSION_ERRORS:
             array = np.array(math.nan)
         fits = array.shape in ((), (n_targets,)) and np.all(np.isfinite(array))
         if not fits or isinstance(value, bool) or (name == "scale" and not np.all(array > 0)):
             raise ValueError(
-                f"target_{name}={value!r} must be None, a {'positive ' if name == 'scale' else ''}finite "
+                f"target_{name}={shown(value)} must be None, a {'positive ' if name == 'scale' else ''}finite "
                 f"number, or an array of {n_targets} of them, one for each target."
             )
         found.append(np.broadcast_to(array, (n_targets,)).copy())

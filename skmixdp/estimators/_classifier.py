@@ -11,7 +11,7 @@ from sklearn.utils.extmath import softmax
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from .._validation import CONVERSION_ERRORS, listed
+from .._validation import CONVERSION_ERRORS, listed, shown
 from ..exceptions import PrivacyLeakWarning
 from ._checks import has_missing
 from ._rows import is_dask, lazy_result
@@ -118,7 +118,7 @@ def check_classes(classes: Any) -> Array:
     mixed = len({type(label) for label in labels.ravel().tolist()}) > 1
     if labels.ndim != 1 or len(labels) == 0 or mixed or has_missing(labels):
         raise ValueError(
-            f"classes={classes!r} must be a flat list of labels of one type, without missing values."
+            f"classes={shown(classes)} must be a flat list of labels of one type, without missing values."
         )
     return np.unique(labels)
 
@@ -129,7 +129,8 @@ def check_class_labels(y: Array, name: str) -> None:
     try:
         if len(kinds) > 1:
             raise ValueError("text and numbers")
-        check_classification_targets(y)
+        with np.errstate(invalid="ignore"):  # it converts labels beyond 64 bits to integers
+            check_classification_targets(y)
     except CONVERSION_ERRORS:
         raise ValueError(
             f"Unknown label type: {name} holds continuous values or labels of mixed types; pass integers, "

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from .._engine import Run, charge_event, train
 from .._rows import PrivateRows
+from .._validation import shown
 from ..preprocessing._leaks import seeding_ensemble
 from ..privacy import Charge, recorded_outcome
 from ..privacy.noise import warn_of_seed
@@ -151,13 +152,13 @@ def fit_many(
     """
     if hasattr(estimators, "fit"):
         raise TypeError(
-            f"estimators must be a list of estimators, and {estimators!r} is one; pass it in a list."
+            f"estimators must be a list of estimators, and {shown(estimators)} is one; pass it in a list."
         )
     estimators = list(estimators)
     for estimator in estimators:
         if not callable(getattr(estimator, "_prepare", None)):
             raise TypeError(
-                f"fit_many accepts only estimators of this library, and {estimator!r} is not one of them; "
+                f"fit_many accepts only estimators of this library, and {shown(estimator)} is not one of them; "
                 "fit it separately."
             )
     if (watched := have_callbacks(estimators)) and not hasattr(watched[0], "_callback_fit_ctx"):

@@ -12,10 +12,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._engine import Budget, Plan, Recipe, Run, make_plan
 from .._engine.geometry import can_compare_starts, length_share
-from .._linear import Loss
+from .._linear import Loss, row_norms
 from .._rowmap import RowMap, column_scale
-from .._rows import PrivateRows, Table
-from .._validation import FLAG, NON_NEGATIVE, POSITIVE, Allowed, warn_of_delta, warn_of_repeats
+from .._rows import PrivateRows, Table, check_lengths
+from .._validation import (
+    CONVERSION_ERRORS,
+    FLAG,
+    NON_NEGATIVE,
+    Allowed,
+    Number,
+    shown,
+    warn_of_delta,
+    warn_of_repeats,
+)
 from ..algorithms import BY_NAME, Algorithm, Auto
 from ..components import LogitAdjustment
 from ..components.protocols import PublicInfo
@@ -47,6 +56,9 @@ from ._rows import (
 from ._weights import check_sample_weight, weighted
 
 Array = NDArray[Any]
+
+#: Times the number of public rows, and in squares, it must stay a float.
+_PENALTY = Number("a positive finite number up to 1e100", low=0, high=1e100, closed="right")
 
 
 @dataclass(frozen=True, repr=False)
@@ -116,7 +128,13 @@ class PreparedHead(PreparedFit):
 
     def finish(self, W: Array, charge: Charge | None) -> None:
         fitted, plan = self.estimator, self.run.plan
-        fitted.coef_, fitted.intercept_ = fitted._coefficients(W)
+        with np.errstate(over="ignore", invalid="ignore"):
+            fitted.coef_, fitted.intercept_ = fitted._coefficients(W)
+        if not (np.all(np.isfinite(fitted.coef_)) and np.all(np.isfinite(fitted.intercept_))):
+            raise ValueError(
+                f"the head diverged: its coefficients are not finite; pass learning_rate='auto' (now "
+                f"{shown(fitted.learning_rate)}), a larger epsilon, or rows and targets of a usual scale."
+            )
         fitted.n_iter_ = plan.n_steps
         fitted.learning_rate_ = plan.step_size(1)
         fitted.privacy_ = self.report(charge)
@@ -151,7 +169,7 @@ class LinearHead(PrivateEstimator):
     _allowed: ClassVar[dict[str, tuple[Allowed, ...]]] = {
         **PrivateEstimator._allowed,
         "l2": (NON_NEGATIVE, "auto"),
-        "public_l2": (POSITIVE, "auto"),
+        "public_l2": (_PENALTY, "auto"),
         "dtype": ("float32", "float64", "bfloat16"),
         "fit_intercept": (FLAG,),
         "center": (FLAG,),
@@ -262,6 +280,8 @@ class LinearHead(PrivateEstimator):
         weights = check_sample_weight(sample_weight, table.shape[0])
         n_features = table.shape[1]
         X_pub, y_pub = public if public is not None else (np.empty((0, n_features)), y[:0])
+        if self.row_norm is None:
+            check_lengths(row_norms(X_pub), self._products_dtype(), "X_pub")
         inputs = HeadInputs(
             budget=budget,
             loss=loss,
@@ -497,9 +517,9 @@ class LinearHead(PrivateEstimator):
         """The coefficients in ``init``, for the targets on which the head is trained."""
         try:
             return np.asarray(self.init, dtype=np.float64)
-        except (TypeError, ValueError):
+        except CONVERSION_ERRORS:
             raise ValueError(
-                f"init={self.init!r} is not a valid start of {type(self).__name__}; pass 'public', 'zeros' "
+                f"init={shown(self.init)} is not a valid start of {type(self).__name__}; pass 'public', 'zeros' "
                 "or an array."
             ) from None
 

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._engine import Budget, Run, make_plan
 from .._rows import PrivateRows
-from .._validation import COUNT, Allowed, Kind, n_distinct_rows, warn_of_delta, warn_of_repeats
+from .._validation import COUNT, Allowed, Kind, n_distinct_rows, shown, warn_of_delta, warn_of_repeats
 from ..algorithms import Algorithm
 from ..components.protocols import PublicInfo
 from ..preprocessing._leaks import check_public_rows, warn_of_leaks
@@ -242,7 +242,7 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
     def _check_parameters(self) -> Budget:
         torch_side = load_modules()
         if not torch_side.is_module(self.module):
-            raise TypeError(f"module={self.module!r} must be a torch.nn.Module.")
+            raise TypeError(f"module={shown(self.module)} must be a torch.nn.Module.")
         if not isinstance(self.init, str):
             raise ValueError(
                 "init is an array of coefficients, which modules do not accept; pass 'public' or 'module'."
@@ -342,6 +342,11 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
         torch_side = load_modules()
         X = torch_side.check_rows(X, "X", 1)
         outputs = torch_side.outputs_of(self.module_, X, self.chunk_size)
+        if not np.isfinite(outputs).all():
+            raise ValueError(
+                "X has rows whose outputs of the module are not finite; scale the rows, or check the module's "
+                "parameters."
+            )
         return np.asarray(outputs[:, 1:] - outputs[:, :1] if outputs.shape[1] == 2 else outputs)
 
     def _module_state(self) -> dict[str, Any]:
@@ -353,7 +358,7 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
         """Set ``module_`` to a copy of ``module`` with the parameters and buffers of a file."""
         torch_side = load_modules()
         if not torch_side.is_module(self.module):
-            raise TypeError(f"module={self.module!r} must be a torch.nn.Module.")
+            raise TypeError(f"module={shown(self.module)} must be a torch.nn.Module.")
         self.module_ = torch_side.with_state(self.module, state)
 
 

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._rowmap import RowMap, finite_rows, implicit_products, implicit_rows, scaled_first
 from .._rows import ArrayTable, PrivateRows, RowFiles, Table, from_device, special_table
 from .._rows import is_dask as is_dask
-from .._validation import check_table, rows_to_transform
+from .._validation import check_table, rows_to_transform, shown
 from ..privacy import Noise, noise_name
 
 Array = NDArray[Any]
@@ -63,8 +63,10 @@ def head_outputs(estimator: Any, X: Any) -> Array:
     """Outputs (n, k) of a fitted head, or (n,) of a flat one. Large data sets are processed in blocks."""
     table = special_table(X)
     if table is None:
-        return _dense_outputs(estimator, rows_to_transform(estimator, X))
+        return _checked(_dense_outputs(estimator, rows_to_transform(estimator, X)))
     table.check("X")
+    if table.shape[0] == 0:
+        raise ValueError("X has 0 sample(s) while a minimum of 1 is required; pass more rows.")
     validate_data(estimator, _header(X, table), reset=False, skip_check_array=True)
     parts = []
     for block in table.blocks():
@@ -74,7 +76,17 @@ def head_outputs(estimator: Any, X: Any) -> Array:
         if not finite_rows(block).all():
             raise ValueError("X contains NaN or infinity; drop those rows, or impute the values.")
         parts.append(_dense_outputs(estimator, block))
-    return np.concatenate(parts)
+    return _checked(np.concatenate(parts))
+
+
+def _checked(outputs: Array) -> Array:
+    """Outputs, all of them finite."""
+    if not np.isfinite(outputs).all():
+        raise ValueError(
+            "X has rows whose outputs are not finite, since they or the coefficients are too large; scale the "
+            "features, or fit with row_norm='unit'."
+        )
+    return outputs
 
 
 def lazy_result(estimator: Any, method: str, X: Any, n_columns: int | None, dtype: Any = np.float64) -> Any:
@@ -88,20 +100,27 @@ def lazy_result(estimator: Any, method: str, X: Any, n_columns: int | None, dtyp
     return lazily(X, getattr(light, method), n_columns, dtype)
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def _dense_outputs(estimator: Any, X: Array) -> Array:
     row_map: RowMap = estimator._row_map
     rows = row_map(X, np.float64)[:, : estimator.n_features_in_]
     return np.asarray(rows @ estimator.coef_.T + estimator.intercept_)
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def _sparse_outputs(estimator: Any, X: Any) -> Array:
+    given = X
     X, row_map = scaled_first(X, replace(estimator._row_map, intercept_value=None))
     factors = implicit_rows(X, row_map).factors
     points = np.atleast_2d(estimator.coef_)
     Z = implicit_products(
         X, factors, row_map, points if row_map.whitening is None else row_map.whitening(points)
     )
-    return np.asarray((Z if estimator.coef_.ndim == 2 else Z[:, 0]) + estimator.intercept_)
+    outputs = np.asarray((Z if estimator.coef_.ndim == 2 else Z[:, 0]) + estimator.intercept_)
+    overflowed = ~np.isfinite(outputs if outputs.ndim == 1 else outputs.sum(axis=1))
+    if overflowed.any():  # dense rows are divided by their largest entry first
+        outputs[overflowed] = _dense_outputs(estimator, given[overflowed].toarray().astype(np.float64))
+    return outputs
 
 
 def _header(X: Any, table: Table) -> Any:
@@ -129,7 +148,7 @@ def check_device(device: Any) -> str | None:
         from .._rows.tensors import device_name
     except ModuleNotFoundError as error:
         raise ImportError(
-            f"device={device!r} needs the torch package; install skmixdp[features], or pass device='auto'."
+            f"device={shown(device)} needs the torch package; install skmixdp[features], or pass device='auto'."
         ) from error
     return device_name(device)
 
@@ -146,12 +165,12 @@ def check_movable(table: Table, device: str | None, *, noise: Noise) -> None:
         return
     if not table.is_movable:
         raise ValueError(
-            f"device={device!r} needs dense rows in memory, but X is a {type(table).__name__}; pass "
+            f"device={shown(device)} needs dense rows in memory, but X is a {type(table).__name__}; pass "
             "device='auto'."
         )
     if noise_name(noise) == "discrete":
         raise ValueError(
-            f"noise='discrete' computes its exact sums on the CPU, not on device={device!r}; pass "
+            f"noise='discrete' computes its exact sums on the CPU, not on device={shown(device)}; pass "
             "device='cpu', or noise='float'."
         )
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
-from .._validation import Kind, check
+from .._validation import Kind, check, shown
 from ..algorithms import PAZO, Algorithm, DPZero
 from ._fit import PreparedFit
 from ._logistic import MixedDPLogisticRegression
@@ -110,7 +110,7 @@ class ZerothOrderDPClassifier(MixedDPLogisticRegression):
         refuse_sample_weight(self, sample_weight)
         if self.class_weight is not None:
             raise ValueError(
-                f"class_weight={self.class_weight!r} cannot be used with zeroth-order algorithms, which clip "
+                f"class_weight={shown(self.class_weight)} cannot be used with zeroth-order algorithms, which clip "
                 "losses; pass None, or use MixedDPLogisticRegression."
             )
         return super()._prepare(*args, **others)

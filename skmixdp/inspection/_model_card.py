@@ -11,7 +11,7 @@ from typing import Any
 import sklearn
 from sklearn.utils.validation import check_is_fitted
 
-from .._validation import Kind, as_float, check
+from .._validation import Kind, as_float, check, printable, shown
 from ..privacy import PrivacyReport
 from ._ensembles import ensemble_report
 
@@ -222,13 +222,13 @@ def _metrics(
 def _number(parameter: str, name: str, value: Any) -> float:
     number = as_float(value)
     if not isinstance(value, Real) or number is None:
-        raise ValueError(f"{parameter}[{name!r}]={value!r} must be a number.")
+        raise ValueError(f"{parameter}[{name!r}]={shown(value)} must be a number.")
     return number
 
 
 def _plain(text: str) -> str:
     """A text in one line that Markdown and HTML show as it is."""
-    line = html.escape(" ".join(text.split()), quote=False)
+    line = html.escape(printable(" ".join(text.split())), quote=False)
     for character in "\\`*_[]|#":
         line = line.replace(character, f"\\{character}")
     return line

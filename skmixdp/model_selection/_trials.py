@@ -10,6 +10,7 @@ import joblib
 from sklearn.base import clone
 
 from .._progress import no_bars
+from .._validation import shown
 from ..privacy import GaussianEvent, Neighboring, Noise, NoiseSource
 from ..privacy.noise import seed_of
 from ._plan import Candidates, SearchPlan
@@ -108,7 +109,7 @@ def head_of(estimator: Any) -> tuple[str, Any]:
         prefix += f"{name}__"
     if not (hasattr(head, "get_params") and set(head.get_params(deep=False)) >= _NEEDED):
         raise TypeError(
-            f"estimator={estimator!r} must be a private estimator of this library, such as "
+            f"estimator={shown(estimator)} must be a private estimator of this library, such as "
             "MixedDPLogisticRegression(), or a Pipeline that ends in one."
         )
     spending = {name for name in estimator.get_params() if name.split("__")[-1] == "epsilon"}

@@ -5,12 +5,12 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from .._engine import Options, Recipe
-from .._validation import COUNT, POSITIVE
+from .._validation import COUNT
 from ..algorithms import AdaMix, Algorithm
 from ..components.protocols import Clipper, PublicInfo
 from ..privacy import Event, Noise
 from .clipping import L2LinfClip
-from .event import ModelMixEvent
+from .event import WIDTH, ModelMixEvent
 from .wrapping import Width, mixed_query, mixed_steps, mixed_update
 
 #: The default width in units of the noise that the budget would need without mixing. Below 1 there is no
@@ -61,7 +61,7 @@ class ModelMix(Algorithm):
         self.width = width
         self.linf_split = linf_split
 
-    _allowed: ClassVar = {"width": (POSITIVE, "auto"), "linf_split": (COUNT,)}
+    _allowed: ClassVar = {"width": (WIDTH, "auto"), "linf_split": (COUNT,)}
 
     def pieces(self, info: PublicInfo, options: Options) -> Recipe:
         width, split = self._width(info, options), self.linf_split

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
+from .._validation import printable
 from .accounting.events import Neighboring
 
 #: What each relation of neighbours means.
@@ -69,7 +70,7 @@ class Statement(ABC):
     def __str__(self) -> str:
         rows = self._rows()
         width = max(len(name) for name, _ in rows)
-        return "\n".join([self.title, *(f"  {name:<{width}}  {value}" for name, value in rows)])
+        return "\n".join([self.title, *(f"  {name:<{width}}  {printable(value)}" for name, value in rows)])
 
     def _repr_html_(self) -> str:
         body = "".join(

@@ -1,17 +1,90 @@
 """Checks of what was read from a file, before anyone predicts with it."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..._rowmap import RowMap, TargetMap, Whitening
-from ..._validation import COUNT, FLAG, NON_NEGATIVE, POSITIVE, check, check_params, number
-from ...privacy import PrivacyReport, SearchReport
+from ..._validation import (
+    COUNT,
+    FLAG,
+    FRACTION,
+    NON_NEGATIVE,
+    POSITIVE,
+    PROBABILITY,
+    Allowed,
+    Kind,
+    check,
+    check_params,
+    number,
+    whole_from,
+)
+from ...privacy import NEIGHBORING, PrivacyReport, SearchReport
 
 Array = NDArray[Any]
 
 _FINITE = number(-np.inf)
+_SUM = number(0, closed="both")
+_TEXT = Kind("a string", lambda value: isinstance(value, str))
+_TEXTS = Kind("a tuple of strings", lambda value: _all(value, tuple, lambda text: isinstance(text, str)))
+_SHARES = Kind(
+    "pairs of a string and a number",
+    lambda value: _all(value, tuple, lambda pair: _is_entry(pair) if isinstance(pair, tuple) else False),
+)
+_COSTS = Kind(
+    "a dict of numbers",
+    lambda value: isinstance(value, dict) and all(map(_is_entry, value.items())),
+)
+
+#: Allowed values of the fields of all reports.
+_STATEMENT: dict[str, tuple[Allowed, ...]] = {
+    "epsilon": (_SUM,),
+    "delta": (PROBABILITY,),
+    "neighboring": NEIGHBORING,
+    "n_private": (whole_from(0),),
+    "n_public": (whole_from(0),),
+    "treated_as_public": (_TEXTS,),
+    "noise": ("cryptographic", "seeded", "discrete"),
+    "warnings": (_TEXTS,),
+}
+
+#: Those of the fields on a data set. All of them are None without a ledger.
+_DATASET: dict[str, tuple[Allowed, ...]] = {
+    "dataset": (_TEXT,),
+    "dataset_epsilon": (POSITIVE,),
+    "dataset_delta": (PROBABILITY,),
+    "dataset_spent": (_SUM,),
+}
+_NO_DATASET: dict[str, tuple[Allowed, ...]] = dict.fromkeys(_DATASET, (None,))
+
+#: Those of each kind of report.
+_REPORTS: dict[type, dict[str, tuple[Allowed, ...]]] = {
+    PrivacyReport: {
+        "mu": (_SUM, None),
+        "noise_multiplier": (NON_NEGATIVE,),
+        "n_steps": (whole_from(0),),
+        "sampling_rate": (FRACTION,),
+        "accountant": (_TEXT,),
+        "epsilon_unamplified": (_SUM, None),
+        "computed_on": (_TEXT,),
+        "shares": (_SHARES,),
+    },
+    SearchReport: {
+        "strategy": ("grid", "random"),
+        "n_trials": (POSITIVE,),
+        "distribution": (_TEXT, _FINITE, None),
+        "fit_epsilon": (_SUM,),
+        "noise_multiplier": (NON_NEGATIVE,),
+        "scoring": ("public", "private"),
+        "score_noise": (NON_NEGATIVE, None),
+        "refit": (FLAG,),
+        "costs": (_COSTS,),
+        "affordable": (_COSTS,),
+        "n_held_out": (whole_from(0),),
+    },
+}
 
 
 def check_loaded(estimator: Any) -> None:
@@ -92,10 +165,19 @@ def _check_classes(classes: Any) -> None:
 
 
 def _check_report(report: Any) -> None:
-    if not isinstance(report, (PrivacyReport, SearchReport)):
+    if type(report) not in _REPORTS:
         raise ValueError("privacy_ is not a report")
-    check("epsilon", report.epsilon, number(0, closed="both"))
-    check("delta", report.delta, number(0, 1))
+    dataset = _NO_DATASET if report.dataset is None else _DATASET
+    check_params(report, _STATEMENT | dataset | _REPORTS[type(report)])
+
+
+def _is_entry(pair: Any) -> bool:
+    """Whether this is a pair of a text and a number."""
+    return len(pair) == 2 and isinstance(pair[0], str) and _FINITE.admits(pair[1])
+
+
+def _all(values: Any, kind: type, holds: Callable[[Any], bool]) -> bool:
+    return isinstance(values, kind) and all(map(holds, values))  # type: ignore[call-overload]
 
 
 def _check_kind(name: str, value: Any, kind: type) -> None:

@@ -21,7 +21,7 @@ from safetensors.numpy import save as to_bytes
 from sklearn.utils.validation import check_is_fitted
 
 from ..._files import written_whole
-from ..._validation import listed
+from ..._validation import listed, one_line
 from .checks import check_loaded
 from .coding import Decoder, Encoder, NotEncodableError
 
@@ -198,7 +198,7 @@ def _read(path: Path) -> tuple[str, dict[str, Any], dict[str, Any], Any]:
             arrays = {key: np.array(file.get_tensor(key)) for key in file.keys()}  # noqa: SIM118 - no mapping
     except SafetensorError as error:
         raise ValueError(
-            f"{path} is not a saved model, or is damaged ({error}); pass a file that save wrote, or restore "
+            f"{path} is not a saved model, or is damaged ({one_line(str(error))}); pass a file that save wrote, or restore "
             "it from a copy."
         ) from error
     text = texts.get("model", "")
@@ -217,7 +217,7 @@ def _read(path: Path) -> tuple[str, dict[str, Any], dict[str, Any], Any]:
 
 
 def _refusal(path: Path, error: Exception) -> ValueError:
-    reason = str(error).removesuffix(".")
+    reason = one_line(str(error)).removesuffix(".")
     return ValueError(
         f"{path} cannot be read as a model of this version of skmixdp ({type(error).__name__}: {reason}); "
         "use the version that wrote it, or restore the file from a copy."

@@ -26,6 +26,12 @@ from scipy.special import erfcx, log_ndtr
 #: the error of the root finder and of the curve, and still negligible.
 _SAFETY = 1e-9
 
+#: Budgets outside of this range are refused. Squares of their ratios would leave the range of floats.
+_SMALLEST_EPSILON, _LARGEST_EPSILON = 1e-100, 1e20
+
+#: A difference of ``erfcx`` over an interval shorter than this is integrated, since subtracting would cancel.
+_SHORT = 1e-3
+
 #: Halvings of an interval that leave nothing but rounding.
 _HALVINGS = 60
 
@@ -42,15 +48,36 @@ def log_delta(epsilon: float, mu: float) -> float:
     x = epsilon / mu
     low, high = (x - mu / 2) / _SQRT2, (x + mu / 2) / _SQRT2
     if low > 0:
-        return float(-(low**2) + math.log(0.5 * (erfcx(low) - erfcx(high))))
+        return float(-(low**2) + math.log(0.5 * _drop(low, mu / _SQRT2)))
+    if mu < 1:  # both terms are near 1/2, so their difference is taken first
+        return math.log((math.erf(-low) + math.erf(high)) / 2 - math.expm1(epsilon) * math.erfc(high) / 2)
     first = log_ndtr(-low * _SQRT2)
     second = epsilon + log_ndtr(-high * _SQRT2)
     return float(first + math.log1p(-math.exp(min(second - first, 0.0))))
 
 
+def _drop(low: float, width: float) -> float:
+    """``erfcx(low) - erfcx(low + width)`` for positive ``low``, to many digits for any width.
+
+    Over short intervals it is the integral of the slope by Simpson's rule.
+    """
+    if width >= _SHORT:
+        return float(erfcx(low) - erfcx(low + width))
+    return width * (_slope(low) + 4 * _slope(low + width / 2) + _slope(low + width)) / 6
+
+
+def _slope(x: float) -> float:
+    """Minus the derivative of ``erfcx``, ``2 / sqrt(pi) - 2 x erfcx(x)``; by its expansion for large ``x``."""
+    if x < 50:
+        return float(2 / math.sqrt(math.pi) - 2 * x * erfcx(x))
+    square = x * x
+    return (1 - 1.5 / square + 3.75 / square**2 - 13.125 / square**3) / (math.sqrt(math.pi) * square)
+
+
 @lru_cache(maxsize=128)  # a fit asks for the same budget when it plans and when it calibrates
 def mu_for(epsilon: float, delta: float) -> float:
     """Largest ``mu`` whose ``delta(epsilon)`` does not exceed ``delta``."""
+    _check_range(epsilon)
     target = math.log(delta)
     root = _increasing_root(lambda u: log_delta(epsilon, math.exp(u)) - target, start=math.log(epsilon))
     return math.exp(root) * (1 - _SAFETY)
@@ -112,7 +139,7 @@ def epsilon_of_rho(rho: float, delta: float) -> float:
     def epsilon(log_excess: float) -> float:
         excess = math.exp(log_excess)  # the Renyi order less 1
         order = 1 + excess
-        return rho * order + math.log(excess / order) - (math.log(delta) + math.log(order)) / excess
+        return rho * order - math.log1p(1 / excess) - (math.log(delta) + math.log(order)) / excess
 
     # The classical conversion is minimal at this order; the tight one lies near it.
     centre = 0.5 * math.log(-math.log(delta) / rho)
@@ -122,18 +149,27 @@ def epsilon_of_rho(rho: float, delta: float) -> float:
 
 def rho_for(epsilon: float, delta: float) -> float:
     """Largest ``rho`` that the conversion allows at ``(epsilon, delta)``."""
+    _check_range(epsilon)
 
     def excess(log_rho: float) -> float:
         return epsilon_of_rho(math.exp(log_rho), delta) - epsilon
 
     # The classical conversion epsilon = rho + 2 sqrt(rho log(1/delta)) bounds the tight one, so
     # the rho that it allows is a lower bound.
-    classical = math.sqrt(epsilon - math.log(delta)) - math.sqrt(-math.log(delta))
+    classical = epsilon / (math.sqrt(epsilon - math.log(delta)) + math.sqrt(-math.log(delta)))
     low = 2 * math.log(classical) - 1e-6
     high = low + 1
     while excess(high) < 0:
         high += 1
     return math.exp(brentq(excess, low, high, xtol=1e-14, rtol=1e-14)) * (1 - _SAFETY)
+
+
+def _check_range(epsilon: float) -> None:
+    if not _SMALLEST_EPSILON <= epsilon <= _LARGEST_EPSILON:
+        raise ValueError(
+            f"epsilon={epsilon:g} is out of the range of budgets that noise can be computed for; use a number "
+            f"from {_SMALLEST_EPSILON:g} to {_LARGEST_EPSILON:g}."
+        )
 
 
 def _increasing_root(function: Callable[[float], float], start: float) -> float:

@@ -6,6 +6,7 @@ which gets tighter as the interval shrinks. Releases that are chosen adaptively 
 """
 
 import math
+from dataclasses import replace
 from functools import cache, lru_cache
 from typing import Any
 
@@ -16,6 +17,7 @@ from dp_accounting.rdp import rdp_privacy_accountant
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from . import gaussian
 from .events import GaussianEvent, Neighboring, relation_name
 
 _RELATION = {
@@ -46,6 +48,11 @@ _UNSPENT = 1e-3
 #: multipliers, for which accounting is slow.
 _LONGEST_STEP = 0.3
 
+#: For smaller noise multipliers, the range of the privacy loss is too large for a grid.
+_LEAST_NOISE = 0.05
+
+#: Larger budgets get the noise of full batches, which is little. Sampling would save next to nothing.
+_LARGEST_BUDGET = 50.0
 
 #: Far above the rounding of the logarithm of a moment.
 _ROUNDING = 1e-13
@@ -96,8 +103,12 @@ def _renyi_of_zeroing(event: GaussianEvent, orders: NDArray[np.floating[Any]]) -
 def _epsilon(event: GaussianEvent, delta: float, neighboring: Neighboring, interval: float) -> float:
     """Epsilon on one discretisation: an upper bound for any interval.
 
-    The result is cached, since it takes up to a second and the fits of a search need the same values.
+    The result is cached, since it takes up to a second and the fits of a search need the same values. With
+    hardly any noise, it is the epsilon of full batches: sampling never costs privacy.
     """
+    if event.noise_multiplier < _LEAST_NOISE:
+        full_batch = replace(event, sampling_rate=1.0)
+        return gaussian.epsilon_for(math.sqrt(2 * full_batch.rho(neighboring)), delta)
     accountant = pld_privacy_accountant.PLDAccountant(
         _RELATION[relation_name(neighboring)], value_discretization_interval=interval
     )
@@ -118,9 +129,10 @@ def noise_multiplier_for(
 ) -> float:
     """Noise multiplier with which sampled releases spend ``epsilon``, leaving at most a part in 1,000.
 
-    The root is found on a coarse discretisation, which is cheap, and corrected on a finer one. The result on
-    the finest is extrapolated from two intervals, since the error falls with the square of the interval.
-    Secant steps on the reported epsilon, aimed just below the budget, follow if needed.
+    Budgets above 50 get ``upper``. For others, the root is found on a coarse discretisation, which is cheap,
+    and corrected on a finer one. The result on the finest is extrapolated from two intervals, since the error
+    falls with the square of the interval. Secant steps on the reported epsilon, aimed just below the budget,
+    follow if needed.
 
     Parameters
     ----------
@@ -161,6 +173,8 @@ def noise_multiplier_for(
             f"sampling_rate={sampling_rate:g}, n_steps={n_steps}; pass a noise_multiplier instead."
         )
 
+    if epsilon > _LARGEST_BUDGET:
+        return upper
     # A small budget needs a smaller interval to be resolved at all.
     coarse = min(_INTERVALS[0], epsilon / 50)
     above = math.log(upper)

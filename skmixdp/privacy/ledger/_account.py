@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ..._validation import POSITIVE, PROBABILITY, check, number
+from ..._validation import POSITIVE, PROBABILITY, Kind, check, number
 from ...exceptions import BudgetExceededError
 from ..accounting import gaussian
 from ..accounting.accountants import epsilon_of_event
@@ -22,6 +22,17 @@ from ..accounting.composition import (
 from ..accounting.events import NEIGHBORING, Neighboring, keep, relation_name
 
 _SUM = number(0, closed="both")
+TEXT = Kind("a string of valid Unicode", lambda value: isinstance(value, str) and _is_unicode(value))
+NAME = Kind("a string that is not empty", lambda value: TEXT.admits(value) and value != "")
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether a text can be encoded. Halves of surrogate pairs cannot, and no file could hold them."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 @dataclass(frozen=True)
@@ -70,6 +81,7 @@ class Account:
     private: bool = True
 
     def __post_init__(self) -> None:
+        check("dataset", self.dataset, NAME)
         check("epsilon", self.epsilon, POSITIVE)
         check("delta", self.delta, PROBABILITY)
         check("neighboring", self.neighboring, *NEIGHBORING, None)

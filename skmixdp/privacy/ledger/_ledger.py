@@ -14,7 +14,7 @@ from typing import Any, Literal
 from ..._validation import POSITIVE, PROBABILITY, Kind, check
 from ..accounting.composition import Composition
 from ..accounting.events import NEIGHBORING, Neighboring
-from ._account import Account
+from ._account import NAME, TEXT, Account
 from ._records import event_from_json, event_to_json
 from ._report import Charge, LedgerReport
 from ._sql import (
@@ -36,12 +36,10 @@ LEDGER = Kind(
     "a data set of a ledger, such as PrivacyLedger('ledger.sqlite')['patients']",
     lambda value: not isinstance(value, type) and callable(getattr(value, "charge", None)),
 )
-_NAME = Kind("a string that is not empty", lambda value: isinstance(value, str) and value != "")
 _FAILED = Kind(
     "a text that starts with 'failed: '",
     lambda value: isinstance(value, str) and value.startswith("failed: "),
 )
-_TEXT = Kind("a string", lambda value: isinstance(value, str))
 
 
 class PrivacyLedger:
@@ -138,7 +136,7 @@ class PrivacyLedger:
         ValueError
             If a parameter is outside its range, or the data set has another budget.
         """
-        check("name", name, _NAME)
+        check("name", name, NAME)
         check("epsilon", epsilon, POSITIVE)
         check("delta", delta, PROBABILITY)
         new = Account(name, float(epsilon), float(delta), neighboring=neighboring, composition=composition)
@@ -201,7 +199,7 @@ class PrivacyLedger:
         return self._store.transact(work, write=False)
 
     def _account(self, connection: Connection, name: Any) -> Account:
-        account = read_account(connection, name) if isinstance(name, str) else None
+        account = read_account(connection, name) if TEXT.admits(name) else None
         if account is None:
             names = ", ".join(repr(account.dataset) for account in read_accounts(connection))
             raise _UnknownDatasetError(
@@ -296,7 +294,7 @@ class LedgerDataset:
             For another relation, or an event that no accountant knows.
         """
         check("neighboring", neighboring, *NEIGHBORING)
-        check("description", description, _TEXT)
+        check("description", description, TEXT)
         # Charge the event as it will be stored. This refuses an event that cannot be read back, and one
         # whose numbers were changed to invalid ones after it was made.
         event = event_from_json(event_to_json(event))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from ..._validation import printable
 from ._account import Account
 from ._records import event_to_json
 
@@ -168,8 +169,9 @@ class LedgerReport:
         ]
 
     def __str__(self) -> str:
-        failures = [f"  {line}" for line in self._failures()]
-        return "\n".join(["Privacy ledger", *_table([_HEADER, *self._rows()]), *failures])
+        rows = [tuple(map(printable, row)) for row in self._rows()]
+        failures = [f"  {printable(line)}" for line in self._failures()]
+        return "\n".join(["Privacy ledger", *_table([_HEADER, *rows]), *failures])
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th style={_LEFT}>{name}</th>" for name in _HEADER)
@@ -191,7 +193,8 @@ def _values(charge: Charge) -> list[Any]:
 
 def _no_formula(text: str) -> str:
     """A text that spreadsheets show as it is; they compute what starts with one of these characters."""
-    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) else text
+    starts = text.startswith(("\t", "\r", "\n")) or text.lstrip().startswith(("=", "+", "-", "@"))
+    return f"'{text}" if starts else text
 
 
 def _words(account: Account) -> str:

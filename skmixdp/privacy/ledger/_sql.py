@@ -8,6 +8,7 @@ from functools import cache
 from sqlite3 import Connection, Row
 from typing import Any
 
+from ..._validation import one_line, shown
 from ._account import Account
 from ._records import event_from_json, event_to_json
 from ._report import Charge
@@ -135,7 +136,8 @@ def add_charge(
     connection.execute("CREATE INDEX IF NOT EXISTS notes_by_outcome ON notes (outcome)")
     connection.execute("INSERT INTO notes (charge, user, outcome) VALUES (?, ?, ?)", (number, user, OPEN))
     charge = read_charge(connection, number)
-    assert charge is not None
+    if charge is None:
+        raise ValueError("a charge was lost as it was written; restore the ledger's file from a copy.")
     return charge
 
 
@@ -148,6 +150,10 @@ def write_outcome(connection: Connection, charge: Charge, outcome: str) -> bool:
     return changed.rowcount == 1
 
 
+#: What a row with entries of wrong types or with missing columns may raise.
+_DAMAGE = (KeyError, IndexError, TypeError, ValueError, RecursionError)
+
+
 def _account_of(row: Row) -> Account:
     """The account in a row of the table. Refuses a damaged row, whose sums would decide later charges."""
     values = dict(row)
@@ -156,25 +162,37 @@ def _account_of(row: Row) -> Account:
         values["private"] = _flag(row, "private")
         values["divergences"] = tuple(json.loads(values["divergences"]))
         return Account(**values)
-    except (TypeError, ValueError) as error:
+    except _DAMAGE as error:
         raise ValueError(
-            f"the ledger's account of dataset={row['dataset']!r} is damaged ({error}); restore the file from "
-            "a copy."
+            f"the ledger's account of dataset={shown(dict(row).get('dataset'))} is damaged ({one_line(str(error))}); restore "
+            "the file from a copy."
         ) from error
+
+
+#: Types of a charge's entries, as SQLite returns them.
+_ENTRIES: dict[str, type] = {
+    **dict.fromkeys(("dataset", "time", "event", "description", "user", "outcome"), str),
+    **dict.fromkeys(("spent", "budget", "delta"), float),
+}
 
 
 def _charge_of(row: Row, parse: Callable[[str], Any]) -> Charge:
     values = dict(row)
     try:
+        for name, kind in _ENTRIES.items():
+            if not isinstance(values[name], kind):
+                raise TypeError(f"{name}={shown(values[name])} is not of type {kind.__name__}")
         values["time"] = datetime.fromisoformat(values["time"])
         values["event"] = parse(values["event"])
         values["private"] = _flag(row, "private")
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"charge {row['id']} of the ledger cannot be read: {error}") from error
+    except _DAMAGE as error:
+        raise ValueError(
+            f"charge {values.get('id')} of the ledger cannot be read: {one_line(str(error))}"
+        ) from error
     return Charge(**values)
 
 
 def _flag(row: Row, name: str) -> bool:
     if row[name] not in (0, 1):
-        raise ValueError(f"{name}={row[name]!r} must be 0 or 1")
+        raise ValueError(f"{name}={shown(row[name])} must be 0 or 1")
     return bool(row[name])
