@@ -108,8 +108,9 @@ lint: .venv/.test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# An example of the gallery runs again only after it has changed.
+# An example of the gallery runs again only after it has changed. Pages of names that no longer exist would be warned of.
 docs: .venv/.docs
+	rm -rf docs/api
 	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 
 benchmark: .venv/.bench

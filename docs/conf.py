@@ -3,6 +3,7 @@
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 
@@ -58,3 +59,19 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "abort_on_example_error": True,
 }
+
+
+# -- reference -------------------------------------------------------------------------------
+
+
+def skip_foreign(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
+    """Leave out of a class what it inherits from another library, and what has no code."""
+    code = getattr(obj, "fget", None) or getattr(obj, "func", None) or getattr(obj, "__func__", obj)
+    if what == "class" and not str(getattr(code, "__module__", "")).startswith("skmixdp"):
+        return True
+    return None
+
+
+def setup(app: Any) -> None:
+    """Called by Sphinx."""
+    app.connect("autodoc-skip-member", skip_foreign)
