@@ -1,11 +1,13 @@
 """Sphinx configuration."""
 
+import inspect
 import os
 import sys
 from pathlib import Path
 from typing import Any
 
 import matplotlib
+from sphinx.util.inspect import stringify_signature
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -72,6 +74,17 @@ def skip_foreign(app: Any, what: str, name: str, obj: Any, skip: bool, options: 
     return None
 
 
+def own_signature(
+    app: Any, what: str, name: str, obj: Any, options: Any, signature: str | None, returned: str | None
+) -> tuple[str, str | None] | None:
+    """Show the parameters of ``__init__`` where ``__new__`` takes any."""
+    if what != "class" or not (signature or "").startswith("(*args"):
+        return None
+    shown = inspect.signature(obj).replace(return_annotation=inspect.Signature.empty)
+    return stringify_signature(shown), returned
+
+
 def setup(app: Any) -> None:
     """Called by Sphinx."""
+    app.connect("autodoc-process-signature", own_signature)
     app.connect("autodoc-skip-member", skip_foreign)
