@@ -84,7 +84,15 @@ def own_signature(
     return stringify_signature(shown), returned
 
 
+def fold_navigation(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """Open the branch of the present page only: the whole reference on each page takes most of a build."""
+    whole = context.get("toctree")
+    if whole is not None:
+        context["toctree"] = lambda **options: whole(**(options | {"collapse": True}))
+
+
 def setup(app: Any) -> None:
     """Called by Sphinx."""
+    app.connect("html-page-context", fold_navigation, priority=100)  # before the theme's own
     app.connect("autodoc-process-signature", own_signature)
     app.connect("autodoc-skip-member", skip_foreign)
