@@ -109,8 +109,10 @@ lint: .venv/.test
 	$(BIN)/lint-imports
 
 # The code of the pages runs as printed. An example of the gallery runs again only after it has changed.
+# Pages of names that no longer exist would be warned of.
 docs: .venv/.docs
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/docs/test_docs.py
+	rm -rf docs/api
 	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 
 benchmark: .venv/.bench

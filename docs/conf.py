@@ -1,10 +1,13 @@
 """Sphinx configuration."""
 
+import inspect
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import matplotlib
+from sphinx.util.inspect import stringify_signature
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -58,3 +61,38 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "abort_on_example_error": True,
 }
+
+
+# -- reference -------------------------------------------------------------------------------
+
+
+def skip_foreign(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
+    """Leave out of a class what it inherits from another library, and what has no code."""
+    code = getattr(obj, "fget", None) or getattr(obj, "func", None) or getattr(obj, "__func__", obj)
+    if what == "class" and not str(getattr(code, "__module__", "")).startswith("skmixdp"):
+        return True
+    return None
+
+
+def own_signature(
+    app: Any, what: str, name: str, obj: Any, options: Any, signature: str | None, returned: str | None
+) -> tuple[str, str | None] | None:
+    """Show the parameters of ``__init__`` where ``__new__`` takes any."""
+    if what != "class" or not (signature or "").startswith("(*args"):
+        return None
+    shown = inspect.signature(obj).replace(return_annotation=inspect.Signature.empty)
+    return stringify_signature(shown), returned
+
+
+def fold_navigation(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """Open the branch of the present page only: the whole reference on each page takes most of a build."""
+    whole = context.get("toctree")
+    if whole is not None:
+        context["toctree"] = lambda **options: whole(**(options | {"collapse": True}))
+
+
+def setup(app: Any) -> None:
+    """Called by Sphinx."""
+    app.connect("html-page-context", fold_navigation, priority=100)  # before the theme's own
+    app.connect("autodoc-process-signature", own_signature)
+    app.connect("autodoc-skip-member", skip_foreign)

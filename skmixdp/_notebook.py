@@ -11,7 +11,11 @@ from sklearn.utils import estimator_html_repr
 from .privacy.report import RELATION_WORDS
 
 #: Pages that the box names: title and file without ending.
-_PAGES = (("What is guaranteed", "guarantee"), ("What leaks", "what_leaks"), ("Privacy ledger", "ledger"))
+_PAGES = (
+    ("What is guaranteed", "guarantee"),
+    ("What leaks", "what_leaks"),
+    ("Budgets across projects", "ledger"),
+)
 
 _BOX = (
     "<div style='border: 1px solid currentColor; border-radius: 4px; padding: 0.5em 0.8em; "

@@ -44,6 +44,10 @@ results = {
 #
 # This class claims epsilon 1 and spends epsilon 30. An audit must notice.
 
+import dataclasses
+
+from skmixdp.privacy import mu_of_budget
+
 
 class Overspending(MixedDPLogisticRegression):
     """Claims a thirtieth of what it spends."""
@@ -54,10 +58,6 @@ class Overspending(MixedDPLogisticRegression):
         self.privacy_ = dataclasses.replace(self.privacy_, epsilon=1.0, mu=mu_of_budget(1.0, self.delta))
         return self
 
-
-import dataclasses
-
-from skmixdp.privacy import mu_of_budget
 
 results["broken on purpose"] = audit(lambda: Overspending(NoisyGD(), n_steps=2))
 print({name: result.exceeds_claim for name, result in results.items()})

@@ -46,6 +46,5 @@ for ax, (name, X) in zip(axes, rows.items(), strict=True):
     ax.set_title(f"{name}: {head.score(X[test], y[test]):.1%} correct", loc="left", pad=24)
 
 # %%
-# The same budget buys more accuracy with better rows: the features place images of one digit closer
-# together. Other networks work in the same way, with :class:`~skmixdp.features.TimmFeatures` or
-# :class:`~skmixdp.features.OpenClipFeatures` in the first step.
+# With these features, fewer digits are confused at the same budget. Other networks work in the same way, with
+# :class:`~skmixdp.features.TimmFeatures` or :class:`~skmixdp.features.OpenClipFeatures` in the first step.

@@ -59,3 +59,8 @@ except BudgetExceededError as error:
 from skmixdp.inspection import LedgerDisplay
 
 display = LedgerDisplay.from_ledger(ledger, over="charges")
+
+# %%
+# Six fits cost much less than the sum of their epsilons, because the ledger adds up mechanisms. Each month
+# then takes about a tenth of the budget. The next fit would end above the line, so it was refused before it
+# released anything.

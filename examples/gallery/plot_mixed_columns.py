@@ -78,5 +78,5 @@ ax.legend(ncols=3, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.15))
 
 # %%
 # The model found both effects: older people subscribe more often, and so do people with more work. At the
-# ends the curves are flatter than the truth. The fit scales rows to unit length, so it cannot see how
+# ends the curves are flatter than the truth. The fit scales rows to unit length, which hides a part of how
 # extreme an age is.

@@ -11,6 +11,7 @@ from pathlib import Path
 import sklearn
 
 import skmixdp
+from skmixdp import _notebook
 from skmixdp._cli.main import main
 
 ROOT = Path(__file__).parents[2]
@@ -76,6 +77,27 @@ def test_every_public_name_is_in_the_reference():
         name for name in listed if name.startswith(("skmixdp.components.protocols.", "skmixdp.public."))
     }
     assert listed - public_names() == protocols
+
+
+def test_the_box_of_an_estimator_links_to_its_page(monkeypatch):
+    monkeypatch.setattr(_notebook, "documentation", lambda: "")
+    listed = re.findall(r"^   ([A-Za-z][\w.]+)$", (DOCS / "api.md").read_text(encoding="utf-8"), flags=re.M)
+    pages = {f"api/skmixdp.{name}.html" for name in listed}
+    boxed = [
+        value
+        for value in map(resolved, sorted(public_names()))
+        if inspect.isclass(value) and issubclass(value, _notebook.GuaranteeBoxMixin)
+    ]
+    assert len(boxed) == 6
+    assert [value for value in boxed if value._get_doc_link(object.__new__(value)) not in pages] == []
+    for title, page in _notebook._PAGES:
+        assert title in (DOCS / f"{page}.md").read_text(encoding="utf-8").splitlines()[0]
+
+
+def resolved(name):
+    """The object of a full name."""
+    module, _, own = name.rpartition(".")
+    return getattr(importlib.import_module(module), own)
 
 
 def test_the_protocols_are_in_the_reference():
