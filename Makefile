@@ -6,7 +6,7 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all package oldest sabotage coverage mutants lint docs benchmark diffprivlib scale utility clean
+.PHONY: help setup demo test test-all package oldest sabotage faults endurance coverage mutants lint docs benchmark diffprivlib scale utility clean
 
 help:
 	@echo "make demo       the main job on real data: a table and a picture in results/"
@@ -15,6 +15,8 @@ help:
 	@echo "make package    wheel and source distribution, built, installed and used in a clean environment"
 	@echo "make oldest     the core tests with the oldest versions of all dependencies"
 	@echo "make sabotage   break the guarantee on purpose in many ways; tests must find each"
+	@echo "make faults     kills, full disks, races and lost workers, 100 rounds of each: half an hour"
+	@echo "make endurance  10,000 fits in one process, and a ledger of 100,000 charges: ten minutes"
 	@echo "make coverage   all branches of privacy/ and _engine/release.py are tested"
 	@echo "make mutants    small faults in what the guarantee rests on are noticed; SAMPLE=200 tries 200 of them"
 	@echo "make lint       ruff, mypy and the import contracts"
@@ -88,6 +90,13 @@ oldest: .venv-oldest/.done
 # With --write, the command writes docs/sabotage.md anew.
 sabotage: .venv/.test
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.sabotage --jobs 2
+
+faults: .venv/.test
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.faults
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.faults.side_channels
+
+endurance: .venv/.test
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.faults.endurance
 
 # Every branch of what the guarantee rests on is taken by a test. Only these folders are traced, which is what
 # takes the time; whatever starts processes runs in `make test` alone.

@@ -54,8 +54,8 @@ class RowCache:
         self._name = str(folder)
         self._folder = Path(folder) / hashlib.sha256(text.encode()).hexdigest()[:32]
         self._dtype = np.dtype(dtype)
-        self._keys: list[bytes] = []
-        self._rows: list[NDArray[Any]] = []
+        # Pairs, so that an interruption between two lines leaves no key without its row.
+        self._waiting: list[tuple[bytes, NDArray[Any]]] = []
         self._since = time.monotonic()
         try:
             # Rows can reveal as much as the items that they come from.
@@ -117,13 +117,12 @@ class RowCache:
 
     def add(self, keys: Sequence[bytes | None], rows: NDArray[np.float32]) -> None:
         """Add rows (m, d), and write a shard when there are enough."""
-        if not self._keys:
+        if not self._waiting:
             self._since = time.monotonic()
         for key, row in zip(keys, rows, strict=True):
             if key is not None:
-                self._keys.append(key)
-                self._rows.append(row.astype(self._dtype))
-        if len(self._keys) >= _SHARD_ROWS or time.monotonic() - self._since >= _SHARD_SECONDS:
+                self._waiting.append((key, row.astype(self._dtype)))
+        if len(self._waiting) >= _SHARD_ROWS or time.monotonic() - self._since >= _SHARD_SECONDS:
             self.flush()
 
     def flush(self) -> None:
@@ -134,12 +133,13 @@ class RowCache:
         ValueError
             If they cannot be written, for example because the disk is full. Earlier shards stay.
         """
-        if not self._keys:
+        if not self._waiting:
             return
-        keys = np.frombuffer(b"".join(self._keys), dtype=np.uint8).reshape(len(self._keys), -1)
+        digests, rows = zip(*self._waiting, strict=True)
+        keys = np.frombuffer(b"".join(digests), dtype=np.uint8).reshape(len(rows), -1)
         try:
             with written_whole(self._folder / f"{secrets.token_hex(8)}.npz") as file:
-                np.savez(file, keys=keys, rows=np.stack(self._rows))
+                np.savez(file, keys=keys, rows=np.stack(rows))
         except OSError as error:
             raise self._refusal(error) from error
-        self._keys, self._rows = [], []
+        self._waiting = []

@@ -7,7 +7,6 @@ not grow. Then a ledger with many charges must answer at once. The exit code is 
 import argparse
 import gc
 import math
-import os
 import sqlite3
 import statistics
 import sys
@@ -49,10 +48,11 @@ class State:
     @classmethod
     def now(cls) -> "State":
         gc.collect()
-        pages = int(Path("/proc/self/statm").read_text().split()[1])
         connections = sum(isinstance(thing, sqlite3.Connection) for thing in gc.get_objects())
         threads, files = (len(list(Path(f"/proc/self/{kind}").iterdir())) for kind in ("task", "fd"))
-        return cls(pages * os.sysconf("SC_PAGESIZE") // 1024, threads, files, connections)
+        # Without pages of files, which the kernel takes back when it likes.
+        status = Path("/proc/self/status").read_text().split()
+        return cls(int(status[status.index("RssAnon:") + 1]), threads, files, connections)
 
 
 def fits(n_fits: int, folder: Path, *, say: Callable[[str], object] = print) -> list[str]:

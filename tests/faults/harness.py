@@ -356,7 +356,7 @@ def _point(kind: str, counted: Ended, job: Job, rng: random.Random) -> float:
     if kind == "system call":
         return rng.randint(1, max(1, counted.system_calls))
     if kind in ("file limit", "full disk"):
-        least = 4096 if kind == "file limit" else 0  # for what the child tells
+        least = 1024 if kind == "file limit" else 0  # for what the child tells
         return least + rng.choice([0, rng.randint(0, job.size), rng.randint(0, job.size // 8)])
     return rng.randint(1, counted.calls)
 

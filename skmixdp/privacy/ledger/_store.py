@@ -124,6 +124,8 @@ def _connect(uri: str) -> sqlite3.Connection:
     )
     connection.row_factory = sqlite3.Row
     connection.execute("PRAGMA synchronous = FULL")
+    # Kilobytes. Questions read a few pages, so more would only grow with the ledger, for each thread.
+    connection.execute("PRAGMA cache_size = -256")
     return connection
 
 
