@@ -5,7 +5,9 @@ of them, and NumPy multiplies what all decline. One that cannot be imported is l
 accelerator, delete its file and its name in :data:`_MODULES`.
 """
 
-from collections.abc import Callable, Iterator
+import statistics
+import time
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from functools import cache
 from importlib import import_module
@@ -14,18 +16,44 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from .sums import PANEL_ROWS
+
 FloatArray = NDArray[np.floating[Any]]
 
 #: ``(A, B, out)``: ``A B`` of matrices (m, n) and (n, p), in float32, written to ``out`` (m, p), which is
 #: C-contiguous. Each matrix has contiguous rows or contiguous columns. Subnormal numbers may count as zero.
 Product = Callable[[NDArray[Any], NDArray[Any], FloatArray], FloatArray]
 
+#: A call that is timed.
+Trial = Callable[[], object]
+
+#: Rows of a trial, and the largest sizes for it; larger matrices are multiplied at much the same speed.
+_TRIAL_ROWS, _WIDEST, _MOST_POINTS = 1536, 2048, 256
+
+#: Calls of each kind in a trial, and seconds after which it ends once there are enough.
+_FEWEST_TURNS, _MOST_TURNS, _TRIAL_SECONDS = 5, 40, 0.05
+
+#: An accelerator is used where it takes at most this part of the time.
+_CLEARLY = 0.95
+
 #: The accelerators, each asked before those after it. Every one is a module with an object ``accelerator``.
 _MODULES = ("onednn", "openblas")
 
 
 class Accelerator:
-    """A library that is faster than NumPy for some products; this one declines them all."""
+    """A library that is faster than NumPy for some products; this one declines them all.
+
+    Attributes
+    ----------
+    is_measured : bool
+        Whether a product of made-up matrices tells for which sizes it is faster; otherwise it knows itself.
+    """
+
+    is_measured = False
+
+    def state(self) -> Hashable:
+        """What its speed depends on, besides the sizes of matrices."""
+        return None
 
     def row_products(self, X: FloatArray, points: FloatArray, out: FloatArray) -> FloatArray | None:
         """``X points^T`` (n, m) in the memory of ``out``, in either order; None declines."""
@@ -48,13 +76,109 @@ class Accelerator:
         return nullcontext()
 
 
+class Measured(Accelerator):
+    """An accelerator where it is faster than what is asked after it, as measured in this process.
+
+    Each class of sizes is measured once, when it is first met, in some milliseconds. The matrices are made
+    up, so that nothing about rows decides which library multiplies them. A choice stays for the process: all
+    passes of a fit are rounded alike.
+
+    Parameters
+    ----------
+    inner : Accelerator
+        The accelerator.
+    others : sequence of Accelerator
+        Those that are asked after it, before NumPy.
+    """
+
+    def __init__(self, inner: Accelerator, others: Sequence[Accelerator]) -> None:
+        self.inner = inner
+        self._others = others
+        self._faster: dict[Hashable, bool] = {}
+
+    def row_products(self, X: FloatArray, points: FloatArray, out: FloatArray) -> FloatArray | None:
+        if not self.prefers_rows(points, X.dtype):
+            return None
+        return self.inner.row_products(X, points, out)
+
+    def panel_sum(self, C: FloatArray, X: FloatArray, out: FloatArray) -> bool:
+        d_in, k = X.shape[1], C.shape[1]
+        return self._is_faster("sum", d_in, k, X.dtype) and self.inner.panel_sum(C, X, out)
+
+    def prefers_rows(self, points: FloatArray, dtype: DTypeLike) -> bool:
+        if not self.inner.prefers_rows(points, dtype):
+            return False
+        return self._is_faster("products", points.shape[1], len(points), dtype)
+
+    def bfloat16_product(self) -> Product | None:
+        return self.inner.bfloat16_product()
+
+    def session(self, dtype: DTypeLike) -> AbstractContextManager[None]:
+        return self.inner.session(dtype)
+
+    def _is_faster(self, kind: str, d_in: int, m: int, dtype: DTypeLike) -> bool:
+        """Whether to use the accelerator for ``m`` points or outputs and rows of ``d_in`` entries."""
+        if dtype != np.float32 or d_in == 0 or m == 0:
+            return False
+        key = (kind, d_in.bit_length(), m.bit_length(), self.inner.state())
+        if key not in self._faster:
+            trial = self._products if kind == "products" else self._sums
+            ours, theirs = trial(min(d_in, _WIDEST), min(m, _MOST_POINTS))
+            self._faster[key] = ours is not None and _seconds(ours, theirs) < _CLEARLY
+        return self._faster[key]
+
+    def _products(self, d_in: int, m: int) -> tuple[Trial | None, Trial]:
+        X, points = np.ones((_TRIAL_ROWS, d_in), np.float32), np.ones((m, d_in), np.float32)
+        out, columns = np.empty((_TRIAL_ROWS, m), np.float32), np.asfortranarray(points)
+
+        def theirs() -> None:
+            if all(other.row_products(X, columns, out) is None for other in self._others):
+                np.matmul(X, columns.T, out=out)
+
+        if self.inner.row_products(X, points, out) is None:
+            return None, theirs
+        return lambda: self.inner.row_products(X, points, out), theirs
+
+    def _sums(self, d_in: int, k: int) -> tuple[Trial | None, Trial]:
+        X = np.ones((PANEL_ROWS, d_in), np.float32)
+        C, out = np.ones((PANEL_ROWS, k), np.float32, order="F"), np.empty((k, d_in), np.float32)
+
+        def theirs() -> None:
+            if not any(other.panel_sum(C, X, out) for other in self._others):
+                np.matmul(C.T, X, out=out)
+
+        if not self.inner.panel_sum(C, X, out):
+            return None, theirs
+        return lambda: self.inner.panel_sum(C, X, out), theirs
+
+
+def _seconds(ours: Trial, theirs: Trial) -> float:
+    """Time of the first call in units of that of the second: medians of some that took turns.
+
+    Medians, since threads that find no free core are slow as a rule, and fast at times.
+    """
+    spent: tuple[list[float], list[float]] = ([], [])
+    theirs()  # warms up; ours has been called before
+    start = time.perf_counter()
+    for turn in range(_MOST_TURNS):
+        for i, trial in enumerate((ours, theirs)):
+            begin = time.perf_counter()
+            trial()
+            spent[i].append(time.perf_counter() - begin)
+        if turn >= _FEWEST_TURNS and time.perf_counter() - start > _TRIAL_SECONDS:
+            break
+    return statistics.median(spent[0]) / statistics.median(spent[1])
+
+
 @cache
 def accelerators() -> tuple[Accelerator, ...]:
     """The accelerators that are there, in the order in which they are asked."""
-    found = []
-    for name in _MODULES:
+    found: list[Accelerator] = []
+    for name in reversed(_MODULES):
         with suppress(ImportError):
-            found.append(import_module(f"{__package__}.{name}").accelerator)
+            accelerator: Accelerator = import_module(f"{__package__}.{name}").accelerator
+            others = tuple(found)
+            found.insert(0, Measured(accelerator, others) if accelerator.is_measured else accelerator)
     return tuple(found)
 
 

@@ -2,7 +2,7 @@
 
 NumPy has no bfloat16, and torch rounds the sums of such products to bfloat16 on processors. oneDNN returns
 them in float32, at about half the time of a float32 product on processors with instructions for it. Its
-float32 products are somewhat faster than OpenBLAS's on these, for the sizes of a head. Only functions of
+float32 products are faster than OpenBLAS's for some sizes, which are measured. Only functions of
 its documented C interface are called, and none before a few products of the library that was found have
 come out right.
 
@@ -12,7 +12,7 @@ version 3.
 
 import ctypes
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache, lru_cache
@@ -32,7 +32,7 @@ Matrix = NDArray[Any]
 
 #: Within one pool of threads oneDNN multiplies all that is large; otherwise from so many points on, and if
 #: these have so many entries together.
-_MANY_POINTS, _MANY_ENTRIES = 64, 2**12
+_MANY_POINTS, _MANY_ENTRIES = 8, 2**12
 
 #: Products of fewer multiplications are over before a call of oneDNN has begun.
 _FEW_MULTIPLICATIONS = 2**22
@@ -66,6 +66,11 @@ class OneDNN(Accelerator):
     another library that has as many threads as there are cores takes several times as long. So within a
     :meth:`session` BLAS has one thread, and all large products are oneDNN's.
     """
+
+    is_measured = True
+
+    def state(self) -> Hashable:
+        return is_one_pool()
 
     def row_products(self, X: FloatArray, points: FloatArray, out: FloatArray) -> FloatArray | None:
         product = product_of(X.dtype)
@@ -125,10 +130,7 @@ def bfloat16_product() -> Product | None:
 
 @cache
 def float32_product() -> Product | None:
-    """How to multiply float32 matrices; None where no library is known to be fast, or is not right.
-
-    Processors with bfloat16 instructions are those on which it was compared with OpenBLAS.
-    """
+    """How to multiply float32 matrices; None where no library is right."""
     return _found(np.dtype(np.float32))
 
 
@@ -144,7 +146,7 @@ def _found(dtype: np.dtype[Any]) -> Product | None:
             library.dnnl_version.restype = ctypes.POINTER(_Version)
             if library.dnnl_version().contents.major != _VERSION:
                 continue
-            if not library.dnnl_get_effective_cpu_isa() & _HAS_BFLOAT16:
+            if dtype == np.uint16 and not library.dnnl_get_effective_cpu_isa() & _HAS_BFLOAT16:
                 continue
             product = _Library(library, _BFLOAT16 if dtype == np.uint16 else _FLOAT32).product
             if is_right(product, dtype):

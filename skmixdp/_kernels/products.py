@@ -26,7 +26,10 @@ _NARROW_WORK = 10**6
 _NARROW_ROWS, _NARROW_OUTPUTS = 64512, 2**18
 
 #: Sums of so few entries are multiplied panel by panel in one call, whose result is small.
-_FEW_ENTRIES = 2**11
+_FEW_ENTRIES = 2**13
+
+#: Rows of such a panel, at least; with fewer of them, their sums would be as many numbers as the rows.
+_FEWEST_SUMMED = 96
 
 
 #: Bytes at whose multiples wide rows start, those of the longest vectors of a processor; and entries of rows
@@ -144,6 +147,8 @@ def _wide_sum(C: FloatArray, X: FloatArray, panel_rows: int) -> FloatArray:
     """``C^T X`` in double precision; panels of single precision are all multiplied by one call."""
     if C.dtype == np.float64:
         return np.asarray(C.T @ X)
+    most = max(_NARROW_WORK // max(C.shape[1] * X.shape[1], 1), _FEWEST_SUMMED)
+    panel_rows = -(-panel_rows // -(-panel_rows // most))
     n_panels = len(X) // panel_rows
     whole = n_panels * panel_rows
     rest = (C[whole:].T @ X[whole:]).astype(np.float64)

@@ -2,6 +2,7 @@
 
 import re
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +10,15 @@ import pytest
 
 import skmixdp
 from skmixdp import MixedDPLogisticRegression
-from skmixdp._kernels import Cascade, add_products, bfloat16_product, product_session, row_products
-from skmixdp._kernels.accelerators import _MODULES, Accelerator, accelerators
+from skmixdp._kernels import (
+    Cascade,
+    add_products,
+    bfloat16_product,
+    laid_out,
+    product_session,
+    row_products,
+)
+from skmixdp._kernels.accelerators import _MODULES, Accelerator, Measured, accelerators
 
 PACKAGE = Path(skmixdp.__file__).parent
 
@@ -70,3 +78,70 @@ def test_what_all_decline_is_multiplied_by_numpy(monkeypatch):
 
 def test_all_that_are_named_are_there():
     assert len(accelerators()) == len(_MODULES)
+
+
+class Timed(Accelerator):
+    """NumPy's products, after a rest; for rows of any size but those of 7 entries."""
+
+    is_measured = True
+
+    def __init__(self, rest):
+        self.rest, self.calls = rest, 0
+
+    def row_products(self, X, points, out):
+        time.sleep(self.rest)
+        self.calls += 1
+        return None if X.shape[1] == 7 else np.matmul(X, points.T, out=out)
+
+    def panel_sum(self, C, X, out):
+        time.sleep(self.rest)
+        self.calls += 1
+        return X.shape[1] != 7 and np.matmul(C.T, X, out=out) is out
+
+    def prefers_rows(self, points, dtype):
+        return True
+
+
+@pytest.mark.parametrize(("ours", "theirs", "used"), [(0.0, 0.02, True), (0.02, 0.0, False)])
+def test_an_accelerator_is_used_where_it_was_measured_to_be_faster(ours, theirs, used):
+    inner, other = Timed(ours), Timed(theirs)
+    measured = Measured(inner, (other,))
+    X, points = np.ones((5, 30), np.float32), np.ones((3, 30), np.float32)
+    for _ in range(2):
+        found = measured.row_products(X, points, np.empty((5, 3), np.float32))
+        assert (found is not None) == used
+        if used:
+            np.testing.assert_array_equal(found, np.full((5, 3), 30))
+        assert measured.panel_sum(np.ones((5, 3), np.float32), X, np.empty((3, 30), np.float32)) == used
+    before = inner.calls + other.calls
+    measured.prefers_rows(points + 1, np.float32)
+    assert inner.calls + other.calls == before  # each class of sizes is measured once
+
+
+def test_an_accelerator_is_not_used_for_sizes_that_it_declines():
+    measured = Measured(Timed(0.0), ())
+    X, points = np.ones((5, 7), np.float32), np.ones((3, 7), np.float32)
+    assert measured.row_products(X, points, np.empty((5, 3), np.float32)) is None
+    assert not measured.panel_sum(np.ones((5, 3), np.float32), X, np.empty((3, 7), np.float32))
+
+
+def test_double_precision_and_nothing_are_not_measured():
+    inner = Timed(0.0)
+    measured = Measured(inner, ())
+    assert not measured.prefers_rows(np.ones((3, 30)), np.float64)
+    assert not measured.prefers_rows(np.ones((0, 30), np.float32), np.float32)
+    assert not measured.prefers_rows(np.ones((3, 0), np.float32), np.float32)
+    assert inner.calls == 0
+
+
+@pytest.mark.parametrize("d", [40, 300, 700])
+@pytest.mark.parametrize("k", [2, 10, 70])
+def test_products_are_right_whichever_library_is_chosen(d, k):
+    rng = np.random.default_rng(0)
+    X, W = (rng.standard_normal(shape, dtype=np.float32) for shape in ((800, d), (k, d)))
+    C = rng.standard_normal((800, k), dtype=np.float32)
+    found = row_products(X, laid_out(W, np.float32), np.empty((800, k), np.float32))
+    np.testing.assert_allclose(found, X.astype(np.float64) @ W.T, atol=1e-3)
+    total = Cascade()
+    add_products(total, C, X)
+    np.testing.assert_allclose(total.value, C.T.astype(np.float64) @ X, atol=1e-3)
