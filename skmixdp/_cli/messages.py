@@ -38,7 +38,9 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Exit with code 2."""
-        self.exit(2, f"{self.prog.removeprefix('python -m ')}: {one_line(message)}; see {self.prog} --help.\n")
+        self.exit(
+            2, f"{self.prog.removeprefix('python -m ')}: {one_line(message)}; see {self.prog} --help.\n"
+        )
 
 
 @contextmanager

@@ -71,7 +71,9 @@ def _read_options(text: str | None) -> dict[str, Any]:
     try:
         options = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f'--options {shown(text)} is not JSON ({error}); write it like {{"a": 1}}.') from error
+        raise InputError(
+            f'--options {shown(text)} is not JSON ({error}); write it like {{"a": 1}}.'
+        ) from error
     if not isinstance(options, dict):
         raise InputError(f'--options {shown(text)} must be a JSON object; write it like {{"a": 1}}.')
     return options

@@ -58,7 +58,12 @@ def test_nothing_private_is_imported():
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("sklearn"):
                 names = [*(node.module or "").split("."), *(alias.name for alias in node.names)]
             elif isinstance(node, ast.Import):
-                names = [part for alias in node.names if alias.name.startswith("sklearn") for part in alias.name.split(".")]
+                names = [
+                    part
+                    for alias in node.names
+                    if alias.name.startswith("sklearn")
+                    for part in alias.name.split(".")
+                ]
             assert not [name for name in names if name.startswith("_")], f"{path}: {names}"
 
 
@@ -74,7 +79,10 @@ def test_every_listed_name_is_used_and_there(name):
         pytest.importorskip("sklearn.callback")
     package = import_module(LISTED[name])
     folder = Path(inspect.getfile(package)).parent
-    sources = [Path(inspect.getfile(package)), *(folder.glob("*.py") if LISTED[name] == "sklearn.callback" else ())]
+    sources = [
+        Path(inspect.getfile(package)),
+        *(folder.glob("*.py") if LISTED[name] == "sklearn.callback" else ()),
+    ]
     sources += [folder / "utils" / "_repr_html" / "base.py"] if LISTED[name] == "sklearn.base" else []
     assert any(re.search(rf"\b{name}\b", path.read_text()) for path in sources if path.exists())
 

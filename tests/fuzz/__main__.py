@@ -48,13 +48,27 @@ def main() -> int:
     for target in chosen:
         left, seed = round(by_hypothesis * target.share / total), args.seed
         while left > 0:
-            command = ["tests.fuzz", "--target", target.name, "--cases", str(min(BATCH, left)), "--seed", str(seed)]
+            command = [
+                "tests.fuzz",
+                "--target",
+                target.name,
+                "--cases",
+                str(min(BATCH, left)),
+                "--seed",
+                str(seed),
+            ]
             jobs.append((target.name, [*command, "--worker"], min(BATCH, left)))
             left, seed = left - BATCH, seed + 1000
     if guided:
         for name in FORMATS:
             n = round(args.cases * GUIDED / len(FORMATS)) + 1
-            jobs.append((f"bytes of {name} (atheris)", ["tests.fuzz.coverage_guided", name, str(n), str(args.seed)], n))
+            jobs.append(
+                (
+                    f"bytes of {name} (atheris)",
+                    ["tests.fuzz.coverage_guided", name, str(n), str(args.seed)],
+                    n,
+                )
+            )
     jobs.sort(key=lambda job: "atheris" in job[0])  # the slow ones first
     with ThreadPoolExecutor(args.jobs) as pool:
         results = list(pool.map(lambda job: _told(*job), jobs))
@@ -94,14 +108,21 @@ def _run(name: str, command: list[str], n_cases: int) -> tuple[dict[str, object]
         counts = Path(folder) / "counts.json"
         try:
             ended = subprocess.run(
-                [sys.executable, "-m", *command, str(counts)], capture_output=True, text=True, timeout=PATIENCE
+                [sys.executable, "-m", *command, str(counts)],
+                capture_output=True,
+                text=True,
+                timeout=PATIENCE,
             )
         except subprocess.TimeoutExpired as error:
             return {"cases": 0, "ended": {}}, f"{name} hangs: {' '.join(command)}\n{error.stdout}"
         found = json.loads(counts.read_text()) if counts.exists() else {"cases": 0, "ended": {}}
     if ended.returncode == 0:
         return found, ""
-    return found, f"{name} ends with {ended.returncode}: {' '.join(command)}\n{ended.stdout[-8000:]}\n{ended.stderr[-3000:]}"
+    return (
+        found,
+        f"{name} ends with {ended.returncode}: {' '.join(command)}\n"
+        f"{ended.stdout[-8000:]}\n{ended.stderr[-3000:]}",
+    )
 
 
 def _print_table(

@@ -19,7 +19,7 @@ from .harness import (
     SECRET_SIGNS,
     SECRET_TEXT,
     Draw,
-    Failure,
+    PromiseError,
     Tally,
     attempt,
     case,
@@ -31,9 +31,38 @@ from .values import NAMES, damaged
 
 #: Values of flags.
 WORDS = (
-    *("0", "-1", "1", "2", "nan", "inf", "-inf", "1e-400", "1e400", "1e-5", "0.5", "1" * 400, "0x10", "1_0", "\u0661"),
+    *(
+        "0",
+        "-1",
+        "1",
+        "2",
+        "nan",
+        "inf",
+        "-inf",
+        "1e-400",
+        "1e400",
+        "1e-5",
+        "0.5",
+        "1" * 400,
+        "0x10",
+        "1_0",
+        "\u0661",
+    ),
     *("", " ", "kind", "a", "row", "a,b", "a,,b", ",", "ant,bee", '"ant,bee', "true,false", "0,1", "1e999,2"),
-    *("public", "none", "unit", "clip", "auto", "adamix", "float", "discrete", "replace_one", "--", "-", "--out"),
+    *(
+        "public",
+        "none",
+        "unit",
+        "clip",
+        "auto",
+        "adamix",
+        "float",
+        "discrete",
+        "replace_one",
+        "--",
+        "-",
+        "--out",
+    ),
     *NAMES,
 )
 
@@ -44,8 +73,24 @@ FLAGS: dict[str, dict[str, str]] = {
         **dict.fromkeys(("--out", "--report"), "output"),
         **dict.fromkeys(
             (
-                *("--label-column", "--classes", "--id", "--encode", "--epsilon", "--delta", "--n-steps", "--seed"),
-                *("--noise-multiplier", "--neighboring", "--noise", "--dataset", "--ledger-epsilon", "--ledger-delta"),
+                *(
+                    "--label-column",
+                    "--classes",
+                    "--id",
+                    "--encode",
+                    "--epsilon",
+                    "--delta",
+                    "--n-steps",
+                    "--seed",
+                ),
+                *(
+                    "--noise-multiplier",
+                    "--neighboring",
+                    "--noise",
+                    "--dataset",
+                    "--ledger-epsilon",
+                    "--ledger-delta",
+                ),
                 *("--algorithm", "--row-norm"),
             ),
             "word",
@@ -61,7 +106,9 @@ FLAGS: dict[str, dict[str, str]] = {
     "extract": {
         "--out": "output",
         "--labels": "file",
-        **dict.fromkeys(("--model", "--weights", "--options", "--batch-size", "--device", "--on-error"), "word"),
+        **dict.fromkeys(
+            ("--model", "--weights", "--options", "--batch-size", "--device", "--on-error"), "word"
+        ),
     },
 }
 
@@ -109,7 +156,17 @@ def _value(draw: Draw, kind: str) -> list[str]:
     if kind == "file":
         return [draw.pick((*files(), "missing.csv", ".", "a\nb.csv", "\x1b[31m.csv", "x" * 300 + ".csv"))]
     if kind == "output":
-        names = ("out.safetensors", "out.csv", "out.json", "out.html", "pub.csv", ".", "no/such/folder.csv", "out", "../up.csv")
+        names = (
+            "out.safetensors",
+            "out.csv",
+            "out.json",
+            "out.html",
+            "pub.csv",
+            ".",
+            "no/such/folder.csv",
+            "out",
+            "../up.csv",
+        )
         return [draw.pick((*names, "a\nb.csv", "x" * 300 + ".csv", "\x00.csv", "/dev/null", ""))]
     return [str(draw.pick(WORDS))]
 
@@ -119,11 +176,58 @@ def arguments(draw: Draw) -> list[str]:
     command = draw.pick(("fit", "fit", "fit", "predict", "predict", "report", "extract"))
     good: dict[str, tuple[tuple[str, ...], ...]] = {
         "fit": (
-            ("--private", "priv.csv", "--public", "pub.csv", "--label-column", "kind", "--out", "out.safetensors"),
-            ("--private", "rows.npz", "--out", "out.safetensors", "--n-steps", "1", "--algorithm", "noisy-gd"),
-            ("--private", "named.csv", "--public", "pub.csv", "--label-column", "kind", "--id", "row", "--out", "o.safetensors"),
-            ("--private", "unknown.csv", "--public", "pub.csv", "--label-column", "kind", "--out", "out.safetensors"),
-            ("--private", "priv.csv", "--label-column", "kind", "--encode", "columns.json", "--out", "out.safetensors"),
+            (
+                "--private",
+                "priv.csv",
+                "--public",
+                "pub.csv",
+                "--label-column",
+                "kind",
+                "--out",
+                "out.safetensors",
+            ),
+            (
+                "--private",
+                "rows.npz",
+                "--out",
+                "out.safetensors",
+                "--n-steps",
+                "1",
+                "--algorithm",
+                "noisy-gd",
+            ),
+            (
+                "--private",
+                "named.csv",
+                "--public",
+                "pub.csv",
+                "--label-column",
+                "kind",
+                "--id",
+                "row",
+                "--out",
+                "o.safetensors",
+            ),
+            (
+                "--private",
+                "unknown.csv",
+                "--public",
+                "pub.csv",
+                "--label-column",
+                "kind",
+                "--out",
+                "out.safetensors",
+            ),
+            (
+                "--private",
+                "priv.csv",
+                "--label-column",
+                "kind",
+                "--encode",
+                "columns.json",
+                "--out",
+                "out.safetensors",
+            ),
         ),
         "predict": (
             ("m.safetensors", "pub.csv", "--label-column", "kind"),
@@ -185,22 +289,22 @@ def check_command_line(draw: Draw, tally: Tally) -> None:
 
         end = attempt(tally, act, ValueError, secrets=SECRET_SIGNS)
         if end.error is not None:
-            raise Failure(f"an error escapes: {end.message}") from end.error
+            raise PromiseError(f"an error escapes: {end.message}") from end.error
         said = end.complained
         tally.ended.subtract(["done"])
         tally.ended[f"exit {end.result}"] += 1
         if end.result not in (0, 2):
-            raise Failure(f"exit code {end.result}: {said[-1500:]}")
+            raise PromiseError(f"exit code {end.result}: {said[-1500:]}")
         if end.result == 2:
             lines = [line for line in said.splitlines() if ": warning: " not in line]
             if len(lines) != 1 or not said.startswith("skmixdp"):
-                raise Failure(f"{len(lines)} lines: {said!a:.1500}")
+                raise PromiseError(f"{len(lines)} lines: {said!a:.1500}")
             if contents(folder) != before:
-                raise Failure("a refused command changed files")
+                raise PromiseError("a refused command changed files")
             if _n_charges(folder) != charged:
-                raise Failure(f"a refused command charged the ledger: {said}")
+                raise PromiseError(f"a refused command charged the ledger: {said}")
         if not said.replace("\n", "").isprintable():
-            raise Failure(f"control characters on the screen: {said!a:.500}")
+            raise PromiseError(f"control characters on the screen: {said!a:.500}")
         if end.printed.startswith("<"):
             check_html(end.printed, NAMES)
 
@@ -211,4 +315,3 @@ def _n_charges(folder: Path) -> int:
         return len(PrivacyLedger(path).report().charges) if path.exists() else 0
     except (ValueError, OSError):
         return -1
-

@@ -1,4 +1,6 @@
-"""Files of bytes that atheris changes by what code they reach: ``... coverage_guided npz 1000 1 counts.json``.
+"""Files of bytes that atheris changes by what code they reach.
+
+Arguments are the format, the number of cases, a seed and a file for the counts.
 
 It runs in a process of its own, since libFuzzer ends its process. A file has the number of cases and their
 endings, as JSON, after each of them. Exit codes: 0 done, 3 no atheris here, anything else a failure.
@@ -37,12 +39,20 @@ def main(name: str, n_cases: int, seed: int, counts: Path) -> int:
 
     def one(data: bytes) -> None:
         with fresh_folder() as here, case(tally, here):
-            end = attempt(tally, lambda: reader(here, data), *files.BAD_FILE, KeyError, secrets=files.SECRET_SIGNS)
+            end = attempt(
+                tally, lambda: reader(here, data), *files.BAD_FILE, KeyError, secrets=files.SECRET_SIGNS
+            )
             if end.error is not None:
                 check_message(end.message.replace("\n", " "))
         counts.write_text(json.dumps({"cases": tally.cases, "ended": tally.ended}))
 
-    options = [f"-runs={n_cases}", f"-seed={seed}", f"-max_len={LARGEST}", "-print_final_stats=0", "-verbosity=0"]
+    options = [
+        f"-runs={n_cases}",
+        f"-seed={seed}",
+        f"-max_len={LARGEST}",
+        "-print_final_stats=0",
+        "-verbosity=0",
+    ]
     atheris.Setup([sys.argv[0], *options, f"-artifact_prefix={folder}/", "-timeout=120", str(folder)], one)
     atheris.Fuzz()
     return 0

@@ -7,7 +7,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import NotFittedError
 
 import skmixdp
 from skmixdp import (
@@ -24,10 +23,9 @@ from .harness import (
     BAD_INPUT,
     SECRET,
     SECRET_SIGNS,
-    SECRET_TEXT,
     Draw,
     Ending,
-    Failure,
+    PromiseError,
     Tally,
     attempt,
     case,
@@ -43,15 +41,49 @@ HEADS = (MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier)
 
 #: Arguments of ``fit`` and words for them, of which a message about rows names one.
 ARGUMENTS = (
-    *("X", "y", "X_pub", "y_pub", "sample_weight", "classes", "class_weight", "learning_rate", "l2", "row_norm"),
-    *("batch_size", "init", "target_center", "target_scale", "logit_adjustment", "algorithm", "epsilon", "delta"),
-    *("dtype", "noise", "noise_multiplier", "device", "geometry", "whiten", "scale", "center", "clip", "n_steps"),
+    *(
+        "X",
+        "y",
+        "X_pub",
+        "y_pub",
+        "sample_weight",
+        "classes",
+        "class_weight",
+        "learning_rate",
+        "l2",
+        "row_norm",
+    ),
+    *(
+        "batch_size",
+        "init",
+        "target_center",
+        "target_scale",
+        "logit_adjustment",
+        "algorithm",
+        "epsilon",
+        "delta",
+    ),
+    *(
+        "dtype",
+        "noise",
+        "noise_multiplier",
+        "device",
+        "geometry",
+        "whiten",
+        "scale",
+        "center",
+        "clip",
+        "n_steps",
+    ),
 )
 
 
 def parameters(draw: Draw, head: type, k: int, n: int) -> dict[str, Any]:
     """Valid parameters, some of them extreme."""
-    given: dict[str, Any] = {"random_state": draw.whole(0, 99), "delta": draw.pick((1e-5, 1e-3, 1e-300, 0.999))}
+    given: dict[str, Any] = {
+        "random_state": draw.whole(0, 99),
+        "delta": draw.pick((1e-5, 1e-3, 1e-300, 0.999)),
+    }
     given["epsilon"] = draw.pick((1.0, 1.0, 1e-3, 1e-8, 20.0, 1e4, 1e15))
     options: dict[str, tuple[Any, ...]] = {
         "dtype": ("float32", "float64", "float64", "bfloat16"),
@@ -139,7 +171,16 @@ def fit_rows(draw: Draw, tally: Tally) -> None:
             arguments["X_pub"], arguments["y_pub"] = hold(draw, X_pub, odd=odd)[1], targets
     if draw.chance(8):
         arguments["sample_weight"] = draw.pick(
-            (np.ones(n), np.zeros(n), np.full(n, 1e300), np.full(n, 5e-324), np.full(n, -1.0), np.ones(n + 1), "1", 2.0)
+            (
+                np.ones(n),
+                np.zeros(n),
+                np.full(n, 1e300),
+                np.full(n, 5e-324),
+                np.full(n, -1.0),
+                np.ones(n + 1),
+                "1",
+                2.0,
+            )
         )
     describe(head=head.__name__, parameters=given, container=container, X=X, y=y, arguments=arguments)
     kept = X.copy()
@@ -147,7 +188,7 @@ def fit_rows(draw: Draw, tally: Tally) -> None:
         secrets = SECRET_SIGNS if secret else ()
         end, model = _charged_fit(tally, lambda: head(**given), rows, y, arguments, secrets)
         if not np.array_equal(kept, X, equal_nan=True):
-            raise Failure("the fit changed its rows")
+            raise PromiseError("the fit changed its rows")
         if end.error is not None:
             check_message(end.message, ARGUMENTS)
             return
@@ -170,16 +211,16 @@ def _charged_fit(
     charges = data.charges()
     if charges and "not finite" in end.message:  # a head that diverged, after its releases
         if [charge.outcome for charge in charges] != ["failed: ValueError"]:
-            raise Failure(f"a fit that diverged was charged as {charges}")
+            raise PromiseError(f"a fit that diverged was charged as {charges}")
         return end, None
     if end.error is None:
         if [charge.outcome for charge in charges] != ["finished"]:
-            raise Failure(f"a fit was charged as {charges}")
+            raise PromiseError(f"a fit was charged as {charges}")
         return end, models[0]
     if charges:
-        raise Failure(f"a refused fit was charged: {end.message}") from end.error
+        raise PromiseError(f"a refused fit was charged: {end.message}") from end.error
     if models and any(name.endswith("_") and not name.startswith("_") for name in vars(models[0])):
-        raise Failure(f"a refused fit left {sorted(vars(models[0]))}")
+        raise PromiseError(f"a refused fit left {sorted(vars(models[0]))}")
     return end, None
 
 
@@ -188,7 +229,7 @@ def check_fitted(draw: Draw, model: Any, d: int, tally: Tally) -> None:
     finite("coef_", model.coef_)
     finite("intercept_", model.intercept_)
     if not 0 <= model.privacy_.epsilon <= model.epsilon * (1 + 1e-6):
-        raise Failure(f"epsilon {model.privacy_.epsilon} of {model.epsilon}")
+        raise PromiseError(f"epsilon {model.privacy_.epsilon} of {model.epsilon}")
     rng = draw.rng()
     X = matrix(draw, 5, d, rng)
     check_predictions(model, X)
@@ -206,7 +247,7 @@ def check_fitted(draw: Draw, model: Any, d: int, tally: Tally) -> None:
             else:
                 first, second = (each.predict(X) for each in (model, end.result))
                 if not np.array_equal(first, second):
-                    raise Failure("a saved model predicts otherwise")
+                    raise PromiseError("a saved model predicts otherwise")
 
 
 def _saved(model: Any, path: Any) -> Any:
@@ -230,17 +271,19 @@ def check_predictions(model: Any, X: np.ndarray) -> None:
             found = model.predict_proba(X)
             finite("predict_proba", found)
             if found.min(initial=0) < 0 or not np.allclose(found.sum(axis=1), 1, atol=1e-6):
-                raise Failure(f"probabilities {found}")
+                raise PromiseError(f"probabilities {found}")
             predicted = set(model.predict(X).tolist())
             if not predicted <= set(model.classes_.tolist()):
-                raise Failure(f"predictions {predicted}")
+                raise PromiseError(f"predictions {predicted}")
             # A probability of zero has an infinite logarithm; scikit-learn's classifiers say so too.
             if np.isnan(model.predict_log_proba(X)).any():
-                raise Failure("predict_log_proba holds NaN")
+                raise PromiseError("predict_log_proba holds NaN")
     known = ("divide by zero encountered in log", "valid feature names")
     others = [w for w in caught if not any(words in str(w.message) for words in known)]
     if others:
-        raise Failure(f"{others[0].category.__name__} {others[0].message} ({others[0].filename}:{others[0].lineno})")
+        raise PromiseError(
+            f"{others[0].category.__name__} {others[0].message} ({others[0].filename}:{others[0].lineno})"
+        )
 
 
 # -- containers -----------------------------------------------------------------------------
@@ -275,19 +318,24 @@ def fit_containers(draw: Draw, tally: Tally) -> None:
         )
         if end.error is not None:
             check_message(end.message, ("X", "X_pub"))
-            # scikit-learn takes no names that are not text, and public frames must be named as the private ones.
-            if "frame" in private or "frame" in public or "csr" in private + public or "coo" in private + public:
+            # Names of columns must be text, and those of public frames as those of the private one.
+            if (
+                "frame" in private
+                or "frame" in public
+                or "csr" in private + public
+                or "coo" in private + public
+            ):
                 return
-            raise Failure(f"{private} and {public} are refused: {end.message}") from end.error
+            raise PromiseError(f"{private} and {public} are refused: {end.message}") from end.error
         new = rng.normal(size=(4, d))
         scale = 1 + np.abs(plain.coef_).max()
         exact = all(name not in private for name in ("csr", "csc", "coo", "dok"))
         tolerance = 1e-7 if exact else 1e-5
         if not np.allclose(model.coef_, plain.coef_, rtol=0, atol=tolerance * scale):
-            raise Failure(f"{private} rows give another head: {model.coef_} and {plain.coef_}")
+            raise PromiseError(f"{private} rows give another head: {model.coef_} and {plain.coef_}")
         held = FAITHFUL[private](new)
         if not np.array_equal(np.shape(model.predict(held)), np.shape(plain.predict(new))):
-            raise Failure("predictions have another shape")
+            raise PromiseError("predictions have another shape")
 
 
 # -- parameters -----------------------------------------------------------------------------
@@ -351,7 +399,16 @@ def fit_parameters(draw: Draw, tally: Tally) -> None:
         arguments = {"X_pub": X_pub, "y_pub": y_pub} if draw.whole(0, 3) else {}
         end, model = _charged_fit(tally, make, X, y, arguments)
         if end.error is not None:
-            related = ("noise_multiplier", "n_steps", "epsilon", "delta", "classes", "X_pub", "algorithm", "cannot train")
+            related = (
+                "noise_multiplier",
+                "n_steps",
+                "epsilon",
+                "delta",
+                "classes",
+                "X_pub",
+                "algorithm",
+                "cannot train",
+            )
             check_message(end.message, [*hostile_names, *related])
             return
         finite("coef_", model.coef_)
@@ -391,7 +448,9 @@ def fit_modules(draw: Draw, tally: Tally) -> None:
     width = draw.pick((d, d, d, d, d + 1))
     shapes = {
         "linear": lambda: torch.nn.Linear(width, k),
-        "two layers": lambda: torch.nn.Sequential(torch.nn.Linear(width, 4), torch.nn.ReLU(), torch.nn.Linear(4, k)),
+        "two layers": lambda: torch.nn.Sequential(
+            torch.nn.Linear(width, 4), torch.nn.ReLU(), torch.nn.Linear(4, k)
+        ),
         "other outputs": lambda: torch.nn.Linear(width, k + 1),
         "batch norm": lambda: torch.nn.Sequential(torch.nn.BatchNorm1d(width), torch.nn.Linear(width, k)),
         "nothing to train": lambda: torch.nn.Flatten(),
@@ -446,11 +505,17 @@ def predict_rows(draw: Draw, tally: Tally) -> None:
     if X.size and draw.chance(3):
         X.flat[-1] = SECRET
     container, rows = hold(draw, X, odd=2)
-    methods = [name for name in ("predict", "predict_proba", "decision_function", "predict_log_proba") if hasattr(model, name)]
+    methods = [
+        name
+        for name in ("predict", "predict_proba", "decision_function", "predict_log_proba")
+        if hasattr(model, name)
+    ]
     method = draw.pick(methods)
     describe(model=type(model).__name__, method=method, container=container, X=X)
     with case(tally):
-        end = attempt(tally, lambda: _silent_log(getattr(model, method), rows), *BAD_INPUT, secrets=SECRET_SIGNS)
+        end = attempt(
+            tally, lambda: _silent_log(getattr(model, method), rows), *BAD_INPUT, secrets=SECRET_SIGNS
+        )
         if end.error is not None:
             check_message(end.message.replace("\n", " "), ("X",))
         elif method != "predict_log_proba" and np.asarray(end.result).dtype.kind == "f":
@@ -469,4 +534,3 @@ def _fitted(which: int) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return kinds[which](random_state=0, epsilon=5.0, n_steps=3).fit(X, y, X_pub, y_pub)
-

@@ -33,7 +33,7 @@ from .harness import (
     SECRET_SIGNS,
     SECRET_TEXT,
     Draw,
-    Failure,
+    PromiseError,
     Tally,
     attempt,
     case,
@@ -132,7 +132,12 @@ def row_files() -> dict[str, tuple[bytes, ...]]:
         ".npy": (
             *map(_npy, hostile_arrays),
             *(_npy_claiming("(10**30, 2)"), _npy_claiming("(1000000000000, 1000)"), _npy_claiming("(-1, 2)")),
-            *(_npy_claiming("(2,)", "|O"), _npy_claiming("(8, 2)", "<U100000000"), _npy_claiming("(True, 2)"), PICKLE),
+            *(
+                _npy_claiming("(2,)", "|O"),
+                _npy_claiming("(8, 2)", "<U100000000"),
+                _npy_claiming("(True, 2)"),
+                PICKLE,
+            ),
             *(_npy_claiming("(2, __import__('os').getpid())"), _npy_claiming("((((((((" * 10)),
         ),
         ".npz": (
@@ -150,8 +155,21 @@ def row_files() -> dict[str, tuple[bytes, ...]]:
         ".csv": (
             *map(_csv, tables),
             text,
-            *(b"", b"\n\n", b"a,b,kind\n", b"a,a,kind\n1,2,0\n3,4,1\n", b"a,b,kind\n1,2\n", b"\xff\xfea\x00,\x00"),
-            *(b'a,b,kind\n"1,2,0\n', b"a,b,kind\n1,2,0,5\n", b"a,b,kind\n1e999,0,1\n2,3,0\n", b"\x00" * 50, PICKLE),
+            *(
+                b"",
+                b"\n\n",
+                b"a,b,kind\n",
+                b"a,a,kind\n1,2,0\n3,4,1\n",
+                b"a,b,kind\n1,2\n",
+                b"\xff\xfea\x00,\x00",
+            ),
+            *(
+                b'a,b,kind\n"1,2,0\n',
+                b"a,b,kind\n1,2,0,5\n",
+                b"a,b,kind\n1e999,0,1\n2,3,0\n",
+                b"\x00" * 50,
+                PICKLE,
+            ),
             _csv(_frame(), sep=";"),
         ),
         ".csv.gz": (gzip.compress(text), gzip.compress(_csv(_frame())), text),
@@ -199,7 +217,7 @@ def _blocks(path: Path, arguments: dict[str, Any]) -> Any:
     rows = open_rows(path, **arguments)
     for block in rows.blocks():
         if block.ndim != 2:
-            raise Failure(f"a block has shape {block.shape}")
+            raise PromiseError(f"a block has shape {block.shape}")
     repr(rows)
     return rows.labels
 
@@ -225,9 +243,13 @@ def models() -> tuple[tuple[str, bytes], ...]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fits = (
-            MixedDPLogisticRegression(random_state=0, n_steps=2).fit(frames[0], names[y], frames[1], names[y_pub]),
+            MixedDPLogisticRegression(random_state=0, n_steps=2).fit(
+                frames[0], names[y], frames[1], names[y_pub]
+            ),
             MixedDPLogisticRegression(random_state=0, n_steps=2, classes=[0, 1]).fit(X, y % 2),
-            MixedDPLogisticRegression("adamix", random_state=0, n_steps=2, whiten=True).fit(X, y, X_pub, y_pub),
+            MixedDPLogisticRegression("adamix", random_state=0, n_steps=2, whiten=True).fit(
+                X, y, X_pub, y_pub
+            ),
             MixedDPRidge(random_state=0, n_steps=2).fit(X, X[:, :2], X_pub, X_pub[:, :2]),
             ZerothOrderDPClassifier(random_state=0, n_steps=2).fit(X, y, X_pub, y_pub),
         )
@@ -248,14 +270,58 @@ def with_checksum(arrays: dict[str, np.ndarray], texts: dict[str, str]) -> bytes
 
 #: What an entry of JSON may be replaced by.
 JSON = (
-    *(None, True, False, 0, -1, 1, 2**70, 1e308, -0.5, "", "auto", "a\nb", "ant", [], {}, [1], [[1, 2]], {"a": 1}),
+    *(
+        None,
+        True,
+        False,
+        0,
+        -1,
+        1,
+        2**70,
+        1e308,
+        -0.5,
+        "",
+        "auto",
+        "a\nb",
+        "ant",
+        [],
+        {},
+        [1],
+        [[1, 2]],
+        {"a": 1},
+    ),
     *({"array": "coef_", "transposed": False}, {"array": "nope", "transposed": True}, {"float": "nan"}),
-    *({"float": "inf"}, {"tuple": []}, {"dict": [[1, 2], [[1], 2]]}, {"range": [0, 10**9, 1]}, {"range": [0, 1, 0]}),
-    *({"path": "/etc/passwd"}, {"labels": ["a", "b", "c"], "dtype": "<U1"}, {"labels": [1, None], "dtype": "object"}),
-    *({"labels": ["a"], "dtype": "O"}, {"labels": [], "dtype": "<U99999999"}, {"scalar": 1, "dtype": "float32"}),
-    *({"scalar": "x", "dtype": "int8"}, {"scalar": 300, "dtype": "uint8"}, {"ledger": "/nope/l.sqlite", "dataset": "d"}),
-    *({"class": "RowMap", "values": {}}, {"class": "AdaMix", "values": {"quantile": 7}}, {"class": "os", "values": {}}),
-    *({"class": "NoisyGD", "values": {}}, {"class": "ZeroShotHead", "values": {"encoder": None, "class_names": []}}),
+    *(
+        {"float": "inf"},
+        {"tuple": []},
+        {"dict": [[1, 2], [[1], 2]]},
+        {"range": [0, 10**9, 1]},
+        {"range": [0, 1, 0]},
+    ),
+    *(
+        {"path": "/etc/passwd"},
+        {"labels": ["a", "b", "c"], "dtype": "<U1"},
+        {"labels": [1, None], "dtype": "object"},
+    ),
+    *(
+        {"labels": ["a"], "dtype": "O"},
+        {"labels": [], "dtype": "<U99999999"},
+        {"scalar": 1, "dtype": "float32"},
+    ),
+    *(
+        {"scalar": "x", "dtype": "int8"},
+        {"scalar": 300, "dtype": "uint8"},
+        {"ledger": "/nope/l.sqlite", "dataset": "d"},
+    ),
+    *(
+        {"class": "RowMap", "values": {}},
+        {"class": "AdaMix", "values": {"quantile": 7}},
+        {"class": "os", "values": {}},
+    ),
+    *(
+        {"class": "NoisyGD", "values": {}},
+        {"class": "ZeroShotHead", "values": {"encoder": None, "class_names": []}},
+    ),
     {"class": "__import__", "values": {"name": "os"}},
 )
 
@@ -343,7 +409,7 @@ def check_model_files(draw: Draw, tally: Tally) -> None:
         if end.error is not None:
             check_message(end.message, ("model.safetensors",))
             if not isinstance(end.error, (ValueError, OSError)):
-                raise Failure(f"load raises {type(end.error).__name__}") from end.error
+                raise PromiseError(f"load raises {type(end.error).__name__}") from end.error
             return
         _use(tally, end.result, folder)
 
@@ -396,8 +462,33 @@ def ledger_bytes() -> bytes:
 
 #: What a cell of a damaged ledger may hold.
 CELLS = (
-    *(None, 0, 1, -1, 2**62, 1e308, -1.5, "", "x", "nan", "inf", "[]", "[1]", "{}", b"\x00\xff", "d", "renyi", "gaussian"),
-    *("replace_one", "2020-01-01", "9999-99-99", '{"kind": "gaussian", "values": {}}', '{"kind": "os", "values": {}}'),
+    *(
+        None,
+        0,
+        1,
+        -1,
+        2**62,
+        1e308,
+        -1.5,
+        "",
+        "x",
+        "nan",
+        "inf",
+        "[]",
+        "[1]",
+        "{}",
+        b"\x00\xff",
+        "d",
+        "renyi",
+        "gaussian",
+    ),
+    *(
+        "replace_one",
+        "2020-01-01",
+        "9999-99-99",
+        '{"kind": "gaussian", "values": {}}',
+        '{"kind": "os", "values": {}}',
+    ),
     *("[" * 3000, '{"kind": "gaussian", "values": {"noise_multiplier": 1e-320, "n_steps": 1}}', "\ud7ff" * 3),
 )
 
@@ -428,8 +519,10 @@ def check_ledger_files(draw: Draw, tally: Tally) -> None:
         tally.ended.subtract(["done" if end.error is None else type(end.error).__name__])
         if end.error is None:
             after = PrivacyLedger(path)[name].account
-            if before is None or not (after.total > before.total and after.spent <= after.epsilon * (1 + 1e-6)):
-                raise Failure(f"a charge leads from {before} to {after}")
+            if before is None or not (
+                after.total > before.total and after.spent <= after.epsilon * (1 + 1e-6)
+            ):
+                raise PromiseError(f"a charge leads from {before} to {after}")
 
 
 def _change_cell(draw: Draw, path: Path) -> str:
@@ -470,7 +563,7 @@ def _read_ledger(path: Path) -> None:
     for name in ledger:
         data = ledger[name]
         if not (data.spent >= 0 and data.remaining >= 0):
-            raise Failure(f"spent {data.spent}, remaining {data.remaining}")
+            raise PromiseError(f"spent {data.spent}, remaining {data.remaining}")
 
 
 # -- JSON -----------------------------------------------------------------------------------
@@ -481,7 +574,10 @@ EVENTS = (
     SelectionEvent(3.0, 5.0, "geometric"),
     SelectionEvent(3.0, 5.0, 0.5, refit_multiplier=2.0),
 )
-COLUMNS = {"numbers": {"age": [0, 120], "x": [-1.5, 1.5]}, "categories": {"city": ["Bonn", "Ulm"], "n": [1, 2.5, True]}}
+COLUMNS = {
+    "numbers": {"age": [0, 120], "x": [-1.5, 1.5]},
+    "categories": {"city": ["Bonn", "Ulm"], "n": [1, 2.5, True]},
+}
 
 
 def check_json(draw: Draw, tally: Tally) -> None:
@@ -493,13 +589,15 @@ def check_json(draw: Draw, tally: Tally) -> None:
     else:
         text = damaged(draw, json.dumps(source).encode()).decode("utf-8", "replace")
     if draw.chance(12):
-        text = draw.pick(("[" * 100_000, "9" * 5000, "NaN", "Infinity", '"\\ud800"', "", "null", '{"kind": []}'))
+        text = draw.pick(
+            ("[" * 100_000, "9" * 5000, "NaN", "Infinity", '"\\ud800"', "", "null", '{"kind": []}')
+        )
     describe(kind=kind, text=text)
     with fresh_folder() as folder, case(tally, folder):
         if kind == 0:
             end = attempt(tally, lambda: event_from_json(text), ValueError)
             if end.error is None and event_from_json(event_to_json(end.result)) != end.result:
-                raise Failure("an event does not come back")
+                raise PromiseError("an event does not come back")
         elif kind == 1:
             path = folder / "columns.json"
             path.write_bytes(text.encode("utf-8", "surrogatepass"))
@@ -517,4 +615,3 @@ def _encode(encoder: ColumnEncoder) -> Any:
     json.dumps(encoder.to_dict(), allow_nan=False)
     again = ColumnEncoder.from_dict(json.loads(json.dumps(encoder.to_dict())))
     return again(frame, "ROWS").to_numpy()
-

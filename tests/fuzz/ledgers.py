@@ -4,11 +4,9 @@ import csv
 import io
 import json
 import math
-import os
 import pickle
 import tempfile
 import unicodedata
-import warnings
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
@@ -28,7 +26,18 @@ from skmixdp.model_selection import PrivateSearchCV
 from skmixdp.preprocessing import check_pipeline
 from skmixdp.privacy import GaussianEvent, PrivacyLedger
 
-from .harness import BAD_INPUT, Draw, Failure, Tally, attempt, case, check_html, check_message, describe, fresh_folder
+from .harness import (
+    BAD_INPUT,
+    Draw,
+    PromiseError,
+    Tally,
+    attempt,
+    case,
+    check_html,
+    check_message,
+    describe,
+    fresh_folder,
+)
 from .values import HOSTILE, NAMES
 
 RELATIONS = ("add_or_remove_one", "zero_out", "replace_one")
@@ -78,10 +87,10 @@ def ledger_machine(tally: Tally) -> type:
                 tally.ended["refused"] += 1
                 check_message(str(error), ("name", "epsilon", "delta"))
                 if valid and same:
-                    raise Failure(f"a data set is refused: {error}") from error
+                    raise PromiseError(f"a data set is refused: {error}") from error
                 return
             if not (valid and same):
-                raise Failure("a data set with another budget is taken")
+                raise PromiseError("a data set with another budget is taken")
             tally.ended["done"] += 1
             self.model.setdefault(name, {"epsilon": epsilon, "delta": delta, "squares": [], "relation": None})
 
@@ -105,28 +114,36 @@ def ledger_machine(tally: Tally) -> type:
             before = self.ledger[name].account
             try:
                 charge = self.ledger[name].charge(
-                    GaussianEvent(noise, n_steps), neighboring=relation, description="=1+1\n<b>", private=private
+                    GaussianEvent(noise, n_steps),
+                    neighboring=relation,
+                    description="=1+1\n<b>",
+                    private=private,
                 )
             except BudgetExceededError as error:
                 tally.ended["refused"] += 1
                 check_message(str(error), ("dataset",))
                 if (fits and not margin) or self.ledger[name].account != before:
-                    raise Failure(f"a charge that fits is refused, or a refused one is counted: {error}") from error
+                    raise PromiseError(
+                        f"a charge that fits is refused, or a refused one is counted: {error}"
+                    ) from error
                 return
             except ValueError as error:
                 tally.ended["refused"] += 1
                 if data["relation"] in (None, plain) or self.ledger[name].account != before:
-                    raise Failure(f"a charge is refused: {error}") from error
+                    raise PromiseError(f"a charge is refused: {error}") from error
                 return
             tally.ended["done"] += 1
             if (not fits and not margin) or data["relation"] not in (None, plain):
-                raise Failure("a charge beyond the budget, or of another relation, is taken")
+                raise PromiseError("a charge beyond the budget, or of another relation, is taken")
             data["squares"].append(square)
             data["relation"] = plain
             self.made.append((name, charge))
 
         @precondition(lambda self: self.made)
-        @rule(which=st.integers(0, 50), outcome=st.sampled_from(["finished", "open", "failed: ValueError", "", "lost"]))
+        @rule(
+            which=st.integers(0, 50),
+            outcome=st.sampled_from(["finished", "open", "failed: ValueError", "", "lost"]),
+        )
         def outcome(self, which: int, outcome: str) -> None:
             name, charge = self.made[which % len(self.made)]
             try:
@@ -135,8 +152,13 @@ def ledger_machine(tally: Tally) -> type:
                 if outcome in ("finished", "open") or outcome.startswith("failed: "):
                     raise
                 return
-            if self.ledger[name].charges()[[c.id for c in self.ledger[name].charges()].index(charge.id)].outcome != outcome:
-                raise Failure("an outcome is not recorded")
+            if (
+                self.ledger[name]
+                .charges()[[c.id for c in self.ledger[name].charges()].index(charge.id)]
+                .outcome
+                != outcome
+            ):
+                raise PromiseError("an outcome is not recorded")
 
         @rule(name=st.sampled_from(NAMES))
         def unknown(self, name: str) -> None:
@@ -146,7 +168,7 @@ def ledger_machine(tally: Tally) -> type:
                 self.ledger[name]
             except (KeyError, ValueError):
                 return
-            raise Failure(f"{name!r} was never added")
+            raise PromiseError(f"{name!r} was never added")
 
         @precondition(lambda self: self.folder is not None)
         @rule(by_pickle=st.booleans())
@@ -159,14 +181,14 @@ def ledger_machine(tally: Tally) -> type:
             if not hasattr(self, "ledger") or self.ledger is None:
                 return
             if [*self.ledger] != [*self.model]:
-                raise Failure(f"the ledger has {[*self.ledger]}")
+                raise PromiseError(f"the ledger has {[*self.ledger]}")
             for name, data in self.model.items():
                 spent = self.ledger[name].spent
                 exact = epsilon_of_mu(math.sqrt(math.fsum(data["squares"])), data["delta"])
                 if not exact * (1 - 1e-6) - 1e-9 <= spent <= min(exact * (1 + 1e-6) + 1e-9, data["epsilon"]):
-                    raise Failure(f"{spent} is spent, and {exact} by the formula")
+                    raise PromiseError(f"{spent} is spent, and {exact} by the formula")
                 if len(self.ledger[name].charges()) != len(data["squares"]):
-                    raise Failure("charges are lost")
+                    raise PromiseError("charges are lost")
 
     return LedgerMachine
 
@@ -196,9 +218,9 @@ class _Text(HTMLParser):
 def check_text(text: str, n_lines: int | None = None) -> None:
     """Printed text has no control characters, and as many lines as it should."""
     if controls := [c for c in text if c != "\n" and unicodedata.category(c) in ("Cc", "Cs", "Cf")]:
-        raise Failure(f"the text has the control characters {controls[:5]!a}: {text[:300]!a}")
+        raise PromiseError(f"the text has the control characters {controls[:5]!a}: {text[:300]!a}")
     if n_lines is not None and len(text.splitlines()) != n_lines:
-        raise Failure(f"the text has {len(text.splitlines())} lines and not {n_lines}: {text!a}")
+        raise PromiseError(f"the text has {len(text.splitlines())} lines and not {n_lines}: {text!a}")
 
 
 def hostile_name(draw: Draw) -> str:
@@ -223,7 +245,7 @@ def check_ledger_names(draw: Draw, tally: Tally) -> None:
             if end.error is not None:
                 check_message(end.message, ("name",))
                 if name and not _has_surrogates(name):
-                    raise Failure(f"the name {name!a} is refused")
+                    raise PromiseError(f"the name {name!a} is refused")
                 continue
             charging = lambda data=end.result: data.charge(  # noqa: E731
                 GaussianEvent(20, 1), neighboring="zero_out", description=description
@@ -234,7 +256,7 @@ def check_ledger_names(draw: Draw, tally: Tally) -> None:
                 ledger[name].record_outcome(end.result, "failed: ValueError")
                 charges += 1
             elif not _has_surrogates(description):
-                raise Failure(f"the description {description!a} is refused") from end.error
+                raise PromiseError(f"the description {description!a} is refused") from end.error
         report = ledger.report()
         added = [*ledger]
         check_text(str(report), 2 + len(added) + charges)
@@ -245,17 +267,17 @@ def check_ledger_names(draw: Draw, tally: Tally) -> None:
         for name in added:
             plain = name.replace("\r\n", "\n").replace("\r", "\n").replace("\x00", "\ufffd")
             if name.isprintable() and plain not in shown:
-                raise Failure(f"the page shows {name!a} nowhere: {shown}")
+                raise PromiseError(f"the page shows {name!a} nowhere: {shown}")
         rows = list(csv.DictReader(io.StringIO(report.to_csv(), newline="")))
         if len(rows) != charges:
-            raise Failure(f"the CSV file has {len(rows)} rows")
+            raise PromiseError(f"the CSV file has {len(rows)} rows")
         for row in rows:
             for text in row.values():
                 if str(text).lstrip().startswith(("=", "+", "-", "@")):
-                    raise Failure(f"the CSV file holds the formula {text!a}")
+                    raise PromiseError(f"the CSV file holds the formula {text!a}")
         loaded = json.loads(report.to_json())
         if [entry["dataset"] for entry in loaded["datasets"]] != added:
-            raise Failure("JSON has other names")
+            raise PromiseError("JSON has other names")
 
 
 def _has_surrogates(text: str) -> bool:
@@ -282,7 +304,11 @@ def check_shown_names(draw: Draw, tally: Tally) -> None:
     frames = [pd.DataFrame(rows, columns=columns) for rows in (X, X_pub)]
     with fresh_folder() as folder, case(tally, folder):
         ledger = PrivacyLedger(":memory:")
-        data = None if _has_surrogates(dataset) or not dataset else ledger.add_dataset(dataset, epsilon=9.0, delta=1e-3)
+        data = (
+            None
+            if _has_surrogates(dataset) or not dataset
+            else ledger.add_dataset(dataset, epsilon=9.0, delta=1e-3)
+        )
         clf = MixedDPLogisticRegression("noisy-gd", n_steps=1, random_state=0, ledger=data)
         fit = lambda: clf.fit(frames[0], labels[y], frames[1], labels[y_pub])  # noqa: E731
         end = attempt(tally, fit, *BAD_INPUT)
@@ -296,7 +322,7 @@ def check_shown_names(draw: Draw, tally: Tally) -> None:
         check_text(str(model_card(clf)))
         check_text(str(check_pipeline(clf)))
         if set(clf.predict(frames[0])) - set(classes):
-            raise Failure("classes changed")
+            raise PromiseError("classes changed")
         clf.set_params(ledger=None)
         saved = attempt(tally, lambda: clf.save("m.safetensors"), ValueError, TypeError)
         if saved.error is None:
@@ -304,7 +330,7 @@ def check_shown_names(draw: Draw, tally: Tally) -> None:
 
             again = load("m.safetensors")
             if again.classes_.tolist() != clf.classes_.tolist() or list(again.feature_names_in_) != columns:
-                raise Failure("names changed in a file")
+                raise PromiseError("names changed in a file")
         other = pd.DataFrame(X, columns=[*reversed(columns)]) if columns[0] != columns[1] else X
         refused = attempt(tally, lambda: clf.predict(other), ValueError)
         tally.ended.subtract(["done", "done" if refused.error is None else "ValueError"])
@@ -327,15 +353,52 @@ def check_searches(draw: Draw, tally: Tally) -> None:
         {"algorithm": ["noisy-gd", "adamix"]},
         {"l2": [0.0, 1e-3]},
         [{"l2": [0.0]}, {"learning_rate": [0.1]}],
-        *({}, [], {"l2": []}, {"nothing": [1]}, {"epsilon": [1.0, 2.0]}, {"l2": 3}, {"l2": "ab"}, {"algorithm": "adamix"}),
-        *({"l2": [-1.0]}, {"random_state": [0, 1]}, {"ledger": [None]}, {"noise": ["float", "discrete"]}, None, 7),
-        *({"batch_size": [None, 3]}, {1: [2]}, {"delta": [1e-5]}, {"algorithm": [None, 3]}, {"l2": [np.nan]}, "l2"),
+        *(
+            {},
+            [],
+            {"l2": []},
+            {"nothing": [1]},
+            {"epsilon": [1.0, 2.0]},
+            {"l2": 3},
+            {"l2": "ab"},
+            {"algorithm": "adamix"},
+        ),
+        *(
+            {"l2": [-1.0]},
+            {"random_state": [0, 1]},
+            {"ledger": [None]},
+            {"noise": ["float", "discrete"]},
+            None,
+            7,
+        ),
+        *(
+            {"batch_size": [None, 3]},
+            {1: [2]},
+            {"delta": [1e-5]},
+            {"algorithm": [None, 3]},
+            {"l2": [np.nan]},
+            "l2",
+        ),
         {"n_steps": [1, 2]},
     )
     given: dict[str, Any] = {"random_state": 0, "delta": 1e-3, "n_trials": draw.pick((None, 2, 3))}
     for _ in range(draw.pick((0, 0, 1, 2))):
         name = draw.pick(
-            ("epsilon", "delta", "scoring", "score_share", "holdout", "strategy", "n_trials", "distribution", "refit", "n_jobs", "ledger", "verbose", "estimator")
+            (
+                "epsilon",
+                "delta",
+                "scoring",
+                "score_share",
+                "holdout",
+                "strategy",
+                "n_trials",
+                "distribution",
+                "refit",
+                "n_jobs",
+                "ledger",
+                "verbose",
+                "estimator",
+            )
         )
         given[name] = draw.pick(HOSTILE)
     large = given["n_trials"]
@@ -364,15 +427,14 @@ def check_searches(draw: Draw, tally: Tally) -> None:
             check_message(end.message.replace("\n", " "))
             late = isinstance(end.error, RuntimeError)
             if charges and not late:
-                raise Failure(f"a refused search was charged: {end.message}") from end.error
+                raise PromiseError(f"a refused search was charged: {end.message}") from end.error
             return
         search = end.result
         if len(charges) != 1 and given.get("ledger", data) is data:
-            raise Failure(f"a search was charged {len(charges)} times")
+            raise PromiseError(f"a search was charged {len(charges)} times")
         if not np.all(np.isfinite(search.best_estimator_.coef_)):
-            raise Failure("the winner is not finite")
+            raise PromiseError("the winner is not finite")
         if not np.isfinite(search.predict_proba(_rows()[0])).all():
-            raise Failure("predictions are not finite")
+            raise PromiseError("predictions are not finite")
         check_html(search._repr_html_(), (), scripts=99)
         str(search.privacy_)
-

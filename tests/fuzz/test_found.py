@@ -43,7 +43,9 @@ def ridge(**parameters):
 
 
 class TestMessages:
-    @pytest.mark.parametrize("value", [BadRepr(), "x" * 5000, [0] * 5000, np.zeros((2, 2)), 10**5000], ids=type)
+    @pytest.mark.parametrize(
+        "value", [BadRepr(), "x" * 5000, [0] * 5000, np.zeros((2, 2)), 10**5000], ids=type
+    )
     @pytest.mark.parametrize("name", ["n_steps", "algorithm", "classes", "init", "device", "epsilon"])
     def test_the_value_is_shown_in_one_short_line(self, name, value):
         with pytest.raises((ValueError, TypeError)) as caught:
@@ -79,7 +81,7 @@ class TestBudgets:
 
     @pytest.mark.parametrize("epsilon", [5e-324, 1e-200, 1e200])
     def test_budgets_beyond_arithmetic_are_refused(self, epsilon):
-        with pytest.raises(ValueError, match="^epsilon=.* out of the range"):
+        with pytest.raises(ValueError, match=r"^epsilon=.* out of the range"):
             ridge(epsilon=epsilon)
 
     @pytest.mark.parametrize("epsilon", [1e4, 1e15])
@@ -91,7 +93,7 @@ class TestBudgets:
         assert noise_multiplier_for(1e-3, 0.999, n_steps=1, sampling_rate=0.5) > 0
 
     def test_wide_mixing_is_refused(self):
-        with pytest.raises(ValueError, match="^width="):
+        with pytest.raises(ValueError, match=r"^width="):
             ridge(algorithm=ModelMix(width=1e300))
 
 
@@ -102,11 +104,11 @@ class TestNumbers:
 
     def test_strong_public_penalty(self):
         assert np.isfinite(ridge(algorithm="pda-dpmd", public_l2=1e99).coef_).all()
-        with pytest.raises(ValueError, match="^public_l2="):
+        with pytest.raises(ValueError, match=r"^public_l2="):
             ridge(public_l2=1e300)
 
     def test_public_rows_that_are_too_long(self):
-        with pytest.raises(ValueError, match="^X_pub holds a row that is too large"):
+        with pytest.raises(ValueError, match=r"^X_pub holds a row that is too large"):
             fit(public=(1e154 * X_PUB, Y_PUB), row_norm=None)
 
     def test_a_head_that_diverges_is_an_error_and_its_charge_stays(self):
@@ -124,7 +126,7 @@ class TestNumbers:
     def test_outputs_that_overflow_are_an_error(self):
         model = fit(row_norm=None, learning_rate=0.1)
         model.coef_ = model.coef_ * 1e200
-        with pytest.raises(ValueError, match="^X has rows whose outputs are not finite"):
+        with pytest.raises(ValueError, match=r"^X has rows whose outputs are not finite"):
             model.predict_proba(1e200 * X)
 
     def test_outputs_of_a_module_that_overflow_are_an_error(self):
@@ -133,7 +135,7 @@ class TestNumbers:
         clf = skmixdp.ZerothOrderDPModuleClassifier(module, n_steps=1, delta=1e-3).fit(X, Y, X_PUB, Y_PUB)
         with torch.no_grad():
             clf.module_.weight.fill_(3e38)
-        with pytest.raises(ValueError, match="^X has rows whose outputs of the module are not finite"):
+        with pytest.raises(ValueError, match=r"^X has rows whose outputs of the module are not finite"):
             clf.predict_proba(X)
 
     def test_a_file_of_rows_without_columns(self, tmp_path):
@@ -161,7 +163,16 @@ class TestModels:
         def change(model):
             model["attributes"]["privacy_"]["values"][field] = value
 
-        with pytest.raises(ValueError, match="cannot be read as a model"):
+        with pytest.raises(ValueError, match=r"cannot be read as a model"):
+            skmixdp.load(self.forged(tmp_path / "m.safetensors", change))
+
+    @pytest.mark.parametrize("name", ["coef_", "classes_", "_row_map"])
+    @pytest.mark.parametrize("huge", [{"range": [0, 10**12, 1]}, {"labels": ["a"], "dtype": "<U99999999"}])
+    def test_a_small_file_cannot_fill_the_memory(self, tmp_path, name, huge):
+        def change(model):
+            model["attributes"][name] = huge
+
+        with pytest.raises(ValueError, match=r"cannot be read as a model"):
             skmixdp.load(self.forged(tmp_path / "m.safetensors", change))
 
     def test_a_message_of_a_file_has_no_line_breaks(self, tmp_path):
@@ -169,7 +180,7 @@ class TestModels:
             values = model["attributes"]["_row_map"]["values"]
             values["a\r\n\x1b[2J"] = values.pop("mean")
 
-        with pytest.raises(ValueError) as caught:
+        with pytest.raises(ValueError, match=r"m.safetensors") as caught:
             skmixdp.load(self.forged(tmp_path / "m.safetensors", change))
         assert str(caught.value).isprintable()
 
@@ -198,10 +209,13 @@ class TestLedgers:
         connection.execute(statement)
         connection.commit()
         connection.close()
-        with pytest.raises(ValueError, match=r"ledger|charge") as caught:
+
+        def use():
             PrivacyLedger(path)["d"].charge(GaussianEvent(50, 1), neighboring="add_or_remove_one")
-            PrivacyLedger(path).report().to_html()
             str(PrivacyLedger(path).report())
+
+        with pytest.raises(ValueError, match=r"ledger|charge") as caught:
+            use()
         check_message(str(caught.value))
 
     @pytest.mark.parametrize("name", ["a\nb", "\x1b[2J", "\u202eabc", "a\tb\x07"])
@@ -222,13 +236,15 @@ class TestLedgers:
     def test_names_that_no_file_can_hold(self, use):
         ledger = PrivacyLedger(":memory:")
         data = ledger.add_dataset("d", epsilon=1.0, delta=1e-5)
+        uses = {
+            "add": lambda: ledger.add_dataset("\ud800", epsilon=1.0, delta=1e-5),
+            "find": lambda: ledger["\ud800"],
+            "describe": lambda: data.charge(
+                GaussianEvent(50, 1), neighboring="zero_out", description="\ud800"
+            ),
+        }
         with pytest.raises(ValueError, match=r"^(name|dataset|description)="):
-            if use == "add":
-                ledger.add_dataset("\ud800", epsilon=1.0, delta=1e-5)
-            elif use == "find":
-                ledger["\ud800"]
-            else:
-                data.charge(GaussianEvent(50, 1), neighboring="zero_out", description="\ud800")
+            uses[use]()
 
     def test_names_in_a_report_and_a_card(self):
         data = PrivacyLedger(":memory:").add_dataset("a\x1b[2J\nb", epsilon=9.0, delta=1e-3)
@@ -243,9 +259,9 @@ class TestText:
 
     def test_nested_json(self, tmp_path):
         (tmp_path / "columns.json").write_text(self.NESTED)
-        with pytest.raises(InputError, match="no JSON"):
+        with pytest.raises(InputError, match=r"no JSON"):
             ColumnEncoder.declared(tmp_path / "columns.json")
-        with pytest.raises(InputError, match="not JSON"):
+        with pytest.raises(InputError, match=r"not JSON"):
             _read_options(self.NESTED)
         np.savez(tmp_path / "rows.npz", X=X, y=Y, report=self.NESTED)
         assert read_labelled(tmp_path / "rows.npz", "--private", None, None, "--labels").report is None
@@ -270,5 +286,9 @@ def test_no_warning_escapes_from_extreme_rows():
         for scale in (1e-320, 1e-300, 1e300):
             rows = np.clip(X, -1, 1) * scale
             fit(sp.csr_array(rows), public=(np.clip(X_PUB, -1, 1) * scale, Y_PUB))
-            with pytest.raises(ValueError, match="X holds a row|X_pub holds a row") if scale > 1 else nullcontext():
+            with (
+                pytest.raises(ValueError, match=r"X holds a row|X_pub holds a row")
+                if scale > 1
+                else nullcontext()
+            ):
                 fit(rows, public=(np.clip(X_PUB, -1, 1) * scale, Y_PUB), row_norm=None)

@@ -19,7 +19,20 @@ NOT_FINITE = (np.nan, np.inf, -np.inf)
 
 #: Names of classes, columns, data sets and files that mean something elsewhere.
 NAMES = (
-    *("a", "", " ", "a\nb", "\r\n", "a\tb", "\x00", "\x1b[2J\x1b[31m", "\x07", "\x7f", "\u202eabc", "\ufeffx"),
+    *(
+        "a",
+        "",
+        " ",
+        "a\nb",
+        "\r\n",
+        "a\tb",
+        "\x00",
+        "\x1b[2J\x1b[31m",
+        "\x07",
+        "\x7f",
+        "\u202eabc",
+        "\ufeffx",
+    ),
     *("../../outside", "/etc/passwd", "..", ".", "~", "C:\\con", "a/b", "-rf", "--force", "*", "a\\b"),
     *("<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "&lt;b&gt;", "</table><h1>x", "{{7*7}}"),
     *('=HYPERLINK("http://x")', "+1+1", "-1+1", "@SUM(A1)", "\t=1", "a,b", 'a"b', "a'b", "a;b", "|", "`x`"),
@@ -120,8 +133,12 @@ FAITHFUL: dict[str, Callable[[np.ndarray], Any]] = {
     "tuples": lambda X: [tuple(row) for row in X.tolist()],
     "objects": lambda X: X.astype(object),
     "frame": lambda X: pd.DataFrame(X, columns=[f"c{j}" for j in range(X.shape[1])]),
-    "frame of objects": lambda X: pd.DataFrame(X.astype(object), columns=[f"c{j}" for j in range(X.shape[1])]),
-    "nullable frame": lambda X: pd.DataFrame(X, columns=[f"c{j}" for j in range(X.shape[1])]).astype("Float64"),
+    "frame of objects": lambda X: pd.DataFrame(
+        X.astype(object), columns=[f"c{j}" for j in range(X.shape[1])]
+    ),
+    "nullable frame": lambda X: pd.DataFrame(X, columns=[f"c{j}" for j in range(X.shape[1])]).astype(
+        "Float64"
+    ),
     "numbered frame": pd.DataFrame,
     "csr": sp.csr_array,
     "csc": sp.csc_matrix,
@@ -136,7 +153,9 @@ FAITHFUL: dict[str, Callable[[np.ndarray], Any]] = {
 def _csr_out_of_order(X: np.ndarray) -> Any:
     """Column indices in falling order, with zeros that are stored."""
     n, d = X.shape
-    return sp.csr_array((X[:, ::-1].ravel(), np.tile(np.arange(d)[::-1], n), np.arange(n + 1) * d), shape=(n, d))
+    return sp.csr_array(
+        (X[:, ::-1].ravel(), np.tile(np.arange(d)[::-1], n), np.arange(n + 1) * d), shape=(n, d)
+    )
 
 
 def _csr_twice(X: np.ndarray) -> Any:
@@ -191,8 +210,12 @@ ODD: dict[str, Callable[[np.ndarray], Any]] = {
     "np.matrix": lambda X: _matrix(X),
     "series": lambda X: pd.Series(list(X)),
     "frame with twin columns": lambda X: pd.DataFrame(X, columns=["a"] * X.shape[1]),
-    "frame with odd names": lambda X: pd.DataFrame(X, columns=[NAMES[j % len(NAMES)] for j in range(X.shape[1])]),
-    "frame with mixed names": lambda X: pd.DataFrame(X, columns=[("a", 1, None)[j % 3] for j in range(X.shape[1])]),
+    "frame with odd names": lambda X: pd.DataFrame(
+        X, columns=[NAMES[j % len(NAMES)] for j in range(X.shape[1])]
+    ),
+    "frame with mixed names": lambda X: pd.DataFrame(
+        X, columns=[("a", 1, None)[j % 3] for j in range(X.shape[1])]
+    ),
     "frame with dates": lambda X: pd.DataFrame(X).assign(when=pd.Timestamp("2020-01-01")),
     "frame with categories": lambda X: pd.DataFrame({"a": pd.Categorical(["u"] * len(X))}),
     "frame with missing": lambda X: pd.DataFrame(X).astype("Float64").mask(X > 0),
@@ -288,11 +311,41 @@ def labels(draw: Draw, index: np.ndarray, kind: str) -> Any:
 #: What somebody might pass for any parameter.
 HOSTILE = (
     *(None, True, False, 0, 1, 2, -1, 0.5, -0.5, 0.0, -0.0, np.nan, np.inf, -np.inf, 1e300, 1e-300, 5e-324),
-    *(10**400, -(10**400), 2**53, 1j, "", "auto", "public", "private", "yes", "nan", "1", "a\nb", "\x00", b"auto"),
+    *(
+        10**400,
+        -(10**400),
+        2**53,
+        1j,
+        "",
+        "auto",
+        "public",
+        "private",
+        "yes",
+        "nan",
+        "1",
+        "a\nb",
+        "\x00",
+        b"auto",
+    ),
     *((), [], {}, set(), [1], (1, 2), {"a": 1}, object, len, dict, ..., NotImplemented, range(3), slice(3)),
     *(np.float64(0.5), np.float32(0.5), np.float16(0.5), np.int8(1), np.bool_(True), np.str_("auto")),
-    *(np.array(0.5), np.array([0.5]), np.array([]), np.array([np.nan, 1.0]), np.zeros((2, 2)), np.array("auto")),
-    *(np.array([None]), pd.NA, pd.NaT, pd.Timestamp("2020-01-01"), np.datetime64("NaT"), "x" * 5000, [0] * 5000),
+    *(
+        np.array(0.5),
+        np.array([0.5]),
+        np.array([]),
+        np.array([np.nan, 1.0]),
+        np.zeros((2, 2)),
+        np.array("auto"),
+    ),
+    *(
+        np.array([None]),
+        pd.NA,
+        pd.NaT,
+        pd.Timestamp("2020-01-01"),
+        np.datetime64("NaT"),
+        "x" * 5000,
+        [0] * 5000,
+    ),
 )
 
 
@@ -318,15 +371,18 @@ def damaged(draw: Draw, content: bytes, *, most: int = 6) -> bytes:
         size = len(data)
         # Formats keep their structure at both ends of a file.
         near = min(size, 64)
-        where = (lambda: draw.whole(0, size), lambda: draw.whole(0, near), lambda: size - draw.whole(0, near))
-        at = where[draw.whole(0, 2)]()
+        place = draw.whole(0, 2)
+        at = draw.whole(0, size if place == 0 else near)
+        at = size - at if place == 2 else at
         kind, length = draw.whole(0, 7), draw.pick((1, 1, 2, 4, 8, 16, 64))
         if kind == 0:
             data[at : at + 1] = bytes([draw.whole(0, 255)])
         elif kind == 1 and at < size:
             data[at] ^= 1 << draw.whole(0, 7)
         elif kind == 2:
-            number = draw.pick((0, 1, 127, 128, 255, 256, 2**15, 2**16, 2**31 - 1, 2**31, 2**32 - 1, 2**63, 2**64 - 1))
+            number = draw.pick(
+                (0, 1, 127, 128, 255, 256, 2**15, 2**16, 2**31 - 1, 2**31, 2**32 - 1, 2**63, 2**64 - 1)
+            )
             width = draw.pick((1, 2, 4, 8))
             data[at : at + width] = (number % 256**width).to_bytes(width, draw.pick(("little", "big")))
         elif kind == 3:
@@ -336,7 +392,9 @@ def damaged(draw: Draw, content: bytes, *, most: int = 6) -> bytes:
         elif kind == 5:
             del data[at:]
         elif kind == 6:
-            data[at:at] = draw.pick((b"\x00", b"\xff" * 8, b"\x80\x04c", b"PK\x03\x04", b"\n", b'"', b"{", b"NaN", b"\x93NUMPY"))
+            data[at:at] = draw.pick(
+                (b"\x00", b"\xff" * 8, b"\x80\x04c", b"PK\x03\x04", b"\n", b'"', b"{", b"NaN", b"\x93NUMPY")
+            )
         elif kind == 7:
             other = draw.whole(0, size)
             data[at : at + length] = data[other : other + length]

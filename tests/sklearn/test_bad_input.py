@@ -75,7 +75,11 @@ BAD_PARAMETERS = [
         "learning_rate={} must be a positive finite number or 'auto'",
     ),
     ("l2", [-1, NAN, INF, "much", None, True], "l2={} must be a non-negative finite number or 'auto'"),
-    ("public_l2", [0, -1, NAN, INF, "much", None], "public_l2={} must be a positive finite number up to 1e100 or 'auto'"),
+    (
+        "public_l2",
+        [0, -1, NAN, INF, "much", None],
+        "public_l2={} must be a positive finite number up to 1e100 or 'auto'",
+    ),
     ("init", ["random"], "init={} must be 'public' or 'zeros'"),
     ("dtype", ["float16", None, np.float32], "dtype={} must be one of 'float32', 'float64'"),
     ("neighboring", ["swap", None, 1], "neighboring={} must be one of 'add_or_remove_one', 'zero_out'"),

@@ -139,8 +139,8 @@ def _account_of(row: Row) -> Account:
         return Account(**values)
     except _DAMAGE as error:
         raise ValueError(
-            f"the ledger's account of dataset={shown(dict(row).get('dataset'))} is damaged ({one_line(str(error))}); restore "
-            "the file from a copy."
+            f"the ledger's account of dataset={shown(dict(row).get('dataset'))} is damaged "
+            f"({one_line(str(error))}); restore the file from a copy."
         ) from error
 
 
@@ -163,7 +163,9 @@ def _charge_of(row: Row | None) -> Charge:
         values["event"] = event_from_json(values["event"])
         values["private"] = _flag(row, "private")
     except _DAMAGE as error:
-        raise ValueError(f"charge {values.get('id')} of the ledger cannot be read: {one_line(str(error))}") from error
+        raise ValueError(
+            f"charge {values.get('id')} of the ledger cannot be read: {one_line(str(error))}"
+        ) from error
     return Charge(**values)
 
 
