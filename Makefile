@@ -6,7 +6,7 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all package oldest sabotage faults endurance coverage mutants lint docs benchmark diffprivlib scale utility clean
+.PHONY: help setup demo test test-all package oldest prerelease fuzz sabotage faults endurance coverage mutants lint docs benchmark diffprivlib scale utility clean
 
 help:
 	@echo "make demo       the main job on real data: a table and a picture in results/"
@@ -14,6 +14,8 @@ help:
 	@echo "make test-all   all tests"
 	@echo "make package    wheel and source distribution, built, installed and used in a clean environment"
 	@echo "make oldest     the core tests with the oldest versions of all dependencies"
+	@echo "make prerelease the core tests with pre-releases of all dependencies"
+	@echo "make fuzz       50,000 hostile cases on estimators, ledgers, files and the command line; CASES=5000 for fewer"
 	@echo "make sabotage   break the guarantee on purpose in many ways; tests must find each"
 	@echo "make faults     kills, full disks, races and lost workers, 100 rounds of each: half an hour"
 	@echo "make endurance  10,000 fits in one process, and a ledger of 100,000 charges: ten minutes"
@@ -81,11 +83,29 @@ package: .venv/.test
 		hypothesis onnxruntime pyarrow pytest pytest-xdist pyyaml
 	@touch $@
 
+# Tests of what other versions of the dependencies may change.
+CORE := tests/golden tests/unit/algorithms tests/unit/components tests/unit/engine tests/unit/exports \
+	tests/unit/linear tests/unit/privacy tests/unit/test_estimator.py tests/sklearn/test_face.py \
+	tests/sklearn/test_regression.py tests/sklearn/test_routing.py
+
 oldest: .venv-oldest/.done
-	OMP_NUM_THREADS=1 .venv-oldest/bin/python -m pytest -q -n 2 -m "not slow" \
-		tests/golden tests/unit/algorithms tests/unit/components tests/unit/engine tests/unit/exports \
-		tests/unit/linear tests/unit/privacy tests/unit/test_estimator.py tests/sklearn/test_face.py \
-		tests/sklearn/test_regression.py tests/sklearn/test_routing.py
+	OMP_NUM_THREADS=1 .venv-oldest/bin/python -m pytest -q -n 2 -m "not slow" $(CORE)
+
+# The newest versions that the index offers, pre-releases among them: no constraints, and new each time.
+prerelease:
+	$(PYTHON) -m venv --clear .venv-prerelease
+	.venv-prerelease/bin/python -m pip install --quiet --pre --upgrade --editable ".[discrete,onnx]" \
+		hypothesis onnxruntime pyarrow pytest pytest-xdist pyyaml
+	OMP_NUM_THREADS=1 .venv-prerelease/bin/python -m pytest -q -n 2 -m "not slow" $(CORE) \
+		tests/architecture/test_private_names.py
+
+.venv/.fuzz: .venv/.test
+	-$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[fuzz]"
+	@touch $@
+
+# New cases each time: the seed is printed. Without atheris, hypothesis makes all of them.
+fuzz: .venv/.fuzz
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz --cases $(or $(CASES),50000)
 
 # With --write, the command writes docs/sabotage.md anew.
 sabotage: .venv/.test
@@ -138,4 +158,4 @@ scale: .venv/.bench
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.parquet --out results/scale
 
 clean:
-	rm -rf .venv .venv-diffprivlib .venv-oldest results docs/_build docs/api docs/gallery
+	rm -rf .venv .venv-diffprivlib .venv-oldest .venv-prerelease results docs/_build docs/api docs/gallery

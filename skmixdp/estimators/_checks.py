@@ -126,8 +126,8 @@ def check_target_map(center: Any, scale: Any, n_targets: int, public: Array | No
         fits = array.shape in ((), (n_targets,)) and np.all(np.isfinite(array))
         if not fits or isinstance(value, bool) or (name == "scale" and not np.all(array > 0)):
             raise ValueError(
-                f"target_{name}={shown(value)} must be None, a {'positive ' if name == 'scale' else ''}finite "
-                f"number, or an array of {n_targets} of them, one for each target."
+                f"target_{name}={shown(value)} must be None, a {'positive ' if name == 'scale' else ''}"
+                f"finite number, or an array of {n_targets} of them, one for each target."
             )
         found.append(np.broadcast_to(array, (n_targets,)).copy())
     return TargetMap(*found)

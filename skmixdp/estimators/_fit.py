@@ -158,8 +158,8 @@ def fit_many(
     for estimator in estimators:
         if not callable(getattr(estimator, "_prepare", None)):
             raise TypeError(
-                f"fit_many accepts only estimators of this library, and {shown(estimator)} is not one of them; "
-                "fit it separately."
+                f"fit_many accepts only estimators of this library, and {shown(estimator)} is not one of "
+                "them; fit it separately."
             )
     if (watched := have_callbacks(estimators)) and not hasattr(watched[0], "_callback_fit_ctx"):
         again = partial(fit_many, rows=rows, sample_weight=sample_weight)

@@ -519,8 +519,8 @@ class LinearHead(PrivateEstimator):
             return np.asarray(self.init, dtype=np.float64)
         except CONVERSION_ERRORS:
             raise ValueError(
-                f"init={shown(self.init)} is not a valid start of {type(self).__name__}; pass 'public', 'zeros' "
-                "or an array."
+                f"init={shown(self.init)} is not a valid start of {type(self).__name__}; pass 'public', "
+                "'zeros' or an array."
             ) from None
 
     def _check_scale(self, info: PublicInfo) -> None:

@@ -344,8 +344,8 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
         outputs = torch_side.outputs_of(self.module_, X, self.chunk_size)
         if not np.isfinite(outputs).all():
             raise ValueError(
-                "X has rows whose outputs of the module are not finite; scale the rows, or check the module's "
-                "parameters."
+                "X has rows whose outputs of the module are not finite; scale the rows, or check the "
+                "module's parameters."
             )
         return np.asarray(outputs[:, 1:] - outputs[:, :1] if outputs.shape[1] == 2 else outputs)
 

@@ -83,8 +83,8 @@ def _checked(outputs: Array) -> Array:
     """Outputs, all of them finite."""
     if not np.isfinite(outputs).all():
         raise ValueError(
-            "X has rows whose outputs are not finite, since they or the coefficients are too large; scale the "
-            "features, or fit with row_norm='unit'."
+            "X has rows whose outputs are not finite, since they or the coefficients are too large; scale "
+            "the features, or fit with row_norm='unit'."
         )
     return outputs
 
@@ -148,7 +148,8 @@ def check_device(device: Any) -> str | None:
         from .._rows.tensors import device_name
     except ModuleNotFoundError as error:
         raise ImportError(
-            f"device={shown(device)} needs the torch package; install skmixdp[features], or pass device='auto'."
+            f"device={shown(device)} needs the torch package; install skmixdp[features], or pass "
+            "device='auto'."
         ) from error
     return device_name(device)
 

@@ -110,7 +110,7 @@ class ZerothOrderDPClassifier(MixedDPLogisticRegression):
         refuse_sample_weight(self, sample_weight)
         if self.class_weight is not None:
             raise ValueError(
-                f"class_weight={shown(self.class_weight)} cannot be used with zeroth-order algorithms, which clip "
-                "losses; pass None, or use MixedDPLogisticRegression."
+                f"class_weight={shown(self.class_weight)} cannot be used with zeroth-order algorithms, which "
+                "clip losses; pass None, or use MixedDPLogisticRegression."
             )
         return super()._prepare(*args, **others)

@@ -3,11 +3,11 @@
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
-from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
 
 from .._validation import join_rows, public_sources
@@ -191,7 +191,10 @@ def _fit_and_score(
 
 def take(X: Any, y: Array, indices: Indices) -> tuple[Any, Array]:
     """Some rows and their labels."""
-    return _safe_indexing(X, indices), y[indices]
+    if isinstance(X, list):
+        return [X[i] for i in indices], y[indices]
+    rows = getattr(X, "iloc", X.tocsr() if sp.issparse(X) else X)
+    return rows[indices], y[indices]
 
 
 def hold_out(y: Array, fraction: float, *, stratify: bool) -> tuple[Indices, Indices]:

@@ -27,6 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, log_ndtr, logsumexp
 
+from .._validation import Number, check
+
 FloatArray = NDArray[np.floating[Any]]
 Conversion = Literal["tight", "classic"]
 CONVERSION: tuple[Conversion, ...] = get_args(Conversion)
@@ -34,6 +36,9 @@ CONVERSION: tuple[Conversion, ...] = get_args(Conversion)
 #: The region in which convexity and monotonicity were tested: orders, shifts, their products,
 #: and widths from which on A_j falls.
 MAX_ORDER, MAX_SHIFT, MAX_PRODUCT, MIN_WIDTH = 256, 6.0, 250.0, 0.05
+
+#: Of wider mixing, the points of the grid cannot be counted.
+WIDTH = Number("a positive finite number up to 1e15", low=0, high=1e15, closed="right")
 
 #: Step of the trapezoidal rule; 0.2 already agrees with 0.01 to the last digits.
 _STEP = 0.1
@@ -148,6 +153,7 @@ def log_ratio_moments(orders: FloatArray, shift: float, width: float) -> FloatAr
 
 def _log_mean_power(orders: FloatArray, shift: float, width: float, q: float) -> FloatArray:
     """``log E_{P0} (1 - q + q P1 / P0)^order`` by the trapezoidal rule."""
+    check("width", width, WIDTH)
     half = width / 2
     first = -half - _REACH
     # The integrand falls as a Gaussian does beyond half + order * shift.

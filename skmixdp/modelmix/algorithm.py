@@ -9,8 +9,9 @@ from .._validation import COUNT
 from ..algorithms import AdaMix, Algorithm
 from ..components.protocols import Clipper, PublicInfo
 from ..privacy import Event, Noise
+from .accountant import WIDTH
 from .clipping import L2LinfClip
-from .event import WIDTH, ModelMixEvent
+from .event import ModelMixEvent
 from .wrapping import Width, mixed_query, mixed_steps, mixed_update
 
 #: The default width in units of the noise that the budget would need without mixing. Below 1 there is no

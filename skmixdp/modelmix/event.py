@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._validation import COUNT, Number, check
+from .._validation import COUNT, POSITIVE, check
 from ..privacy import (
     GaussianEvent,
     Neighboring,
@@ -21,9 +21,6 @@ from ..privacy.accounting.composition import FloatArray
 from ..privacy.accounting.events import check_releases, check_terms, keep, shift_of
 from . import accountant
 from .accountant import CONVERSION, Conversion
-
-#: Wider mixing is no more private, and its grid has too many points to be counted.
-WIDTH = Number("a positive finite number up to 1e12", low=0, high=1e12, closed="right")
 
 
 @register_event("modelmix")
@@ -58,7 +55,7 @@ class ModelMixEvent:
 
     def __post_init__(self) -> None:
         check_releases(self)
-        check("width", self.width, WIDTH)
+        check("width", self.width, POSITIVE)
         check("linf_split", self.linf_split, COUNT)
         check("conversion", self.conversion, *CONVERSION)
         keep(self, "width", float(self.width))

@@ -4,9 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from sklearn.preprocessing import Normalizer
-from sklearn.utils._param_validation import InvalidParameterError
 
-from .._validation import CONVERSION_ERRORS, refusal_of
+from .._validation import CONVERSION_ERRORS, FLAG, check, check_params, refusal_of
 
 
 class RowNormalizer(Normalizer):  # type: ignore[misc]
@@ -72,10 +71,10 @@ class RowNormalizer(Normalizer):  # type: ignore[misc]
 
     def _without_quotes(self, method: Callable[..., Any], X: Any, **given: Any) -> Any:
         """What a method of scikit-learn's makes of rows, which its errors may quote."""
+        check_params(self, {"norm": ("l1", "l2", "max"), "copy": (FLAG,)})
+        check("copy", given.get("copy"), FLAG, None)
         try:
             return method(X, **given)
-        except InvalidParameterError:
-            raise
         except CONVERSION_ERRORS as error:
             refusal = refusal_of(self, X, type(self).__name__, error)
         raise refusal

@@ -120,7 +120,8 @@ def _run(name: str, command: list[str], n_cases: int) -> tuple[dict[str, object]
         return found, ""
     return (
         found,
-        f"{name} ends with {ended.returncode}: {' '.join(command)}\n{ended.stdout[-8000:]}\n{ended.stderr[-3000:]}",
+        f"{name} ends with {ended.returncode}: {' '.join(command)}\n"
+        f"{ended.stdout[-8000:]}\n{ended.stderr[-3000:]}",
     )
 
 

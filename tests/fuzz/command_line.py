@@ -19,7 +19,7 @@ from .harness import (
     SECRET_SIGNS,
     SECRET_TEXT,
     Draw,
-    Failure,
+    PromiseError,
     Tally,
     attempt,
     case,
@@ -289,22 +289,22 @@ def check_command_line(draw: Draw, tally: Tally) -> None:
 
         end = attempt(tally, act, ValueError, secrets=SECRET_SIGNS)
         if end.error is not None:
-            raise Failure(f"an error escapes: {end.message}") from end.error
+            raise PromiseError(f"an error escapes: {end.message}") from end.error
         said = end.complained
         tally.ended.subtract(["done"])
         tally.ended[f"exit {end.result}"] += 1
         if end.result not in (0, 2):
-            raise Failure(f"exit code {end.result}: {said[-1500:]}")
+            raise PromiseError(f"exit code {end.result}: {said[-1500:]}")
         if end.result == 2:
             lines = [line for line in said.splitlines() if ": warning: " not in line]
             if len(lines) != 1 or not said.startswith("skmixdp"):
-                raise Failure(f"{len(lines)} lines: {said!a:.1500}")
+                raise PromiseError(f"{len(lines)} lines: {said!a:.1500}")
             if contents(folder) != before:
-                raise Failure("a refused command changed files")
+                raise PromiseError("a refused command changed files")
             if _n_charges(folder) != charged:
-                raise Failure(f"a refused command charged the ledger: {said}")
+                raise PromiseError(f"a refused command charged the ledger: {said}")
         if not said.replace("\n", "").isprintable():
-            raise Failure(f"control characters on the screen: {said!a:.500}")
+            raise PromiseError(f"control characters on the screen: {said!a:.500}")
         if end.printed.startswith("<"):
             check_html(end.printed, NAMES)
 

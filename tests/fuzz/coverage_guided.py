@@ -1,4 +1,6 @@
-"""Files of bytes that atheris changes by what code they reach: ``... coverage_guided npz 1000 1 counts.json``.
+"""Files of bytes that atheris changes by what code they reach.
+
+Arguments are the format, the number of cases, a seed and a file for the counts.
 
 It runs in a process of its own, since libFuzzer ends its process. A file has the number of cases and their
 endings, as JSON, after each of them. Exit codes: 0 done, 3 no atheris here, anything else a failure.

@@ -7,7 +7,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import NotFittedError
 
 import skmixdp
 from skmixdp import (
@@ -24,10 +23,9 @@ from .harness import (
     BAD_INPUT,
     SECRET,
     SECRET_SIGNS,
-    SECRET_TEXT,
     Draw,
     Ending,
-    Failure,
+    PromiseError,
     Tally,
     attempt,
     case,
@@ -190,7 +188,7 @@ def fit_rows(draw: Draw, tally: Tally) -> None:
         secrets = SECRET_SIGNS if secret else ()
         end, model = _charged_fit(tally, lambda: head(**given), rows, y, arguments, secrets)
         if not np.array_equal(kept, X, equal_nan=True):
-            raise Failure("the fit changed its rows")
+            raise PromiseError("the fit changed its rows")
         if end.error is not None:
             check_message(end.message, ARGUMENTS)
             return
@@ -213,16 +211,16 @@ def _charged_fit(
     charges = data.charges()
     if charges and "not finite" in end.message:  # a head that diverged, after its releases
         if [charge.outcome for charge in charges] != ["failed: ValueError"]:
-            raise Failure(f"a fit that diverged was charged as {charges}")
+            raise PromiseError(f"a fit that diverged was charged as {charges}")
         return end, None
     if end.error is None:
         if [charge.outcome for charge in charges] != ["finished"]:
-            raise Failure(f"a fit was charged as {charges}")
+            raise PromiseError(f"a fit was charged as {charges}")
         return end, models[0]
     if charges:
-        raise Failure(f"a refused fit was charged: {end.message}") from end.error
+        raise PromiseError(f"a refused fit was charged: {end.message}") from end.error
     if models and any(name.endswith("_") and not name.startswith("_") for name in vars(models[0])):
-        raise Failure(f"a refused fit left {sorted(vars(models[0]))}")
+        raise PromiseError(f"a refused fit left {sorted(vars(models[0]))}")
     return end, None
 
 
@@ -231,7 +229,7 @@ def check_fitted(draw: Draw, model: Any, d: int, tally: Tally) -> None:
     finite("coef_", model.coef_)
     finite("intercept_", model.intercept_)
     if not 0 <= model.privacy_.epsilon <= model.epsilon * (1 + 1e-6):
-        raise Failure(f"epsilon {model.privacy_.epsilon} of {model.epsilon}")
+        raise PromiseError(f"epsilon {model.privacy_.epsilon} of {model.epsilon}")
     rng = draw.rng()
     X = matrix(draw, 5, d, rng)
     check_predictions(model, X)
@@ -249,7 +247,7 @@ def check_fitted(draw: Draw, model: Any, d: int, tally: Tally) -> None:
             else:
                 first, second = (each.predict(X) for each in (model, end.result))
                 if not np.array_equal(first, second):
-                    raise Failure("a saved model predicts otherwise")
+                    raise PromiseError("a saved model predicts otherwise")
 
 
 def _saved(model: Any, path: Any) -> Any:
@@ -273,17 +271,17 @@ def check_predictions(model: Any, X: np.ndarray) -> None:
             found = model.predict_proba(X)
             finite("predict_proba", found)
             if found.min(initial=0) < 0 or not np.allclose(found.sum(axis=1), 1, atol=1e-6):
-                raise Failure(f"probabilities {found}")
+                raise PromiseError(f"probabilities {found}")
             predicted = set(model.predict(X).tolist())
             if not predicted <= set(model.classes_.tolist()):
-                raise Failure(f"predictions {predicted}")
+                raise PromiseError(f"predictions {predicted}")
             # A probability of zero has an infinite logarithm; scikit-learn's classifiers say so too.
             if np.isnan(model.predict_log_proba(X)).any():
-                raise Failure("predict_log_proba holds NaN")
+                raise PromiseError("predict_log_proba holds NaN")
     known = ("divide by zero encountered in log", "valid feature names")
     others = [w for w in caught if not any(words in str(w.message) for words in known)]
     if others:
-        raise Failure(
+        raise PromiseError(
             f"{others[0].category.__name__} {others[0].message} ({others[0].filename}:{others[0].lineno})"
         )
 
@@ -320,7 +318,7 @@ def fit_containers(draw: Draw, tally: Tally) -> None:
         )
         if end.error is not None:
             check_message(end.message, ("X", "X_pub"))
-            # scikit-learn takes no names that are not text, and public frames must be named as the private ones.
+            # Names of columns must be text, and those of public frames as those of the private one.
             if (
                 "frame" in private
                 or "frame" in public
@@ -328,16 +326,16 @@ def fit_containers(draw: Draw, tally: Tally) -> None:
                 or "coo" in private + public
             ):
                 return
-            raise Failure(f"{private} and {public} are refused: {end.message}") from end.error
+            raise PromiseError(f"{private} and {public} are refused: {end.message}") from end.error
         new = rng.normal(size=(4, d))
         scale = 1 + np.abs(plain.coef_).max()
         exact = all(name not in private for name in ("csr", "csc", "coo", "dok"))
         tolerance = 1e-7 if exact else 1e-5
         if not np.allclose(model.coef_, plain.coef_, rtol=0, atol=tolerance * scale):
-            raise Failure(f"{private} rows give another head: {model.coef_} and {plain.coef_}")
+            raise PromiseError(f"{private} rows give another head: {model.coef_} and {plain.coef_}")
         held = FAITHFUL[private](new)
         if not np.array_equal(np.shape(model.predict(held)), np.shape(plain.predict(new))):
-            raise Failure("predictions have another shape")
+            raise PromiseError("predictions have another shape")
 
 
 # -- parameters -----------------------------------------------------------------------------

@@ -33,7 +33,7 @@ from .harness import (
     SECRET_SIGNS,
     SECRET_TEXT,
     Draw,
-    Failure,
+    PromiseError,
     Tally,
     attempt,
     case,
@@ -217,7 +217,7 @@ def _blocks(path: Path, arguments: dict[str, Any]) -> Any:
     rows = open_rows(path, **arguments)
     for block in rows.blocks():
         if block.ndim != 2:
-            raise Failure(f"a block has shape {block.shape}")
+            raise PromiseError(f"a block has shape {block.shape}")
     repr(rows)
     return rows.labels
 
@@ -409,7 +409,7 @@ def check_model_files(draw: Draw, tally: Tally) -> None:
         if end.error is not None:
             check_message(end.message, ("model.safetensors",))
             if not isinstance(end.error, (ValueError, OSError)):
-                raise Failure(f"load raises {type(end.error).__name__}") from end.error
+                raise PromiseError(f"load raises {type(end.error).__name__}") from end.error
             return
         _use(tally, end.result, folder)
 
@@ -522,7 +522,7 @@ def check_ledger_files(draw: Draw, tally: Tally) -> None:
             if before is None or not (
                 after.total > before.total and after.spent <= after.epsilon * (1 + 1e-6)
             ):
-                raise Failure(f"a charge leads from {before} to {after}")
+                raise PromiseError(f"a charge leads from {before} to {after}")
 
 
 def _change_cell(draw: Draw, path: Path) -> str:
@@ -563,7 +563,7 @@ def _read_ledger(path: Path) -> None:
     for name in ledger:
         data = ledger[name]
         if not (data.spent >= 0 and data.remaining >= 0):
-            raise Failure(f"spent {data.spent}, remaining {data.remaining}")
+            raise PromiseError(f"spent {data.spent}, remaining {data.remaining}")
 
 
 # -- JSON -----------------------------------------------------------------------------------
@@ -597,7 +597,7 @@ def check_json(draw: Draw, tally: Tally) -> None:
         if kind == 0:
             end = attempt(tally, lambda: event_from_json(text), ValueError)
             if end.error is None and event_from_json(event_to_json(end.result)) != end.result:
-                raise Failure("an event does not come back")
+                raise PromiseError("an event does not come back")
         elif kind == 1:
             path = folder / "columns.json"
             path.write_bytes(text.encode("utf-8", "surrogatepass"))

@@ -6,8 +6,8 @@ import os
 import re
 import signal
 import sys
-import traceback
 import tempfile
+import traceback
 import unicodedata
 import warnings
 from collections import Counter
@@ -37,7 +37,7 @@ class HangError(BaseException):
     """A case took too long. No code under test may catch it."""
 
 
-class Failure(AssertionError):
+class PromiseError(AssertionError):
     """A broken promise."""
 
 
@@ -95,19 +95,19 @@ def case(tally: Tally, folder: Path | None = None, *, pickles: bool = False) -> 
         yield this
         tally.cases += 1
     except HangError:
-        raise Failure(f"the case took more than {CPU_SECONDS} s") from None
+        raise PromiseError(f"the case took more than {CPU_SECONDS} s") from None
     finally:
         _running.remove(this)
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.signal(signal.SIGPROF, former)
     if this.unpickled and not pickles:
-        raise Failure(f"a pickle was opened: {this.unpickled[:5]}")
+        raise PromiseError(f"a pickle was opened: {this.unpickled[:5]}")
     allowed = None if folder is None else f"{os.path.realpath(folder)}{os.sep}"
     outside = [
         path for path in this.written if allowed is None or not os.path.realpath(path).startswith(allowed)
     ]
     if outside:
-        raise Failure(f"files outside of the folder were opened for writing: {outside[:5]}")
+        raise PromiseError(f"files outside of the folder were opened for writing: {outside[:5]}")
 
 
 @dataclass
@@ -159,23 +159,23 @@ def attempt(
     tally.ended["done" if error is None else type(error).__name__] += 1
     for warning in caught:
         if not issubclass(warning.category, UserWarning):
-            raise Failure(
+            raise PromiseError(
                 f"{warning.category.__name__}: {warning.message} ({warning.filename}:{warning.lineno})"
             ) from error
     found = [secret for secret in secrets if secret in end.said]
     if found:
-        raise Failure(f"private values {found} were said: {end.said[:2000]}") from error
+        raise PromiseError(f"private values {found} were said: {end.said[:2000]}") from error
     return end
 
 
 def check_message(text: str, names: Sequence[str] = ()) -> None:
     """An error is one printable line of modest length that names what was wrong."""
     if controls := [c for c in text if unicodedata.category(c) in ("Cc", "Cs")]:
-        raise Failure(f"the message has control characters {controls[:3]}: {text[:500]!r}")
+        raise PromiseError(f"the message has control characters {controls[:3]}: {text[:500]!r}")
     if not 10 < len(text) <= 2000:
-        raise Failure(f"the message has {len(text)} characters: {text[:300]!r}")
+        raise PromiseError(f"the message has {len(text)} characters: {text[:300]!r}")
     if names and not any(re.search(rf"(?<![A-Za-z]){re.escape(name)}(?![A-Za-z])", text) for name in names):
-        raise Failure(f"the message names none of {list(names)[:10]}: {text!r}")
+        raise PromiseError(f"the message names none of {list(names)[:10]}: {text!r}")
 
 
 class _Tags(HTMLParser):
@@ -196,17 +196,19 @@ def check_html(text: str, hostile: Sequence[str], *, scripts: int = 0) -> None:
     found.close()
     handlers = [name for name in found.attributes if name.startswith("on")]
     if found.tags["script"] > scripts or found.tags["img"] or (handlers and not scripts):
-        raise Failure(f"the page has tags {dict(found.tags)} and handlers {handlers}")
+        raise PromiseError(f"the page has tags {dict(found.tags)} and handlers {handlers}")
     for name in hostile:
         if "<" in name[:-1] and name in text:
-            raise Failure(f"the page holds {name[:80]!r} without escapes, not {html.escape(name)[:80]!r}")
+            raise PromiseError(
+                f"the page holds {name[:80]!r} without escapes, not {html.escape(name)[:80]!r}"
+            )
 
 
 def finite(name: str, *arrays: Any) -> None:
     """Results hold numbers, never NaN or infinity."""
     for array in arrays:
         if not np.all(np.isfinite(np.asarray(array, dtype=np.float64))):
-            raise Failure(f"{name} holds NaN or infinity")
+            raise PromiseError(f"{name} holds NaN or infinity")
 
 
 # -- targets --------------------------------------------------------------------------------

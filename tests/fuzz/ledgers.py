@@ -4,11 +4,9 @@ import csv
 import io
 import json
 import math
-import os
 import pickle
 import tempfile
 import unicodedata
-import warnings
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
@@ -31,7 +29,7 @@ from skmixdp.privacy import GaussianEvent, PrivacyLedger
 from .harness import (
     BAD_INPUT,
     Draw,
-    Failure,
+    PromiseError,
     Tally,
     attempt,
     case,
@@ -89,10 +87,10 @@ def ledger_machine(tally: Tally) -> type:
                 tally.ended["refused"] += 1
                 check_message(str(error), ("name", "epsilon", "delta"))
                 if valid and same:
-                    raise Failure(f"a data set is refused: {error}") from error
+                    raise PromiseError(f"a data set is refused: {error}") from error
                 return
             if not (valid and same):
-                raise Failure("a data set with another budget is taken")
+                raise PromiseError("a data set with another budget is taken")
             tally.ended["done"] += 1
             self.model.setdefault(name, {"epsilon": epsilon, "delta": delta, "squares": [], "relation": None})
 
@@ -125,18 +123,18 @@ def ledger_machine(tally: Tally) -> type:
                 tally.ended["refused"] += 1
                 check_message(str(error), ("dataset",))
                 if (fits and not margin) or self.ledger[name].account != before:
-                    raise Failure(
+                    raise PromiseError(
                         f"a charge that fits is refused, or a refused one is counted: {error}"
                     ) from error
                 return
             except ValueError as error:
                 tally.ended["refused"] += 1
                 if data["relation"] in (None, plain) or self.ledger[name].account != before:
-                    raise Failure(f"a charge is refused: {error}") from error
+                    raise PromiseError(f"a charge is refused: {error}") from error
                 return
             tally.ended["done"] += 1
             if (not fits and not margin) or data["relation"] not in (None, plain):
-                raise Failure("a charge beyond the budget, or of another relation, is taken")
+                raise PromiseError("a charge beyond the budget, or of another relation, is taken")
             data["squares"].append(square)
             data["relation"] = plain
             self.made.append((name, charge))
@@ -160,7 +158,7 @@ def ledger_machine(tally: Tally) -> type:
                 .outcome
                 != outcome
             ):
-                raise Failure("an outcome is not recorded")
+                raise PromiseError("an outcome is not recorded")
 
         @rule(name=st.sampled_from(NAMES))
         def unknown(self, name: str) -> None:
@@ -170,7 +168,7 @@ def ledger_machine(tally: Tally) -> type:
                 self.ledger[name]
             except (KeyError, ValueError):
                 return
-            raise Failure(f"{name!r} was never added")
+            raise PromiseError(f"{name!r} was never added")
 
         @precondition(lambda self: self.folder is not None)
         @rule(by_pickle=st.booleans())
@@ -183,14 +181,14 @@ def ledger_machine(tally: Tally) -> type:
             if not hasattr(self, "ledger") or self.ledger is None:
                 return
             if [*self.ledger] != [*self.model]:
-                raise Failure(f"the ledger has {[*self.ledger]}")
+                raise PromiseError(f"the ledger has {[*self.ledger]}")
             for name, data in self.model.items():
                 spent = self.ledger[name].spent
                 exact = epsilon_of_mu(math.sqrt(math.fsum(data["squares"])), data["delta"])
                 if not exact * (1 - 1e-6) - 1e-9 <= spent <= min(exact * (1 + 1e-6) + 1e-9, data["epsilon"]):
-                    raise Failure(f"{spent} is spent, and {exact} by the formula")
+                    raise PromiseError(f"{spent} is spent, and {exact} by the formula")
                 if len(self.ledger[name].charges()) != len(data["squares"]):
-                    raise Failure("charges are lost")
+                    raise PromiseError("charges are lost")
 
     return LedgerMachine
 
@@ -220,9 +218,9 @@ class _Text(HTMLParser):
 def check_text(text: str, n_lines: int | None = None) -> None:
     """Printed text has no control characters, and as many lines as it should."""
     if controls := [c for c in text if c != "\n" and unicodedata.category(c) in ("Cc", "Cs", "Cf")]:
-        raise Failure(f"the text has the control characters {controls[:5]!a}: {text[:300]!a}")
+        raise PromiseError(f"the text has the control characters {controls[:5]!a}: {text[:300]!a}")
     if n_lines is not None and len(text.splitlines()) != n_lines:
-        raise Failure(f"the text has {len(text.splitlines())} lines and not {n_lines}: {text!a}")
+        raise PromiseError(f"the text has {len(text.splitlines())} lines and not {n_lines}: {text!a}")
 
 
 def hostile_name(draw: Draw) -> str:
@@ -247,7 +245,7 @@ def check_ledger_names(draw: Draw, tally: Tally) -> None:
             if end.error is not None:
                 check_message(end.message, ("name",))
                 if name and not _has_surrogates(name):
-                    raise Failure(f"the name {name!a} is refused")
+                    raise PromiseError(f"the name {name!a} is refused")
                 continue
             charging = lambda data=end.result: data.charge(  # noqa: E731
                 GaussianEvent(20, 1), neighboring="zero_out", description=description
@@ -258,7 +256,7 @@ def check_ledger_names(draw: Draw, tally: Tally) -> None:
                 ledger[name].record_outcome(end.result, "failed: ValueError")
                 charges += 1
             elif not _has_surrogates(description):
-                raise Failure(f"the description {description!a} is refused") from end.error
+                raise PromiseError(f"the description {description!a} is refused") from end.error
         report = ledger.report()
         added = [*ledger]
         check_text(str(report), 2 + len(added) + charges)
@@ -269,17 +267,17 @@ def check_ledger_names(draw: Draw, tally: Tally) -> None:
         for name in added:
             plain = name.replace("\r\n", "\n").replace("\r", "\n").replace("\x00", "\ufffd")
             if name.isprintable() and plain not in shown:
-                raise Failure(f"the page shows {name!a} nowhere: {shown}")
+                raise PromiseError(f"the page shows {name!a} nowhere: {shown}")
         rows = list(csv.DictReader(io.StringIO(report.to_csv(), newline="")))
         if len(rows) != charges:
-            raise Failure(f"the CSV file has {len(rows)} rows")
+            raise PromiseError(f"the CSV file has {len(rows)} rows")
         for row in rows:
             for text in row.values():
                 if str(text).lstrip().startswith(("=", "+", "-", "@")):
-                    raise Failure(f"the CSV file holds the formula {text!a}")
+                    raise PromiseError(f"the CSV file holds the formula {text!a}")
         loaded = json.loads(report.to_json())
         if [entry["dataset"] for entry in loaded["datasets"]] != added:
-            raise Failure("JSON has other names")
+            raise PromiseError("JSON has other names")
 
 
 def _has_surrogates(text: str) -> bool:
@@ -324,7 +322,7 @@ def check_shown_names(draw: Draw, tally: Tally) -> None:
         check_text(str(model_card(clf)))
         check_text(str(check_pipeline(clf)))
         if set(clf.predict(frames[0])) - set(classes):
-            raise Failure("classes changed")
+            raise PromiseError("classes changed")
         clf.set_params(ledger=None)
         saved = attempt(tally, lambda: clf.save("m.safetensors"), ValueError, TypeError)
         if saved.error is None:
@@ -332,7 +330,7 @@ def check_shown_names(draw: Draw, tally: Tally) -> None:
 
             again = load("m.safetensors")
             if again.classes_.tolist() != clf.classes_.tolist() or list(again.feature_names_in_) != columns:
-                raise Failure("names changed in a file")
+                raise PromiseError("names changed in a file")
         other = pd.DataFrame(X, columns=[*reversed(columns)]) if columns[0] != columns[1] else X
         refused = attempt(tally, lambda: clf.predict(other), ValueError)
         tally.ended.subtract(["done", "done" if refused.error is None else "ValueError"])
@@ -429,14 +427,14 @@ def check_searches(draw: Draw, tally: Tally) -> None:
             check_message(end.message.replace("\n", " "))
             late = isinstance(end.error, RuntimeError)
             if charges and not late:
-                raise Failure(f"a refused search was charged: {end.message}") from end.error
+                raise PromiseError(f"a refused search was charged: {end.message}") from end.error
             return
         search = end.result
         if len(charges) != 1 and given.get("ledger", data) is data:
-            raise Failure(f"a search was charged {len(charges)} times")
+            raise PromiseError(f"a search was charged {len(charges)} times")
         if not np.all(np.isfinite(search.best_estimator_.coef_)):
-            raise Failure("the winner is not finite")
+            raise PromiseError("the winner is not finite")
         if not np.isfinite(search.predict_proba(_rows()[0])).all():
-            raise Failure("predictions are not finite")
+            raise PromiseError("predictions are not finite")
         check_html(search._repr_html_(), (), scripts=99)
         str(search.privacy_)

@@ -18,7 +18,7 @@ from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassi
 from skmixdp.exceptions import BudgetExceededError
 from skmixdp.privacy import PrivacyLedger
 
-from .harness import BAD_INPUT, Failure, Tally, check_message
+from .harness import BAD_INPUT, PromiseError, Tally, check_message
 
 HEADS = (MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier)
 
@@ -105,19 +105,19 @@ def life_cycle_machine(tally: Tally) -> type:
             except BudgetExceededError:
                 tally.ended["BudgetExceededError"] += 1
                 if not accepted:
-                    raise Failure("bad input is charged before it is refused") from None
+                    raise PromiseError("bad input is charged before it is refused") from None
                 self.unchanged()
                 return
             except BAD_INPUT as error:
                 tally.ended[type(error).__name__] += 1
                 check_message(str(error))
                 if accepted and certain:
-                    raise Failure(f"a good fit is refused: {error}") from error
+                    raise PromiseError(f"a good fit is refused: {error}") from error
                 self.unchanged()
                 return
             tally.ended["done"] += 1
             if not accepted:
-                raise Failure(f"the fit to {kind} is accepted with {self.valid}")
+                raise PromiseError(f"the fit to {kind} is accepted with {self.valid}")
             self.n_fits += 1
             self.remember()
 
@@ -127,12 +127,12 @@ def life_cycle_machine(tally: Tally) -> type:
             self.remember()
             self_state = self.state
             if (before is None) != (self_state is None):
-                raise Failure("a refused fit changed whether the estimator is fitted")
+                raise PromiseError("a refused fit changed whether the estimator is fitted")
             for name, value in (before or {}).items():
                 if not np.array_equal(
                     np.asarray(value, dtype=object), np.asarray(self_state[name], dtype=object)
                 ):
-                    raise Failure(f"a refused fit changed {name}")
+                    raise PromiseError(f"a refused fit changed {name}")
             self.state = before
 
         @rule(change=st.sampled_from(CHANGES))
@@ -147,17 +147,17 @@ def life_cycle_machine(tally: Tally) -> type:
                 self.model.set_params(**{name: 1})
             except ValueError:
                 return
-            raise Failure(f"the parameter {name} is accepted")
+            raise PromiseError(f"the parameter {name} is accepted")
 
         @rule(deep=st.booleans())
         def copied(self, deep: bool) -> None:
             other = copy.deepcopy(self.model) if deep else clone(self.model)
             if other.ledger is not self.model.ledger:
-                raise Failure("a copy has a ledger of its own")
+                raise PromiseError("a copy has a ledger of its own")
             if deep:
                 self.model = other
             elif any(name.endswith("_") for name in vars(other)):
-                raise Failure("a clone is fitted")
+                raise PromiseError("a clone is fitted")
 
         @rule()
         def pickled(self) -> None:
@@ -171,9 +171,9 @@ def life_cycle_machine(tally: Tally) -> type:
             self.model.save(path)
             again = skmixdp.load(path)
             if not np.array_equal(again.predict(self.X), self.model.predict(self.X)):
-                raise Failure("a saved model predicts otherwise")
+                raise PromiseError("a saved model predicts otherwise")
             if repr(again.ledger) != repr(self.model.ledger):
-                raise Failure("a saved model has another ledger")
+                raise PromiseError("a saved model has another ledger")
             self.model = again
 
         @precondition(lambda self: self.state is None)
@@ -186,7 +186,7 @@ def life_cycle_machine(tally: Tally) -> type:
                     if type(error).__name__ != "NotFittedError":
                         raise
                     continue
-                raise Failure("an estimator that is not fitted acts")
+                raise PromiseError("an estimator that is not fitted acts")
 
         @invariant()
         def agrees(self) -> None:
@@ -194,12 +194,12 @@ def life_cycle_machine(tally: Tally) -> type:
                 return
             charges = self.ledger["d"].charges()
             if [charge.outcome for charge in charges] != ["finished"] * self.n_fits:
-                raise Failure(f"{self.n_fits} fits are charged as {charges}")
+                raise PromiseError(f"{self.n_fits} fits are charged as {charges}")
             if self.state is not None:
                 predicted = self.model.predict(self.X)
                 if predicted.dtype.kind == "f" and not np.isfinite(predicted).all():
-                    raise Failure("predictions are not finite")
+                    raise PromiseError("predictions are not finite")
                 if not np.array_equal(self.model.coef_, self.state["coef_"]):
-                    raise Failure("coefficients changed without a fit")
+                    raise PromiseError("coefficients changed without a fit")
 
     return LifeCycle

@@ -21,7 +21,7 @@ def test_hostile_cases_are_refused_or_right(target):
 
 def test_a_broken_promise_is_found():
     """Otherwise the other tests would show nothing."""
-    from .harness import Failure, Target, attempt, case, check_html, check_message, finite
+    from .harness import PromiseError, Target, attempt, case, check_html, check_message, finite
 
     def quotes(draw, tally):
         with case(tally):
@@ -39,25 +39,29 @@ def test_a_broken_promise_is_found():
         lambda: check_html("<script>", []),
         lambda: finite("x", [float("nan")]),
     ):
-        with pytest.raises(Failure):
+        with pytest.raises(PromiseError):
             action()
     assert run(Target("broken", 1, quotes), 3, 1, shrink=False)[1]
+
+
+def forever():
+    while True:
+        pass
 
 
 def test_what_is_unpickled_written_elsewhere_or_late_is_found(tmp_path, monkeypatch):
     import pickle
 
     from . import harness
-    from .harness import Failure, Tally, case
+    from .harness import PromiseError, Tally, case
 
-    with pytest.raises(Failure, match="pickle"), case(Tally()):
+    with pytest.raises(PromiseError, match="pickle"), case(Tally()):
         pickle.loads(b"cbuiltins\nlen\n.")
-    with pytest.raises(Failure, match="outside"), case(Tally(), tmp_path):
+    with pytest.raises(PromiseError, match="outside"), case(Tally(), tmp_path):
         (tmp_path / ".." / "other.txt").write_text("x")
     monkeypatch.setattr(harness, "CPU_SECONDS", 0.05)
-    with pytest.raises(Failure, match="took more"), case(Tally()):
-        while True:
-            pass
+    with pytest.raises(PromiseError, match="took more"), case(Tally()):
+        forever()
 
 
 @pytest.mark.slow

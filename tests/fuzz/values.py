@@ -371,8 +371,9 @@ def damaged(draw: Draw, content: bytes, *, most: int = 6) -> bytes:
         size = len(data)
         # Formats keep their structure at both ends of a file.
         near = min(size, 64)
-        where = (lambda: draw.whole(0, size), lambda: draw.whole(0, near), lambda: size - draw.whole(0, near))
-        at = where[draw.whole(0, 2)]()
+        place = draw.whole(0, 2)
+        at = draw.whole(0, size if place == 0 else near)
+        at = size - at if place == 2 else at
         kind, length = draw.whole(0, 7), draw.pick((1, 1, 2, 4, 8, 16, 64))
         if kind == 0:
             data[at : at + 1] = bytes([draw.whole(0, 255)])

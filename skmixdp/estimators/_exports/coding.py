@@ -44,6 +44,10 @@ _NUMERIC = frozenset(
 )
 
 
+#: Longer ranges and wider labels (in bytes) are refused: as arrays, they would fill the memory.
+_LONGEST_RANGE, _WIDEST_LABEL = 10**6, 2**16
+
+
 class NotEncodableError(TypeError):
     """A value that no file can hold; the message says where it is and what it is."""
 
@@ -163,7 +167,7 @@ class Decoder:
             frozenset({"float"}): _float,
             frozenset({"tuple"}): lambda value: tuple(self._list(value["tuple"])),
             frozenset({"dict"}): self._dict,
-            frozenset({"range"}): lambda value: range(*self._list(value["range"])),
+            frozenset({"range"}): self._range,
             frozenset({"path"}): lambda value: Path(_text(value["path"])),
             frozenset({"array", "transposed"}): self._array,
             frozenset({"labels", "dtype"}): self._labels,
@@ -196,6 +200,12 @@ class Decoder:
     def _scalar(self, value: Any) -> Any:
         return _numeric(value["dtype"]).type(self.decode(value["scalar"]))
 
+    def _range(self, value: Any) -> range:
+        numbers = range(*self._list(value["range"]))
+        if len(numbers) > _LONGEST_RANGE:
+            raise ValueError(f"a range has {len(numbers)} numbers")
+        return numbers
+
     def _dict(self, value: Any) -> dict[Any, Any]:
         pairs = self._list(value["dict"])
         if not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
@@ -215,7 +225,11 @@ class Decoder:
             array = np.empty(len(labels), dtype=object)
             array[:] = labels
             return array
-        if np.dtype(dtype).kind != "U" or not all(isinstance(label, str) for label in labels):
+        if (
+            np.dtype(dtype).kind != "U"
+            or np.dtype(dtype).itemsize > _WIDEST_LABEL
+            or not all(isinstance(label, str) for label in labels)
+        ):
             raise ValueError(f"{dtype!r} is no type of labels")
         return np.array(labels, dtype=dtype)
 

@@ -198,8 +198,8 @@ def _read(path: Path) -> tuple[str, dict[str, Any], dict[str, Any], Any]:
             arrays = {key: np.array(file.get_tensor(key)) for key in file.keys()}  # noqa: SIM118 - no mapping
     except SafetensorError as error:
         raise ValueError(
-            f"{path} is not a saved model, or is damaged ({one_line(str(error))}); pass a file that save wrote, or restore "
-            "it from a copy."
+            f"{path} is not a saved model, or is damaged ({one_line(str(error))}); pass a file that save "
+            "wrote, or restore it from a copy."
         ) from error
     text = texts.get("model", "")
     if texts.get("sha256") != _checksum(text, arrays):

@@ -67,7 +67,7 @@ def _drop(low: float, width: float) -> float:
 
 
 def _slope(x: float) -> float:
-    """Minus the derivative of ``erfcx``, ``2 / sqrt(pi) - 2 x erfcx(x)``; by its expansion for large ``x``."""
+    """Minus the derivative of ``erfcx``, ``2 / sqrt(pi) - 2 x erfcx(x)``; expanded for large ``x``."""
     if x < 50:
         return float(2 / math.sqrt(math.pi) - 2 * x * erfcx(x))
     square = x * x
@@ -167,8 +167,8 @@ def rho_for(epsilon: float, delta: float) -> float:
 def _check_range(epsilon: float) -> None:
     if not _SMALLEST_EPSILON <= epsilon <= _LARGEST_EPSILON:
         raise ValueError(
-            f"epsilon={epsilon:g} is out of the range of budgets that noise can be computed for; use a number "
-            f"from {_SMALLEST_EPSILON:g} to {_LARGEST_EPSILON:g}."
+            f"epsilon={epsilon:g} is out of the range of budgets that noise can be computed for; use a "
+            f"number from {_SMALLEST_EPSILON:g} to {_LARGEST_EPSILON:g}."
         )
 
 

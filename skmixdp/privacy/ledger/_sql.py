@@ -164,8 +164,8 @@ def _account_of(row: Row) -> Account:
         return Account(**values)
     except _DAMAGE as error:
         raise ValueError(
-            f"the ledger's account of dataset={shown(dict(row).get('dataset'))} is damaged ({one_line(str(error))}); restore "
-            "the file from a copy."
+            f"the ledger's account of dataset={shown(dict(row).get('dataset'))} is damaged "
+            f"({one_line(str(error))}); restore the file from a copy."
         ) from error
 
 

@@ -177,8 +177,8 @@ def _errors_named(path: Path) -> Iterator[None]:
         yield
     except sqlite3.OperationalError as error:
         raise OSError(
-            f"the ledger {path} cannot be used ({one_line(str(error))}); check that its folder exists, is writable and on a "
-            "local disk."
+            f"the ledger {path} cannot be used ({one_line(str(error))}); check that its folder exists, is "
+            "writable and on a local disk."
         ) from error
     except sqlite3.DatabaseError as error:
         raise ValueError(

@@ -1,0 +1,294 @@
+"""What fuzzing found, as named examples. Each failed before it was fixed."""
+
+import json
+import sqlite3
+import warnings
+from contextlib import nullcontext
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+import skmixdp
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge
+from skmixdp._cli.columns import ColumnEncoder
+from skmixdp._cli.main import main
+from skmixdp._cli.messages import InputError
+from skmixdp._cli.models import _read_options
+from skmixdp._cli.rows import read_labelled
+from skmixdp.algorithms import ModelMix
+from skmixdp.datasets import open_rows
+from skmixdp.inspection import model_card
+from skmixdp.preprocessing import RowNormalizer
+from skmixdp.privacy import GaussianEvent, PrivacyLedger, epsilon_of, noise_multiplier_for
+
+from .files import ledger_bytes, models, parts_of, with_checksum
+from .harness import check_message
+from .values import BadRepr
+
+pytestmark = pytest.mark.filterwarnings("ignore:many private rows", "ignore:delta=")
+
+RNG = np.random.default_rng(0)
+X, X_PUB = RNG.normal(size=(16, 3)), RNG.normal(size=(9, 3))
+Y, Y_PUB = np.arange(16) % 3, np.arange(9) % 3
+
+
+def fit(rows=X, y=Y, public=(X_PUB, Y_PUB), head=MixedDPLogisticRegression, **parameters):
+    return head(**{"n_steps": 2, "delta": 1e-3, **parameters}).fit(rows, y, *public)
+
+
+def ridge(**parameters):
+    return fit(y=X[:, 0], public=(X_PUB, X_PUB[:, 0]), head=MixedDPRidge, **parameters)
+
+
+class TestMessages:
+    @pytest.mark.parametrize(
+        "value", [BadRepr(), "x" * 5000, [0] * 5000, np.zeros((2, 2)), 10**5000], ids=type
+    )
+    @pytest.mark.parametrize("name", ["n_steps", "algorithm", "classes", "init", "device", "epsilon"])
+    def test_the_value_is_shown_in_one_short_line(self, name, value):
+        with pytest.raises((ValueError, TypeError)) as caught:
+            fit(**{name: value})
+        check_message(str(caught.value), [name])
+        assert len(str(caught.value)) < 700
+
+    @pytest.mark.parametrize("name", ["init", "target_center", "target_scale"])
+    def test_integers_beyond_floats(self, name):
+        with pytest.raises(ValueError, match=f"^{name}="):
+            ridge(**{name: 10**400})
+
+    def test_ragged_rows_to_predict(self):
+        with pytest.raises(ValueError, match=r"^X must hold real numbers"):
+            fit().predict([[], [1.0], [1.0, 2.0]])
+
+    def test_no_sparse_rows_to_predict(self):
+        with pytest.raises(ValueError, match=r"^X has 0 sample"):
+            fit().predict(sp.csr_array((0, 3)))
+
+    @pytest.mark.parametrize("parameter", [{"norm": "l3"}, {"copy": 1}])
+    def test_parameters_of_a_row_normalizer(self, parameter):
+        with pytest.raises(ValueError, match=next(iter(parameter))):
+            RowNormalizer(**parameter).fit(X)
+
+
+class TestBudgets:
+    @pytest.mark.parametrize("delta", [1e-300, 1e-5, 0.999])
+    @pytest.mark.parametrize("epsilon", [1e-99, 1e-45, 1e-8, 1e-3, 1e15, 1e20])
+    def test_extreme_budgets_are_kept(self, epsilon, delta):
+        noise = noise_multiplier_for(epsilon, delta, n_steps=1)
+        assert epsilon_of(noise, 1, delta=delta) <= epsilon
+
+    @pytest.mark.parametrize("epsilon", [5e-324, 1e-200, 1e200])
+    def test_budgets_beyond_arithmetic_are_refused(self, epsilon):
+        with pytest.raises(ValueError, match=r"^epsilon=.* out of the range"):
+            ridge(epsilon=epsilon)
+
+    @pytest.mark.parametrize("epsilon", [1e4, 1e15])
+    def test_sampled_batches_of_huge_budgets_end(self, epsilon):
+        assert 0 < noise_multiplier_for(epsilon, 0.999, n_steps=3, sampling_rate=0.1) < 1
+        assert epsilon_of(1e-6, 3, delta=1e-5, sampling_rate=0.1) < np.inf
+
+    def test_hopeless_delta_with_sampled_batches_ends(self):
+        assert noise_multiplier_for(1e-3, 0.999, n_steps=1, sampling_rate=0.5) > 0
+
+    def test_wide_mixing_is_refused(self):
+        with pytest.raises(ValueError, match=r"^width="):
+            ridge(algorithm=ModelMix(width=1e300))
+
+
+class TestNumbers:
+    def test_labels_beyond_64_bits(self):
+        classes = 1e300 * np.arange(1, 4)
+        assert set(fit(y=classes[Y], public=(X_PUB, classes[Y_PUB])).predict(X)) <= set(classes)
+
+    def test_strong_public_penalty(self):
+        assert np.isfinite(ridge(algorithm="pda-dpmd", public_l2=1e99).coef_).all()
+        with pytest.raises(ValueError, match=r"^public_l2="):
+            ridge(public_l2=1e300)
+
+    def test_public_rows_that_are_too_long(self):
+        with pytest.raises(ValueError, match=r"^X_pub holds a row that is too large"):
+            fit(public=(1e154 * X_PUB, Y_PUB), row_norm=None)
+
+    def test_a_head_that_diverges_is_an_error_and_its_charge_stays(self):
+        data = PrivacyLedger(":memory:").add_dataset("d", epsilon=9.0, delta=1e-3)
+        model = MixedDPRidge(learning_rate=1e300, n_steps=3, delta=1e-3, ledger=data)
+        with pytest.raises(ValueError, match=r"diverged.*learning_rate"):
+            model.fit(X, X[:, 0], X_PUB, X_PUB[:, 0])
+        assert not hasattr(model, "coef_") and [c.outcome for c in data.charges()] == ["failed: ValueError"]
+
+    def test_huge_sparse_rows_are_predicted_as_dense_ones(self):
+        huge = np.array([[1.79e308, 9e15, 1.0], [-1.79e308, 1.79e308, -1.79e308], [1e300, 1.0, 0.0]])
+        model = fit()
+        np.testing.assert_allclose(model.predict_proba(sp.csr_array(huge)), model.predict_proba(huge))
+
+    def test_outputs_that_overflow_are_an_error(self):
+        model = fit(row_norm=None, learning_rate=0.1)
+        model.coef_ = model.coef_ * 1e200
+        with pytest.raises(ValueError, match=r"^X has rows whose outputs are not finite"):
+            model.predict_proba(1e200 * X)
+
+    def test_outputs_of_a_module_that_overflow_are_an_error(self):
+        torch = pytest.importorskip("torch")
+        module = torch.nn.Linear(3, 3)
+        clf = skmixdp.ZerothOrderDPModuleClassifier(module, n_steps=1, delta=1e-3).fit(X, Y, X_PUB, Y_PUB)
+        with torch.no_grad():
+            clf.module_.weight.fill_(3e38)
+        with pytest.raises(ValueError, match=r"^X has rows whose outputs of the module are not finite"):
+            clf.predict_proba(X)
+
+    def test_a_file_of_rows_without_columns(self, tmp_path):
+        np.save(tmp_path / "rows.npy", np.empty((8, 0)))
+        assert sum(len(block) for block in open_rows(tmp_path / "rows.npy").blocks()) == 8
+
+
+class TestModels:
+    def forged(self, path, change):
+        arrays, texts = parts_of(models()[0][1])
+        model = json.loads(texts["model"])
+        change(model)
+        path.write_bytes(with_checksum(arrays, texts | {"model": json.dumps(model)}))
+        return path
+
+    @pytest.mark.parametrize(
+        ("field", "value"),
+        [
+            *(("noise", True), ("accountant", None), ("treated_as_public", "abc"), ("mu", {"tuple": [1]})),
+            *(("shares", {"tuple": [1]}), ("n_private", "7"), ("neighboring", [1]), ("dataset_epsilon", "x")),
+            *(("dataset", 3), ("epsilon_unamplified", {"tuple": []}), ("computed_on", 1)),
+        ],
+    )
+    def test_every_field_of_a_report_is_checked(self, tmp_path, field, value):
+        def change(model):
+            model["attributes"]["privacy_"]["values"][field] = value
+
+        with pytest.raises(ValueError, match=r"cannot be read as a model"):
+            skmixdp.load(self.forged(tmp_path / "m.safetensors", change))
+
+    @pytest.mark.parametrize("name", ["coef_", "classes_", "_row_map"])
+    @pytest.mark.parametrize("huge", [{"range": [0, 10**12, 1]}, {"labels": ["a"], "dtype": "<U99999999"}])
+    def test_a_small_file_cannot_fill_the_memory(self, tmp_path, name, huge):
+        def change(model):
+            model["attributes"][name] = huge
+
+        with pytest.raises(ValueError, match=r"cannot be read as a model"):
+            skmixdp.load(self.forged(tmp_path / "m.safetensors", change))
+
+    def test_a_message_of_a_file_has_no_line_breaks(self, tmp_path):
+        def change(model):
+            values = model["attributes"]["_row_map"]["values"]
+            values["a\r\n\x1b[2J"] = values.pop("mean")
+
+        with pytest.raises(ValueError, match=r"m.safetensors") as caught:
+            skmixdp.load(self.forged(tmp_path / "m.safetensors", change))
+        assert str(caught.value).isprintable()
+
+
+class TestLedgers:
+    @pytest.fixture
+    def path(self, tmp_path):
+        (tmp_path / "l.sqlite").write_bytes(ledger_bytes())
+        return tmp_path / "l.sqlite"
+
+    @pytest.mark.parametrize(
+        "statement",
+        [
+            "UPDATE accounts SET dataset = NULL",
+            "ALTER TABLE accounts RENAME COLUMN dataset TO other",
+            f"UPDATE accounts SET divergences = '{'[' * 3000}'",
+            f"UPDATE charges SET private = '{'[' * 3000}'",
+            "UPDATE charges SET description = x'00ff'",
+            "UPDATE notes SET outcome = 7",
+            "UPDATE charges SET spent = 'much'",
+            "CREATE TRIGGER t AFTER INSERT ON charges BEGIN DELETE FROM charges; END",
+        ],
+    )
+    def test_damaged_cells_are_refused(self, path, statement):
+        connection = sqlite3.connect(path)
+        connection.execute(statement)
+        connection.commit()
+        connection.close()
+
+        def use():
+            PrivacyLedger(path)["d"].charge(GaussianEvent(50, 1), neighboring="add_or_remove_one")
+            str(PrivacyLedger(path).report())
+
+        with pytest.raises(ValueError, match=r"ledger|charge") as caught:
+            use()
+        check_message(str(caught.value))
+
+    @pytest.mark.parametrize("name", ["a\nb", "\x1b[2J", "\u202eabc", "a\tb\x07"])
+    def test_names_stay_in_their_line(self, name):
+        ledger = PrivacyLedger(":memory:")
+        ledger.add_dataset(name, epsilon=1.0, delta=1e-5)
+        lines = str(ledger.report()).split("\n")
+        assert len(lines) == 3 and all(line.isprintable() for line in lines)
+        assert name in ledger and ledger[name].name == name
+
+    def test_formulas_after_a_space(self):
+        ledger = PrivacyLedger(":memory:")
+        data = ledger.add_dataset("d", epsilon=1.0, delta=1e-5)
+        data.charge(GaussianEvent(50, 1), neighboring="zero_out", description=" \t=1+1")
+        assert "' \t=1+1" in ledger.report().to_csv()
+
+    @pytest.mark.parametrize("use", ["add", "find", "describe"])
+    def test_names_that_no_file_can_hold(self, use):
+        ledger = PrivacyLedger(":memory:")
+        data = ledger.add_dataset("d", epsilon=1.0, delta=1e-5)
+        uses = {
+            "add": lambda: ledger.add_dataset("\ud800", epsilon=1.0, delta=1e-5),
+            "find": lambda: ledger["\ud800"],
+            "describe": lambda: data.charge(
+                GaussianEvent(50, 1), neighboring="zero_out", description="\ud800"
+            ),
+        }
+        with pytest.raises(ValueError, match=r"^(name|dataset|description)="):
+            uses[use]()
+
+    def test_names_in_a_report_and_a_card(self):
+        data = PrivacyLedger(":memory:").add_dataset("a\x1b[2J\nb", epsilon=9.0, delta=1e-3)
+        names = np.array(["\x1b[31m", "\u202ea", "<b>"])
+        clf = fit(y=names[Y], public=(X_PUB, names[Y_PUB]), ledger=data)
+        for text in (str(clf.privacy_), str(model_card(clf))):
+            assert text.replace("\n", "").isprintable() and "<b>" not in text
+
+
+class TestText:
+    NESTED = "[" * 100_000
+
+    def test_nested_json(self, tmp_path):
+        (tmp_path / "columns.json").write_text(self.NESTED)
+        with pytest.raises(InputError, match=r"no JSON"):
+            ColumnEncoder.declared(tmp_path / "columns.json")
+        with pytest.raises(InputError, match=r"not JSON"):
+            _read_options(self.NESTED)
+        np.savez(tmp_path / "rows.npz", X=X, y=Y, report=self.NESTED)
+        assert read_labelled(tmp_path / "rows.npz", "--private", None, None, "--labels").report is None
+
+    @pytest.mark.parametrize("word", ["a\nb.csv", "\x1b[2J"])
+    def test_the_command_line_says_one_printable_line(self, capsys, word):
+        with pytest.raises(SystemExit):
+            main(["report", "m.safetensors", word])
+        said = capsys.readouterr().err
+        assert said.count("\n") == 1 and said.strip("\n").isprintable()
+
+    def test_a_name_of_a_column_on_the_screen(self, tmp_path, capsys):
+        pd.DataFrame({"a": [1.0], "\x1b[2J": ["x"]}).to_csv(tmp_path / "p.csv", index=False)
+        arguments = ["fit", "--private", str(tmp_path / "p.csv"), "--label-column", "\x1b[2J\n"]
+        assert main([*arguments, "--out", str(tmp_path / "m.safetensors")]) == 2
+        assert capsys.readouterr().err.strip("\n").isprintable()
+
+
+def test_no_warning_escapes_from_extreme_rows():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        for scale in (1e-320, 1e-300, 1e300):
+            rows = np.clip(X, -1, 1) * scale
+            fit(sp.csr_array(rows), public=(np.clip(X_PUB, -1, 1) * scale, Y_PUB))
+            with (
+                pytest.raises(ValueError, match=r"X holds a row|X_pub holds a row")
+                if scale > 1
+                else nullcontext()
+            ):
+                fit(rows, public=(np.clip(X_PUB, -1, 1) * scale, Y_PUB), row_norm=None)
