@@ -19,8 +19,8 @@ _SHARES = np.array([0.0, 0.25, 0.5, 0.75])
 #: The share is at least this multiple of the share that cannot be noise.
 _KEPT = 1.5
 
-#: The usual share is ``0.2 + 2 j``, if a share ``j`` cannot be noise. Descent stops short of the best head, so
-#: the signal may be lengthened; and even a change that looks like noise points the right way.
+#: The usual share is ``0.2 + 2 j``, if a share ``j`` cannot be noise. Descent stops short of the best head,
+#: so the signal may be lengthened. Even a change that looks like noise points the right way.
 _LEAST_USUAL, _SLOPE = 0.2, 2.0
 
 #: Candidate factors ``b`` of the outputs.

@@ -193,7 +193,8 @@ def take(X: Any, y: Array, indices: Indices) -> tuple[Any, Array]:
     """Some rows and their labels."""
     if isinstance(X, list):
         return [X[i] for i in indices], y[indices]
-    rows = getattr(X, "iloc", X.tocsr() if sp.issparse(X) else X)
+    sparse = bool(sp.issparse(X))  # only some sparse formats can be indexed
+    rows = X.tocsr() if sparse else getattr(X, "iloc", X)
     return rows[indices], y[indices]
 
 
