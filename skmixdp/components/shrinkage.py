@@ -61,11 +61,11 @@ class PublicShrinkage:
 
     **The share s.** Let ``j = max(0, 1 - v / e)``, the factor of James and Stein. Here ``e`` is the mean
     square of the outputs of ``W - W_0`` on public rows, and ``v`` is the mean square that undamped noise
-    alone would give. The usual share is ``min(1, 0.2 + 2 j)``, or 1 for squared loss. A smaller share is taken
-    if it has a clearly lower loss, each with its own best ``b``. Clearly means by more than the standard
-    error of the difference. This evaluation underrates the change: ``W`` moves away from a start that was
-    fitted to the evaluating rows themselves. So a share is only considered if it is at least ``1.5 j``. If
-    ``s = 0``, private rows were of no use under this budget, and a warning says so.
+    alone would give. The usual share is ``min(1, 0.2 + 2 j)``, or 1 for squared loss. A smaller share is
+    taken if it has a clearly lower loss, each with its own best ``b``. Clearly means by more than the
+    standard error of the difference. This evaluation underrates the change: ``W`` moves away from a start
+    that was fitted to the evaluating rows themselves. So a share is only considered if it is at least
+    ``1.5 j``. If ``s = 0``, private rows were of no use under this budget, and a warning says so.
 
     **The temperature b** has the lowest loss on public rows. It changes probabilities, not predictions. It is
     1 for squared loss.
