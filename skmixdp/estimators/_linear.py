@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, NoReturn
 
@@ -14,7 +14,7 @@ from .._engine import Budget, Plan, Recipe, Run, make_plan
 from .._engine.geometry import can_compare_starts, length_share
 from .._linear import Loss, row_norms
 from .._rowmap import RowMap, column_scale
-from .._rows import PrivateRows, Table, check_lengths
+from .._rows import Table, check_lengths
 from .._validation import (
     CONVERSION_ERRORS,
     FLAG,
@@ -44,13 +44,12 @@ from ._geometry import (
     few_for_whitening,
     needs_private_rows,
 )
+from ._prepared_head import PreparedHead
 from ._rows import (
-    bfloat16_rows,
     check_device,
     check_movable,
     check_private_rows,
     head_outputs,
-    placed,
     where_computed,
 )
 from ._weights import check_sample_weight, weighted
@@ -59,90 +58,6 @@ Array = NDArray[Any]
 
 #: Times the number of public rows, and in squares, it must stay a float.
 _PENALTY = Number("a positive finite number up to 1e100", low=0, high=1e100, closed="right")
-
-
-@dataclass(frozen=True, repr=False)
-class PreparedHead(PreparedFit):
-    """A linear head that is ready to train.
-
-    Attributes
-    ----------
-    table : Table
-        The private rows as the user passed them.
-    y : array of shape (n_rows,) or (n_rows, k)
-        Class indices or scaled targets.
-    row_map : RowMap
-        The map of the rows at this stage.
-    device : str or None
-        The device that will hold the rows; None leaves them where they are.
-    report : callable
-        Takes the charge and returns the report of the fit.
-    adjustment : LogitAdjustment or None
-        The closing that learns the class shares; None if there is none.
-    record : PerInstanceRecord or None
-        Adds up each private row's own privacy loss; None if it was not asked for.
-    passes_once : bool
-        Whether this stage makes a single pass over unit rows.
-    """
-
-    table: Table
-    y: Array
-    row_map: RowMap
-    device: str | None
-    report: Callable[[Charge | None], Any]
-    adjustment: LogitAdjustment | None = None
-    record: PerInstanceRecord | None = None
-    passes_once: bool = False
-
-    def rows(self) -> PrivateRows:
-        exact = self.run.noise.needs_grid
-        table, row_map = placed(self.table, self.device), self.row_map
-        if self.estimator.dtype == "bfloat16":
-            return bfloat16_rows(table, self.y, row_map, exact=exact)
-        if self.passes_once and not exact:
-            return self._recorded(table.passing_rows(self.y, row_map, self.run.dtype))
-        return self._recorded(table.private_rows(self.y, row_map, self.run.dtype, exact=exact))
-
-    def _recorded(self, source: PrivateRows) -> PrivateRows:
-        source.record = self.record
-        return source
-
-    def continued(self, earlier: PreparedFit, rows: PrivateRows) -> PrivateRows | None:
-        if not isinstance(earlier, PreparedHead) or self.y is not earlier.y:
-            return None
-        further = self.row_map.after(earlier.row_map)
-        source = None if further is None else rows.remapped(further)
-        return None if source is None else self._recorded(source)
-
-    def shares_rows(self, other: PreparedFit) -> bool:
-        """Whether another head maps these rows and labels in the same way."""
-        return (
-            isinstance(other, PreparedHead)
-            and (self.estimator.dtype, self.run.dtype) == (other.estimator.dtype, other.run.dtype)
-            and self.device == other.device
-            and self.record is other.record
-            and self.run.noise.needs_grid == other.run.noise.needs_grid
-            and self.row_map.same_as(other.row_map)
-            and np.array_equal(self.y, other.y)
-        )
-
-    def finish(self, W: Array, charge: Charge | None) -> None:
-        fitted, plan = self.estimator, self.run.plan
-        with np.errstate(over="ignore", invalid="ignore"):
-            fitted.coef_, fitted.intercept_ = fitted._coefficients(W)
-        if not (np.all(np.isfinite(fitted.coef_)) and np.all(np.isfinite(fitted.intercept_))):
-            raise ValueError(
-                f"the head diverged: its coefficients are not finite; pass learning_rate='auto' (now "
-                f"{shown(fitted.learning_rate)}), a larger epsilon, or rows and targets of a usual scale."
-            )
-        fitted.n_iter_ = plan.n_steps
-        fitted.learning_rate_ = plan.step_size(1)
-        fitted.privacy_ = self.report(charge)
-        vars(fitted).pop("per_instance_", None)  # that of an earlier fit
-        if self.record is not None:
-            fitted.per_instance_ = self.record
-        if self.adjustment is not None:
-            fitted.class_shares_ = self.adjustment.shares
 
 
 def _shares_with(
