@@ -659,7 +659,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a record of the training alone",
         "The privacy loss of a row leaves out what was learned before the training.",
-        "estimators/_linear.py",
+        "estimators/_prepared_head.py",
         "source.record = self.record",
         "source.record = self.record if self.learn is None else None",
         _RECORD + "test_losses_are_those_of_neighbouring_data_sets[without public rows]",
