@@ -71,6 +71,8 @@ class Kind:
 
 
 POSITIVE = Number("a positive finite number", low=0)
+#: Squares of a clip and of its noise must stay floats.
+CLIP = Number("a positive finite number up to 1e100", low=0, high=1e100, closed="right")
 NON_NEGATIVE = Number("a non-negative finite number", low=0, closed="left")
 FRACTION = Number("a number from 0 to 1", low=0, high=1, closed="both")
 PROBABILITY = Number("a number strictly between 0 and 1", low=0, high=1)

@@ -14,7 +14,7 @@ from .source import (
     Table,
     truncated,
 )
-from .sparse import SparseRows
+from .sparse import SparseRows, check_indices
 from .streamed import RowFiles, StreamedRows, open_rows
 from .table import ArrayTable, from_device, is_dask, is_tensor, special_table
 
@@ -35,6 +35,7 @@ __all__ = [
     "SumError",
     "Sums",
     "Table",
+    "check_indices",
     "check_lengths",
     "from_device",
     "is_dask",

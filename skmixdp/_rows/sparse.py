@@ -124,6 +124,18 @@ class SparseRows(PrivateRows):
         return error if whitening is None else error.plus_later(whitening.sum_rounding / SHORTEST_DIFFERENCE)
 
 
+def check_indices(X: Any, name: str) -> None:
+    """Refuse sparse rows whose indices lie outside of their shape, which would lead outside of the memory."""
+    if not hasattr(X, "check_format"):  # other formats cannot be made with such indices
+        return
+    try:
+        X.check_format(full_check=True)
+    except ValueError:
+        raise ValueError(
+            f"{name} is a damaged sparse matrix, whose indices do not fit its shape; build it anew."
+        ) from None
+
+
 class SparseTable(Table):
     """A sparse matrix as a user has it."""
 
@@ -132,6 +144,7 @@ class SparseTable(Table):
     def __init__(self, X: Any) -> None:
         if len(X.shape) != 2:
             raise ValueError(f"X has shape {X.shape}, not (n_samples, n_features); pass a sparse table.")
+        check_indices(X, "X")
         self._X = canonical(X)
         self.shape: tuple[int, int] = self._X.shape
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from .._kernels import BLOCK_ROWS, PANEL_ROWS, Cascade, SumError, sum_error
 from .._linear import row_norms
 from .._rowmap import RowMap
-from .._validation import shown
+from .._validation import CONVERSION_ERRORS, shown
 from .answering import Selection, Visit, answer, block_size, selections
 from .bfloat import BFloat16Rows
 from .memory import InMemoryRows, check_lengths
@@ -315,7 +315,8 @@ def device_name(device: Any) -> str:
     """
     try:
         place = torch.empty(0, device=device, dtype=torch.float64).device
-    except (RuntimeError, TypeError, AssertionError):  # which it is differs from device to device
+    # Which it is differs from device to device.
+    except (RuntimeError, TypeError, AssertionError, *CONVERSION_ERRORS):
         place = None
     if place is None or place.type not in _KINDS:
         here = [*(f"'cuda:{number}'" for number in range(torch.cuda.device_count())), "'cpu'", "'auto'"]

@@ -3,7 +3,7 @@
 from typing import Any, ClassVar
 
 from .._engine import Options, Recipe
-from .._validation import COUNT, POSITIVE
+from .._validation import CLIP, COUNT, POSITIVE
 from ..components import FullSpace, GradientQuery, PublicQuantileClip, PublicSubspace
 from ..components.protocols import PublicInfo, Subspace
 from ._base import MOMENTUM, OPEN_FRACTION, WEIGHTS, Algorithm, descent, weighting_of
@@ -49,7 +49,7 @@ class AdaMix(Algorithm):
 
     _allowed: ClassVar = {
         "quantile": (OPEN_FRACTION,),
-        "clip_floor": (POSITIVE,),
+        "clip_floor": (CLIP,),
         "n_components": (COUNT, None),
         "momentum": (MOMENTUM,),
         "center": ("zero", "public"),

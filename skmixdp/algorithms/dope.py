@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from .._engine import Options, Recipe
-from .._validation import POSITIVE
+from .._validation import CLIP
 from ..components import DopeQuery, L2Clip, PublicQuantileClip, deviation_norms
 from ..components.protocols import Clipper, PublicInfo
 from ._base import MOMENTUM, OPEN_FRACTION, Algorithm, descent, refuse_exact_sums
@@ -47,9 +47,9 @@ class DOPE(Algorithm):
     """
 
     _allowed: ClassVar = {
-        "clip": (POSITIVE, "quantile"),
+        "clip": (CLIP, "quantile"),
         "quantile": (OPEN_FRACTION,),
-        "clip_floor": (POSITIVE,),
+        "clip_floor": (CLIP,),
         "momentum": (MOMENTUM,),
         "center": ("zero", "public"),
     }

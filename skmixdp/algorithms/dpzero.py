@@ -5,7 +5,7 @@ from typing import ClassVar
 import numpy as np
 
 from .._engine import Options, Recipe
-from .._validation import COUNT, POSITIVE
+from .._validation import CLIP, COUNT, POSITIVE
 from ..components import BalancedSteps, ConstantWeight, Descent, RandomDirections, TwoPointQuery
 from ..components.protocols import PublicInfo, Query, Weighting
 from ._base import Algorithm
@@ -85,7 +85,7 @@ class DPZero(Algorithm):
     _allowed: ClassVar = {
         "n_directions": (COUNT,),
         "smoothing": (POSITIVE,),
-        "loss_clip": (POSITIVE,),
+        "loss_clip": (CLIP,),
         "directions": DIRECTIONS,
     }
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._engine import Options, Recipe
-from .._validation import COUNT, POSITIVE
+from .._validation import CLIP, COUNT
 from ..components import GepQuery, L2Clip, PublicQuantileClip
 from ..components.protocols import Clipper, PublicInfo, PublicView
 from ._base import MOMENTUM, OPEN_FRACTION, Algorithm, descent, refuse_exact_sums
@@ -64,10 +64,10 @@ class GEP(Algorithm):
 
     _allowed: ClassVar = {
         "n_components": (COUNT, None),
-        "clip": (POSITIVE, "quantile"),
-        "residual_clip": (POSITIVE, "quantile"),
+        "clip": (CLIP, "quantile"),
+        "residual_clip": (CLIP, "quantile"),
         "quantile": (OPEN_FRACTION,),
-        "clip_floor": (POSITIVE,),
+        "clip_floor": (CLIP,),
         "momentum": (MOMENTUM,),
         "center": ("zero", "public"),
     }

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from .._engine import Options, Recipe
-from .._validation import FLAG, POSITIVE
+from .._validation import CLIP, FLAG, POSITIVE
 from ..components import (
     BallProjection,
     DecayingSteps,
@@ -63,7 +63,7 @@ class NoisyGD(Algorithm):
     """
 
     _allowed: ClassVar = {
-        "clip": (POSITIVE, "lipschitz"),
+        "clip": (CLIP, "lipschitz"),
         "momentum": (MOMENTUM,),
         "radius": (POSITIVE, None),
         "center": ("zero", "public"),

@@ -3,7 +3,7 @@
 from typing import Any, ClassVar
 
 from .._engine import Options, Recipe
-from .._validation import COUNT, FLAG, POSITIVE
+from .._validation import CLIP, COUNT, FLAG, POSITIVE
 from ..components import CandidateQuery, PublicDirections, RandomDirections, TwoPointQuery
 from ..components.protocols import PublicInfo, Query, Weighting
 from ._base import WEIGHTS, Algorithm, weighting_of
@@ -62,7 +62,7 @@ class PAZO(Algorithm):
         "variant": ("m", "p", "s"),
         "n_directions": (COUNT,),
         "smoothing": (POSITIVE,),
-        "loss_clip": (POSITIVE,),
+        "loss_clip": (CLIP,),
         "public_weight": WEIGHTS,
         "public_batch_size": (COUNT, None),
         "n_public_batches": (COUNT,),

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 from .._engine import Options, Recipe
-from .._validation import POSITIVE
+from .._validation import CLIP, POSITIVE
 from ..components import (
     BalancedSteps,
     ConstantWeight,
@@ -47,7 +47,7 @@ class PDADPMD(Algorithm):
     Appendix E.
     """
 
-    _allowed: ClassVar = {"clip": (POSITIVE,)}
+    _allowed: ClassVar = {"clip": (CLIP,)}
 
     def __init__(self, clip: float = 0.5) -> None:
         self.clip = clip
@@ -98,9 +98,9 @@ class CosinePDADPMD(Algorithm):
     """
 
     _allowed: ClassVar = {
-        "clip": (POSITIVE,),
+        "clip": (CLIP,),
         "cosine_steps": (POSITIVE, None),
-        "second_clip": (POSITIVE, None),
+        "second_clip": (CLIP, None),
     }
 
     def __init__(

@@ -107,7 +107,8 @@ class PublicShrinkage:
         W, inner = self.inner.step(ctx, direction, inner)
         scale = ctx.step_size * (1 - ctx.public_weight) * ctx.noise_multiplier / ctx.batch_size
         released = sum(part.sensitivity**2 / part.share for part in ctx.released)
-        return W, (inner, variance + scale**2 * released)
+        # A product, since a power that overflows is an error.
+        return W, (inner, variance + scale * scale * released)
 
     def result(self, W: FloatArray, state: Any) -> FloatArray:
         inner, variance = state

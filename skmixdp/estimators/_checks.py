@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d
 
 from .._rowmap import TargetMap
-from .._rows import RowFiles, from_device
+from .._rows import RowFiles, check_indices, from_device
 from .._validation import CONVERSION_ERRORS, check_table, is_empty, listed, public_sources, shown
 from ..algorithms import Algorithm
 
@@ -160,8 +160,10 @@ def _in_memory(source: Any) -> Any:
     """A source of public rows as one dense array in memory; public rows are few."""
     if isinstance(source, RowFiles):
         return np.concatenate(list(source.blocks()))
-    held: Any = from_device(source)
-    return held.toarray() if sp.issparse(source) else held
+    if sp.issparse(source):
+        check_indices(source, "X_pub")
+        return source.toarray()
+    return from_device(source)
 
 
 def _check_names(source: Any, names: Any) -> None:

@@ -193,9 +193,9 @@ def take(X: Any, y: Array, indices: Indices) -> tuple[Any, Array]:
     """Some rows and their labels."""
     if isinstance(X, list):
         return [X[i] for i in indices], y[indices]
-    sparse = bool(sp.issparse(X))  # only some sparse formats can be indexed
-    rows = X.tocsr() if sparse else getattr(X, "iloc", X)
-    return rows[indices], y[indices]
+    if sp.issparse(X):
+        return sp.csr_array(X)[indices], y[indices]
+    return getattr(X, "iloc", X)[indices], y[indices]
 
 
 def hold_out(y: Array, fraction: float, *, stratify: bool) -> tuple[Indices, Indices]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from .._engine import Options, Recipe
-from .._validation import COUNT
+from .._validation import COUNT, shown
 from ..algorithms import AdaMix, Algorithm
 from ..components.protocols import Clipper, PublicInfo
 from ..privacy import Event, Noise
@@ -69,7 +69,7 @@ class ModelMix(Algorithm):
         base = AdaMix(momentum=0.0) if self.base is None else self.base
         if not isinstance(base, Algorithm):
             raise ValueError(
-                f"base={base!r} of ModelMix must be an algorithm object, such as NoisyGD(momentum=0)."
+                f"base={shown(base)} of ModelMix must be an algorithm object, such as NoisyGD(momentum=0)."
             )
         if options.exact_sums:
             raise ValueError(

@@ -5,6 +5,7 @@ Targets run in processes of their own, so that a crash ends one of them and is s
 
 import argparse
 import json
+import resource
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,9 @@ GUIDED = 0.2
 
 #: Cases of one process: a hang or crash is noticed after so many at the latest.
 BATCH = 2500
+
+#: Bytes of address space for a batch; most of what the libraries reserve is never used.
+MEMORY = 24 * 2**30
 
 #: Seconds for a batch, on a slow and busy machine. A batch that takes longer hangs.
 PATIENCE = 1800
@@ -88,6 +92,8 @@ def _work(name: str, n_cases: int, seed: int, counts: Path) -> int:
     from .harness import run
     from .targets import TARGETS
 
+    # What fills the memory shall fail where it does so, and not be killed.
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     (target,) = (target for target in TARGETS if target.name == name)
     tally, failures = run(target, n_cases, seed)
     counts.write_text(json.dumps({"cases": tally.cases, "ended": dict(tally.ended)}))

@@ -52,7 +52,7 @@ _LONGEST_STEP = 0.3
 _LEAST_NOISE = 0.05
 
 #: Larger budgets get the noise of full batches, which is little. Sampling would save next to nothing.
-_LARGEST_BUDGET = 50.0
+_LARGEST_BUDGET, _LARGEST_DELTA = 50.0, 0.5
 
 #: Far above the rounding of the logarithm of a moment.
 _ROUNDING = 1e-13
@@ -129,10 +129,10 @@ def noise_multiplier_for(
 ) -> float:
     """Noise multiplier with which sampled releases spend ``epsilon``, leaving at most a part in 1,000.
 
-    Budgets above 50 get ``upper``. For others, the root is found on a coarse discretisation, which is cheap,
-    and corrected on a finer one. The result on the finest is extrapolated from two intervals, since the error
-    falls with the square of the interval. Secant steps on the reported epsilon, aimed just below the budget,
-    follow if needed.
+    Budgets above 50, or with a delta above 1/2, get ``upper``. For others, the root is found on a coarse
+    discretisation, which is cheap, and corrected on a finer one. The result on the finest is extrapolated
+    from two intervals, since the error falls with the square of the interval. Secant steps on the reported
+    epsilon, aimed just below the budget, follow if needed.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ def noise_multiplier_for(
             f"sampling_rate={sampling_rate:g}, n_steps={n_steps}; pass a noise_multiplier instead."
         )
 
-    if epsilon > _LARGEST_BUDGET:
+    if epsilon > _LARGEST_BUDGET or delta > _LARGEST_DELTA:
         return upper
     # A small budget needs a smaller interval to be resolved at all.
     coarse = min(_INTERVALS[0], epsilon / 50)
