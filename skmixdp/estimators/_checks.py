@@ -162,7 +162,8 @@ def _in_memory(source: Any) -> Any:
         return np.concatenate(list(source.blocks()))
     if sp.issparse(source):
         check_indices(source, "X_pub")
-        return source.toarray()
+        rows: Any = source
+        return rows.toarray()
     return from_device(source)
 
 

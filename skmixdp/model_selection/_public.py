@@ -194,7 +194,8 @@ def take(X: Any, y: Array, indices: Indices) -> tuple[Any, Array]:
     if isinstance(X, list):
         return [X[i] for i in indices], y[indices]
     if sp.issparse(X):
-        return sp.csr_array(X)[indices], y[indices]
+        rows: Any = X  # only some formats can be indexed
+        return rows.tocsr()[indices], y[indices]
     return getattr(X, "iloc", X)[indices], y[indices]
 
 
