@@ -50,7 +50,7 @@ class NoiseSource:
     def __init__(self, seed: int | None = None) -> None:
         self.kind: Literal["cryptographic", "seeded", "discrete"]
         self.kind = "cryptographic" if seed is None else "seeded"
-        self._generator = _generator_of(secrets.randbits(128) if seed is None else _key_from(seed))
+        self._generator = _generator_of(seed)
         self._process = os.getpid()
 
     def normal(self, shape: tuple[int, ...]) -> FloatArray:
@@ -64,7 +64,7 @@ class NoiseSource:
     def _own_generator(self) -> np.random.Generator:
         """The generator, with a new key in a forked process: two processes must not add the same noise."""
         if self._process != os.getpid() and self.kind != "seeded":
-            self._generator = _generator_of(secrets.randbits(128))
+            self._generator = _generator_of(None)
             self._process = os.getpid()
         return self._generator
 
@@ -141,10 +141,11 @@ class DiscreteNoise(NoiseSource):
         return noisy.reshape(array.shape) * grid
 
 
-def _generator_of(key: int) -> np.random.Generator:
-    """NumPy's samplers on the key stream of AES-128 in counter mode."""
+def _generator_of(seed: int | None) -> np.random.Generator:
+    """NumPy's samplers on the key stream of AES-128 in counter mode; without a seed, under a fresh key."""
     from randomgen import AESCounter  # a fifth of the time that importing the library would take
 
+    key = secrets.randbits(128) if seed is None else _key_from(seed)
     return np.random.Generator(AESCounter(key=key))
 
 
