@@ -142,7 +142,7 @@ class DiscreteNoise(NoiseSource):
 
 
 def _generator_of(seed: int | None) -> np.random.Generator:
-    """NumPy's samplers on the key stream of AES-128 in counter mode; None is a key that nobody knows."""
+    """NumPy's samplers on the key stream of AES-128 in counter mode; without a seed, under a fresh key."""
     from randomgen import AESCounter  # a fifth of the time that importing the library would take
 
     key = secrets.randbits(128) if seed is None else _key_from(seed)

@@ -159,13 +159,15 @@ def compared(kind: Kind, rows: Any, labels: Any, n_fits: int) -> Comparison:
         counts = [sum(text in traces.said for traces in own) for own in found]
         if fisher_exact([counts, [n_fits - count for count in counts]]).pvalue < _LEVEL:
             differing.append(f"{counts[0]} and {counts[1]} times of {n_fits}: {text}")
+    times = [[traces.milliseconds for traces in own] for own in found]
+    if np.isnan(times).any():  # a data set was refused, which tells it apart
+        return Comparison(math.nan, math.nan, math.nan, differing)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         memory = [[peak_memory(kind, held, labels) for _ in range(10)] for held in pair]
     medians = [statistics.median(own) for own in memory]
     if abs(medians[0] - medians[1]) > 2048 and _p_value(*memory) < _LEVEL:  # Python's own objects vary
         differing.append(f"memory: {medians[0]:.0f} and {medians[1]:.0f} bytes")
-    times = [[traces.milliseconds for traces in own] for own in found]
     auc = float(mannwhitneyu(*times).statistic) / n_fits**2
     margin = 2.576 * math.sqrt((2 * n_fits + 1) / (12 * n_fits**2))
     slower = statistics.median(times[0]) / statistics.median(times[1]) - 1

@@ -32,6 +32,16 @@ def test_seeds_reproduce_and_say_so():
     assert not np.any(draws == third.normal((50,)))
 
 
+def test_another_process_gets_a_key_of_its_own_once(monkeypatch):
+    source, seeded, asked = NoiseSource(), NoiseSource(1), []
+    monkeypatch.setattr("skmixdp.privacy.noise.os.getpid", lambda: -1)  # as after a fork
+    monkeypatch.setattr("skmixdp.privacy.noise.secrets.randbits", lambda bits: asked.append(bits) or 7)
+    draws = np.concatenate([source.normal((3,)), source.normal((2,))])
+    assert asked == [128]
+    np.testing.assert_array_equal(draws, NoiseSource().normal((5,)))
+    np.testing.assert_array_equal(seeded.normal((5,)), NoiseSource(1).normal((5,)))
+
+
 def test_shapes_and_ranges():
     source = NoiseSource(0)
     assert source.normal((3, 4)).shape == (3, 4)
