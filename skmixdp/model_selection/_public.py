@@ -193,9 +193,8 @@ def take(X: Any, y: Array, indices: Indices) -> tuple[Any, Array]:
     """Some rows and their labels."""
     if isinstance(X, list):
         return [X[i] for i in indices], y[indices]
-    if sp.issparse(X):
-        return sp.csr_array(X)[indices], y[indices]
-    return getattr(X, "iloc", X)[indices], y[indices]
+    rows = getattr(X, "iloc", X)
+    return (rows.tocsr() if sp.issparse(X) else rows)[indices], y[indices]
 
 
 def hold_out(y: Array, fraction: float, *, stratify: bool) -> tuple[Indices, Indices]:
