@@ -86,7 +86,7 @@ class TestMessages:
 
 class TestBudgets:
     @pytest.mark.parametrize("delta", [1e-300, 1e-5, 0.999])
-    @pytest.mark.parametrize("epsilon", [1e-99, 1e-45, 1e-8, 1e-3, 1e10, 1e15])
+    @pytest.mark.parametrize("epsilon", [1e-99, 1e-45, 1e-8, 1e-3, 1e10, 1e15, 1e16])
     def test_extreme_budgets_are_kept(self, epsilon, delta):
         noise = noise_multiplier_for(epsilon, delta, n_steps=1)
         assert epsilon_of(noise, 1, delta=delta) <= epsilon
