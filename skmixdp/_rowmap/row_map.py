@@ -116,6 +116,7 @@ class RowMap:
         lengths are 0.
         """
         lengths = row_norms(replace(self, normalize=False)(X, np.float64))
+        lengths = np.minimum(lengths, np.finfo(np.float64).max)  # quantiles of infinite ones are no numbers
         usual = min(float(np.quantile(lengths, _USUAL)), 2 * float(np.median(lengths)))
         return usual if 0 < usual < math.inf else None
 

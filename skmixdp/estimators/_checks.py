@@ -160,11 +160,11 @@ def _in_memory(source: Any) -> Any:
     """A source of public rows as one dense array in memory; public rows are few."""
     if isinstance(source, RowFiles):
         return np.concatenate(list(source.blocks()))
-    if sp.issparse(source):
-        check_indices(source, "X_pub")
-        rows: Any = source
-        return rows.toarray()
-    return from_device(source)
+    held: Any = from_device(source)
+    if not sp.issparse(source):
+        return held
+    check_indices(held, "X_pub")
+    return held.toarray()
 
 
 def _check_names(source: Any, names: Any) -> None:

@@ -193,10 +193,8 @@ def take(X: Any, y: Array, indices: Indices) -> tuple[Any, Array]:
     """Some rows and their labels."""
     if isinstance(X, list):
         return [X[i] for i in indices], y[indices]
-    if sp.issparse(X):
-        rows: Any = X  # only some formats can be indexed
-        return rows.tocsr()[indices], y[indices]
-    return getattr(X, "iloc", X)[indices], y[indices]
+    rows = getattr(X, "iloc", X)
+    return (rows.tocsr() if sp.issparse(X) else rows)[indices], y[indices]
 
 
 def hold_out(y: Array, fraction: float, *, stratify: bool) -> tuple[Indices, Indices]:

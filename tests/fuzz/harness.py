@@ -286,7 +286,7 @@ def run(
     while tally.cases < n_cases and len(failures) < most:
         before, left = tally.cases, n_cases - tally.cases
         options = settings(
-            max_examples=min(CHUNK, left),
+            max_examples=max(10, min(CHUNK, left)),
             database=None,
             deadline=None,
             phases=phases,

@@ -86,7 +86,7 @@ class TestMessages:
 
 class TestBudgets:
     @pytest.mark.parametrize("delta", [1e-300, 1e-5, 0.999])
-    @pytest.mark.parametrize("epsilon", [1e-99, 1e-45, 1e-8, 1e-3, 1e10, 1e15])
+    @pytest.mark.parametrize("epsilon", [1e-99, 1e-45, 1e-8, 1e-3, 1e10, 1e15, 1e16])
     def test_extreme_budgets_are_kept(self, epsilon, delta):
         noise = noise_multiplier_for(epsilon, delta, n_steps=1)
         assert epsilon_of(noise, 1, delta=delta) <= epsilon
@@ -100,6 +100,14 @@ class TestBudgets:
     def test_sampled_batches_of_huge_budgets_end(self, epsilon):
         assert 0 < noise_multiplier_for(epsilon, 0.999, n_steps=3, sampling_rate=0.1) < 1
         assert epsilon_of(1e-6, 3, delta=1e-5, sampling_rate=0.1) < np.inf
+
+    def test_sampled_batches_of_a_tiny_delta_have_a_finite_epsilon(self):
+        assert epsilon_of(0.5, 3, delta=1e-300, sampling_rate=0.5) < 1000
+
+    def test_public_rows_of_infinite_length(self):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", RuntimeWarning)
+            fit(1e300 * X, X[:, 0], (1e300 * X_PUB, X_PUB[:, 0]), MixedDPRidge, algorithm="adamix")
 
     def test_hopeless_delta_with_sampled_batches_ends(self):
         assert noise_multiplier_for(1e-3, 0.999, n_steps=1, sampling_rate=0.5) > 0

@@ -27,7 +27,7 @@ from scipy.special import erfcx, log_ndtr
 _SAFETY = 1e-9
 
 #: Budgets outside of this range are refused. Squares of their ratios would leave the range of floats.
-_SMALLEST_EPSILON, _LARGEST_EPSILON = 1e-100, 1e15
+_SMALLEST_EPSILON, _LARGEST_EPSILON = 1e-100, 1e16
 
 #: A difference of ``erfcx`` over an interval shorter than this is integrated, since subtracting would cancel.
 _SHORT = 1e-3

@@ -106,16 +106,19 @@ def _epsilon(event: GaussianEvent, delta: float, neighboring: Neighboring, inter
     The result is cached, since it takes up to a second and the fits of a search need the same values. With
     hardly any noise, it is the epsilon of full batches: sampling never costs privacy.
     """
+    full_batch = gaussian.epsilon_for(
+        math.sqrt(2 * replace(event, sampling_rate=1.0).rho(neighboring)), delta
+    )
     if event.noise_multiplier < _LEAST_NOISE:
-        full_batch = replace(event, sampling_rate=1.0)
-        return gaussian.epsilon_for(math.sqrt(2 * full_batch.rho(neighboring)), delta)
+        return full_batch
     accountant = pld_privacy_accountant.PLDAccountant(
         _RELATION[relation_name(neighboring)], value_discretization_interval=interval
     )
     release = dp_event.GaussianDpEvent(event.noise_multiplier)
     step = dp_event.PoissonSampledDpEvent(event.sampling_rate, release)
     accountant.compose(step, event.n_steps)
-    return float(accountant.get_epsilon(delta))
+    # Of a delta below the mass that the grid cuts off, the accountant knows no finite epsilon.
+    return min(float(accountant.get_epsilon(delta)), full_batch)
 
 
 def noise_multiplier_for(
