@@ -4,6 +4,7 @@ import ast
 import inspect
 import pkgutil
 import re
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -30,15 +31,19 @@ LISTED = {
 OURS = {"_repr_html_", "_repr_mimebundle_"}
 
 
-def words_of(path):
-    """Names of attributes and functions, and texts, in a module."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Attribute):
-            yield node.attr
-        elif isinstance(node, ast.FunctionDef):
-            yield node.name
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield node.value
+@cache
+def words():
+    """Names of attributes and functions, and texts, in all modules of the package."""
+    found = set()
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Attribute):
+                found.add(node.attr)
+            elif isinstance(node, ast.FunctionDef):
+                found.add(node.name)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found.add(node.value)
+    return found
 
 
 def private_names():
@@ -68,13 +73,13 @@ def test_nothing_private_is_imported():
 
 
 def test_every_private_name_that_is_used_is_listed():
-    used = {word for path in MODULES for word in words_of(path)} & private_names()
+    used = words() & private_names()
     assert used - OURS <= set(LISTED), "list them, or use public names"
 
 
 @pytest.mark.parametrize("name", LISTED)
 def test_every_listed_name_is_used_and_there(name):
-    assert name in {word for path in MODULES for word in words_of(path)}
+    assert name in words()
     if LISTED[name] == "sklearn.callback" and not hasattr(sklearn, "callback"):
         pytest.importorskip("sklearn.callback")
     package = import_module(LISTED[name])

@@ -14,6 +14,7 @@ from tests.faults import endurance
 EVENT, RELATION = GaussianEvent(1e3, 1), "add_or_remove_one"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs Linux")
 def test_fits_leave_no_threads_files_or_connections(tmp_path, monkeypatch):
     monkeypatch.setattr(endurance, "MEMORY", float("inf"))  # 40 fits say nothing about memory

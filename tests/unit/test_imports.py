@@ -9,6 +9,7 @@ import pytest
 import skmixdp
 
 
+@pytest.mark.slow
 def test_no_import_warns():
     names = [module.name for module in pkgutil.walk_packages(skmixdp.__path__, "skmixdp.")]
     pytest.importorskip("torchvision")  # some modules need the optional packages
