@@ -124,7 +124,8 @@ coverage: .venv/.test
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 -m "not slow" \
 		--cov=skmixdp/privacy --cov=skmixdp/_engine --cov-report= \
 		--ignore=tests/unit/privacy/test_ledger_processes.py \
-		tests/unit/privacy tests/unit/engine tests/faults/test_long_runs.py tests/unit/audit/test_per_instance.py tests/statistical/test_discrete_noise.py
+		tests/unit/privacy tests/unit/engine tests/unit/audit/test_per_instance.py tests/statistical/test_discrete_noise.py \
+		tests/faults/test_long_runs.py tests/faults/test_randomness.py tests/fuzz/test_found.py
 	$(BIN)/coverage report --include "skmixdp/privacy/*,skmixdp/_engine/release.py" --fail-under 100
 
 # Hours without SAMPLE: docs/mutants.md.
