@@ -90,11 +90,20 @@ class RowMap:
 
         With their class indices ``y`` it whitens. With ``clip`` it keeps the lengths of most rows. With
         ``scale`` it scales columns, if a few of them dominate.
+
+        Raises
+        ------
+        ValueError
+            If the rows are so long that their mean overflows.
         """
         first = cls(None, normalize, None, scale=column_scale(X) if scale else None)
         if center and len(X):
             scaled = X if first.scale is None else X * first.scale
-            first = replace(first, mean=scaled.mean(axis=0, dtype=np.float64))
+            with np.errstate(over="ignore"):
+                mean = scaled.mean(axis=0, dtype=np.float64)
+            if not np.all(np.isfinite(mean)):
+                raise ValueError("X_pub has entries so large that their mean overflows; scale the features.")
+            first = replace(first, mean=mean)
         if y is not None:
             first = replace(first, whitening=Whitening.of(first(X, np.float64), y))
         if clip and len(X):

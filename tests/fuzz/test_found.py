@@ -1,5 +1,7 @@
 """What fuzzing found, as named examples. Each failed before it was fixed."""
 
+import csv
+import io
 import json
 import sqlite3
 import warnings
@@ -213,6 +215,23 @@ class TestModels:
         with pytest.raises(ValueError, match=r"m.safetensors") as caught:
             skmixdp.load(self.forged(tmp_path / "m.safetensors", change))
         assert str(caught.value).isprintable()
+
+
+def test_public_rows_whose_mean_overflows():
+    rng = np.random.default_rng(0)
+    ledger = PrivacyLedger(":memory:")
+    data = ledger.add_dataset("a", epsilon=5, delta=1e-5)
+    clf = MixedDPLogisticRegression(classes=[0, 1], ledger=data)
+    with pytest.raises(ValueError, match="X_pub has entries so large that their mean overflows; scale"):
+        clf.fit(rng.normal(size=(12, 3)), [0, 1] * 6, X_pub=np.full((6, 3), 1.7e308), y_pub=[0, 1] * 3)
+    assert ledger.report().charges == ()
+
+
+def test_a_carriage_return_in_a_name_stays_in_its_cell():
+    data = PrivacyLedger(":memory:").add_dataset("a\rb", epsilon=1, delta=1e-5)
+    data.charge(GaussianEvent(20, 1), neighboring="zero_out")
+    (row,) = csv.DictReader(io.StringIO(data.ledger.report().to_csv(), newline=""))
+    assert row["dataset"] == "a\rb"
 
 
 class TestLedgers:

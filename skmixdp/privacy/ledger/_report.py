@@ -118,13 +118,13 @@ class LedgerReport:
         composition with all earlier charges to the data set, as :attr:`Charge.spent`. A text that a
         spreadsheet would take for a formula gets an apostrophe in front.
         """
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(_COLUMNS)
+        lines = [_csv_line(_COLUMNS)]
         for charge in self.charges:
             values = _values(charge)
-            writer.writerow([_no_formula(value) if isinstance(value, str) else value for value in values])
-        return text.getvalue()
+            lines.append(
+                _csv_line([_no_formula(value) if isinstance(value, str) else value for value in values])
+            )
+        return "".join(lines)
 
     def to_html(self) -> str:
         """A HTML page with the budgets of the data sets and all charges."""
@@ -189,6 +189,16 @@ def _values(charge: Charge) -> list[Any]:
     """The entries of a charge in the order of the columns."""
     special = {"time": charge.time.isoformat(), "event": event_to_json(charge.event)}
     return [special.get(name, getattr(charge, name)) for name in _COLUMNS]
+
+
+def _csv_line(values: Sequence[Any]) -> str:
+    """One line of CSV, which ends with a line feed.
+
+    The writer's own end of line has both characters, so that texts with either of them are quoted.
+    """
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\r\n").writerow(values)
+    return text.getvalue().removesuffix("\r\n") + "\n"
 
 
 def _no_formula(text: str) -> str:
