@@ -194,7 +194,7 @@ class RowMap:
         X : array of shape (n, n_features)
             Finite features.
         out : array of shape (n, n_features)
-            Takes the mapped rows, in its dtype.
+            Takes the mapped rows, in its dtype. It may be ``X`` itself.
         norms : array of shape (n,) or None, default=None
             Takes their lengths in float64.
         """
@@ -246,6 +246,8 @@ class RowMap:
 
         A row whose square may over- or underflow is left to :meth:`_robust`, and no other row is.
         """
+        if np.may_share_memory(X, out):
+            X = X.copy()  # of some rows, in cache: those that are left to another method are read again
         rows = out if out.dtype == dtype else np.empty_like(out, dtype)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             np.copyto(rows, X)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from skmixdp import MixedDPLogisticRegression
+from skmixdp._engine.geometry import NoisyMean
 from skmixdp._kernels import NARROW, row_memory
 from skmixdp._linear import row_norms
 from skmixdp._rowmap import RowMap, Whitening
@@ -84,6 +85,29 @@ def test_mapping_further_is_mapping_at_once(d, dtype):
 )
 def test_no_map_follows_another_one(other):
     assert replace(UNIT, intercept_value=0.1).after(other) is None
+
+
+@pytest.mark.parametrize("whitened", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_rows_of_zeros_are_mapped_further_in_the_same_memory(dtype, whitened):
+    X = rows_of(200, dtype)
+    X[[3, 690]] = 0
+    last = RowMap(None, True, 0.3, whitening_of(200) if whitened else None)
+    unit, y = UNIT(X, dtype), np.zeros(N, int)
+    further = InMemoryRows.mapped(X, y, UNIT, np.dtype(dtype)).remapped(last)
+    for found, wanted in zip(
+        everything(further, 201), everything(InMemoryRows(last(unit, dtype), y), 201), strict=True
+    ):
+        np.testing.assert_allclose(found, wanted, rtol=1e-4 if dtype == "float32" else 1e-11, atol=1e-6)
+
+
+def test_a_row_of_zeros_ends_no_fit_whose_mean_is_shrunk_to_zero(monkeypatch):
+    # Noise that hides the mean makes it exactly zero. The row then stays one of zeros, as in the neighbour.
+    monkeypatch.setattr(NoisyMean, "shrunk", lambda self: np.zeros_like(self.value))
+    X, y = rows_of(200), np.arange(N) % 3
+    X[3] = 0
+    clf = MixedDPLogisticRegression(epsilon=0.01, classes=range(3), whiten=False)
+    assert np.all(np.isfinite(clf.fit(X, y).coef_))
 
 
 @pytest.mark.parametrize("last", [replace(UNIT, normalize=False), replace(UNIT, bound=1.0)])
