@@ -117,7 +117,8 @@ def _sparse_outputs(estimator: Any, X: Any) -> Array:
         X, factors, row_map, points if row_map.whitening is None else row_map.whitening(points)
     )
     outputs = np.asarray((Z if estimator.coef_.ndim == 2 else Z[:, 0]) + estimator.intercept_)
-    overflowed = ~np.isfinite(outputs if outputs.ndim == 1 else outputs.sum(axis=1))
+    # A row whose length overflows has factor 0, even where its products do not overflow.
+    overflowed = ~np.isfinite(outputs if outputs.ndim == 1 else outputs.sum(axis=1)) | (factors == 0)
     if overflowed.any():  # dense rows are divided by their largest entry first
         outputs[overflowed] = _dense_outputs(estimator, given[overflowed].toarray().astype(np.float64))
     return outputs

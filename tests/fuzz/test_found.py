@@ -155,6 +155,14 @@ class TestNumbers:
         model = fit()
         np.testing.assert_allclose(model.predict_proba(sp.csr_array(huge)), model.predict_proba(huge))
 
+    def test_a_sparse_row_of_infinite_length_whose_products_are_finite(self):
+        model = fit(fit_intercept=False)
+        model.coef_ = 0.25 * np.array([[1.0, 1.0, 1.0], [1.0, -1.0, 1.0], [-1.0, 1.0, 1.0]])
+        huge = 1.79e308 * np.array([[1.0, 1.0, 1.0], [-1.0, 1.0, -1.0], [0.0, 1.0, 1.0]])
+        np.testing.assert_allclose(
+            model.decision_function(sp.csr_array(huge)), model.decision_function(huge), atol=1e-12
+        )
+
     def test_outputs_that_overflow_are_an_error(self):
         model = fit(row_norm=None, learning_rate=0.1)
         model.coef_ = model.coef_ * 1e200
