@@ -3,13 +3,12 @@
 import argparse
 import json
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .items import LabelledItems, read_images
-from .messages import EXIT_CODES, InputError, count, count_or_zero, in_flags
+from .messages import EXIT_CODES, InputError, count, count_or_zero, in_flags, path_named
 from .models import FAMILIES, located, make_transformer
 from .outputs import check_outputs, write_together
 
@@ -54,7 +53,9 @@ def add_to(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.set_defaults(run=run)
-    parser.add_argument("images", type=Path, metavar="IMAGES", help="folder of images, or .npy or .npz file")
+    parser.add_argument(
+        "images", type=path_named, metavar="IMAGES", help="folder of images, or .npy or .npz file"
+    )
     parser.add_argument("--model", required=True, metavar="FAMILY:NAME", help="the network")
     parser.add_argument(
         "--weights", metavar="PATH", help="checkpoint, or tag of the weights (default: the library's own)"
@@ -66,7 +67,7 @@ def add_to(commands: Any) -> None:
     )
     parser.add_argument(
         "--labels",
-        type=Path,
+        type=path_named,
         metavar="FILE",
         help="labels: a table with the columns file and label for a folder; for arrays, .npy or .csv",
     )
@@ -77,7 +78,9 @@ def add_to(commands: Any) -> None:
     how.add_argument(
         "--dtype", choices=("float32", "float16"), default="float32", help="rounding (default: %(default)s)"
     )
-    how.add_argument("--cache", type=Path, metavar="FOLDER", help="keep rows here, and go on after a stop")
+    how.add_argument(
+        "--cache", type=path_named, metavar="FOLDER", help="keep rows here, and go on after a stop"
+    )
     how.add_argument(
         "--on-error",
         choices=("raise", "skip"),
@@ -85,7 +88,7 @@ def add_to(commands: Any) -> None:
         help="what to do with an image that cannot be read (default: %(default)s)",
     )
     output = parser.add_argument_group("output")
-    output.add_argument("--out", type=Path, required=True, metavar="FILE.npz", help="the rows")
+    output.add_argument("--out", type=path_named, required=True, metavar="FILE.npz", help="the rows")
     output.add_argument("--force", action="store_true", help="replace an output that exists")
     output.add_argument("--quiet", action="store_true", help="show no progress bar and no summary")
 

@@ -15,7 +15,7 @@ from ..privacy import NEIGHBORING, NOISE, LedgerDataset, PrivacyLedger, PrivacyR
 from ..privacy.noise import warn_of_seed
 from .columns import ColumnEncoder
 from .files import is_table
-from .messages import EXIT_CODES, InputError, count, count_or_zero, in_flags, number_type
+from .messages import EXIT_CODES, InputError, count, count_or_zero, in_flags, number_type, path_named
 from .model_files import EncodedModel, save_model
 from .outputs import Writer, check_outputs, write_together
 from .rows import Rows, align, check_together, read_classes, read_labelled
@@ -61,12 +61,14 @@ def add_to(commands: Any) -> None:
     )
     parser.set_defaults(run=run, flags=_FLAGS)
     rows = parser.add_argument_group("rows")
-    rows.add_argument("--private", type=Path, required=True, metavar="FILE", help="private rows")
-    rows.add_argument("--public", type=Path, metavar="FILE", help="public rows, with the same features")
+    rows.add_argument("--private", type=path_named, required=True, metavar="FILE", help="private rows")
+    rows.add_argument("--public", type=path_named, metavar="FILE", help="public rows, with the same features")
     rows.add_argument("--label-column", metavar="NAME", help="label column of the tables")
-    rows.add_argument("--labels", type=Path, metavar="FILE", help="labels of the private rows (.npy, .csv)")
     rows.add_argument(
-        "--public-labels", type=Path, metavar="FILE", help="labels of the public rows (.npy, .csv)"
+        "--labels", type=path_named, metavar="FILE", help="labels of the private rows (.npy, .csv)"
+    )
+    rows.add_argument(
+        "--public-labels", type=path_named, metavar="FILE", help="labels of the public rows (.npy, .csv)"
     )
     rows.add_argument(
         "--classes",
@@ -115,7 +117,7 @@ def add_to(commands: Any) -> None:
     ledger = parser.add_argument_group("ledger")
     ledger.add_argument(
         "--ledger",
-        type=Path,
+        type=path_named,
         metavar="FILE",
         help="ledger to charge; made if missing (.sqlite)",
     )
@@ -137,12 +139,14 @@ def add_to(commands: Any) -> None:
     output = parser.add_argument_group("output")
     output.add_argument(
         "--out",
-        type=Path,
+        type=path_named,
         required=True,
         metavar="FILE",
         help="the model: without pickle if FILE ends in .safetensors, else by joblib",
     )
-    output.add_argument("--report", type=Path, metavar="FILE", help="the privacy report (.json or .html)")
+    output.add_argument(
+        "--report", type=path_named, metavar="FILE", help="the privacy report (.json or .html)"
+    )
     output.add_argument("--force", action="store_true", help="replace outputs that exist")
     output.add_argument("--quiet", action="store_true", help="show no progress bar and no report")
 

@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NoReturn
 
 from .._validation import COUNT, Number, printable, whole_from
@@ -96,6 +97,15 @@ def number_type(rule: Number) -> Callable[[str], Any]:
         return value
 
     return parse
+
+
+def path_named(text: str) -> Path:
+    """A type for argparse: paths that a file may have."""
+    if "\0" in text:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} must not hold a null character, which no file name may have"
+        )
+    return Path(text)
 
 
 count, count_or_zero = number_type(COUNT), number_type(whole_from(0))

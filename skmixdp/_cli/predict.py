@@ -11,7 +11,7 @@ from .columns import ColumnEncoder
 from .extract import FLAGS
 from .files import is_table, shape_of
 from .items import read_images
-from .messages import EXIT_CODES, TRUST, InputError, in_flags
+from .messages import EXIT_CODES, TRUST, InputError, in_flags, path_named
 from .model_files import EncodedModel, load_model
 from .models import make_transformer
 from .outputs import check_outputs, write_together
@@ -38,8 +38,10 @@ def add_to(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.set_defaults(run=run)
-    parser.add_argument("model", type=Path, metavar="MODEL", help="file that `fit --out` wrote")
-    parser.add_argument("rows", type=Path, metavar="ROWS", help="rows in any format of `fit`, or images")
+    parser.add_argument("model", type=path_named, metavar="MODEL", help="file that `fit --out` wrote")
+    parser.add_argument(
+        "rows", type=path_named, metavar="ROWS", help="rows in any format of `fit`, or images"
+    )
     parser.add_argument("--label-column", metavar="NAME", help="column of the table to leave aside")
     parser.add_argument(
         "--id",
@@ -48,7 +50,9 @@ def add_to(commands: Any) -> None:
         "and images in a folder are named by their files",
     )
     parser.add_argument("--proba", action="store_true", help="add the probability of each class")
-    parser.add_argument("--out", type=Path, metavar="FILE.csv", help="write here (default: standard output)")
+    parser.add_argument(
+        "--out", type=path_named, metavar="FILE.csv", help="write here (default: standard output)"
+    )
     parser.add_argument("--force", action="store_true", help="replace an output that exists")
     parser.add_argument("--quiet", action="store_true", help="show no progress bar")
     images = parser.add_argument_group("images")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..privacy import PrivacyLedger
-from .messages import EXIT_CODES, TRUST, InputError
+from .messages import EXIT_CODES, TRUST, InputError, path_named
 from .model_files import load_model
 
 
@@ -20,7 +20,7 @@ def add_to(commands: Any) -> None:
     )
     parser.set_defaults(run=run)
     parser.add_argument(
-        "model", type=Path, metavar="MODEL", help="file that `fit --out` wrote, or a ledger (.sqlite)"
+        "model", type=path_named, metavar="MODEL", help="file that `fit --out` wrote, or a ledger (.sqlite)"
     )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="as JSON")

@@ -126,7 +126,8 @@ class RowMap:
         """
         lengths = row_norms(replace(self, normalize=False)(X, np.float64))
         lengths = np.minimum(lengths, np.finfo(np.float64).max)  # quantiles of infinite ones are no numbers
-        usual = min(float(np.quantile(lengths, _USUAL)), 2 * float(np.median(lengths)))
+        median, most = np.quantile(lengths, [0.5, _USUAL]).tolist()  # np.median's mean of two could overflow
+        usual = min(most, 2 * median)
         return usual if 0 < usual < math.inf else None
 
     @property

@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 from .._validation import printable
 from .accounting.events import Neighboring
 
@@ -48,7 +50,8 @@ class Statement(ABC):
 
     def to_json(self, indent: int | None = 2) -> str:
         """The report as a JSON object."""
-        return json.dumps({"private": self.private, **asdict(self)}, indent=indent)
+        fields = {"private": self.private, **asdict(self)}
+        return json.dumps(fields, indent=indent, default=np.generic.item)  # for numbers of NumPy's types
 
     @property
     def _verdict(self) -> str:

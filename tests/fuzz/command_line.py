@@ -165,7 +165,7 @@ def _value(draw: Draw, kind: str) -> list[str]:
             ".",
             "no/such/folder.csv",
             "out",
-            "../up.csv",
+            "./up.csv",
         )
         return [draw.pick((*names, "a\nb.csv", "x" * 300 + ".csv", "\x00.csv", "/dev/null", ""))]
     return [str(draw.pick(WORDS))]

@@ -138,6 +138,17 @@ class TestNumbers:
         with pytest.raises(ValueError, match=r"clip.*=.* up to 1e100"):
             fit(head=head, algorithm=algorithm)
 
+    @pytest.mark.parametrize("n_long", [1, 3, 6])
+    def test_public_rows_of_which_some_are_huge(self, n_long):
+        X_pub = np.where(np.arange(6)[:, None] < n_long, 1e300, X_PUB[:6])
+        fit(y=X[:, 0], public=(X_pub, X_PUB[:6, 0]), head=MixedDPRidge)
+
+    @pytest.mark.parametrize("multiplier", [1e-38, 1e-60, 1e-100, 1e-160])
+    def test_noise_that_is_next_to_none(self, multiplier):
+        assert epsilon_of(multiplier, 1, delta=1e-5) > 1e70
+        with pytest.raises(ValueError, match=r"too small for one step at noise_multiplier="):
+            fit(noise_multiplier=multiplier, n_steps=None)
+
     def test_public_rows_that_are_too_long(self):
         with pytest.raises(ValueError, match=r"^X_pub holds a row that is too large"):
             fit(public=(1e154 * X_PUB, Y_PUB), row_norm=None)
@@ -215,6 +226,13 @@ class TestModels:
         with pytest.raises(ValueError, match=r"cannot be read as a model"):
             skmixdp.load(self.forged(tmp_path / "m.safetensors", change))
 
+    def test_a_narrow_number_in_a_report(self, tmp_path):
+        def change(model):
+            model["attributes"]["privacy_"]["values"]["epsilon"] = {"scalar": 1.5, "dtype": "float32"}
+
+        loaded = skmixdp.load(self.forged(tmp_path / "m.safetensors", change))
+        assert json.loads(loaded.privacy_.to_json())["epsilon"] == 1.5
+
     def test_a_message_of_a_file_has_no_line_breaks(self, tmp_path):
         def change(model):
             values = model["attributes"]["_row_map"]["values"]
@@ -252,6 +270,8 @@ class TestLedgers:
         "statement",
         [
             "UPDATE accounts SET dataset = NULL",
+            *(f"UPDATE accounts SET total = {value}" for value in (0, 1e-9, "total * 0.99")),
+            "UPDATE accounts SET n_charges = 0, 'order' = NULL",
             "ALTER TABLE accounts RENAME COLUMN dataset TO other",
             f"UPDATE accounts SET divergences = '{'[' * 3000}'",
             f"UPDATE charges SET private = '{'[' * 3000}'",
@@ -322,6 +342,12 @@ class TestText:
             _read_options(self.NESTED)
         np.savez(tmp_path / "rows.npz", X=X, y=Y, report=self.NESTED)
         assert read_labelled(tmp_path / "rows.npz", "--private", None, None, "--labels").report is None
+
+    @pytest.mark.parametrize("arguments", [["\0"], [".", "--cache", "a\0b"], [".", "--out", "\0.npz"]])
+    def test_a_null_character_in_a_path(self, capsys, arguments):
+        with pytest.raises(SystemExit) as end:
+            main(["extract", "--model", "scattering", "--out", "o.npz", *arguments])
+        assert end.value.code == 2 and "null character" in capsys.readouterr().err
 
     @pytest.mark.parametrize("word", ["a\nb.csv", "\x1b[2J"])
     def test_the_command_line_says_one_printable_line(self, capsys, word):

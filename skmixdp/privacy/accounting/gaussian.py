@@ -43,17 +43,17 @@ def log_delta(epsilon: float, mu: float) -> float:
 
     With ``x = epsilon / mu``, both terms of ``Phi(mu/2 - x) - e^epsilon Phi(-mu/2 - x)``
     carry the factor ``exp(-(x - mu/2)**2 / 2)``; taking it out leaves a difference of two
-    scaled complementary error functions, which neither under- nor overflows in the tail.
+    scaled complementary error functions, which neither under- nor overflows in the tail. The second term is
+    never computed as ``exp(epsilon)`` times ``Phi``, whose logarithms cancel if ``mu`` is huge.
     """
     x = epsilon / mu
     low, high = (x - mu / 2) / _SQRT2, (x + mu / 2) / _SQRT2
     if low > 0:
-        return float(-(low**2) + math.log(0.5 * _drop(low, mu / _SQRT2)))
+        return float(-low * low + math.log(0.5 * _drop(low, mu / _SQRT2)))
     if mu < 1:  # both terms are near 1/2, so their difference is taken first
         return math.log((math.erf(-low) + math.erf(high)) / 2 - math.expm1(epsilon) * math.erfc(high) / 2)
     first = log_ndtr(-low * _SQRT2)
-    second = epsilon + log_ndtr(-high * _SQRT2)
-    return float(first + math.log1p(-math.exp(min(second - first, 0.0))))
+    return float(first + math.log1p(-math.exp(-low * low - first) * 0.5 * erfcx(high)))
 
 
 def _drop(low: float, width: float) -> float:
@@ -120,8 +120,7 @@ def _log_deltas(epsilon: NDArray[np.float64], mu: NDArray[np.float64]) -> NDArra
     with np.errstate(all="ignore"):  # each formula may overflow where the other one is used
         tail = -(low**2) + np.log(0.5 * (erfcx(low) - erfcx(high)))
         first = log_ndtr(-low * _SQRT2)
-        second = epsilon + log_ndtr(-high * _SQRT2)
-        body = first + np.log1p(-np.exp(np.minimum(second - first, 0.0)))
+        body = first + np.log1p(-np.exp(-(low**2) - first) * 0.5 * erfcx(high))
     return np.asarray(np.where(low > 0, tail, body))
 
 

@@ -22,6 +22,10 @@ from ..accounting.composition import (
 from ..accounting.events import NEIGHBORING, Neighboring, keep, relation_name
 
 _SUM = number(0, closed="both")
+
+#: Relative difference up to which sums agree, as other processors and versions of libraries round.
+_AGREEMENT = 1e-6
+
 TEXT = Kind("a string of valid Unicode", lambda value: isinstance(value, str) and _is_unicode(value))
 NAME = Kind("a string that is not empty", lambda value: TEXT.admits(value) and value != "")
 
@@ -102,6 +106,29 @@ class Account:
             raise ValueError("an account with charges must say its neighboring and its composition.")
         if (self.order is not None) != (self.n_charges > 0 and self.composition == "renyi"):
             raise ValueError(f"order={self.order!r} must be set by the first charge that is summed as Renyi.")
+
+    def check_agreement(self) -> None:
+        """Refuse sums that contradict each other, as in a file that was altered.
+
+        A total that was set to a lower number would admit charges beyond the budget.
+
+        Raises
+        ------
+        ValueError
+            If the total is below what the other sums say.
+        """
+        if self.n_charges == 0:
+            agrees = self.total == self.spent == 0 and not any(self.divergences)
+        elif self.order is not None:
+            (at_order,) = np.array(self.divergences)[self.order == ORDERS]
+            agrees = math.isclose(self.total, at_order, rel_tol=_AGREEMENT)
+        elif 0 < self.total < math.inf:
+            # The first charge may have spent less.
+            agrees = self.spent <= gaussian.epsilon_for(math.sqrt(self.total), self.delta) * (1 + _AGREEMENT)
+        else:
+            agrees = self.total > 0 or self.spent == 0
+        if not agrees:
+            raise ValueError(f"its total={self.total:g} contradicts its spent={self.spent:g}")
 
     def after(self, event: object, neighboring: Neighboring, private: bool = True) -> "Account":
         """The account after charging ``event``.

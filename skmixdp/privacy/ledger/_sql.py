@@ -161,12 +161,14 @@ def _account_of(row: Row) -> Account:
         del values["by_default"]
         values["private"] = _flag(row, "private")
         values["divergences"] = tuple(json.loads(values["divergences"]))
-        return Account(**values)
+        account = Account(**values)
+        account.check_agreement()
     except _DAMAGE as error:
         raise ValueError(
             f"the ledger's account of dataset={shown(dict(row).get('dataset'))} is damaged "
             f"({one_line(str(error))}); restore the file from a copy."
         ) from error
+    return account
 
 
 #: Types of a charge's entries, as SQLite returns them.
