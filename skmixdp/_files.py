@@ -5,7 +5,9 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
+
+import numpy as np
 
 
 @contextmanager
@@ -42,6 +44,19 @@ def written_whole(path: Path) -> Iterator[BinaryIO]:
         sync_folder(path.parent)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def write_arrays(file: BinaryIO, **arrays: Any) -> None:
+    """Write arrays as an ``.npz`` archive; an interruption comes out as such.
+
+    An archive that is interrupted cannot be closed, and NumPy raises the error of closing it instead.
+    """
+    try:
+        np.savez(file, **arrays)
+    except ValueError as error:
+        if isinstance(error.__context__, KeyboardInterrupt):
+            raise error.__context__ from None
+        raise
 
 
 def sync_folder(folder: Path) -> None:

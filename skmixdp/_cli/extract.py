@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._files import write_arrays
 from .items import LabelledItems, read_images
 from .messages import EXIT_CODES, InputError, count, count_or_zero, in_flags, path_named
 from .models import FAMILIES, located, make_transformer
@@ -129,7 +130,7 @@ def run(args: argparse.Namespace) -> None:
         "report": found.report,
     }
     arrays["encoder"] = np.array(json.dumps(encoder))
-    write_together({args.out: lambda file: np.savez(file, **arrays)})
+    write_together({args.out: lambda file: write_arrays(file, **arrays)})
     for item in found.skipped:
         sys.stderr.write(f"skmixdp extract: skipped {item.name}, which {item.reason}\n")
     if not args.quiet:

@@ -10,7 +10,6 @@ checksum of each array. A damaged shard is removed with a warning, and its rows 
 import hashlib
 import json
 import os
-import secrets
 import time
 import warnings
 import zipfile
@@ -22,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._files import written_whole
+from .._files import write_arrays, written_whole
 
 #: A shard is written when it has this many rows, or when its first row has waited this long.
 _SHARD_ROWS = 2048
@@ -136,10 +135,13 @@ class RowCache:
         if not self._waiting:
             return
         digests, rows = zip(*self._waiting, strict=True)
-        keys = np.frombuffer(b"".join(digests), dtype=np.uint8).reshape(len(rows), -1)
+        joined = b"".join(digests)
+        keys = np.frombuffer(joined, dtype=np.uint8).reshape(len(rows), -1)
+        # Named by its rows, so that a flush that is interrupted after it has written writes no second shard.
+        name = hashlib.sha256(joined).hexdigest()[:16]
         try:
-            with written_whole(self._folder / f"{secrets.token_hex(8)}.npz") as file:
-                np.savez(file, keys=keys, rows=np.stack(rows))
+            with written_whole(self._folder / f"{name}.npz") as file:
+                write_arrays(file, keys=keys, rows=np.stack(rows))
         except OSError as error:
             raise self._refusal(error) from error
         self._waiting = []

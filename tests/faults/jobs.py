@@ -18,6 +18,7 @@ import skmixdp
 from skmixdp import MixedDPLogisticRegression, fit_many
 from skmixdp._cli.main import main
 from skmixdp._cli.outputs import write_together
+from skmixdp._files import write_arrays
 from skmixdp.features import _cache, _extraction
 from skmixdp.features._inputs import as_items
 from skmixdp.features._protocols import Settings
@@ -431,7 +432,7 @@ class Extraction(Job):
     def run(self, folder: Path, say: Callable[[str], None]) -> None:
         found = self.extract(folder)
         say("extracted")
-        write_together({folder / "rows.npz": lambda file: np.savez(file, X=found.features)})
+        write_together({folder / "rows.npz": lambda file: write_arrays(file, X=found.features)})
         say("saved")
 
     def check(self, folder: Path, said: list[str]) -> None:
