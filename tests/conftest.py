@@ -148,7 +148,7 @@ def _tests_benchmarks(path: Path) -> bool:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Do not even import tests of scripts that `make test` leaves out."""
-    return True if config.option.markexpr == "not slow" and _tests_benchmarks(collection_path) else None
+    return True if config.option.markexpr.startswith("not slow") and _tests_benchmarks(collection_path) else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
