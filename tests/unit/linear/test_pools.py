@@ -51,9 +51,7 @@ def test_an_error_sets_the_threads_back(two_threads, library):
 
 def test_libraries_are_looked_for_again_after_an_import_only(two_threads, library, monkeypatch):
     looked = []
-    monkeypatch.setattr(
-        onednn, "ThreadpoolController", lambda: looked.append(None) or ThreadpoolController()
-    )
+    monkeypatch.setattr(onednn, "ThreadpoolController", lambda: looked.append(None) or ThreadpoolController())
     onednn._blas.cache_clear()
     for _ in range(3):
         with product_session(np.float32):
