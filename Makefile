@@ -119,12 +119,13 @@ endurance: .venv/.test
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.faults.endurance
 
 # Every branch of what the guarantee rests on is taken by a test. Only these folders are traced, which is what
-# takes the time; whatever starts processes runs in `make test` alone.
+# takes the time. Tests that start processes, or that take long for no branch of their own, run in `make test`
+# alone. One process is enough: a second would import everything again.
 coverage: .venv/.test
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 -m "not slow" \
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m "not slow and not untraced" \
 		--cov=skmixdp/privacy --cov=skmixdp/_engine --cov-report= \
-		--ignore=tests/unit/privacy/test_ledger_processes.py \
-		tests/unit/privacy tests/unit/engine tests/unit/audit/test_per_instance.py tests/statistical/test_discrete_noise.py \
+		--ignore=tests/unit/privacy/test_ledger_processes.py --ignore=tests/unit/privacy/test_gaussian.py \
+		tests/unit/privacy tests/unit/engine tests/unit/audit/test_per_instance.py \
 		tests/faults/test_long_runs.py tests/faults/test_randomness.py tests/fuzz/test_found.py
 	$(BIN)/coverage report --include "skmixdp/privacy/*,skmixdp/_engine/release.py" --fail-under 100
 

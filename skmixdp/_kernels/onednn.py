@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from .accelerators import Accelerator, Product
 from .rounding import dot_error
@@ -98,16 +98,26 @@ class OneDNN(Accelerator):
     @contextmanager
     def session(self, dtype: DTypeLike) -> Iterator[None]:
         """Give BLAS one thread, unless it has one anyway or oneDNN does not multiply this dtype."""
-        blas = [] if product_of(dtype) is None else threadpool_info()
-        if not any(library["user_api"] == "blas" and library["num_threads"] > 1 for library in blas):
+        blas = None if product_of(dtype) is None else _blas(len(sys.modules))
+        if blas is None or not any(library["num_threads"] > 1 for library in blas.info()):
             yield
             return
-        with threadpool_limits(limits=1, user_api="blas"):
+        with blas.limit(limits=1):
             token = _one_pool.set(True)
             try:
                 yield
             finally:
                 _one_pool.reset(token)
+
+
+@lru_cache(maxsize=1)
+def _blas(n_modules: int) -> ThreadpoolController:
+    """The loaded libraries of BLAS.
+
+    To look for them takes milliseconds, as long as a small fit. So they are looked for again only after an
+    import, which may load another.
+    """
+    return ThreadpoolController().select(user_api="blas")
 
 
 def is_one_pool() -> bool:

@@ -39,6 +39,7 @@ def test_what_grows_is_found(tmp_path, monkeypatch):
     assert [text.split()[0] for text in found] == ["threads", "files", "connections", "memory"]
 
 
+@pytest.mark.untraced
 def test_sums_of_many_charges_are_exact_up_to_rounding(tmp_path):
     people, events = endurance.charged(tmp_path / "ledger.sqlite", 3000)
     assert endurance.wrong_sums(people, events, 3000) == []

@@ -292,6 +292,7 @@ def fitted(name, rows, ledger):
     "name", ["logistic", "sampled", "discrete", "zeroth order", "ridge", "scaler", "search"]
 )
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.untraced
 def test_no_key_is_kept_or_shown(name, rows, key, tmp_path):
     ledger = PrivacyLedger(tmp_path / "ledger.sqlite").add_dataset("people", epsilon=99.0, delta=1e-3)
     records, out = [], io.StringIO()

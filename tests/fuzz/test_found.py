@@ -49,6 +49,7 @@ class TestMessages:
         "value", [BadRepr(), "x" * 5000, [0] * 5000, np.zeros((2, 2)), 10**5000], ids=type
     )
     @pytest.mark.parametrize("name", ["n_steps", "algorithm", "classes", "init", "device", "epsilon"])
+    @pytest.mark.untraced
     def test_the_value_is_shown_in_one_short_line(self, name, value):
         with pytest.raises((ValueError, TypeError)) as caught:
             fit(**{name: value})
@@ -180,6 +181,7 @@ class TestNumbers:
         with pytest.raises(ValueError, match=r"^X has rows whose outputs are not finite"):
             model.predict_proba(1e200 * X)
 
+    @pytest.mark.untraced
     def test_outputs_of_a_module_that_overflow_are_an_error(self):
         torch = pytest.importorskip("torch")
         module = torch.nn.Linear(3, 3)

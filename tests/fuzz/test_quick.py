@@ -13,7 +13,7 @@ from .targets import TARGETS
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
 def test_hostile_cases_are_refused_or_right(target):
-    n_cases = 5 if target.fits else 20
+    n_cases = 5 if target.fits else 10
     tally, failures = run(target, n_cases, first_seed=1, shrink=False)
     assert not failures, failures[0]
     assert tally.cases >= n_cases and tally.ended

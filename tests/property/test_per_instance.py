@@ -89,7 +89,7 @@ ESTIMATORS = {
     "float64": MixedDPLogisticRegression("coupling", dtype="float64", n_steps=6),
     "discrete": MixedDPLogisticRegression(NoisyGD(clip=1.0), noise="discrete", n_steps=4),
     "ridge": MixedDPRidge(),
-    "ridge without public rows": MixedDPRidge(target_scale=1.0),
+    "ridge without public rows": MixedDPRidge(target_scale=1.0, n_steps=6),
     "zeroth order": ZerothOrderDPClassifier(PAZO("m"), n_steps=4),
     "public candidates": ZerothOrderDPClassifier(PAZO("s"), n_steps=4),
 }

@@ -76,20 +76,20 @@ def test_the_bound_is_met_and_a_clip_that_forgets_lengths_would_be_caught(name):
         assert (lengths(short) * lengths(X)).max() > 1.5 * bound
 
 
-@pytest.mark.parametrize("Z", [np.nan, np.inf, -np.inf, 3e38])
 @pytest.mark.parametrize("kind", LOSSES)
 @pytest.mark.parametrize("name", ["l2", "l2 and linf", "automatic, small gamma"])
-def test_a_row_whose_outputs_are_not_finite_contributes_nothing_that_is_not(name, kind, Z):
+def test_a_row_whose_outputs_are_not_finite_contributes_nothing_that_is_not(name, kind):
     loss = LOSSES[kind]
     k = loss.n_outputs
     X = np.array([[1e-30, 0, 0], [1, 2, 3]], np.float32)
     y = np.zeros((2, k), np.float32) if kind == "squared" else np.zeros(2, np.int64)
-    outputs = np.zeros((2, k), np.float32)
-    outputs[0] = Z
     public = PublicData(np.eye(3), np.zeros((3, k)) if kind == "squared" else np.arange(3) % 2, loss)
     clip = CLIPPERS[name].at(public.view(np.zeros((k, 3))))
-    C = contributions(X, outputs, y, loss, clip)
-    assert np.isfinite(C).all()
-    assert (lengths(C) * lengths(X)).max() <= clip.sensitivity(np.dtype(np.float32))
-    if kind == "squared" and not np.isfinite(Z):
-        np.testing.assert_array_equal(C[0], 0)
+    for Z in (np.nan, np.inf, -np.inf, 3e38):
+        outputs = np.zeros((2, k), np.float32)
+        outputs[0] = Z
+        C = contributions(X, outputs, y, loss, clip)
+        assert np.isfinite(C).all(), f"outputs of {Z}"
+        assert (lengths(C) * lengths(X)).max() <= clip.sensitivity(np.dtype(np.float32)), f"outputs of {Z}"
+        if kind == "squared" and not np.isfinite(Z):
+            np.testing.assert_array_equal(C[0], 0)

@@ -23,7 +23,8 @@ def problem(name, **sizes):
     return draw_targets(**sizes) if name.startswith("ridge") else draw(**sizes)
 
 
-@pytest.mark.parametrize("name", one_of_each(NAMES))
+# `make test` audits each algorithm in one of two ways, and `make test-all` in both.
+@pytest.mark.parametrize("name", one_of_each(NAMES, 0, 2))
 def test_no_bound_from_many_fits_exceeds_the_claim(name):
     result = audit_epsilon(
         factory(name, 1.0), **problem(name), n_fits=10, confidence=1 - 1e-6, random_state=0
@@ -32,7 +33,7 @@ def test_no_bound_from_many_fits_exceeds_the_claim(name):
     assert result.measured_mu_interval[0] < result.claimed_mu
 
 
-@pytest.mark.parametrize("name", one_of_each(NAMES))
+@pytest.mark.parametrize("name", one_of_each(NAMES, 1, 2))
 def test_no_bound_from_one_fit_exceeds_the_claim(name):
     result = audit_epsilon(
         factory(name, 1.0), **problem(name), n_canaries=24, confidence=1 - 1e-6, random_state=0

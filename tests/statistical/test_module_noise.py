@@ -28,7 +28,7 @@ def test_every_number_has_the_stated_noise(monkeypatch, name):
     problem = module_problem(two_layers(), n_rows=20)
     assert problem.info.view.n_parameters == P
     recipe = problem.recipe(algorithm, learning_rate=1e-6)
-    plan = problem.plan(recipe, n_steps=500 // numbers)
+    plan = problem.plan(recipe, n_steps=405 // numbers)
     log = watch(monkeypatch)
     train([Run(recipe, plan, problem.info, NoiseSource(11), np.dtype("float64"))], module_rows(problem))
     stated = scale * plan.noise_multiplier

@@ -161,7 +161,7 @@ def some_rows_more_often(draw):
 def test_batches_that_are_drawn_otherwise_are_found(monkeypatch, sabotage):
     monkeypatch.setattr(PoissonBatch, "draw", sabotage(PoissonBatch.draw))
     with pytest.raises(AssertionError):
-        assert_drawn_anew(batches(monkeypatch), 0.25)
+        assert_drawn_anew(batches(monkeypatch, n_steps=150), 0.25)
 
 
 def test_batches_come_from_the_secret_source_of_noise(monkeypatch):

@@ -55,7 +55,7 @@ def released(name, X, y, problem, n_steps, seed=0):
 def test_every_number_carries_the_stated_noise(name):
     problem = make_problem(n_rows=20)
     _, counts, scale = CASES[name]
-    log, sigma = released(name, problem.X, problem.y, problem, n_steps=500 // sum(counts))
+    log, sigma = released(name, problem.X, problem.y, problem, n_steps=400 // sum(counts))
     assert [release.exact.size for release in log[: len(counts)]] == counts
     stated = LOSS_CLIP * sigma * scale(problem.info.view.W.size)
     assert [release.scale for release in log] == pytest.approx([stated] * len(log), rel=1e-6)

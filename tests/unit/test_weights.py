@@ -56,7 +56,7 @@ def balanced(estimator):
 def test_weights_of_one_change_nothing(algorithm, public):
     if not public and algorithm in ("dope-sgd", "gep"):
         pytest.skip("needs public rows")
-    plain, ones = (unadjusted(algorithm=algorithm, dtype="float64") for _ in range(2))
+    plain, ones = (unadjusted(algorithm=algorithm, dtype="float64", n_steps=6) for _ in range(2))
     plain.fit(X[:400], Y[:400], **public)
     ones.fit(X[:400], Y[:400], sample_weight=np.ones(400), **public)
     np.testing.assert_array_equal(ones.coef_, plain.coef_)

@@ -155,8 +155,8 @@ def test_discrete_noise_is_refused(algorithm):
 def test_it_learns_by_name(algorithm, parameters, dtype):
     rng = np.random.default_rng(0)
     centres = 3 * rng.normal(size=(3, 6))
-    y, y_pub = np.arange(2000) % 3, np.arange(30) % 3
-    X, X_pub = centres[y] + rng.normal(size=(2000, 6)), centres[y_pub] + rng.normal(size=(30, 6))
+    y, y_pub = np.arange(900) % 3, np.arange(30) % 3
+    X, X_pub = centres[y] + rng.normal(size=(900, 6)), centres[y_pub] + rng.normal(size=(30, 6))
     clf = MixedDPLogisticRegression(algorithm, dtype=dtype, random_state=0, **parameters)
     assert clf.fit(X, y, X_pub, y_pub).score(X, y) > 0.9
 

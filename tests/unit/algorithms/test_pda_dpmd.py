@@ -130,7 +130,7 @@ def test_automatic_steps_balance_the_noise_in_the_mirrors_geometry(problem):
     plan = problem.plan(recipe, n_steps=30)
     base = problem.info.view.W
     moves = []
-    for seed in range(6):
+    for seed in range(3):
         run = Run(recipe, plan, problem.info, NoiseSource(seed), FLOAT)
         (W,) = train([run], rows)
         moves.append((W - base) @ problem.X[:50].T)

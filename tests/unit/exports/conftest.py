@@ -39,17 +39,17 @@ def fitted(estimator, data="digits", *, public=True, rows=None, labels=None, n_p
     return estimator.fit(X[n_public:], y[n_public:], X_pub=X[:n_public], y_pub=y[:n_public])
 
 
-def _logistic(*args, **parameters):
-    return MixedDPLogisticRegression(*args, epsilon=3.0, random_state=0, **parameters)
+def _logistic(*args, n_steps=6, **parameters):
+    return MixedDPLogisticRegression(*args, epsilon=3.0, random_state=0, n_steps=n_steps, **parameters)
 
 
-def _ridge(**parameters):
-    return MixedDPRidge(epsilon=3.0, random_state=0, **parameters)
+def _ridge(n_steps=6, **parameters):
+    return MixedDPRidge(epsilon=3.0, random_state=0, n_steps=n_steps, **parameters)
 
 
 #: Name -> (data set, a function that fits). Together they use every field of the row map.
 MODELS = {
-    "digits": ("digits", lambda: fitted(_logistic())),
+    "digits": ("digits", lambda: fitted(_logistic(n_steps=None))),
     "cancer": ("cancer", lambda: fitted(_logistic(), "cancer")),
     "iris": ("iris", lambda: fitted(_logistic(), "iris")),
     "wine": ("wine", lambda: fitted(_logistic(), "wine")),
@@ -59,7 +59,7 @@ MODELS = {
     ),
     "learned geometry": (
         "digits",
-        lambda: fitted(_logistic(geometry=True, whiten=True)),
+        lambda: fitted(_logistic(n_steps=None, geometry=True, whiten=True)),
     ),
     "few public rows": (
         "digits",
@@ -110,7 +110,7 @@ MODELS = {
         ),
     ),
     "start from an array": ("iris", lambda: fitted(_logistic("noisy-gd", init=np.ones((3, 4))), "iris")),
-    "regression": ("diabetes", lambda: fitted(_ridge(), "diabetes")),
+    "regression": ("diabetes", lambda: fitted(_ridge(n_steps=None), "diabetes")),
     "regression on unit rows": ("diabetes", lambda: fitted(_ridge(row_norm="unit", whiten=True), "diabetes")),
     "two targets": (
         "diabetes",

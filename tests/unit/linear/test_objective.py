@@ -49,12 +49,12 @@ def test_the_gradient_is_that_of_the_formula(name, n):
 
 @pytest.mark.parametrize("name", LOSSES)
 @pytest.mark.parametrize("n", [0, 3, 6, 40])
-@pytest.mark.parametrize("size", [0.1, 3.0, 300.0])
-def test_heads_are_found_by_their_gradient(name, n, size):
+def test_heads_are_found_by_their_gradient(name, n):
     psi, _, _, rng = make(name, n)
-    W = size * rng.normal(size=(LOSSES[name].n_outputs, D))
-    found = psi.with_gradient(psi.gradient(W), np.zeros_like(W))
-    np.testing.assert_allclose(found, W, atol=1e-9 * max(1, size))
+    for size in (0.1, 3.0, 300.0):
+        W = size * rng.normal(size=(LOSSES[name].n_outputs, D))
+        found = psi.with_gradient(psi.gradient(W), np.zeros_like(W))
+        np.testing.assert_allclose(found, W, atol=1e-9 * max(1, size), err_msg=f"heads of size {size}")
 
 
 @pytest.mark.parametrize("name", LOSSES)

@@ -1,5 +1,6 @@
 """One library's threads at a time, set back whatever happens."""
 
+import sys
 import threading
 
 import numpy as np
@@ -46,6 +47,20 @@ def test_an_error_sets_the_threads_back(two_threads, library):
     with pytest.raises(KeyError), product_session(np.float32):
         raise KeyError
     assert n_threads() == {2} and not onednn.is_one_pool()
+
+
+def test_libraries_are_looked_for_again_after_an_import_only(two_threads, library, monkeypatch):
+    looked = []
+    monkeypatch.setattr(onednn, "ThreadpoolController", lambda: looked.append(None) or ThreadpoolController())
+    onednn._blas.cache_clear()
+    for _ in range(3):
+        with product_session(np.float32):
+            assert n_threads() == {1}
+    assert len(looked) == 1
+    monkeypatch.setitem(sys.modules, "another_library", None)
+    with product_session(np.float32):
+        assert n_threads() == {1}
+    assert len(looked) == 2
 
 
 def test_other_threads_of_the_program_know_nothing_of_it(two_threads, library):

@@ -58,6 +58,7 @@ def test_a_first_charge_costs_what_its_own_accountant_says_if_that_is_less():
     assert again.spent == epsilon_of_rdp(np.array(again.divergences), DELTA, ORDERS)
 
 
+@pytest.mark.untraced
 def test_nothing_is_left_of_a_budget_that_is_spent():
     account = Account("a", 1.0, DELTA)
     assert account.remaining == 1.0
@@ -88,6 +89,7 @@ def test_discrete_noise_on_sampled_batches_is_refused_in_words_of_its_fields():
         Account("a", 1.0, DELTA).after(GaussianEvent(30.0, 9, 0.5, "discrete"), ADD)
 
 
+@pytest.mark.untraced
 def test_a_refusal_says_what_is_left_and_which_composition_would_do():
     account = Account("a", 1.0, DELTA).after(FULL, ADD)
     with pytest.raises(BudgetExceededError, match="use a smaller epsilon") as caught:

@@ -71,6 +71,7 @@ def test_discrete_epsilon_is_that_of_the_renyi_orders():
         ("replace_one", privacy_accountant.NeighboringRelation.REPLACE_ONE),
     ],
 )
+@pytest.mark.untraced
 def test_sampled_epsilon_is_dp_accountings(neighboring, relation):
     accountant = pld_privacy_accountant.PLDAccountant(relation)
     step = dp_event.PoissonSampledDpEvent(0.05, dp_event.GaussianDpEvent(2.0))
@@ -89,6 +90,7 @@ def test_sampled_epsilon_is_dp_accountings(neighboring, relation):
         (8, 0.5, 10),
     ],
 )
+@pytest.mark.untraced
 def test_sampled_calibration_stays_within_the_budget_and_close_to_it(epsilon, rate, n_steps):
     sigma = noise_multiplier_for(epsilon, 1e-5, n_steps=n_steps, sampling_rate=rate)
     spent = epsilon_of(sigma, n_steps, delta=1e-5, sampling_rate=rate)
@@ -153,6 +155,7 @@ def test_no_event_has_discrete_noise_on_sampled_batches():
 
 
 @pytest.mark.parametrize("rate", [1.0, 0.1])
+@pytest.mark.untraced
 def test_zeroing_out_has_the_numbers_of_adding_or_removing(rate):
     added, zeroed = (
         (
@@ -208,6 +211,7 @@ def test_a_search_that_does_not_end_says_so(monkeypatch):
     ],
     ids=["replace_one", "discrete", "sampled", "mixed"],
 )
+@pytest.mark.untraced
 def test_the_multiplier_that_is_named_is_enough_and_not_far_too_much(terms):
     with pytest.raises(ValueError, match="is too small for one step") as caught:
         steps_for(0.1, 1e-5, noise_multiplier=0.3, **terms)

@@ -137,6 +137,7 @@ def test_full_batches_fill_a_budget_to_the_last_one(neighboring):
     "event",
     [GaussianEvent(1.1, 20, 0.02), GaussianEvent(30.0, 5, noise="discrete"), GaussianEvent(3.0, 5, 0.3)],
 )
+@pytest.mark.untraced
 def test_what_a_renyi_filter_admits_is_within_the_budget_and_near_it(event):
     rule, times = filled(event, epsilon=3.0)
     assert rule.composition == "renyi" and rule.order in ORDERS and times > 1
@@ -162,6 +163,7 @@ def test_a_whole_budget_in_equal_parts_fits_but_for_nothing_more():
         assert filled(event, epsilon=1.0)[1] == parts
 
 
+@pytest.mark.untraced
 def test_a_first_event_may_be_paid_for_by_its_own_accountant_and_is_then_the_last():
     event = GaussianEvent(1.1, 300, 0.02)
     alone = epsilon_of_event(event, DELTA, ADD)

@@ -91,6 +91,7 @@ def test_what_remains_is_the_largest_full_batch_that_fits(ledger):
         assert ledger[dataset].remaining == pytest.approx(epsilon_of(high, 1, delta=1e-5), rel=1e-6)
 
 
+@pytest.mark.untraced
 def test_over_budget_is_refused_and_nothing_is_recorded(ledger):
     while True:
         before = ledger.report()
@@ -120,6 +121,7 @@ def test_a_sum_of_gaussian_dp_says_what_fits_it_badly(ledger, event):
 
 @pytest.mark.parametrize("events", [[FULL, FULL, SAMPLED], [DISCRETE, FULL, SAMPLED, MIXED, DISCRETE]])
 @pytest.mark.parametrize("neighboring", [ADD, REPLACE])
+@pytest.mark.untraced
 def test_running_sums_are_those_of_the_charges(ledger, events, neighboring):
     ledger.add_dataset("a", epsilon=20.0, delta=1e-6)
     for event in events:
@@ -388,6 +390,7 @@ def test_a_connection_is_neither_used_nor_closed_after_a_fork(path, monkeypatch)
     assert len(ledger.report().charges) == 3
 
 
+@pytest.mark.untraced
 def test_threads_share_a_ledger(ledger):
     def work():
         for _ in range(20):

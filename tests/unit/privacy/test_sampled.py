@@ -67,19 +67,21 @@ def test_every_interval_gives_an_upper_bound_so_the_least_counts(use):
 
 
 @pytest.mark.parametrize(
-    ("error", "power", "upper", "epsilon", "most"),
+    ("error", "power", "upper", "rate", "epsilon", "most"),
     [
-        (10.0, 1.0, 2.0, 1.0, 8),
-        (10.0, 2.0, 1.5, 1.0, 7),
-        (10.0, 1.0, 200.0, 1.0, 17),  # sampling helps much
-        (10.0, 1.0, 1.0, 1.0, 8),  # the coarse discretisation finds the start too small
-        (4e4, 1.0, 4.0, 1.0, 17),  # its root is worth little
-        (10.0, 1.0, 200.0, 0.01, 7),  # it must be smaller to see a small budget
+        (10.0, 1.0, 2.0, 0.9, 1.0, 8),
+        (10.0, 2.0, 1.5, 0.9, 1.0, 7),
+        (10.0, 1.0, 200.0, 0.01, 1.0, 8),  # sampling helps much
+        (10.0, 1.0, 200.0, 0.5, 1.0, 16),  # more than the central limit foretells
+        (10.0, 1.0, 200.0, 0.001, 1.0, 10),  # less than that
+        (10.0, 1.0, 1.0, 0.9, 1.0, 8),  # the coarse discretisation finds the start too small
+        (4e4, 1.0, 4.0, 0.9, 1.0, 17),  # its root is worth little
+        (10.0, 1.0, 200.0, 0.9, 0.01, 7),  # it must be smaller to see a small budget
     ],
 )
-def test_a_calibration_asks_few_accountants(use, error, power, upper, epsilon, most):
+def test_a_calibration_asks_few_accountants(use, error, power, upper, rate, epsilon, most):
     curve = use(Curve(error, power=power))
-    terms = {"n_steps": 10, "sampling_rate": 0.1, "neighboring": ADD}
+    terms = {"n_steps": 10, "sampling_rate": rate, "neighboring": ADD}
     sigma = sampled.noise_multiplier_for(epsilon, 1e-5, upper=upper, **terms)
     n_asked = len(curve.asked)
     spent = sampled.epsilon_of(GaussianEvent(sigma, 10, 0.1), 1e-5, ADD)
