@@ -8,10 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._rows import Block, InMemoryRows, PrivateRows
+from .._validation import check
 from ..components import L2Clip
 from ..components.class_shares import counts_query
 from ..components.protocols import PrivateQuery, ReleasedArray
 from ..privacy import (
+    LEDGER,
     GaussianEvent,
     Neighboring,
     Noise,
@@ -23,7 +25,7 @@ from ..privacy import (
     recorded_outcome,
 )
 from ..privacy.noise import check_noise, noise_caveats, noise_source
-from .plan import Budget, as_reported, charge_event, check_ledger
+from .plan import Budget, as_reported, charge_event
 from .release import GaussianMechanism, release
 
 FloatArray = NDArray[np.floating[Any]]
@@ -138,7 +140,7 @@ class SumBudget:
             raise ValueError("epsilon=None does not determine the noise; pass a positive number.")
         Budget(self.epsilon, self.delta, 1, None, self.neighboring, self.noise)  # checks them
         check_noise(self.noise, self.random_state)
-        check_ledger(self.ledger)
+        check("ledger", self.ledger, None, LEDGER)
 
     @property
     def event(self) -> GaussianEvent:

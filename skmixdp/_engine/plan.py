@@ -22,7 +22,6 @@ from ..components.protocols import (
     Weighting,
 )
 from ..privacy import (
-    LEDGER,
     NEIGHBORING,
     NOISE,
     Charge,
@@ -274,11 +273,6 @@ def make_plan(
         closing_multiplier=closing_multiplier,
         training_share=share,
     )
-
-
-def check_ledger(ledger: Any) -> None:
-    """Refuse a ledger that is neither a data set of a ledger nor None."""
-    check("ledger", ledger, None, LEDGER)
 
 
 def charge_event(

@@ -192,7 +192,8 @@ class LogitAdjustment:
             return self._adjusted(W, shares, self.strength, min(1.0, self.strength))
         if np.ptp(shares) == 0:
             return W
-        heads = [self._multiple(W, shares, multiple) for multiple in _MULTIPLES]
+        usual = _FROM_START if np.any(self.info.view.W) else _FROM_ZERO
+        heads = [self._adjusted(W, shares, m * usual * self.reliability, m) for m in _MULTIPLES]
         part = self.spent.get("strength of the adjustment", 0.0) / whole
         if part == 0:
             return heads[0]
@@ -202,11 +203,6 @@ class LogitAdjustment:
         losses = expected_losses(-gains / self.info.n_private, error, expected, spread)
         tolerable = np.flatnonzero(losses <= _TOLERATED_LOSS)
         return heads[int(tolerable[-1])] if len(tolerable) else W
-
-    def _multiple(self, W: FloatArray, shares: FloatArray, multiple: float) -> FloatArray:
-        """The head after a multiple of the usual adjustment."""
-        usual = _FROM_START if np.any(self.info.view.W) else _FROM_ZERO
-        return self._adjusted(W, shares, multiple * usual * self.reliability, multiple)
 
     def _adjusted(self, W: FloatArray, shares: FloatArray, strength: float, restored: float) -> FloatArray:
         W = np.array(W)

@@ -7,7 +7,7 @@ estimators get their results only after all fits have finished.
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from .._engine import Run, charge_event, train
 from .._rows import PrivateRows
-from .._validation import shown
+from .._validation import refuse_arguments, shown
 from ..preprocessing._leaks import seeding_ensemble
 from ..privacy import Charge, recorded_outcome
 from ..privacy.noise import warn_of_seed
@@ -67,14 +67,23 @@ class PreparedFit(ABC):
         return train(runs, rows)
 
 
-def fit_one(estimator: Any, X: Any, y: Any, X_pub: Any, y_pub: Any, sample_weight: Any = None) -> None:
-    """Fit an estimator. If the fit fails, the estimator is unchanged."""
+def fit_one(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    X_pub: Any,
+    y_pub: Any,
+    sample_weight: Any = None,
+    unsupported: Iterable[str] = (),
+) -> None:
+    """Fit an estimator, or refuse ``unsupported`` arguments. If the fit fails, the estimator is unchanged."""
+    refuse_arguments(estimator, unsupported, ("X", "y", "X_pub", "y_pub", "sample_weight"), "leave it out")
     if (watched := have_callbacks([estimator])) and not hasattr(estimator, "_callback_fit_ctx"):
         managed(watched, partial(fit_one, estimator, X, y, X_pub, y_pub, sample_weight))
         return
     fitted = copy.copy(estimator)
     budget = fitted._check_parameters()
-    warn_of_seed(estimator.random_state, set_by=seeding_ensemble(), stacklevel=5)
+    warn_of_seed(estimator.random_state, set_by=seeding_ensemble(), stacklevel=4)
     run_fits([fitted._prepare(budget, X, y, X_pub, y_pub, None, sample_weight=sample_weight)])
     adopt(estimator, fitted)
 

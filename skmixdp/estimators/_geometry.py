@@ -28,8 +28,8 @@ from .._engine.geometry import (
 from .._linear import Loss, class_indices, predicted_classes
 from .._rowmap import RowMap, Whitening, few_columns_dominate
 from .._rows import Block, PrivateRows, Table
+from ..algorithms import Algorithm
 from ..components.comparison import comparison_share
-from ..components.protocols import PublicInfo
 from ..privacy import NoiseSource, PerInstanceRecord
 from ._fit import PreparedFit
 
@@ -44,6 +44,8 @@ class HeadInputs:
     ----------
     budget : Budget
         The budget of the whole fit.
+    algorithm : Algorithm
+        What trains the head.
     loss : Loss
         The loss of the head.
     table : Table
@@ -69,6 +71,7 @@ class HeadInputs:
     """
 
     budget: Budget
+    algorithm: Algorithm
     loss: Loss
     table: Table
     y: Array
@@ -367,16 +370,12 @@ class StartCheck:
 
     def first(self) -> PreparedFit:
         """The fit before the check."""
-        stage = self._training()
-        training = self.prepare(self.inputs, stage)
-        return replace(training, learn=partial(self._after_count, training, stage.shares))
-
-    def _training(self) -> Stage:
-        """The training with what the check leaves of the budget."""
         shares = dict(self.stage.shares) or {"training": 1.0}
         left = shares.pop("training") - self.share_of(self.inputs)
         shares |= {"check of the start": self.share_of(self.inputs), "training": left}
-        return replace(self.stage, shares=tuple(shares.items()))
+        stage = replace(self.stage, shares=tuple(shares.items()))
+        training = self.prepare(self.inputs, stage)
+        return replace(training, learn=partial(self._after_count, training, stage.shares))
 
     def _after_count(
         self, training: PreparedFit, shares: tuple[tuple[str, float], ...], rows: PrivateRows
@@ -384,7 +383,8 @@ class StartCheck:
         given, info = self.inputs, training.run.info
         multiplier = given.budget.multiplier(self.share_of(given))
         (correct,) = noisy_counts(rows, info.view.W, _is_correct, multiplier, given.noise, given.own)
-        expected = _FAR_WORSE * held_out_accuracy(info) * given.n_rows
+        right = [predicted_classes(judge.X @ start.T) == judge.y for start, judge in info.held_out]
+        expected = _FAR_WORSE * float(np.mean(np.concatenate(right))) * given.n_rows
         if correct + _CLEARLY * multiplier >= expected:
             return training
         warnings.warn(
@@ -399,12 +399,6 @@ class StartCheck:
         named = [(name if name == "check of the start" else f"unused {name}", share) for name, share in spent]
         left_out = replace(given, X_pub=given.X_pub[:0], y_pub=given.y_pub[:0], X_scale=given.X_pub)
         return self.without(replace(left_out, spent=(*given.spent, *named)))
-
-
-def held_out_accuracy(info: PublicInfo) -> float:
-    """Accuracy of starts from one half of the public rows on the other half."""
-    right = [predicted_classes(judge.X @ start.T) == judge.y for start, judge in info.held_out]
-    return float(np.mean(np.concatenate(right)))
 
 
 def _is_correct(Z: Array, block: Block) -> NDArray[np.bool_]:

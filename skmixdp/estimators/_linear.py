@@ -29,7 +29,8 @@ from ..algorithms import BY_NAME, Algorithm, Auto
 from ..components import LogitAdjustment
 from ..components.protocols import PublicInfo
 from ..preprocessing._leaks import check_public_rows, warn_of_leaks
-from ..privacy import Charge, Noise, PerInstanceRecord, noise_name
+from ..privacy import Noise, PerInstanceRecord, noise_name
+from ..privacy.noise import noise_source
 from ..public import PublicData
 from ._base import PrivateEstimator
 from ._checks import CheckTarget, collect_public
@@ -50,9 +51,7 @@ from ._rows import (
     check_movable,
     check_private_rows,
     head_outputs,
-    where_computed,
 )
-from ._weights import check_sample_weight, weighted
 
 Array = NDArray[Any]
 
@@ -180,7 +179,7 @@ class LinearHead(PrivateEstimator):
         warn_of_delta(self.delta, n_rows if own is None else int(own.sum()))
         return table, y, public, own
 
-    def _prepare_head(
+    def _inputs(
         self,
         budget: Budget,
         loss: Loss,
@@ -189,28 +188,26 @@ class LinearHead(PrivateEstimator):
         public: tuple[Array, Array] | None,
         own: Array | None,
         treated_as_public: tuple[str, ...],
-        sample_weight: Any,
-    ) -> PreparedFit:
-        """Plan the training. Rows have been checked, labels encoded and targets scaled."""
-        weights = check_sample_weight(sample_weight, table.shape[0])
+    ) -> HeadInputs:
+        """The inputs of a fit. Rows have been checked, labels encoded and targets scaled."""
         n_features = table.shape[1]
         X_pub, y_pub = public if public is not None else (np.empty((0, n_features)), y[:0])
         if self.row_norm is None:
             check_lengths(row_norms(X_pub), self._products_dtype(), "X_pub")
-        inputs = HeadInputs(
+        return HeadInputs(
             budget=budget,
+            algorithm=self._chosen_algorithm(),
             loss=loss,
             table=table,
             y=y,
             X_pub=X_pub,
             y_pub=y_pub,
             own=own,
-            noise=self._noise_source(),
+            noise=noise_source(self.noise, self.random_state),
             dtype=self._products_dtype(),
             treated_as_public=treated_as_public,
             record=self._record(table),
         )
-        return self._with_weights(inputs, weights)
 
     def _record(self, table: Table) -> PerInstanceRecord | None:
         """What adds up each row's own privacy loss, if that was asked for and can be had."""
@@ -235,10 +232,6 @@ class LinearHead(PrivateEstimator):
             f"record_per_instance={self.record_per_instance!r} cannot be combined with {obstacle}; pass "
             f"{remedy}, or record_per_instance=False."
         )
-
-    def _with_weights(self, inputs: HeadInputs, weights: Array | None) -> PreparedFit:
-        """The fit to rows with these weights (n_rows,)."""
-        return self._first_stage(inputs if weights is None else weighted(inputs, weights))
 
     def _first_stage(self, inputs: HeadInputs) -> PreparedFit:
         """The first stage of a fit: the training, or something that it needs from private rows."""
@@ -267,12 +260,15 @@ class LinearHead(PrivateEstimator):
     def _public_map(self, inputs: HeadInputs) -> RowMap:
         """The map of the rows that public rows tell."""
         X_pub = inputs.X_pub
+        whiten = self._follows_classes(inputs) if self.whiten == "auto" else bool(self.whiten)
+        if whiten and self.whiten != "auto" and len(X_pub) == 0:
+            raise ValueError("whiten=True needs public rows; pass X_pub and y_pub, or whiten=False.")
         return RowMap.of(
             X_pub,
             self.center,
             self.row_norm is not None,
             self.fit_intercept,
-            self._groups(inputs.y_pub) if self._whitens(len(X_pub)) and len(X_pub) else None,
+            self._groups(inputs.y_pub) if whiten and len(X_pub) else None,
             clip=self.row_norm == "clip",
             scale=self._scales(),
         )
@@ -301,7 +297,7 @@ class LinearHead(PrivateEstimator):
             centered=stage.row_map.mean is not None,
         )
         self._check_scale(info)
-        recipe = self._chosen_algorithm().recipe(info, options)
+        recipe = inputs.algorithm.recipe(info, options)
         adjustment = self._adjustment(inputs, info, recipe)
         if adjustment is not None:
             recipe = adjustment.adjusted()
@@ -309,21 +305,17 @@ class LinearHead(PrivateEstimator):
         if inputs.record is not None and plan.epsilon_unamplified is not None:
             self._refuse_record("ModelMix, whose guarantee rests on mixing", "another algorithm")
         device = check_device(self.device)
-        computed_on = where_computed(inputs.table, device, exact=noise.needs_grid)
-
-        def report(charge: Charge | None) -> Any:
-            return self._report(
-                inputs.budget,
-                plan,
-                noise,
-                n_rows,
-                data.n_rows,
-                inputs.treated_as_public,
-                charge,
-                computed_on,
-                _shares_with(stage.shares, plan, adjustment),
-            )
-
+        report = partial(
+            self._report,
+            inputs.budget,
+            plan,
+            noise,
+            n_rows,
+            data.n_rows,
+            inputs.treated_as_public,
+            computed_on="cpu" if noise.needs_grid else device or inputs.table.device,
+            shares=_shares_with(stage.shares, plan, adjustment),
+        )
         return PreparedHead(
             estimator=self,
             run=Run(recipe, plan, info, noise, inputs.dtype, members=inputs.own),
@@ -374,7 +366,7 @@ class LinearHead(PrivateEstimator):
             "init": isinstance(self.init, str) or callable(getattr(self.init, "start", None)),
         }
         if self.geometry == "auto":
-            return self._learns_by_default() and all(possible.values()) and needs_private_rows(inputs)
+            return self._follows_classes(inputs) and all(possible.values()) and needs_private_rows(inputs)
         if self.geometry and not all(possible.values()):
             obstacle = next(name for name, fits in possible.items() if not fits)
             raise ValueError(
@@ -384,9 +376,9 @@ class LinearHead(PrivateEstimator):
             )
         return bool(self.geometry)
 
-    def _learns_by_default(self) -> bool:
-        """Whether ``geometry="auto"`` learns the geometry, as far as the estimator decides it."""
-        return isinstance(self._chosen_algorithm(), Auto)
+    def _follows_classes(self, inputs: HeadInputs) -> bool:
+        """Whether ``whiten="auto"`` whitens, and ``geometry="auto"`` may learn the geometry."""
+        return isinstance(inputs.algorithm, Auto)
 
     def _coefficients(self, W: Array) -> tuple[Any, Any]:
         """``coef_`` and ``intercept_`` of a trained head (k, d_in)."""
@@ -397,18 +389,6 @@ class LinearHead(PrivateEstimator):
         """The attributes of the estimator if its fit had stopped at a head, for callbacks."""
         coef, intercept = self._coefficients(W)
         return {"coef_": coef, "intercept_": intercept}
-
-    def _whitens(self, n_public: int) -> bool:
-        """Whether to whiten rows by the scatter of the public rows."""
-        if self.whiten == "auto":
-            return self._whitens_by_default()
-        if self.whiten and n_public == 0:
-            raise ValueError("whiten=True needs public rows; pass X_pub and y_pub, or whiten=False.")
-        return bool(self.whiten)
-
-    def _whitens_by_default(self) -> bool:
-        """The value that ``whiten="auto"`` stands for."""
-        return isinstance(self._chosen_algorithm(), Auto)
 
     def _groups(self, y_pub: Array) -> Array:
         """Group of each public row. The scatter for whitening is computed within groups."""

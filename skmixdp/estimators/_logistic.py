@@ -18,12 +18,12 @@ from ..privacy import LedgerDataset
 from ..public import PublicData
 from ._checks import check_labels
 from ._classifier import Classifier, encode_labels
-from ._fit import PreparedFit
+from ._fit import PreparedFit, fit_one
 from ._geometry import HeadInputs, StartCheck
 from ._linear import LinearHead
 from ._private_score import PrivateScoreMixin
 from ._rows import given_labels, passed
-from ._weights import ClassCounter, check_class_weight
+from ._weights import ClassCounter, check_class_weight, check_sample_weight, weighted
 
 Array = NDArray[Any]
 
@@ -301,7 +301,7 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         BudgetExceededError
             If the ledger does not allow the fit; nothing is released or charged.
         """
-        self._fit(X, y, X_pub, y_pub, unsupported, sample_weight)
+        fit_one(self, X, y, X_pub, y_pub, sample_weight, unsupported)
         return self
 
     def _prepare(
@@ -325,24 +325,21 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         loss = classification_loss(len(self.classes_))
         if public is not None:
             public = public[0], y_pub
-        return self._prepare_head(budget, loss, table, y, public, own, treated_as_public, sample_weight)
-
-    def _with_weights(self, inputs: HeadInputs, weights: Array | None) -> PreparedFit:
-        n_classes = len(self.classes_)
+        weights = check_sample_weight(sample_weight, len(y))
+        inputs = self._inputs(budget, loss, table, y, public, own, treated_as_public)
         if isinstance(self.class_weight, str):
+            n_classes = len(self.classes_)
             self._refuse_without_counts("class_weight", inputs, n_classes)
             return ClassCounter(inputs, n_classes, weights, self._planned, self._first_stage).first()
         by_class = check_class_weight(self.class_weight, self.classes_)
         if by_class is not None:
-            own = by_class[inputs.y]
-            weights = own if weights is None else own * weights
-        return super()._with_weights(inputs, weights)
+            weights = by_class[y] if weights is None else by_class[y] * weights
+        return self._first_stage(inputs if weights is None else weighted(inputs, weights))
 
     def _checks_start(self, inputs: HeadInputs) -> bool:
         public = isinstance(self.init, str) and self.init == "public" and len(inputs.X_pub) >= 2
         possible = inputs.budget.is_divisible and self.batch_size is None
-        by_default = isinstance(self._chosen_algorithm(), Auto)
-        return by_default and public and possible and StartCheck.share_of(inputs) > 0
+        return isinstance(inputs.algorithm, Auto) and public and possible and StartCheck.share_of(inputs) > 0
 
     def _may_balance(self, inputs: HeadInputs, data: PublicData) -> bool:
         return (
@@ -359,7 +356,7 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
             self._refuse_without_counts("logit_adjustment", inputs, n_classes)
         elif (
             n_classes == 2
-            or not isinstance(self._chosen_algorithm(), Auto)
+            or not isinstance(inputs.algorithm, Auto)
             or isinstance(inputs.loss, WeightedLoss)
             or self._obstacle_to_counts(inputs, n_classes) is not None
         ):

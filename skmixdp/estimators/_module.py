@@ -4,6 +4,7 @@ import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,11 +17,12 @@ from .._validation import COUNT, Allowed, Kind, n_distinct_rows, shown, warn_of_
 from ..algorithms import Algorithm
 from ..components.protocols import PublicInfo
 from ..preprocessing._leaks import check_public_rows, warn_of_leaks
-from ..privacy import Charge
+from ..privacy import Charge, Noise
+from ..privacy.noise import noise_source
 from ._base import PrivateEstimator
 from ._checks import check_labels
 from ._classifier import Classifier
-from ._fit import PreparedFit
+from ._fit import PreparedFit, fit_one
 from ._weights import refuse_sample_weight
 from ._zeroth_order import ZEROTH_ORDER, zeroth_order_algorithm
 
@@ -159,6 +161,7 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
         "chunk_size": (COUNT,),
         "loss": (None, Kind("a function of outputs and labels", callable)),
     }
+    _starts: ClassVar[tuple[str, ...]] = ("public", "module")
     _saved: ClassVar[tuple[str, ...]] = (*PrivateEstimator._saved, "classes_", "module_")
 
     def __init__(
@@ -178,7 +181,7 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
         batch_size: int | None = None,
         init: str = "public",
         neighboring: str = "add_or_remove_one",
-        noise: str = "float",
+        noise: Noise = "float",
         ledger: Any = None,
         device: Any = "auto",
         random_state: Any = None,
@@ -236,7 +239,7 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
         RuntimeError
             If the module or the loss fails on private rows.
         """
-        self._fit(X, y, X_pub, y_pub, unsupported)
+        fit_one(self, X, y, X_pub, y_pub, unsupported=unsupported)
         return self
 
     def _check_parameters(self) -> Budget:
@@ -253,9 +256,6 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
                 "learning_rate='auto' works only with the default loss; pass a number together with loss."
             )
         return budget
-
-    def _named_starts(self) -> tuple[str, ...]:
-        return "public", "module"
 
     def _chosen_algorithm(self) -> Algorithm:
         return zeroth_order_algorithm(self.algorithm)
@@ -285,7 +285,7 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
         W = torch_side.select_parameters(worker, self.trainable)
         loss = torch_side.cross_entropy if self.loss is None else self.loss
         public = torch_side.LabelledRows(X_pub, y_pub, self.chunk_size)
-        noise = self._noise_source()
+        noise = noise_source(self.noise, self.random_state)
         options = self._options(n_rows, noise, "auto")
         rate = options.sampling.rate(n_rows)
         size = _largest_pass(self.chunk_size, n_rows, rate)
@@ -308,12 +308,7 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
             "that their shapes, finiteness, repeats and labels passed validation",
             f"the classes ({origin})",
         )
-
-        def report(charge: Charge | None, computed_on: str) -> Any:
-            return self._report(
-                budget, plan, noise, n_rows, len(public), treated_as_public, charge, computed_on
-            )
-
+        report = partial(self._report, budget, plan, noise, n_rows, len(public), treated_as_public)
         run = Run(recipe, plan, info, noise, dtype)
         return PreparedModule(self, run, source, worker, report, n_threads)
 
@@ -389,5 +384,5 @@ def _warn_of_batch_norms(names: list[str]) -> None:
             f"module has batch normalisation in training mode ({names[0]!r}); it will run in evaluation mode "
             "with its present running statistics, which must not come from private rows.",
             UserWarning,
-            stacklevel=7,
+            stacklevel=5,
         )

@@ -13,7 +13,7 @@ from .._validation import shown
 from ..components import LogitAdjustment
 from ..privacy import Charge, PerInstanceRecord
 from ._fit import PreparedFit
-from ._rows import bfloat16_rows, placed
+from ._rows import bfloat16_rows
 
 Array = NDArray[Any]
 
@@ -53,7 +53,8 @@ class PreparedHead(PreparedFit):
 
     def rows(self) -> PrivateRows:
         exact = self.run.noise.needs_grid
-        table, row_map = placed(self.table, self.device), self.row_map
+        table = self.table if self.device is None else self.table.on_device(self.device)
+        row_map = self.row_map
         if self.estimator.dtype == "bfloat16":
             return bfloat16_rows(table, self.y, row_map, exact=exact)
         if self.passes_once and not exact:

@@ -13,7 +13,7 @@ from .._linear import predicted_classes
 from .._rows import Block
 from .._validation import POSITIVE, check
 from ..privacy import GaussianEvent, NoiseSource, recorded_outcome
-from ..privacy.noise import seed_of, warn_of_seed
+from ..privacy.noise import noise_source, seed_of, warn_of_seed
 from ._checks import check_labels
 from ._classifier import encode_labels
 from ._rows import check_private_rows, given_labels
@@ -108,7 +108,7 @@ class PrivateScoreMixin:
         if self._row_map.intercept_value is not None:
             head = np.column_stack([self.coef_, self.intercept_ / self._row_map.intercept_value])
         warn_of_seed(self.random_state)
-        noise = self._noise_source()
+        noise = noise_source(self.noise, self.random_state)
         if noise.kind == "seeded":
             noise = NoiseSource(_SEEDS_OF_COUNTS + (seed_of(self.random_state) or 0))
         # This reads and checks rows that are not in memory, so do it before the charge.

@@ -14,9 +14,11 @@ from .._linear import SquaredLoss
 from ..algorithms import BY_NAME, AdaMix, Algorithm
 from ..privacy import LedgerDataset
 from ._checks import check_target_map, check_targets, collect_public
-from ._fit import PreparedFit
+from ._fit import PreparedFit, fit_one
+from ._geometry import HeadInputs
 from ._linear import LinearHead
 from ._rows import given_labels, is_dask, lazy_result, passed
+from ._weights import check_sample_weight, weighted
 
 Array = NDArray[Any]
 
@@ -273,7 +275,7 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         BudgetExceededError
             If the ledger does not allow the fit; nothing is released or charged.
         """
-        self._fit(X, y, X_pub, y_pub, unsupported, sample_weight)
+        fit_one(self, X, y, X_pub, y_pub, sample_weight, unsupported)
         self._warn_of_other_units(X_pub, y_pub)
         return self
 
@@ -330,13 +332,12 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         )
         y = self._target_map(y, self._products_dtype())
         loss = SquaredLoss(y.shape[1])
-        return self._prepare_head(budget, loss, table, y, public, own, treated_as_public, sample_weight)
+        weights = check_sample_weight(sample_weight, table.shape[0])
+        inputs = self._inputs(budget, loss, table, y, public, own, treated_as_public)
+        return self._first_stage(inputs if weights is None else weighted(inputs, weights))
 
-    def _whitens_by_default(self) -> bool:
-        return False
-
-    def _learns_by_default(self) -> bool:
-        return False
+    def _follows_classes(self, inputs: HeadInputs) -> bool:
+        return False  # targets form no classes
 
     def _groups(self, y_pub: Array) -> Array:
         """All public rows are one group: targets form no classes."""
@@ -377,7 +378,7 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
             "the scale of the targets y is unknown, so the fit assumes a scale of 1; pass target_scale and "
             "target_center from prior knowledge, or public rows.",
             UserWarning,
-            stacklevel=8,
+            stacklevel=6,
         )
 
     def _given_start(self) -> Array:

@@ -175,15 +175,3 @@ def check_movable(table: Table, device: str | None, *, noise: Noise) -> None:
             f"noise='discrete' computes its exact sums on the CPU, not on device={shown(device)}; pass "
             "device='cpu', or noise='float'."
         )
-
-
-def placed(table: Table, device: str | None) -> Table:
-    """The table on a device; None leaves it where it is."""
-    return table if device is None else table.on_device(device)
-
-
-def where_computed(table: Table, device: str | None, *, exact: bool) -> str:
-    """Text for the report: the device that computes the products with private rows."""
-    if exact:
-        return "cpu"
-    return table.device if device is None else device

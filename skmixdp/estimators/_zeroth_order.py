@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from .._validation import Kind, check, shown
 from ..algorithms import PAZO, Algorithm, DPZero
-from ._fit import PreparedFit
+from ._fit import PreparedFit, fit_one
 from ._logistic import MixedDPLogisticRegression
 from ._weights import refuse_sample_weight
 
@@ -103,7 +103,7 @@ class ZerothOrderDPClassifier(MixedDPLogisticRegression):
         self, X: Any, y: Any = None, X_pub: Any = None, y_pub: Any = None, **unsupported: Any
     ) -> "ZerothOrderDPClassifier":
         """Train the head, as :meth:`MixedDPLogisticRegression.fit` does; weights of rows are refused."""
-        self._fit(X, y, X_pub, y_pub, unsupported)
+        fit_one(self, X, y, X_pub, y_pub, unsupported=unsupported)
         return self
 
     def _prepare(self, *args: Any, sample_weight: Any = None, **others: Any) -> PreparedFit:
