@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from .._rows import Block, InMemoryRows, PrivateRows
 from .._validation import check
 from ..components import L2Clip
-from ..components.class_shares import counts_query
 from ..components.protocols import PrivateQuery, ReleasedArray
 from ..privacy import (
     LEDGER,
@@ -72,41 +71,6 @@ def noisy_counts(
     mechanism = GaussianMechanism(noise_multiplier, 1, noise)
     mechanism.begin_step(members)
     (released,) = release(rows, [(mechanism, PrivateQuery(points, contribute, (ReleasedArray(1.0),)))])
-    return released.arrays[0]
-
-
-def noisy_class_counts(
-    rows: PrivateRows,
-    n_classes: int,
-    n_columns: int,
-    noise_multiplier: float,
-    noise: NoiseSource,
-    members: NDArray[np.bool_] | None,
-) -> FloatArray:
-    """Noisy numbers (n_classes,) of private rows in each class.
-
-    Parameters
-    ----------
-    rows : PrivateRows
-        The rows; their labels are class indices.
-    n_classes : int
-        Number of classes.
-    n_columns : int
-        Width of the rows.
-    noise_multiplier : float
-        Standard deviation of the noise in each count. One row changes one count by 1.
-    noise : NoiseSource
-        Source of the noise.
-    members : boolean array (n_rows,) or None
-        The rows that take part; None is all rows.
-
-    Notes
-    -----
-    *Guarantee*: one Gaussian release of this multiplier.
-    """
-    mechanism = GaussianMechanism(noise_multiplier, 1, noise)
-    mechanism.begin_step(members)
-    (released,) = release(rows, [(mechanism, counts_query(n_classes, n_columns))])
     return released.arrays[0]
 
 

@@ -2,14 +2,13 @@
 
 import math
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._linear import class_indices
-from .._rows import Block, Contribution
+from .._rows import Block
 from .comparison import comparison_query, comparison_share, expected_losses, sensitivity_of
 from .protocols import Closing, PrivateQuery, PublicInfo, ReleasedArray
 
@@ -64,14 +63,14 @@ def counts_query(n_classes: int, n_columns: int, share: float = 1.0) -> PrivateQ
     """
     return PrivateQuery(
         points=np.zeros((0, n_columns)),
-        contribute=partial(_one_hot, n_classes=n_classes),
+        contribute=lambda Z, block: (None, in_class(Z, block, n_classes).astype(np.float64)),
         releases=(ReleasedArray(1.0, share),),
     )
 
 
-def _one_hot(Z: FloatArray, block: Block, n_classes: int) -> Contribution:
-    y = class_indices(block.y)
-    return None, (np.asarray(y)[:, np.newaxis] == np.arange(n_classes)).astype(np.float64)
+def in_class(Z: FloatArray, block: Block, n_classes: int) -> NDArray[np.bool_]:
+    """Flags (rows, n_classes) of the class of each row."""
+    return np.asarray(np.asarray(class_indices(block.y))[:, np.newaxis] == np.arange(n_classes))
 
 
 def class_shares(counts: FloatArray, scale: float, n_rows: int) -> FloatArray:

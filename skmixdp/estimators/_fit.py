@@ -210,7 +210,8 @@ def run_fits(fits: Sequence[PreparedFit]) -> None:
     with ExitStack() as outcomes:
         for fit in fits:
             charge = charges[id(fit.estimator)] = _charge(fit)
-            outcomes.enter_context(recorded_outcome(fit.estimator.ledger, charge))
+            if charge is not None:
+                outcomes.enter_context(recorded_outcome(fit.estimator.ledger, charge))
         for group in groups:
             _train_together(group, sources.pop(0), charges)
 

@@ -2,17 +2,18 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._engine.noisy_sum import noisy_class_counts
+from .._engine import noisy_counts
 from .._linear import WeightedLoss, with_weights
 from .._rowmap import RowMap
 from .._rows import PrivateRows, from_device
 from .._validation import CONVERSION_ERRORS, NON_NEGATIVE, listed
-from ..components.class_shares import class_shares, count_share
+from ..components.class_shares import class_shares, count_share, in_class
 from ._fit import PreparedFit
 from ._geometry import HeadInputs, Stage
 
@@ -131,9 +132,9 @@ class ClassCounter:
     def _after_counts(self, rows: PrivateRows) -> PreparedFit:
         given = self.inputs
         multiplier = given.budget.multiplier(self.share)
-        counts = noisy_class_counts(
-            rows, self.n_classes, given.table.shape[1], multiplier, given.noise, given.own
-        )
+        nowhere = np.zeros((0, given.table.shape[1]))  # labels need no products
+        flags = partial(in_class, n_classes=self.n_classes)
+        counts = noisy_counts(rows, nowhere, flags, multiplier, given.noise, given.own)
         weights = balanced_weights(class_shares(counts, multiplier, given.n_rows))[given.y]
         if self.sample_weight is not None:
             weights = weights * self.sample_weight
