@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._linear import Array, Loss, row_norm_bounds, scale_rows, without_weights
-from .._rowmap import Whitening
 from .._rows import Block, Contribution, PrivateRows
 from ..components import L2Clip
 from ..components.protocols import PrivateQuery, ReleasedArray
@@ -241,19 +240,20 @@ class LeadingDirections:
         """Mean square of each entry of the rows, as far as the directions show it clearly."""
         return np.asarray((self.moments * (self.floor < _CLEAR_NOISE)) @ self.directions**2)
 
-    def whitening(self) -> Whitening | None:
-        """The whitening by these directions; None if noise hides them all."""
+    def shortened(self) -> tuple[FloatArray, FloatArray]:
+        """Directions (s, n_features) that noise does not hide, and factors (s,) by which to whiten them."""
         seen = self.moments > 0
-        if not seen.any():
-            return None
         sphere = _SHRINKAGE / self.directions.shape[1]
         shortened = (1 - _SHRINKAGE) * self.moments[seen] + sphere
-        return Whitening(self.directions[seen], np.sqrt(sphere / shortened))
+        return self.directions[seen], np.sqrt(sphere / shortened)
 
-    def largest_second_moment(self, whitening: Whitening | None) -> float:
-        """Estimated largest second moment of rows that are whitened and scaled to unit length again."""
+    def largest_second_moment(self, factors: FloatArray | None) -> float:
+        """Estimated largest second moment of rows that are whitened and scaled to unit length again.
+
+        ``factors`` are those of :meth:`shortened`; None does not whiten.
+        """
         moments = self.moments[self.moments > 0]
-        kept = moments if whitening is None else moments * whitening.factors**2
+        kept = moments if factors is None else moments * factors**2
         length = 1 - float(np.sum(moments - kept))
         largest = max(float(kept.max(initial=0.0)), self.floor) / max(length, self.floor, 1e-3)
         return min(1.0, _MARGIN * largest)

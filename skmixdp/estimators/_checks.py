@@ -1,4 +1,4 @@
-"""Checks of rows, labels and targets. Each error is one sentence that names the remedy."""
+"""Checks of rows, labels, targets and weights. Each error is one sentence that names the remedy."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -12,7 +12,15 @@ from sklearn.utils.validation import column_or_1d
 
 from .._rowmap import TargetMap
 from .._rows import RowFiles, check_indices, from_device
-from .._validation import CONVERSION_ERRORS, check_table, is_empty, listed, public_sources, shown
+from .._validation import (
+    CONVERSION_ERRORS,
+    NON_NEGATIVE,
+    check_table,
+    is_empty,
+    listed,
+    public_sources,
+    shown,
+)
 from ..algorithms import Algorithm
 
 Array = NDArray[Any]
@@ -175,3 +183,68 @@ def _check_names(source: Any, names: Any) -> None:
             f"X_pub has the columns {listed(columns)} and X has {listed(names)}; pass the same "
             "columns in the same order."
         )
+
+
+def check_sample_weight(sample_weight: Any, n_rows: int) -> Array | None:
+    """Weights of the private rows as a float64 array (n_rows,); None stays None.
+
+    Raises
+    ------
+    ValueError
+        Unless there is one finite, non-negative number for each row, not all of them zero. No message quotes
+        a weight.
+    """
+    if sample_weight is None:
+        return None
+    try:
+        weights = np.asarray(from_device(sample_weight)).astype(np.float64)
+    except CONVERSION_ERRORS:  # the original message would quote the entry
+        raise ValueError("sample_weight must hold real numbers; pass one weight for each row.") from None
+    if weights.shape != (n_rows,):
+        raise ValueError(
+            f"sample_weight has shape {weights.shape} and X {n_rows} rows; pass a flat array of one weight "
+            "for each row."
+        )
+    if not (np.all(np.isfinite(weights)) and np.all(weights >= 0)):
+        raise ValueError(
+            "sample_weight must hold finite numbers of at least 0; pass 0 for a row that is not to count."
+        )
+    if not np.any(weights):
+        raise ValueError("sample_weight is zero for all rows; pass a positive weight for some of them.")
+    return weights
+
+
+def refuse_sample_weight(estimator: Any, sample_weight: Any) -> None:
+    """Refuse weights of private rows for an estimator that clips losses instead of gradients."""
+    if sample_weight is not None:
+        raise ValueError(
+            f"sample_weight cannot be used with {type(estimator).__name__}, which clips losses of rows; "
+            "leave it out, or use MixedDPLogisticRegression."
+        )
+
+
+def check_class_weight(class_weight: Any, classes: Array) -> Array | None:
+    """Weights (k,) of the classes from a mapping; None for None and "balanced".
+
+    Raises
+    ------
+    ValueError
+        If a key is no class, or a weight is not a finite non-negative number.
+    """
+    if not isinstance(class_weight, Mapping):
+        return None
+    known = {label: index for index, label in enumerate(classes.tolist())}
+    weights = np.ones(len(classes))
+    for label, weight in class_weight.items():
+        if label not in known:
+            raise ValueError(
+                f"class_weight has a weight for {label!r}, which is not one of the classes "
+                f"{listed(classes)}; use their labels as keys."
+            )
+        if not NON_NEGATIVE.admits(weight):
+            raise ValueError(
+                f"class_weight[{label!r}]={weight!r} must be {NON_NEGATIVE.text}; classes without an entry "
+                "have weight 1."
+            )
+        weights[known[label]] = weight
+    return weights

@@ -36,21 +36,21 @@ from ._base import PrivateEstimator
 from ._checks import CheckTarget, collect_public
 from ._exports import to_onnx
 from ._fit import PreparedFit, members
-from ._geometry import (
-    GeometryLearner,
-    HeadInputs,
-    LengthLearner,
-    Stage,
-    StartCheck,
-    few_for_whitening,
-    needs_private_rows,
-)
-from ._prepared_head import PreparedHead
 from ._rows import (
     check_device,
     check_movable,
     check_private_rows,
     head_outputs,
+)
+from ._stages import (
+    GeometryLearner,
+    HeadInputs,
+    LengthLearner,
+    PreparedHead,
+    Stage,
+    StartCheck,
+    few_for_whitening,
+    needs_private_rows,
 )
 
 Array = NDArray[Any]

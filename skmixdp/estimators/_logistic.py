@@ -16,14 +16,13 @@ from ..components.protocols import PublicInfo
 from ..components.shrinkage import can_balance
 from ..privacy import LedgerDataset
 from ..public import PublicData
-from ._checks import check_labels
+from ._checks import check_class_weight, check_labels, check_sample_weight
 from ._classifier import Classifier, encode_labels
 from ._fit import PreparedFit, fit_one
-from ._geometry import HeadInputs, StartCheck
 from ._linear import LinearHead
 from ._private_score import PrivateScoreMixin
 from ._rows import given_labels, passed
-from ._weights import ClassCounter, check_class_weight, check_sample_weight, weighted
+from ._stages import ClassCounter, HeadInputs, StartCheck, weighted
 
 Array = NDArray[Any]
 

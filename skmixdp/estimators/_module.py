@@ -20,10 +20,9 @@ from ..preprocessing._leaks import check_public_rows, warn_of_leaks
 from ..privacy import Charge, Noise
 from ..privacy.noise import noise_source
 from ._base import PrivateEstimator
-from ._checks import check_labels
+from ._checks import check_labels, refuse_sample_weight
 from ._classifier import Classifier
 from ._fit import PreparedFit, fit_one
-from ._weights import refuse_sample_weight
 from ._zeroth_order import ZEROTH_ORDER, zeroth_order_algorithm
 
 Array = NDArray[Any]

@@ -13,12 +13,11 @@ from .._engine import Budget
 from .._linear import SquaredLoss
 from ..algorithms import BY_NAME, AdaMix, Algorithm
 from ..privacy import LedgerDataset
-from ._checks import check_target_map, check_targets, collect_public
+from ._checks import check_sample_weight, check_target_map, check_targets, collect_public
 from ._fit import PreparedFit, fit_one
-from ._geometry import HeadInputs
 from ._linear import LinearHead
 from ._rows import given_labels, is_dask, lazy_result, passed
-from ._weights import check_sample_weight, weighted
+from ._stages import HeadInputs, weighted
 
 Array = NDArray[Any]
 

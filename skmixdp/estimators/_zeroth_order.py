@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 
 from .._validation import Kind, check, shown
 from ..algorithms import PAZO, Algorithm, DPZero
+from ._checks import refuse_sample_weight
 from ._fit import PreparedFit, fit_one
 from ._logistic import MixedDPLogisticRegression
-from ._weights import refuse_sample_weight
 
 #: The algorithm for each name that ``algorithm`` accepts.
 ZEROTH_ORDER: dict[str, Callable[[], Algorithm]] = {

@@ -161,7 +161,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a check of the start that nothing is set aside for",
         "The count of private rows that the public head gets right comes on top of a budget that is spent.",
-        "estimators/_geometry.py",
+        "estimators/_stages.py",
         'left = shares.pop("training") - self.share_of(self.inputs)',
         'left = shares.pop("training") - 1e-9',
         _GEOMETRY + "[public rows]",
@@ -659,7 +659,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a record of the training alone",
         "The privacy loss of a row leaves out what was learned before the training.",
-        "estimators/_prepared_head.py",
+        "estimators/_stages.py",
         "source.record = self.record",
         "source.record = self.record if self.learn is None else None",
         _RECORD + "test_losses_are_those_of_neighbouring_data_sets[without public rows]",

@@ -1,8 +1,10 @@
-"""Private geometry of a linear head: how rows are centred and whitened, learned before the training.
+"""The stages of a linear head's fit: what it learns from private rows before the training, and the training.
 
-A fit that learns its geometry has up to three stages. The first asks unit rows for their noisy mean. The
-second asks centred rows for their leading directions. The third trains. Each stage has its own row map, and
-so its own source of rows. Budgets are divided, and the ledger is charged, before the first stage.
+:class:`HeadInputs` is the same in all stages. A :class:`PreparedHead` is one stage, ready to run; the last
+one is the training. Other stages release something that the next one is prepared with: how rows are centred
+and whitened (:class:`GeometryLearner`), how long they are (:class:`LengthLearner`), how many each class has
+(:class:`ClassCounter`), and whether the start is of use (:class:`StartCheck`). Each stage has its own row
+map. Budgets are divided, and the ledger is charged, before the first stage.
 """
 
 import warnings
@@ -25,13 +27,17 @@ from .._engine.geometry import (
     noisy_mean,
     noisy_start_scale,
 )
-from .._linear import Loss, class_indices, predicted_classes
+from .._linear import Loss, WeightedLoss, class_indices, predicted_classes, with_weights
 from .._rowmap import RowMap, Whitening, few_columns_dominate
 from .._rows import Block, PrivateRows, Table
+from .._validation import shown
 from ..algorithms import Algorithm
+from ..components import LogitAdjustment
+from ..components.class_shares import class_shares, count_share, in_class
 from ..components.comparison import comparison_share
-from ..privacy import NoiseSource, PerInstanceRecord
+from ..privacy import Charge, NoiseSource, PerInstanceRecord
 from ._fit import PreparedFit
+from ._rows import bfloat16_rows
 
 Array = NDArray[Any]
 
@@ -138,6 +144,91 @@ class Stage:
     def training_share(self) -> float:
         """Share of the squared budget that is left for the steps."""
         return dict(self.shares).get("training", 1.0)
+
+
+@dataclass(frozen=True, repr=False)
+class PreparedHead(PreparedFit):
+    """A linear head that is ready to train.
+
+    Attributes
+    ----------
+    table : Table
+        The private rows as the user passed them.
+    y : array of shape (n_rows,) or (n_rows, k)
+        Class indices or scaled targets.
+    row_map : RowMap
+        The map of the rows at this stage.
+    device : str or None
+        The device that will hold the rows; None leaves them where they are.
+    report : callable
+        Takes the charge and returns the report of the fit.
+    adjustment : LogitAdjustment or None
+        The closing that learns the class shares; None if there is none.
+    record : PerInstanceRecord or None
+        Adds up each private row's own privacy loss; None if it was not asked for.
+    passes_once : bool
+        Whether this stage makes a single pass over unit rows.
+    """
+
+    table: Table
+    y: Array
+    row_map: RowMap
+    device: str | None
+    report: Callable[[Charge | None], Any]
+    adjustment: LogitAdjustment | None = None
+    record: PerInstanceRecord | None = None
+    passes_once: bool = False
+
+    def rows(self) -> PrivateRows:
+        exact = self.run.noise.needs_grid
+        table = self.table if self.device is None else self.table.on_device(self.device)
+        row_map = self.row_map
+        if self.estimator.dtype == "bfloat16":
+            return bfloat16_rows(table, self.y, row_map, exact=exact)
+        if self.passes_once and not exact:
+            return self._recorded(table.passing_rows(self.y, row_map, self.run.dtype))
+        return self._recorded(table.private_rows(self.y, row_map, self.run.dtype, exact=exact))
+
+    def _recorded(self, source: PrivateRows) -> PrivateRows:
+        source.record = self.record
+        return source
+
+    def continued(self, earlier: PreparedFit, rows: PrivateRows) -> PrivateRows | None:
+        if not isinstance(earlier, PreparedHead) or self.y is not earlier.y:
+            return None
+        further = self.row_map.after(earlier.row_map)
+        source = None if further is None else rows.remapped(further)
+        return None if source is None else self._recorded(source)
+
+    def shares_rows(self, other: PreparedFit) -> bool:
+        """Whether another head maps these rows and labels in the same way."""
+        return (
+            isinstance(other, PreparedHead)
+            and (self.estimator.dtype, self.run.dtype) == (other.estimator.dtype, other.run.dtype)
+            and self.device == other.device
+            and self.record is other.record
+            and self.run.noise.needs_grid == other.run.noise.needs_grid
+            and self.row_map.same_as(other.row_map)
+            and np.array_equal(self.y, other.y)
+        )
+
+    def finish(self, W: Array, charge: Charge | None) -> None:
+        fitted, plan = self.estimator, self.run.plan
+        with np.errstate(over="ignore", invalid="ignore"):
+            fitted.coef_, fitted.intercept_ = fitted._coefficients(W)
+        if not (np.all(np.isfinite(fitted.coef_)) and np.all(np.isfinite(fitted.intercept_))):
+            raise ValueError(
+                f"the head diverged: its coefficients are not finite; pass learning_rate='auto' (now "
+                f"{shown(fitted.learning_rate)}), a larger epsilon, or rows and targets of a usual scale."
+            )
+        fitted.n_iter_ = plan.n_steps
+        fitted.learning_rate_ = plan.step_size(1)
+        fitted.privacy_ = self.report(charge)
+        vars(fitted).pop("per_instance_", None)  # that of an earlier fit
+        if self.record is not None:
+            fitted.per_instance_ = self.record
+        if self.adjustment is not None:
+            fitted.class_shares_ = self.adjustment.shares
 
 
 #: Public rows tell the mean well enough unless the variance of their mean is so many times as large.
@@ -261,9 +352,11 @@ class GeometryLearner:
             rows, given.table.shape[1], multiplier, given.noise, given.dtype, given.own
         )
         _warn_of_few_columns(found.energies)
-        whitening = found.whitening() if self.whiten else None
+        directions, factors = found.shortened()
+        whitening = Whitening(directions, factors) if self.whiten and len(factors) else None
+        moment = found.largest_second_moment(None if whitening is None else factors)
         stage = self._with_intercept(replace(row_map, whitening=whitening))
-        return self._mapped(replace(stage, second_moment=found.largest_second_moment(whitening)))
+        return self._mapped(replace(stage, second_moment=moment))
 
     def _mapped(self, stage: Stage) -> PreparedFit:
         """The fit whose row map is final: ready to train, or to choose the scale of its start."""
@@ -335,6 +428,67 @@ class LengthLearner:
         if self.fit_intercept:
             row_map = row_map.with_intercept_for(given.X_pub)
         return self.prepare(self._stage(row_map))
+
+
+@dataclass(frozen=True)
+class ClassCounter:
+    """Releases noisy class counts before the training, for balanced class weights.
+
+    Attributes
+    ----------
+    inputs : HeadInputs
+        The inputs of the fit, without weights.
+    n_classes : int
+        Number of classes.
+    sample_weight : array of shape (n_rows,) or None
+        Further weights of the private rows.
+    prepare : callable
+        ``(inputs, stage) -> fit``.
+    then : callable
+        ``inputs -> fit``: the fit with its weights.
+    """
+
+    inputs: HeadInputs
+    n_classes: int
+    sample_weight: Array | None
+    prepare: Callable[[HeadInputs, Stage], PreparedFit]
+    then: Callable[[HeadInputs], PreparedFit]
+
+    @property
+    def share(self) -> float:
+        """Share of the squared budget for the counts."""
+        return count_share(self.inputs.budget.mu, self.inputs.n_rows, self.n_classes)
+
+    def first(self) -> PreparedFit:
+        """The fit before the counts are released."""
+        # Counting looks at labels alone, so rows of unit length do for this stage.
+        row_map = RowMap(None, True, None)
+        stage = Stage(row_map, row_map(self.inputs.X_pub, np.float64), second_moment=1.0)
+        return replace(self.prepare(self._spending(), stage), learn=self._after_counts)
+
+    def _spending(self) -> HeadInputs:
+        return replace(self.inputs, spent=(("class counts", self.share),))
+
+    def _after_counts(self, rows: PrivateRows) -> PreparedFit:
+        given = self.inputs
+        multiplier = given.budget.multiplier(self.share)
+        nowhere = np.zeros((0, given.table.shape[1]))  # labels need no products
+        flags = partial(in_class, n_classes=self.n_classes)
+        counts = noisy_counts(rows, nowhere, flags, multiplier, given.noise, given.own)
+        weights = balanced_weights(class_shares(counts, multiplier, given.n_rows))[given.y]
+        if self.sample_weight is not None:
+            weights = weights * self.sample_weight
+        return self.then(weighted(self._spending(), weights))
+
+
+def balanced_weights(shares: Array) -> Array:
+    """Class weights (k,) in inverse proportion to class shares, of mean 1 over the rows."""
+    return np.asarray(1 / (len(shares) * shares))
+
+
+def weighted(inputs: HeadInputs, weights: Array) -> HeadInputs:
+    """The inputs of a fit with a weight for each private row."""
+    return replace(inputs, loss=WeightedLoss(inputs.loss), y=with_weights(inputs.y, weights))
 
 
 @dataclass(frozen=True)
