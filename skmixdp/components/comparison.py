@@ -74,12 +74,17 @@ def sensitivity_of(n_heads: int) -> float:
 
 def _gains(Z: FloatArray, block: Block, n_outputs: int) -> Contribution:
     """For each row and each other head: whether that is right, less whether the first head is."""
-    y = np.asarray(class_indices(block.y))
     Z = np.asarray(Z)
     heads = np.split(Z, Z.shape[1] // n_outputs, axis=1)
-    right = [predicted_classes(outputs) == y for outputs in heads]
+    right = [is_correct(outputs, block) for outputs in heads]
     first, *others = (each.astype(np.float64) for each in right)
-    return None, np.stack([each - first for each in others], axis=1)
+    return None, np.concatenate([each - first for each in others], axis=1)
+
+
+def is_correct(Z: FloatArray, block: Block) -> NDArray[np.bool_]:
+    """Flags (rows, 1) of the rows whose outputs are largest for their own class."""
+    right = predicted_classes(np.asarray(Z)) == np.asarray(class_indices(block.y))
+    return np.asarray(right)[:, np.newaxis]
 
 
 def expected_losses(losses: FloatArray, error: float, expected: FloatArray, spread: FloatArray) -> FloatArray:

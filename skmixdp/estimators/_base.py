@@ -28,7 +28,7 @@ from ..privacy.noise import check_noise, noise_caveats
 from ._callbacks import PrivateCallbackMixin
 from ._checks import check_algorithm
 from ._exports import save
-from ._fit import PreparedFit, fit_many
+from ._fit import FitData, PreparedFit, fit_many
 from ._rows import check_device
 
 #: Parameters of other libraries, and those here that do what they do.
@@ -149,28 +149,15 @@ class PrivateEstimator(PrivateCallbackMixin, GuaranteeBoxMixin, BaseEstimator): 
     # -- fitting ---------------------------------------------------------------------------
 
     @abstractmethod
-    def _prepare(
-        self,
-        budget: Budget,
-        X: Any,
-        y: Any,
-        X_pub: Any,
-        y_pub: Any,
-        rows: tuple[str, Any] | None,
-        sample_weight: Any = None,
-    ) -> PreparedFit:
+    def _prepare(self, budget: Budget, data: FitData) -> PreparedFit:
         """Check the rows and plan the fit. Nothing is released yet; this object will hold the results.
 
         Parameters
         ----------
         budget : Budget
             The budget that :meth:`_check_parameters` returned.
-        X, y, X_pub, y_pub : array-like
-            The arguments of ``fit``.
-        rows : tuple of str and array, or None
-            Name and value of a selection of rows of ``X`` to fit to; None selects all rows.
-        sample_weight : array-like or None
-            Weights of all private rows. Only linear heads take them.
+        data : FitData
+            The rows, as they were passed.
         """
 
     def _check_parameters(self) -> Budget:

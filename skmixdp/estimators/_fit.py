@@ -28,6 +28,28 @@ Array = NDArray[Any]
 
 
 @dataclass(frozen=True, repr=False)
+class FitData:
+    """The rows of one fit, as they were passed.
+
+    Attributes
+    ----------
+    X, y, X_pub, y_pub : array-like
+        PRIVATE rows with their labels or targets, and public ones.
+    sample_weight : array-like of shape (n_samples,) or None
+        Weights of all private rows; only linear heads take them.
+    rows : tuple of str and array, or None
+        Name and value of a selection of rows of ``X`` to fit to; None selects all rows.
+    """
+
+    X: Any
+    y: Any
+    X_pub: Any
+    y_pub: Any
+    sample_weight: Any = None
+    rows: tuple[str, Any] | None = None
+
+
+@dataclass(frozen=True, repr=False)
 class PreparedFit(ABC):
     """A fit after its checks and before its first release.
 
@@ -67,24 +89,16 @@ class PreparedFit(ABC):
         return train(runs, rows)
 
 
-def fit_one(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    X_pub: Any,
-    y_pub: Any,
-    sample_weight: Any = None,
-    unsupported: Iterable[str] = (),
-) -> None:
+def fit_one(estimator: Any, data: FitData, unsupported: Iterable[str]) -> None:
     """Fit an estimator, or refuse ``unsupported`` arguments. If the fit fails, the estimator is unchanged."""
     refuse_arguments(estimator, unsupported, ("X", "y", "X_pub", "y_pub", "sample_weight"), "leave it out")
     if (watched := have_callbacks([estimator])) and not hasattr(estimator, "_callback_fit_ctx"):
-        managed(watched, partial(fit_one, estimator, X, y, X_pub, y_pub, sample_weight))
+        managed(watched, partial(fit_one, estimator, data, ()))
         return
     fitted = copy.copy(estimator)
     budget = fitted._check_parameters()
     warn_of_seed(estimator.random_state, set_by=seeding_ensemble(), stacklevel=4)
-    run_fits([fitted._prepare(budget, X, y, X_pub, y_pub, None, sample_weight=sample_weight)])
+    run_fits([fitted._prepare(budget, data)])
     adopt(estimator, fitted)
 
 
@@ -187,7 +201,7 @@ def fit_many(
     selections = [None if own is None else (f"rows[{i}]", own) for i, own in enumerate(rows)]
     run_fits(
         [
-            copied._prepare(budget, X, y, X_pub, y_pub, selection, sample_weight=sample_weight)
+            copied._prepare(budget, FitData(X, y, X_pub, y_pub, sample_weight, selection))
             for copied, budget, selection in zip(fitted, budgets, selections, strict=True)
         ]
     )

@@ -35,11 +35,12 @@ from ..public import PublicData
 from ._base import PrivateEstimator
 from ._checks import CheckTarget, collect_public
 from ._exports import to_onnx
-from ._fit import PreparedFit, members
+from ._fit import FitData, PreparedFit, members
 from ._rows import (
     check_device,
     check_movable,
     check_private_rows,
+    given_labels,
     head_outputs,
 )
 from ._stages import (
@@ -48,7 +49,6 @@ from ._stages import (
     LengthLearner,
     PreparedHead,
     Stage,
-    StartCheck,
     few_for_whitening,
     needs_private_rows,
 )
@@ -160,24 +160,26 @@ class LinearHead(PrivateEstimator):
     # -- fitting ---------------------------------------------------------------------------
 
     def _check_rows(
-        self, X: Any, y: Any, X_pub: Any, y_pub: Any, check_target: CheckTarget, rows: tuple[str, Any] | None
-    ) -> tuple[Table, Array, tuple[Array, Array] | None, Array | None]:
-        """Checked private and public rows, and the mask of the private rows to fit to.
+        self, data: FitData, check_target: CheckTarget
+    ) -> tuple[Table, Array, Array, Array | None, Array | None]:
+        """Checked private and public rows with their labels, and the mask of the private rows to fit to.
 
         Labels are not encoded yet, and targets are not scaled yet.
         """
-        warn_of_leaks(public_rows=X_pub is not None)
-        table = check_private_rows(self, X)
+        given = given_labels(data.X, data.y)
+        warn_of_leaks(public_rows=data.X_pub is not None)
+        table = check_private_rows(self, data.X)
         check_movable(table, check_device(self.device), noise=self.noise)
         n_rows, n_features = table.shape
-        check_public_rows(n_rows, X_pub)
-        y = check_target(y, "y", n_rows, "X")
+        check_public_rows(n_rows, data.X_pub)
+        y = check_target(given, "y", n_rows, "X")
         names = getattr(self, "feature_names_in_", None)
-        public = collect_public(X_pub, y_pub, names, n_features, check_target)
-        own = members(rows, n_rows)
+        public = collect_public(data.X_pub, data.y_pub, names, n_features, check_target)
+        own = members(data.rows, n_rows)
         warn_of_repeats(table.n_distinct(), n_rows)
         warn_of_delta(self.delta, n_rows if own is None else int(own.sum()))
-        return table, y, public, own
+        X_pub, y_pub = (np.empty((0, n_features)), None) if public is None else public
+        return table, y, X_pub, y_pub, own
 
     def _inputs(
         self,
@@ -185,13 +187,12 @@ class LinearHead(PrivateEstimator):
         loss: Loss,
         table: Table,
         y: Array,
-        public: tuple[Array, Array] | None,
+        X_pub: Array,
+        y_pub: Array | None,
         own: Array | None,
         treated_as_public: tuple[str, ...],
     ) -> HeadInputs:
         """The inputs of a fit. Rows have been checked, labels encoded and targets scaled."""
-        n_features = table.shape[1]
-        X_pub, y_pub = public if public is not None else (np.empty((0, n_features)), y[:0])
         if self.row_norm is None:
             check_lengths(row_norms(X_pub), self._products_dtype(), "X_pub")
         return HeadInputs(
@@ -201,7 +202,7 @@ class LinearHead(PrivateEstimator):
             table=table,
             y=y,
             X_pub=X_pub,
-            y_pub=y_pub,
+            y_pub=y[:0] if y_pub is None else y_pub,
             own=own,
             noise=noise_source(self.noise, self.random_state),
             dtype=self._products_dtype(),
@@ -252,10 +253,8 @@ class LinearHead(PrivateEstimator):
         return self._checked(inputs, Stage(row_map, row_map(X_pub, np.float64)))
 
     def _checked(self, inputs: HeadInputs, stage: Stage) -> PreparedFit:
-        """The training, after a check of the start if one is possible."""
-        if not self._checks_start(inputs):
-            return self._planned(inputs, stage)
-        return StartCheck(inputs, stage, self._planned, self._first_stage).first()
+        """The training; for classifiers, after a check of the start if one is possible."""
+        return self._planned(inputs, stage)
 
     def _public_map(self, inputs: HeadInputs) -> RowMap:
         """The map of the rows that public rows tell."""
@@ -272,10 +271,6 @@ class LinearHead(PrivateEstimator):
             clip=self.row_norm == "clip",
             scale=self._scales(),
         )
-
-    def _checks_start(self, inputs: HeadInputs) -> bool:
-        """Whether private rows check that the head of the public rows is of use."""
-        return False
 
     def _planned(self, inputs: HeadInputs, stage: Stage) -> PreparedHead:
         """Plan the steps of a fit for rows after the map of this stage."""

@@ -18,11 +18,11 @@ from ..privacy import LedgerDataset
 from ..public import PublicData
 from ._checks import check_class_weight, check_labels, check_sample_weight
 from ._classifier import Classifier, encode_labels
-from ._fit import PreparedFit, fit_one
+from ._fit import FitData, PreparedFit, fit_one
 from ._linear import LinearHead
 from ._private_score import PrivateScoreMixin
-from ._rows import given_labels, passed
-from ._stages import ClassCounter, HeadInputs, StartCheck, weighted
+from ._rows import passed
+from ._stages import ClassCounter, HeadInputs, Stage, StartCheck, weighted
 
 Array = NDArray[Any]
 
@@ -300,32 +300,20 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         BudgetExceededError
             If the ledger does not allow the fit; nothing is released or charged.
         """
-        fit_one(self, X, y, X_pub, y_pub, sample_weight, unsupported)
+        fit_one(self, FitData(X, y, X_pub, y_pub, sample_weight), unsupported)
         return self
 
-    def _prepare(
-        self,
-        budget: Budget,
-        X: Any,
-        y: Any,
-        X_pub: Any,
-        y_pub: Any,
-        rows: tuple[str, Any] | None,
-        sample_weight: Any = None,
-    ) -> PreparedFit:
-        y = given_labels(X, y)
-        table, y, public, own = self._check_rows(X, y, X_pub, y_pub, check_labels, rows)
-        y, y_pub, origin = self._encode(y, None if public is None else public[1])
+    def _prepare(self, budget: Budget, data: FitData) -> PreparedFit:
+        table, y, X_pub, y_pub, own = self._check_rows(data, check_labels)
+        y, y_pub, origin = self._encode(y, y_pub)
         treated_as_public = (
             "the numbers of private rows and of features, and the features' names",
             passed(table, labels=True),
             f"the classes ({origin})",
         )
         loss = classification_loss(len(self.classes_))
-        if public is not None:
-            public = public[0], y_pub
-        weights = check_sample_weight(sample_weight, len(y))
-        inputs = self._inputs(budget, loss, table, y, public, own, treated_as_public)
+        weights = check_sample_weight(data.sample_weight, len(y))
+        inputs = self._inputs(budget, loss, table, y, X_pub, y_pub, own, treated_as_public)
         if isinstance(self.class_weight, str):
             n_classes = len(self.classes_)
             self._refuse_without_counts("class_weight", inputs, n_classes)
@@ -335,10 +323,13 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
             weights = by_class[y] if weights is None else by_class[y] * weights
         return self._first_stage(inputs if weights is None else weighted(inputs, weights))
 
-    def _checks_start(self, inputs: HeadInputs) -> bool:
+    def _checked(self, inputs: HeadInputs, stage: Stage) -> PreparedFit:
         public = isinstance(self.init, str) and self.init == "public" and len(inputs.X_pub) >= 2
         possible = inputs.budget.is_divisible and self.batch_size is None
-        return isinstance(inputs.algorithm, Auto) and public and possible and StartCheck.share_of(inputs) > 0
+        by_default = isinstance(inputs.algorithm, Auto)
+        if not (by_default and public and possible and StartCheck.share_of(inputs) > 0):
+            return self._planned(inputs, stage)
+        return StartCheck(inputs, stage, self._planned, self._first_stage).first()
 
     def _may_balance(self, inputs: HeadInputs, data: PublicData) -> bool:
         return (

@@ -22,7 +22,7 @@ from ..privacy.noise import noise_source
 from ._base import PrivateEstimator
 from ._checks import check_labels, refuse_sample_weight
 from ._classifier import Classifier
-from ._fit import PreparedFit, fit_one
+from ._fit import FitData, PreparedFit, fit_one
 from ._zeroth_order import ZEROTH_ORDER, zeroth_order_algorithm
 
 Array = NDArray[Any]
@@ -238,7 +238,7 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
         RuntimeError
             If the module or the loss fails on private rows.
         """
-        fit_one(self, X, y, X_pub, y_pub, unsupported=unsupported)
+        fit_one(self, FitData(X, y, X_pub, y_pub), unsupported)
         return self
 
     def _check_parameters(self) -> Budget:
@@ -259,24 +259,15 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
     def _chosen_algorithm(self) -> Algorithm:
         return zeroth_order_algorithm(self.algorithm)
 
-    def _prepare(
-        self,
-        budget: Budget,
-        X: Any,
-        y: Any,
-        X_pub: Any,
-        y_pub: Any,
-        rows: tuple[str, Any] | None,
-        sample_weight: Any = None,
-    ) -> PreparedModule:
-        refuse_sample_weight(self, sample_weight)
-        if rows is not None:
+    def _prepare(self, budget: Budget, data: FitData) -> PreparedModule:
+        refuse_sample_weight(self, data.sample_weight)
+        if data.rows is not None:
             raise ValueError(
-                f"{rows[0]} selects rows, which only linear heads support; pass those rows as X."
+                f"{data.rows[0]} selects rows, which only linear heads support; pass those rows as X."
             )
         torch_side = load_modules()
-        warn_of_leaks(public_rows=X_pub is not None)
-        X, y, X_pub, y_pub, origin = self._check_rows(torch_side, X, y, X_pub, y_pub)
+        warn_of_leaks(public_rows=data.X_pub is not None)
+        X, y, X_pub, y_pub, origin = self._check_rows(torch_side, data)
         n_classes, n_rows = len(self.classes_), len(X)
         _warn_of_batch_norms(torch_side.trained_batch_norms(self.module))
         torch_side.refuse_quantised(self.module)
@@ -295,8 +286,8 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
             if self.init == "public" and len(public):
                 torch_side.warm_start(W, public, loss, noise)
             seed = int(noise.uniform((1,))[0] * 2**53)
-            data = torch_side.ModuleData(public, torch_side.ModuleLoss(loss, n_classes), seed)
-            info = PublicInfo(data.view(W), budget.mu, n_rows, rate * n_rows, math.inf)
+            seen = torch_side.ModuleData(public, torch_side.ModuleLoss(loss, n_classes), seed)
+            info = PublicInfo(seen.view(W), budget.mu, n_rows, rate * n_rows, math.inf)
             recipe = self._chosen_algorithm().recipe(info, options)
             plan = make_plan(budget, recipe, info, dtype)
         private = torch_side.LabelledRows(X, y, self.chunk_size)
@@ -311,14 +302,12 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
         run = Run(recipe, plan, info, noise, dtype)
         return PreparedModule(self, run, source, worker, report, n_threads)
 
-    def _check_rows(
-        self, torch_side: Any, X: Any, y: Any, X_pub: Any, y_pub: Any
-    ) -> tuple[Any, Array, Any, Array, str]:
+    def _check_rows(self, torch_side: Any, data: FitData) -> tuple[Any, Array, Any, Array, str]:
         """Checked rows with encoded labels, and the origin of the classes."""
-        X = torch_side.check_rows(X, "X", 2)
-        check_public_rows(len(X), X_pub)
-        y = check_labels(torch_side.as_labels(y), "y", len(X), "X")
-        public = torch_side.collect_public(X_pub, y_pub, X, check_labels)
+        X = torch_side.check_rows(data.X, "X", 2)
+        check_public_rows(len(X), data.X_pub)
+        y = check_labels(torch_side.as_labels(data.y), "y", len(X), "X")
+        public = torch_side.collect_public(data.X_pub, data.y_pub, X, check_labels)
         if public is None and self.learning_rate == "auto":
             raise ValueError(
                 "learning_rate='auto' needs public rows to measure the scale of a module's outputs; pass "

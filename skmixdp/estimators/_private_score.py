@@ -12,6 +12,7 @@ from .._engine import charge_event, noisy_counts
 from .._linear import predicted_classes
 from .._rows import Block
 from .._validation import POSITIVE, check
+from ..components.comparison import is_correct
 from ..privacy import GaussianEvent, NoiseSource, recorded_outcome
 from ..privacy.noise import noise_source, seed_of, warn_of_seed
 from ._checks import check_labels
@@ -55,7 +56,7 @@ class PrivateScoreMixin:
         addition to the budget of the fit. ``ledger``, ``neighboring``, ``noise`` and ``random_state``
         are those of the estimator. The number of rows is treated as public.
         """
-        (count,), n_rows = self._noisy_counts(X, y, float_multiplier(noise_multiplier), _is_right, 1)
+        (count,), n_rows = self._noisy_counts(X, y, float_multiplier(noise_multiplier), is_correct, 1)
         return float(count / n_rows)
 
     def private_confusion(self: Any, X: Any, y: Any, *, noise_multiplier: float) -> Array:
@@ -131,10 +132,6 @@ def float_multiplier(noise_multiplier: Any) -> float:
     remedy = "it is the standard deviation of a count's noise, in rows"
     check("noise_multiplier", noise_multiplier, POSITIVE, remedy=remedy)
     return float(noise_multiplier)
-
-
-def _is_right(Z: Array, block: Block) -> Array:
-    return np.asarray(predicted_classes(Z) == block.y)[:, np.newaxis]
 
 
 def _in_cell(Z: Array, block: Block, n_classes: int) -> Array:

@@ -27,14 +27,14 @@ from .._engine.geometry import (
     noisy_mean,
     noisy_start_scale,
 )
-from .._linear import Loss, WeightedLoss, class_indices, predicted_classes, with_weights
+from .._linear import Loss, WeightedLoss, predicted_classes, with_weights
 from .._rowmap import RowMap, Whitening, few_columns_dominate
-from .._rows import Block, PrivateRows, Table
+from .._rows import PrivateRows, Table
 from .._validation import shown
 from ..algorithms import Algorithm
 from ..components import LogitAdjustment
 from ..components.class_shares import class_shares, count_share, in_class
-from ..components.comparison import comparison_share
+from ..components.comparison import comparison_share, is_correct
 from ..privacy import Charge, NoiseSource, PerInstanceRecord
 from ._fit import PreparedFit
 from ._rows import bfloat16_rows
@@ -536,7 +536,7 @@ class StartCheck:
     ) -> PreparedFit:
         given, info = self.inputs, training.run.info
         multiplier = given.budget.multiplier(self.share_of(given))
-        (correct,) = noisy_counts(rows, info.view.W, _is_correct, multiplier, given.noise, given.own)
+        (correct,) = noisy_counts(rows, info.view.W, is_correct, multiplier, given.noise, given.own)
         right = [predicted_classes(judge.X @ start.T) == judge.y for start, judge in info.held_out]
         expected = _FAR_WORSE * float(np.mean(np.concatenate(right))) * given.n_rows
         if correct + _CLEARLY * multiplier >= expected:
@@ -553,8 +553,3 @@ class StartCheck:
         named = [(name if name == "check of the start" else f"unused {name}", share) for name, share in spent]
         left_out = replace(given, X_pub=given.X_pub[:0], y_pub=given.y_pub[:0], X_scale=given.X_pub)
         return self.without(replace(left_out, spent=(*given.spent, *named)))
-
-
-def _is_correct(Z: Array, block: Block) -> NDArray[np.bool_]:
-    right = predicted_classes(np.asarray(Z)) == np.asarray(class_indices(block.y))
-    return np.asarray(right)[:, np.newaxis]

@@ -8,7 +8,7 @@ are ignored, and a wrapper around fits in other processes is not found.
 
 import sys
 import warnings
-from collections.abc import Iterator
+from traceback import walk_stack
 from types import FrameType
 from typing import Any
 
@@ -110,7 +110,7 @@ def check_public_rows(n_rows: int, X_pub: Any) -> None:
     if X_pub is None:
         return
     try:
-        frames = list(_frames(sys._getframe(1)))
+        frames = [frame for frame, _ in walk_stack(sys._getframe(1))]
         refusal = next(filter(None, map(_misuse, frames)), None)
         cut = _cut(n_rows, X_pub, frames)
     except Exception:
@@ -129,7 +129,7 @@ def check_public_rows(n_rows: int, X_pub: Any) -> None:
 def seeding_ensemble() -> str | None:
     """The class of the ensemble of scikit-learn that is fitting, which sets a seed in each member."""
     try:
-        for frame in _frames(sys._getframe(1)):
+        for frame, _ in walk_stack(sys._getframe(1)):
             if _module(frame).startswith("sklearn.ensemble."):
                 owner = frame.f_locals.get("self", frame.f_locals.get("ensemble"))
                 if "BaseEnsemble" in _kinds(owner):
@@ -145,21 +145,13 @@ def _find() -> tuple[Any, int]:
         return None, 0
     owner, caller, level = None, 0, 1
     # Level 1 is `warn_of_leaks`.
-    for level, frame in enumerate(_frames(sys._getframe(1)), start=1):
+    for level, (frame, _) in enumerate(walk_stack(sys._getframe(1)), start=1):
         found = frame.f_locals.get("self") if frame.f_code.co_name in _METHODS else None
         if found is not None and _kinds(found) & _CHECKED and _module(frame).startswith("sklearn."):
             owner, caller = found, 0
         elif owner is not None and not caller and not _is_machinery(_module(frame)):
             caller = level
     return owner, caller or level
-
-
-def _frames(start: FrameType) -> Iterator[FrameType]:
-    """A frame of the call stack, and those around it."""
-    frame: FrameType | None = start
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
 
 
 def _misuse(frame: FrameType) -> str | None:
