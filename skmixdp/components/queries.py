@@ -116,10 +116,15 @@ def clipped_residuals(Z: Array, block: Block, loss: Loss, clip: Clip) -> Contrib
     S : None
     """
     R = loss.residuals(Z, block.y)
+    clip_rows(R, block, clip)
+    return R, None
+
+
+def clip_rows(R: Array, block: Block, clip: Clip) -> None:
+    """Scale each row of ``R`` (rows, k), in place, such that ``r_i x_i^T`` obeys a clip."""
     norms = row_norm_bounds(R)
     norms *= block.norms
     scale_rows(R, clip.weights(norms, lambda: largest_entries(R) * block.max_abs))
-    return R, None
 
 
 def _lengths_in(space: Space) -> Lengths:

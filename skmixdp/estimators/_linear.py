@@ -25,7 +25,7 @@ from .._validation import (
     warn_of_delta,
     warn_of_repeats,
 )
-from ..algorithms import BY_NAME, Algorithm, Auto
+from ..algorithms import BY_NAME, Algorithm
 from ..components import LogitAdjustment
 from ..components.protocols import PublicInfo
 from ..preprocessing._leaks import check_public_rows, warn_of_leaks
@@ -236,13 +236,11 @@ class LinearHead(PrivateEstimator):
 
     def _first_stage(self, inputs: HeadInputs) -> PreparedFit:
         """The first stage of a fit: the training, or something that it needs from private rows."""
-        X_pub, y_pub = inputs.X_pub, inputs.y_pub
-        prepare, groups = partial(self._planned, inputs), self._groups(y_pub) if len(X_pub) else None
+        X_pub, prepare = inputs.X_pub, partial(self._planned, inputs)
         if self._learns_geometry(inputs):
             whiten = self.whiten is not False
             scale = column_scale(inputs.scale_rows) if self._scales() else None
-            if len(X_pub) and few_for_whitening(inputs):
-                groups = None
+            groups = None if len(X_pub) == 0 or few_for_whitening(inputs) else inputs.groups
             start_scales, finish = self._start_scales(inputs), partial(self._checked, inputs)
             return GeometryLearner(
                 inputs, prepare, groups, scale, start_scales, whiten, self.fit_intercept, finish
@@ -259,7 +257,7 @@ class LinearHead(PrivateEstimator):
     def _public_map(self, inputs: HeadInputs) -> RowMap:
         """The map of the rows that public rows tell."""
         X_pub = inputs.X_pub
-        whiten = self._follows_classes(inputs) if self.whiten == "auto" else bool(self.whiten)
+        whiten = inputs.is_default if self.whiten == "auto" else bool(self.whiten)
         if whiten and self.whiten != "auto" and len(X_pub) == 0:
             raise ValueError("whiten=True needs public rows; pass X_pub and y_pub, or whiten=False.")
         return RowMap.of(
@@ -267,7 +265,7 @@ class LinearHead(PrivateEstimator):
             self.center,
             self.row_norm is not None,
             self.fit_intercept,
-            self._groups(inputs.y_pub) if whiten and len(X_pub) else None,
+            inputs.groups if whiten and len(X_pub) else None,
             clip=self.row_norm == "clip",
             scale=self._scales(),
         )
@@ -361,7 +359,7 @@ class LinearHead(PrivateEstimator):
             "init": isinstance(self.init, str) or callable(getattr(self.init, "start", None)),
         }
         if self.geometry == "auto":
-            return self._follows_classes(inputs) and all(possible.values()) and needs_private_rows(inputs)
+            return inputs.is_default and all(possible.values()) and needs_private_rows(inputs)
         if self.geometry and not all(possible.values()):
             obstacle = next(name for name, fits in possible.items() if not fits)
             raise ValueError(
@@ -370,10 +368,6 @@ class LinearHead(PrivateEstimator):
                 "geometry=False."
             )
         return bool(self.geometry)
-
-    def _follows_classes(self, inputs: HeadInputs) -> bool:
-        """Whether ``whiten="auto"`` whitens, and ``geometry="auto"`` may learn the geometry."""
-        return isinstance(inputs.algorithm, Auto)
 
     def _coefficients(self, W: Array) -> tuple[Any, Any]:
         """``coef_`` and ``intercept_`` of a trained head (k, d_in)."""
@@ -384,10 +378,6 @@ class LinearHead(PrivateEstimator):
         """The attributes of the estimator if its fit had stopped at a head, for callbacks."""
         coef, intercept = self._coefficients(W)
         return {"coef_": coef, "intercept_": intercept}
-
-    def _groups(self, y_pub: Array) -> Array:
-        """Group of each public row. The scatter for whitening is computed within groups."""
-        return y_pub
 
     def _products_dtype(self) -> np.dtype[Any]:
         """The dtype of the products: float64 for exact sums, float32 for bfloat16 rows."""

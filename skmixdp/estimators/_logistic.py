@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from .._engine import Budget, Recipe
 from .._linear import WeightedLoss, classification_loss
 from .._validation import NON_NEGATIVE, Allowed, Kind
-from ..algorithms import Auto
 from ..components import LogitAdjustment
 from ..components.class_shares import counts_are_useful
 from ..components.protocols import PublicInfo
@@ -326,8 +325,7 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
     def _checked(self, inputs: HeadInputs, stage: Stage) -> PreparedFit:
         public = isinstance(self.init, str) and self.init == "public" and len(inputs.X_pub) >= 2
         possible = inputs.budget.is_divisible and self.batch_size is None
-        by_default = isinstance(inputs.algorithm, Auto)
-        if not (by_default and public and possible and StartCheck.share_of(inputs) > 0):
+        if not (inputs.is_default and public and possible and StartCheck.share_of(inputs) > 0):
             return self._planned(inputs, stage)
         return StartCheck(inputs, stage, self._planned, self._first_stage).first()
 
@@ -346,7 +344,7 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
             self._refuse_without_counts("logit_adjustment", inputs, n_classes)
         elif (
             n_classes == 2
-            or not isinstance(inputs.algorithm, Auto)
+            or not inputs.is_default
             or isinstance(inputs.loss, WeightedLoss)
             or self._obstacle_to_counts(inputs, n_classes) is not None
         ):

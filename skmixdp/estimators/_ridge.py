@@ -17,7 +17,7 @@ from ._checks import check_sample_weight, check_target_map, check_targets, colle
 from ._fit import FitData, PreparedFit, fit_one
 from ._linear import LinearHead
 from ._rows import given_labels, is_dask, lazy_result, passed
-from ._stages import HeadInputs, weighted
+from ._stages import weighted
 
 Array = NDArray[Any]
 
@@ -324,13 +324,6 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         weights = check_sample_weight(data.sample_weight, len(y))
         inputs = self._inputs(budget, loss, table, y, X_pub, y_pub, own, treated_as_public)
         return self._first_stage(inputs if weights is None else weighted(inputs, weights))
-
-    def _follows_classes(self, inputs: HeadInputs) -> bool:
-        return False  # targets form no classes
-
-    def _groups(self, y_pub: Array) -> Array:
-        """All public rows are one group: targets form no classes."""
-        return np.zeros(len(y_pub), dtype=np.intp)
 
     def _as_trained(self, X: Array, y: Array) -> tuple[Array, Array]:
         """Mapped rows and scaled targets, as the fit used them; for audits."""

@@ -31,7 +31,7 @@ from .._linear import Loss, WeightedLoss, predicted_classes, with_weights
 from .._rowmap import RowMap, Whitening, few_columns_dominate
 from .._rows import PrivateRows, Table
 from .._validation import shown
-from ..algorithms import Algorithm
+from ..algorithms import Algorithm, Auto
 from ..components import LogitAdjustment
 from ..components.class_shares import class_shares, count_share, in_class
 from ..components.comparison import comparison_share, is_correct
@@ -95,6 +95,16 @@ class HeadInputs:
     def scale_rows(self) -> Array:
         """Public rows that tell the scale of the columns."""
         return self.X_pub if self.X_scale is None else self.X_scale
+
+    @property
+    def groups(self) -> Array:
+        """Group of each public row for whitening: its class; all rows of a regression are one group."""
+        return np.zeros(len(self.y_pub), dtype=np.intp) if self.loss.quadratic else self.y_pub
+
+    @property
+    def is_default(self) -> bool:
+        """Whether ``"auto"`` turns on whitening, geometry and checks: the default algorithm, for classes."""
+        return isinstance(self.algorithm, Auto) and not self.loss.quadratic
 
     @property
     def n_rows(self) -> int:

@@ -186,8 +186,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "second moments without a clip",
         "Rows longer than 1 add more to the noisy power method than is stated.",
         "_engine/geometry.py",
-        "scale_rows(Z, _CLIP.weights(norms, lambda: norms))",
-        "scale_rows(Z, _CLIP.weights(norms * 0, lambda: norms))",
+        "clip_rows(Z, block, _CLIP)",
+        "clip_rows(Z, block, L2Clip(1e9))",
         "tests/unit/engine/test_geometry.py::test_no_row_adds_more_than_length_one_to_the_second_moments",
     ),
     # -- which noise is added ---------------------------------------------------------------

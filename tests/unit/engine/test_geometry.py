@@ -11,7 +11,6 @@ from skmixdp._engine.geometry import (
     LeadingDirections,
     NoisyMean,
     Shares,
-    _gains,
     _second_moments,
     can_compare_starts,
     leading_directions,
@@ -23,6 +22,7 @@ from skmixdp._engine.geometry import (
 from skmixdp._linear import LogisticLoss, SoftmaxLoss, row_norms
 from skmixdp._rowmap import RowMap, Whitening
 from skmixdp._rows import Block, InMemoryRows, special_table
+from skmixdp.components.comparison import _loss_gains
 from skmixdp.privacy import NoiseSource
 from tests.conftest import Silent
 
@@ -165,5 +165,5 @@ def test_no_row_adds_more_than_length_one_to_the_second_moments(X, dtype, seed):
 def test_no_row_adds_more_than_two_to_a_gain(Z, scale):
     block = Block(np.zeros((5, 1)), np.arange(5) % 3, np.zeros(5))
     with np.errstate(all="ignore"):
-        _, gains = _gains(Z, block, np.array([scale, 1.0]), SoftmaxLoss(3))
+        _, gains = _loss_gains(Z, block, np.array([scale, 1.0]), SoftmaxLoss(3))
     assert gains.shape == (5, 2) and np.all(np.abs(gains) <= 2)
