@@ -64,13 +64,14 @@ def noisy_counts(
     -----
     *Guarantee*: one Gaussian release of this multiplier.
     """
-
-    def contribute(Z: FloatArray, block: Block) -> tuple[None, FloatArray]:
-        return None, flags(Z, block).astype(np.float64)
-
+    query = PrivateQuery(
+        points=points,
+        contribute=lambda Z, block: (None, flags(Z, block).astype(np.float64)),
+        releases=(ReleasedArray(1.0),),
+    )
     mechanism = GaussianMechanism(noise_multiplier, 1, noise)
     mechanism.begin_step(members)
-    (released,) = release(rows, [(mechanism, PrivateQuery(points, contribute, (ReleasedArray(1.0),)))])
+    (released,) = release(rows, [(mechanism, query)])
     return released.arrays[0]
 
 

@@ -26,10 +26,9 @@ from ..components.protocols import Sampling
 from ..privacy import LEDGER, Charge, NoiseSource, PrivacyReport, accountant_name, noise_name
 from ..privacy.noise import check_noise, noise_caveats
 from ._callbacks import PrivateCallbackMixin
-from ._checks import check_algorithm
+from ._checks import check_algorithm, check_device
 from ._exports import save
 from ._fit import FitData, PreparedFit, fit_many
-from ._rows import check_device
 
 #: Parameters of other libraries, and those here that do what they do.
 _EQUIVALENTS = {

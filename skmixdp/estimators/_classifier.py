@@ -11,10 +11,11 @@ from sklearn.utils.extmath import softmax
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from .._rows import is_dask
 from .._validation import CONVERSION_ERRORS, listed, shown
 from ..exceptions import PrivacyLeakWarning
 from ._checks import has_missing
-from ._rows import is_dask, lazy_result
+from ._outputs import lazy_result
 
 Array = NDArray[Any]
 

@@ -33,16 +33,17 @@ from ..privacy import Noise, PerInstanceRecord, noise_name
 from ..privacy.noise import noise_source
 from ..public import PublicData
 from ._base import PrivateEstimator
-from ._checks import CheckTarget, collect_public
-from ._exports import to_onnx
-from ._fit import FitData, PreparedFit, members
-from ._rows import (
+from ._checks import (
+    CheckTarget,
     check_device,
     check_movable,
     check_private_rows,
+    collect_public,
     given_labels,
-    head_outputs,
 )
+from ._exports import to_onnx
+from ._fit import FitData, PreparedFit, members
+from ._outputs import head_outputs
 from ._stages import (
     GeometryLearner,
     HeadInputs,

@@ -15,12 +15,11 @@ from ..components.protocols import PublicInfo
 from ..components.shrinkage import can_balance
 from ..privacy import LedgerDataset
 from ..public import PublicData
-from ._checks import check_class_weight, check_labels, check_sample_weight
+from ._checks import check_class_weight, check_labels, check_sample_weight, passed
 from ._classifier import Classifier, encode_labels
 from ._fit import FitData, PreparedFit, fit_one
 from ._linear import LinearHead
 from ._private_score import PrivateScoreMixin
-from ._rows import passed
 from ._stages import ClassCounter, HeadInputs, Stage, StartCheck, weighted
 
 Array = NDArray[Any]

@@ -15,9 +15,8 @@ from .._validation import POSITIVE, check
 from ..components.comparison import is_correct
 from ..privacy import GaussianEvent, NoiseSource, recorded_outcome
 from ..privacy.noise import noise_source, seed_of, warn_of_seed
-from ._checks import check_labels
+from ._checks import check_labels, check_private_rows, given_labels
 from ._classifier import encode_labels
-from ._rows import check_private_rows, given_labels
 
 Array = NDArray[Any]
 

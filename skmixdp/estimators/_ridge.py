@@ -11,12 +11,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._engine import Budget
 from .._linear import SquaredLoss
+from .._rows import is_dask
 from ..algorithms import BY_NAME, AdaMix, Algorithm
 from ..privacy import LedgerDataset
-from ._checks import check_sample_weight, check_target_map, check_targets, collect_public
+from ._checks import (
+    check_sample_weight,
+    check_target_map,
+    check_targets,
+    collect_public,
+    given_labels,
+    passed,
+)
 from ._fit import FitData, PreparedFit, fit_one
 from ._linear import LinearHead
-from ._rows import given_labels, is_dask, lazy_result, passed
+from ._outputs import lazy_result
 from ._stages import weighted
 
 Array = NDArray[Any]

@@ -37,7 +37,6 @@ from ..components.class_shares import class_shares, count_share, in_class
 from ..components.comparison import comparison_share, is_correct
 from ..privacy import Charge, NoiseSource, PerInstanceRecord
 from ._fit import PreparedFit
-from ._rows import bfloat16_rows
 
 Array = NDArray[Any]
 
@@ -194,7 +193,11 @@ class PreparedHead(PreparedFit):
         table = self.table if self.device is None else self.table.on_device(self.device)
         row_map = self.row_map
         if self.estimator.dtype == "bfloat16":
-            return bfloat16_rows(table, self.y, row_map, exact=exact)
+            if exact:
+                raise ValueError(
+                    "dtype='bfloat16' has no exact sums; pass dtype='float32', or noise='float'."
+                )
+            return table.bfloat16_rows(self.y, row_map)
         if self.passes_once and not exact:
             return self._recorded(table.passing_rows(self.y, row_map, self.run.dtype))
         return self._recorded(table.private_rows(self.y, row_map, self.run.dtype, exact=exact))
