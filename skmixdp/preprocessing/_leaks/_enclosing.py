@@ -111,8 +111,9 @@ def check_public_rows(n_rows: int, X_pub: Any) -> None:
         return
     try:
         frames = [frame for frame, _ in walk_stack(sys._getframe(1))]
-        refusal = next(filter(None, map(_misuse, frames)), None)
-        cut = _cut(n_rows, X_pub, frames)
+        within = [frame for frame in frames if _module(frame).startswith("sklearn.")]
+        refusal = next(filter(None, map(_misuse, within)), None)
+        cut = _cut(n_rows, X_pub, within)
     except Exception:
         return
     if refusal is not None:
@@ -155,11 +156,11 @@ def _find() -> tuple[Any, int]:
 
 
 def _misuse(frame: FrameType) -> str | None:
-    """The refusal, if the frame is the fit of a wrapper that does not treat public rows as private ones."""
+    """The refusal, if a frame of scikit-learn is a fit that does not treat public rows as private ones."""
     module, function = _module(frame), frame.f_code.co_name
     if (module, function) in _ONE_OF_SEVERAL:
         return _ONE_OF_SEVERAL[module, function]
-    if function != "fit" or not module.startswith("sklearn."):
+    if function != "fit":
         return None
     owner = frame.f_locals.get("self")
     kinds, given = _kinds(owner), frame.f_locals.get("fit_params") or {}
@@ -179,14 +180,13 @@ def _misuse(frame: FrameType) -> str | None:
 
 
 def _cut(n_rows: int, X_pub: Any, frames: list[FrameType]) -> bool:
-    """Whether the public rows are those of a training fold: as long as it, and passed as an array."""
+    """Whether the public rows are those of a training fold in a frame of scikit-learn, and as long as it."""
     shape = getattr(X_pub, "shape", None)
     n_public = len(X_pub) if shape is None else shape[0]
     if isinstance(X_pub, tuple) or n_public != n_rows:
         return False
     return any(
-        _module(frame).startswith("sklearn.")
-        and not _module(frame).startswith("sklearn.utils.")
+        not _module(frame).startswith("sklearn.utils.")
         and any(_length(frame.f_locals.get(name)) == n_rows for name in _FOLDS)
         for frame in frames
     )
