@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Self
 from sklearn.base import BaseEstimator
 
 from .._engine import Budget, Options, Plan, as_reported
-from .._notebook import GuaranteeBoxMixin
 from .._validation import (
     COUNT,
     FLAG,
@@ -25,6 +24,7 @@ from ..components import FullBatch, PoissonBatch
 from ..components.protocols import Sampling
 from ..privacy import LEDGER, Charge, NoiseSource, PrivacyReport, accountant_name, noise_name
 from ..privacy.noise import check_noise, noise_caveats
+from ..privacy.notebook import GuaranteeBoxMixin
 from ._callbacks import PrivateCallbackMixin
 from ._checks import check_algorithm, check_device
 from ._exports import save
