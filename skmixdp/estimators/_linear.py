@@ -29,7 +29,7 @@ from ..algorithms import BY_NAME, Algorithm
 from ..components import LogitAdjustment
 from ..components.protocols import PublicInfo
 from ..preprocessing._leaks import check_public_rows, warn_of_leaks
-from ..privacy import Noise, PerInstanceRecord, noise_name
+from ..privacy import PerInstanceRecord, noise_name
 from ..privacy.noise import noise_source
 from ..public import PublicData
 from ._base import PrivateEstimator
@@ -225,9 +225,10 @@ class LinearHead(PrivateEstimator):
             self._refuse_record("dtype='bfloat16', which rounds what rows contribute", "dtype='float32'")
         if not table.can_be_observed:
             self._refuse_record("a Dask array, whose workers send back sums alone", "X.compute()")
-        noise: Noise = "discrete" if noise_name(self.noise) == "discrete" else "float"
         picklable = self.record_per_instance == "picklable"
-        return PerInstanceRecord(table.shape[0], self.neighboring, noise, picklable=picklable)
+        return PerInstanceRecord(
+            table.shape[0], self.neighboring, noise_name(self.noise), picklable=picklable
+        )
 
     def _refuse_record(self, obstacle: str, remedy: str) -> NoReturn:
         raise ValueError(
