@@ -1,8 +1,8 @@
 """How much of the library a default fit runs through, and how its rooms depend on each other.
 
 ``python -m benchmarks.structure`` prints the lines of the package, its rooms (folders and files at the top),
-the floors on which they stand and the imports between them, and the functions and files that a default fit of
-a small classifier calls.
+the floors on which they stand and the imports between them, and the functions and files that default fits of
+a small classifier call, with public rows and without.
 """
 
 import ast
@@ -82,13 +82,14 @@ def called_by(run: Any, inside: Path) -> tuple[int, int]:
 def main() -> None:
     """Print the figures."""
     X, y = make_classification(600, 20, n_informative=8, n_classes=3, random_state=0)
-    private = MixedDPLogisticRegression()
+    private, alone = MixedDPLogisticRegression(), MixedDPLogisticRegression(classes=[0, 1, 2])
     plain = LogisticRegression()
     rooms = {room for pair in arrows() for room in pair}
     print(f"lines of the package: {lines():,}")
     print(f"rooms: {len(rooms)}, floors: {floors(arrows())}, imports between them: {len(arrows())}")
     for name, run, folder in (
         ("skmixdp", lambda: private.fit(X[60:], y[60:], X[:60], y[:60]), PACKAGE),
+        ("skmixdp without public rows", lambda: alone.fit(X, y), PACKAGE),
         ("scikit-learn", lambda: plain.fit(X, y), Path(sys.modules["sklearn"].__file__ or "").parent),
     ):
         run()  # imports and caches

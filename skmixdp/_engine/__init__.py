@@ -3,7 +3,7 @@
 from ..components.protocols import StepContext
 from .loop import Run, train
 from .noisy_sum import noisy_counts
-from .plan import Budget, Options, Plan, Recipe, as_reported, charge_event, check_ledger, make_plan
+from .plan import Budget, Options, Plan, Recipe, as_reported, charge_event, make_plan
 from .release import GaussianMechanism, release
 
 __all__ = [
@@ -16,7 +16,6 @@ __all__ = [
     "StepContext",
     "as_reported",
     "charge_event",
-    "check_ledger",
     "make_plan",
     "noisy_counts",
     "release",

@@ -14,11 +14,11 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from .._linear import Array, Loss, row_norm_bounds, scale_rows, without_weights
-from .._rowmap import Whitening
 from .._rows import Block, Contribution, PrivateRows
 from ..components import L2Clip
-from ..components.protocols import PrivateQuery, ReleasedArray
+from ..components.comparison import GAIN_OFFSET, GAIN_REACH, scales_query
+from ..components.protocols import Loss, PrivateQuery, ReleasedArray
+from ..components.queries import clip_rows
 from ..privacy import NoiseSource
 from .release import GaussianMechanism, release
 
@@ -139,7 +139,7 @@ def noisy_mean(
     *Guarantee*: one Gaussian release of this multiplier. Rows longer than 1 are clipped.
     """
 
-    def contribute(Z: Array, block: Block) -> Contribution:
+    def contribute(Z: FloatArray, block: Block) -> Contribution:
         return _CLIP.weights(block.norms, lambda: block.max_abs)[:, None], None
 
     query = PrivateQuery(
@@ -213,7 +213,7 @@ def _length(index: int) -> float:
     return float(2 ** (_LOWEST_EXPONENT + index / 2))
 
 
-def _within(Z: Array, block: Block, length: float) -> Contribution:
+def _within(Z: FloatArray, block: Block, length: float) -> Contribution:
     """Whether each row is at most so long."""
     return None, (block.norms <= length).astype(np.float64)[:, np.newaxis]
 
@@ -241,19 +241,20 @@ class LeadingDirections:
         """Mean square of each entry of the rows, as far as the directions show it clearly."""
         return np.asarray((self.moments * (self.floor < _CLEAR_NOISE)) @ self.directions**2)
 
-    def whitening(self) -> Whitening | None:
-        """The whitening by these directions; None if noise hides them all."""
+    def shortened(self) -> tuple[FloatArray, FloatArray]:
+        """Directions (s, n_features) that noise does not hide, and factors (s,) by which to whiten them."""
         seen = self.moments > 0
-        if not seen.any():
-            return None
         sphere = _SHRINKAGE / self.directions.shape[1]
         shortened = (1 - _SHRINKAGE) * self.moments[seen] + sphere
-        return Whitening(self.directions[seen], np.sqrt(sphere / shortened))
+        return self.directions[seen], np.sqrt(sphere / shortened)
 
-    def largest_second_moment(self, whitening: Whitening | None) -> float:
-        """Estimated largest second moment of rows that are whitened and scaled to unit length again."""
+    def largest_second_moment(self, factors: FloatArray | None) -> float:
+        """Estimated largest second moment of rows that are whitened and scaled to unit length again.
+
+        ``factors`` are those of :meth:`shortened`; None does not whiten.
+        """
         moments = self.moments[self.moments > 0]
-        kept = moments if whitening is None else moments * whitening.factors**2
+        kept = moments if factors is None else moments * factors**2
         length = 1 - float(np.sum(moments - kept))
         largest = max(float(kept.max(initial=0.0)), self.floor) / max(length, self.floor, 1e-3)
         return min(1.0, _MARGIN * largest)
@@ -300,11 +301,9 @@ def leading_directions(
     return LeadingDirections(Q, np.sqrt(np.maximum(moments**2 - floor**2, 0)), floor)
 
 
-def _second_moments(Z: Array, block: Block) -> Contribution:
+def _second_moments(Z: FloatArray, block: Block) -> Contribution:
     """The products of each row with the directions, weighted such that ``(Q x) x^T`` has length at most 1."""
-    norms = row_norm_bounds(Z)
-    norms *= block.norms
-    scale_rows(Z, _CLIP.weights(norms, lambda: norms))
+    clip_rows(Z, block, _CLIP)
     return Z, None
 
 
@@ -328,16 +327,13 @@ def _released(
 #: Share of mu squared for the scale of the start, and the most that the noise of its losses may be.
 START_SHARE, _MOST_LOSS_ERROR = 0.02, 0.1
 
-#: Offset and largest size of what a row adds to the gain of a scale.
-_OFFSET, _REACH = 1.0, 2.0
-
 #: The start is kept at this part of the scale of least loss: a start that is too sure of itself costs more.
 _CAUTION = 0.5
 
 
 def can_compare_starts(mu: float, n_rows: int, n_scales: int) -> bool:
     """Whether noisy losses tell scales of the start apart, from public facts."""
-    error = _REACH * math.sqrt(n_scales / START_SHARE) / (mu * n_rows)
+    error = GAIN_REACH * math.sqrt(n_scales / START_SHARE) / (mu * n_rows)
     return error <= _MOST_LOSS_ERROR
 
 
@@ -370,26 +366,9 @@ def noisy_start_scale(
     *Guarantee*: one Gaussian release of this multiplier. For each factor, a row adds a number of at most 2:
     how much lower its loss is than at zero, clipped. All factors together have sensitivity ``2 sqrt(m)``.
     """
-    query = PrivateQuery(
-        points=W,
-        contribute=partial(_gains, scales=scales, loss=loss),
-        releases=(ReleasedArray(_REACH * math.sqrt(len(scales)) * (1 + 1e-9)),),
-    )
+    query = scales_query(W, scales, loss)
     released, _ = _released(rows, GaussianMechanism(multiplier, 1, noise), query, members)
     n_rows = _number(rows, members)
-    gains = released / n_rows - _OFFSET
+    gains = released / n_rows - GAIN_OFFSET
     best = int(gains.argmax())
     return _CAUTION * float(scales[best]) if gains[best] > 0 else 0.0
-
-
-def _gains(Z: Array, block: Block, scales: FloatArray, loss: Loss) -> Contribution:
-    """How much lower the loss of each row is than at zero, in units of the latter, plus an offset.
-
-    A loss counts as four times that at zero at most. The offset makes the range symmetric.
-    """
-    Z = np.asarray(Z, dtype=np.float64)
-    loss, y = without_weights(loss, block.y)
-    least = loss.values(np.zeros_like(Z), y)
-    with np.errstate(over="ignore", invalid="ignore"):
-        gains = np.stack([1 - loss.values(scale * Z, y) / least for scale in scales], axis=1)
-    return None, (np.where(np.isfinite(gains), gains, -np.inf) + _OFFSET).clip(-_REACH, _REACH)

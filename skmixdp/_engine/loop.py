@@ -57,22 +57,18 @@ class Run:
 def train(runs: Sequence[Run], rows: PrivateRows) -> list[FloatArray]:
     """The trained heads of all runs, each (k, d_in). Entries of a head that diverged may not be finite."""
     with rows.training(), np.errstate(over="ignore", invalid="ignore"):
-        return _train(runs, rows)
-
-
-def _train(runs: Sequence[Run], rows: PrivateRows) -> list[FloatArray]:
-    active = [_Active(run) for run in runs]
-    for t in range(1, max((run.plan.n_steps for run in runs), default=0) + 1):
-        live = [a for a in active if t <= a.run.plan.n_steps and not a.stopped]
-        for a in live:
-            a.begin(t)
-        while waiting := [(a, a.query) for a in live if a.query is not None]:
-            answers = release(rows, [(a.mechanism, query) for a, query in waiting])
-            for (a, _), answer in zip(waiting, answers, strict=True):
-                a.receive(answer)
-        for a in live:
-            a.finish()
-    return [a.close(rows) for a in active]
+        active = [_Active(run) for run in runs]
+        for t in range(1, max((run.plan.n_steps for run in runs), default=0) + 1):
+            live = [a for a in active if t <= a.run.plan.n_steps and not a.stopped]
+            for a in live:
+                a.begin(t)
+            while waiting := [(a, a.query) for a in live if a.query is not None]:
+                answers = release(rows, [(a.mechanism, query) for a, query in waiting])
+                for (a, _), answer in zip(waiting, answers, strict=True):
+                    a.advance(answer)
+            for a in live:
+                a.finish()
+        return [a.close(rows) for a in active]
 
 
 class _Active:
@@ -104,16 +100,16 @@ class _Active:
             noise=self.run.noise,
         )
         self.rounds = recipe.query.step(self.ctx)
-        self._advance(lambda: next(self.rounds))
+        self.advance(None)
 
-    def receive(self, answer: Released) -> None:
-        self.ctx.released.extend(answer.stated)
-        self._advance(lambda: self.rounds.send(answer.arrays))
-
-    def _advance(self, resume: Callable[[], PrivateQuery]) -> None:
-        """Run the step to its next query, or to the direction that it returns."""
+    def advance(self, answer: Released | None) -> None:
+        """Run the step to its next query, or to the direction that it returns; None begins it."""
         try:
-            self.query = resume()
+            if answer is None:
+                self.query = next(self.rounds)
+            else:
+                self.ctx.released.extend(answer.stated)
+                self.query = self.rounds.send(answer.arrays)
         except StopIteration as end:
             self.query, self.direction = None, end.value
 

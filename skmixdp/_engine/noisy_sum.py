@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._rows import Block, InMemoryRows, PrivateRows
+from .._validation import check
 from ..components import L2Clip
-from ..components.class_shares import counts_query
 from ..components.protocols import PrivateQuery, ReleasedArray
 from ..privacy import (
+    LEDGER,
     GaussianEvent,
     Neighboring,
     Noise,
@@ -23,7 +24,7 @@ from ..privacy import (
     recorded_outcome,
 )
 from ..privacy.noise import check_noise, noise_caveats, noise_source
-from .plan import Budget, as_reported, charge_event, check_ledger
+from .plan import Budget, as_reported, charge_event
 from .release import GaussianMechanism, release
 
 FloatArray = NDArray[np.floating[Any]]
@@ -63,48 +64,14 @@ def noisy_counts(
     -----
     *Guarantee*: one Gaussian release of this multiplier.
     """
-
-    def contribute(Z: FloatArray, block: Block) -> tuple[None, FloatArray]:
-        return None, flags(Z, block).astype(np.float64)
-
+    query = PrivateQuery(
+        points=points,
+        contribute=lambda Z, block: (None, flags(Z, block).astype(np.float64)),
+        releases=(ReleasedArray(1.0),),
+    )
     mechanism = GaussianMechanism(noise_multiplier, 1, noise)
     mechanism.begin_step(members)
-    (released,) = release(rows, [(mechanism, PrivateQuery(points, contribute, (ReleasedArray(1.0),)))])
-    return released.arrays[0]
-
-
-def noisy_class_counts(
-    rows: PrivateRows,
-    n_classes: int,
-    n_columns: int,
-    noise_multiplier: float,
-    noise: NoiseSource,
-    members: NDArray[np.bool_] | None,
-) -> FloatArray:
-    """Noisy numbers (n_classes,) of private rows in each class.
-
-    Parameters
-    ----------
-    rows : PrivateRows
-        The rows; their labels are class indices.
-    n_classes : int
-        Number of classes.
-    n_columns : int
-        Width of the rows.
-    noise_multiplier : float
-        Standard deviation of the noise in each count. One row changes one count by 1.
-    noise : NoiseSource
-        Source of the noise.
-    members : boolean array (n_rows,) or None
-        The rows that take part; None is all rows.
-
-    Notes
-    -----
-    *Guarantee*: one Gaussian release of this multiplier.
-    """
-    mechanism = GaussianMechanism(noise_multiplier, 1, noise)
-    mechanism.begin_step(members)
-    (released,) = release(rows, [(mechanism, counts_query(n_classes, n_columns))])
+    (released,) = release(rows, [(mechanism, query)])
     return released.arrays[0]
 
 
@@ -138,7 +105,7 @@ class SumBudget:
             raise ValueError("epsilon=None does not determine the noise; pass a positive number.")
         Budget(self.epsilon, self.delta, 1, None, self.neighboring, self.noise)  # checks them
         check_noise(self.noise, self.random_state)
-        check_ledger(self.ledger)
+        check("ledger", self.ledger, None, LEDGER)
 
     @property
     def event(self) -> GaussianEvent:

@@ -22,7 +22,6 @@ from ..components.protocols import (
     Weighting,
 )
 from ..privacy import (
-    LEDGER,
     NEIGHBORING,
     NOISE,
     Charge,
@@ -165,11 +164,7 @@ class Budget:
         Full-batch Gaussian releases that divide it have the same guarantee: their ``1 / sigma**2`` add up to
         that of this one.
         """
-        assert self.epsilon is not None
-        sigma = noise_multiplier_for(
-            self.epsilon, self.delta, n_steps=1, neighboring=self.neighboring, noise=self.noise
-        )
-        return GaussianEvent(sigma, 1, noise=self.noise)
+        return GaussianEvent(1 / self.mu, 1, noise=self.noise)
 
     def multiplier(self, share: float, n_releases: int = 1) -> float:
         """Noise multiplier of each of some releases that spend a share of mu squared together."""
@@ -274,11 +269,6 @@ def make_plan(
         closing_multiplier=closing_multiplier,
         training_share=share,
     )
-
-
-def check_ledger(ledger: Any) -> None:
-    """Refuse a ledger that is neither a data set of a ledger nor None."""
-    check("ledger", ledger, None, LEDGER)
 
 
 def charge_event(

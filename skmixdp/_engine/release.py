@@ -137,17 +137,12 @@ def release(rows: PrivateRows, asked: Sequence[tuple[GaussianMechanism, PrivateQ
             lengths = watched.pop(0).lengths(stated.releases)
             for part, moved in zip(stated.releases, lengths, strict=True):
                 rows.record.add(moved, part.sensitivity, mechanism.noise_scale(part))
-        noisy = mechanism.add_noise(stated, query.assemble(answer), _grid(rows, request))
+        # The entries of sums are whole multiples of it.
+        grid = None if rows.grid is None or request.resolution is None else rows.grid * request.resolution
+        noisy = mechanism.add_noise(stated, query.assemble(answer), grid)
         _record(mechanism, stated, noisy)
         answers.append(Released(stated.releases, noisy))
     return answers
-
-
-def _grid(rows: PrivateRows, request: Request) -> float | None:
-    """The number of which the entries of a request's sums are whole multiples."""
-    if rows.grid is None or request.resolution is None:
-        return None
-    return rows.grid * request.resolution
 
 
 # -- recording for audits --------------------------------------------------------------------

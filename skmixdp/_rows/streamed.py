@@ -1,6 +1,7 @@
 """Private rows that are read block by block in every pass, and never held as a whole."""
 
 import mmap
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -22,7 +23,7 @@ from .._kernels import (
     sum_error,
 )
 from .._linear import largest_entries, row_norms
-from .._rowmap import BlockMap, RowMap, finite_rows
+from .._rowmap import BlockMap, RowMap, Whitening, finite_rows
 from .answering import Selection, Visit, answer, block_size, selections, visit_of
 from .files import IN_PARTS
 from .memory import check_lengths, grid_of_rows
@@ -38,7 +39,86 @@ _BLOCK_BYTES = 2**21
 _AHEAD = 2**26
 
 
-class StreamedRows(PrivateRows):
+class ShardedRows(PrivateRows):
+    """Base class of private rows in shards, which are read block by block in every pass.
+
+    A subclass maps a block in :meth:`_visit`, and finds its memory ``_out`` and the number ``_block_rows`` of
+    rows of a block when it is made.
+
+    Parameters
+    ----------
+    shards : sequence of Shard
+        Where the rows are.
+    y : array of shape (n_rows,)
+        Class indices or targets of all rows.
+    dtype : dtype
+        Dtype of the products.
+    """
+
+    #: Whitening that rows lack when they are visited.
+    _whitening: Whitening | None = None
+    _block_rows: int
+    _out: FloatArray
+
+    def __init__(self, shards: Sequence[Shard], y: Labels, dtype: np.dtype[Any]) -> None:
+        self._shards = shards
+        self._y = y
+        self._dtype = np.dtype(dtype)
+        self.n_rows = sum(shard.n_rows for shard in shards)
+
+    def training(self) -> AbstractContextManager[None]:
+        return product_session(self._dtype)
+
+    def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
+        m = sum(len(request.points) for request in requests)
+        Z = np.empty((len(self._out), m), self._dtype)
+        blocks = self._read([request.mask for request in requests])
+        visits = (self._visit(rows, raw, Z[: len(raw)]) for rows, raw in blocks)
+        return answer(requests, visits, self._dtype, whitening=self._whitening)
+
+    @abstractmethod
+    def _visit(self, rows: Selection, raw: Array, Z: FloatArray) -> Visit:
+        """The visit of a block of features; it and its products are in buffers, until the next one's are."""
+
+    def _read(self, masks: Sequence[NDArray[np.bool_] | None]) -> Iterator[tuple[Selection, Array]]:
+        """Rows by number, and their features, of all blocks that take part: one at least."""
+        first, n_visited = 0, 0
+        for shard in self._shards:
+            end = first + shard.n_rows
+            own = [None if mask is None else mask[first:end] for mask in masks]
+            if any(mask is None or mask.any() for mask in own):
+                X = shard.rows()
+                for rows in selections(own, shard.n_rows, self._block_rows):
+                    raw = _take(X, rows)
+                    there = (
+                        slice(first + rows.start, first + rows.stop)
+                        if isinstance(rows, slice)
+                        else first + rows
+                    )
+                    yield there, raw
+                    n_visited += 1
+            first = end
+        if n_visited == 0:
+            yield slice(0, 0), np.empty((0, self._shards[0].n_features), self._shards[0].dtype)
+
+    def _checked(self) -> Iterator[tuple[slice, Array]]:
+        """Rows by number, and their features, of all blocks; those that are not finite are refused."""
+        first = 0
+        for shard in self._shards:
+            X = shard.rows()
+            for rows in selections([None], shard.n_rows, self._block_rows):
+                assert isinstance(rows, slice)
+                raw = _take(X, rows)
+                if not finite_rows(raw).all():
+                    raise ValueError(
+                        f"{shard.file} contains NaN or infinity; drop those rows, or impute them with what "
+                        "public rows say."
+                    )
+                yield slice(first + rows.start, first + rows.stop), raw
+            first += shard.n_rows
+
+
+class StreamedRows(ShardedRows):
     """Private rows on disk, read and mapped anew in every pass.
 
     Parameters
@@ -77,40 +157,25 @@ class StreamedRows(PrivateRows):
         exact: bool = False,
         block_bytes: int = _BLOCK_BYTES,
     ) -> None:
-        self._shards = shards
-        self._y = y
-        self._dtype = np.dtype(dtype)
-        self.n_rows = sum(shard.n_rows for shard in shards)
+        super().__init__(shards, y, dtype)
         n_features = shards[0].n_features
         d_in = row_map.width(n_features)
         self.grid = grid_of_rows(self.n_rows) if exact else None
         self._map = BlockMap(row_map, shards[0].dtype, self._dtype, grid=self.grid)
+        self._whitening = self._map.whitening
         self._block_rows = block_size(block_bytes // (d_in * self._dtype.itemsize))
         self._panel_rows = panel_rows_for(self._map.stretch)
         self._out = np.empty((min(self._block_rows, max(self.n_rows, 1)), n_features), self._dtype)
         self._norms = np.empty(self.n_rows)
         self._factors = np.ones(self.n_rows, self._dtype)
         #: Bounds on entries, kept where it would take a whitening of the rows to find them again.
-        self._max_abs = np.empty(0 if self._map.whitening is None else self.n_rows)
+        self._max_abs = np.empty(0 if self._whitening is None else self.n_rows)
         self._measure()
         check_lengths(self._norms, self._dtype)
 
-    def training(self) -> AbstractContextManager[None]:
-        return product_session(self._dtype)
-
-    def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
-        m = sum(len(request.points) for request in requests)
-        Z = np.empty((len(self._out), m), self._dtype)
-        visits = self._visits(requests, Z)
-        return answer(requests, visits, self._dtype, whitening=self._map.whitening)
-
-    def _visits(self, requests: Sequence[Request], Z: FloatArray) -> Iterator[Visit]:
-        for rows, raw in self._read([request.mask for request in requests]):
-            yield self._visit(rows, self._map(raw, self._factors[rows], self._out), Z[: len(raw)])
-
-    def _visit(self, rows: Selection, X: FloatArray, Z: FloatArray) -> Visit:
-        """A block of rows; it and its products are in buffers, until the next one's are."""
-        value, whitening = self._map.appended, self._map.whitening
+    def _visit(self, rows: Selection, raw: Array, Z: FloatArray) -> Visit:
+        X = self._map(raw, self._factors[rows], self._out)
+        value, whitening = self._map.appended, self._whitening
         norms = self._norms[rows]
 
         def max_abs() -> FloatArray:
@@ -133,7 +198,7 @@ class StreamedRows(PrivateRows):
     def sum_error(self, request: Request) -> SumError:
         if request.resolution is not None:
             return EXACT
-        whitening, stretch = self._map.whitening, self._map.stretch
+        whitening, stretch = self._whitening, self._map.stretch
         if request.wide_sums or self._panel_rows is None:
             error = sum_error(self.n_rows, np.float64, stretch=stretch)
         else:
@@ -142,47 +207,16 @@ class StreamedRows(PrivateRows):
             return error
         return error.plus_later(whitening.sum_rounding * stretch)
 
-    def _read(self, masks: Sequence[NDArray[np.bool_] | None]) -> Iterator[tuple[Selection, Array]]:
-        """Rows by number, and their features, of all blocks that take part: one at least."""
-        first, n_visited = 0, 0
-        for shard in self._shards:
-            end = first + shard.n_rows
-            own = [None if mask is None else mask[first:end] for mask in masks]
-            if any(mask is None or mask.any() for mask in own):
-                X = shard.rows()
-                for rows in selections(own, shard.n_rows, self._block_rows):
-                    raw = _take(X, rows)
-                    there = (
-                        slice(first + rows.start, first + rows.stop)
-                        if isinstance(rows, slice)
-                        else first + rows
-                    )
-                    yield there, raw
-                    n_visited += 1
-            first = end
-        if n_visited == 0:
-            yield slice(0, 0), np.empty((0, self._shards[0].n_features), self._shards[0].dtype)
-
     def _measure(self) -> None:
         """Find each row's factor and length, and refuse rows that are not finite."""
-        for shard, rows, raw in self._all_blocks():
-            _check_finite(shard, raw)
+        for rows, raw in self._checked():
             measured = self._map.measured(raw, self._out)
             self._factors[rows], self._norms[rows] = measured.factors, measured.norms
             if measured.max_abs is not None:
                 self._max_abs[rows] = measured.max_abs
 
-    def _all_blocks(self) -> Iterator[tuple[Shard, slice, Array]]:
-        first = 0
-        for shard in self._shards:
-            X = shard.rows()
-            for rows in selections([None], shard.n_rows, self._block_rows):
-                assert isinstance(rows, slice)
-                yield shard, slice(first + rows.start, first + rows.stop), _take(X, rows)
-            first += shard.n_rows
 
-
-class NarrowStreamedRows(StreamedRows):
+class NarrowStreamedRows(ShardedRows):
     """Private rows of few features on disk, of which nothing but labels is held between passes.
 
     To map and measure such rows takes less time than to read them, so both are done in every pass. Parameters
@@ -198,10 +232,7 @@ class NarrowStreamedRows(StreamedRows):
         *,
         block_bytes: int = _BLOCK_BYTES,
     ) -> None:
-        self._shards = shards
-        self._y = y
-        self._dtype = np.dtype(dtype)
-        self.n_rows = sum(shard.n_rows for shard in shards)
+        super().__init__(shards, y, dtype)
         n_features = shards[0].n_features
         self._value = row_map.intercept_value
         self._bare = replace(row_map, intercept_value=None)
@@ -209,17 +240,11 @@ class NarrowStreamedRows(StreamedRows):
         self._out = row_memory(min(self._block_rows, max(self.n_rows, 1)), n_features, self._dtype)
         self._measure()
 
-    def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
-        m = sum(len(request.points) for request in requests)
-        Z = np.empty((len(self._out), m), self._dtype)
-        return answer(requests, self._visits(requests, Z), self._dtype)
-
-    def _visits(self, requests: Sequence[Request], Z: FloatArray) -> Iterator[Visit]:
-        for rows, raw in self._read([request.mask for request in requests]):
-            X, norms = self._mapped(raw)
-            largest = partial(_largest, X, abs(self._value or 0.0))
-            block = Block(X, self._y[rows], norms, max_abs=largest)
-            yield visit_of(rows, X, block, Z[: len(raw)], appended=self._value)
+    def _visit(self, rows: Selection, raw: Array, Z: FloatArray) -> Visit:
+        X, norms = self._mapped(raw)
+        largest = partial(_largest, X, abs(self._value or 0.0))
+        block = Block(X, self._y[rows], norms, max_abs=largest)
+        return visit_of(rows, X, block, Z, appended=self._value)
 
     def _mapped(self, raw: Array) -> tuple[FloatArray, FloatArray]:
         """Mapped rows in the buffer, but for the intercept, and their lengths with it."""
@@ -232,8 +257,7 @@ class NarrowStreamedRows(StreamedRows):
 
     def _measure(self) -> None:
         """Refuse rows that are not finite, or too long."""
-        for shard, _, raw in self._all_blocks():
-            _check_finite(shard, raw)
+        for _, raw in self._checked():
             if not self._bare.normalize:
                 check_lengths(self._mapped(raw)[1], self._dtype)
 
@@ -241,15 +265,6 @@ class NarrowStreamedRows(StreamedRows):
 def _largest(X: FloatArray, value: float) -> FloatArray:
     """Largest entry of each row, (n,), and of an appended one."""
     return np.asarray(np.maximum(largest_entries(X), value))
-
-
-def _check_finite(shard: Shard, raw: Array) -> None:
-    """Refuse rows that are not finite."""
-    if not finite_rows(raw).all():
-        raise ValueError(
-            f"{shard.file} contains NaN or infinity; drop those rows, or impute them with what "
-            "public rows say."
-        )
 
 
 class StreamedTable(Table):

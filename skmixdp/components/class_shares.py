@@ -2,14 +2,13 @@
 
 import math
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._linear import class_indices
-from .._rows import Block, Contribution
+from .._rows import Block
 from .comparison import comparison_query, comparison_share, expected_losses, sensitivity_of
 from .protocols import Closing, PrivateQuery, PublicInfo, ReleasedArray
 
@@ -64,14 +63,14 @@ def counts_query(n_classes: int, n_columns: int, share: float = 1.0) -> PrivateQ
     """
     return PrivateQuery(
         points=np.zeros((0, n_columns)),
-        contribute=partial(_one_hot, n_classes=n_classes),
+        contribute=lambda Z, block: (None, in_class(Z, block, n_classes).astype(np.float64)),
         releases=(ReleasedArray(1.0, share),),
     )
 
 
-def _one_hot(Z: FloatArray, block: Block, n_classes: int) -> Contribution:
-    y = class_indices(block.y)
-    return None, (np.asarray(y)[:, np.newaxis] == np.arange(n_classes)).astype(np.float64)
+def in_class(Z: FloatArray, block: Block, n_classes: int) -> NDArray[np.bool_]:
+    """Flags (rows, n_classes) of the class of each row."""
+    return np.asarray(np.asarray(class_indices(block.y))[:, np.newaxis] == np.arange(n_classes))
 
 
 def class_shares(counts: FloatArray, scale: float, n_rows: int) -> FloatArray:
@@ -192,7 +191,8 @@ class LogitAdjustment:
             return self._adjusted(W, shares, self.strength, min(1.0, self.strength))
         if np.ptp(shares) == 0:
             return W
-        heads = [self._multiple(W, shares, multiple) for multiple in _MULTIPLES]
+        usual = _FROM_START if np.any(self.info.view.W) else _FROM_ZERO
+        heads = [self._adjusted(W, shares, m * usual * self.reliability, m) for m in _MULTIPLES]
         part = self.spent.get("strength of the adjustment", 0.0) / whole
         if part == 0:
             return heads[0]
@@ -202,11 +202,6 @@ class LogitAdjustment:
         losses = expected_losses(-gains / self.info.n_private, error, expected, spread)
         tolerable = np.flatnonzero(losses <= _TOLERATED_LOSS)
         return heads[int(tolerable[-1])] if len(tolerable) else W
-
-    def _multiple(self, W: FloatArray, shares: FloatArray, multiple: float) -> FloatArray:
-        """The head after a multiple of the usual adjustment."""
-        usual = _FROM_START if np.any(self.info.view.W) else _FROM_ZERO
-        return self._adjusted(W, shares, multiple * usual * self.reliability, multiple)
 
     def _adjusted(self, W: FloatArray, shares: FloatArray, strength: float, restored: float) -> FloatArray:
         W = np.array(W)

@@ -1,4 +1,4 @@
-"""Noisy comparisons of heads by the numbers of private rows that they classify correctly."""
+"""Noisy comparisons of heads: by the private rows that they classify correctly, and by their losses."""
 
 import math
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._linear import class_indices, predicted_classes
+from .._linear import Loss, class_indices, predicted_classes, without_weights
 from .._rows import Block, Contribution
 from .protocols import PrivateQuery, ReleasedArray
 
@@ -20,6 +20,9 @@ _ERROR, _MOST_ERROR = 0.006, 0.03
 
 #: Smallest and largest share of mu squared for a comparison.
 _LEAST_SHARE, _MOST_SHARE = 0.002, 0.02
+
+#: Offset and largest size of what a row adds to the gain of a scale.
+GAIN_OFFSET, GAIN_REACH = 1.0, 2.0
 
 
 def comparison_share(
@@ -74,12 +77,17 @@ def sensitivity_of(n_heads: int) -> float:
 
 def _gains(Z: FloatArray, block: Block, n_outputs: int) -> Contribution:
     """For each row and each other head: whether that is right, less whether the first head is."""
-    y = np.asarray(class_indices(block.y))
     Z = np.asarray(Z)
     heads = np.split(Z, Z.shape[1] // n_outputs, axis=1)
-    right = [predicted_classes(outputs) == y for outputs in heads]
+    right = [is_correct(outputs, block) for outputs in heads]
     first, *others = (each.astype(np.float64) for each in right)
-    return None, np.stack([each - first for each in others], axis=1)
+    return None, np.concatenate([each - first for each in others], axis=1)
+
+
+def is_correct(Z: FloatArray, block: Block) -> NDArray[np.bool_]:
+    """Flags (rows, 1) of the rows whose outputs are largest for their own class."""
+    right = predicted_classes(np.asarray(Z)) == np.asarray(class_indices(block.y))
+    return np.asarray(right)[:, np.newaxis]
 
 
 def expected_losses(losses: FloatArray, error: float, expected: FloatArray, spread: FloatArray) -> FloatArray:
@@ -96,3 +104,39 @@ def expected_losses(losses: FloatArray, error: float, expected: FloatArray, spre
     """
     weight = spread**2 / (spread**2 + error**2)
     return np.asarray(weight * losses + (1 - weight) * expected)
+
+
+def scales_query(W: FloatArray, scales: FloatArray, loss: Loss) -> PrivateQuery:
+    """The query for how much lower the losses of scaled heads are than those at zero.
+
+    Parameters
+    ----------
+    W : array of shape (k, d_in)
+        The head.
+    scales : array of shape (m,)
+        Its factors.
+    loss : Loss
+        The loss of the head.
+
+    Notes
+    -----
+    *Guarantee*: one row adds a number from -2 to 2 for each factor, so the sensitivity is ``2 sqrt(m)``.
+    """
+    return PrivateQuery(
+        points=W,
+        contribute=partial(_loss_gains, scales=scales, loss=loss),
+        releases=(ReleasedArray(GAIN_REACH * math.sqrt(len(scales)) * (1 + 1e-9)),),
+    )
+
+
+def _loss_gains(Z: FloatArray, block: Block, scales: FloatArray, loss: Loss) -> Contribution:
+    """How much lower the loss of each row is than at zero, in units of the latter, plus an offset.
+
+    A loss counts as four times that at zero at most. The offset makes the range symmetric.
+    """
+    Z = np.asarray(Z, dtype=np.float64)
+    loss, y = without_weights(loss, block.y)
+    least = loss.values(np.zeros_like(Z), y)
+    with np.errstate(over="ignore", invalid="ignore"):
+        gains = np.stack([1 - loss.values(scale * Z, y) / least for scale in scales], axis=1)
+    return None, (np.where(np.isfinite(gains), gains, -np.inf) + GAIN_OFFSET).clip(-GAIN_REACH, GAIN_REACH)

@@ -29,6 +29,7 @@ from .protocols import (
     Space,
     StepContext,
     Subspace,
+    present_sums,
     term_lengths,
 )
 
@@ -80,7 +81,7 @@ class GradientQuery:
             releases=(
                 ReleasedArray(clip.sensitivity(ctx.dtype) * space.gain, later_roundings=space.roundings),
             ),
-            assemble=lambda sums: (space.encode(_matrix(sums)),),
+            assemble=lambda sums: tuple(map(space.encode, present_sums(sums))),
             bounds_itself=True,
             takes_tensors=clip.takes_tensors,
             lengths=_lengths_in(space),
@@ -115,10 +116,15 @@ def clipped_residuals(Z: Array, block: Block, loss: Loss, clip: Clip) -> Contrib
     S : None
     """
     R = loss.residuals(Z, block.y)
+    clip_rows(R, block, clip)
+    return R, None
+
+
+def clip_rows(R: Array, block: Block, clip: Clip) -> None:
+    """Scale each row of ``R`` (rows, k), in place, such that ``r_i x_i^T`` obeys a clip."""
     norms = row_norm_bounds(R)
     norms *= block.norms
     scale_rows(R, clip.weights(norms, lambda: largest_entries(R) * block.max_abs))
-    return R, None
 
 
 def _lengths_in(space: Space) -> Lengths:
@@ -141,9 +147,3 @@ def coordinate_lengths(
     error = math.sqrt(products.shape[1]) * dot_error(width + 1, products.dtype)
     projected = row_norms(products) + error * block.rounding_scale
     return [row_norms(C) * np.minimum(projected, gain * block.norms)]
-
-
-def _matrix(sums: tuple[FloatArray | None, FloatArray | None]) -> FloatArray:
-    matrix = sums[0]
-    assert matrix is not None
-    return matrix

@@ -85,7 +85,8 @@ class BalancedSteps:
         self.longest = longest
 
     def count(self, info: PublicInfo, sensitivity: float) -> int:
-        total_step = min(self._noise(info) * info.mu, self.longest) * _all_rows(info) / sensitivity
+        n_rows = info.n_private + info.view.n_rows
+        total_step = min(self._noise(info) * info.mu, self.longest) * n_rows / sensitivity
         # Half of the stability limit if that is smaller, as for plain descent and mixed heads.
         gentle = min(1.5, (1 + self.momentum) / (1 - self.momentum))
         stiffness = total_step * self._curvature(info)
@@ -100,7 +101,7 @@ class BalancedSteps:
             # The public gradient's weight dilutes the noise. With weight 1 there is no noise.
             noise = spread * facts.private_weight / info.batch_size
             balanced = self._noise(info) / noise if noise else math.inf
-            longest = self.longest * _all_rows(info) / facts.sensitivity
+            longest = self.longest * (info.n_private + info.view.n_rows) / facts.sensitivity
             balanced = min(balanced, longest / facts.n_steps)
             curvature = self._curvature(info) / self.max_step_scale + self.l2
             # Public rows of zeros without an intercept have no curvature, and so no limit.
@@ -120,10 +121,6 @@ class BalancedSteps:
 
     def _curvature(self, info: PublicInfo) -> float:
         return info.curvature if self.curvature is None else self.curvature
-
-
-def _all_rows(info: PublicInfo) -> int:
-    return info.n_private + info.view.n_rows
 
 
 class DecayingSteps:

@@ -8,8 +8,7 @@ from typing import Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator
 
-from .._engine import Budget, Options, Plan, as_reported, check_ledger
-from .._notebook import GuaranteeBoxMixin
+from .._engine import Budget, Options, Plan, as_reported
 from .._validation import (
     COUNT,
     FLAG,
@@ -17,20 +16,19 @@ from .._validation import (
     Allowed,
     check,
     check_params,
-    refuse_arguments,
     suggestion,
     whole_from,
 )
 from ..algorithms import Algorithm
 from ..components import FullBatch, PoissonBatch
 from ..components.protocols import Sampling
-from ..privacy import Charge, NoiseSource, PrivacyReport, accountant_name, noise_name
-from ..privacy.noise import check_noise, noise_caveats, noise_source
+from ..privacy import LEDGER, Charge, NoiseSource, PrivacyReport, accountant_name, noise_name
+from ..privacy.noise import check_noise, noise_caveats
+from ..privacy.notebook import GuaranteeBoxMixin
 from ._callbacks import PrivateCallbackMixin
-from ._checks import check_algorithm
+from ._checks import check_algorithm, check_device
 from ._exports import save
-from ._fit import PreparedFit, fit_many, fit_one
-from ._rows import check_device
+from ._fit import FitData, PreparedFit, fit_many
 
 #: Parameters of other libraries, and those here that do what they do.
 _EQUIVALENTS = {
@@ -67,7 +65,11 @@ class PrivateEstimator(PrivateCallbackMixin, GuaranteeBoxMixin, BaseEstimator): 
         "learning_rate": (POSITIVE, "auto"),
         "batch_size": (COUNT, None),
         "verbose": (FLAG, whole_from(0)),
+        "ledger": (None, LEDGER),
     }
+
+    #: The names that ``init`` accepts.
+    _starts: ClassVar[tuple[str, ...]] = ("public", "zeros")
 
     #: The fitted attributes that :meth:`save` writes. Whatever else an estimator holds stays out of the file.
     _saved: ClassVar[tuple[str, ...]] = ("n_iter_", "learning_rate_", "privacy_")
@@ -145,42 +147,16 @@ class PrivateEstimator(PrivateCallbackMixin, GuaranteeBoxMixin, BaseEstimator): 
 
     # -- fitting ---------------------------------------------------------------------------
 
-    def _fit(
-        self,
-        X: Any,
-        y: Any,
-        X_pub: Any,
-        y_pub: Any,
-        unsupported: dict[str, Any],
-        sample_weight: Any = None,
-    ) -> None:
-        """Fit to private and public rows, and refuse arguments that the estimator does not know."""
-        refuse_arguments(self, unsupported, ("X", "y", "X_pub", "y_pub", "sample_weight"), "leave it out")
-        fit_one(self, X, y, X_pub, y_pub, sample_weight)
-
     @abstractmethod
-    def _prepare(
-        self,
-        budget: Budget,
-        X: Any,
-        y: Any,
-        X_pub: Any,
-        y_pub: Any,
-        rows: tuple[str, Any] | None,
-        sample_weight: Any = None,
-    ) -> PreparedFit:
+    def _prepare(self, budget: Budget, data: FitData) -> PreparedFit:
         """Check the rows and plan the fit. Nothing is released yet; this object will hold the results.
 
         Parameters
         ----------
         budget : Budget
             The budget that :meth:`_check_parameters` returned.
-        X, y, X_pub, y_pub : array-like
-            The arguments of ``fit``.
-        rows : tuple of str and array, or None
-            Name and value of a selection of rows of ``X`` to fit to; None selects all rows.
-        sample_weight : array-like or None
-            Weights of all private rows. Only linear heads take them.
+        data : FitData
+            The rows, as they were passed.
         """
 
     def _check_parameters(self) -> Budget:
@@ -196,37 +172,26 @@ class PrivateEstimator(PrivateCallbackMixin, GuaranteeBoxMixin, BaseEstimator): 
                 "the full batch, or noise='float'."
             )
         if isinstance(self.init, str):
-            check("init", self.init, *self._named_starts())
+            check("init", self.init, *self._starts)
         check_device(self.device)
-        check_ledger(self.ledger)
         check_noise(self.noise, self.random_state)
         return budget
-
-    def _named_starts(self) -> tuple[str, ...]:
-        """The names that ``init`` accepts."""
-        return "public", "zeros"
 
     def _chosen_algorithm(self) -> Algorithm:
         """The algorithm object, created here if ``algorithm`` is a name."""
         return check_algorithm(self.algorithm, self._algorithms)
 
-    def _sampling(self, n_rows: int) -> Sampling:
-        if self.batch_size is None or self.batch_size == n_rows:
-            return FullBatch()
-        if self.batch_size > n_rows:
+    def _options(self, n_rows: int, noise: NoiseSource, l2: Any) -> Options:
+        """The user's settings that every algorithm respects."""
+        sampling: Sampling = FullBatch()
+        if self.batch_size is not None and self.batch_size > n_rows:
             raise ValueError(
                 f"batch_size={self.batch_size} exceeds the {n_rows} private rows; pass a smaller number, or "
                 "None for the full batch."
             )
-        return PoissonBatch(self.batch_size)
-
-    def _options(self, n_rows: int, noise: NoiseSource, l2: Any) -> Options:
-        """The user's settings that every algorithm respects."""
-        return Options(self.learning_rate, l2, self._sampling(n_rows), exact_sums=noise.needs_grid)
-
-    def _noise_source(self) -> NoiseSource:
-        """A fresh source of noise."""
-        return noise_source(self.noise, self.random_state)
+        if self.batch_size is not None and self.batch_size < n_rows:
+            sampling = PoissonBatch(self.batch_size)
+        return Options(self.learning_rate, l2, sampling, exact_sums=noise.needs_grid)
 
     def _report(
         self,

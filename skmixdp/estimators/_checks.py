@@ -1,4 +1,4 @@
-"""Checks of rows, labels and targets. Each error is one sentence that names the remedy."""
+"""Checks of rows, labels, targets, weights and devices. Each error is one sentence that names the remedy."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -8,12 +8,21 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.validation import column_or_1d, validate_data
 
 from .._rowmap import TargetMap
-from .._rows import RowFiles, check_indices, from_device
-from .._validation import CONVERSION_ERRORS, check_table, is_empty, listed, public_sources, shown
+from .._rows import ArrayTable, RowFiles, Table, check_indices, from_device, special_table
+from .._validation import (
+    CONVERSION_ERRORS,
+    NON_NEGATIVE,
+    check_table,
+    is_empty,
+    listed,
+    public_sources,
+    shown,
+)
 from ..algorithms import Algorithm
+from ..privacy import Noise, noise_name
 
 Array = NDArray[Any]
 #: Takes ``(y, name, n_rows, rows_name)`` and returns an array of ``n_rows`` checked labels or targets.
@@ -47,6 +56,47 @@ def check_algorithm(algorithm: Any, names: Mapping[str, Callable[[], Algorithm]]
         f"algorithm={shown(algorithm)} must be one of {', '.join(map(repr, names))} or an object "
         "from skmixdp.algorithms."
     )
+
+
+def given_labels(X: Any, y: Any) -> Any:
+    """``y`` in host memory; if it is None, the labels in the files of ``X``."""
+    return X.labels if y is None and isinstance(X, RowFiles) else from_device(y)
+
+
+def check_private_rows(estimator: Any, X: Any, *, minimum: int = 2, reset: bool = True) -> Table:
+    """A table of at least ``minimum`` rows; ``reset`` sets the estimator's number and names of features.
+
+    The values of rows that are not in memory are checked later, when the rows are mapped, before any charge.
+    """
+    table = special_table(X)
+    if table is None:
+        table = ArrayTable(check_table(X, "X", minimum=minimum))
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        return table
+    table.check("X")
+    n_rows, n_features = table.shape
+    if n_rows < minimum:
+        raise ValueError(
+            f"X has {n_rows} sample(s) while a minimum of {minimum} is required; pass more rows."
+        )
+    if n_features == 0:
+        raise ValueError(f"X has 0 feature(s) (shape={table.shape}) while a minimum of 1 is required.")
+    validate_data(estimator, header(X, table), reset=reset, skip_check_array=True)
+    return table
+
+
+def header(X: Any, table: Table) -> Any:
+    """An object from which scikit-learn reads the number and names of features."""
+    if table.names is None:
+        return table
+    return pd.DataFrame(columns=table.names)
+
+
+def passed(table: Table, *, labels: bool) -> str:
+    """Text for the report: which checks of private rows were treated as public."""
+    checks = ["shapes", "finiteness", *(["repeats"] if table.counts_repeats else []), *(["labels"] * labels)]
+    words = f"that their {', '.join(checks[:-1])} and {checks[-1]} passed validation"
+    return words if table.counts_repeats else f"{words} (repeated rows were not looked for)"
 
 
 def check_labels(y: Any, name: str, n_rows: int, rows_name: str) -> Array:
@@ -142,7 +192,12 @@ def collect_public(
     sources, labels = public_sources(X, y)
     rows, targets = [], []
     for source, label in zip(sources, labels, strict=True):
-        _check_names(source, names)
+        columns = getattr(source, "columns", None)
+        if names is not None and columns is not None and list(columns) != list(names):
+            raise ValueError(
+                f"X_pub has the columns {listed(columns)} and X has {listed(names)}; pass the same "
+                "columns in the same order."
+            )
         part = check_table(_in_memory(source), "X_pub", minimum=1)
         if part.shape[1] != n_features:
             raise ValueError(
@@ -167,11 +222,110 @@ def _in_memory(source: Any) -> Any:
     return held.toarray()
 
 
-def _check_names(source: Any, names: Any) -> None:
-    """Refuse a public data frame whose columns differ from those of the private one."""
-    columns = getattr(source, "columns", None)
-    if names is not None and columns is not None and list(columns) != list(names):
+def check_sample_weight(sample_weight: Any, n_rows: int) -> Array | None:
+    """Weights of the private rows as a float64 array (n_rows,); None stays None.
+
+    Raises
+    ------
+    ValueError
+        Unless there is one finite, non-negative number for each row, not all of them zero. No message quotes
+        a weight.
+    """
+    if sample_weight is None:
+        return None
+    try:
+        weights = np.asarray(from_device(sample_weight)).astype(np.float64)
+    except CONVERSION_ERRORS:  # the original message would quote the entry
+        raise ValueError("sample_weight must hold real numbers; pass one weight for each row.") from None
+    if weights.shape != (n_rows,):
         raise ValueError(
-            f"X_pub has the columns {listed(columns)} and X has {listed(names)}; pass the same "
-            "columns in the same order."
+            f"sample_weight has shape {weights.shape} and X {n_rows} rows; pass a flat array of one weight "
+            "for each row."
+        )
+    if not (np.all(np.isfinite(weights)) and np.all(weights >= 0)):
+        raise ValueError(
+            "sample_weight must hold finite numbers of at least 0; pass 0 for a row that is not to count."
+        )
+    if not np.any(weights):
+        raise ValueError("sample_weight is zero for all rows; pass a positive weight for some of them.")
+    return weights
+
+
+def refuse_sample_weight(estimator: Any, sample_weight: Any) -> None:
+    """Refuse weights of private rows for an estimator that clips losses instead of gradients."""
+    if sample_weight is not None:
+        raise ValueError(
+            f"sample_weight cannot be used with {type(estimator).__name__}, which clips losses of rows; "
+            "leave it out, or use MixedDPLogisticRegression."
+        )
+
+
+def check_class_weight(class_weight: Any, classes: Array) -> Array | None:
+    """Weights (k,) of the classes from a mapping; None for None and "balanced".
+
+    Raises
+    ------
+    ValueError
+        If a key is no class, or a weight is not a finite non-negative number.
+    """
+    if not isinstance(class_weight, Mapping):
+        return None
+    known = {label: index for index, label in enumerate(classes.tolist())}
+    weights = np.ones(len(classes))
+    for label, weight in class_weight.items():
+        if label not in known:
+            raise ValueError(
+                f"class_weight has a weight for {label!r}, which is not one of the classes "
+                f"{listed(classes)}; use their labels as keys."
+            )
+        if not NON_NEGATIVE.admits(weight):
+            raise ValueError(
+                f"class_weight[{label!r}]={weight!r} must be {NON_NEGATIVE.text}; classes without an entry "
+                "have weight 1."
+            )
+        weights[known[label]] = weight
+    return weights
+
+
+def check_device(device: Any) -> str | None:
+    """The name of a device, or None for ``"auto"``. Devices other than ``"cpu"`` need torch.
+
+    Raises
+    ------
+    ValueError
+        If there is no such device.
+    ImportError
+        If torch is needed and not installed.
+    """
+    if isinstance(device, str) and device in ("auto", "cpu"):
+        return None if device == "auto" else device
+    try:
+        from .._rows.tensors import device_name
+    except ModuleNotFoundError as error:
+        raise ImportError(
+            f"device={shown(device)} needs the torch package; install skmixdp[features], or pass "
+            "device='auto'."
+        ) from error
+    return device_name(device)
+
+
+def check_movable(table: Table, device: str | None, *, noise: Noise) -> None:
+    """Refuse rows and noise that the requested device does not support.
+
+    Raises
+    ------
+    ValueError
+        For rows that are not dense and in memory, and for discrete noise on a device other than the CPU.
+    """
+    if device is None or device == "cpu":
+        return
+    if not table.is_movable:
+        raise ValueError(
+            f"device={shown(device)} needs dense rows in memory, but X is a {type(table).__name__}; pass "
+            "device='auto'."
+        )
+    if noise_name(noise) == "discrete":
+        raise ValueError(
+            f"noise='discrete' computes its exact sums on the CPU, not on device={shown(device)}; pass "
+            "device='cpu', or noise='float'."
         )

@@ -11,10 +11,11 @@ from sklearn.utils.extmath import softmax
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from .._rows import is_dask
 from .._validation import CONVERSION_ERRORS, listed, shown
 from ..exceptions import PrivacyLeakWarning
 from ._checks import has_missing
-from ._rows import is_dask, lazy_result
+from ._outputs import lazy_result
 
 Array = NDArray[Any]
 
@@ -31,9 +32,6 @@ class Classifier(ClassifierMixin):  # type: ignore[misc]
         source = "classes" if self.classes is not None else "y_pub"
         if self.classes is None and y_pub is not None:
             check_same_numbering(y, self.classes_)
-        for labels, name in ((y, "y"), (y_pub, "y_pub")):
-            if labels is not None:
-                check_same_type(labels, name, self.classes_, source)
         y = encode_labels(y, self.classes_, "y", private=True, source=source)
         if y_pub is None:
             return y, None, origin
@@ -138,16 +136,6 @@ def check_class_labels(y: Array, name: str) -> None:
         ) from None
 
 
-def check_same_type(y: Array, name: str, classes: Array, source: str) -> None:
-    """Refuse text where the classes are numbers, and numbers where they are text."""
-    kinds = ["text" if _is_text(labels) else "numbers" for labels in (y, classes)]
-    if kinds[0] != kinds[1]:
-        raise ValueError(
-            f"{name} holds {kinds[0]} and {source} holds {kinds[1]}; write all labels in one way, as numbers "
-            "or as text."
-        )
-
-
 def _is_text(labels: Array) -> bool:
     return isinstance(labels.tolist()[0], (str, bytes))
 
@@ -169,6 +157,12 @@ def encode_labels(
     y: Array, classes: Array, name: str, *, private: bool, source: str = "classes"
 ) -> NDArray[np.intp]:
     """Index of each label in the sorted ``classes``, which come from ``source``."""
+    kinds = ["text" if _is_text(labels) else "numbers" for labels in (y, classes)]
+    if kinds[0] != kinds[1]:
+        raise ValueError(
+            f"{name} holds {kinds[0]} and {source} holds {kinds[1]}; write all labels in one way, as numbers "
+            "or as text."
+        )
     # As Python objects, so that True is 1 and "1" is not.
     places = {label: place for place, label in enumerate(classes.tolist())}
     index = np.array([places.get(label, -1) for label in y.tolist()], dtype=np.intp)

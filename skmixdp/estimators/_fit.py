@@ -7,7 +7,7 @@ estimators get their results only after all fits have finished.
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -18,13 +18,35 @@ from numpy.typing import NDArray
 
 from .._engine import Run, charge_event, train
 from .._rows import PrivateRows
-from .._validation import shown
+from .._validation import refuse_arguments, shown
 from ..preprocessing._leaks import seeding_ensemble
 from ..privacy import Charge, recorded_outcome
 from ..privacy.noise import warn_of_seed
 from ._callbacks import FitTasks, have_callbacks, managed
 
 Array = NDArray[Any]
+
+
+@dataclass(frozen=True, repr=False)
+class FitData:
+    """The rows of one fit, as they were passed.
+
+    Attributes
+    ----------
+    X, y, X_pub, y_pub : array-like
+        PRIVATE rows with their labels or targets, and public ones.
+    sample_weight : array-like of shape (n_samples,) or None
+        Weights of all private rows; only linear heads take them.
+    rows : tuple of str and array, or None
+        Name and value of a selection of rows of ``X`` to fit to; None selects all rows.
+    """
+
+    X: Any
+    y: Any
+    X_pub: Any
+    y_pub: Any
+    sample_weight: Any = None
+    rows: tuple[str, Any] | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -67,15 +89,16 @@ class PreparedFit(ABC):
         return train(runs, rows)
 
 
-def fit_one(estimator: Any, X: Any, y: Any, X_pub: Any, y_pub: Any, sample_weight: Any = None) -> None:
-    """Fit an estimator. If the fit fails, the estimator is unchanged."""
+def fit_one(estimator: Any, data: FitData, unsupported: Iterable[str]) -> None:
+    """Fit an estimator, or refuse ``unsupported`` arguments. If the fit fails, the estimator is unchanged."""
+    refuse_arguments(estimator, unsupported, ("X", "y", "X_pub", "y_pub", "sample_weight"), "leave it out")
     if (watched := have_callbacks([estimator])) and not hasattr(estimator, "_callback_fit_ctx"):
-        managed(watched, partial(fit_one, estimator, X, y, X_pub, y_pub, sample_weight))
+        managed(watched, partial(fit_one, estimator, data, ()))
         return
     fitted = copy.copy(estimator)
     budget = fitted._check_parameters()
-    warn_of_seed(estimator.random_state, set_by=seeding_ensemble(), stacklevel=5)
-    run_fits([fitted._prepare(budget, X, y, X_pub, y_pub, None, sample_weight=sample_weight)])
+    warn_of_seed(estimator.random_state, set_by=seeding_ensemble(), stacklevel=4)
+    run_fits([fitted._prepare(budget, data)])
     adopt(estimator, fitted)
 
 
@@ -178,7 +201,7 @@ def fit_many(
     selections = [None if own is None else (f"rows[{i}]", own) for i, own in enumerate(rows)]
     run_fits(
         [
-            copied._prepare(budget, X, y, X_pub, y_pub, selection, sample_weight=sample_weight)
+            copied._prepare(budget, FitData(X, y, X_pub, y_pub, sample_weight, selection))
             for copied, budget, selection in zip(fitted, budgets, selections, strict=True)
         ]
     )
@@ -201,7 +224,8 @@ def run_fits(fits: Sequence[PreparedFit]) -> None:
     with ExitStack() as outcomes:
         for fit in fits:
             charge = charges[id(fit.estimator)] = _charge(fit)
-            outcomes.enter_context(recorded_outcome(fit.estimator.ledger, charge))
+            if charge is not None:
+                outcomes.enter_context(recorded_outcome(fit.estimator.ledger, charge))
         for group in groups:
             _train_together(group, sources.pop(0), charges)
 

@@ -25,34 +25,34 @@ from .._validation import (
     warn_of_delta,
     warn_of_repeats,
 )
-from ..algorithms import BY_NAME, Algorithm, Auto
+from ..algorithms import BY_NAME, Algorithm
 from ..components import LogitAdjustment
 from ..components.protocols import PublicInfo
 from ..preprocessing._leaks import check_public_rows, warn_of_leaks
-from ..privacy import Charge, Noise, PerInstanceRecord, noise_name
+from ..privacy import PerInstanceRecord, noise_name
+from ..privacy.noise import noise_source
 from ..public import PublicData
 from ._base import PrivateEstimator
-from ._checks import CheckTarget, collect_public
-from ._exports import to_onnx
-from ._fit import PreparedFit, members
-from ._geometry import (
-    GeometryLearner,
-    HeadInputs,
-    LengthLearner,
-    Stage,
-    StartCheck,
-    few_for_whitening,
-    needs_private_rows,
-)
-from ._prepared_head import PreparedHead
-from ._rows import (
+from ._checks import (
+    CheckTarget,
     check_device,
     check_movable,
     check_private_rows,
-    head_outputs,
-    where_computed,
+    collect_public,
+    given_labels,
 )
-from ._weights import check_sample_weight, weighted
+from ._exports import to_onnx
+from ._fit import FitData, PreparedFit, members
+from ._outputs import head_outputs
+from ._stages import (
+    GeometryLearner,
+    HeadInputs,
+    LengthLearner,
+    PreparedHead,
+    Stage,
+    few_for_whitening,
+    needs_private_rows,
+)
 
 Array = NDArray[Any]
 
@@ -161,56 +161,55 @@ class LinearHead(PrivateEstimator):
     # -- fitting ---------------------------------------------------------------------------
 
     def _check_rows(
-        self, X: Any, y: Any, X_pub: Any, y_pub: Any, check_target: CheckTarget, rows: tuple[str, Any] | None
-    ) -> tuple[Table, Array, tuple[Array, Array] | None, Array | None]:
-        """Checked private and public rows, and the mask of the private rows to fit to.
+        self, data: FitData, check_target: CheckTarget
+    ) -> tuple[Table, Array, Array, Array | None, Array | None]:
+        """Checked private and public rows with their labels, and the mask of the private rows to fit to.
 
         Labels are not encoded yet, and targets are not scaled yet.
         """
-        warn_of_leaks(public_rows=X_pub is not None)
-        table = check_private_rows(self, X)
+        given = given_labels(data.X, data.y)
+        warn_of_leaks(public_rows=data.X_pub is not None)
+        table = check_private_rows(self, data.X)
         check_movable(table, check_device(self.device), noise=self.noise)
         n_rows, n_features = table.shape
-        check_public_rows(n_rows, X_pub)
-        y = check_target(y, "y", n_rows, "X")
+        check_public_rows(n_rows, data.X_pub)
+        y = check_target(given, "y", n_rows, "X")
         names = getattr(self, "feature_names_in_", None)
-        public = collect_public(X_pub, y_pub, names, n_features, check_target)
-        own = members(rows, n_rows)
+        public = collect_public(data.X_pub, data.y_pub, names, n_features, check_target)
+        own = members(data.rows, n_rows)
         warn_of_repeats(table.n_distinct(), n_rows)
         warn_of_delta(self.delta, n_rows if own is None else int(own.sum()))
-        return table, y, public, own
+        X_pub, y_pub = (np.empty((0, n_features)), None) if public is None else public
+        return table, y, X_pub, y_pub, own
 
-    def _prepare_head(
+    def _inputs(
         self,
         budget: Budget,
         loss: Loss,
         table: Table,
         y: Array,
-        public: tuple[Array, Array] | None,
+        X_pub: Array,
+        y_pub: Array | None,
         own: Array | None,
         treated_as_public: tuple[str, ...],
-        sample_weight: Any,
-    ) -> PreparedFit:
-        """Plan the training. Rows have been checked, labels encoded and targets scaled."""
-        weights = check_sample_weight(sample_weight, table.shape[0])
-        n_features = table.shape[1]
-        X_pub, y_pub = public if public is not None else (np.empty((0, n_features)), y[:0])
+    ) -> HeadInputs:
+        """The inputs of a fit. Rows have been checked, labels encoded and targets scaled."""
         if self.row_norm is None:
             check_lengths(row_norms(X_pub), self._products_dtype(), "X_pub")
-        inputs = HeadInputs(
+        return HeadInputs(
             budget=budget,
+            algorithm=self._chosen_algorithm(),
             loss=loss,
             table=table,
             y=y,
             X_pub=X_pub,
-            y_pub=y_pub,
+            y_pub=y[:0] if y_pub is None else y_pub,
             own=own,
-            noise=self._noise_source(),
+            noise=noise_source(self.noise, self.random_state),
             dtype=self._products_dtype(),
             treated_as_public=treated_as_public,
             record=self._record(table),
         )
-        return self._with_weights(inputs, weights)
 
     def _record(self, table: Table) -> PerInstanceRecord | None:
         """What adds up each row's own privacy loss, if that was asked for and can be had."""
@@ -226,9 +225,10 @@ class LinearHead(PrivateEstimator):
             self._refuse_record("dtype='bfloat16', which rounds what rows contribute", "dtype='float32'")
         if not table.can_be_observed:
             self._refuse_record("a Dask array, whose workers send back sums alone", "X.compute()")
-        noise: Noise = "discrete" if noise_name(self.noise) == "discrete" else "float"
         picklable = self.record_per_instance == "picklable"
-        return PerInstanceRecord(table.shape[0], self.neighboring, noise, picklable=picklable)
+        return PerInstanceRecord(
+            table.shape[0], self.neighboring, noise_name(self.noise), picklable=picklable
+        )
 
     def _refuse_record(self, obstacle: str, remedy: str) -> NoReturn:
         raise ValueError(
@@ -236,19 +236,13 @@ class LinearHead(PrivateEstimator):
             f"{remedy}, or record_per_instance=False."
         )
 
-    def _with_weights(self, inputs: HeadInputs, weights: Array | None) -> PreparedFit:
-        """The fit to rows with these weights (n_rows,)."""
-        return self._first_stage(inputs if weights is None else weighted(inputs, weights))
-
     def _first_stage(self, inputs: HeadInputs) -> PreparedFit:
         """The first stage of a fit: the training, or something that it needs from private rows."""
-        X_pub, y_pub = inputs.X_pub, inputs.y_pub
-        prepare, groups = partial(self._planned, inputs), self._groups(y_pub) if len(X_pub) else None
+        X_pub, prepare = inputs.X_pub, partial(self._planned, inputs)
         if self._learns_geometry(inputs):
             whiten = self.whiten is not False
             scale = column_scale(inputs.scale_rows) if self._scales() else None
-            if len(X_pub) and few_for_whitening(inputs):
-                groups = None
+            groups = None if len(X_pub) == 0 or few_for_whitening(inputs) else inputs.groups
             start_scales, finish = self._start_scales(inputs), partial(self._checked, inputs)
             return GeometryLearner(
                 inputs, prepare, groups, scale, start_scales, whiten, self.fit_intercept, finish
@@ -259,27 +253,24 @@ class LinearHead(PrivateEstimator):
         return self._checked(inputs, Stage(row_map, row_map(X_pub, np.float64)))
 
     def _checked(self, inputs: HeadInputs, stage: Stage) -> PreparedFit:
-        """The training, after a check of the start if one is possible."""
-        if not self._checks_start(inputs):
-            return self._planned(inputs, stage)
-        return StartCheck(inputs, stage, self._planned, self._first_stage).first()
+        """The training; for classifiers, after a check of the start if one is possible."""
+        return self._planned(inputs, stage)
 
     def _public_map(self, inputs: HeadInputs) -> RowMap:
         """The map of the rows that public rows tell."""
         X_pub = inputs.X_pub
+        whiten = inputs.is_default if self.whiten == "auto" else bool(self.whiten)
+        if whiten and self.whiten != "auto" and len(X_pub) == 0:
+            raise ValueError("whiten=True needs public rows; pass X_pub and y_pub, or whiten=False.")
         return RowMap.of(
             X_pub,
             self.center,
             self.row_norm is not None,
             self.fit_intercept,
-            self._groups(inputs.y_pub) if self._whitens(len(X_pub)) and len(X_pub) else None,
+            inputs.groups if whiten and len(X_pub) else None,
             clip=self.row_norm == "clip",
             scale=self._scales(),
         )
-
-    def _checks_start(self, inputs: HeadInputs) -> bool:
-        """Whether private rows check that the head of the public rows is of use."""
-        return False
 
     def _planned(self, inputs: HeadInputs, stage: Stage) -> PreparedHead:
         """Plan the steps of a fit for rows after the map of this stage."""
@@ -301,7 +292,7 @@ class LinearHead(PrivateEstimator):
             centered=stage.row_map.mean is not None,
         )
         self._check_scale(info)
-        recipe = self._chosen_algorithm().recipe(info, options)
+        recipe = inputs.algorithm.recipe(info, options)
         adjustment = self._adjustment(inputs, info, recipe)
         if adjustment is not None:
             recipe = adjustment.adjusted()
@@ -309,21 +300,17 @@ class LinearHead(PrivateEstimator):
         if inputs.record is not None and plan.epsilon_unamplified is not None:
             self._refuse_record("ModelMix, whose guarantee rests on mixing", "another algorithm")
         device = check_device(self.device)
-        computed_on = where_computed(inputs.table, device, exact=noise.needs_grid)
-
-        def report(charge: Charge | None) -> Any:
-            return self._report(
-                inputs.budget,
-                plan,
-                noise,
-                n_rows,
-                data.n_rows,
-                inputs.treated_as_public,
-                charge,
-                computed_on,
-                _shares_with(stage.shares, plan, adjustment),
-            )
-
+        report = partial(
+            self._report,
+            inputs.budget,
+            plan,
+            noise,
+            n_rows,
+            data.n_rows,
+            inputs.treated_as_public,
+            computed_on="cpu" if noise.needs_grid else device or inputs.table.device,
+            shares=_shares_with(stage.shares, plan, adjustment),
+        )
         return PreparedHead(
             estimator=self,
             run=Run(recipe, plan, info, noise, inputs.dtype, members=inputs.own),
@@ -374,7 +361,7 @@ class LinearHead(PrivateEstimator):
             "init": isinstance(self.init, str) or callable(getattr(self.init, "start", None)),
         }
         if self.geometry == "auto":
-            return self._learns_by_default() and all(possible.values()) and needs_private_rows(inputs)
+            return inputs.is_default and all(possible.values()) and needs_private_rows(inputs)
         if self.geometry and not all(possible.values()):
             obstacle = next(name for name, fits in possible.items() if not fits)
             raise ValueError(
@@ -383,10 +370,6 @@ class LinearHead(PrivateEstimator):
                 "geometry=False."
             )
         return bool(self.geometry)
-
-    def _learns_by_default(self) -> bool:
-        """Whether ``geometry="auto"`` learns the geometry, as far as the estimator decides it."""
-        return isinstance(self._chosen_algorithm(), Auto)
 
     def _coefficients(self, W: Array) -> tuple[Any, Any]:
         """``coef_`` and ``intercept_`` of a trained head (k, d_in)."""
@@ -397,22 +380,6 @@ class LinearHead(PrivateEstimator):
         """The attributes of the estimator if its fit had stopped at a head, for callbacks."""
         coef, intercept = self._coefficients(W)
         return {"coef_": coef, "intercept_": intercept}
-
-    def _whitens(self, n_public: int) -> bool:
-        """Whether to whiten rows by the scatter of the public rows."""
-        if self.whiten == "auto":
-            return self._whitens_by_default()
-        if self.whiten and n_public == 0:
-            raise ValueError("whiten=True needs public rows; pass X_pub and y_pub, or whiten=False.")
-        return bool(self.whiten)
-
-    def _whitens_by_default(self) -> bool:
-        """The value that ``whiten="auto"`` stands for."""
-        return isinstance(self._chosen_algorithm(), Auto)
-
-    def _groups(self, y_pub: Array) -> Array:
-        """Group of each public row. The scatter for whitening is computed within groups."""
-        return y_pub
 
     def _products_dtype(self) -> np.dtype[Any]:
         """The dtype of the products: float64 for exact sums, float32 for bfloat16 rows."""

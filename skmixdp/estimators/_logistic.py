@@ -9,21 +9,18 @@ from numpy.typing import NDArray
 from .._engine import Budget, Recipe
 from .._linear import WeightedLoss, classification_loss
 from .._validation import NON_NEGATIVE, Allowed, Kind
-from ..algorithms import Auto
 from ..components import LogitAdjustment
 from ..components.class_shares import counts_are_useful
 from ..components.protocols import PublicInfo
 from ..components.shrinkage import can_balance
 from ..privacy import LedgerDataset
 from ..public import PublicData
-from ._checks import check_labels
+from ._checks import check_class_weight, check_labels, check_sample_weight, passed
 from ._classifier import Classifier, encode_labels
-from ._fit import PreparedFit
-from ._geometry import HeadInputs, StartCheck
+from ._fit import FitData, PreparedFit, fit_one
 from ._linear import LinearHead
 from ._private_score import PrivateScoreMixin
-from ._rows import given_labels, passed
-from ._weights import ClassCounter, check_class_weight
+from ._stages import ClassCounter, HeadInputs, Stage, StartCheck, weighted
 
 Array = NDArray[Any]
 
@@ -301,48 +298,35 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         BudgetExceededError
             If the ledger does not allow the fit; nothing is released or charged.
         """
-        self._fit(X, y, X_pub, y_pub, unsupported, sample_weight)
+        fit_one(self, FitData(X, y, X_pub, y_pub, sample_weight), unsupported)
         return self
 
-    def _prepare(
-        self,
-        budget: Budget,
-        X: Any,
-        y: Any,
-        X_pub: Any,
-        y_pub: Any,
-        rows: tuple[str, Any] | None,
-        sample_weight: Any = None,
-    ) -> PreparedFit:
-        y = given_labels(X, y)
-        table, y, public, own = self._check_rows(X, y, X_pub, y_pub, check_labels, rows)
-        y, y_pub, origin = self._encode(y, None if public is None else public[1])
+    def _prepare(self, budget: Budget, data: FitData) -> PreparedFit:
+        table, y, X_pub, y_pub, own = self._check_rows(data, check_labels)
+        y, y_pub, origin = self._encode(y, y_pub)
         treated_as_public = (
             "the numbers of private rows and of features, and the features' names",
             passed(table, labels=True),
             f"the classes ({origin})",
         )
         loss = classification_loss(len(self.classes_))
-        if public is not None:
-            public = public[0], y_pub
-        return self._prepare_head(budget, loss, table, y, public, own, treated_as_public, sample_weight)
-
-    def _with_weights(self, inputs: HeadInputs, weights: Array | None) -> PreparedFit:
-        n_classes = len(self.classes_)
+        weights = check_sample_weight(data.sample_weight, len(y))
+        inputs = self._inputs(budget, loss, table, y, X_pub, y_pub, own, treated_as_public)
         if isinstance(self.class_weight, str):
+            n_classes = len(self.classes_)
             self._refuse_without_counts("class_weight", inputs, n_classes)
             return ClassCounter(inputs, n_classes, weights, self._planned, self._first_stage).first()
         by_class = check_class_weight(self.class_weight, self.classes_)
         if by_class is not None:
-            own = by_class[inputs.y]
-            weights = own if weights is None else own * weights
-        return super()._with_weights(inputs, weights)
+            weights = by_class[y] if weights is None else by_class[y] * weights
+        return self._first_stage(inputs if weights is None else weighted(inputs, weights))
 
-    def _checks_start(self, inputs: HeadInputs) -> bool:
+    def _checked(self, inputs: HeadInputs, stage: Stage) -> PreparedFit:
         public = isinstance(self.init, str) and self.init == "public" and len(inputs.X_pub) >= 2
         possible = inputs.budget.is_divisible and self.batch_size is None
-        by_default = isinstance(self._chosen_algorithm(), Auto)
-        return by_default and public and possible and StartCheck.share_of(inputs) > 0
+        if not (inputs.is_default and public and possible and StartCheck.share_of(inputs) > 0):
+            return self._planned(inputs, stage)
+        return StartCheck(inputs, stage, self._planned, self._first_stage).first()
 
     def _may_balance(self, inputs: HeadInputs, data: PublicData) -> bool:
         return (
@@ -359,7 +343,7 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
             self._refuse_without_counts("logit_adjustment", inputs, n_classes)
         elif (
             n_classes == 2
-            or not isinstance(self._chosen_algorithm(), Auto)
+            or not inputs.is_default
             or isinstance(inputs.loss, WeightedLoss)
             or self._obstacle_to_counts(inputs, n_classes) is not None
         ):

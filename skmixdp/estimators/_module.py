@@ -4,6 +4,7 @@ import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,12 +17,12 @@ from .._validation import COUNT, Allowed, Kind, n_distinct_rows, shown, warn_of_
 from ..algorithms import Algorithm
 from ..components.protocols import PublicInfo
 from ..preprocessing._leaks import check_public_rows, warn_of_leaks
-from ..privacy import Charge
+from ..privacy import Charge, Noise
+from ..privacy.noise import noise_source
 from ._base import PrivateEstimator
-from ._checks import check_labels
+from ._checks import check_labels, refuse_sample_weight
 from ._classifier import Classifier
-from ._fit import PreparedFit
-from ._weights import refuse_sample_weight
+from ._fit import FitData, PreparedFit, fit_one
 from ._zeroth_order import ZEROTH_ORDER, zeroth_order_algorithm
 
 Array = NDArray[Any]
@@ -159,6 +160,7 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
         "chunk_size": (COUNT,),
         "loss": (None, Kind("a function of outputs and labels", callable)),
     }
+    _starts: ClassVar[tuple[str, ...]] = ("public", "module")
     _saved: ClassVar[tuple[str, ...]] = (*PrivateEstimator._saved, "classes_", "module_")
 
     def __init__(
@@ -178,7 +180,7 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
         batch_size: int | None = None,
         init: str = "public",
         neighboring: str = "add_or_remove_one",
-        noise: str = "float",
+        noise: Noise = "float",
         ledger: Any = None,
         device: Any = "auto",
         random_state: Any = None,
@@ -236,7 +238,7 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
         RuntimeError
             If the module or the loss fails on private rows.
         """
-        self._fit(X, y, X_pub, y_pub, unsupported)
+        fit_one(self, FitData(X, y, X_pub, y_pub), unsupported)
         return self
 
     def _check_parameters(self) -> Budget:
@@ -254,30 +256,18 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
             )
         return budget
 
-    def _named_starts(self) -> tuple[str, ...]:
-        return "public", "module"
-
     def _chosen_algorithm(self) -> Algorithm:
         return zeroth_order_algorithm(self.algorithm)
 
-    def _prepare(
-        self,
-        budget: Budget,
-        X: Any,
-        y: Any,
-        X_pub: Any,
-        y_pub: Any,
-        rows: tuple[str, Any] | None,
-        sample_weight: Any = None,
-    ) -> PreparedModule:
-        refuse_sample_weight(self, sample_weight)
-        if rows is not None:
+    def _prepare(self, budget: Budget, data: FitData) -> PreparedModule:
+        refuse_sample_weight(self, data.sample_weight)
+        if data.rows is not None:
             raise ValueError(
-                f"{rows[0]} selects rows, which only linear heads support; pass those rows as X."
+                f"{data.rows[0]} selects rows, which only linear heads support; pass those rows as X."
             )
         torch_side = load_modules()
-        warn_of_leaks(public_rows=X_pub is not None)
-        X, y, X_pub, y_pub, origin = self._check_rows(torch_side, X, y, X_pub, y_pub)
+        warn_of_leaks(public_rows=data.X_pub is not None)
+        X, y, X_pub, y_pub, origin = self._check_rows(torch_side, data)
         n_classes, n_rows = len(self.classes_), len(X)
         _warn_of_batch_norms(torch_side.trained_batch_norms(self.module))
         torch_side.refuse_quantised(self.module)
@@ -285,7 +275,7 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
         W = torch_side.select_parameters(worker, self.trainable)
         loss = torch_side.cross_entropy if self.loss is None else self.loss
         public = torch_side.LabelledRows(X_pub, y_pub, self.chunk_size)
-        noise = self._noise_source()
+        noise = noise_source(self.noise, self.random_state)
         options = self._options(n_rows, noise, "auto")
         rate = options.sampling.rate(n_rows)
         size = _largest_pass(self.chunk_size, n_rows, rate)
@@ -296,8 +286,8 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
             if self.init == "public" and len(public):
                 torch_side.warm_start(W, public, loss, noise)
             seed = int(noise.uniform((1,))[0] * 2**53)
-            data = torch_side.ModuleData(public, torch_side.ModuleLoss(loss, n_classes), seed)
-            info = PublicInfo(data.view(W), budget.mu, n_rows, rate * n_rows, math.inf)
+            seen = torch_side.ModuleData(public, torch_side.ModuleLoss(loss, n_classes), seed)
+            info = PublicInfo(seen.view(W), budget.mu, n_rows, rate * n_rows, math.inf)
             recipe = self._chosen_algorithm().recipe(info, options)
             plan = make_plan(budget, recipe, info, dtype)
         private = torch_side.LabelledRows(X, y, self.chunk_size)
@@ -308,23 +298,16 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
             "that their shapes, finiteness, repeats and labels passed validation",
             f"the classes ({origin})",
         )
-
-        def report(charge: Charge | None, computed_on: str) -> Any:
-            return self._report(
-                budget, plan, noise, n_rows, len(public), treated_as_public, charge, computed_on
-            )
-
+        report = partial(self._report, budget, plan, noise, n_rows, len(public), treated_as_public)
         run = Run(recipe, plan, info, noise, dtype)
         return PreparedModule(self, run, source, worker, report, n_threads)
 
-    def _check_rows(
-        self, torch_side: Any, X: Any, y: Any, X_pub: Any, y_pub: Any
-    ) -> tuple[Any, Array, Any, Array, str]:
+    def _check_rows(self, torch_side: Any, data: FitData) -> tuple[Any, Array, Any, Array, str]:
         """Checked rows with encoded labels, and the origin of the classes."""
-        X = torch_side.check_rows(X, "X", 2)
-        check_public_rows(len(X), X_pub)
-        y = check_labels(torch_side.as_labels(y), "y", len(X), "X")
-        public = torch_side.collect_public(X_pub, y_pub, X, check_labels)
+        X = torch_side.check_rows(data.X, "X", 2)
+        check_public_rows(len(X), data.X_pub)
+        y = check_labels(torch_side.as_labels(data.y), "y", len(X), "X")
+        public = torch_side.collect_public(data.X_pub, data.y_pub, X, check_labels)
         if public is None and self.learning_rate == "auto":
             raise ValueError(
                 "learning_rate='auto' needs public rows to measure the scale of a module's outputs; pass "
@@ -389,5 +372,5 @@ def _warn_of_batch_norms(names: list[str]) -> None:
             f"module has batch normalisation in training mode ({names[0]!r}); it will run in evaluation mode "
             "with its present running statistics, which must not come from private rows.",
             UserWarning,
-            stacklevel=7,
+            stacklevel=5,
         )

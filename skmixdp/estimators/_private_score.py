@@ -12,11 +12,11 @@ from .._engine import charge_event, noisy_counts
 from .._linear import predicted_classes
 from .._rows import Block
 from .._validation import POSITIVE, check
+from ..components.comparison import is_correct
 from ..privacy import GaussianEvent, NoiseSource, recorded_outcome
-from ..privacy.noise import seed_of, warn_of_seed
-from ._checks import check_labels
+from ..privacy.noise import noise_source, seed_of, warn_of_seed
+from ._checks import check_labels, check_private_rows, given_labels
 from ._classifier import encode_labels
-from ._rows import check_private_rows, given_labels
 
 Array = NDArray[Any]
 
@@ -55,7 +55,7 @@ class PrivateScoreMixin:
         addition to the budget of the fit. ``ledger``, ``neighboring``, ``noise`` and ``random_state``
         are those of the estimator. The number of rows is treated as public.
         """
-        (count,), n_rows = self._noisy_counts(X, y, float_multiplier(noise_multiplier), _is_right, 1)
+        (count,), n_rows = self._noisy_counts(X, y, float_multiplier(noise_multiplier), is_correct, 1)
         return float(count / n_rows)
 
     def private_confusion(self: Any, X: Any, y: Any, *, noise_multiplier: float) -> Array:
@@ -108,7 +108,7 @@ class PrivateScoreMixin:
         if self._row_map.intercept_value is not None:
             head = np.column_stack([self.coef_, self.intercept_ / self._row_map.intercept_value])
         warn_of_seed(self.random_state)
-        noise = self._noise_source()
+        noise = noise_source(self.noise, self.random_state)
         if noise.kind == "seeded":
             noise = NoiseSource(_SEEDS_OF_COUNTS + (seed_of(self.random_state) or 0))
         # This reads and checks rows that are not in memory, so do it before the charge.
@@ -131,10 +131,6 @@ def float_multiplier(noise_multiplier: Any) -> float:
     remedy = "it is the standard deviation of a count's noise, in rows"
     check("noise_multiplier", noise_multiplier, POSITIVE, remedy=remedy)
     return float(noise_multiplier)
-
-
-def _is_right(Z: Array, block: Block) -> Array:
-    return np.asarray(predicted_classes(Z) == block.y)[:, np.newaxis]
 
 
 def _in_cell(Z: Array, block: Block, n_classes: int) -> Array:

@@ -11,12 +11,21 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._engine import Budget
 from .._linear import SquaredLoss
+from .._rows import is_dask
 from ..algorithms import BY_NAME, AdaMix, Algorithm
 from ..privacy import LedgerDataset
-from ._checks import check_target_map, check_targets, collect_public
-from ._fit import PreparedFit
+from ._checks import (
+    check_sample_weight,
+    check_target_map,
+    check_targets,
+    collect_public,
+    given_labels,
+    passed,
+)
+from ._fit import FitData, PreparedFit, fit_one
 from ._linear import LinearHead
-from ._rows import given_labels, is_dask, lazy_result, passed
+from ._outputs import lazy_result
+from ._stages import weighted
 
 Array = NDArray[Any]
 
@@ -273,7 +282,7 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         BudgetExceededError
             If the ledger does not allow the fit; nothing is released or charged.
         """
-        self._fit(X, y, X_pub, y_pub, unsupported, sample_weight)
+        fit_one(self, FitData(X, y, X_pub, y_pub, sample_weight), unsupported)
         self._warn_of_other_units(X_pub, y_pub)
         return self
 
@@ -303,26 +312,16 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
                 stacklevel=3,
             )
 
-    def _prepare(
-        self,
-        budget: Budget,
-        X: Any,
-        y: Any,
-        X_pub: Any,
-        y_pub: Any,
-        rows: tuple[str, Any] | None,
-        sample_weight: Any = None,
-    ) -> PreparedFit:
-        y = given_labels(X, y)
-        self._flat = np.asarray(y).ndim == 1
-        table, y, public, own = self._check_rows(X, y, X_pub, y_pub, check_targets, rows)
-        if public is not None and public[1].shape[1] != y.shape[1]:
+    def _prepare(self, budget: Budget, data: FitData) -> PreparedFit:
+        self._flat = np.asarray(given_labels(data.X, data.y)).ndim == 1
+        table, y, X_pub, y_pub, own = self._check_rows(data, check_targets)
+        if y_pub is not None and y_pub.shape[1] != y.shape[1]:
             raise ValueError(
-                f"y_pub has {public[1].shape[1]} targets per row and y has {y.shape[1]}; pass the same ones."
+                f"y_pub has {y_pub.shape[1]} targets per row and y has {y.shape[1]}; pass the same ones."
             )
-        origin = self._check_target_scale(y.shape[1], None if public is None else public[1])
-        if public is not None:
-            public = public[0], self._target_map(public[1], np.float64)
+        origin = self._check_target_scale(y.shape[1], y_pub)
+        if y_pub is not None:
+            y_pub = self._target_map(y_pub, np.float64)
         treated_as_public = (
             "the numbers of private rows, of features and of targets, and the features' names",
             passed(table, labels=False),
@@ -330,17 +329,9 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         )
         y = self._target_map(y, self._products_dtype())
         loss = SquaredLoss(y.shape[1])
-        return self._prepare_head(budget, loss, table, y, public, own, treated_as_public, sample_weight)
-
-    def _whitens_by_default(self) -> bool:
-        return False
-
-    def _learns_by_default(self) -> bool:
-        return False
-
-    def _groups(self, y_pub: Array) -> Array:
-        """All public rows are one group: targets form no classes."""
-        return np.zeros(len(y_pub), dtype=np.intp)
+        weights = check_sample_weight(data.sample_weight, len(y))
+        inputs = self._inputs(budget, loss, table, y, X_pub, y_pub, own, treated_as_public)
+        return self._first_stage(inputs if weights is None else weighted(inputs, weights))
 
     def _as_trained(self, X: Array, y: Array) -> tuple[Array, Array]:
         """Mapped rows and scaled targets, as the fit used them; for audits."""
@@ -377,7 +368,7 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
             "the scale of the targets y is unknown, so the fit assumes a scale of 1; pass target_scale and "
             "target_center from prior knowledge, or public rows.",
             UserWarning,
-            stacklevel=8,
+            stacklevel=6,
         )
 
     def _given_start(self) -> Array:

@@ -4,11 +4,12 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
+from .._engine import Budget
 from .._validation import Kind, check, shown
 from ..algorithms import PAZO, Algorithm, DPZero
-from ._fit import PreparedFit
+from ._checks import refuse_sample_weight
+from ._fit import FitData, PreparedFit, fit_one
 from ._logistic import MixedDPLogisticRegression
-from ._weights import refuse_sample_weight
 
 #: The algorithm for each name that ``algorithm`` accepts.
 ZEROTH_ORDER: dict[str, Callable[[], Algorithm]] = {
@@ -103,14 +104,14 @@ class ZerothOrderDPClassifier(MixedDPLogisticRegression):
         self, X: Any, y: Any = None, X_pub: Any = None, y_pub: Any = None, **unsupported: Any
     ) -> "ZerothOrderDPClassifier":
         """Train the head, as :meth:`MixedDPLogisticRegression.fit` does; weights of rows are refused."""
-        self._fit(X, y, X_pub, y_pub, unsupported)
+        fit_one(self, FitData(X, y, X_pub, y_pub), unsupported)
         return self
 
-    def _prepare(self, *args: Any, sample_weight: Any = None, **others: Any) -> PreparedFit:
-        refuse_sample_weight(self, sample_weight)
+    def _prepare(self, budget: Budget, data: FitData) -> PreparedFit:
+        refuse_sample_weight(self, data.sample_weight)
         if self.class_weight is not None:
             raise ValueError(
                 f"class_weight={shown(self.class_weight)} cannot be used with zeroth-order algorithms, which "
                 "clip losses; pass None, or use MixedDPLogisticRegression."
             )
-        return super()._prepare(*args, **others)
+        return super()._prepare(budget, data)

@@ -9,11 +9,11 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.metrics import check_scoring
 from sklearn.utils.parallel import Parallel, delayed
 
-from .._notebook import GuaranteeBoxMixin
 from .._progress import progress_bar
 from .._validation import is_empty, refuse_arguments
 from ..privacy import SearchTerms, recorded_outcome
 from ..privacy.noise import warn_of_seed
+from ..privacy.notebook import GuaranteeBoxMixin
 from ._plan import Candidates, SearchPlan, check_head, check_parameters, make_plan
 from ._results import BestEstimatorMixin, best_of, report_of, results_of
 from ._resume import Progress, progress_of, resumed

@@ -18,7 +18,7 @@ from ..privacy import (
     register_event,
 )
 from ..privacy.accounting.composition import FloatArray
-from ..privacy.accounting.events import check_releases, check_terms, keep, shift_of
+from ..privacy.accounting.events import check_releases, check_terms, shift_of
 from . import accountant
 from .accountant import CONVERSION, Conversion
 
@@ -58,8 +58,7 @@ class ModelMixEvent:
         check("width", self.width, POSITIVE)
         check("linf_split", self.linf_split, COUNT)
         check("conversion", self.conversion, *CONVERSION)
-        keep(self, "width", float(self.width))
-        keep(self, "linf_split", int(self.linf_split))
+        vars(self).update(width=float(self.width), linf_split=int(self.linf_split))
 
     @property
     def unamplified(self) -> GaussianEvent:

@@ -9,7 +9,6 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._engine.noisy_sum import SumBudget, noisy_sum
-from .._notebook import GuaranteeBoxMixin
 from .._validation import (
     FLAG,
     check_params,
@@ -20,6 +19,7 @@ from .._validation import (
     warn_of_repeats,
 )
 from ..privacy.noise import warn_of_seed
+from ..privacy.notebook import GuaranteeBoxMixin
 
 Array = NDArray[np.floating[Any]]
 

@@ -170,8 +170,7 @@ def check_noise(noise: Noise, random_state: Any) -> None:
             f"random_state={random_state!r} cannot seed noise={noise!r}; leave it at None, "
             "or use noise='float' for a reproducible run that is NOT private."
         )
-    if not isinstance(random_state, np.random.RandomState):  # drawing a seed would advance it
-        seed_of(random_state)
+    check("random_state", random_state, SEED)
 
 
 def noise_source(noise: Noise, random_state: Any) -> NoiseSource:

@@ -11,8 +11,8 @@ from pathlib import Path
 import sklearn
 
 import skmixdp
-from skmixdp import _notebook
 from skmixdp._cli.main import main
+from skmixdp.privacy import notebook
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -80,17 +80,17 @@ def test_every_public_name_is_in_the_reference():
 
 
 def test_the_box_of_an_estimator_links_to_its_page(monkeypatch):
-    monkeypatch.setattr(_notebook, "documentation", lambda: "")
+    monkeypatch.setattr(notebook, "documentation", lambda: "")
     listed = re.findall(r"^   ([A-Za-z][\w.]+)$", (DOCS / "api.md").read_text(encoding="utf-8"), flags=re.M)
     pages = {f"api/skmixdp.{name}.html" for name in listed}
     boxed = [
         value
         for value in map(resolved, sorted(public_names()))
-        if inspect.isclass(value) and issubclass(value, _notebook.GuaranteeBoxMixin)
+        if inspect.isclass(value) and issubclass(value, notebook.GuaranteeBoxMixin)
     ]
     assert len(boxed) == 6
     assert [value for value in boxed if value._get_doc_link(object.__new__(value)) not in pages] == []
-    for title, page in _notebook._PAGES:
+    for title, page in notebook._PAGES:
         assert title in (DOCS / f"{page}.md").read_text(encoding="utf-8").splitlines()[0]
 
 

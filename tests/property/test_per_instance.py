@@ -14,7 +14,7 @@ from skmixdp.algorithms import DOPE, GEP, PAZO, PDADPMD, AdaMix, Coupling, Noisy
 from skmixdp.components import L2Clip
 from skmixdp.components.protocols import PrivateQuery, ReleasedArray
 from skmixdp.datasets import open_rows
-from skmixdp.estimators._prepared_head import PreparedHead
+from skmixdp.estimators._stages import PreparedHead
 from skmixdp.privacy import NoiseSource, PerInstanceRecord
 
 #: The module; the package has a function of this name.

@@ -161,7 +161,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a check of the start that nothing is set aside for",
         "The count of private rows that the public head gets right comes on top of a budget that is spent.",
-        "estimators/_geometry.py",
+        "estimators/_stages.py",
         'left = shares.pop("training") - self.share_of(self.inputs)',
         'left = shares.pop("training") - 1e-9',
         _GEOMETRY + "[public rows]",
@@ -186,8 +186,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "second moments without a clip",
         "Rows longer than 1 add more to the noisy power method than is stated.",
         "_engine/geometry.py",
-        "scale_rows(Z, _CLIP.weights(norms, lambda: norms))",
-        "scale_rows(Z, _CLIP.weights(norms * 0, lambda: norms))",
+        "clip_rows(Z, block, _CLIP)",
+        "clip_rows(Z, block, L2Clip(1e9))",
         "tests/unit/engine/test_geometry.py::test_no_row_adds_more_than_length_one_to_the_second_moments",
     ),
     # -- which noise is added ---------------------------------------------------------------
@@ -659,7 +659,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a record of the training alone",
         "The privacy loss of a row leaves out what was learned before the training.",
-        "estimators/_prepared_head.py",
+        "estimators/_stages.py",
         "source.record = self.record",
         "source.record = self.record if self.learn is None else None",
         _RECORD + "test_losses_are_those_of_neighbouring_data_sets[without public rows]",

@@ -8,9 +8,10 @@ import pytest
 from sklearn import config_context
 from sklearn.datasets import load_digits
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier, _notebook
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
 from skmixdp.model_selection import PrivateSearchCV
 from skmixdp.preprocessing import NoisyScaler
+from skmixdp.privacy import notebook
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -77,7 +78,7 @@ def test_the_html_of_scikit_learn_is_kept_and_can_be_turned_off():
 
 
 def test_without_an_address_the_files_are_named(monkeypatch):
-    monkeypatch.setattr(_notebook, "documentation", lambda: None)
+    monkeypatch.setattr(notebook, "documentation", lambda: None)
     text = text_of(MixedDPLogisticRegression())
     for page in re.findall(r"docs/\w+\.md", text):
         assert (ROOT / page).exists()
@@ -86,7 +87,7 @@ def test_without_an_address_the_files_are_named(monkeypatch):
 
 
 def test_links_lead_to_pages_and_to_the_interface(monkeypatch):
-    monkeypatch.setattr(_notebook, "documentation", lambda: "https://example.org/")
+    monkeypatch.setattr(notebook, "documentation", lambda: "https://example.org/")
     html = MixedDPLogisticRegression()._repr_html_()
     for page in re.findall(r"href='https://example.org/(\w+)\.html'", html):
         assert (ROOT / "docs" / f"{page}.md").exists()
@@ -104,5 +105,5 @@ def test_the_address_is_the_one_that_the_package_declares(monkeypatch):
         def get_all(self, name):
             return ["Source, https://example.org/git", "Documentation, https://example.org/docs"]
 
-    monkeypatch.setattr(_notebook, "metadata", lambda name: Declared())
-    assert _notebook.documentation.__wrapped__() == "https://example.org/docs/"
+    monkeypatch.setattr(notebook, "metadata", lambda name: Declared())
+    assert notebook.documentation.__wrapped__() == "https://example.org/docs/"

@@ -8,7 +8,7 @@ are ignored, and a wrapper around fits in other processes is not found.
 
 import sys
 import warnings
-from collections.abc import Iterator
+from traceback import walk_stack
 from types import FrameType
 from typing import Any
 
@@ -110,9 +110,10 @@ def check_public_rows(n_rows: int, X_pub: Any) -> None:
     if X_pub is None:
         return
     try:
-        frames = list(_frames(sys._getframe(1)))
-        refusal = next(filter(None, map(_misuse, frames)), None)
-        cut = _cut(n_rows, X_pub, frames)
+        frames = [frame for frame, _ in walk_stack(sys._getframe(1))]
+        within = [frame for frame in frames if _module(frame).startswith("sklearn.")]
+        refusal = next(filter(None, map(_misuse, within)), None)
+        cut = _cut(n_rows, X_pub, within)
     except Exception:
         return
     if refusal is not None:
@@ -129,7 +130,7 @@ def check_public_rows(n_rows: int, X_pub: Any) -> None:
 def seeding_ensemble() -> str | None:
     """The class of the ensemble of scikit-learn that is fitting, which sets a seed in each member."""
     try:
-        for frame in _frames(sys._getframe(1)):
+        for frame, _ in walk_stack(sys._getframe(1)):
             if _module(frame).startswith("sklearn.ensemble."):
                 owner = frame.f_locals.get("self", frame.f_locals.get("ensemble"))
                 if "BaseEnsemble" in _kinds(owner):
@@ -145,7 +146,7 @@ def _find() -> tuple[Any, int]:
         return None, 0
     owner, caller, level = None, 0, 1
     # Level 1 is `warn_of_leaks`.
-    for level, frame in enumerate(_frames(sys._getframe(1)), start=1):
+    for level, (frame, _) in enumerate(walk_stack(sys._getframe(1)), start=1):
         found = frame.f_locals.get("self") if frame.f_code.co_name in _METHODS else None
         if found is not None and _kinds(found) & _CHECKED and _module(frame).startswith("sklearn."):
             owner, caller = found, 0
@@ -154,20 +155,12 @@ def _find() -> tuple[Any, int]:
     return owner, caller or level
 
 
-def _frames(start: FrameType) -> Iterator[FrameType]:
-    """A frame of the call stack, and those around it."""
-    frame: FrameType | None = start
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
-
-
 def _misuse(frame: FrameType) -> str | None:
-    """The refusal, if the frame is the fit of a wrapper that does not treat public rows as private ones."""
+    """The refusal, if a frame of scikit-learn is a fit that does not treat public rows as private ones."""
     module, function = _module(frame), frame.f_code.co_name
     if (module, function) in _ONE_OF_SEVERAL:
         return _ONE_OF_SEVERAL[module, function]
-    if function != "fit" or not module.startswith("sklearn."):
+    if function != "fit":
         return None
     owner = frame.f_locals.get("self")
     kinds, given = _kinds(owner), frame.f_locals.get("fit_params") or {}
@@ -187,14 +180,13 @@ def _misuse(frame: FrameType) -> str | None:
 
 
 def _cut(n_rows: int, X_pub: Any, frames: list[FrameType]) -> bool:
-    """Whether the public rows are those of a training fold: as long as it, and passed as an array."""
+    """Whether the public rows are those of a training fold in a frame of scikit-learn, and as long as it."""
     shape = getattr(X_pub, "shape", None)
     n_public = len(X_pub) if shape is None else shape[0]
     if isinstance(X_pub, tuple) or n_public != n_rows:
         return False
     return any(
-        _module(frame).startswith("sklearn.")
-        and not _module(frame).startswith("sklearn.utils.")
+        not _module(frame).startswith("sklearn.utils.")
         and any(_length(frame.f_locals.get(name)) == n_rows for name in _FOLDS)
         for frame in frames
     )

@@ -179,12 +179,14 @@ class SelectionEvent:
         check("noise_multiplier", self.noise_multiplier, POSITIVE)
         check("refit_multiplier", self.refit_multiplier, POSITIVE, None)
         check("noise", self.noise, *NOISE)
-        keep(self, "noise_multiplier", float(self.noise_multiplier))
-        keep(self, "mean", self.law.mean)
-        keep(self, "distribution", self.law.name)
-        keep(self, "noise", noise_name(self.noise))
-        if self.refit_multiplier is not None:
-            keep(self, "refit_multiplier", float(self.refit_multiplier))
+        refit, law = self.refit_multiplier, self.law
+        vars(self).update(
+            noise_multiplier=float(self.noise_multiplier),
+            mean=law.mean,
+            distribution=law.name,
+            noise=noise_name(self.noise),
+            refit_multiplier=None if refit is None else float(refit),
+        )
 
     @property
     def law(self) -> TrialLaw:
@@ -207,12 +209,9 @@ def check_releases(event: Any) -> None:
     check("sampling_rate", event.sampling_rate, _RATE)
     check("noise", event.noise, *NOISE)
     check_together(event.sampling_rate, event.noise)
-    keep(event, "noise_multiplier", float(event.noise_multiplier))
-    keep(event, "n_steps", int(event.n_steps))
-    keep(event, "sampling_rate", float(event.sampling_rate))
-    keep(event, "noise", noise_name(event.noise))
-
-
-def keep(event: object, name: str, value: Any) -> None:
-    """Set a field of a frozen event to its checked and converted value."""
-    object.__setattr__(event, name, value)
+    vars(event).update(
+        noise_multiplier=float(event.noise_multiplier),
+        n_steps=int(event.n_steps),
+        sampling_rate=float(event.sampling_rate),
+        noise=noise_name(event.noise),
+    )

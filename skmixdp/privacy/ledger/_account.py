@@ -19,7 +19,7 @@ from ..accounting.composition import (
     epsilon_of_rdp,
     mu_of_event,
 )
-from ..accounting.events import NEIGHBORING, Neighboring, keep, relation_name
+from ..accounting.events import NEIGHBORING, Neighboring, relation_name
 
 _SUM = number(0, closed="both")
 
@@ -91,7 +91,7 @@ class Account:
         check("neighboring", self.neighboring, *NEIGHBORING, None)
         check("composition", self.composition, *COMPOSITION, None)
         if self.neighboring is not None:
-            keep(self, "neighboring", relation_name(self.neighboring))
+            vars(self).update(neighboring=relation_name(self.neighboring))
         if self.order is not None and not np.any(self.order == ORDERS):
             raise ValueError(f"order={self.order!r} must be a Renyi order that ledgers sum.")
         if self.divergences and len(self.divergences) != len(ORDERS):

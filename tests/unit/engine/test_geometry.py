@@ -11,7 +11,6 @@ from skmixdp._engine.geometry import (
     LeadingDirections,
     NoisyMean,
     Shares,
-    _gains,
     _second_moments,
     can_compare_starts,
     leading_directions,
@@ -21,8 +20,9 @@ from skmixdp._engine.geometry import (
     noisy_start_scale,
 )
 from skmixdp._linear import LogisticLoss, SoftmaxLoss, row_norms
-from skmixdp._rowmap import RowMap
+from skmixdp._rowmap import RowMap, Whitening
 from skmixdp._rows import Block, InMemoryRows, special_table
+from skmixdp.components.comparison import _loss_gains
 from skmixdp.privacy import NoiseSource
 from tests.conftest import Silent
 
@@ -87,7 +87,7 @@ def test_directions_that_noise_hides_are_not_whitened():
     found = leading_directions(rows_of(X), D, 1e6, NoiseSource(0), FLOAT, None)
     assert found.floor > 1
     hidden = LeadingDirections(found.directions, np.zeros(D), 0.4)
-    assert hidden.whitening() is None
+    assert [len(part) for part in hidden.shortened()] == [0, 0]
     assert 0.4 <= hidden.largest_second_moment(None) <= 1
 
 
@@ -95,10 +95,10 @@ def test_the_curvature_after_whitening_is_close_to_the_true_one():
     """It is an estimate, not a bound."""
     centred = RowMap(UNIT(X, np.float64).mean(axis=0), True, None, unit_first=True)
     found = leading_directions(rows_of(X, centred), D, 1e-6, Silent(0), FLOAT, None)
-    whitening = found.whitening()
+    whitening = Whitening(*found.shortened())
     V = RowMap(centred.mean, True, None, whitening, unit_first=True)(X, np.float64)
     true = np.linalg.eigvalsh(V.T @ V / N)[-1]
-    assert 0.8 * true <= found.largest_second_moment(whitening) <= 1.5 * true
+    assert 0.8 * true <= found.largest_second_moment(whitening.factors) <= 1.5 * true
     assert true < np.linalg.eigvalsh(centred(X, np.float64).T @ centred(X, np.float64) / N)[-1]
 
 
@@ -165,5 +165,5 @@ def test_no_row_adds_more_than_length_one_to_the_second_moments(X, dtype, seed):
 def test_no_row_adds_more_than_two_to_a_gain(Z, scale):
     block = Block(np.zeros((5, 1)), np.arange(5) % 3, np.zeros(5))
     with np.errstate(all="ignore"):
-        _, gains = _gains(Z, block, np.array([scale, 1.0]), SoftmaxLoss(3))
+        _, gains = _loss_gains(Z, block, np.array([scale, 1.0]), SoftmaxLoss(3))
     assert gains.shape == (5, 2) and np.all(np.abs(gains) <= 2)

@@ -11,7 +11,7 @@ from skmixdp._kernels import NARROW, row_memory
 from skmixdp._linear import row_norms
 from skmixdp._rowmap import RowMap, Whitening
 from skmixdp._rows import ArrayTable, InMemoryRows, Request
-from skmixdp.estimators._prepared_head import PreparedHead
+from skmixdp.estimators._stages import PreparedHead
 
 N = 700
 WIDTHS = [7, 64, 200]

@@ -1,8 +1,10 @@
-"""Private geometry of a linear head: how rows are centred and whitened, learned before the training.
+"""The stages of a linear head's fit: what it learns from private rows before the training, and the training.
 
-A fit that learns its geometry has up to three stages. The first asks unit rows for their noisy mean. The
-second asks centred rows for their leading directions. The third trains. Each stage has its own row map, and
-so its own source of rows. Budgets are divided, and the ledger is charged, before the first stage.
+:class:`HeadInputs` is the same in all stages. A :class:`PreparedHead` is one stage, ready to run; the last
+one is the training. Other stages release something that the next one is prepared with: how rows are centred
+and whitened (:class:`GeometryLearner`), how long they are (:class:`LengthLearner`), how many each class has
+(:class:`ClassCounter`), and whether the start is of use (:class:`StartCheck`). Each stage has its own row
+map. Budgets are divided, and the ledger is charged, before the first stage.
 """
 
 import warnings
@@ -25,12 +27,15 @@ from .._engine.geometry import (
     noisy_mean,
     noisy_start_scale,
 )
-from .._linear import Loss, class_indices, predicted_classes
+from .._linear import Loss, WeightedLoss, predicted_classes, with_weights
 from .._rowmap import RowMap, Whitening, few_columns_dominate
-from .._rows import Block, PrivateRows, Table
-from ..components.comparison import comparison_share
-from ..components.protocols import PublicInfo
-from ..privacy import NoiseSource, PerInstanceRecord
+from .._rows import PrivateRows, Table
+from .._validation import shown
+from ..algorithms import Algorithm, Auto
+from ..components import LogitAdjustment
+from ..components.class_shares import class_shares, count_share, in_class
+from ..components.comparison import comparison_share, is_correct
+from ..privacy import Charge, NoiseSource, PerInstanceRecord
 from ._fit import PreparedFit
 
 Array = NDArray[Any]
@@ -44,6 +49,8 @@ class HeadInputs:
     ----------
     budget : Budget
         The budget of the whole fit.
+    algorithm : Algorithm
+        What trains the head.
     loss : Loss
         The loss of the head.
     table : Table
@@ -69,6 +76,7 @@ class HeadInputs:
     """
 
     budget: Budget
+    algorithm: Algorithm
     loss: Loss
     table: Table
     y: Array
@@ -86,6 +94,16 @@ class HeadInputs:
     def scale_rows(self) -> Array:
         """Public rows that tell the scale of the columns."""
         return self.X_pub if self.X_scale is None else self.X_scale
+
+    @property
+    def groups(self) -> Array:
+        """Group of each public row for whitening: its class; all rows of a regression are one group."""
+        return np.zeros(len(self.y_pub), dtype=np.intp) if self.loss.quadratic else self.y_pub
+
+    @property
+    def is_default(self) -> bool:
+        """Whether ``"auto"`` turns on whitening, geometry and checks: the default algorithm, for classes."""
+        return isinstance(self.algorithm, Auto) and not self.loss.quadratic
 
     @property
     def n_rows(self) -> int:
@@ -135,6 +153,95 @@ class Stage:
     def training_share(self) -> float:
         """Share of the squared budget that is left for the steps."""
         return dict(self.shares).get("training", 1.0)
+
+
+@dataclass(frozen=True, repr=False)
+class PreparedHead(PreparedFit):
+    """A linear head that is ready to train.
+
+    Attributes
+    ----------
+    table : Table
+        The private rows as the user passed them.
+    y : array of shape (n_rows,) or (n_rows, k)
+        Class indices or scaled targets.
+    row_map : RowMap
+        The map of the rows at this stage.
+    device : str or None
+        The device that will hold the rows; None leaves them where they are.
+    report : callable
+        Takes the charge and returns the report of the fit.
+    adjustment : LogitAdjustment or None
+        The closing that learns the class shares; None if there is none.
+    record : PerInstanceRecord or None
+        Adds up each private row's own privacy loss; None if it was not asked for.
+    passes_once : bool
+        Whether this stage makes a single pass over unit rows.
+    """
+
+    table: Table
+    y: Array
+    row_map: RowMap
+    device: str | None
+    report: Callable[[Charge | None], Any]
+    adjustment: LogitAdjustment | None = None
+    record: PerInstanceRecord | None = None
+    passes_once: bool = False
+
+    def rows(self) -> PrivateRows:
+        exact = self.run.noise.needs_grid
+        table = self.table if self.device is None else self.table.on_device(self.device)
+        row_map = self.row_map
+        if self.estimator.dtype == "bfloat16":
+            if exact:
+                raise ValueError(
+                    "dtype='bfloat16' has no exact sums; pass dtype='float32', or noise='float'."
+                )
+            return table.bfloat16_rows(self.y, row_map)
+        if self.passes_once and not exact:
+            return self._recorded(table.passing_rows(self.y, row_map, self.run.dtype))
+        return self._recorded(table.private_rows(self.y, row_map, self.run.dtype, exact=exact))
+
+    def _recorded(self, source: PrivateRows) -> PrivateRows:
+        source.record = self.record
+        return source
+
+    def continued(self, earlier: PreparedFit, rows: PrivateRows) -> PrivateRows | None:
+        if not isinstance(earlier, PreparedHead) or self.y is not earlier.y:
+            return None
+        further = self.row_map.after(earlier.row_map)
+        source = None if further is None else rows.remapped(further)
+        return None if source is None else self._recorded(source)
+
+    def shares_rows(self, other: PreparedFit) -> bool:
+        """Whether another head maps these rows and labels in the same way."""
+        return (
+            isinstance(other, PreparedHead)
+            and (self.estimator.dtype, self.run.dtype) == (other.estimator.dtype, other.run.dtype)
+            and self.device == other.device
+            and self.record is other.record
+            and self.run.noise.needs_grid == other.run.noise.needs_grid
+            and self.row_map.same_as(other.row_map)
+            and np.array_equal(self.y, other.y)
+        )
+
+    def finish(self, W: Array, charge: Charge | None) -> None:
+        fitted, plan = self.estimator, self.run.plan
+        with np.errstate(over="ignore", invalid="ignore"):
+            fitted.coef_, fitted.intercept_ = fitted._coefficients(W)
+        if not (np.all(np.isfinite(fitted.coef_)) and np.all(np.isfinite(fitted.intercept_))):
+            raise ValueError(
+                f"the head diverged: its coefficients are not finite; pass learning_rate='auto' (now "
+                f"{shown(fitted.learning_rate)}), a larger epsilon, or rows and targets of a usual scale."
+            )
+        fitted.n_iter_ = plan.n_steps
+        fitted.learning_rate_ = plan.step_size(1)
+        fitted.privacy_ = self.report(charge)
+        vars(fitted).pop("per_instance_", None)  # that of an earlier fit
+        if self.record is not None:
+            fitted.per_instance_ = self.record
+        if self.adjustment is not None:
+            fitted.class_shares_ = self.adjustment.shares
 
 
 #: Public rows tell the mean well enough unless the variance of their mean is so many times as large.
@@ -258,9 +365,11 @@ class GeometryLearner:
             rows, given.table.shape[1], multiplier, given.noise, given.dtype, given.own
         )
         _warn_of_few_columns(found.energies)
-        whitening = found.whitening() if self.whiten else None
+        directions, factors = found.shortened()
+        whitening = Whitening(directions, factors) if self.whiten and len(factors) else None
+        moment = found.largest_second_moment(None if whitening is None else factors)
         stage = self._with_intercept(replace(row_map, whitening=whitening))
-        return self._mapped(replace(stage, second_moment=found.largest_second_moment(whitening)))
+        return self._mapped(replace(stage, second_moment=moment))
 
     def _mapped(self, stage: Stage) -> PreparedFit:
         """The fit whose row map is final: ready to train, or to choose the scale of its start."""
@@ -335,6 +444,67 @@ class LengthLearner:
 
 
 @dataclass(frozen=True)
+class ClassCounter:
+    """Releases noisy class counts before the training, for balanced class weights.
+
+    Attributes
+    ----------
+    inputs : HeadInputs
+        The inputs of the fit, without weights.
+    n_classes : int
+        Number of classes.
+    sample_weight : array of shape (n_rows,) or None
+        Further weights of the private rows.
+    prepare : callable
+        ``(inputs, stage) -> fit``.
+    then : callable
+        ``inputs -> fit``: the fit with its weights.
+    """
+
+    inputs: HeadInputs
+    n_classes: int
+    sample_weight: Array | None
+    prepare: Callable[[HeadInputs, Stage], PreparedFit]
+    then: Callable[[HeadInputs], PreparedFit]
+
+    @property
+    def share(self) -> float:
+        """Share of the squared budget for the counts."""
+        return count_share(self.inputs.budget.mu, self.inputs.n_rows, self.n_classes)
+
+    def first(self) -> PreparedFit:
+        """The fit before the counts are released."""
+        # Counting looks at labels alone, so rows of unit length do for this stage.
+        row_map = RowMap(None, True, None)
+        stage = Stage(row_map, row_map(self.inputs.X_pub, np.float64), second_moment=1.0)
+        return replace(self.prepare(self._spending(), stage), learn=self._after_counts)
+
+    def _spending(self) -> HeadInputs:
+        return replace(self.inputs, spent=(("class counts", self.share),))
+
+    def _after_counts(self, rows: PrivateRows) -> PreparedFit:
+        given = self.inputs
+        multiplier = given.budget.multiplier(self.share)
+        nowhere = np.zeros((0, given.table.shape[1]))  # labels need no products
+        flags = partial(in_class, n_classes=self.n_classes)
+        counts = noisy_counts(rows, nowhere, flags, multiplier, given.noise, given.own)
+        weights = balanced_weights(class_shares(counts, multiplier, given.n_rows))[given.y]
+        if self.sample_weight is not None:
+            weights = weights * self.sample_weight
+        return self.then(weighted(self._spending(), weights))
+
+
+def balanced_weights(shares: Array) -> Array:
+    """Class weights (k,) in inverse proportion to class shares, of mean 1 over the rows."""
+    return np.asarray(1 / (len(shares) * shares))
+
+
+def weighted(inputs: HeadInputs, weights: Array) -> HeadInputs:
+    """The inputs of a fit with a weight for each private row."""
+    return replace(inputs, loss=WeightedLoss(inputs.loss), y=with_weights(inputs.y, weights))
+
+
+@dataclass(frozen=True)
 class StartCheck:
     """Leaves out public rows whose head is of no use for private rows.
 
@@ -367,24 +537,21 @@ class StartCheck:
 
     def first(self) -> PreparedFit:
         """The fit before the check."""
-        stage = self._training()
-        training = self.prepare(self.inputs, stage)
-        return replace(training, learn=partial(self._after_count, training, stage.shares))
-
-    def _training(self) -> Stage:
-        """The training with what the check leaves of the budget."""
         shares = dict(self.stage.shares) or {"training": 1.0}
         left = shares.pop("training") - self.share_of(self.inputs)
         shares |= {"check of the start": self.share_of(self.inputs), "training": left}
-        return replace(self.stage, shares=tuple(shares.items()))
+        stage = replace(self.stage, shares=tuple(shares.items()))
+        training = self.prepare(self.inputs, stage)
+        return replace(training, learn=partial(self._after_count, training, stage.shares))
 
     def _after_count(
         self, training: PreparedFit, shares: tuple[tuple[str, float], ...], rows: PrivateRows
     ) -> PreparedFit:
         given, info = self.inputs, training.run.info
         multiplier = given.budget.multiplier(self.share_of(given))
-        (correct,) = noisy_counts(rows, info.view.W, _is_correct, multiplier, given.noise, given.own)
-        expected = _FAR_WORSE * held_out_accuracy(info) * given.n_rows
+        (correct,) = noisy_counts(rows, info.view.W, is_correct, multiplier, given.noise, given.own)
+        right = [predicted_classes(judge.X @ start.T) == judge.y for start, judge in info.held_out]
+        expected = _FAR_WORSE * float(np.mean(np.concatenate(right))) * given.n_rows
         if correct + _CLEARLY * multiplier >= expected:
             return training
         warnings.warn(
@@ -399,14 +566,3 @@ class StartCheck:
         named = [(name if name == "check of the start" else f"unused {name}", share) for name, share in spent]
         left_out = replace(given, X_pub=given.X_pub[:0], y_pub=given.y_pub[:0], X_scale=given.X_pub)
         return self.without(replace(left_out, spent=(*given.spent, *named)))
-
-
-def held_out_accuracy(info: PublicInfo) -> float:
-    """Accuracy of starts from one half of the public rows on the other half."""
-    right = [predicted_classes(judge.X @ start.T) == judge.y for start, judge in info.held_out]
-    return float(np.mean(np.concatenate(right)))
-
-
-def _is_correct(Z: Array, block: Block) -> NDArray[np.bool_]:
-    right = predicted_classes(np.asarray(Z)) == np.asarray(class_indices(block.y))
-    return np.asarray(right)[:, np.newaxis]

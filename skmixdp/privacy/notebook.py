@@ -8,7 +8,7 @@ from typing import Any
 
 from sklearn.utils import estimator_html_repr
 
-from .privacy.report import RELATION_WORDS
+from .report import RELATION_WORDS
 
 #: Pages that the box names: title and file without ending.
 _PAGES = (
@@ -37,7 +37,7 @@ def documentation() -> str | None:
     declared: dict[str, str] = dict(url.split(", ", 1) for url in urls if ", " in url)
     if "Documentation" in declared:
         return declared["Documentation"].rstrip("/") + "/"
-    built = Path(__file__).parents[1] / "docs" / "_build" / "html"
+    built = Path(__file__).parents[2] / "docs" / "_build" / "html"
     return f"{built.as_uri()}/" if (built / "index.html").exists() else None
 
 

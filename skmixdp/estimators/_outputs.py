@@ -1,0 +1,82 @@
+"""Outputs of a fitted head for rows of every kind."""
+
+import copy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .._rowmap import RowMap, finite_rows, implicit_products, implicit_rows, scaled_first
+from .._rows import special_table
+from .._validation import rows_to_transform
+from ._checks import header
+
+Array = NDArray[Any]
+
+
+def head_outputs(estimator: Any, X: Any) -> Array:
+    """Outputs (n, k) of a fitted head, or (n,) of a flat one. Large data sets are processed in blocks."""
+    table = special_table(X)
+    if table is None:
+        return _checked(_dense_outputs(estimator, rows_to_transform(estimator, X)))
+    table.check("X")
+    if table.shape[0] == 0:
+        raise ValueError("X has 0 sample(s) while a minimum of 1 is required; pass more rows.")
+    validate_data(estimator, header(X, table), reset=False, skip_check_array=True)
+    parts = []
+    for block in table.blocks():
+        if sp.issparse(block):
+            parts.append(_sparse_outputs(estimator, block))
+            continue
+        if not finite_rows(block).all():
+            raise ValueError("X contains NaN or infinity; drop those rows, or impute the values.")
+        parts.append(_dense_outputs(estimator, block))
+    return _checked(np.concatenate(parts))
+
+
+def _checked(outputs: Array) -> Array:
+    """Outputs, all of them finite."""
+    if not np.isfinite(outputs).all():
+        raise ValueError(
+            "X has rows whose outputs are not finite, since they or the coefficients are too large; scale "
+            "the features, or fit with row_norm='unit'."
+        )
+    return outputs
+
+
+def lazy_result(estimator: Any, method: str, X: Any, n_columns: int | None, dtype: Any = np.float64) -> Any:
+    """The result of a method for Dask rows, as a lazy Dask array."""
+    check_is_fitted(estimator)
+    from .._rows.dask import lazily
+
+    validate_data(estimator, X, reset=False, skip_check_array=True)
+    light = copy.copy(estimator)  # workers need no ledger
+    light.ledger = None
+    return lazily(X, getattr(light, method), n_columns, dtype)
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def _dense_outputs(estimator: Any, X: Array) -> Array:
+    row_map: RowMap = estimator._row_map
+    rows = row_map(X, np.float64)[:, : estimator.n_features_in_]
+    return np.asarray(rows @ estimator.coef_.T + estimator.intercept_)
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def _sparse_outputs(estimator: Any, X: Any) -> Array:
+    given = X
+    X, row_map = scaled_first(X, replace(estimator._row_map, intercept_value=None))
+    factors = implicit_rows(X, row_map).factors
+    points = np.atleast_2d(estimator.coef_)
+    Z = implicit_products(
+        X, factors, row_map, points if row_map.whitening is None else row_map.whitening(points)
+    )
+    outputs = np.asarray((Z if estimator.coef_.ndim == 2 else Z[:, 0]) + estimator.intercept_)
+    # A row whose length overflows has factor 0, even where its products do not overflow.
+    overflowed = ~np.isfinite(outputs if outputs.ndim == 1 else outputs.sum(axis=1)) | (factors == 0)
+    if overflowed.any():  # dense rows are divided by their largest entry first
+        outputs[overflowed] = _dense_outputs(estimator, given[overflowed].toarray().astype(np.float64))
+    return outputs
