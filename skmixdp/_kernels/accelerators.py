@@ -129,11 +129,13 @@ class Measured(Accelerator):
 
     def _products(self, d_in: int, m: int) -> tuple[Trial | None, Trial]:
         X, points = np.ones((_TRIAL_ROWS, d_in), np.float32), np.ones((m, d_in), np.float32)
-        out, columns = np.empty((_TRIAL_ROWS, m), np.float32), np.asfortranarray(points)
+        out = np.empty((_TRIAL_ROWS, m), np.float32)
+        by_rows = any(other.prefers_rows(points, np.float32) for other in self._others)
+        given = np.array(points, order="C" if by_rows else "F")
 
         def theirs() -> None:
-            if all(other.row_products(X, columns, out) is None for other in self._others):
-                np.matmul(X, columns.T, out=out)
+            if all(other.row_products(X, given, out) is None for other in self._others):
+                np.matmul(X, given.T, out=out)
 
         if self.inner.row_products(X, points, out) is None:
             return None, theirs
