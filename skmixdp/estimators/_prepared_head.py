@@ -1,5 +1,6 @@
 """A linear head that is ready to train."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._rowmap import RowMap
-from .._rows import PrivateRows, Table
+from .._rows import ArrayTable, PrivateRows, Table
 from .._validation import shown
 from ..components import LogitAdjustment
 from ..privacy import Charge, PerInstanceRecord
@@ -16,6 +17,9 @@ from ._fit import PreparedFit
 from ._rows import bfloat16_rows, placed
 
 Array = NDArray[Any]
+
+#: Entries of rows whose passes take longer than it takes to start threads.
+_MANY = 2**21
 
 
 @dataclass(frozen=True, repr=False)
@@ -50,6 +54,11 @@ class PreparedHead(PreparedFit):
     adjustment: LogitAdjustment | None = None
     record: PerInstanceRecord | None = None
     passes_once: bool = False
+
+    @property
+    def shares_threads(self) -> bool:
+        in_memory = isinstance(self.table, ArrayTable) and self.device in (None, "cpu")
+        return in_memory and self.estimator.dtype != "bfloat16" and math.prod(self.table.shape) >= _MANY
 
     def rows(self) -> PrivateRows:
         exact = self.run.noise.needs_grid
