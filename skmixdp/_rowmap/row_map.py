@@ -317,7 +317,7 @@ class RowMap:
         """Scale whitened rows in place, given their lengths (n,) before the first scaling."""
         if not self.normalize:
             return
-        divisors = row_norms(whitened)
+        divisors = _lengths(whitened)
         if self.bound is not None:
             divisors = divisors.clip(min=self.bound / lengths)
         divisors[divisors == 0] = 1.0
@@ -356,6 +356,18 @@ class RowMap:
 def _own_lengths(rows: FloatArray) -> FloatArray:
     """Length of each row, (n,), computed in the rows' dtype."""
     return np.asarray(np.sqrt(row_dots(rows, rows, rows.dtype)))
+
+
+def _lengths(rows: Array) -> Array:
+    """Length of each row, (n,) float64, computed in the rows' dtype where that can hold its square."""
+    if dtype_of(rows) != np.float32 or not isinstance(rows, np.ndarray):
+        return row_norms(rows)
+    with np.errstate(over="ignore"):
+        lengths = _own_lengths(rows).astype(np.float64)
+    far = ~_in_reach(lengths)
+    if far.any():
+        lengths[far] = row_norms(rows[far])
+    return lengths
 
 
 def _in_reach(lengths: FloatArray) -> NDArray[np.bool_]:
