@@ -20,11 +20,11 @@ FloatArray = NDArray[np.floating[Any]]
 Labels = NDArray[Any]
 
 #: Exponentials of outputs up to this, and of their negatives, are far from the ends of float32's range.
-_FAR = 20.0
+_FAR = 40.0
 
 #: Outputs and probabilities below these do not matter next to those of the same row, in any precision: the
 #: largest output of a row is at least ``-_FAR``.
-_LEAST_OUTPUT, _LEAST_PROBABILITY = -60.0, 2.0**-58
+_LEAST_OUTPUT, _LEAST_PROBABILITY = -81.0, 2.0**-58
 
 #: Up to so many outputs, comparing labels with each of them is faster than indexing.
 _FEW_OUTPUTS = 10
@@ -135,7 +135,8 @@ def _at_least(least: float, R: Array) -> None:
     Processors take a hundred times as long for subnormal numbers, which such probabilities or their squares
     would be. On devices they do not, and tensors stay as they are.
     """
-    if isinstance(R, np.ndarray):
+    # The comparison is false if an entry is no number. Whether entries are looked at changes none of them.
+    if isinstance(R, np.ndarray) and not R.min() >= least:
         np.clip(R, least, np.inf, out=R)  # with both bounds, a third of the time of np.maximum
 
 
