@@ -4,6 +4,7 @@ from .accelerators import Product, bfloat16_product, product_session
 from .products import NARROW, add_products, laid_out, narrow_block, row_memory, row_products
 from .rounding import LONGEST_TERM, SHORTEST_DIFFERENCE, UNDERFLOW_PAD, dot_error, on_grid
 from .sums import BLOCK_ROWS, EXACT, PANEL_ROWS, Cascade, SumError, panel_rows_for, sum_error
+from .threads import in_parallel, n_parts, worker_session
 
 __all__ = [
     "BLOCK_ROWS",
@@ -19,7 +20,9 @@ __all__ = [
     "add_products",
     "bfloat16_product",
     "dot_error",
+    "in_parallel",
     "laid_out",
+    "n_parts",
     "narrow_block",
     "on_grid",
     "panel_rows_for",
@@ -27,4 +30,5 @@ __all__ = [
     "row_memory",
     "row_products",
     "sum_error",
+    "worker_session",
 ]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from functools import cache
 from importlib import import_module
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -95,6 +96,7 @@ class Measured(Accelerator):
         self.inner = inner
         self._others = others
         self._faster: dict[Hashable, bool] = {}
+        self._lock = Lock()
 
     def row_products(self, X: FloatArray, points: FloatArray, out: FloatArray) -> FloatArray | None:
         if not self.prefers_rows(points, X.dtype):
@@ -123,17 +125,21 @@ class Measured(Accelerator):
         key = (kind, d_in.bit_length(), m.bit_length(), self.inner.state())
         if key not in self._faster:
             trial = self._products if kind == "products" else self._sums
-            ours, theirs = trial(min(d_in, _WIDEST), min(m, _MOST_POINTS))
-            self._faster[key] = ours is not None and _seconds(ours, theirs) < _CLEARLY
+            with self._lock:  # threads that share a pass must all use the same library
+                if key not in self._faster:
+                    ours, theirs = trial(min(d_in, _WIDEST), min(m, _MOST_POINTS))
+                    self._faster[key] = ours is not None and _seconds(ours, theirs) < _CLEARLY
         return self._faster[key]
 
     def _products(self, d_in: int, m: int) -> tuple[Trial | None, Trial]:
         X, points = np.ones((_TRIAL_ROWS, d_in), np.float32), np.ones((m, d_in), np.float32)
-        out, columns = np.empty((_TRIAL_ROWS, m), np.float32), np.asfortranarray(points)
+        out = np.empty((_TRIAL_ROWS, m), np.float32)
+        by_rows = any(other.prefers_rows(points, np.float32) for other in self._others)
+        given = np.array(points, order="C" if by_rows else "F")
 
         def theirs() -> None:
-            if all(other.row_products(X, columns, out) is None for other in self._others):
-                np.matmul(X, columns.T, out=out)
+            if all(other.row_products(X, given, out) is None for other in self._others):
+                np.matmul(X, given.T, out=out)
 
         if self.inner.row_products(X, points, out) is None:
             return None, theirs

@@ -6,6 +6,7 @@ row is ``r_i x_i^T``, of shape (k, d_in), so a loss needs no more than its resid
 NumPy arrays and torch tensors alike. Everything works in the dtype of ``Z``.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -18,12 +19,12 @@ from .arrays import Array, astype, dtype_of, logistic, namespace_of
 FloatArray = NDArray[np.floating[Any]]
 Labels = NDArray[Any]
 
-#: Sums of exponentials up to this, and not below its inverse, are far from the ends of float32's range.
-_LARGE = 1e9
+#: Exponentials of outputs up to this, and of their negatives, are far from the ends of float32's range.
+_FAR = 40.0
 
-#: Exponentials and probabilities below these do not matter next to those of the same row, in any precision:
-#: rows without a shift have a sum of at least ``1 / _LARGE``, and rows with one have a sum of at least 1.
-_LEAST_EXPONENTIAL, _LEAST_PROBABILITY = 2.0**-86, 2.0**-58
+#: Outputs and probabilities below these do not matter next to those of the same row, in any precision: the
+#: largest output of a row is at least ``-_FAR``.
+_LEAST_OUTPUT, _LEAST_PROBABILITY = -81.0, 2.0**-58
 
 #: Up to so many outputs, comparing labels with each of them is faster than indexing.
 _FEW_OUTPUTS = 10
@@ -95,21 +96,23 @@ class SoftmaxLoss:
     n_outputs: int
 
     def residuals(self, Z: Array, y: Labels) -> Array:
-        xp = namespace_of(Z)
-        ones = xp.ones(Z.shape[1], dtype=Z.dtype, device=Z.device)
+        if len(Z) == 0:
+            return Z
+        xp, k = namespace_of(Z), Z.shape[1]
         with np.errstate(over="ignore", invalid="ignore"):
-            R = _at_least(_LEAST_EXPONENTIAL, xp.exp(Z))
-            totals = R @ ones
-            # Rows whose exponentials have a moderate sum need no shift. To look at the sums of all rows
-            # decides nothing but whether there are others.
-            if len(Z) and not (totals.max() <= _LARGE and totals.min() >= 1 / _LARGE):
-                moderate = (totals <= _LARGE) & (totals >= 1 / _LARGE)
-                # To subtract zero from the outputs of a row changes no bit of them.
-                Z -= xp.where(moderate, 0, xp.amax(Z, axis=1))[:, None]
-                R = _at_least(_LEAST_EXPONENTIAL, xp.exp(Z))
-                totals = R @ ones
-        R *= (1 / totals)[:, None]
-        _subtract_labels(_at_least(_LEAST_PROBABILITY, R), y)
+            low, high = float(Z.min()), float(Z.max())
+            # To look at the outputs of all rows decides nothing but whether there is anything to do: zero is
+            # subtracted from those of other rows. The comparisons are false if an output is no number.
+            if not (low >= -_FAR and high <= _FAR):
+                largest = xp.amax(Z, axis=1)
+                Z -= (largest - largest.clip(-_FAR, _FAR))[:, None]
+                _at_least(_LEAST_OUTPUT, Z)
+            R = xp.exp(Z, out=Z)
+            R *= (1 / (R @ xp.ones(k, dtype=Z.dtype, device=Z.device)))[:, None]
+            # A little less, so that no rounding takes a probability below the least one.
+            if not high - low + math.log(k) <= -math.log(_LEAST_PROBABILITY) - 0.01:
+                _at_least(_LEAST_PROBABILITY, R)
+        _subtract_labels(R, y)
         return R
 
     def values(self, Z: FloatArray, y: Labels) -> FloatArray:
@@ -127,16 +130,15 @@ class SoftmaxLoss:
         return np.asarray(P * (1 - P))
 
 
-def _at_least(least: float, R: Array) -> Array:
-    """An array with smaller entries raised to ``least``, in place.
+def _at_least(least: float, R: Array) -> None:
+    """Raise smaller entries of an array to ``least``, in place.
 
-    Processors take a hundred times as long for subnormal numbers, which such entries or their squares would
-    be. On devices they do not, and tensors stay as they are.
+    Processors take a hundred times as long for subnormal numbers, which such probabilities or their squares
+    would be. On devices they do not, and tensors stay as they are.
     """
-    # The comparison is false if an entry is no number. Whether rows are looked at changes none of them.
-    if isinstance(R, np.ndarray) and R.size and not R.min() >= least:
-        np.maximum(R, least, out=R)
-    return R
+    # The comparison is false if an entry is no number. Whether entries are looked at changes none of them.
+    if isinstance(R, np.ndarray) and not R.min() >= least:
+        np.clip(R, least, np.inf, out=R)  # with both bounds, a third of the time of np.maximum
 
 
 def _subtract_labels(R: Array, y: Labels) -> None:
@@ -147,8 +149,8 @@ def _subtract_labels(R: Array, y: Labels) -> None:
         return
     by_row = R.flags.c_contiguous
     if not by_row and k <= _FEW_OUTPUTS:
-        for j in range(k):
-            R[:, j] -= y == j
+        narrow = np.asarray(y).astype(np.int8)  # compared in a fraction of the time
+        np.subtract(R.T, narrow == np.arange(k, dtype=np.int8)[:, np.newaxis], out=R.T)
         return
     # One index for each row takes a third of the time of two.
     flat = (R if by_row else R.T).reshape(-1)

@@ -2,12 +2,13 @@
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from .._kernels import NARROW
+from .._kernels import NARROW, in_parallel
 from .._linear import (
     Array,
     astype,
@@ -26,6 +27,9 @@ FloatArray = NDArray[np.floating[Any]]
 
 #: Bytes of the rows that are centred and scaled at a time, which stay in cache, and their number at least.
 _BLOCK_BYTES, _FEWEST_ROWS = 2**18, 16
+
+#: Blocks that one thread maps at a time.
+_STEPS = 16
 
 #: Rows that are whitened by one product, which is several times as fast as many small ones, and their bytes.
 _WHITENED_ROWS, _WHITENED_BYTES = (512, 4096), 2**24
@@ -202,15 +206,19 @@ class RowMap:
         n_rows, n_features = X.shape
         dtype = self._precision(X.dtype, out.dtype)
         step = max(_BLOCK_BYTES // (max(n_features, 1) * dtype.itemsize), _FEWEST_ROWS)
-        size = step
+        size = _STEPS * step
         if self.whitening is not None:
             fewest, most = _WHITENED_ROWS
             wanted = _WHITENED_BYTES // (max(n_features, 1) * out.itemsize)
-            size *= -(-max(fewest, min(most, wanted)) // step)
-        for start in range(0, n_rows, size):
-            chunk = slice(start, start + size)
+            size = step * -(-max(fewest, min(most, wanted)) // step)
+
+        def write_chunk(chunk: slice) -> None:
+            own = None if norms is None else norms[chunk]
             with np.errstate(over="ignore"):  # rows of infinite length are refused
-                self._write_chunk(X[chunk], out[chunk], None if norms is None else norms[chunk], dtype, step)
+                self._write_chunk(X[chunk], out[chunk], own, dtype, step)
+
+        starts = range(0, n_rows, size)
+        in_parallel([partial(write_chunk, slice(start, start + size)) for start in starts])
 
     def _write_chunk(
         self, X: FloatArray, out: FloatArray, norms: FloatArray | None, dtype: np.dtype[Any], step: int
@@ -310,7 +318,7 @@ class RowMap:
         """Scale whitened rows in place, given their lengths (n,) before the first scaling."""
         if not self.normalize:
             return
-        divisors = row_norms(whitened)
+        divisors = _lengths(whitened)
         if self.bound is not None:
             divisors = divisors.clip(min=self.bound / lengths)
         divisors[divisors == 0] = 1.0
@@ -349,6 +357,18 @@ class RowMap:
 def _own_lengths(rows: FloatArray) -> FloatArray:
     """Length of each row, (n,), computed in the rows' dtype."""
     return np.asarray(np.sqrt(row_dots(rows, rows, rows.dtype)))
+
+
+def _lengths(rows: Array) -> Array:
+    """Length of each row, (n,) float64, computed in the rows' dtype where that can hold its square."""
+    if dtype_of(rows) != np.float32 or not isinstance(rows, np.ndarray):
+        return row_norms(rows)
+    with np.errstate(over="ignore"):
+        lengths = _own_lengths(rows).astype(np.float64)
+    far = ~_in_reach(lengths)
+    if far.any():
+        lengths[far] = row_norms(rows[far])
+    return lengths
 
 
 def _in_reach(lengths: FloatArray) -> NDArray[np.bool_]:

@@ -2,14 +2,25 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from .._kernels import BLOCK_ROWS, PANEL_ROWS, Cascade, add_products, laid_out, row_products
+from .._kernels import (
+    BLOCK_ROWS,
+    PANEL_ROWS,
+    Cascade,
+    add_products,
+    in_parallel,
+    laid_out,
+    n_parts,
+    row_products,
+)
 from .._linear import Array, astype, in_library_of, namespace_of
 from .._rowmap import Whitening
-from .source import Block, FloatArray, OuterStatistics, Request, truncated
+from .source import Block, FloatArray, OuterStatistics, Request, Sums, truncated
 
 #: Rows of a block, at least: each block has a fixed cost.
 _FEWEST_ROWS = 512
@@ -146,6 +157,34 @@ def answer(
             matrix = matrix if whitening is None else whitening(matrix)
         sums.append((matrix, vector.value))
     return sums
+
+
+def in_parts(
+    requests: Sequence[Request],
+    blocks: Sequence[Selection],
+    visited: Callable[[Sequence[Selection]], list[Sums]],
+) -> list[Sums]:
+    """Sums of all requests over blocks of rows, which threads share if there are any.
+
+    ``visited`` answers the requests for some of the blocks. Records of rows need all blocks in their order.
+    """
+    watched = any(request.observe is not None for request in requests)
+    count = 1 if watched else max(1, min(n_parts(), len(blocks)))
+    ends = [index * len(blocks) // count for index in range(count + 1)]
+    tasks = [partial(visited, blocks[i:j]) for i, j in pairwise(ends)]
+    parts = in_parallel(tasks)
+    return [
+        (_total([part[index][0] for part in parts]), _total([part[index][1] for part in parts]))
+        for index in range(len(requests))
+    ]
+
+
+def _total(sums: Sequence[FloatArray | None]) -> FloatArray | None:
+    """The sum of what the parts of the rows give, one after the other."""
+    total = sums[0]
+    for other in sums[1:]:
+        total = other if total is None else total if other is None else total + other
+    return total
 
 
 def _as_asked(part: Array | None, request: Request, rows: Selection) -> Array | None:

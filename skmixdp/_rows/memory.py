@@ -12,6 +12,7 @@ from .._kernels import (
     EXACT,
     NARROW,
     SumError,
+    n_parts,
     narrow_block,
     on_grid,
     product_session,
@@ -20,7 +21,17 @@ from .._kernels import (
 )
 from .._linear import largest_entries, row_norms
 from .._rowmap import RowMap
-from .answering import Products, Selection, Visit, answer, block_size, many_rows, selections, visit_of
+from .answering import (
+    Products,
+    Selection,
+    Visit,
+    answer,
+    block_size,
+    in_parts,
+    many_rows,
+    selections,
+    visit_of,
+)
 from .source import Block, FloatArray, Labels, PrivateRows, Request, Sums
 
 #: Longer rows would bring products so near the ends of float32's range that rounding no
@@ -129,11 +140,17 @@ class InMemoryRows(PrivateRows):
             block_rows = narrow_block(m)
         elif m >= _MANY_POINTS:
             block_rows = max(block_rows // 2, many_rows(m, self._X.shape[1]))
-        block_rows = block_size(block_rows)
-        blocks = selections([request.mask for request in requests], self.n_rows, block_rows)
-        buffer = np.empty((min(block_rows, self.n_rows), m), self._X.dtype)
-        visits = (self._visit(rows, buffer) for rows in blocks)
-        return answer(requests, visits, self._X.dtype, products=products)
+        elif n_parts() > 1:
+            block_rows *= 2  # threads wait for each other between calls of NumPy
+        block_rows = block_size(min(block_rows, -(-self.n_rows // n_parts())))
+
+        def visited(blocks: Sequence[Selection]) -> list[Sums]:
+            buffer = np.empty((min(block_rows, self.n_rows), m), self._X.dtype)
+            visits = (self._visit(rows, buffer) for rows in blocks)
+            return answer(requests, visits, self._X.dtype, products=products)
+
+        masks = [request.mask for request in requests]
+        return in_parts(requests, list(selections(masks, self.n_rows, block_rows)), visited)
 
     def _products(self, request: Request) -> Products:
         """The points to be multiplied for a request, and what completes their products."""
@@ -194,11 +211,14 @@ class PassingRows(PrivateRows):
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
         m = sum(len(request.points) for request in requests)
         size = block_size(_PASSING_BYTES // (self._X.shape[1] * self._dtype.itemsize))
-        shape = (min(size, max(self.n_rows, 1)), self._X.shape[1])
-        held = row_memory(shape[0], shape[1], self._dtype)
-        buffer = np.empty((len(held), m), self._dtype)
-        blocks = selections([request.mask for request in requests], self.n_rows, size)
-        return answer(requests, (self._visit(rows, held, buffer) for rows in blocks), self._dtype)
+
+        def visited(blocks: Sequence[Selection]) -> list[Sums]:
+            held = row_memory(min(size, max(self.n_rows, 1)), self._X.shape[1], self._dtype)
+            buffer = np.empty((len(held), m), self._dtype)
+            return answer(requests, (self._visit(rows, held, buffer) for rows in blocks), self._dtype)
+
+        masks = [request.mask for request in requests]
+        return in_parts(requests, list(selections(masks, self.n_rows, size)), visited)
 
     def _visit(self, rows: Selection, held: FloatArray, buffer: FloatArray) -> Visit:
         """A block of rows; it and its products are in buffers, until the next one's are."""

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._engine import Run, charge_event, train
+from .._kernels import worker_session
 from .._rows import PrivateRows
 from .._validation import refuse_arguments, shown
 from ..preprocessing._leaks import seeding_ensemble
@@ -67,6 +68,11 @@ class PreparedFit(ABC):
     estimator: Any
     run: Run
     learn: Callable[[PrivateRows], "PreparedFit"] | None = field(default=None, kw_only=True)
+
+    @property
+    def shares_threads(self) -> bool:
+        """Whether threads share the passes over the rows; BLAS then has one thread."""
+        return False
 
     @abstractmethod
     def rows(self) -> PrivateRows:
@@ -219,9 +225,11 @@ def run_fits(fits: Sequence[PreparedFit]) -> None:
         If a ledger does not allow a fit; nothing is released then.
     """
     groups = _grouped(fits)
-    sources = [group[0].rows() for group in groups]
-    charges: dict[int, Charge | None] = {}
     with ExitStack() as outcomes:
+        if all(fit.shares_threads for fit in fits):
+            outcomes.enter_context(worker_session())
+        sources = [group[0].rows() for group in groups]
+        charges: dict[int, Charge | None] = {}
         for fit in fits:
             charge = charges[id(fit.estimator)] = _charge(fit)
             if charge is not None:

@@ -7,6 +7,7 @@ and whitened (:class:`GeometryLearner`), how long they are (:class:`LengthLearne
 map. Budgets are divided, and the ledger is charged, before the first stage.
 """
 
+import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -29,7 +30,7 @@ from .._engine.geometry import (
 )
 from .._linear import Loss, WeightedLoss, predicted_classes, with_weights
 from .._rowmap import RowMap, Whitening, few_columns_dominate
-from .._rows import PrivateRows, Table
+from .._rows import ArrayTable, PrivateRows, Table
 from .._validation import shown
 from ..algorithms import Algorithm, Auto
 from ..components import LogitAdjustment
@@ -39,6 +40,9 @@ from ..privacy import Charge, NoiseSource, PerInstanceRecord
 from ._fit import PreparedFit
 
 Array = NDArray[Any]
+
+#: Entries of rows whose passes take longer than it takes to start threads.
+_MANY = 2**21
 
 
 @dataclass(frozen=True, repr=False)
@@ -187,6 +191,11 @@ class PreparedHead(PreparedFit):
     adjustment: LogitAdjustment | None = None
     record: PerInstanceRecord | None = None
     passes_once: bool = False
+
+    @property
+    def shares_threads(self) -> bool:
+        in_memory = isinstance(self.table, ArrayTable) and self.device in (None, "cpu")
+        return in_memory and self.estimator.dtype != "bfloat16" and math.prod(self.table.shape) >= _MANY
 
     def rows(self) -> PrivateRows:
         exact = self.run.noise.needs_grid

@@ -15,3 +15,17 @@ def test_a_private_label_that_is_no_class_is_not_quoted(good, odd):
     assert "7391" not in str(private.value)
     with pytest.raises(ValueError, match=r"7391.* is not one of the classes"):
         encode_labels(labels, classes, "y_pub", private=False)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int64, np.uint64, float, object, bool])
+def test_labels_of_every_type_are_looked_up(dtype):
+    """Integers of a short range by a table, all others one by one; True is 1."""
+    y = np.array([1, 0, 0, 1, 1]).astype(dtype)
+    for classes in (np.array([0, 1]), np.array([False, True]), np.array([0.0, 1.0])):
+        np.testing.assert_array_equal(encode_labels(y, classes, "y", private=True), [1, 0, 0, 1, 1])
+    far = np.array([-(2**62), 0, 2**62])
+    np.testing.assert_array_equal(encode_labels(far, far, "y", private=True), [0, 1, 2])
+    largest = np.array([2**64 - 1, 2**64 - 2], dtype=np.uint64)
+    np.testing.assert_array_equal(encode_labels(largest, np.sort(largest), "y", private=True), [1, 0])
+    with pytest.raises(ValueError, match="is not one of the classes"):
+        encode_labels(y, np.array(["0", "1"]), "y", private=True)

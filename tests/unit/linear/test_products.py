@@ -29,6 +29,20 @@ def test_products_of_rows_with_points(monkeypatch, kernels, order, rows, d_in, m
     np.testing.assert_allclose(found, X @ points.T, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.parametrize(("rows", "d_in", "m"), [(1000, 513, 10), (17, 768, 30), (300, 2049, 2), (5, 100, 3)])
+def test_products_by_the_kernel_along_rows_come_out_column_by_column(monkeypatch, rows, d_in, m):
+    monkeypatch.setattr(openblas, "has_small_kernels", lambda: True)
+    X = rng.normal(size=(rows, d_in + 3)).astype("f4")[:, :d_in]
+    W = rng.normal(size=(m, d_in))
+    points = np.ascontiguousarray(W, dtype="f4")
+    assert openblas.accelerator.prefers_rows(points, "f4")
+    out = np.full((rows, m), np.nan, "f4")
+    found = openblas.accelerator.row_products(X, points, out)
+    assert found.flags.f_contiguous and np.shares_memory(found, out)
+    error = dot_error(d_in, found.dtype)
+    assert np.all(np.abs(found - X.astype("f8") @ points.T) <= error * (np.abs(X) @ np.abs(points.T)))
+
+
 def test_narrow_rows_are_multiplied_in_parts_and_come_out_column_by_column():
     X, points = np.asfortranarray(rng.normal(size=(40_000, 20))), rng.normal(size=(3, 20))
     found = row_products(X, points, np.empty((40_000, 3)))
@@ -96,6 +110,9 @@ def test_panels_are_small_enough_for_the_kernels_and_large_enough_to_gain():
         for m in (2, 10, 30):
             rows, columns = openblas.panel_of(d_in, m)
             assert rows >= 64 and rows * columns * m <= 1_000_000
+            dots = openblas.dot_rows(d_in, m)
+            assert dots == 0 or (dots >= 16 and dots * m <= 1200 and dots * d_in * m <= 1_000_000)
+    assert openblas.dot_rows(512, 10) == 112 and openblas.dot_rows(512, 100) == 0
     assert openblas.panel_of(64, 160)[0] == 64
     assert openblas.panel_of(512, 77) == openblas.panel_of(512, 10_000) == (0, 0)
 
@@ -150,6 +167,24 @@ def test_the_largest_singular_value(shape, scale):
     X = scale * rng.normal(size=shape)
     expected = np.linalg.norm(X, ord=2) if X.size else 0.0
     assert largest_singular_value(X) == pytest.approx(expected, rel=1e-12, abs=0)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_softmax_residuals_of_a_row_depend_on_that_row_alone(dtype):
+    """Bit for bit, whether the other rows have moderate outputs, large ones, or none that are numbers."""
+    Z, y = rng.normal(scale=9, size=(64, 4)).clip(-39, 39).astype(dtype), rng.integers(4, size=64)
+    # Large outputs, small ones, and none that are numbers; the first of them next to each of the others.
+    far = [[45.0, 0, -90, 1], [500, 0, 0, 0], [-70, -80, -90, -60], [np.nan, np.inf, 0, 0]]
+
+    def residuals(*last):
+        # As many rows each time: how sums are rounded depends on the shape of the outputs.
+        return SoftmaxLoss(4).residuals(np.concatenate([Z[:62], last]).astype(dtype), y)
+
+    moderate, first = residuals(Z[62], Z[63]), residuals(far[0], Z[63])
+    for other in far:
+        found = residuals(far[0], other)
+        np.testing.assert_array_equal(found[:62], moderate[:62])
+        np.testing.assert_array_equal(found[62], first[62])
 
 
 @pytest.mark.parametrize("scale", [0.0, 1.0, 49.0, 1e3, 1e30])

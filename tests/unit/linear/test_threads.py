@@ -1,0 +1,135 @@
+"""Threads that share the passes over rows: the same numbers, and as many threads of BLAS as before."""
+
+import threading
+from functools import partial
+
+import numpy as np
+import pytest
+from threadpoolctl import ThreadpoolController, threadpool_limits
+
+from skmixdp import MixedDPLogisticRegression
+from skmixdp._kernels import in_parallel, n_parts, threads, worker_session
+from skmixdp._linear import classification_loss
+from skmixdp._rowmap import RowMap
+from skmixdp._rows import InMemoryRows, Request
+from skmixdp._rows.memory import PassingRows
+from skmixdp.components import L2Clip
+from skmixdp.components.queries import clipped_residuals
+from skmixdp.estimators import _prepared_head
+
+rng = np.random.default_rng(0)
+
+
+def n_threads():
+    return {library["num_threads"] for library in ThreadpoolController().select(user_api="blas").info()}
+
+
+@pytest.fixture
+def two_threads(monkeypatch):
+    monkeypatch.setattr(threads, "_allowed_threads", lambda: 2)
+    np.ones((2, 2)) @ np.ones((2, 2))
+    with threadpool_limits(limits=2, user_api="blas"):
+        yield
+
+
+def test_tasks_run_in_other_threads_and_come_back_in_their_order(two_threads):
+    names = []
+
+    def task(index):
+        names.append(threading.current_thread().name)
+        with np.errstate(divide="raise"):
+            return index, n_parts(), in_parallel([threading.get_ident] * 3)
+
+    with worker_session():
+        assert n_parts() == 4 and n_threads() == {1}
+        found = in_parallel([partial(task, index) for index in range(7)])
+        with worker_session():  # a fit within a fit shares its threads
+            assert n_parts() == 4
+    assert [index for index, _, _ in found] == list(range(7))
+    # A task that waited for tasks of its own could wait for ever.
+    assert all(inner == 1 and len(set(idents)) == 1 for _, inner, idents in found)
+    assert threading.main_thread().name not in names
+    assert n_parts() == 1 and in_parallel([threading.get_ident]) == [threading.get_ident()]
+
+
+def test_an_error_of_a_task_is_raised_and_sets_the_threads_back(two_threads):
+    before = n_threads()
+    with pytest.raises(KeyError), worker_session():
+        in_parallel([partial({}.pop, index) for index in range(5)])
+    assert n_threads() == before and n_parts() == 1
+
+
+def test_handling_of_overflow_holds_in_all_threads(two_threads):
+    with worker_session(), np.errstate(over="ignore"):
+        assert in_parallel([lambda: np.float32(1e30) * np.float32(1e30)] * 3) == [np.inf] * 3
+
+
+def test_one_thread_of_blas_means_one_thread(monkeypatch):
+    with threadpool_limits(limits=1, user_api="blas"), worker_session():
+        assert n_parts() == 1
+
+
+def requests(n, d_in, k):
+    loss, clip = classification_loss(k), L2Clip(0.5)
+    mask = rng.random(n) < 0.5
+    W = rng.normal(size=(loss.n_outputs, d_in))
+    query = partial(clipped_residuals, loss=loss, clip=clip)
+
+    def counted(Z, block):
+        return None, np.asarray(Z > 0, dtype=float)
+
+    return [[Request(W, query)], [Request(W, query, mask), Request(W, counted, mask)], [Request(W, counted)]]
+
+
+@pytest.mark.parametrize(("n", "d_in", "k"), [(20_000, 100, 10), (150_000, 8, 3), (150_000, 8, 2), (0, 5, 3)])
+@pytest.mark.parametrize("kind", ["held", "mapped in passing"])
+def test_parts_of_the_rows_give_the_same_sums(two_threads, n, d_in, k, kind):
+    X, y = rng.normal(size=(n, d_in)).astype("f4"), rng.integers(k, size=n)
+    row_map = RowMap(np.full(d_in, 0.1), True, None)
+    make = InMemoryRows.mapped if kind == "held" else PassingRows
+    rows = make(X, y, row_map, np.dtype("f4"))
+    for asked in requests(n, d_in, k):
+        expected = rows.private_sums(asked)
+        with worker_session():
+            found = make(X, y, row_map, np.dtype("f4")).private_sums(asked)
+        for (matrix, vector), (other_matrix, other_vector) in zip(expected, found, strict=True):
+            for a, b in ((matrix, other_matrix), (vector, other_vector)):
+                assert (a is None) == (b is None)
+                if a is not None:
+                    np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-3)
+
+
+def test_records_of_rows_see_the_blocks_in_their_order(two_threads):
+    X = rng.normal(size=(9_000, 100)).astype("f4")
+    rows, seen = InMemoryRows(X, np.zeros(9_000, int)), []
+    watched = Request(
+        np.ones((2, 100)), lambda Z, block: (Z, None), observe=lambda rows, *_: seen.append(rows.start)
+    )
+    with worker_session():
+        rows.private_sums([watched])
+    assert len(seen) > 2 and seen == sorted(seen)
+
+
+def test_a_fit_of_two_threads_is_that_of_one(two_threads, monkeypatch):
+    X, y = rng.normal(size=(4_000, 100)).astype("f4"), rng.integers(3, size=4_000)
+    sessions = []
+    entered = worker_session
+
+    def watched():
+        sessions.append(1)
+        return entered()
+
+    monkeypatch.setattr("skmixdp.estimators._fit.worker_session", watched)
+
+    def fitted(**options):
+        head = MixedDPLogisticRegression(random_state=0, **options)
+        return head.fit(X, y, X_pub=X[:60], y_pub=y[:60]).coef_
+
+    alone = fitted()
+    assert not sessions  # too few rows for threads to be worth their start
+    monkeypatch.setattr(_prepared_head, "_MANY", 1)
+    np.testing.assert_allclose(fitted(), alone, rtol=1e-4, atol=1e-6)
+    assert sessions == [1]
+    fitted(dtype="bfloat16")
+    assert sessions == [1]  # rows in bfloat16 are multiplied by threads of their own library
+    assert n_parts() == 1
