@@ -299,7 +299,7 @@ class StreamedTable(Table):
 
 
 class RowFiles(StreamedTable):
-    """Rows in files, larger than memory if need be; what :func:`open_rows` returns.
+    """Rows in files that need not fit in memory; what :func:`open_rows` returns.
 
     ``fit`` and ``predict`` of the estimators take it for ``X``. Labels that the files hold take the
     place of ``y=None``.
@@ -322,7 +322,7 @@ class RowFiles(StreamedTable):
 
 
 def open_rows(paths: Any, *, label: str | None = None) -> RowFiles:
-    """Open rows that are too many for memory; only headers are read.
+    """Open files of rows that need not fit in memory; only headers are read.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ _FEWEST, _MOST = 20, 100
 
 
 class Auto(Algorithm):
-    """Noisy gradient descent with all settings derived from public quantities; the default algorithm.
+    """Noisy gradient descent whose settings follow from public quantities; the default algorithm.
 
     The head starts at the public fit. Each step follows the clipped gradients of private rows and the
     gradients of public rows, and gives every row the same weight. There are few, long steps, and the last

@@ -103,7 +103,7 @@ class MembershipResult:
 def membership_attack(
     estimator: Any, X_in: Any, y_in: Any, X_out: Any, y_out: Any, *, confidence: float = 0.95
 ) -> MembershipResult:
-    """AUC of an attack that takes rows with a small loss for training rows.
+    """AUC of an attack that predicts membership in the training rows from a small loss.
 
     The loss is the cross-entropy of
     ``predict_proba`` for classifiers, and the squared error for regressors.

@@ -21,7 +21,7 @@ FloatArray = NDArray[np.floating[Any]]
 
 @dataclass(frozen=True)
 class L2Clip(Clip):
-    """L2 clipping: scales gradients longer than ``threshold`` down to it. Also its own clipper.
+    """L2 clipping: scales gradients longer than ``threshold`` down to it. Can be passed as a clipper.
 
     A row whose norm is not finite gets the factor 0.
 
@@ -68,7 +68,7 @@ def deviation_norms(view: PublicView) -> FloatArray:
 
 @dataclass(frozen=True)
 class AutomaticClip(Clip):
-    """Automatic clipping: divides each gradient by its norm plus ``gamma``. Also its own clipper.
+    """Automatic clipping: divides each gradient by its norm plus ``gamma``. Can be passed as a clipper.
 
     There is no threshold to choose. Short gradients keep their order of size, and the length of long
     gradients tends to 1. A row whose norm is not finite gets the factor 0.

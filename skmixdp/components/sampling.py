@@ -7,7 +7,7 @@ from ..privacy import NoiseSource
 
 
 class FullBatch:
-    """All rows in every step. Accounting is exact, and linear heads are mostly better with it.
+    """All rows in every step. Accounting is exact, and linear heads are usually more accurate with it.
 
     Source: AdaMix, section 3.1.
     """

@@ -267,7 +267,7 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         sample_weight: Any = None,
         **unsupported: Any,
     ) -> "MixedDPLogisticRegression":
-        """Train the head.
+        """Fit the model to private rows and, if there are any, public rows.
 
         Parameters
         ----------

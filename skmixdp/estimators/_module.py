@@ -209,7 +209,7 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
     def fit(
         self, X: Any, y: Any = None, X_pub: Any = None, y_pub: Any = None, **unsupported: Any
     ) -> "ZerothOrderDPModuleClassifier":
-        """Train a copy of the module.
+        """Train a copy of the module on private rows and, if there are any, public rows.
 
         Parameters
         ----------

@@ -251,7 +251,7 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         sample_weight: Any = None,
         **unsupported: Any,
     ) -> "MixedDPRidge":
-        """Train the head.
+        """Fit the model to private rows and, if there are any, public rows.
 
         Parameters
         ----------

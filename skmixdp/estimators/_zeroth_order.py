@@ -103,7 +103,7 @@ class ZerothOrderDPClassifier(MixedDPLogisticRegression):
     def fit(  # type: ignore[override]
         self, X: Any, y: Any = None, X_pub: Any = None, y_pub: Any = None, **unsupported: Any
     ) -> "ZerothOrderDPClassifier":
-        """Train the head, as :meth:`MixedDPLogisticRegression.fit` does; weights of rows are refused."""
+        """Fit the model as :meth:`MixedDPLogisticRegression.fit` does; weights of rows are refused."""
         fit_one(self, FitData(X, y, X_pub, y_pub), unsupported)
         return self
 

@@ -27,7 +27,7 @@ _CLEAR = 2.0
 
 
 class ConfusionDisplay:
-    """Plot of the recall of each class, and of the class that its rows are most often taken for.
+    """Plot of the recall of each class, and of the class with which it is most often confused.
 
     Shares come from a confusion matrix, whose counts may be noisy. Bars show how far the noise may move each
     share: 95% intervals. The largest of several noisy shares is a little too large. Classes whose number of

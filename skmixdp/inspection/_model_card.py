@@ -30,7 +30,7 @@ _ASSUMPTIONS = (
 
 @dataclass(frozen=True)
 class ModelCard:
-    """A page on a fitted model. It prints as Markdown.
+    """Model card of a fitted estimator; it prints as Markdown.
 
     Attributes
     ----------

@@ -37,7 +37,7 @@ _NO_PART = frozenset({"ledger", "memory", "n_jobs", "verbose"})
 
 
 class PrivateSearchCV(BestEstimatorMixin, GuaranteeBoxMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
-    """Choose parameters within one privacy budget for everything: all fits, all scores, the choice.
+    """Search over parameters with one privacy budget for all fits, all scores and the choice.
 
     Attributes and methods are those of ``GridSearchCV``; there are no folds, since a fold of
     private rows would have to be charged.
@@ -186,7 +186,7 @@ class PrivateSearchCV(BestEstimatorMixin, GuaranteeBoxMixin, MetaEstimatorMixin,
     def fit(
         self, X: Any, y: Any = None, X_pub: Any = None, y_pub: Any = None, **unsupported: Any
     ) -> "PrivateSearchCV":
-        """Search.
+        """Run the search, and keep the best estimator.
 
         Parameters
         ----------

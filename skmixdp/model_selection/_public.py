@@ -17,7 +17,7 @@ Indices = NDArray[np.intp]
 
 
 def public_params(X_pub: Any, y_pub: Any) -> dict[str, Any]:
-    """Public rows as keyword arguments that no splitter takes rows from.
+    """Public rows as keyword arguments that cross-validation does not split.
 
     scikit-learn's model selection takes the training rows of a fold from every argument that is as long as
     ``X``. With as many public rows as private ones, each fit would silently lose some public rows. A tuple
@@ -138,7 +138,7 @@ def public_cross_val_score(
     scoring: Any = None,
     n_jobs: int | None = None,
 ) -> Array:
-    """Cross-validation over public rows; no private row is ever scored.
+    """Scores of a cross-validation over public rows; no private row is ever scored.
 
     Each fold of the public rows is scored by a fit on ALL private rows and the other folds.
 

@@ -1,4 +1,4 @@
-"""Preprocessing that does not leak: fitted on public rows, row by row, or for a budget."""
+"""Preprocessing that does not leak: fitted on public rows, row by row, or within a budget."""
 
 from ._leaks import Finding, PipelineReport, check_pipeline
 from ._noisy_scaler import NoisyScaler

@@ -31,7 +31,7 @@ _A = 1 - _B * (1 - _C) ** 2
 
 
 class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, GuaranteeBoxMixin, BaseEstimator):  # type: ignore[misc]
-    """Standardise columns by means and deviations that are released with noise, for a budget.
+    """Standardise columns by noisy means and deviations, within a privacy budget.
 
     Use it if there are no public rows. Declare between which values each column lies, from what is known
     beforehand and never from the private rows. Entries beyond are clipped in the statistics.

@@ -240,7 +240,7 @@ class PublicWhitener(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return np.asarray((X - self.mean_.astype(X.dtype)) @ self.components_.T.astype(X.dtype))
 
     def inverse_transform(self, X: Any) -> Array:
-        """Rows (n_samples, n_features) of which :meth:`transform` makes the given (n_samples, n_components).
+        """Rows (n_samples, n_features) that :meth:`transform` maps to the given (n_samples, n_components).
 
         With fewer components than columns, those that lie in the kept directions.
         """

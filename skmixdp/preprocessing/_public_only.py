@@ -118,7 +118,7 @@ class PublicOnly(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
         return self
 
     def transform(self, X: Any) -> Any:
-        """Rows (n_samples, n_features) as the fitted transformer maps them."""
+        """Rows (n_samples, n_features), transformed by the fitted transformer."""
         return self._mapped(X, "transform")
 
     @_inner_has("inverse_transform")

@@ -48,7 +48,7 @@ class RowNormalizer(Normalizer):  # type: ignore[misc]
     """
 
     def fit(self, X: Any, y: Any = None) -> "RowNormalizer":
-        """Keep the number and the names of columns.
+        """Record the number and the names of the columns; nothing else is learned.
 
         Parameters
         ----------

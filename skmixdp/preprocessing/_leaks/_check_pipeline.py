@@ -16,7 +16,7 @@ _TARGET_FIX = (
 
 
 def check_pipeline(pipe: Any, *, public_rows: bool = True) -> PipelineReport:
-    """List every step that would learn from private rows without a budget.
+    """List the steps that would learn from private rows without spending a budget.
 
     Parameters
     ----------

@@ -107,7 +107,7 @@ def divergences_of(event: object, neighboring: Neighboring) -> FloatArray:
 
 @dataclass(frozen=True)
 class PrivacyFilter:
-    """A sum that must stay within a limit, both fixed before the first release.
+    """A sum of privacy losses that must stay within a limit; both are fixed before the first release.
 
     Attributes
     ----------

@@ -76,7 +76,7 @@ def _divergences(event: SelectionEvent, orders: FloatArray, neighboring: Neighbo
 
 @dataclass(frozen=True)
 class SearchTerms:
-    """The terms of a search, except its budget and the number of its trials.
+    """Settings that determine the privacy loss of a search, except its budget and number of trials.
 
     Parameters
     ----------

@@ -1,1 +1,1 @@
-"""Privacy ledgers: lasting records of the budgets and charges of private data sets."""
+"""Privacy ledgers: persistent records of the budgets and charges of private data sets."""

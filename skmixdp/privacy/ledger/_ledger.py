@@ -43,7 +43,7 @@ _FAILED = Kind(
 
 
 class PrivacyLedger:
-    """A lasting record of the privacy budgets of named data sets and of all charges to them.
+    """A persistent record of the privacy budgets of named data sets and of all charges to them.
 
     Give each data set its budget once, with :meth:`add_dataset`. After that, ``ledger["name"]`` is the data
     set, and estimators accept it as ``ledger=``.
@@ -309,7 +309,7 @@ class LedgerDataset:
         return self.ledger._store.transact(work, write=True)
 
     def record_outcome(self, charge: Charge, outcome: str) -> None:
-        """Record how what was charged ended; the charge itself stays as it is.
+        """Record how a charged fit or search ended; the charge itself does not change.
 
         Estimators do so by themselves. Later outcomes replace earlier ones.
 
@@ -394,7 +394,7 @@ class LedgerDataset:
 
 @contextmanager
 def recorded_outcome(ledger: Any, charge: Charge | None) -> Iterator[None]:
-    """Record in a ledger whether the block that makes the releases of a charge finishes or fails.
+    """Context manager that records in a ledger whether the releases of a charge finish or fail.
 
     Of an error, only the type is recorded, since its message may quote rows. The fit goes on if the outcome
     cannot be recorded, for example because the file was removed.

@@ -127,7 +127,7 @@ class LedgerReport:
         return "".join(lines)
 
     def to_html(self) -> str:
-        """A HTML page with the budgets of the data sets and all charges."""
+        """An HTML page with the budgets of the data sets and all charges."""
         head = "".join(f"<th>{html.escape(name)}</th>" for name in _COLUMNS)
         body = "".join(
             "<tr>" + "".join(f"<td>{html.escape(str(value))}</td>" for value in _values(charge)) + "</tr>\n"
