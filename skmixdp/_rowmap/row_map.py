@@ -214,7 +214,7 @@ class RowMap:
 
         def write_chunk(chunk: slice) -> None:
             own = None if norms is None else norms[chunk]
-            with np.errstate(over="ignore"):  # rows of infinite length are refused
+            with np.errstate(over="ignore", invalid="ignore"):  # rows of infinite length are refused
                 self._write_chunk(X[chunk], out[chunk], own, dtype, step)
 
         starts = range(0, n_rows, size)

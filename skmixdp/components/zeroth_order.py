@@ -131,7 +131,9 @@ class PublicDirections:
         gradients = public_gradients(ctx, self.n_batches, self.batch_size)
         G = (ctx.view.orthonormal if self.orthonormal else ctx.view.unit)(gradients)
         v = ctx.noise.normal((count, len(G)))
-        lengths = np.linalg.norm(v, axis=1, keepdims=True) if self.sphere else math.sqrt(self.n_batches)
+        # Public rows of zeros have gradients that leave no orthonormal directions.
+        sphere = self.sphere and len(G) > 0
+        lengths = np.linalg.norm(v, axis=1, keepdims=True) if sphere else math.sqrt(self.n_batches)
         return [ctx.view.combine(row, G) for row in v * (self.radius(ctx.view) / lengths)]
 
 

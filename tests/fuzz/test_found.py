@@ -22,6 +22,7 @@ from skmixdp._cli.rows import read_labelled
 from skmixdp.algorithms import PAZO, AdaMix, ModelMix, NoisyGD
 from skmixdp.datasets import open_rows
 from skmixdp.inspection import model_card
+from skmixdp.model_selection import PrivateSearchCV
 from skmixdp.preprocessing import RowNormalizer
 from skmixdp.privacy import GaussianEvent, PrivacyLedger, epsilon_of, noise_multiplier_for
 
@@ -143,6 +144,27 @@ class TestNumbers:
     def test_public_rows_of_which_some_are_huge(self, n_long):
         X_pub = np.where(np.arange(6)[:, None] < n_long, 1e300, X_PUB[:6])
         fit(y=X[:, 0], public=(X_pub, X_PUB[:6, 0]), head=MixedDPRidge)
+
+    def test_a_row_that_overflows_when_it_is_centred(self):
+        rows = X.copy()
+        rows[3, 0] = -np.finfo(np.float64).max
+        with pytest.raises(ValueError, match=r"^X holds a row that is too large"):
+            fit(rows, public=(1e297 * np.sign(X_PUB + 0.5), Y_PUB))
+
+    @pytest.mark.parametrize("algorithm", ["pazo-m", "pazo-p", "pazo-s", "dpzero"])
+    def test_public_rows_of_zeros_give_no_directions(self, algorithm):
+        head = skmixdp.ZerothOrderDPClassifier
+        fit(public=(0 * X_PUB, Y_PUB), head=head, algorithm=algorithm, fit_intercept=False)
+
+    @pytest.mark.parametrize("scoring", [{"a": 1}, {"a": "accuracy"}, ["accuracy", "f1_macro"], 3])
+    def test_a_metric_that_is_none_is_refused_before_the_charge(self, scoring):
+        data = PrivacyLedger(":memory:").add_dataset("d", epsilon=9.0, delta=1e-3)
+        search = PrivateSearchCV(
+            MixedDPLogisticRegression(), {"algorithm": ["noisy-gd"]}, scoring=scoring, delta=1e-3, ledger=data
+        )
+        with pytest.raises(ValueError, match=r"^scoring="):
+            search.fit(X, Y, X_PUB, Y_PUB)
+        assert not data.charges()
 
     @pytest.mark.parametrize("multiplier", [1e-38, 1e-60, 1e-100, 1e-160])
     def test_noise_that_is_next_to_none(self, multiplier):
