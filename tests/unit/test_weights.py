@@ -239,7 +239,8 @@ def test_a_strength_of_one_is_the_classifier_for_equal_classes():
 
 @pytest.mark.parametrize("noise", ["float", "discrete"])
 def test_only_the_intercepts_change(noise):
-    head = classifier(algorithm="noisy-gd", logit_adjustment=0.7, dtype="float64", noise=noise, epsilon=8.0)
+    # Discrete noise has no seed. Shares have a standard deviation of 0.004 at this epsilon.
+    head = classifier(algorithm="noisy-gd", logit_adjustment=0.7, dtype="float64", noise=noise, epsilon=30.0)
     if noise == "discrete":
         pytest.importorskip("opendp", reason="discrete noise needs skmixdp[discrete]")
         head.set_params(random_state=None)
