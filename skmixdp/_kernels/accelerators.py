@@ -124,7 +124,9 @@ class Measured(Accelerator):
         if key not in self._faster:
             trial = self._products if kind == "products" else self._sums
             ours, theirs = trial(min(d_in, _WIDEST), min(m, _MOST_POINTS))
-            self._faster[key] = ours is not None and _seconds(ours, theirs) < _CLEARLY
+            found = ours is not None and _seconds(ours, theirs) < _CLEARLY
+            # Of threads that measure at the same time, the first decides for all.
+            return self._faster.setdefault(key, found)
         return self._faster[key]
 
     def _products(self, d_in: int, m: int) -> tuple[Trial | None, Trial]:
