@@ -156,6 +156,10 @@ def noisy_mean(
 #: Lengths among which the usual one is found: powers of two with exponents in halves.
 _LOWEST_EXPONENT, _EXPONENTS = -64.0, 256
 
+#: No length that is found is as large as this power of two. Rows are measured in units of it, which is exact,
+#: and longer ones are shortened to it: they are longer than any length that is looked for in either case.
+LONGEST_FOUND = 2.0**64
+
 #: Rounds of the binary search for a length.
 _SEARCH_ROUNDS = 8
 
@@ -182,8 +186,8 @@ def noisy_length(
 ) -> float:
     """A length that most rows do not exceed, by a binary search with noisy counts.
 
-    Parameters are those of :func:`noisy_mean`; rows may have any length. ``multiplier`` is that of one
-    Gaussian release which is as private as the whole search.
+    Parameters are those of :func:`noisy_mean`, with rows in units of :data:`LONGEST_FOUND`. ``multiplier``
+    is that of one Gaussian release which is as private as the whole search.
 
     Notes
     -----
@@ -198,7 +202,7 @@ def noisy_length(
         middle = (low + high) // 2
         query = PrivateQuery(
             points=np.zeros((0, n_features)),
-            contribute=partial(_within, length=_length(middle)),
+            contribute=partial(_within, length=_length(middle) / LONGEST_FOUND),
             releases=(ReleasedArray(1.0),),
         )
         count, _ = _released(rows, mechanism, query, members)

@@ -11,7 +11,6 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from functools import cache
 from importlib import import_module
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -96,7 +95,6 @@ class Measured(Accelerator):
         self.inner = inner
         self._others = others
         self._faster: dict[Hashable, bool] = {}
-        self._lock = Lock()
 
     def row_products(self, X: FloatArray, points: FloatArray, out: FloatArray) -> FloatArray | None:
         if not self.prefers_rows(points, X.dtype):
@@ -125,10 +123,10 @@ class Measured(Accelerator):
         key = (kind, d_in.bit_length(), m.bit_length(), self.inner.state())
         if key not in self._faster:
             trial = self._products if kind == "products" else self._sums
-            with self._lock:  # threads that share a pass must all use the same library
-                if key not in self._faster:
-                    ours, theirs = trial(min(d_in, _WIDEST), min(m, _MOST_POINTS))
-                    self._faster[key] = ours is not None and _seconds(ours, theirs) < _CLEARLY
+            ours, theirs = trial(min(d_in, _WIDEST), min(m, _MOST_POINTS))
+            found = ours is not None and _seconds(ours, theirs) < _CLEARLY
+            # Of threads that measure at the same time, the first decides for all.
+            return self._faster.setdefault(key, found)
         return self._faster[key]
 
     def _products(self, d_in: int, m: int) -> tuple[Trial | None, Trial]:

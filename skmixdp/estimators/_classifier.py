@@ -130,8 +130,11 @@ def check_class_labels(y: Array, name: str) -> None:
     try:
         if len(kinds) > 1:
             raise ValueError("text and numbers")
+        # Each label twice: where more than half of the labels are distinct, scikit-learn warns of it, which
+        # would tell of private labels.
+        labels = np.repeat(np.unique(y), 2)
         with np.errstate(invalid="ignore"):  # it converts labels beyond 64 bits to integers
-            check_classification_targets(y)
+            check_classification_targets(labels)
     except CONVERSION_ERRORS:
         raise ValueError(
             f"Unknown label type: {name} holds continuous values or labels of mixed types; pass integers, "

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from .._engine import Budget, noisy_counts
 from .._engine.geometry import (
     INTERCEPT,
+    LONGEST_FOUND,
     START_SHARE,
     NoisyMean,
     Shares,
@@ -434,8 +435,9 @@ class LengthLearner:
 
     def first(self) -> PreparedFit:
         """The fit before its first stage."""
-        # The second moment is that of rows after they are clipped.
-        stage = replace(self._stage(RowMap(None, False, None)), second_moment=1.0)
+        # Rows of any length are measured: to refuse one would tell that it exists. The second moment is that
+        # of rows after they are clipped.
+        stage = replace(self._stage(RowMap(None, True, None, bound=LONGEST_FOUND)), second_moment=1.0)
         return self.prepare(replace(stage, learn=self._after_raw_rows))
 
     def _stage(self, row_map: RowMap) -> Stage:

@@ -380,6 +380,18 @@ def test_repeated_rows_are_warned_of_without_a_count():
         assert str(distinct) not in warned and str(ROW) not in warned and heard.error is None
 
 
+@pytest.mark.parametrize("dtype", [int, float, str])
+def test_that_most_labels_are_distinct_is_not_warned_of(dtype):
+    """The warning of scikit-learn came and went with the label of one row."""
+    labels, classes = np.append(np.arange(21), np.zeros(19, int)).astype(dtype), np.arange(30).astype(dtype)
+    said = []
+    for y in (labels, changed(labels, 20, labels[0])):
+        heard = Heard(lambda y=y: MixedDPLogisticRegression(classes=classes, geometry=False).fit(X[:40], y))
+        assert heard.error is None
+        said.append(heard.warned)
+    assert said[0] == said[1]
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_sparse_rows(bad):
     rows = sp.csr_array(changed(X, (ROW, slice(0, 2)), [NUMBER, bad]))

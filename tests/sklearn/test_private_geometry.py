@@ -133,6 +133,16 @@ class TestClippedRows:
         assert dict(alone.privacy_.shares).keys() == {"length of the rows", "training"}
         assert 0.5 < alone._row_map.bound / reg._row_map.bound < 2
 
+    @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+    def test_no_row_is_too_long_to_be_measured(self, kind):
+        """To refuse a row would tell that it exists."""
+        rows = self.X[:2000].astype(np.float32)
+        rows[7] = 3e38
+        reg = MixedDPRidge(target_scale=5.0, random_state=0).fit(kind(rows), self.Y[:2000])
+        ordinary = clone(reg).fit(kind(self.X[:2000].astype(np.float32)), self.Y[:2000])
+        assert "length of the rows" in dict(reg.privacy_.shares)
+        assert reg._row_map.bound == ordinary._row_map.bound
+
 
 def test_a_longer_budget_never_overfits():
     """As epsilon grows, accuracy does not fall: the total step ends."""

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from skmixdp._engine.geometry import (
+    LONGEST_FOUND,
     LeadingDirections,
     NoisyMean,
     Shares,
@@ -32,6 +33,8 @@ N, D = 600, 12
 SPREAD = np.array([3.0, 2.0, *np.full(D - 2, 0.3)])
 X = rng.normal(size=(N, D)) * SPREAD + 1.0
 UNIT = RowMap(None, True, None, unit_first=True)
+#: Rows whose lengths are looked for.
+MEASURED = RowMap(None, True, None, bound=LONGEST_FOUND)
 
 
 def rows_of(X, row_map=UNIT):
@@ -49,7 +52,8 @@ def test_members_alone_count():
     members = np.arange(N) < 100
     found = noisy_mean(rows_of(X), D, 3.0, Silent(0), FLOAT, members)
     np.testing.assert_allclose(found.value, UNIT(X[:100], np.float64).mean(axis=0), atol=1e-9)
-    assert noisy_length(rows_of(X), D, 1.0, Silent(0), members) >= 1.0
+    lengths = rows_of(np.where(members, 1.0, 1e3)[:, None] * UNIT(X, np.float64), MEASURED)
+    assert 1.0 <= noisy_length(lengths, D, 1.0, Silent(0), members) <= 2.0
 
 
 def test_the_mean_of_sparse_rows_is_the_same():
@@ -105,15 +109,15 @@ def test_the_curvature_after_whitening_is_close_to_the_true_one():
 @pytest.mark.parametrize("scale", [1e-9, 1e-3, 1.0, 1e6])
 def test_the_usual_length_is_found_at_every_scale(scale):
     lengths = scale * np.exp(rng.normal(size=4000) / 4)
-    rows = rows_of(lengths[:, None] * np.eye(3)[np.arange(4000) % 3], RowMap(None, False, None))
+    rows = rows_of(lengths[:, None] * np.eye(3)[np.arange(4000) % 3], MEASURED)
     found = noisy_length(rows, 3, 0.01, NoiseSource(0), None)
     assert np.quantile(lengths, 0.85) <= found <= 1.5 * np.quantile(lengths, 0.95)
 
 
 def test_lengths_beyond_the_grid_end_at_its_ends():
-    raw = RowMap(None, False, None)
-    assert noisy_length(rows_of(np.zeros((50, 2)), raw), 2, 0.01, NoiseSource(0), None) == 2.0**-64
-    assert noisy_length(rows_of(np.full((50, 2), 1e29), raw), 2, 0.01, NoiseSource(0), None) < 2e30
+    for size, found in ((0.0, 2.0**-64), (1e29, 2.0**63.5), (1e308, 2.0**63.5)):
+        rows = rows_of(np.full((50, 2), size), MEASURED)
+        assert noisy_length(rows, 2, 0.01, NoiseSource(0), None) == found < LONGEST_FOUND
 
 
 def test_shares_grow_where_rows_are_few():

@@ -2,6 +2,7 @@
 
 import re
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -116,6 +117,32 @@ def test_an_accelerator_is_used_where_it_was_measured_to_be_faster(ours, theirs,
     before = inner.calls + other.calls
     measured.prefers_rows(points + 1, np.float32)
     assert inner.calls + other.calls == before  # each class of sizes is measured once
+
+
+def test_threads_that_measure_at_the_same_time_choose_alike(monkeypatch):
+    """Otherwise the library could change in the middle of a fit."""
+    both_measure, slower_ends = threading.Barrier(2), threading.Event()
+    measured, points = Measured(Timed(0.0), ()), np.ones((3, 30), np.float32)
+
+    def timed(ours, theirs):
+        if both_measure.wait(10):
+            slower_ends.wait(10)
+            return 2.0
+        return 0.5
+
+    monkeypatch.setattr("skmixdp._kernels.accelerators._seconds", timed)
+    found = []
+
+    def choose():
+        found.append(measured.prefers_rows(points, np.float32))
+        slower_ends.set()
+
+    threads = [threading.Thread(target=choose) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [True, True] and measured.prefers_rows(points, np.float32)
 
 
 def test_an_accelerator_is_not_used_for_sizes_that_it_declines():
