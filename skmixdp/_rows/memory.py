@@ -11,6 +11,7 @@ import numpy as np
 from .._kernels import (
     EXACT,
     NARROW,
+    PANEL_ROWS,
     SumError,
     n_parts,
     narrow_block,
@@ -142,7 +143,9 @@ class InMemoryRows(PrivateRows):
             block_rows = max(block_rows // 2, many_rows(m, self._X.shape[1]))
         elif n_parts() > 1:
             block_rows *= 2  # threads wait for each other between calls of NumPy
-        block_rows = block_size(min(block_rows, -(-self.n_rows // n_parts())))
+        if n_parts() > 1:
+            block_rows = min(block_rows, self.n_rows // n_parts() + PANEL_ROWS)  # a block for each part
+        block_rows = block_size(block_rows)
 
         def visited(blocks: Sequence[Selection]) -> list[Sums]:
             buffer = np.empty((min(block_rows, self.n_rows), m), self._X.dtype)
