@@ -120,6 +120,11 @@ class BlockMap:
         return self._value if self.single or self.whitening is not None else None
 
     @property
+    def whitens(self) -> bool:
+        """Whether mapped rows are whitened. Products round a row differently in blocks of other sizes."""
+        return self._map.whitening is not None
+
+    @property
     def stretch(self) -> float:
         """How many times longer mapped rows may be than rows that are whitened as well."""
         return 1.0 if self.whitening is None else 1 / float(self.whitening.factors.min(initial=1.0))

@@ -143,8 +143,8 @@ class StreamedRows(ShardedRows):
     -----
     *Guarantee*: one pass in advance finds each row's length after the map; rows are mapped by
     the same arithmetic in every later pass, so that the length is that of the row that
-    contributes, but for roundings that the clip's sensitivity allows for. The files must not
-    change meanwhile.
+    contributes, but for roundings that the clip's sensitivity allows for. Rows that are whitened
+    before they are multiplied are measured again in every pass. The files must not change meanwhile.
     """
 
     def __init__(
@@ -176,7 +176,7 @@ class StreamedRows(ShardedRows):
     def _visit(self, rows: Selection, raw: Array, Z: FloatArray) -> Visit:
         X = self._map(raw, self._factors[rows], self._out)
         value, whitening = self._map.appended, self._whitening
-        norms = self._norms[rows]
+        norms = row_norms(X) if self._map.whitens else self._norms[rows]
 
         def max_abs() -> FloatArray:
             if whitening is not None:

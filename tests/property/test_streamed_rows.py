@@ -154,3 +154,24 @@ def test_the_property_above_would_catch_lengths_in_the_rows_own_precision():
     assert np.mean(naive < true * (1 - 1e-7)) > 0.1
     source = streamed(rows, RowMap(None, False, None, Whitening(directions, factors)), "float32")
     assert np.all(source._norms >= true)
+
+
+def test_lengths_are_those_of_the_rows_in_a_block_of_any_size():
+    """A product rounds a row in another way if fewer rows are whitened with it, as in a random batch."""
+    rng = np.random.default_rng(0)
+    n, d, r = 600, 96, 60
+    directions = np.linalg.qr(rng.normal(size=(d, r)))[0].T
+    X = (5 * rng.normal(size=(n, r)) @ directions + 0.01 * rng.normal(size=(n, d))).astype(np.float32)
+    row_map = RowMap(0.1 * rng.normal(size=d), True, None, Whitening(directions, np.full(r, 0.05)), bound=1e3)
+    rows, excess = streamed(X, row_map, np.float32), []
+
+    def contribute(Z, block):
+        true = np.linalg.norm(block._X.astype(np.float64), axis=1)
+        excess.append(true / block.norms - 1)
+        return None, np.ones((len(Z), 1))
+
+    for start in range(100):
+        mask = np.zeros(n, bool)
+        mask[start : start + 1 + start % 3] = True
+        rows.private_sums([Request(np.zeros((1, d)), contribute, mask)])
+    assert np.concatenate(excess).max() <= 2**-33

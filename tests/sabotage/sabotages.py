@@ -318,8 +318,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "softmax shifted for all rows of a block",
         "One row with large outputs moves the last bits of what all other rows contribute.",
         "_linear/losses.py",
-        "moderate = (totals <= _LARGE) & (totals >= 1 / _LARGE)",
-        "moderate = xp.zeros(len(Z), dtype=bool)",
+        "largest - largest.clip(-_FAR, _FAR)",
+        "largest",
         "tests/property/test_row_locality.py::test_residuals_and_their_lengths_are_a_row_s_own",
     ),
     _sabotage(

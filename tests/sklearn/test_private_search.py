@@ -520,7 +520,7 @@ BAD = {
         "head": MixedDPRidge(),
         "grid": {"n_steps": [2]},
     },
-    "The 'scoring' parameter": {"scoring": 3},
+    "scoring=3": {"scoring": 3},
 }
 
 

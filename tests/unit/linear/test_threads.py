@@ -15,7 +15,7 @@ from skmixdp._rows import InMemoryRows, Request
 from skmixdp._rows.memory import PassingRows
 from skmixdp.components import L2Clip
 from skmixdp.components.queries import clipped_residuals
-from skmixdp.estimators import _prepared_head
+from skmixdp.estimators import _stages
 
 rng = np.random.default_rng(0)
 
@@ -127,7 +127,7 @@ def test_a_fit_of_two_threads_is_that_of_one(two_threads, monkeypatch):
 
     alone = fitted()
     assert not sessions  # too few rows for threads to be worth their start
-    monkeypatch.setattr(_prepared_head, "_MANY", 1)
+    monkeypatch.setattr(_stages, "_MANY", 1)
     np.testing.assert_allclose(fitted(), alone, rtol=1e-4, atol=1e-6)
     assert sessions == [1]
     fitted(dtype="bfloat16")
