@@ -368,9 +368,9 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "panels of any number of rows",
         "Sums in float32 run over a million rows, and their stated error is that of a few hundred.",
-        "_kernels/products.py",
-        "    panel_rows: int = PANEL_ROWS,\n",
-        "    panel_rows: int = 2**24,\n",
+        "_rows/answering.py",
+        "    panel_rows: int | None = PANEL_ROWS,\n",
+        "    panel_rows: int | None = 2**24,\n",
         _ROUNDING + "test_sums_in_single_precision_are_short_on_every_source[memory]",
     ),
     _sabotage(
