@@ -2,6 +2,7 @@
 
 import re
 from html.parser import HTMLParser
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
@@ -107,3 +108,12 @@ def test_the_address_is_the_one_that_the_package_declares(monkeypatch):
 
     monkeypatch.setattr(notebook, "metadata", lambda name: Declared())
     assert notebook.documentation.__wrapped__() == "https://example.org/docs/"
+
+
+def test_a_checkout_that_is_not_installed_has_the_address_of_what_it_built(monkeypatch):
+    def absent(name):
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(notebook, "metadata", absent)
+    address = notebook.documentation.__wrapped__()
+    assert address is None or address.endswith("docs/_build/html/")
