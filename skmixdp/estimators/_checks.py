@@ -92,9 +92,16 @@ def header(X: Any, table: Table) -> Any:
     return pd.DataFrame(columns=table.names)
 
 
-def passed(table: Table, *, labels: bool) -> str:
+def passed(table: Table, *, labels: bool, weights: bool) -> str:
     """Text for the report: which checks of private rows were treated as public."""
-    checks = ["shapes", "finiteness", *(["repeats"] if table.counts_repeats else []), *(["labels"] * labels)]
+    all_checks = {
+        "shapes": True,
+        "finiteness": True,
+        "repeats": table.counts_repeats,
+        "labels": labels,
+        "weights": weights,
+    }
+    checks = [name for name, made in all_checks.items() if made]
     words = f"that their {', '.join(checks[:-1])} and {checks[-1]} passed validation"
     return words if table.counts_repeats else f"{words} (repeated rows were not looked for)"
 

@@ -49,6 +49,18 @@ def balanced(estimator):
 # -- weights of rows ---------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("kind", [MixedDPLogisticRegression, MixedDPRidge])
+def test_the_report_says_that_weights_were_checked(kind):
+    model = kind(n_steps=2, random_state=0)
+    for weights, expected in ((None, False), (np.ones(len(X)), True)):
+        (checks,) = (
+            fact
+            for fact in model.fit(X, Y, X_PUB, Y_PUB, sample_weight=weights).privacy_.treated_as_public
+            if "passed validation" in fact
+        )
+        assert ("weights" in checks) == expected
+
+
 @pytest.mark.parametrize("public", [{}, {"X_pub": X_PUB, "y_pub": Y_PUB}])
 @pytest.mark.parametrize(
     "algorithm", ["auto", "adamix", "coupling", "pda-dpmd", "dope-sgd", "gep", "modelmix"]
