@@ -167,9 +167,12 @@ def test_other_parameters_pass_a_few_checks(estimator):
     ids=["classifier", "regressor", "transformer", "centerer"],
 )
 def test_only_the_array_api_check_skips(estimator):
-    results = check_estimator(estimator, on_skip=None)
+    expected = beyond_reach(estimator)
+    results = check_estimator(estimator, on_skip=None, expected_failed_checks=expected)
     assert len(results) > 40
     not_passed = {
-        result["check_name"]: result["status"] for result in results if result["status"] != "passed"
+        result["check_name"]: result["status"]
+        for result in results
+        if result["status"] != "passed" and result["check_name"] not in expected
     }
     assert not_passed in ({}, {"check_array_api_input": "skipped"})
