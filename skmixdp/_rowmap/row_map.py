@@ -37,6 +37,9 @@ _WHITENED_ROWS, _WHITENED_BYTES = (512, 4096), 2**24
 #: Lengths of rows whose squares neither over- nor underflow in single precision.
 _SHORTEST, _LONGEST = 1e-15, 1e15
 
+#: Entries of a row are kept within this when it is centred.
+_LARGEST = float(np.finfo(np.float64).max)
+
 #: Constant of the intercept column where no public rows tell (they give 0.3 to 0.5 on images,
 #: text and tables): uncentred rows of unit length have a common direction that serves as one.
 _INTERCEPT = 0.3
@@ -128,7 +131,8 @@ class RowMap:
         It is nearly the largest length, or twice the median if a few rows are much longer. None if all
         lengths are 0.
         """
-        lengths = row_norms(replace(self, normalize=False)(X, np.float64))
+        with np.errstate(over="ignore"):
+            lengths = row_norms(replace(self, normalize=False)(X, np.float64))
         lengths = np.minimum(lengths, np.finfo(np.float64).max)  # quantiles of infinite ones are no numbers
         median, most = np.quantile(lengths, [0.5, _USUAL]).tolist()  # np.median's mean of two could overflow
         usual = min(most, 2 * median)
@@ -214,7 +218,7 @@ class RowMap:
 
         def write_chunk(chunk: slice) -> None:
             own = None if norms is None else norms[chunk]
-            with np.errstate(over="ignore", invalid="ignore"):  # rows of infinite length are refused
+            with np.errstate(over="ignore"):  # rows of infinite length are refused
                 self._write_chunk(X[chunk], out[chunk], own, dtype, step)
 
         starts = range(0, n_rows, size)
@@ -302,6 +306,8 @@ class RowMap:
             _to_unit_length(block)
         if self.mean is not None:
             block -= in_library_of(block, self.mean)
+            # The difference of two finite numbers may overflow: a row of such entries would be no number.
+            block = block.clip(-_LARGEST, _LARGEST)
         if not self.normalize:
             return block, namespace_of(block).ones(len(block), dtype=block.dtype, device=block.device)
         # First by the largest entry: the square of a huge or tiny one is inf or 0.

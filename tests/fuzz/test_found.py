@@ -145,11 +145,25 @@ class TestNumbers:
         X_pub = np.where(np.arange(6)[:, None] < n_long, 1e300, X_PUB[:6])
         fit(y=X[:, 0], public=(X_pub, X_PUB[:6, 0]), head=MixedDPRidge)
 
-    def test_a_row_that_overflows_when_it_is_centred(self):
-        rows = X.copy()
+    @pytest.mark.parametrize("head", [MixedDPLogisticRegression, MixedDPRidge])
+    @pytest.mark.parametrize("n_features", [3, 80])
+    def test_a_row_that_overflows_when_it_is_centred(self, tmp_path, head, n_features):
+        """It is one row among others on every source; it ended fits, and on disk after they were charged."""
+        rng = np.random.default_rng(1)
+        rows, X_pub = rng.normal(size=(16, n_features)), np.full((9, n_features), 1e297)
         rows[3, 0] = -np.finfo(np.float64).max
-        with pytest.raises(ValueError, match=r"^X holds a row that is too large"):
-            fit(rows, public=(1e297 * np.sign(X_PUB + 0.5), Y_PUB))
+        np.save(tmp_path / "rows.npy", rows)
+        heads = [
+            fit(source, public=(X_pub, Y_PUB), head=head, random_state=0).coef_
+            for source in (
+                rows,
+                np.load(tmp_path / "rows.npy", mmap_mode="r"),
+                open_rows(tmp_path / "rows.npy"),
+            )
+        ]
+        assert np.isfinite(heads[0]).all()
+        for other in heads[1:]:
+            np.testing.assert_allclose(other, heads[0], rtol=1e-4, atol=1e-4)
 
     @pytest.mark.parametrize("algorithm", ["pazo-m", "pazo-p", "pazo-s", "dpzero"])
     def test_public_rows_of_zeros_give_no_directions(self, algorithm):
