@@ -174,70 +174,27 @@ def _value(draw: Draw, kind: str) -> list[str]:
 def arguments(draw: Draw) -> list[str]:
     """A command line: a good one with some flags changed, or a heap of flags."""
     command = draw.pick(("fit", "fit", "fit", "predict", "predict", "report", "extract"))
-    good: dict[str, tuple[tuple[str, ...], ...]] = {
+    good: dict[str, tuple[str, ...]] = {
         "fit": (
-            (
-                "--private",
-                "priv.csv",
-                "--public",
-                "pub.csv",
-                "--label-column",
-                "kind",
-                "--out",
-                "out.safetensors",
-            ),
-            (
-                "--private",
-                "rows.npz",
-                "--out",
-                "out.safetensors",
-                "--n-steps",
-                "1",
-                "--algorithm",
-                "noisy-gd",
-            ),
-            (
-                "--private",
-                "named.csv",
-                "--public",
-                "pub.csv",
-                "--label-column",
-                "kind",
-                "--id",
-                "row",
-                "--out",
-                "o.safetensors",
-            ),
-            (
-                "--private",
-                "unknown.csv",
-                "--public",
-                "pub.csv",
-                "--label-column",
-                "kind",
-                "--out",
-                "out.safetensors",
-            ),
-            (
-                "--private",
-                "priv.csv",
-                "--label-column",
-                "kind",
-                "--encode",
-                "columns.json",
-                "--out",
-                "out.safetensors",
-            ),
+            "--private priv.csv --public pub.csv --label-column kind --out out.safetensors",
+            "--private rows.npz --out out.safetensors --n-steps 1 --algorithm noisy-gd",
+            "--private named.csv --public pub.csv --label-column kind --id row --out o.safetensors",
+            "--private unknown.csv --public pub.csv --label-column kind --out out.safetensors",
+            "--private priv.csv --label-column kind --encode columns.json --out out.safetensors",
         ),
         "predict": (
-            ("m.safetensors", "pub.csv", "--label-column", "kind"),
-            ("m.safetensors", "features.csv"),
-            ("m.safetensors", "rows.npz"),
+            "m.safetensors pub.csv --label-column kind",
+            "m.safetensors features.csv",
+            "m.safetensors rows.npz",
         ),
-        "report": (("m.safetensors",), ("l.sqlite",), ("missing.sqlite",)),
-        "extract": (("rows.npy", "--model", "scattering", "--out", "out.npz"),),
+        "report": (
+            "m.safetensors",
+            "l.sqlite",
+            "missing.sqlite",
+        ),
+        "extract": ("rows.npy --model scattering --out out.npz",),
     }
-    start = list(draw.pick(good[command]))
+    start = draw.pick(good[command]).split()
     if command == "fit":
         start += ["--n-steps", "1", "--algorithm", "noisy-gd"] if "--algorithm" not in start else []
         if draw.chance(4):
