@@ -1,11 +1,11 @@
 """The only training loop: sample, query, release, assemble, update.
 
 It trains any number of runs together, each with its own recipe, plan and head. All runs share each pass over
-the private rows. The loop contains no algorithm: the recipe's query asks the rows, and its update keeps the
-state.
+the private rows: they ask one query each, and a release answers all of them. The loop contains no algorithm:
+the recipe's query asks the rows, and its update keeps the state.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._rows import PrivateRows
-from ..components.protocols import PrivateQuery, PublicInfo, StepContext
+from ..components.protocols import PrivateQuery, PublicInfo, ReleasedArray, Rounds, StepContext
 from ..privacy import NoiseSource
 from .plan import Plan, Recipe
 from .release import GaussianMechanism, Released, release
@@ -54,86 +54,74 @@ class Run:
     callback: Callback | None = None
 
 
+#: A query with the mechanism that answers it.
+Asked = tuple[GaussianMechanism, PrivateQuery]
+
+
 def train(runs: Sequence[Run], rows: PrivateRows) -> list[FloatArray]:
     """The trained heads of all runs, each (k, d_in). Entries of a head that diverged may not be finite."""
+    heads: dict[int, FloatArray] = {}
     with rows.training(), np.errstate(over="ignore", invalid="ignore"):
-        active = [_Active(run) for run in runs]
-        for t in range(1, max((run.plan.n_steps for run in runs), default=0) + 1):
-            live = [a for a in active if t <= a.run.plan.n_steps and not a.stopped]
-            for a in live:
-                a.begin(t)
-            while waiting := [(a, a.query) for a in live if a.query is not None]:
-                answers = release(rows, [(a.mechanism, query) for a, query in waiting])
-                for (a, _), answer in zip(waiting, answers, strict=True):
-                    a.advance(answer)
-            for a in live:
-                a.finish()
-        return [a.close(rows) for a in active]
+        active = {index: _training(run) for index, run in enumerate(runs)}
+        answers: dict[int, Released | None] = dict.fromkeys(active)
+        while answers:
+            asked: dict[int, Asked] = {}
+            for index, answer in answers.items():
+                try:
+                    asked[index] = active[index].send(answer)
+                except StopIteration as end:
+                    heads[index] = end.value
+            released = release(rows, list(asked.values())) if asked else []
+            answers = dict(zip(asked, released, strict=True))
+    return [heads[index] for index in range(len(runs))]
 
 
-class _Active:
-    """The state of a run during training."""
-
-    def __init__(self, run: Run) -> None:
-        self.run = run
-        self.mechanism = GaussianMechanism(run.plan.noise_multiplier, run.plan.n_steps, run.noise)
-        self.W, self.state = run.recipe.update.init(run.info.view.W)
-        self.query: PrivateQuery | None = None
-        self.stopped = False
-
-    def begin(self, t: int) -> None:
-        recipe, info = self.run.recipe, self.run.info
-        batch = recipe.sampling.draw(info.n_private, self.run.noise)
-        self.mechanism.begin_step(_among(self.run.members, batch))
-        view = info.view.data.view(self.W)
-        self.ctx = StepContext(
+def _training(run: Run) -> Generator[Asked, Any, FloatArray]:
+    """Ask the queries of a run, step by step; returns the trained head."""
+    recipe, plan, info = run.recipe, run.plan, run.info
+    mechanism = GaussianMechanism(plan.noise_multiplier, plan.n_steps, run.noise)
+    W, state = recipe.update.init(info.view.W)
+    for t in range(1, plan.n_steps + 1):
+        batch = recipe.sampling.draw(info.n_private, run.noise)
+        mechanism.begin_step(_among(run.members, batch))
+        view = info.view.data.view(W)
+        ctx = StepContext(
             t=t,
-            n_steps=self.run.plan.n_steps,
+            n_steps=plan.n_steps,
             view=view,
             batch_size=info.batch_size,
-            public_weight=self.run.plan.public_weight(t, view),
-            step_size=self.run.plan.step_size(t),
-            noise_multiplier=self.run.plan.noise_multiplier,
+            public_weight=plan.public_weight(t, view),
+            step_size=plan.step_size(t),
+            noise_multiplier=plan.noise_multiplier,
             l2=recipe.l2,
             anchor=recipe.anchor,
-            dtype=self.run.dtype,
-            noise=self.run.noise,
+            dtype=run.dtype,
+            noise=run.noise,
         )
-        self.rounds = recipe.query.step(self.ctx)
-        self.advance(None)
+        direction = yield from _asked(mechanism, recipe.query.step(ctx), ctx.released)
+        W, state = recipe.update.step(ctx, direction, state)
+        if run.callback is not None and run.callback(ctx, W) is True:
+            break
+    if plan.closing_multiplier is None or recipe.closing is None:
+        return recipe.update.result(W, state)
+    mechanism = GaussianMechanism(plan.closing_multiplier, 1, run.noise)
+    mechanism.begin_step(run.members)
+    head: FloatArray = yield from _asked(mechanism, recipe.closing(W, state, plan.closing_multiplier), [])
+    return head
 
-    def advance(self, answer: Released | None) -> None:
-        """Run the step to its next query, or to the direction that it returns; None begins it."""
-        try:
-            if answer is None:
-                self.query = next(self.rounds)
-            else:
-                self.ctx.released.extend(answer.stated)
-                self.query = self.rounds.send(answer.arrays)
-        except StopIteration as end:
-            self.query, self.direction = None, end.value
 
-    def finish(self) -> None:
-        self.W, self.state = self.run.recipe.update.step(self.ctx, self.direction, self.state)
-        if self.run.callback is not None:
-            self.stopped = self.run.callback(self.ctx, self.W) is True
-
-    def close(self, rows: PrivateRows) -> FloatArray:
-        """The head to return, after the closing release if there is one."""
-        recipe, multiplier = self.run.recipe, self.run.plan.closing_multiplier
-        if multiplier is None or recipe.closing is None:
-            return recipe.update.result(self.W, self.state)
-        mechanism = GaussianMechanism(multiplier, 1, self.run.noise)
-        mechanism.begin_step(self.run.members)
-        closing = recipe.closing(self.W, self.state, multiplier)
-        try:
-            query = next(closing)
-            while True:
-                (answer,) = release(rows, [(mechanism, query)])
-                query = closing.send(answer.arrays)
-        except StopIteration as end:
-            W: FloatArray = end.value
-            return W
+def _asked(
+    mechanism: GaussianMechanism, rounds: Rounds, released: list[ReleasedArray]
+) -> Generator[Asked, Any, Any]:
+    """Ask the queries of one step, and note what is released; returns what the step returns."""
+    try:
+        query = next(rounds)
+        while True:
+            answer: Released = yield mechanism, query
+            released.extend(answer.stated)
+            query = rounds.send(answer.arrays)
+    except StopIteration as end:
+        return end.value
 
 
 def _among(members: NDArray[np.bool_] | None, batch: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:

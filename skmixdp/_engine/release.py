@@ -122,7 +122,10 @@ class Released:
 
 def release(rows: PrivateRows, asked: Sequence[tuple[GaussianMechanism, PrivateQuery]]) -> list[Released]:
     """Noisy answers to the queries of one or several runs, from one pass over the rows."""
-    requests = [_for_audit(mechanism.admit(query, rows), rows) for mechanism, query in asked]
+    requests = [mechanism.admit(query, rows) for mechanism, query in asked]
+    recorder = _recorder.get()
+    if recorder is not None:
+        requests = [recorder.without_absent(request, rows) for request in requests]
     watched: list[Observation] = []
     if rows.record is not None:
         queries = [query for _, query in asked]
@@ -140,7 +143,8 @@ def release(rows: PrivateRows, asked: Sequence[tuple[GaussianMechanism, PrivateQ
         # The entries of sums are whole multiples of it.
         grid = None if rows.grid is None or request.resolution is None else rows.grid * request.resolution
         noisy = mechanism.add_noise(stated, query.assemble(answer), grid)
-        _record(mechanism, stated, noisy)
+        if recorder is not None:
+            recorder.add(mechanism, stated, noisy)
         answers.append(Released(stated.releases, noisy))
     return answers
 
@@ -172,6 +176,23 @@ class RecordedRelease:
 class _Recorder:
     releases: list[RecordedRelease]
     absent: NDArray[np.bool_] | None
+
+    def without_absent(self, request: Request, rows: PrivateRows) -> Request:
+        """The request without the rows that an audit zeroes out."""
+        if self.absent is None:
+            return request
+        if len(self.absent) != rows.n_rows:
+            raise RuntimeError(
+                f"absent has {len(self.absent)} entries and the source {rows.n_rows} rows; pass one entry "
+                "for each row."
+            )
+        present = ~self.absent
+        return replace(request, mask=present if request.mask is None else request.mask & present)
+
+    def add(self, mechanism: GaussianMechanism, query: PrivateQuery, noisy: tuple[FloatArray, ...]) -> None:
+        """Append the arrays of a query to the record."""
+        scales = tuple(mechanism.noise_scale(part) for part in query.releases)
+        self.releases.append(RecordedRelease(query, noisy, scales))
 
 
 _recorder: ContextVar[_Recorder | None] = ContextVar("_recorder", default=None)
@@ -209,25 +230,3 @@ def recorded_releases(absent: NDArray[np.bool_] | None = None) -> Iterator[list[
         yield recorder.releases
     finally:
         _recorder.reset(token)
-
-
-def _for_audit(request: Request, rows: PrivateRows) -> Request:
-    """The request without the rows that an audit zeroes out."""
-    recorder = _recorder.get()
-    if recorder is None or recorder.absent is None:
-        return request
-    if len(recorder.absent) != rows.n_rows:
-        raise RuntimeError(
-            f"absent has {len(recorder.absent)} entries and the source {rows.n_rows} rows; pass one entry "
-            "for each row."
-        )
-    present = ~recorder.absent
-    return replace(request, mask=present if request.mask is None else request.mask & present)
-
-
-def _record(mechanism: GaussianMechanism, query: PrivateQuery, noisy: tuple[FloatArray, ...]) -> None:
-    """Append the arrays of a query to the record, if there is one."""
-    recorder = _recorder.get()
-    if recorder is not None:
-        scales = tuple(mechanism.noise_scale(part) for part in query.releases)
-        recorder.releases.append(RecordedRelease(query, noisy, scales))

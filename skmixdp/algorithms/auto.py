@@ -9,7 +9,7 @@ import numpy as np
 from .._engine import Options, Recipe
 from .._validation import CLIP, FLAG
 from ..components import BalancedSteps, FullSpace, GradientQuery, L2Clip, PublicShrinkage, TailAverage
-from ..components.protocols import PublicInfo, Update
+from ..components.protocols import PublicInfo
 from ._base import Algorithm, descent, step_scale_with_clipped
 
 #: Momentum, if plain descent would need many steps. Its oscillations decay within a few steps, and the
@@ -78,24 +78,9 @@ class Auto(Algorithm):
 
     def pieces(self, info: PublicInfo, options: Options) -> Recipe:
         query = GradientQuery(L2Clip(self.clip), FullSpace(), sum_to_zero=True)
-        plain, accelerated = (self._steps(info, options, momentum) for momentum in (0.0, _MOMENTUM))
-        n_steps = plain.count(info, query.sensitivity(info.view, np.dtype(np.float64)))
-        momentum, steps = (0.0, plain) if n_steps <= _PLAIN else (_MOMENTUM, accelerated)
-        recipe = descent(info, options, query, momentum=momentum, anchored=True)
-        update: Update = TailAverage(recipe.update)
-        recipe = replace(recipe, steps=steps, update=update)
-        if not self.shrink:
-            return recipe
-        shrinkage = PublicShrinkage(update, info, options.balancing_intercept)
-        recipe = replace(recipe, update=shrinkage)
-        if shrinkage.can_compare:
-            recipe = replace(recipe, closing=shrinkage.closing, closing_share=shrinkage.closing_share)
-        return recipe
-
-    def _steps(self, info: PublicInfo, options: Options, momentum: float) -> BalancedSteps:
-        return BalancedSteps(
+        steps = BalancedSteps(
             options.learning_rate,
-            momentum,
+            0.0,
             0.0 if options.l2 == "auto" else options.l2,
             noise_factor=_noise_factor(info),
             minimum=_FEWEST,
@@ -104,6 +89,15 @@ class Auto(Algorithm):
             max_step_scale=step_scale_with_clipped(info.loss),
             longest=_LONGEST,
         )
+        if steps.count(info, query.sensitivity(info.view, np.dtype(np.float64))) > _PLAIN:
+            steps = replace(steps, momentum=_MOMENTUM)
+        recipe = descent(info, options, query, momentum=steps.momentum, anchored=True, steps=steps)
+        update = TailAverage(recipe.update)
+        if not self.shrink:
+            return replace(recipe, update=update)
+        shrinkage = PublicShrinkage(update, info, options.balancing_intercept)
+        closing = shrinkage.closing if shrinkage.closing_share else None
+        return replace(recipe, update=shrinkage, closing=closing, closing_share=shrinkage.closing_share)
 
 
 def _noise_factor(info: PublicInfo) -> float:

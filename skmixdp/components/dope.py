@@ -1,6 +1,7 @@
 """Gradients clipped around the public mean gradient."""
 
 import math
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -27,6 +28,7 @@ from .protocols import Clip, Clipper, Lengths, PrivateQuery, ReleasedArray, Roun
 FloatArray = NDArray[np.floating[Any]]
 
 
+@dataclass(frozen=True)
 class DopeQuery:
     """The sum of clipped differences between each row's gradient and the public mean gradient.
 
@@ -53,9 +55,8 @@ class DopeQuery:
     Machine Learning"), restated for means and an expected batch.
     """
 
-    def __init__(self, clipper: Clipper, sum_to_zero: bool) -> None:
-        self.clipper = clipper
-        self.sum_to_zero = sum_to_zero
+    clipper: Clipper
+    sum_to_zero: bool
 
     def sensitivity(self, view: PublicView, dtype: np.dtype[Any]) -> float:
         return self.clipper.at(view).sensitivity(dtype)

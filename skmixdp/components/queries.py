@@ -1,6 +1,7 @@
 """The query for a sum of clipped gradients."""
 
 import math
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -36,6 +37,7 @@ from .protocols import (
 FloatArray = NDArray[np.floating[Any]]
 
 
+@dataclass(frozen=True)
 class GradientQuery:
     """The sum of clipped gradients, released in a subspace and mapped back.
 
@@ -58,13 +60,10 @@ class GradientQuery:
     subspace.
     """
 
-    def __init__(
-        self, clipper: Clipper, subspace: Subspace, sum_to_zero: bool, second_clip: float | None = None
-    ) -> None:
-        self.clipper = clipper
-        self.subspace = subspace
-        self.sum_to_zero = sum_to_zero
-        self.second_clip = second_clip
+    clipper: Clipper
+    subspace: Subspace
+    sum_to_zero: bool
+    second_clip: float | None = None
 
     def sensitivity(self, view: PublicView, dtype: np.dtype[Any]) -> float:
         return self.clipper.at(view).sensitivity(dtype)

@@ -1,5 +1,7 @@
 """Rules that draw the private rows of a step."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,6 +21,7 @@ class FullBatch:
         return None
 
 
+@dataclass(frozen=True)
 class PoissonBatch:
     """Poisson sampling: each row is in the batch with the same probability, independently of the others.
 
@@ -33,8 +36,7 @@ class PoissonBatch:
     Source: Abadi et al. 2016; PDA-DPMD, Algorithm 1.
     """
 
-    def __init__(self, batch_size: int) -> None:
-        self.batch_size = batch_size
+    batch_size: int
 
     def rate(self, n_private: int) -> float:
         return self.batch_size / n_private

@@ -1,13 +1,14 @@
 """Shrinkage, temperature and class balance of a released head, by public rows and a noisy comparison."""
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from ..public import PublicData
-from .class_balance import reliable_balance
 from .comparison import comparison_query, comparison_share, expected_losses, sensitivity_of
 from .protocols import Closing, PublicInfo, StepContext, Update
 
@@ -43,6 +44,13 @@ _PARTS, _USUAL_PART = np.array([0.4, 0.8]), 0.4
 
 #: Before the comparison, a part t is taken to lose ``0.02 t (t - 0.6)`` of accuracy, give or take ``0.02 t``.
 _EXPECTED_LOSSES, _SPREADS = 0.02 * _PARTS * (_PARTS - 0.6), 0.02 * _PARTS
+
+
+#: Public rows of a class in each half, beyond which more tell nothing that matters for class balance.
+_MOST_PER_CLASS = 100
+
+#: Largest change of a round at which the search for intercepts ends, and the most rounds.
+_TOLERANCE, _ROUNDS = 1e-3, 100
 
 
 def can_balance(data: PublicData) -> bool:
@@ -83,6 +91,12 @@ class PublicShrinkage:
     intercept : float or None, default=None
         Constant of the intercept column, the last one, to balance the classes. None does not balance them.
 
+    Attributes
+    ----------
+    closing_share : float
+        Share of mu squared for the comparison of heads by private rows. It is 0 if there are too few of them
+        or of public rows, or no classes to count.
+
     Notes
     -----
     *Guarantee*: it uses only released heads and public rows.
@@ -97,6 +111,12 @@ class PublicShrinkage:
         self.inner = inner
         self.info = info
         self.intercept = intercept
+        mu, n_rows = info.mu, info.n_private
+        shares = comparison_share(mu, n_rows, 1, _ERROR, _LARGEST_ERROR)
+        parts = 0.0 if intercept is None else comparison_share(mu, n_rows, len(_PARTS))
+        can_compare = shares > 0 and not info.loss.quadratic and info.view.n_rows >= _FEWEST
+        self.closing_share = shares + parts if can_compare else 0.0
+        self._compares_parts = parts > 0
 
     def init(self, W: FloatArray) -> tuple[FloatArray, Any]:
         W, inner = self.inner.init(W)
@@ -118,27 +138,6 @@ class PublicShrinkage:
             self._warn_of_sufficient_public_rows()
         return self._head(W, share, _USUAL_PART * self._balance(W, share), scale)
 
-    @property
-    def can_compare(self) -> bool:
-        """Whether private rows can compare heads: enough of them, and classes to count."""
-        counts = not self.info.loss.quadratic and self.info.view.n_rows >= _FEWEST
-        return counts and self._share_for_shares > 0
-
-    @property
-    def closing_share(self) -> float:
-        """Share of mu squared for the comparison."""
-        return self._share_for_shares + self._share_for_parts
-
-    @property
-    def _share_for_shares(self) -> float:
-        return comparison_share(self.info.mu, self.info.n_private, 1, _ERROR, _LARGEST_ERROR)
-
-    @property
-    def _share_for_parts(self) -> float:
-        if self.intercept is None:
-            return 0.0
-        return comparison_share(self.info.mu, self.info.n_private, len(_PARTS))
-
     def closing(self, W: FloatArray, state: Any, multiplier: float) -> Closing:
         """As :meth:`result`, with one noisy comparison of heads on private rows.
 
@@ -159,7 +158,7 @@ class PublicShrinkage:
         favoured, usual, scale = self._chosen_on_public_rows(W, variance)
         others = [favoured if favoured < usual else 0.0] + [1.0] * (usual < 1)
         balance = self._balance(W, usual)
-        parts = _PARTS if self._share_for_parts and balance.any() else np.empty(0)
+        parts = _PARTS if self._compares_parts and balance.any() else np.empty(0)
         plain = self._head(W, usual)
         heads = [self._head(W, share) for share in others]
         heads += [self._head(W, usual, part * balance) for part in parts]
@@ -251,3 +250,57 @@ def _clearly_least(losses: FloatArray) -> int:
     means, errors = gains.mean(axis=1), gains.std(axis=1, ddof=1) / np.sqrt(losses.shape[1])
     clear = means > errors
     return int(np.where(clear, means, -np.inf).argmax()) if clear.any() else len(losses) - 1
+
+
+def reliable_balance(halves: Sequence[tuple[FloatArray, NDArray[Any]]], n_classes: int) -> FloatArray:
+    """Intercepts (k,) that balance a head, as far as the two halves agree on them.
+
+    Parameters
+    ----------
+    halves : two tuples (Z, y)
+        Logits (n, k) of held-out rows of one half, and their class indices.
+    n_classes : int
+        Number of classes k.
+
+    Returns
+    -------
+    array of shape (k,)
+        The mean of the intercepts of both halves, times ``2 r / (1 + r)``. Here r is the correlation of the
+        halves about zero, or 0 if it is negative. This is the reliability of the mean (Spearman 1910,
+        Brown 1910), so intercepts that differ by chance alone come out near zero.
+    """
+    found = []
+    for Z, y in halves:
+        rows = np.concatenate([np.flatnonzero(y == c)[:_MOST_PER_CLASS] for c in range(n_classes)])
+        found.append(balance(Z[rows], y[rows], n_classes))
+    first, second = found
+    energy = float(first @ first + second @ second) / 2
+    r = max(0.0, float(first @ second) / energy) if energy > 0 else 0.0
+    return np.asarray((first + second) / 2 * (2 * r / (1 + r)))
+
+
+def balance(Z: FloatArray, y: NDArray[Any], n_classes: int) -> FloatArray:
+    """Intercepts (k,), of mean zero, at which every class has the same mean probability.
+
+    The mean gives the rows of every class the same weight in total. Classes without rows get zero.
+
+    Parameters
+    ----------
+    Z : array of shape (n, k)
+        Logits.
+    y : array of shape (n,)
+        Class indices.
+    n_classes : int
+        Number of classes k.
+    """
+    counts = np.bincount(y, minlength=n_classes)
+    present = counts > 0
+    weights = 1 / counts[y] / present.sum()
+    b = np.zeros(n_classes)
+    for _ in range(_ROUNDS):
+        means = (weights @ softmax(Z + b, axis=1))[present] * present.sum()
+        change = -np.log(np.maximum(means, 1e-9))
+        b[present] += change - change.mean()
+        if np.abs(change - change.mean()).max() < _TOLERANCE:
+            break
+    return b

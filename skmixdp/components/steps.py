@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 
 from .protocols import PublicInfo, ReleaseFacts
 
@@ -10,6 +11,7 @@ from .protocols import PublicInfo, ReleaseFacts
 _UNCENTRED = 1.5
 
 
+@dataclass(frozen=True)
 class BalancedSteps:
     """A total step size in proportion to the noise that the outputs tolerate.
 
@@ -57,32 +59,18 @@ class BalancedSteps:
     ``(1 + momentum) / ((1 - momentum) curvature)``.
     """
 
-    def __init__(
-        self,
-        learning_rate: float | str,
-        momentum: float,
-        l2: float,
-        *,
-        noise_factor: float = 1.0,
-        curvature: float | None = None,
-        minimum: int = 15,
-        maximum: int = 150,
-        effective_step: float = 1.0,
-        averaged: bool = False,
-        max_step_scale: float = 1.0,
-        longest: float = math.inf,
-    ) -> None:
-        self.learning_rate = learning_rate
-        self.momentum = momentum
-        self.l2 = l2
-        self.noise_factor = noise_factor
-        self.curvature = curvature
-        self.minimum = minimum
-        self.maximum = maximum
-        self.effective_step = effective_step
-        self.averaged = averaged
-        self.max_step_scale = max_step_scale
-        self.longest = longest
+    learning_rate: float | str
+    momentum: float
+    l2: float
+    _: KW_ONLY
+    noise_factor: float = 1.0
+    curvature: float | None = None
+    minimum: int = 15
+    maximum: int = 150
+    effective_step: float = 1.0
+    averaged: bool = False
+    max_step_scale: float = 1.0
+    longest: float = math.inf
 
     def count(self, info: PublicInfo, sensitivity: float) -> int:
         n_rows = info.n_private + info.view.n_rows
@@ -123,6 +111,7 @@ class BalancedSteps:
         return info.curvature if self.curvature is None else self.curvature
 
 
+@dataclass(frozen=True)
 class DecayingSteps:
     """Decaying step sizes ``eta_t = 2 / (l2 (t + 1))``, with steps for a fixed noise multiplier.
 
@@ -138,9 +127,9 @@ class DecayingSteps:
     Source: AdaMix, Theorem 3 and Algorithm 3; sigma = 20 as in its section 4.
     """
 
-    def __init__(self, l2: float, *, noise_multiplier: float = 20.0) -> None:
-        self.l2 = l2
-        self.noise_multiplier = noise_multiplier
+    l2: float
+    _: KW_ONLY
+    noise_multiplier: float = 20.0
 
     def count(self, info: PublicInfo, sensitivity: float) -> int:
         return max(1, math.floor((info.mu * self.noise_multiplier) ** 2))

@@ -4,6 +4,7 @@
 another update, so that updates can be nested.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from .protocols import StepContext, Update
 FloatArray = NDArray[np.floating[Any]]
 
 
+@dataclass(frozen=True)
 class SGD:
     """Gradient descent with momentum: ``V <- momentum V + (1 - momentum) D``, ``W <- W - step_size V``.
 
@@ -26,8 +28,7 @@ class SGD:
         Momentum in [0, 1); 0 is plain descent.
     """
 
-    def __init__(self, momentum: float = 0.0) -> None:
-        self.momentum = momentum
+    momentum: float = 0.0
 
     def init(self, W: FloatArray) -> tuple[FloatArray, FloatArray]:
         return W, np.zeros_like(W)
@@ -55,6 +56,7 @@ class Descent:
         return W
 
 
+@dataclass(frozen=True)
 class BallProjection:
     """Project the start and every new head on ``|W| <= radius`` (Frobenius norm, about the origin).
 
@@ -68,9 +70,8 @@ class BallProjection:
     Source: AdaMix, Algorithm 1, last line of the loop.
     """
 
-    def __init__(self, inner: Update, radius: float) -> None:
-        self.inner = inner
-        self.radius = radius
+    inner: Update
+    radius: float
 
     def init(self, W: FloatArray) -> tuple[FloatArray, Any]:
         return self.inner.init(project_on_ball(W, self.radius))
@@ -83,11 +84,11 @@ class BallProjection:
         return self.inner.result(W, state)
 
 
+@dataclass(frozen=True)
 class _Average:
     """Base of updates that return a running average of heads."""
 
-    def __init__(self, inner: Update) -> None:
-        self.inner = inner
+    inner: Update
 
     def init(self, W: FloatArray) -> tuple[FloatArray, Any]:
         W, inner = self.inner.init(W)
@@ -163,6 +164,7 @@ def project_on_ball(W: FloatArray, radius: float) -> FloatArray:
     return W if length <= radius else W * (radius / length)
 
 
+@dataclass(frozen=True)
 class MirrorDescent:
     """Mirror descent: ``grad Psi(W_{t+1}) = grad Psi(W_t) - step_size h D``.
 
@@ -189,8 +191,7 @@ class MirrorDescent:
     Source: PDA-DPMD, Algorithm 1; the normalisation is that of its Appendix E.
     """
 
-    def __init__(self, psi: PenalizedLoss) -> None:
-        self.psi = psi
+    psi: PenalizedLoss
 
     def init(self, W: FloatArray) -> tuple[FloatArray, FloatArray]:
         return W, self.psi.gradient(W)

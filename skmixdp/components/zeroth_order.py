@@ -7,6 +7,7 @@ it represents vectors of parameters.
 
 import math
 from collections.abc import Generator, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -68,6 +69,7 @@ class Directions(Protocol):
         """Directions of one step."""
 
 
+@dataclass(frozen=True)
 class RandomDirections:
     """Random directions in the whole parameter space, of length ``p ** exponent``.
 
@@ -82,9 +84,8 @@ class RandomDirections:
     Source: PAZO, Algorithm 1 and Appendix A.1 (1/4), equation 2 (1/2) and Appendix C (Gaussian).
     """
 
-    def __init__(self, exponent: float, sphere: bool) -> None:
-        self.exponent = exponent
-        self.sphere = sphere
+    exponent: float
+    sphere: bool
 
     def radius(self, view: ParameterView) -> float:
         return float(view.n_parameters**self.exponent)
@@ -96,6 +97,7 @@ class RandomDirections:
         return ctx.view.random_directions(ctx.noise, count, self.radius(ctx.view), sphere=self.sphere)
 
 
+@dataclass(frozen=True)
 class PublicDirections:
     """Random combinations ``G v`` of public gradients, ``v`` of length ``sqrt(n_batches)``.
 
@@ -115,11 +117,10 @@ class PublicDirections:
     Source: PAZO, Algorithm 2.
     """
 
-    def __init__(self, n_batches: int, batch_size: int | None, orthonormal: bool, sphere: bool) -> None:
-        self.n_batches = n_batches
-        self.batch_size = batch_size
-        self.orthonormal = orthonormal
-        self.sphere = sphere
+    n_batches: int
+    batch_size: int | None
+    orthonormal: bool
+    sphere: bool
 
     def radius(self, view: ParameterView) -> float:
         return math.sqrt(self.n_batches)
@@ -137,6 +138,7 @@ class PublicDirections:
         return [ctx.view.combine(row, G) for row in v * (self.radius(ctx.view) / lengths)]
 
 
+@dataclass(frozen=True)
 class TwoPointQuery:
     """The sums of clipped differences of losses along random directions.
 
@@ -166,19 +168,11 @@ class TwoPointQuery:
     Source: PAZO, equation 2 and Algorithms 1 and 2; DPZero (Zhang et al. 2024), Algorithm 1.
     """
 
-    def __init__(
-        self,
-        directions: Directions,
-        n_directions: int,
-        smoothing: float,
-        loss_clip: float,
-        public_batch_size: int | None = None,
-    ) -> None:
-        self.directions = directions
-        self.n_directions = n_directions
-        self.smoothing = smoothing
-        self.loss_clip = loss_clip
-        self.public_batch_size = public_batch_size
+    directions: Directions
+    n_directions: int
+    smoothing: float
+    loss_clip: float
+    public_batch_size: int | None = None
 
     def sensitivity(self, view: PublicView, dtype: np.dtype[Any]) -> float:
         """Sensitivity of a gradient sum with the same noise in every queried direction."""
@@ -213,6 +207,7 @@ class TwoPointQuery:
         return public_gradients(ctx, 1, self.public_batch_size)[0]
 
 
+@dataclass(frozen=True)
 class CandidateQuery:
     """The public gradient whose step gives the smallest losses of private rows.
 
@@ -238,13 +233,10 @@ class CandidateQuery:
     Source: PAZO, Algorithm 3.
     """
 
-    def __init__(
-        self, n_candidates: int, batch_size: int | None, loss_clip: float, candidate_noise: float | None
-    ) -> None:
-        self.n_candidates = n_candidates
-        self.batch_size = batch_size
-        self.loss_clip = loss_clip
-        self.candidate_noise = candidate_noise
+    n_candidates: int
+    batch_size: int | None
+    loss_clip: float
+    candidate_noise: float | None
 
     def sensitivity(self, view: PublicView, dtype: np.dtype[Any]) -> float:
         """Sensitivity of each sum of losses."""

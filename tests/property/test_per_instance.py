@@ -36,7 +36,8 @@ def problem():
 def passes(monkeypatch):
     """Every pass over the rows: their source, the request, the query, and the scales of its noise."""
     requests, queries = [], []
-    make_rows, continue_rows, record = PreparedHead.rows, PreparedHead.continued, releases._record
+    make_rows, continue_rows = PreparedHead.rows, PreparedHead.continued
+    add_noise = releases.GaussianMechanism.add_noise
 
     def spied_source(source):
         if source is None:
@@ -50,13 +51,13 @@ def passes(monkeypatch):
         source.private_sums = spied
         return source
 
-    def spied_record(mechanism, query, noisy):
+    def spied_noise(mechanism, query, arrays, grid):
         queries.append((query, [mechanism.noise_scale(part) for part in query.releases]))
-        record(mechanism, query, noisy)
+        return add_noise(mechanism, query, arrays, grid)
 
     monkeypatch.setattr(PreparedHead, "rows", lambda self: spied_source(make_rows(self)))
     monkeypatch.setattr(PreparedHead, "continued", lambda *given: spied_source(continue_rows(*given)))
-    monkeypatch.setattr(releases, "_record", spied_record)
+    monkeypatch.setattr(releases.GaussianMechanism, "add_noise", spied_noise)
     return lambda: [(*first, *second) for first, second in zip(requests, queries, strict=True)]
 
 

@@ -86,19 +86,18 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "noise x 1e-6 on Poisson batches",
         "Fits with batch_size release their sums almost exactly; all others are sound.",
         "_engine/loop.py",
-        "self.mechanism.begin_step(_among(self.run.members, batch))",
-        "self.mechanism.begin_step(_among(self.run.members, batch))\n        "
-        "self.mechanism._noise_multiplier = (1 if batch is None else 1e-6) * self.run.plan.noise_multiplier",
+        "mechanism.begin_step(_among(run.members, batch))",
+        "mechanism.begin_step(_among(run.members, batch))\n        "
+        "mechanism._noise_multiplier = (1 if batch is None else 1e-6) * plan.noise_multiplier",
         _EVERYWHERE + "[Poisson]",
     ),
     _sabotage(
         "noise x 1e-6 on folds",
         "Fits to some of the rows, as in a cross-validation, release their sums almost exactly.",
         "_engine/loop.py",
-        "self.mechanism.begin_step(_among(self.run.members, batch))",
-        "self.mechanism.begin_step(_among(self.run.members, batch))\n        "
-        "self.mechanism._noise_multiplier = (1 if self.run.members is None else 1e-6) "
-        "* self.run.plan.noise_multiplier",
+        "mechanism.begin_step(_among(run.members, batch))",
+        "mechanism.begin_step(_among(run.members, batch))\n        "
+        "mechanism._noise_multiplier = (1 if run.members is None else 1e-6) * plan.noise_multiplier",
         _EVERYWHERE + "[folds]",
     ),
     _sabotage(
@@ -113,8 +112,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "public weight applied to the noise",
         "The noise is made smaller by the weight of the private gradient, by which only its sum may be.",
         "_engine/loop.py",
-        "GaussianMechanism(run.plan.noise_multiplier, run",
-        "GaussianMechanism(run.plan.noise_multiplier * (1 - run.plan.public_weight(1, run.info.view)), run",
+        "GaussianMechanism(plan.noise_multiplier, plan",
+        "GaussianMechanism(plan.noise_multiplier * (1 - plan.public_weight(1, info.view)), plan",
         _EVERYWHERE + "[adamix]",
     ),
     _sabotage(
@@ -334,8 +333,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "members of a fold ignored",
         "A fit to some of the rows uses all of them, and its number of rows is wrong.",
         "_engine/loop.py",
-        "self.mechanism.begin_step(_among(self.run.members, batch))",
-        "self.mechanism.begin_step(batch)",
+        "mechanism.begin_step(_among(run.members, batch))",
+        "mechanism.begin_step(batch)",
         "tests/sklearn/test_fit_many.py::"
         "test_a_row_of_another_fold_moves_no_sum_and_an_own_one_no_more_than_its_sensitivity[noisy-gd]",
     ),

@@ -173,10 +173,10 @@ class TestComparison:
 
     def test_it_is_made_where_its_noise_allows(self):
         info = make_problem(4, n_pub=40).info
-        assert PublicShrinkage(SGD(), replace(info, mu=10.0)).can_compare
-        assert not PublicShrinkage(SGD(), replace(info, mu=1e-3)).can_compare
-        assert not PublicShrinkage(SGD(), replace(make_problem(4, n_pub=8).info, mu=10.0)).can_compare
-        assert not PublicShrinkage(SGD(), replace(make_regression_problem().info, mu=10.0)).can_compare
+        assert PublicShrinkage(SGD(), replace(info, mu=10.0)).closing_share > 0
+        assert PublicShrinkage(SGD(), replace(info, mu=1e-3)).closing_share == 0
+        assert PublicShrinkage(SGD(), replace(make_problem(4, n_pub=8).info, mu=10.0)).closing_share == 0
+        assert PublicShrinkage(SGD(), replace(make_regression_problem().info, mu=10.0)).closing_share == 0
 
 
 @pytest.mark.parametrize(("certain", "share"), [(0.0, 0.2), (0.3, 0.8), (0.7, 1.0)])
@@ -230,7 +230,7 @@ class TestClassBalance:
         update = PublicShrinkage(SGD(), info, self.intercept)
         _, state = update.init(info.view.W)
         added = self.intercepts(update.result(W, state), W)
-        assert not update.can_compare and added[2] > 0.6
+        assert update.closing_share == 0 and added[2] > 0.6
         y = problem.y
 
         def recall(head):
