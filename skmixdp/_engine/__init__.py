@@ -1,8 +1,8 @@
 """The training loop, its plan, and the release that adds noise."""
 
 from ..components.protocols import StepContext
+from .geometry import noisy_counts
 from .loop import Run, train
-from .noisy_sum import noisy_counts
 from .plan import Budget, Options, Plan, Recipe, as_reported, charge_event, make_plan
 from .release import GaussianMechanism, release
 

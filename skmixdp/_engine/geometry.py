@@ -1,13 +1,14 @@
-"""Private geometry: a noisy mean and noisy leading directions of the rows, before the head is trained.
+"""What private rows tell before the head is trained: counts, a mean, a length and leading directions.
 
 Rows that are centred and whitened need fewer steps and less noise. Public rows can tell how to centre and
 whiten. This module learns it from the private rows, for a small part of the budget.
 
-Both releases are sums over all rows, through ``_engine/release.py``. Full-batch Gaussian releases compose
+All releases are sums over all rows, through ``_engine/release.py``. Full-batch Gaussian releases compose
 exactly: their ``1 / sigma**2`` add up.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -326,6 +327,49 @@ def _released(
     mechanism.begin_step(members)
     (released,) = release(rows, [(mechanism, query)])
     return released.arrays[0], mechanism.noise_scale(released.stated[0])
+
+
+def noisy_counts(
+    rows: PrivateRows,
+    points: FloatArray,
+    flags: Callable[[FloatArray, Block], NDArray[np.bool_]],
+    noise_multiplier: float,
+    noise: NoiseSource,
+    members: NDArray[np.bool_] | None = None,
+) -> FloatArray:
+    """Noisy numbers of private rows that satisfy conditions, of which a row satisfies at most one.
+
+    Parameters
+    ----------
+    rows : PrivateRows
+        The rows.
+    points : array of shape (m, d_in)
+        Directions whose products with the rows are needed.
+    flags : callable
+        ``(Z, block) -> flags`` of shape (rows, n_counts): which count each row of a block is added to.
+    noise_multiplier : float
+        Standard deviation of the noise in each count. One row changes one count by 1.
+    noise : NoiseSource
+        Source of the noise.
+    members : boolean array (n_rows,) or None, default=None
+        The rows that take part; None is all rows.
+
+    Returns
+    -------
+    array of shape (n_counts,)
+        The noisy counts, which may be below 0 or above the number of rows.
+
+    Notes
+    -----
+    *Guarantee*: one Gaussian release of this multiplier.
+    """
+    query = PrivateQuery(
+        points=points,
+        contribute=lambda Z, block: (None, flags(Z, block).astype(np.float64)),
+        releases=(ReleasedArray(1.0),),
+    )
+    counts, _ = _released(rows, GaussianMechanism(noise_multiplier, 1, noise), query, members)
+    return counts
 
 
 #: Share of mu squared for the scale of the start, and the most that the noise of its losses may be.

@@ -1,13 +1,12 @@
-"""Single noisy sums and counts over private rows, for moments and scores."""
+"""A noisy sum over private rows with a budget of its own, for moments."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._rows import Block, InMemoryRows, PrivateRows
+from .._rows import InMemoryRows
 from .._validation import check
 from ..components import L2Clip
 from ..components.protocols import PrivateQuery, ReleasedArray
@@ -16,7 +15,6 @@ from ..privacy import (
     GaussianEvent,
     Neighboring,
     Noise,
-    NoiseSource,
     PrivacyReport,
     accountant_name,
     epsilon_of_event,
@@ -28,51 +26,6 @@ from .plan import Budget, as_reported, charge_event
 from .release import GaussianMechanism, release
 
 FloatArray = NDArray[np.floating[Any]]
-
-
-def noisy_counts(
-    rows: PrivateRows,
-    points: FloatArray,
-    flags: Callable[[FloatArray, Block], NDArray[np.bool_]],
-    noise_multiplier: float,
-    noise: NoiseSource,
-    members: NDArray[np.bool_] | None = None,
-) -> FloatArray:
-    """Noisy numbers of private rows that satisfy conditions, of which a row satisfies at most one.
-
-    Parameters
-    ----------
-    rows : PrivateRows
-        The rows.
-    points : array of shape (m, d_in)
-        Directions whose products with the rows are needed.
-    flags : callable
-        ``(Z, block) -> flags`` of shape (rows, n_counts): which count each row of a block is added to.
-    noise_multiplier : float
-        Standard deviation of the noise in each count. One row changes one count by 1.
-    noise : NoiseSource
-        Source of the noise.
-    members : boolean array (n_rows,) or None, default=None
-        The rows that take part; None is all rows.
-
-    Returns
-    -------
-    array of shape (n_counts,)
-        The noisy counts, which may be below 0 or above the number of rows.
-
-    Notes
-    -----
-    *Guarantee*: one Gaussian release of this multiplier.
-    """
-    query = PrivateQuery(
-        points=points,
-        contribute=lambda Z, block: (None, flags(Z, block).astype(np.float64)),
-        releases=(ReleasedArray(1.0),),
-    )
-    mechanism = GaussianMechanism(noise_multiplier, 1, noise)
-    mechanism.begin_step(members)
-    (released,) = release(rows, [(mechanism, query)])
-    return released.arrays[0]
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from .gradients import (
     row_norm_bounds,
     row_norms,
     scale_rows,
-    weighted_sum,
 )
 from .losses import (
     LogisticLoss,
@@ -51,7 +50,6 @@ __all__ = [
     "row_norm_bounds",
     "row_norms",
     "scale_rows",
-    "weighted_sum",
     "with_weights",
     "without_weights",
 ]

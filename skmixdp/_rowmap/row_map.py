@@ -208,22 +208,24 @@ class RowMap:
             Takes their lengths in float64.
         """
         n_rows, n_features = X.shape
-        dtype = self._precision(X.dtype, out.dtype)
+        # Single precision rows that stay in single precision lose no more by it than they lack already.
+        largest = 0.0 if self.mean is None else float(np.abs(self.mean).max(initial=0.0))
+        precise = self.whitening is None or self.normalize
+        single = X.dtype == out.dtype == np.float32 and self.scale is None and precise and largest <= _LONGEST
+        dtype = np.dtype(np.float32 if single else np.float64)
         step = max(_BLOCK_BYTES // (max(n_features, 1) * dtype.itemsize), _FEWEST_ROWS)
         size = _STEPS * step
         if self.whitening is not None:
             fewest, most = _WHITENED_ROWS
             wanted = _WHITENED_BYTES // (max(n_features, 1) * out.itemsize)
             size = step * -(-max(fewest, min(most, wanted)) // step)
-
-        def write_chunk(chunk: slice) -> None:
+        tasks = []
+        for chunk in (slice(start, start + size) for start in range(0, n_rows, size)):
             own = None if norms is None else norms[chunk]
-            with np.errstate(over="ignore"):  # rows of infinite length are refused
-                self._write_chunk(X[chunk], out[chunk], own, dtype, step)
+            tasks.append(partial(self._write_chunk, X[chunk], out[chunk], own, dtype, step))
+        in_parallel(tasks)
 
-        starts = range(0, n_rows, size)
-        in_parallel([partial(write_chunk, slice(start, start + size)) for start in starts])
-
+    @np.errstate(over="ignore")  # rows of infinite length are refused
     def _write_chunk(
         self, X: FloatArray, out: FloatArray, norms: FloatArray | None, dtype: np.dtype[Any], step: int
     ) -> None:
@@ -243,16 +245,6 @@ class RowMap:
         if norms is not None:
             for rows in parts:
                 norms[rows] = row_norms(out[rows])
-
-    def _precision(self, source: np.dtype[Any], dtype: np.dtype[Any]) -> np.dtype[Any]:
-        """The dtype in which rows are centred and scaled.
-
-        Single precision rows that stay in single precision lose no more by it than they lack already.
-        """
-        largest = 0.0 if self.mean is None else float(np.abs(self.mean).max(initial=0.0))
-        precise = self.whitening is None or self.normalize
-        single = source == dtype == np.float32 and self.scale is None and precise and largest <= _LONGEST
-        return np.dtype(np.float32 if single else np.float64)
 
     def _unit_rows(self, X: FloatArray, out: FloatArray, dtype: np.dtype[Any]) -> FloatArray:
         """Write rows before their whitening to ``out``; their lengths (n,) before they are scaled.

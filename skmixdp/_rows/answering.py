@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -132,7 +133,7 @@ def answer(
             own = Z[:, end - len(computed) : end]
             own = own if complete is None else complete(visit.rows, own)
             C, S = request.contribute(own, visit.block)
-            C, S = _as_asked(C, request, visit.rows), _statistics_as_asked(S, request, visit.rows)
+            C, S = _as_asked(C, request, visit.rows), _as_asked(S, request, visit.rows)
             if request.observe is not None:
                 request.observe(visit.rows, visit.block, own, (C, S))
             if C is not None:
@@ -187,24 +188,20 @@ def _total(sums: Sequence[FloatArray | None]) -> FloatArray | None:
     return total
 
 
-def _as_asked(part: Array | None, request: Request, rows: Selection) -> Array | None:
-    """What a block contributes, without the rows that take no part and at the resolution asked for."""
+def _as_asked(part: Any, request: Request, rows: Selection) -> Any:
+    """What a block contributes, without the rows that take no part and at the resolution asked for.
+
+    Statistics that are not formed are formed only if a resolution is asked for.
+    """
+    if isinstance(part, OuterStatistics):
+        if request.resolution is None:
+            return part if request.mask is None else part.without(~request.mask[rows])
+        part = np.asarray(part)
     if part is None:
         return None
     if request.mask is not None:
         part[in_library_of(part, ~request.mask[rows])] = 0
     return part if request.resolution is None else truncated(part, request.resolution)
-
-
-def _statistics_as_asked(
-    S: Array | OuterStatistics | None, request: Request, rows: Selection
-) -> Array | OuterStatistics | None:
-    """As :func:`_as_asked`, for statistics that are not formed unless a resolution is asked for."""
-    if not isinstance(S, OuterStatistics):
-        return _as_asked(S, request, rows)
-    if request.resolution is not None:
-        return _as_asked(np.asarray(S), request, rows)
-    return S if request.mask is None else S.without(~request.mask[rows])
 
 
 def _joined(parts: Sequence[Array]) -> Array:

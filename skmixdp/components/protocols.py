@@ -17,8 +17,7 @@ from .._kernels import SumError
 from .._linear import Array, row_norms
 from .._linear import Loss as Loss
 from .._rows import Block, Contribute, Sums
-from ..privacy import NoiseSource
-from ..public import PublicData
+from ..public import PublicData, RandomSource
 from ..public import PublicView as PublicView
 
 FloatArray = NDArray[np.floating[Any]]
@@ -231,7 +230,7 @@ class StepContext:
         Centre of the regulariser.
     dtype : dtype
         Dtype of the products with private rows.
-    noise : NoiseSource
+    noise : RandomSource
         Random source of the fit.
     noise_multiplier : float
         Noise multiplier of the whole step.
@@ -248,7 +247,7 @@ class StepContext:
     l2: float
     anchor: FloatArray
     dtype: np.dtype[Any]
-    noise: NoiseSource
+    noise: RandomSource
     noise_multiplier: float
     released: list[ReleasedArray] = field(default_factory=list)
 
@@ -357,7 +356,7 @@ class Sampling(Protocol):
     def rate(self, n_private: int) -> float:
         """Probability that a row is in the batch."""
 
-    def draw(self, n_private: int, noise: NoiseSource) -> NDArray[np.bool_] | None:
+    def draw(self, n_private: int, noise: RandomSource) -> NDArray[np.bool_] | None:
         """Mask of the rows in the batch; None is all rows."""
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..privacy import NoiseSource
+from ..public import RandomSource
 
 
 class FullBatch:
@@ -17,7 +17,7 @@ class FullBatch:
     def rate(self, n_private: int) -> float:
         return 1.0
 
-    def draw(self, n_private: int, noise: NoiseSource) -> NDArray[np.bool_] | None:
+    def draw(self, n_private: int, noise: RandomSource) -> NDArray[np.bool_] | None:
         return None
 
 
@@ -41,5 +41,5 @@ class PoissonBatch:
     def rate(self, n_private: int) -> float:
         return self.batch_size / n_private
 
-    def draw(self, n_private: int, noise: NoiseSource) -> NDArray[np.bool_] | None:
+    def draw(self, n_private: int, noise: RandomSource) -> NDArray[np.bool_] | None:
         return noise.uniform((n_private,)) < self.rate(n_private)

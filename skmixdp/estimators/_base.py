@@ -16,6 +16,7 @@ from .._validation import (
     Allowed,
     check,
     check_params,
+    shown,
     suggestion,
     whole_from,
 )
@@ -26,7 +27,7 @@ from ..privacy import LEDGER, Charge, NoiseSource, PrivacyReport, accountant_nam
 from ..privacy.noise import check_noise, noise_caveats
 from ..privacy.notebook import GuaranteeBoxMixin
 from ._callbacks import PrivateCallbackMixin
-from ._checks import check_algorithm, check_device
+from ._checks import check_device
 from ._exports import save
 from ._fit import FitData, PreparedFit, fit_many
 
@@ -178,8 +179,26 @@ class PrivateEstimator(PrivateCallbackMixin, GuaranteeBoxMixin, BaseEstimator): 
         return budget
 
     def _chosen_algorithm(self) -> Algorithm:
-        """The algorithm object, created here if ``algorithm`` is a name."""
-        return check_algorithm(self.algorithm, self._algorithms)
+        """The algorithm object, created with default settings if ``algorithm`` is a name.
+
+        Raises
+        ------
+        ValueError
+            If it is neither an algorithm nor one of the names.
+        """
+        algorithm, names = self.algorithm, self._algorithms
+        if isinstance(algorithm, Algorithm):
+            return algorithm
+        if isinstance(algorithm, str) and algorithm in names:
+            return names[algorithm]()
+        if isinstance(algorithm, type) and issubclass(algorithm, Algorithm):
+            raise ValueError(
+                f"algorithm={algorithm.__name__} is a class; pass an object, such as {algorithm.__name__}()."
+            )
+        raise ValueError(
+            f"algorithm={shown(algorithm)} must be one of {', '.join(map(repr, names))} or an object "
+            "from skmixdp.algorithms."
+        )
 
     def _options(self, n_rows: int, noise: NoiseSource, l2: Any) -> Options:
         """The user's settings that every algorithm respects."""

@@ -21,41 +21,11 @@ from .._validation import (
     public_sources,
     shown,
 )
-from ..algorithms import Algorithm
 from ..privacy import Noise, noise_name
 
 Array = NDArray[Any]
 #: Takes ``(y, name, n_rows, rows_name)`` and returns an array of ``n_rows`` checked labels or targets.
 CheckTarget = Callable[[Any, str, int, str], Array]
-
-
-def check_algorithm(algorithm: Any, names: Mapping[str, Callable[[], Algorithm]]) -> Algorithm:
-    """An algorithm object, created with default settings if ``algorithm`` is a name.
-
-    Parameters
-    ----------
-    algorithm : object
-        The estimator's parameter.
-    names : mapping of str to callable
-        The algorithms of an estimator, by name.
-
-    Raises
-    ------
-    ValueError
-        If it is neither an algorithm nor one of the names.
-    """
-    if isinstance(algorithm, Algorithm):
-        return algorithm
-    if isinstance(algorithm, str) and algorithm in names:
-        return names[algorithm]()
-    if isinstance(algorithm, type) and issubclass(algorithm, Algorithm):
-        raise ValueError(
-            f"algorithm={algorithm.__name__} is a class; pass an object, such as {algorithm.__name__}()."
-        )
-    raise ValueError(
-        f"algorithm={shown(algorithm)} must be one of {', '.join(map(repr, names))} or an object "
-        "from skmixdp.algorithms."
-    )
 
 
 def given_labels(X: Any, y: Any) -> Any:

@@ -231,7 +231,14 @@ def run_fits(fits: Sequence[PreparedFit]) -> None:
         sources = [group[0].rows() for group in groups]
         charges: dict[int, Charge | None] = {}
         for fit in fits:
-            charge = charges[id(fit.estimator)] = _charge(fit)
+            charge = charge_event(
+                fit.estimator.ledger,
+                fit.run.plan.event,
+                neighboring=fit.estimator.neighboring,
+                description=f"{type(fit.estimator).__name__}, {fit.run.info.n_private} rows",
+                private=fit.run.noise.kind != "seeded",
+            )
+            charges[id(fit.estimator)] = charge
             if charge is not None:
                 outcomes.enter_context(recorded_outcome(fit.estimator.ledger, charge))
         for group in groups:
@@ -338,14 +345,3 @@ def _mask_of_numbers(name: str, numbers: Array, n_rows: int) -> NDArray[np.bool_
             f"{name} selects a row twice, which would double its contribution to every sum; select it once."
         )
     return mask
-
-
-def _charge(fit: PreparedFit) -> Charge | None:
-    """Charge a fit to its estimator's ledger."""
-    return charge_event(
-        fit.estimator.ledger,
-        fit.run.plan.event,
-        neighboring=fit.estimator.neighboring,
-        description=f"{type(fit.estimator).__name__}, {fit.run.info.n_private} rows",
-        private=fit.run.noise.kind != "seeded",
-    )

@@ -5,8 +5,15 @@ This package is independent of the estimators and of training.
 
 from typing import Any
 
-from .accounting.accountants import accountant_name, amplified_epsilon, epsilon_of_event
-from .accounting.calibrate import epsilon_of, mu_of_budget, noise_multiplier_for, steps_for
+from .accounting.calibrate import (
+    accountant_name,
+    amplified_epsilon,
+    epsilon_of,
+    epsilon_of_event,
+    mu_of_budget,
+    noise_multiplier_for,
+    steps_for,
+)
 from .accounting.composition import PrivacyFilter, mu_of_event, rdp_of_event
 from .accounting.events import (
     NEIGHBORING,

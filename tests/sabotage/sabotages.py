@@ -461,7 +461,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "accountant with T - 1",
         "One step of each fit is free.",
-        "privacy/accounting/accountants.py",
+        "privacy/accounting/calibrate.py",
         "gaussian.epsilon_for(mu, delta)",
         "gaussian.epsilon_for(mu * math.sqrt(max(event.n_steps - 1, 0.5) / event.n_steps), delta)",
         "tests/unit/privacy/test_calibrate.py::test_published_values",

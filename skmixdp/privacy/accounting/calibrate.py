@@ -1,15 +1,69 @@
-"""Epsilon, noise multiplier and number of steps: given two of them, compute the third."""
+"""Epsilon of events; and of epsilon, noise multiplier and number of steps, any two determine the third.
+
+Each event class registers its accountant with :func:`epsilon_of_event`. Events of other classes are refused.
+"""
 
 import math
 from dataclasses import dataclass
+from functools import singledispatch
 
 from ..._validation import COUNT, POSITIVE, check
 from . import gaussian
-from .accountants import amplified_epsilon, epsilon_of_event
-from .events import EventFamily, GaussianEvent, Neighboring, Noise, check_terms, noise_name, shift_of
+from .events import Event, EventFamily, GaussianEvent, Neighboring, Noise, check_terms, noise_name, shift_of
 
 #: Relative precision to which the noise multiplier of an amplified event is found, from above.
 _PRECISION = 1e-4
+
+
+@singledispatch
+def epsilon_of_event(event: object, delta: float, neighboring: Neighboring) -> float:
+    """Smallest epsilon that can be claimed for ``event`` at ``delta``.
+
+    Raises
+    ------
+    TypeError
+        If no accountant is registered for this kind of event.
+    """
+    raise TypeError(f"no accountant knows the event {event!r}; register one with epsilon_of_event.")
+
+
+@epsilon_of_event.register
+def _(event: GaussianEvent, delta: float, neighboring: Neighboring) -> float:
+    mu = event.mu(neighboring)
+    if mu is not None:
+        return gaussian.epsilon_for(mu, delta)
+    if event.noise == "discrete":
+        return gaussian.epsilon_of_rho(event.rho(neighboring), delta)
+    from . import sampled  # dp-accounting takes a second to import and full batches never need it
+
+    return sampled.epsilon_of(event, delta, neighboring)
+
+
+@singledispatch
+def amplified_epsilon(event: object, delta: float, neighboring: Neighboring) -> float:
+    """Epsilon of ``event`` by amplification beyond its Gaussian releases; infinite if there is none.
+
+    An event class with such an amplification registers its accountant here and with
+    :func:`epsilon_of_event`.
+
+    Raises
+    ------
+    ValueError
+        If the amplification is not known under these terms.
+    """
+    return math.inf
+
+
+def accountant_name(event: Event) -> str:
+    """The report's name for the accountant of ``event``."""
+    releases = event.unamplified
+    if releases.sampling_rate < 1:
+        name = "privacy loss distribution (dp-accounting)"
+    elif releases.noise == "discrete":
+        name = "zero-concentrated DP (discrete Gaussian)"
+    else:
+        name = "exact Gaussian (closed form)"
+    return name if releases is event else f"the smaller of Renyi DP with amplification and {name}"
 
 
 def epsilon_of(
@@ -193,7 +247,7 @@ class _Terms:
         if self.sampling_rate == 1:
             return full_batch
 
-        from . import sampled  # late, as in accountants.py
+        from . import sampled  # late, as above
 
         # Sampling never costs privacy, so the multiplier of the full batch is enough.
         return sampled.noise_multiplier_for(

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import gaussian
-from .accountants import epsilon_of_event
+from .calibrate import epsilon_of_event
 from .events import GaussianEvent, Neighboring
 
 FloatArray = NDArray[np.floating[Any]]
@@ -77,7 +77,7 @@ def _(event: GaussianEvent, orders: FloatArray, neighboring: Neighboring) -> Flo
     full_batch = event.rho(neighboring) * orders
     if event.sampling_rate == 1:  # discrete noise has the same divergences
         return np.asarray(full_batch)
-    from . import sampled  # late, as in accountants.py
+    from . import sampled  # late, as in calibrate.py
 
     return np.asarray(np.minimum(full_batch, sampled.renyi(event, orders, neighboring)))
 

@@ -9,7 +9,7 @@ import numpy as np
 from ..._validation import POSITIVE, PROBABILITY, Kind, check, number
 from ...exceptions import BudgetExceededError
 from ..accounting import gaussian
-from ..accounting.accountants import epsilon_of_event
+from ..accounting.calibrate import epsilon_of_event
 from ..accounting.composition import (
     COMPOSITION,
     ORDERS,
