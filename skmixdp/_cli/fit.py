@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from .._validation import POSITIVE, PROBABILITY
-from ..algorithms import BY_NAME
 from ..estimators._logistic import MixedDPLogisticRegression
 from ..exceptions import BudgetExceededError, NotPrivateWarning
 from ..privacy import NEIGHBORING, NOISE, LedgerDataset, PrivacyLedger, PrivacyReport, noise_name
@@ -127,7 +126,8 @@ def add_to(commands: Any) -> None:
     )
     ledger.add_argument("--ledger-delta", type=_fraction, help="delta of that budget (default: --delta)")
     model = parser.add_argument_group("model")
-    model.add_argument("--algorithm", choices=tuple(BY_NAME), default="auto", help="default: %(default)s")
+    known = tuple(MixedDPLogisticRegression._algorithms)
+    model.add_argument("--algorithm", choices=known, default="auto", help="default: %(default)s")
     model.add_argument("--no-center", action="store_true", help="do not subtract the mean of the public rows")
     model.add_argument(
         "--row-norm",

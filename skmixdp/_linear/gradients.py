@@ -15,6 +15,9 @@ from .arrays import Array, astype, dtype_of, namespace_of, row_dots
 
 FloatArray = NDArray[np.floating[Any]]
 
+#: A unit direction with a shorter component outside of the span of others depends on them.
+_DEPENDENT = 1e-6
+
 
 def row_norms(X: Array) -> Array:
     """L2 norm of each row of (n, k), shape (n,), accumulated and returned in float64."""
@@ -96,8 +99,10 @@ def remove_mean_output(G: FloatArray) -> FloatArray:
     return np.asarray(G - G.mean(axis=0, keepdims=True))
 
 
-def orthonormal_columns(candidates: FloatArray, n_columns: int, tolerance: float = 1e-6) -> FloatArray:
+def orthonormal_columns(candidates: FloatArray, n_columns: int) -> FloatArray:
     """First ``n_columns`` independent rows of ``candidates``, orthonormalised in their order.
+
+    A direction whose component outside the span of those before it is shorter than 1e-6 is dropped.
 
     Parameters
     ----------
@@ -105,9 +110,6 @@ def orthonormal_columns(candidates: FloatArray, n_columns: int, tolerance: float
         Directions, each of unit length, the most important first.
     n_columns : int
         How many to keep at the most.
-    tolerance : float
-        A direction whose component outside the span of those before it is shorter than
-        this is dropped.
 
     Returns
     -------
@@ -119,10 +121,10 @@ def orthonormal_columns(candidates: FloatArray, n_columns: int, tolerance: float
         basis, triangle = np.linalg.qr(remaining[:n_columns].T, mode="reduced")
         # |triangle[j, j]| is the length of direction j outside the span of those before it,
         # as long as none of those was dependent: so only the first small one is known to be.
-        small = np.flatnonzero(np.abs(np.diag(triangle)) <= tolerance)
+        small = np.flatnonzero(np.abs(np.diag(triangle)) <= _DEPENDENT)
         if small.size == 0:
             return np.asarray(basis)
         first = small[0]
-        if len(remaining) <= n_columns and np.abs(triangle[first:, first:]).max() <= tolerance:
+        if len(remaining) <= n_columns and np.abs(triangle[first:, first:]).max() <= _DEPENDENT:
             return np.asarray(basis[:, :first])
         remaining = np.delete(remaining, first, axis=0)

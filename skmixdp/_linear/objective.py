@@ -19,6 +19,9 @@ _NEWTON_STEPS = 60
 _CG_STEPS = 1000
 _HALVINGS = 40
 
+#: Distance of a found head to the exact one, relative to its norm where that exceeds 1.
+_TOLERANCE = 1e-11
+
 
 class PenalizedLoss:
     """``mean_j loss(W x_j, y_j) + l2 / 2 |W|^2`` as a function of ``W`` (k, d_in).
@@ -62,11 +65,13 @@ class PenalizedLoss:
         A = W @ self.axes
         return np.asarray(self.l2 * W + self._loss_gradient(A) @ self.axes.T)
 
-    def with_gradient(self, G: FloatArray, near: FloatArray, tolerance: float = 1e-11) -> FloatArray:
+    def with_gradient(self, G: FloatArray, near: FloatArray) -> FloatArray:
         """The one head (k, d_in) whose gradient is ``G``.
 
         Squared loss: in closed form. Other losses: Newton's method from ``near``, each step
-        solved by conjugate gradients and halved until the error in the gradient shrinks.
+        solved by conjugate gradients and halved until the error in the gradient shrinks. The distance to the
+        exact head that is left is at most 1e-11 of the head's norm, or of 1 if that is larger, or what
+        rounding leaves.
 
         Parameters
         ----------
@@ -74,9 +79,6 @@ class PenalizedLoss:
             The gradient.
         near : array of shape (k, d_in)
             Where to start.
-        tolerance : float
-            Distance to the exact head that is left, relative to its norm where that exceeds 1;
-            rounding sets a floor to it.
 
         Raises
         ------
@@ -87,7 +89,7 @@ class PenalizedLoss:
         if self.loss.quadratic:
             A = (inside - self._moved / self.n_rows) / (self.moments + self.l2)
         else:
-            A = self._newton(inside, near @ self.axes, tolerance)
+            A = self._newton(inside, near @ self.axes)
         if self._full:
             return np.asarray(A @ self.axes.T)
         return np.asarray((G - inside @ self.axes.T) / self.l2 + A @ self.axes.T)
@@ -140,14 +142,14 @@ class PenalizedLoss:
     def _loss_gradient(self, A: FloatArray) -> FloatArray:
         return np.asarray(self._residuals(A).T @ self.rows / self.n_rows)
 
-    def _newton(self, G: FloatArray, A: FloatArray, tolerance: float) -> FloatArray:
+    def _newton(self, G: FloatArray, A: FloatArray) -> FloatArray:
         def error_at(A: FloatArray) -> tuple[FloatArray, float]:
             part = self._loss_gradient(A)
             error = part + self.l2 * A - G
             magnitude = np.linalg.norm(part) + self.l2 * np.linalg.norm(A) + np.linalg.norm(G)
             # The distance to the solution is at most |error| / l2.
             enough = max(
-                tolerance * self.l2 * max(1.0, float(np.linalg.norm(A))),
+                _TOLERANCE * self.l2 * max(1.0, float(np.linalg.norm(A))),
                 64 * np.finfo(np.float64).eps * float(magnitude),
             )
             return error, enough

@@ -1,7 +1,7 @@
 """The fixed row-wise map between a user's features and the rows that a head sees."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
 
@@ -148,15 +148,7 @@ class RowMap:
 
     def same_as(self, other: "RowMap") -> bool:
         """Whether another map is the same."""
-        return (
-            (self.normalize, self.intercept_value, self.unit_first, self.bound)
-            == (other.normalize, other.intercept_value, other.unit_first, other.bound)
-            and _same(self.mean, other.mean)
-            and _same(self.scale, other.scale)
-            and (
-                other.whitening is None if self.whitening is None else self.whitening.same_as(other.whitening)
-            )
-        )
+        return all(_same(getattr(self, each.name), getattr(other, each.name)) for each in fields(self))
 
     def after(self, earlier: "RowMap") -> "RowMap | None":
         """The map that takes unit rows after an earlier map to rows after this one; None if there is none.
@@ -388,10 +380,12 @@ def _divide(rows: Array, lengths: Array) -> Array:
     return lengths
 
 
-def _same(one: FloatArray | None, other: FloatArray | None) -> bool:
-    """Whether two arrays are equal, or both are None."""
+def _same(one: Any, other: Any) -> bool:
+    """Whether two numbers, arrays or whitenings are equal, or both are None."""
     if one is None or other is None:
         return one is other
+    if isinstance(one, Whitening):
+        return _same(one.directions, other.directions) and _same(one.factors, other.factors)
     return np.array_equal(one, other)
 
 

@@ -138,12 +138,6 @@ class Whitening:
         change += X
         return change
 
-    def same_as(self, other: "Whitening | None") -> bool:
-        """Whether another whitening is the same."""
-        return other is not None and (
-            np.array_equal(self.directions, other.directions) and np.array_equal(self.factors, other.factors)
-        )
-
 
 def _principal(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Eigenvalues (r,) and directions (r, d) of ``rows^T rows``, by the smaller Gram matrix."""

@@ -1,6 +1,6 @@
 """Sources of private rows, and what all of them promise."""
 
-from .._kernels import EXACT, SumError
+from .._kernels import EXACT, SumError, worker_session
 from .bfloat import BFloat16Rows
 from .memory import InMemoryRows, check_lengths, sum_resolution
 from .source import (
@@ -44,4 +44,5 @@ __all__ = [
     "special_table",
     "sum_resolution",
     "truncated",
+    "worker_session",
 ]

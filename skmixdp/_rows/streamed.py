@@ -155,7 +155,6 @@ class StreamedRows(ShardedRows):
         dtype: np.dtype[Any],
         *,
         exact: bool = False,
-        block_bytes: int = _BLOCK_BYTES,
     ) -> None:
         super().__init__(shards, y, dtype)
         n_features = shards[0].n_features
@@ -163,7 +162,7 @@ class StreamedRows(ShardedRows):
         self.grid = grid_of_rows(self.n_rows) if exact else None
         self._map = BlockMap(row_map, shards[0].dtype, self._dtype, grid=self.grid)
         self._whitening = self._map.whitening
-        self._block_rows = block_size(block_bytes // (d_in * self._dtype.itemsize))
+        self._block_rows = block_size(_BLOCK_BYTES // (d_in * self._dtype.itemsize))
         self._panel_rows = panel_rows_for(self._map.stretch)
         self._out = np.empty((min(self._block_rows, max(self.n_rows, 1)), n_features), self._dtype)
         self._norms = np.empty(self.n_rows)
@@ -229,14 +228,12 @@ class NarrowStreamedRows(ShardedRows):
         y: Labels,
         row_map: RowMap,
         dtype: np.dtype[Any],
-        *,
-        block_bytes: int = _BLOCK_BYTES,
     ) -> None:
         super().__init__(shards, y, dtype)
         n_features = shards[0].n_features
         self._value = row_map.intercept_value
         self._bare = replace(row_map, intercept_value=None)
-        self._block_rows = block_size(block_bytes // (n_features * self._dtype.itemsize))
+        self._block_rows = block_size(_BLOCK_BYTES // (n_features * self._dtype.itemsize))
         self._out = row_memory(min(self._block_rows, max(self.n_rows, 1)), n_features, self._dtype)
         self._measure()
 

@@ -51,11 +51,11 @@ def check_private_rows(estimator: Any, X: Any, *, minimum: int = 2, reset: bool 
         )
     if n_features == 0:
         raise ValueError(f"X has 0 feature(s) (shape={table.shape}) while a minimum of 1 is required.")
-    validate_data(estimator, header(X, table), reset=reset, skip_check_array=True)
+    validate_data(estimator, header(table), reset=reset, skip_check_array=True)
     return table
 
 
-def header(X: Any, table: Table) -> Any:
+def header(table: Table) -> Any:
     """An object from which scikit-learn reads the number and names of features."""
     if table.names is None:
         return table

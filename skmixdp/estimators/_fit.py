@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._engine import Run, charge_event, train
-from .._kernels import worker_session
-from .._rows import PrivateRows
+from .._rows import PrivateRows, worker_session
 from .._validation import refuse_arguments, shown
 from ..preprocessing._leaks import seeding_ensemble
 from ..privacy import Charge, recorded_outcome

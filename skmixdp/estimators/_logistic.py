@@ -188,11 +188,7 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
 
     _allowed: ClassVar[dict[str, tuple[Allowed, ...]]] = {
         **LinearHead._allowed,
-        "class_weight": (
-            None,
-            "balanced",
-            Kind("a dict of weights", lambda value: isinstance(value, Mapping)),
-        ),
+        "class_weight": (None, "balanced", _WEIGHTS_BY_CLASS),
         "logit_adjustment": (NON_NEGATIVE, "auto"),
     }
     _saved: ClassVar[tuple[str, ...]] = (*LinearHead._saved, "classes_", "class_shares_")

@@ -25,7 +25,7 @@ def head_outputs(estimator: Any, X: Any) -> Array:
     table.check("X")
     if table.shape[0] == 0:
         raise ValueError("X has 0 sample(s) while a minimum of 1 is required; pass more rows.")
-    validate_data(estimator, header(X, table), reset=False, skip_check_array=True)
+    validate_data(estimator, header(table), reset=False, skip_check_array=True)
     parts = []
     for block in table.blocks():
         if sp.issparse(block):

@@ -135,9 +135,9 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "counts with a sensitivity of 1/2",
         "The noise of private scores is half of what is charged.",
-        "_engine/noisy_sum.py",
-        "(ReleasedArray(1.0),)",
-        "(ReleasedArray(0.5),)",
+        "_engine/geometry.py",
+        "flags(Z, block).astype(np.float64)),\n        releases=(ReleasedArray(1.0),)",
+        "flags(Z, block).astype(np.float64)),\n        releases=(ReleasedArray(0.5),)",
         "tests/unit/engine/test_counting.py::"
         "test_a_row_changes_a_count_by_one_and_the_noise_is_that_of_one_row",
     ),
@@ -583,11 +583,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "a charge after the release",
         "A fit that the ledger refuses has released everything by then.",
         (
-            Edit(
-                "skmixdp/estimators/_fit.py",
-                "charge = charges[id(fit.estimator)] = _charge(fit)",
-                "charge, charges[id(fit.estimator)] = None, lambda fit=fit: _charge(fit)",
-            ),
+            Edit("skmixdp/estimators/_fit.py", "charge = charge_event(", "charge = partial(charge_event,"),
+            Edit("skmixdp/estimators/_fit.py", "if charge is not None:", "if False:"),
             Edit(
                 "skmixdp/estimators/_fit.py", "charges[id(fit.estimator)])", "charges[id(fit.estimator)]())"
             ),

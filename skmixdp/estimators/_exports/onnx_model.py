@@ -73,7 +73,7 @@ def to_onnx(estimator: Any, dtype: str) -> Any:
     onnx = _load()
     graph = _Graph(onnx, dtype)
     d = estimator.n_features_in_
-    rows = _mapped(graph, estimator._row_map, "X", d)
+    rows = _mapped(graph, estimator._row_map, "X")
     coef, intercept = np.atleast_2d(estimator.coef_), np.atleast_1d(estimator.intercept_)
     scores = graph.node("MatMul", rows, graph.constant(coef.T, "coef"))
     scores = graph.node("Add", scores, graph.constant(intercept, "intercept"))
@@ -108,7 +108,7 @@ def _load() -> Any:
     return onnx
 
 
-def _mapped(graph: _Graph, row_map: RowMap, rows: str, d: int) -> str:
+def _mapped(graph: _Graph, row_map: RowMap, rows: str) -> str:
     """Rows after the map, without the intercept column; the same operations as in :class:`RowMap`."""
     if row_map.scale is not None:
         rows = graph.node("Mul", rows, graph.constant(row_map.scale, "scale"))
