@@ -228,28 +228,18 @@ def make_plan(
         n_steps = recipe.steps.count(info, sensitivity)
         sigma = budget.multiplier(share, n_steps)
     elif budget.epsilon is not None:
+        terms: dict[str, Any] = {
+            "sampling_rate": rate,
+            "neighboring": budget.neighboring,
+            "noise": budget.noise,
+            "family": recipe.event,
+        }
         if sigma is not None:
-            n_steps = steps_for(
-                budget.epsilon,
-                budget.delta,
-                noise_multiplier=sigma,
-                sampling_rate=rate,
-                neighboring=budget.neighboring,
-                noise=budget.noise,
-                family=recipe.event,
-            )
+            n_steps = steps_for(budget.epsilon, budget.delta, noise_multiplier=sigma, **terms)
         elif n_steps is None:
             n_steps = recipe.steps.count(info, sensitivity)
         # Also if the multiplier was given: whole steps leave a remainder of the budget, which is spent here.
-        sigma = noise_multiplier_for(
-            budget.epsilon,
-            budget.delta,
-            n_steps=n_steps,
-            sampling_rate=rate,
-            neighboring=budget.neighboring,
-            noise=budget.noise,
-            family=recipe.event,
-        )
+        sigma = noise_multiplier_for(budget.epsilon, budget.delta, n_steps=n_steps, **terms)
     assert n_steps is not None and sigma is not None
     facts = ReleaseFacts(sigma, n_steps, sensitivity)
     public_weight = recipe.weighting.bind(info, facts)
