@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from .._validation import as_float
+from .._utils.validation import as_float
 from .messages import InputError
 
 _FORM = 'like {"numbers": {"age": [0, 120]}, "categories": {"city": ["Bonn", "Ulm"]}}'

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._files import write_arrays
+from .._utils.files import write_arrays
 from .items import LabelledItems, read_images
 from .messages import EXIT_CODES, InputError, count, count_or_zero, in_flags, path_named
 from .models import FAMILIES, located, make_transformer

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from .._validation import POSITIVE, PROBABILITY
+from .._utils.validation import POSITIVE, PROBABILITY
 from ..estimators._logistic import MixedDPLogisticRegression
 from ..exceptions import BudgetExceededError, NotPrivateWarning
 from ..privacy import NEIGHBORING, NOISE, LedgerDataset, PrivacyLedger, PrivacyReport, noise_name

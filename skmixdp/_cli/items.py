@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import listed
+from .._utils.validation import listed
 from ..datasets import from_folder, image_files
 from .files import is_table, read_arrays, read_table
 from .messages import InputError

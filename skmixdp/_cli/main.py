@@ -9,9 +9,9 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from .. import __version__
-from .._progress import no_bars
 from .._rows.files import FileError
-from .._validation import suggestion
+from .._utils.progress import no_bars
+from .._utils.validation import suggestion
 from . import extract, fit, predict, report
 from .messages import EXIT_CODES, InputError, Parser, one_line, warnings_as_lines
 

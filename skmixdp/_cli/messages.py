@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
-from .._validation import COUNT, Number, printable, whole_from
+from .._utils.validation import COUNT, Number, printable, whole_from
 
 TRUST = (
     "A model file that does not end in .safetensors is a Python pickle. Opening a pickle can run any code "

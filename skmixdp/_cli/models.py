@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .._validation import listed, shown
+from .._utils.validation import listed, shown
 from ..features import OpenClipFeatures, ScatteringFeatures, TimmFeatures
 from .messages import InputError
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from .._files import sync_folder
+from .._utils.files import sync_folder
 from .messages import InputError
 
 #: Writes one file's content.

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from .._validation import listed
+from .._utils.validation import listed
 from .files import is_table, read_arrays, read_table
 from .messages import InputError
 

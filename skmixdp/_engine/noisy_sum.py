@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._rows import InMemoryRows
-from .._validation import check
+from .._utils.validation import check
 from ..components import L2Clip
 from ..components.protocols import PrivateQuery, ReleasedArray
 from ..privacy import (

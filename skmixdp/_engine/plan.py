@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import COUNT, POSITIVE, PROBABILITY, check
+from .._utils.validation import COUNT, POSITIVE, PROBABILITY, check
 from ..components.protocols import (
     Closing,
     PublicInfo,

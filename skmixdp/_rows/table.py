@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._rowmap import RowMap
-from .._validation import n_distinct_rows
+from .._utils.validation import n_distinct_rows
 from .bfloat import BFloat16Rows
 from .memory import InMemoryRows, PassingRows
 from .shards import array_shard

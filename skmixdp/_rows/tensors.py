@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from .._kernels import BLOCK_ROWS, PANEL_ROWS, Cascade, SumError, sum_error
 from .._linear import row_norms
 from .._rowmap import RowMap
-from .._validation import CONVERSION_ERRORS, shown
+from .._utils.validation import CONVERSION_ERRORS, shown
 from .answering import Selection, Visit, answer, block_size, selections
 from .bfloat import BFloat16Rows
 from .memory import InMemoryRows, check_lengths

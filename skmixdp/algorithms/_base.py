@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .._engine import Options, Recipe
-from .._validation import FRACTION, Allowed, Kind, check_params, number
+from .._utils.validation import FRACTION, Allowed, Kind, check_params, number
 from ..components import (
     SGD,
     BalancedSteps,

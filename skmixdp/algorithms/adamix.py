@@ -3,7 +3,7 @@
 from typing import Any, ClassVar
 
 from .._engine import Options, Recipe
-from .._validation import CLIP, COUNT, POSITIVE
+from .._utils.validation import CLIP, COUNT, POSITIVE
 from ..components import FullSpace, GradientQuery, PublicQuantileClip, PublicSubspace
 from ..components.protocols import PublicInfo, Subspace
 from ._base import MOMENTUM, OPEN_FRACTION, WEIGHTS, Algorithm, descent, weighting_of

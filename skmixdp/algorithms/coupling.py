@@ -3,7 +3,7 @@
 from typing import Any, ClassVar
 
 from .._engine import Options, Recipe
-from .._validation import POSITIVE
+from .._utils.validation import POSITIVE
 from ..components import AutomaticClip, BalancedSteps, FullSpace, GradientQuery
 from ..components.protocols import PublicInfo
 from ._base import MOMENTUM, WEIGHTS, Algorithm, descent, weighting_of

@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from .._engine import Options, Recipe
-from .._validation import CLIP
+from .._utils.validation import CLIP
 from ..components import DopeQuery, L2Clip, PublicQuantileClip, deviation_norms
 from ..components.protocols import Clipper, PublicInfo
 from ._base import MOMENTUM, OPEN_FRACTION, Algorithm, descent, refuse_exact_sums

@@ -5,7 +5,7 @@ from typing import ClassVar
 import numpy as np
 
 from .._engine import Options, Recipe
-from .._validation import CLIP, COUNT, POSITIVE
+from .._utils.validation import CLIP, COUNT, POSITIVE
 from ..components import BalancedSteps, ConstantWeight, Descent, RandomDirections, TwoPointQuery
 from ..components.protocols import PublicInfo, Query, Weighting
 from ._base import Algorithm

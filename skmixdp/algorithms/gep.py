@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._engine import Options, Recipe
-from .._validation import CLIP, COUNT
+from .._utils.validation import CLIP, COUNT
 from ..components import GepQuery, L2Clip, PublicQuantileClip
 from ..components.protocols import Clipper, PublicInfo, PublicView
 from ._base import MOMENTUM, OPEN_FRACTION, Algorithm, descent, refuse_exact_sums

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from .._engine import Options, Recipe
-from .._validation import CLIP, FLAG, POSITIVE
+from .._utils.validation import CLIP, FLAG, POSITIVE
 from ..components import (
     BallProjection,
     DecayingSteps,

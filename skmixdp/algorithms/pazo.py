@@ -3,7 +3,7 @@
 from typing import Any, ClassVar
 
 from .._engine import Options, Recipe
-from .._validation import CLIP, COUNT, FLAG, POSITIVE
+from .._utils.validation import CLIP, COUNT, FLAG, POSITIVE
 from ..components import CandidateQuery, PublicDirections, RandomDirections, TwoPointQuery
 from ..components.protocols import PublicInfo, Query, Weighting
 from ._base import WEIGHTS, Algorithm, weighting_of

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 from .._engine import Options, Recipe
-from .._validation import CLIP, POSITIVE
+from .._utils.validation import CLIP, POSITIVE
 from ..components import (
     BalancedSteps,
     ConstantWeight,

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_random_state
 
-from .._progress import progress_bar
+from .._utils.progress import progress_bar
 from ..privacy import epsilon_of
 from ._bounds import (
     epsilon_from_rates,

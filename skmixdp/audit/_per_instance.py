@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._validation import PROBABILITY, check
+from .._utils.validation import PROBABILITY, check
 from ..privacy import PerInstanceRecord
 from ._result import claim_of, steps_of, trained_step
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 from sklearn.base import BaseEstimator
 
 from .._engine import Budget, Options, Plan, as_reported
-from .._validation import (
+from .._utils.validation import (
     COUNT,
     FLAG,
     POSITIVE,

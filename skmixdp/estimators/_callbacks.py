@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._engine import StepContext
-from .._progress import progress_bar
+from .._utils.progress import progress_bar
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks

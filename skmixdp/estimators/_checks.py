@@ -12,7 +12,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 
 from .._rowmap import TargetMap
 from .._rows import ArrayTable, RowFiles, Table, check_indices, from_device, special_table
-from .._validation import (
+from .._utils.validation import (
     CONVERSION_ERRORS,
     NON_NEGATIVE,
     check_table,

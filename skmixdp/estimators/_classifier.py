@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from .._rows import is_dask
-from .._validation import CONVERSION_ERRORS, listed, shown
+from .._utils.validation import CONVERSION_ERRORS, listed, shown
 from ..exceptions import PrivacyLeakWarning
 from ._checks import has_missing
 from ._outputs import lazy_result

@@ -15,7 +15,7 @@ from .._engine.geometry import can_compare_starts, length_share
 from .._linear import Loss, row_norms
 from .._rowmap import RowMap, column_scale
 from .._rows import Table, check_lengths
-from .._validation import (
+from .._utils.validation import (
     CONVERSION_ERRORS,
     FLAG,
     NON_NEGATIVE,

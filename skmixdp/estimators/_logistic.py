@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from .._engine import Budget, Recipe
 from .._linear import WeightedLoss, classification_loss
-from .._validation import NON_NEGATIVE, Allowed, Kind
+from .._utils.validation import NON_NEGATIVE, Allowed, Kind
 from ..components import LogitAdjustment
 from ..components.class_shares import counts_are_useful
 from ..components.protocols import PublicInfo

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._engine import Budget, Run, make_plan
 from .._rows import PrivateRows
-from .._validation import COUNT, Allowed, Kind, n_distinct_rows, shown, warn_of_delta, warn_of_repeats
+from .._utils.validation import COUNT, Allowed, Kind, n_distinct_rows, shown, warn_of_delta, warn_of_repeats
 from ..algorithms import Algorithm
 from ..components.protocols import PublicInfo
 from ..preprocessing._leaks import check_public_rows, warn_of_leaks

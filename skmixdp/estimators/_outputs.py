@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._rowmap import RowMap, finite_rows, implicit_products, implicit_rows, scaled_first
 from .._rows import special_table
-from .._validation import rows_to_transform
+from .._utils.validation import rows_to_transform
 from ._checks import header
 
 Array = NDArray[Any]

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._engine import charge_event, noisy_counts
 from .._linear import predicted_classes
 from .._rows import Block
-from .._validation import POSITIVE, check
+from .._utils.validation import POSITIVE, check
 from ..components.comparison import is_correct
 from ..privacy import GaussianEvent, NoiseSource, recorded_outcome
 from ..privacy.noise import noise_source, seed_of, warn_of_seed

@@ -32,7 +32,7 @@ from .._engine.geometry import (
 from .._linear import Loss, WeightedLoss, predicted_classes, with_weights
 from .._rowmap import RowMap, Whitening, few_columns_dominate
 from .._rows import ArrayTable, PrivateRows, Table
-from .._validation import shown
+from .._utils.validation import shown
 from ..algorithms import Algorithm, Auto
 from ..components import LogitAdjustment
 from ..components.class_shares import class_shares, count_share, in_class

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from .._engine import Budget
-from .._validation import Kind, check, shown
+from .._utils.validation import Kind, check, shown
 from ..algorithms import PAZO, Algorithm, DPZero
 from ._checks import refuse_sample_weight
 from ._fit import FitData, PreparedFit, fit_one

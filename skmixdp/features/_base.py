@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from .._validation import COUNT, FLAG, Allowed, Kind, check_params, whole_from
+from .._utils.validation import COUNT, FLAG, Allowed, Kind, check_params, whole_from
 from ._extraction import Extraction, extract
 from ._inputs import ItemKind, Items, as_items
 from ._loading import load_backend, load_encoder

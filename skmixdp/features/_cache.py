@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._files import write_arrays, written_whole
+from .._utils.files import write_arrays, written_whole
 
 #: A shard is written when it has this many rows, or when its first row has waited this long.
 _SHARD_ROWS = 2048

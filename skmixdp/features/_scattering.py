@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._validation import COUNT, Allowed, Kind, check_params, whole_from
+from .._utils.validation import COUNT, Allowed, Kind, check_params, whole_from
 from ._base import FrozenFeatures
 from ._protocols import Encoder
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import FLAG, Allowed, Kind, check_params
+from .._utils.validation import FLAG, Allowed, Kind, check_params
 from ._base import FrozenFeatures
 from ._inputs import ItemKind
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from .._validation import FLAG, POSITIVE, check_params, listed
+from .._utils.validation import FLAG, POSITIVE, check_params, listed
 
 Array = NDArray[Any]
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import confusion_matrix
 
-from .._validation import NON_NEGATIVE, check
+from .._utils.validation import NON_NEGATIVE, check
 from ._style import OKABE_ITO, axes
 
 if TYPE_CHECKING:

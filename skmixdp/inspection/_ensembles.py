@@ -10,7 +10,7 @@ from typing import Any
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from .._validation import PROBABILITY, check
+from .._utils.validation import PROBABILITY, check
 from ..privacy import Neighboring, PrivacyReport
 from ..privacy.accounting import gaussian
 from ..privacy.accounting.events import relation_name

@@ -11,7 +11,7 @@ from typing import Any
 import sklearn
 from sklearn.utils.validation import check_is_fitted
 
-from .._validation import Kind, as_float, check, printable, shown
+from .._utils.validation import Kind, as_float, check, printable, shown
 from ..privacy import PrivacyReport
 from ._ensembles import ensemble_report
 

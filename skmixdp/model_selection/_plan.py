@@ -8,7 +8,7 @@ from typing import Any
 from joblib import Memory
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 
-from .._validation import FLAG, POSITIVE, PROBABILITY, SEED, Kind, check_params, number
+from .._utils.validation import FLAG, POSITIVE, PROBABILITY, SEED, Kind, check_params, number
 from ..privacy import LEDGER, NoiseSource, SearchTerms, TrialLaw, shape_of
 
 #: Seeds of a draw from distributions; each draw has its own.

@@ -9,8 +9,8 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.metrics import check_scoring
 from sklearn.utils.parallel import Parallel, delayed
 
-from .._progress import progress_bar
-from .._validation import is_empty, refuse_arguments
+from .._utils.progress import progress_bar
+from .._utils.validation import is_empty, refuse_arguments
 from ..privacy import SearchTerms, recorded_outcome
 from ..privacy.noise import warn_of_seed
 from ..privacy.notebook import GuaranteeBoxMixin

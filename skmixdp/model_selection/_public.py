@@ -10,7 +10,7 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils.parallel import Parallel, delayed
 
-from .._validation import join_rows, public_sources
+from .._utils.validation import join_rows, public_sources
 
 Array = NDArray[Any]
 Indices = NDArray[np.intp]

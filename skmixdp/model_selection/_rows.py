@@ -6,7 +6,7 @@ from typing import Any
 
 from sklearn.base import is_classifier
 
-from .._validation import is_empty
+from .._utils.validation import is_empty
 from ._public import PublicScorer, hold_out, public_params, public_score, take
 
 

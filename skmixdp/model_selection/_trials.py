@@ -9,8 +9,8 @@ from typing import Any
 import joblib
 from sklearn.base import clone
 
-from .._progress import no_bars
-from .._validation import shown
+from .._utils.progress import no_bars
+from .._utils.validation import shown
 from ..privacy import GaussianEvent, Neighboring, Noise, NoiseSource
 from ..privacy.noise import seed_of
 from ._plan import Candidates, SearchPlan

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, log_ndtr, logsumexp
 
-from .._validation import Number, check
+from .._utils.validation import Number, check
 
 FloatArray = NDArray[np.floating[Any]]
 Conversion = Literal["tight", "classic"]

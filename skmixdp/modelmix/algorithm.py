@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from .._engine import Options, Recipe
-from .._validation import COUNT, shown
+from .._utils.validation import COUNT, shown
 from ..algorithms import AdaMix, Algorithm
 from ..components.protocols import Clipper, PublicInfo
 from ..privacy import Event, Noise

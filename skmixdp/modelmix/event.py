@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._validation import COUNT, POSITIVE, check
+from .._utils.validation import COUNT, POSITIVE, check
 from ..privacy import (
     GaussianEvent,
     Neighboring,

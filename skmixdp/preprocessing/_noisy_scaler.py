@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._engine.noisy_sum import SumBudget, noisy_sum
-from .._validation import (
+from .._utils.validation import (
     FLAG,
     check_params,
     check_table,

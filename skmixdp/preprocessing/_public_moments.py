@@ -13,7 +13,7 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from .._validation import COUNT, FRACTION, check_params, join_rows, rows_to_transform
+from .._utils.validation import COUNT, FRACTION, check_params, join_rows, rows_to_transform
 
 Array = NDArray[np.floating[Any]]
 

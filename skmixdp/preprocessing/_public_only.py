@@ -9,7 +9,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
-from .._validation import join_rows, refusal_of
+from .._utils.validation import join_rows, refusal_of
 
 
 def _inner_has(name: str) -> Callable[[Any], Any]:

@@ -10,7 +10,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from .._validation import CONVERSION_ERRORS, is_empty, public_sources
+from .._utils.validation import CONVERSION_ERRORS, is_empty, public_sources
 
 Array = NDArray[Any]
 

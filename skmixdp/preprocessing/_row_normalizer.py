@@ -5,7 +5,7 @@ from typing import Any
 
 from sklearn.preprocessing import Normalizer
 
-from .._validation import CONVERSION_ERRORS, FLAG, check, check_params, refusal_of
+from .._utils.validation import CONVERSION_ERRORS, FLAG, check, check_params, refusal_of
 
 
 class RowNormalizer(Normalizer):  # type: ignore[misc]

@@ -12,7 +12,7 @@ from typing import Any, Literal, Never
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import SEED, check
+from .._utils.validation import SEED, check
 from ..exceptions import NotPrivateWarning
 from .accounting.events import Noise, noise_name
 

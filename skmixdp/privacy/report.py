@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._validation import printable
+from .._utils.validation import printable
 from .accounting.events import Neighboring
 
 #: What each relation of neighbours means.

@@ -18,7 +18,7 @@ import skmixdp
 from skmixdp import MixedDPLogisticRegression, fit_many
 from skmixdp._cli.main import main
 from skmixdp._cli.outputs import write_together
-from skmixdp._files import write_arrays
+from skmixdp._utils.files import write_arrays
 from skmixdp.features import _cache, _extraction
 from skmixdp.features._inputs import as_items
 from skmixdp.features._protocols import Settings

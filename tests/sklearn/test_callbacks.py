@@ -14,10 +14,10 @@ from skmixdp import (
     MixedDPLogisticRegression,
     MixedDPRidge,
     ZerothOrderDPModuleClassifier,
-    _progress,
     fit_many,
 )
-from skmixdp._progress import no_bars
+from skmixdp._utils import progress
+from skmixdp._utils.progress import no_bars
 from skmixdp.inspection import StepHistory
 from skmixdp.model_selection import PrivateSearchCV, public_params
 
@@ -210,9 +210,9 @@ def shown(estimator, digits, monkeypatch, stream):
 
 
 def test_bars_appear_on_terminals_after_a_while_or_if_asked(digits, monkeypatch):
-    assert _progress._PATIENCE == 2.0
+    assert progress._PATIENCE == 2.0
     assert shown(head(), digits, monkeypatch, Terminal()) == ""  # it takes no two seconds
-    monkeypatch.setattr("skmixdp._progress._PATIENCE", 1e-9)
+    monkeypatch.setattr("skmixdp._utils.progress._PATIENCE", 1e-9)
     bar = shown(head(n_steps=300), digits, monkeypatch, Terminal())
     assert "MixedDPLogisticRegression" in bar and "/300" in bar and "<" in bar  # the estimate
     assert shown(head(n_steps=300), digits, monkeypatch, io.StringIO()) == ""
@@ -220,7 +220,7 @@ def test_bars_appear_on_terminals_after_a_while_or_if_asked(digits, monkeypatch)
 
 
 def test_no_bar_appears_by_itself_where_it_would_count_secret_fits(digits, monkeypatch):
-    monkeypatch.setattr("skmixdp._progress._PATIENCE", 1e-9)
+    monkeypatch.setattr("skmixdp._utils.progress._PATIENCE", 1e-9)
     with no_bars():
         assert shown(head(n_steps=300), digits, monkeypatch, Terminal()) == ""
 

@@ -18,7 +18,7 @@ from skmixdp import (
     ZerothOrderDPModuleClassifier,
     fit_many,
 )
-from skmixdp._validation import is_empty, suggestion
+from skmixdp._utils.validation import is_empty, suggestion
 from skmixdp.exceptions import PrivacyLeakWarning
 from skmixdp.model_selection import PrivateSearchCV
 from skmixdp.preprocessing import NoisyScaler, PublicCenterer, PublicOnly, RowNormalizer

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from skmixdp import _files
-from skmixdp._files import sync_folder, written_whole
+from skmixdp._utils.files import sync_folder, written_whole
 
 
 def write(path, content):

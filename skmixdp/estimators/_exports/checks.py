@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._rowmap import RowMap, TargetMap, Whitening
-from ..._validation import (
+from ..._utils.validation import (
     COUNT,
     FLAG,
     FRACTION,

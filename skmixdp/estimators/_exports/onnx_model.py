@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._rowmap import RowMap
-from ..._validation import check
+from ..._utils.validation import check
 
 Array = NDArray[Any]
 

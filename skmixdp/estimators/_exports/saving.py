@@ -20,8 +20,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_bytes
 from sklearn.utils.validation import check_is_fitted
 
-from ..._files import written_whole
-from ..._validation import listed, one_line
+from ..._utils.files import written_whole
+from ..._utils.validation import listed, one_line
 from .checks import check_loaded
 from .coding import Decoder, Encoder, NotEncodableError
 

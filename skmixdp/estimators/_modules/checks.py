@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..._validation import listed
+from ..._utils.validation import listed
 from .forward import ModuleParameters
 
 #: Packages of torch whose modules quantise activations, fake-quantise them or observe their range.

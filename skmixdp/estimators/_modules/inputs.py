@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..._validation import is_empty, public_sources
+from ..._utils.validation import is_empty, public_sources
 
 Array = NDArray[Any]
 

@@ -11,7 +11,7 @@ from timm.data import create_transform, resolve_model_data_config
 from timm.models import load_state_dict
 from torch import Tensor, nn
 
-from ..._validation import suggestion
+from ..._utils.validation import suggestion
 from .hub import reachable_hub
 from .images import ImagePreparation
 from .weights import check_row_wise, file_hash, weights_hash

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from functools import singledispatch
 
-from ..._validation import COUNT, POSITIVE, check
+from ..._utils.validation import COUNT, POSITIVE, check
 from . import gaussian
 from .events import Event, EventFamily, GaussianEvent, Neighboring, Noise, check_terms, noise_name, shift_of
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, get_args
 
-from ..._validation import COUNT, POSITIVE, PROBABILITY, Number, check
+from ..._utils.validation import COUNT, POSITIVE, PROBABILITY, Number, check
 from .trials import TrialLaw, shape_of
 
 Neighboring = Literal["add_or_remove_one", "zero_out", "replace_one"]

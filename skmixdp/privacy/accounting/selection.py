@@ -18,7 +18,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.optimize import brentq
 
-from ..._validation import COUNT, POSITIVE, check, number
+from ..._utils.validation import COUNT, POSITIVE, check, number
 from .calibrate import epsilon_of_event, mu_of_budget
 from .composition import FloatArray, epsilon_of_rdp, rdp_deltas, rdp_of_event
 from .events import GaussianEvent, Neighboring, Noise, SelectionEvent, check_terms, noise_name, shift_of

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from scipy.optimize import brentq
 from scipy.stats import poisson
 
-from ..._validation import as_float, check, number
+from ..._utils.validation import as_float, check, number
 
 #: Shapes of the distributions that have names.
 SHAPES = {"logarithmic": 0.0, "geometric": 1.0, "poisson": math.inf}

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ..._validation import POSITIVE, PROBABILITY, Kind, check, number
+from ..._utils.validation import POSITIVE, PROBABILITY, Kind, check, number
 from ...exceptions import BudgetExceededError
 from ..accounting import gaussian
 from ..accounting.calibrate import epsilon_of_event

@@ -11,7 +11,7 @@ from pathlib import Path
 from sqlite3 import Connection
 from typing import Any, Literal
 
-from ..._validation import POSITIVE, PROBABILITY, Kind, check
+from ..._utils.validation import POSITIVE, PROBABILITY, Kind, check
 from ..accounting.composition import Composition
 from ..accounting.events import NEIGHBORING, Neighboring
 from ._account import NAME, TEXT, Account

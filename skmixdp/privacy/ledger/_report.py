@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from ..._validation import printable
+from ..._utils.validation import printable
 from ._account import Account
 from ._records import event_to_json
 

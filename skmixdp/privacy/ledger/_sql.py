@@ -8,7 +8,7 @@ from functools import cache
 from sqlite3 import Connection, Row
 from typing import Any
 
-from ..._validation import one_line, shown
+from ..._utils.validation import one_line, shown
 from ._account import Account
 from ._records import event_from_json, event_to_json
 from ._report import Charge

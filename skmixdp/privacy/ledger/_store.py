@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
-from ..._validation import one_line
+from ..._utils.validation import one_line
 from ._sql import TABLES
 
 Result = TypeVar("Result")
