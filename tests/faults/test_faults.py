@@ -87,11 +87,11 @@ def test_a_result_that_is_lost_for_a_while_would_be_found(found):
 
 
 def test_a_release_before_its_charge_would_be_found(found, monkeypatch):
-    charge = _fit._charge
-    monkeypatch.setattr(_fit, "_charge", lambda fit: None)
+    charge = _fit.charge_event
+    monkeypatch.setattr(_fit, "charge_event", lambda *args, **kwargs: None)
     with pytest.raises(AssertionError, match="a release with 0 charges"):
         found(jobs.Fit(), "call")
-    monkeypatch.setattr(_fit, "_charge", charge)
+    monkeypatch.setattr(_fit, "charge_event", charge)
 
 
 def test_a_charge_that_is_not_counted_would_be_found(found, monkeypatch):
