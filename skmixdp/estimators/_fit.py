@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from .._engine import Run, charge_event, train
 from .._rows import PrivateRows, worker_session
 from .._utils.validation import refuse_arguments, shown
-from ..preprocessing._leaks import seeding_ensemble
 from ..privacy import Charge, recorded_outcome
 from ..privacy.noise import warn_of_seed
 from ._callbacks import FitTasks, have_callbacks, managed
+from ._enclosing import seeding_ensemble
 
 Array = NDArray[Any]
 

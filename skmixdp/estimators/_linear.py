@@ -28,7 +28,6 @@ from .._utils.validation import (
 from ..algorithms import BY_NAME, Algorithm
 from ..components import LogitAdjustment
 from ..components.protocols import PublicInfo
-from ..preprocessing._leaks import check_public_rows, warn_of_leaks
 from ..privacy import PerInstanceRecord, noise_name
 from ..privacy.noise import noise_source
 from ..public import PublicData
@@ -41,6 +40,7 @@ from ._checks import (
     collect_public,
     given_labels,
 )
+from ._enclosing import check_public_rows, warn_of_leaks
 from ._exports import to_onnx
 from ._fit import FitData, PreparedFit, members
 from ._outputs import head_outputs

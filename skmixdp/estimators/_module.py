@@ -16,12 +16,12 @@ from .._rows import PrivateRows
 from .._utils.validation import COUNT, Allowed, Kind, n_distinct_rows, shown, warn_of_delta, warn_of_repeats
 from ..algorithms import Algorithm
 from ..components.protocols import PublicInfo
-from ..preprocessing._leaks import check_public_rows, warn_of_leaks
 from ..privacy import Charge, Noise
 from ..privacy.noise import noise_source
 from ._base import PrivateEstimator
 from ._checks import check_labels, refuse_sample_weight
 from ._classifier import Classifier
+from ._enclosing import check_public_rows, warn_of_leaks
 from ._fit import FitData, PreparedFit, fit_one
 from ._zeroth_order import ZEROTH_ORDER, zeroth_order_algorithm
 

@@ -15,10 +15,10 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
+from skmixdp.estimators import _enclosing as _enclosing_pipeline
 from skmixdp.exceptions import PrivacyLeakWarning
 from skmixdp.model_selection import public_params
 from skmixdp.preprocessing import NoisyScaler, PublicOnly, RowNormalizer
-from skmixdp.preprocessing._leaks import _enclosing as _enclosing_pipeline
 
 LEAK = "scale .StandardScaler.: the mean and standard deviation.*fix: PublicOnly"
 NEAR = {"delta": 1e-3}

@@ -1,14 +1,6 @@
 """Checks that find pipeline steps which learn from private rows outside the guarantee."""
 
 from ._check_pipeline import check_pipeline
-from ._enclosing import check_public_rows, seeding_ensemble, warn_of_leaks
 from ._report import Finding, PipelineReport
 
-__all__ = [
-    "Finding",
-    "PipelineReport",
-    "check_pipeline",
-    "check_public_rows",
-    "seeding_ensemble",
-    "warn_of_leaks",
-]
+__all__ = ["Finding", "PipelineReport", "check_pipeline"]

@@ -12,7 +12,8 @@ from traceback import walk_stack
 from types import FrameType
 from typing import Any
 
-from ...exceptions import PrivacyLeakWarning
+from ..exceptions import PrivacyLeakWarning
+from ..preprocessing import check_pipeline
 
 _METHODS = frozenset({"fit", "fit_transform", "fit_predict"})
 #: Classes of scikit-learn whose parts are checked. Searches are left out: a fit cannot know what is done
@@ -64,8 +65,6 @@ def warn_of_leaks(*, public_rows: bool) -> None:
         owner, depth = _find()
         if owner is None:
             return
-        from ._check_pipeline import check_pipeline
-
         report = check_pipeline(owner, public_rows=public_rows)
         leaks, lost = report.of_kind("leak"), report.of_kind("public rows")
         kind = "steps of the pipeline" if "Pipeline" in _kinds(owner) else f"parts of {type(owner).__name__}"
