@@ -12,19 +12,16 @@ from ..components import BalancedSteps, FullSpace, GradientQuery, L2Clip, Public
 from ..components.protocols import PublicInfo, Update
 from ._base import Algorithm, descent, step_scale_with_clipped
 
-#: Momentum, if plain descent would need many steps. Its oscillations decay within a few steps, and the
-#: average of the last heads removes the rest.
-_MOMENTUM = 0.8
+#: Largest momentum. Its oscillations decay within a few steps, and the average of the last heads removes the
+#: rest.
+_MOST_MOMENTUM = 0.8
 
 #: Largest product of noise and mu for the total step. Beyond it, heads overfit: on texts, digits and a table
 #: without noise, it reached the best regularised head, and two and five times as much lost up to 0.6 points.
 _LONGEST = 3.0
 
-#: Plain descent is as fast, and slightly more accurate, if it needs no more steps than this.
-_PLAIN = 40
-
 #: Fewest and most steps.
-_FEWEST, _MOST = 20, 100
+_FEWEST, _MOST = 12, 50
 
 
 class Auto(Algorithm):
@@ -78,12 +75,13 @@ class Auto(Algorithm):
 
     def pieces(self, info: PublicInfo, options: Options) -> Recipe:
         query = GradientQuery(L2Clip(self.clip), FullSpace(), sum_to_zero=True)
-        plain, accelerated = (self._steps(info, options, momentum) for momentum in (0.0, _MOMENTUM))
-        n_steps = plain.count(info, query.sensitivity(info.view, np.dtype(np.float64)))
-        momentum, steps = (0.0, plain) if n_steps <= _PLAIN else (_MOMENTUM, accelerated)
-        recipe = descent(info, options, query, momentum=momentum, anchored=True)
+        steps = self._steps(info, options, momentum=0.0)
+        sensitivity = query.sensitivity(info.view, np.dtype(np.float64))
+        momentum = steps.least_momentum(info, sensitivity, _MOST_MOMENTUM)
+        steps = self._steps(info, options, momentum)
+        recipe = descent(info, options, query, momentum=momentum, anchored=True, steps=steps)
         update: Update = TailAverage(recipe.update)
-        recipe = replace(recipe, steps=steps, update=update)
+        recipe = replace(recipe, update=update)
         if not self.shrink:
             return recipe
         shrinkage = PublicShrinkage(update, info, options.balancing_intercept)
