@@ -10,6 +10,7 @@ from .gradients import (
     row_norm_bounds,
     row_norms,
     scale_rows,
+    weighted_sum,
 )
 from .losses import (
     LogisticLoss,
@@ -50,6 +51,7 @@ __all__ = [
     "row_norm_bounds",
     "row_norms",
     "scale_rows",
+    "weighted_sum",
     "with_weights",
     "without_weights",
 ]

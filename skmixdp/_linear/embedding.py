@@ -14,7 +14,7 @@ from scipy.linalg import blas, lapack
 
 from .._kernels.rounding import SHORTEST_DIFFERENCE, UNDERFLOW_PAD, dot_error
 from .._kernels.split import split_product, split_rounding
-from .gradients import row_norms
+from .gradients import row_norms, weighted_sum
 
 FloatArray = NDArray[np.floating[Any]]
 
@@ -131,7 +131,7 @@ class GradientEmbedding:
         ``accurate`` keeps its rounding within :attr:`rounding`, however close to dependent anchors are.
         """
         if not accurate or self._plain_is_enough:
-            return np.asarray(((self._A @ coordinates)[:, np.newaxis] * self.R).T @ self.X)
+            return weighted_sum((self._A @ coordinates)[:, np.newaxis] * self.R, self.X)
         weights = self._A.astype(np.longdouble) @ coordinates.astype(np.longdouble)
         X, exponents = self._scaled
         return split_product(weights[:, np.newaxis] * np.ldexp(self.R, exponents[:, np.newaxis]), X)

@@ -15,9 +15,6 @@ from .arrays import Array, astype, dtype_of, namespace_of, row_dots
 
 FloatArray = NDArray[np.floating[Any]]
 
-#: A unit direction with a shorter component outside of the span of others depends on them.
-_DEPENDENT = 1e-6
-
 
 def row_norms(X: Array) -> Array:
     """L2 norm of each row of (n, k), shape (n,), accumulated and returned in float64."""
@@ -64,6 +61,11 @@ def largest_singular_value(X: FloatArray) -> float:
     return size * float(np.sqrt(np.linalg.eigvalsh(gram)[-1]))
 
 
+def weighted_sum(C: FloatArray, X: FloatArray) -> FloatArray:
+    """``sum_i c_i x_i^T`` for (n, k) weighted residuals, shape (k, d_in)."""
+    return np.asarray(C.T @ X)
+
+
 def scale_rows(C: Array, factors: Array) -> Array:
     """Multiply each row of ``C`` (n, k) by its factor (n,), in place; the factors that were used.
 
@@ -97,6 +99,10 @@ def scale_rows(C: Array, factors: Array) -> Array:
 def remove_mean_output(G: FloatArray) -> FloatArray:
     """Orthogonal projection of a (k, d_in) gradient on those that sum to zero over outputs."""
     return np.asarray(G - G.mean(axis=0, keepdims=True))
+
+
+#: A unit direction with a shorter component outside of the span of others depends on them.
+_DEPENDENT = 1e-6
 
 
 def orthonormal_columns(candidates: FloatArray, n_columns: int) -> FloatArray:

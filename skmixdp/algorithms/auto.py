@@ -12,19 +12,16 @@ from ..components import BalancedSteps, FullSpace, GradientQuery, L2Clip, Public
 from ..components.protocols import PublicInfo
 from ._base import Algorithm, descent, step_scale_with_clipped
 
-#: Momentum, if plain descent would need many steps. Its oscillations decay within a few steps, and the
-#: average of the last heads removes the rest.
-_MOMENTUM = 0.8
+#: Largest momentum. Its oscillations decay within a few steps, and the average of the last heads removes the
+#: rest.
+_MOST_MOMENTUM = 0.8
 
 #: Largest product of noise and mu for the total step. Beyond it, heads overfit: on texts, digits and a table
 #: without noise, it reached the best regularised head, and two and five times as much lost up to 0.6 points.
 _LONGEST = 3.0
 
-#: Plain descent is as fast, and slightly more accurate, if it needs no more steps than this.
-_PLAIN = 40
-
 #: Fewest and most steps.
-_FEWEST, _MOST = 20, 100
+_FEWEST, _MOST = 12, 50
 
 
 class Auto(Algorithm):
@@ -89,8 +86,8 @@ class Auto(Algorithm):
             max_step_scale=step_scale_with_clipped(info.loss),
             longest=_LONGEST,
         )
-        if steps.count(info, query.sensitivity(info.view, np.dtype(np.float64))) > _PLAIN:
-            steps = replace(steps, momentum=_MOMENTUM)
+        sensitivity = query.sensitivity(info.view, np.dtype(np.float64))
+        steps = replace(steps, momentum=steps.least_momentum(info, sensitivity, _MOST_MOMENTUM))
         recipe = descent(info, options, query, momentum=steps.momentum, anchored=True, steps=steps)
         update = TailAverage(recipe.update)
         if not self.shrink:

@@ -24,7 +24,7 @@ class BalancedSteps:
     At full batch ``sigma = sqrt(T) / mu``, so the total step is ``r = eta T = c mu n / S``. Sampled batches
     come close to it unless sigma is small. T is just large enough to keep each step gentle:
     ``eta * curvature`` is at most 1.5, or half of the stability limit if that is smaller. If the last heads
-    are averaged, ``2 sqrt(r * curvature)`` steps are enough.
+    are averaged, ``sqrt(r * curvature)`` steps are enough.
 
     Parameters
     ----------
@@ -73,15 +73,30 @@ class BalancedSteps:
     longest: float = math.inf
 
     def count(self, info: PublicInfo, sensitivity: float) -> int:
-        n_rows = info.n_private + info.view.n_rows
-        total_step = min(self._noise(info) * info.mu, self.longest) * n_rows / sensitivity
+        stiffness = self._stiffness(info, sensitivity)
         # Half of the stability limit if that is smaller, as for plain descent and mixed heads.
         gentle = min(1.5, (1 + self.momentum) / (1 - self.momentum))
-        stiffness = total_step * self._curvature(info)
-        wanted = 2 * math.sqrt(stiffness) if self.averaged else stiffness / gentle
+        wanted = math.sqrt(stiffness) if self.averaged else stiffness / gentle
         # With momentum, the head follows the gradients with a delay.
         least = max(self.minimum, round(4 / (1 - self.momentum)) if self.momentum > 0 else 0)
         return math.ceil(min(max(wanted, least), self.maximum))
+
+    def least_momentum(self, info: PublicInfo, sensitivity: float, most: float) -> float:
+        """Least momentum, up to ``most``, with which the steps cover the total step at stable rates.
+
+        Parameters
+        ----------
+        info : PublicInfo
+            Public facts of the fit.
+        sensitivity : float
+            Sensitivity of the private sum.
+        most : float
+            Largest momentum.
+        """
+        n_steps = self.count(info, sensitivity)
+        # How many times longer the steps are than half of the stability limit without momentum.
+        ratio = self._stiffness(info, sensitivity) / (n_steps * self.max_step_scale)
+        return min(max(0.0, (ratio - 1) / (ratio + 1)), most)
 
     def bind(self, info: PublicInfo, facts: ReleaseFacts) -> Callable[[int], float]:
         if isinstance(self.learning_rate, str):
@@ -102,6 +117,12 @@ class BalancedSteps:
         else:
             rate = float(self.learning_rate)
         return lambda t: rate
+
+    def _stiffness(self, info: PublicInfo, sensitivity: float) -> float:
+        """The total step in units of the inverse curvature."""
+        n_rows = info.n_private + info.view.n_rows
+        total_step = min(self._noise(info) * info.mu, self.longest) * n_rows / sensitivity
+        return total_step * self._curvature(info)
 
     def _noise(self, info: PublicInfo) -> float:
         uncentred = not (info.centered or info.view.n_rows or info.loss.quadratic)

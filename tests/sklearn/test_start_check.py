@@ -48,7 +48,7 @@ def test_columns_keep_the_scale_that_left_out_rows_tell():
     scales = np.where(np.arange(64) == 20, 1e4, 1.0)
     with pytest.warns(UserWarning, match="left them out"):
         fitted = head().fit(X * scales, Y, (16 - X_PUB) * scales, Y_PUB)
-    assert fitted.score(X_TEST * scales, Y_TEST) > 0.8
+    assert fitted.score(X_TEST * scales, Y_TEST) > 0.75
     with pytest.warns(UserWarning, match="a few columns of X"):
         alone = head().fit(X * scales, Y)
     assert alone.score(X_TEST * scales, Y_TEST) < 0.5

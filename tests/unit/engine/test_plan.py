@@ -1,10 +1,12 @@
 import math
+from functools import partial
 
 import numpy as np
 import pytest
 
 from skmixdp._engine import Budget, make_plan
 from skmixdp.algorithms import AdaMix, Auto, NoisyGD, TheoreticalAdaMix
+from skmixdp.components import BalancedSteps
 from skmixdp.privacy import epsilon_of, noise_multiplier_for, steps_for
 from tests.conftest import make_problem, make_regression_problem
 
@@ -87,10 +89,25 @@ class TestBalancedSteps:
     def test_averaged_heads_take_few_long_steps(self):
         counts = [plan_for(Auto(clip)).n_steps for clip in (5.0, 0.5, 0.1, 0.01, 0.001)]
         assert counts == sorted(counts)
-        assert counts[0] == 20 and counts[-1] == 100
-        middle = plan_for(Auto(clip=0.1), epsilon=1.0)
-        total_step = PROBLEM.info.mu * 324 / 0.1
-        assert middle.n_steps == math.ceil(2 * math.sqrt(total_step * PROBLEM.info.curvature))
+        assert counts[0] == 12 and counts[-1] == 50
+        middle = plan_for(Auto(clip=0.03), epsilon=1.0)
+        total_step = PROBLEM.info.mu * 324 / 0.03
+        assert middle.n_steps == math.ceil(math.sqrt(total_step * PROBLEM.info.curvature))
+
+    def test_momentum_is_as_large_as_the_total_step_needs(self):
+        few, some, most = (PROBLEM.recipe(Auto(clip)).update for clip in (5.0, 0.01, 1e-5))
+        few, some, most = (shrunk.inner.inner.momentum for shrunk in (few, some, most))
+        assert few == 0.0 and most == 0.8
+        assert 0.2 < some < 0.7
+        sensitivity = 0.01
+        range_of_steps = {"minimum": 12, "maximum": 50, "averaged": True}
+        steps = partial(BalancedSteps, "auto", l2=0.0, max_step_scale=10.0, **range_of_steps)
+        least = steps(0.0).least_momentum(PROBLEM.info, sensitivity, 0.8)
+        assert least == pytest.approx(some)
+        total = PROBLEM.info.mu * 324 / sensitivity * PROBLEM.info.curvature
+        n_steps = steps(0.0).count(PROBLEM.info, sensitivity)
+        # At half of the stability limit, so many steps of ten times that length cover the total step exactly.
+        assert n_steps * 10 * (1 + least) / (1 - least) == pytest.approx(total)
 
     def test_the_rate_stays_below_the_stability_limit(self):
         # Ten times half of it, clipped residuals being what they are; not for squared loss.
