@@ -135,6 +135,9 @@ class Request:
     wide_sums : bool
         Whether weighted residuals are multiplied with the rows and added in double precision, whatever the
         precision of the rows; for sums whose terms are longer than what is released of them.
+    short_panels : int or None
+        With ``wide_sums``: number of rows whose terms a source may add in single precision all the same. A
+        source that does so says it in its error. None is no row.
     n_head : int
         Number of leading points that are a head which its run moves along the other points; 0
         promises nothing.
@@ -158,6 +161,7 @@ class Request:
     mask: NDArray[np.bool_] | None = None
     resolution: float | None = None
     wide_sums: bool = False
+    short_panels: int | None = None
     n_head: int = 0
     n_fixed: int = 0
     run: object = None
