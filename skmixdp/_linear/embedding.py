@@ -14,7 +14,7 @@ from scipy.linalg import blas, lapack
 
 from .._kernels.rounding import SHORTEST_DIFFERENCE, UNDERFLOW_PAD, dot_error
 from .._kernels.split import split_product, split_rounding
-from .gradients import row_norms, weighted_sum
+from .gradients import parts_in_cache, row_norms, weighted_sum
 
 FloatArray = NDArray[np.floating[Any]]
 
@@ -207,7 +207,9 @@ class GradientEmbedding:
         scale = norms if rounding_scale is None else rounding_scale
         sizes = (residual_norms + UNDERFLOW_PAD) * (scale + UNDERFLOW_PAD)
         inside = coordinate_norms**2
-        reached = np.abs(coordinates) @ self._rounding_scale.astype(coordinates.dtype)
+        reached, weights = np.empty(len(coordinates)), self._rounding_scale.astype(coordinates.dtype)
+        for rows in parts_in_cache(coordinates):
+            reached[rows] = np.abs(coordinates[rows]) @ weights
         square = lengths**2 - inside
         slack = (
             2 * dot_error(d_in + k + m + 8, dtype) * sizes * reached

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._kernels import SumError
-from .._linear import Array, largest_entries, namespace_of
+from .._linear import Array, largest_entries, namespace_of, parts_in_cache
 from .._rowmap import RowMap
 
 FloatArray = NDArray[np.floating[Any]]
@@ -87,7 +87,7 @@ class OuterStatistics:
     ----------
     factors : array of shape (rows, s), float64
         Factors of each row.
-    values : array of shape (rows, q), float64
+    values : array of shape (rows, q), float32 or float64
         What they multiply.
     """
 
@@ -107,7 +107,10 @@ class OuterStatistics:
 
     def sums(self) -> FloatArray:
         """Sums over the rows, shape (s q,), of products that are rounded and added in double precision."""
-        return np.asarray(self.factors.T @ self.values).ravel()
+        total = np.zeros((self.factors.shape[1], self.values.shape[1]))
+        for rows in parts_in_cache(self.values):
+            total += self.factors[rows].T @ self.values[rows].astype(np.float64, copy=False)
+        return total.ravel()
 
 
 Contribution = tuple[Array | None, Array | OuterStatistics | None]

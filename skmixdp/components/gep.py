@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._kernels import SHORTEST_DIFFERENCE, panel_rows_for
-from .._linear import GradientEmbedding, Loss, remove_mean_output, row_norms, scale_rows
+from .._linear import GradientEmbedding, Loss, parts_in_cache, remove_mean_output, row_norms, scale_rows
 from .._rows import Block, Contribution, OuterStatistics
 from ..public import PublicView
 from .protocols import Clip, Clipper, Lengths, PrivateQuery, ReleasedArray, Rounds, StepContext
@@ -172,16 +172,17 @@ def clipped_parts(
     k = loss.n_outputs
     C = loss.residuals(Z[:, :k], block.y)
     z = embedding.coordinates(C, Z[:, k:])
-    wide = z.astype(np.float64)
-    lengths = row_norms(wide)
+    lengths = np.empty(len(z))
+    for rows in parts_in_cache(z):
+        lengths[rows] = row_norms(z[rows].astype(np.float64))
     bounds = embedding.residual_bounds(
         row_norms(C), block.norms, z, lengths, C.dtype, block.rounding_scale, shortest=shortest
     )
-    wide[~np.isfinite(bounds)] = 0  # such a row contributes to neither sum
+    z[~np.isfinite(bounds)] = 0  # such a row contributes to neither sum
     # A length also bounds every entry, so it is a valid bound for rules that use entries.
     factors = scale_rows(C, outside.weights(bounds, lambda: bounds))
     weights = inside.weights(lengths, lambda: lengths)
-    return C, OuterStatistics(np.stack([weights, factors], axis=1), wide)
+    return C, OuterStatistics(np.stack([weights, factors], axis=1), z)
 
 
 def part_lengths(
