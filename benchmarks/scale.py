@@ -9,7 +9,7 @@ import os
 import statistics
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -30,6 +30,9 @@ Array = NDArray[Any]
 
 _D, _K, _N_PUB, _BLOCK = 512, 10, 500, 20_000
 _STEPS = 10
+
+#: Chunks of Dask rows: as many for each of 1, 2 or 4 workers.
+_CHUNKS = 16
 
 #: Rows that are held in memory for comparison; their time is multiplied up.
 _PART = 200_000
@@ -110,9 +113,9 @@ def peak_anonymous_mib(work: Callable[[], object]) -> float:
     return peak
 
 
-def one_pass(rows: PrivateRows, W: Array) -> Callable[[], object]:
+def one_pass(rows: PrivateRows, W: Array, k: int = _K) -> Callable[[], object]:
     """The private part of one step."""
-    loss, clip = SoftmaxLoss(_K), L2Clip(0.5)
+    loss, clip = SoftmaxLoss(k), L2Clip(0.5)
     request = Request(W, lambda Z, block: clipped_residuals(Z, block, loss, clip))
     return lambda: rows.private_sums([request])
 
@@ -183,31 +186,10 @@ def _measure_memory_map(path: Path, y: Array, n: int) -> str:
 
 def measure_dask(n: int) -> str:
     """A fit's passes on one worker process and on two."""
-    import dask.array as da
-    from distributed import Client, LocalCluster
-
-    rng = np.random.default_rng(0)
-    y = rng.integers(_K, size=n)
-    W = rng.standard_normal((_K, _D + 1))
-    row_map = RowMap(np.zeros(_D), True, 0.4)
-    X = da.random.default_rng(0).standard_normal((n, _D), dtype=np.float32, chunks=(n // 16, _D))
-    with ExitStack() as open_clusters:
-        asks = {}
-        for n_workers in (1, 2):
-            workers = LocalCluster(
-                n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=":0"
-            )
-            client = open_clusters.enter_context(Client(open_clusters.enter_context(workers)))
-            table = special_table(X)
-            assert table is not None
-            ask = one_pass(table.private_rows(y, row_map, np.dtype(np.float32), exact=False), W)
-            asks[n_workers] = partial(_on, client, ask)
-            asks[n_workers]()
-        turns = [{n_workers: spent(ask).wall for n_workers, ask in asks.items()} for _ in range(15)]
-    passes = {n_workers: statistics.median(turn[n_workers] for turn in turns) for n_workers in asks}
+    passes = {count: spent.wall for count, spent in passes_on_workers((1, 2), n, _D, _K, turns=15).items()}
     return _table(
         [
-            ("rows, features, classes, chunks", f"{n:,} x {_D}, {_K}, 16"),
+            ("rows, features, classes, chunks", f"{n:,} x {_D}, {_K}, {_CHUNKS}"),
             ("one pass, one worker process", f"{passes[1]:.2f} s"),
             ("one pass, two worker processes", f"{passes[2]:.2f} s"),
             ("speed-up", f"{passes[1] / passes[2]:.2f}"),
@@ -215,9 +197,51 @@ def measure_dask(n: int) -> str:
     )
 
 
-def _on(client: Any, work: Callable[[], object]) -> None:
+def passes_on_workers(
+    counts: Sequence[int], n_rows: int, d_in: int, k: int, *, turns: int
+) -> dict[int, Spent]:
+    """Median time of a pass over Dask rows, for each number of worker processes with one thread.
+
+    All clusters are open at the same time and take turns. CPU time is the sum over the workers of a cluster.
+    """
+    import dask.array as da
+    from distributed import Client, LocalCluster
+
+    rng = np.random.default_rng(0)
+    y = rng.integers(k, size=n_rows)
+    W = rng.standard_normal((k, d_in + 1))
+    row_map = RowMap(np.zeros(d_in), True, 0.4)
+    chunks = (-(-n_rows // _CHUNKS), d_in)
+    X = da.random.default_rng(0).standard_normal((n_rows, d_in), dtype=np.float32, chunks=chunks)
+    with ExitStack() as open_clusters:
+        passes = {}
+        for count in counts:
+            workers = LocalCluster(
+                n_workers=count, threads_per_worker=1, processes=True, dashboard_address=":0"
+            )
+            client = open_clusters.enter_context(Client(open_clusters.enter_context(workers)))
+            table = special_table(X)
+            assert table is not None
+            rows = table.private_rows(y, row_map, np.dtype(np.float32), exact=False)
+            passes[count] = partial(_spent_on, client, one_pass(rows, W, k))
+            passes[count]()
+        found = [{count: spent_on() for count, spent_on in passes.items()} for _ in range(turns)]
+    return {
+        count: Spent(
+            statistics.median(turn[count].wall for turn in found),
+            statistics.median(turn[count].cpu for turn in found),
+        )
+        for count in passes
+    }
+
+
+def _spent_on(client: Any, work: Callable[[], object]) -> Spent:
+    """Seconds on the clock, and of the CPU of all workers together."""
     with client.as_current():
-        work()
+        before = client.run(time.process_time)
+        wall = spent(work).wall
+        after = client.run(time.process_time)
+    return Spent(wall, sum(after[worker] - before[worker] for worker in after))
 
 
 def _table(rows: list[tuple[str, str]]) -> str:

@@ -81,6 +81,7 @@ class GaussianMechanism:
             self._batch,
             resolution,
             wide_sums=query.wide_sums,
+            short_panels=query.short_panels,
             n_head=query.n_head,
             n_fixed=query.n_fixed,
             run=self,

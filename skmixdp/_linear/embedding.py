@@ -14,15 +14,12 @@ from scipy.linalg import blas, lapack
 
 from .._kernels.rounding import SHORTEST_DIFFERENCE, UNDERFLOW_PAD, dot_error
 from .._kernels.split import split_product, split_rounding
-from .gradients import row_norms, weighted_sum
+from .gradients import parts_in_cache, row_norms, weighted_sum
 
 FloatArray = NDArray[np.floating[Any]]
 
 #: Directions whose eigenvalue is at most this fraction of the largest count as dependent.
 _EIGENVALUE_CUT = 1e-8
-
-#: Relative rounding that adds little to the sensitivity of a sum over a million rows.
-_EXACT_ENOUGH = 1e-11
 
 
 class GradientEmbedding:
@@ -125,12 +122,13 @@ class GradientEmbedding:
         multiply = blas.strmm if dtype == np.float32 else blas.dtrmm
         return np.asarray(multiply(1.0, basis, H.T, side=0, lower=1, overwrite_b=1).T)
 
-    def gradient(self, coordinates: FloatArray, *, accurate: bool = False) -> FloatArray:
+    def gradient(self, coordinates: FloatArray, *, tolerance: float = np.inf) -> FloatArray:
         """The (k, d_in) gradient ``sum_j z_j V_j`` of coordinates (q,), in double precision.
 
-        ``accurate`` keeps its rounding within :attr:`rounding`, however close to dependent anchors are.
+        Its rounding is at most ``rounding(tolerance)`` times the coordinates' norm. A plain product is used
+        where that is within the tolerance. A more accurate one takes 20 times as long.
         """
-        if not accurate or self._plain_is_enough:
+        if self._plain_rounding <= tolerance:
             return weighted_sum((self._A @ coordinates)[:, np.newaxis] * self.R, self.X)
         weights = self._A.astype(np.longdouble) @ coordinates.astype(np.longdouble)
         X, exponents = self._scaled
@@ -143,11 +141,6 @@ class GradientEmbedding:
         return np.ldexp(self.X, -exponents[:, np.newaxis]), exponents
 
     @cached_property
-    def _plain_is_enough(self) -> bool:
-        """Whether plain double precision is exact enough for sums over many rows."""
-        return self._plain_rounding <= _EXACT_ENOUGH
-
-    @property
     def _plain_rounding(self) -> float:
         """Rounding of ``sum_j z_j sum_a A_ja g_a``: a multiple of ``sum_j |z_j| sum_a |A_ja| |g_a|``."""
         return self._relative_rounding((sum(self._A.shape) + 4) * float(np.finfo(np.float64).eps))
@@ -155,13 +148,12 @@ class GradientEmbedding:
     def _relative_rounding(self, errors: float) -> float:
         return float(errors * np.linalg.norm(self._rounding_scale))
 
-    @cached_property
-    def rounding(self) -> float:
-        """Bound on the rounding of an accurate :meth:`gradient`, relative to the coordinates' norm.
+    def rounding(self, tolerance: float) -> float:
+        """Bound on the rounding of ``gradient(tolerance=tolerance)``, relative to the coordinates' norm.
 
-        A subtraction after it is included.
+        A subtraction after it is included. The bound exceeds the tolerance where no product is as accurate.
         """
-        if self._plain_is_enough:
+        if self._plain_rounding <= tolerance:
             found = self._plain_rounding
         else:
             # No entry of an anchor's weight is longer than the weight, and no scaled row longer than 1.
@@ -179,6 +171,8 @@ class GradientEmbedding:
         coordinate_norms: FloatArray,
         dtype: np.dtype[Any],
         rounding_scale: FloatArray | None = None,
+        *,
+        shortest: float = SHORTEST_DIFFERENCE,
     ) -> FloatArray:
         """Upper bounds (n,) on ``|g_i - sum_j z_ij V_j|``, rounding included.
 
@@ -195,6 +189,8 @@ class GradientEmbedding:
             the residuals will be weighted.
         rounding_scale : array of shape (n,) or None
             Lengths in proportion to which products may be off, where those are not the rows'.
+        shortest : float, default=SHORTEST_DIFFERENCE
+            No bound is below this multiple of ``|g| + |z|``.
 
         Notes
         -----
@@ -202,9 +198,7 @@ class GradientEmbedding:
         ``|g|^2 - |z|^2 + 2 z^T e + z^T E z``. ``|e_j|`` is at most ``|g| sum_a |A_aj| |g_a|`` times the
         relative error of three products in a row, those with rows, residuals and basis. The bound also
         covers the rounding of residuals that are weighted in ``dtype`` (two roundings of their full length)
-        and of ``sum_j z_j V_j``.
-        No bound is below :data:`SHORTEST_DIFFERENCE` times ``|g| + |z|``. A row of which nothing
-        finite is known has an infinite bound.
+        and of ``sum_j z_j V_j``. A row of which nothing finite is known has an infinite bound.
         """
         eps = float(np.finfo(dtype).eps)
         (m, k), (d_in, q) = self.R.shape, (self.X.shape[1], self.n_components)
@@ -213,7 +207,9 @@ class GradientEmbedding:
         scale = norms if rounding_scale is None else rounding_scale
         sizes = (residual_norms + UNDERFLOW_PAD) * (scale + UNDERFLOW_PAD)
         inside = coordinate_norms**2
-        reached = np.abs(coordinates) @ self._rounding_scale.astype(coordinates.dtype)
+        reached, weights = np.empty(len(coordinates)), self._rounding_scale.astype(coordinates.dtype)
+        for rows in parts_in_cache(coordinates):
+            reached[rows] = np.abs(coordinates[rows]) @ weights
         square = lengths**2 - inside
         slack = (
             2 * dot_error(d_in + k + m + 8, dtype) * sizes * reached
@@ -222,7 +218,7 @@ class GradientEmbedding:
             + wide * (lengths + reached) ** 2
         )
         bounds = np.sqrt(np.maximum(square, 0) + slack) + 2 * eps * lengths + wide * reached
-        bounds = np.maximum(bounds, SHORTEST_DIFFERENCE * (lengths + coordinate_norms))
+        bounds = np.maximum(bounds, shortest * (lengths + coordinate_norms))
         return np.where(np.isfinite(square), bounds, np.inf)
 
 

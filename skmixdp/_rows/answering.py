@@ -51,12 +51,16 @@ class Visit:
     add_sum : callable
         Adds ``C^T X``, shape (k, d_in), to a :class:`~skmixdp._kernels.Cascade`, given ``C`` (rows, k): in
         double precision where ``C`` is.
+    add_short_sum : callable or None
+        Does the same, given a third argument: the largest number of rows whose terms are added in single
+        precision. None if the source adds in double precision instead.
     """
 
     rows: Selection
     block: Block
     times: Callable[[FloatArray], Array]
     add_sum: Callable[[Array, Cascade], None]
+    add_short_sum: Callable[[Array, Cascade, int], None] | None = None
 
 
 def visit_of(
@@ -67,6 +71,7 @@ def visit_of(
     *,
     appended: float | None,
     panel_rows: int | None = PANEL_ROWS,
+    takes_short_panels: bool = False,
 ) -> Visit:
     """The visit of a block of rows in an array.
 
@@ -85,6 +90,8 @@ def visit_of(
         faster than those with one more.
     panel_rows : int or None
         Largest number of rows whose terms are added in single precision; None adds all in double precision.
+    takes_short_panels : bool
+        Whether requests may choose fewer rows (``Request.short_panels``).
     """
 
     def times(points: FloatArray) -> FloatArray:
@@ -98,7 +105,10 @@ def visit_of(
         weights = C.astype(np.float64, copy=False) if panel_rows is None else C
         add_products(total, weights, X, panel_rows=panel_rows or PANEL_ROWS, appended=appended)
 
-    return Visit(rows, block, times, add_sum)
+    def add_short_sum(C: Array, total: Cascade, few: int) -> None:
+        add_products(total, C, X, panel_rows=few, appended=appended)
+
+    return Visit(rows, block, times, add_sum, add_short_sum if takes_short_panels else None)
 
 
 def answer(
@@ -122,12 +132,12 @@ def answer(
     points = laid_out(asked if whitening is None else whitening(asked), dtype)
     columns = _Columns(min(len(request.points) for request in requests) < _NARROW, dtype)
     ends = np.cumsum([len(computed) for computed, _ in products])
-    matrices = {wide: Cascade() for wide in (False, True)}
+    matrices: dict[int | None, Cascade] = {}
     vectors = [Cascade() for _ in requests]
     widths = [0] * len(requests)
     for visit in visits:
         Z = columns(visit.times(points))
-        weighted: dict[bool, list[Array]] = {False: [], True: []}
+        weighted: dict[int | None, list[Array]] = {}
         for index, (request, end) in enumerate(zip(requests, ends, strict=True)):
             computed, complete = products[index]
             own = Z[:, end - len(computed) : end]
@@ -137,27 +147,39 @@ def answer(
             if request.observe is not None:
                 request.observe(visit.rows, visit.block, own, (C, S))
             if C is not None:
-                weighted[request.wide_sums].append(C)
+                weighted.setdefault(_panel_rows(request, visit), []).append(C)
                 widths[index] = C.shape[1]
             if isinstance(S, OuterStatistics):
                 vectors[index].add(S.sums())
             elif S is not None:
                 xp = namespace_of(S)
                 vectors[index].add(xp.sum(S, axis=0, dtype=xp.float64))
-        for wide, parts in weighted.items():
-            if parts:
-                joint = _joined(parts)
-                visit.add_sum(astype(joint, np.float64) if wide else joint, matrices[wide])
-    found = {wide: total.value for wide, total in matrices.items()}
+        for panel_rows, parts in weighted.items():
+            joint, total = _joined(parts), matrices.setdefault(panel_rows, Cascade())
+            if panel_rows is None:
+                visit.add_sum(astype(joint, np.float64), total)
+            elif panel_rows == PANEL_ROWS or visit.add_short_sum is None:
+                visit.add_sum(joint, total)
+            else:
+                visit.add_short_sum(joint, total, panel_rows)
+    found = {panel_rows: total.value for panel_rows, total in matrices.items()}
     sums: list[tuple[Array | None, Array | None]] = []
     for request, width, vector in zip(requests, widths, vectors, strict=True):
         matrix = None
         if width:
-            rest = found[request.wide_sums]
-            matrix, found[request.wide_sums] = rest[:width], rest[width:]
+            panel_rows = _panel_rows(request, visit)
+            rest = found[panel_rows]
+            matrix, found[panel_rows] = rest[:width], rest[width:]
             matrix = matrix if whitening is None else whitening(matrix)
         sums.append((matrix, vector.value))
     return sums
+
+
+def _panel_rows(request: Request, visit: Visit) -> int | None:
+    """Largest number of rows whose terms are added in single precision; None adds all in double precision."""
+    if not request.wide_sums:
+        return PANEL_ROWS
+    return None if visit.add_short_sum is None else request.short_panels
 
 
 def in_parts(

@@ -14,10 +14,10 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
-from .._kernels import EXACT, SumError, on_grid, sum_error
+from .._kernels import EXACT, SumError, on_grid
 from .._linear import row_norms
 from .._rowmap import RowMap, finite_rows
-from .memory import InMemoryRows, check_lengths, grid_of_rows
+from .memory import InMemoryRows, check_lengths, error_in_panels, grid_of_rows
 from .source import FloatArray, Labels, PrivateRows, Request, Sums, Table
 
 Array = NDArray[Any]
@@ -129,7 +129,7 @@ class DaskRows(PrivateRows):
         # (A tree of chunks adds in double precision, as a cascade does and with fewer terms at a time.)
         if request.resolution is not None:
             return EXACT
-        return sum_error(self.n_rows, np.float64 if request.wide_sums else self._dtype)
+        return error_in_panels(self.n_rows, self._dtype, request)
 
 
 class DaskTable(Table):

@@ -178,12 +178,12 @@ class InMemoryRows(PrivateRows):
         block = Block(
             X, self._y[rows], self._norms[rows], max_abs=lambda: np.maximum(largest_entries(X), value)
         )
-        return visit_of(rows, X, block, buffer[: len(X)], appended=self._appended)
+        return visit_of(rows, X, block, buffer[: len(X)], appended=self._appended, takes_short_panels=True)
 
     def sum_error(self, request: Request) -> SumError:
         if request.resolution is not None:
             return EXACT
-        return sum_error(self.n_rows, np.float64 if request.wide_sums else self._X.dtype)
+        return error_in_panels(self.n_rows, self._X.dtype, request)
 
 
 class PassingRows(PrivateRows):
@@ -352,6 +352,15 @@ class RunningProducts:
             return None
         factors = coefficients.astype(self._dtype)
         return [(c, products) for c, (_, products) in zip(factors, blocks, strict=True) if c]
+
+
+def error_in_panels(n_rows: int, dtype: np.dtype[Any], request: Request) -> SumError:
+    """The error of sums over rows of a dtype, where a request may choose short panels."""
+    if not request.wide_sums:
+        return sum_error(n_rows, dtype)
+    if request.short_panels is None:
+        return sum_error(n_rows, np.float64)
+    return sum_error(n_rows, dtype, panel_rows=request.short_panels)
 
 
 def check_lengths(norms: FloatArray, dtype: np.dtype[Any], name: str = "X") -> None:

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._kernels import SumError
-from .._linear import Array, largest_entries, namespace_of
+from .._linear import Array, largest_entries, namespace_of, parts_in_cache
 from .._rowmap import RowMap
 
 FloatArray = NDArray[np.floating[Any]]
@@ -87,7 +87,7 @@ class OuterStatistics:
     ----------
     factors : array of shape (rows, s), float64
         Factors of each row.
-    values : array of shape (rows, q), float64
+    values : array of shape (rows, q), float32 or float64
         What they multiply.
     """
 
@@ -107,7 +107,10 @@ class OuterStatistics:
 
     def sums(self) -> FloatArray:
         """Sums over the rows, shape (s q,), of products that are rounded and added in double precision."""
-        return np.asarray(self.factors.T @ self.values).ravel()
+        total = np.zeros((self.factors.shape[1], self.values.shape[1]))
+        for rows in parts_in_cache(self.values):
+            total += self.factors[rows].T @ self.values[rows].astype(np.float64, copy=False)
+        return total.ravel()
 
 
 Contribution = tuple[Array | None, Array | OuterStatistics | None]
@@ -135,6 +138,9 @@ class Request:
     wide_sums : bool
         Whether weighted residuals are multiplied with the rows and added in double precision, whatever the
         precision of the rows; for sums whose terms are longer than what is released of them.
+    short_panels : int or None
+        With ``wide_sums``: number of rows whose terms a source may add in single precision all the same. A
+        source that does so says it in its error. None is no row.
     n_head : int
         Number of leading points that are a head which its run moves along the other points; 0
         promises nothing.
@@ -158,6 +164,7 @@ class Request:
     mask: NDArray[np.bool_] | None = None
     resolution: float | None = None
     wide_sums: bool = False
+    short_panels: int | None = None
     n_head: int = 0
     n_fixed: int = 0
     run: object = None

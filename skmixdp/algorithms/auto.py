@@ -20,8 +20,12 @@ _MOST_MOMENTUM = 0.8
 #: without noise, it reached the best regularised head, and two and five times as much lost up to 0.6 points.
 _LONGEST = 3.0
 
-#: Fewest and most steps.
-_FEWEST, _MOST = 12, 50
+#: Fewest steps.
+_FEWEST = 12
+
+#: Most steps with few and with many features. The fewer features share the squared length of a row, the
+#: larger are second moments, and the sooner descent reaches the optimum.
+_MOST_OF_FEW, _MOST = 50, 100
 
 
 class Auto(Algorithm):
@@ -81,7 +85,7 @@ class Auto(Algorithm):
             0.0 if options.l2 == "auto" else options.l2,
             noise_factor=_noise_factor(info),
             minimum=_FEWEST,
-            maximum=_MOST,
+            maximum=min(max(_MOST_OF_FEW, info.view.W.shape[1]), _MOST),
             averaged=True,
             max_step_scale=step_scale_with_clipped(info.loss),
             longest=_LONGEST,

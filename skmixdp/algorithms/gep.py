@@ -100,6 +100,7 @@ class GEP(Algorithm):
                 self.residual_clip, lambda view: view.embedding(self.n_components).held_out_residuals
             ),
             sum_to_zero=True,
+            longest_gradient=info.loss.lipschitz * info.row_norm_bound,
         )
         anchored = self.center == "public"
         return descent(

@@ -8,13 +8,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._kernels import LONGEST_TERM
-from .._linear import GradientEmbedding, Loss, remove_mean_output, row_norms, scale_rows
+from .._kernels import SHORTEST_DIFFERENCE, panel_rows_for
+from .._linear import GradientEmbedding, Loss, parts_in_cache, remove_mean_output, row_norms, scale_rows
 from .._rows import Block, Contribution, OuterStatistics
 from ..public import PublicView
 from .protocols import Clip, Clipper, Lengths, PrivateQuery, ReleasedArray, Rounds, StepContext
 
 FloatArray = NDArray[np.floating[Any]]
+
+#: A row's gradient and its part on the directions are together no longer than this many longest gradients:
+#: two, and room for rounding.
+_TOGETHER = 2.25
+
+#: Room for the rounding of a row's factor.
+_MARGIN = 1.01
+
+#: What the rounding of a projection may add to the sensitivity of a sum over so many rows.
+_ADDED, _MANY_ROWS = 0.01, 10**6
 
 
 class GepQuery:
@@ -32,25 +42,35 @@ class GepQuery:
         Bound each row's coordinates and each row's residual.
     sum_to_zero : bool
         Whether to remove the released sum's component outside the subspace of softmax gradients.
+    longest_gradient : float, default=inf
+        Length that gradients are expected not to exceed. The guarantee does not rely on it. If it is finite,
+        less rounding has to be added to the sensitivity, and a step takes less time.
 
     *Guarantee*: one row moves the sum of coordinates by at most the sensitivity of the first clip. It moves
     the sum of residuals by at most the sensitivity of the second clip. Both include rounding: coordinates
     are clipped as computed, and the length of a residual is an upper bound of the true length
-    (:meth:`GradientEmbedding.residual_bounds`). Sums are added in double precision, since the terms of a
-    residual may be a thousand times longer than the residual. The basis depends on public rows and released
-    heads only.
+    (:meth:`GradientEmbedding.residual_bounds`). Sums are added in double precision, or in single precision
+    for a few rows at a time, since the terms of a residual may be much longer than the residual. How much
+    longer is enforced: a residual counts as no shorter than a fixed part of its two terms. The basis depends
+    on public rows and released heads only.
 
     Source: GEP (Yu et al. 2021, "Do Not Let Privacy Overbill Utility: Gradient Embedding
     Perturbation for Private Learning"), Algorithm 1, for heads in closed form.
     """
 
     def __init__(
-        self, n_components: int | None, clipper: Clipper, residual_clipper: Clipper, sum_to_zero: bool
+        self,
+        n_components: int | None,
+        clipper: Clipper,
+        residual_clipper: Clipper,
+        sum_to_zero: bool,
+        longest_gradient: float = math.inf,
     ) -> None:
         self.n_components = n_components
         self.clipper = clipper
         self.residual_clipper = residual_clipper
         self.sum_to_zero = sum_to_zero
+        self.longest_gradient = longest_gradient
 
     def sensitivity(self, view: PublicView, dtype: np.dtype[Any]) -> float:
         releases = self._parts(view, dtype)
@@ -61,19 +81,22 @@ class GepQuery:
         inside, outside = self.clipper.at(ctx.view), self.residual_clipper.at(ctx.view)
         # The query must hold neither the noise source nor the view.
         q, loss = embedding.n_components, ctx.loss
+        shortest = self._shortest(outside.sensitivity(ctx.dtype))
+        tolerance = _tolerance(shortest)
 
         def assemble(sums: tuple[FloatArray | None, FloatArray | None]) -> tuple[FloatArray, ...]:
             matrix, weighted = sums
             assert matrix is not None and weighted is not None
-            residual = matrix - embedding.gradient(weighted[q:], accurate=True)
+            residual = matrix - embedding.gradient(weighted[q:], tolerance=tolerance)
             return (weighted[:q], residual) if q else (residual,)
 
         *coordinates, total = yield PrivateQuery(
             points=np.concatenate([ctx.W, embedding.X]),
-            contribute=lambda Z, block: clipped_parts(Z, block, loss, embedding, inside, outside),
+            contribute=lambda Z, block: clipped_parts(Z, block, loss, embedding, inside, outside, shortest),
             releases=self._parts(ctx.view, ctx.dtype),
             assemble=assemble,
             wide_sums=True,
+            short_panels=panel_rows_for(_MARGIN / shortest),
             n_fixed=len(embedding.X),
             lengths=Lengths(partial(part_lengths, embedding=embedding)),
         )
@@ -85,12 +108,13 @@ class GepQuery:
 
     def _parts(self, view: PublicView, dtype: np.dtype[Any]) -> tuple[ReleasedArray, ...]:
         embedding = view.embedding(self.n_components)
-        # Residuals are computed from sums whose terms may be longer, by at most this factor.
         sensitivity = self.residual_clipper.at(view).sensitivity(dtype)
+        shortest = self._shortest(sensitivity)
         residual = ReleasedArray(
             sensitivity,
-            longest_term=LONGEST_TERM * sensitivity,
-            later_roundings=embedding.rounding,
+            # Residuals are computed from two sums, whose terms may be longer than they are.
+            longest_term=_MARGIN / shortest * sensitivity,
+            later_roundings=embedding.rounding(_tolerance(shortest)),
         )
         if embedding.n_components == 0:
             return (residual,)
@@ -98,9 +122,27 @@ class GepQuery:
         inside = self.clipper.at(view).sensitivity(np.dtype(np.float64))
         return ReleasedArray(inside, 0.5), replace(residual, share=0.5)
 
+    def _shortest(self, sensitivity: float) -> float:
+        """The length as which a residual counts at least, in units of its gradient and coordinates together.
+
+        A gradient no longer than expected has the same clip either way: so short a residual is not clipped.
+        """
+        return max(SHORTEST_DIFFERENCE, min(sensitivity / (_TOGETHER * self.longest_gradient), 1.0))
+
+
+def _tolerance(shortest: float) -> float:
+    """The rounding of a projection that adds little to the sensitivity of a residual."""
+    return _ADDED * shortest / (4 * _MANY_ROWS)
+
 
 def clipped_parts(
-    Z: FloatArray, block: Block, loss: Loss, embedding: GradientEmbedding, inside: Clip, outside: Clip
+    Z: FloatArray,
+    block: Block,
+    loss: Loss,
+    embedding: GradientEmbedding,
+    inside: Clip,
+    outside: Clip,
+    shortest: float = SHORTEST_DIFFERENCE,
 ) -> Contribution:
     """Weighted loss residuals, and each row's coordinates with the weight of either part.
 
@@ -116,6 +158,8 @@ def clipped_parts(
         The basis ``V`` of q directions.
     inside, outside : Clip
         Bounds on coordinates and on residuals, with factors ``a_i`` and ``c_i``.
+    shortest : float, default=SHORTEST_DIFFERENCE
+        A residual counts as no shorter than this multiple of its gradient and coordinates together.
 
     Returns
     -------
@@ -128,14 +172,17 @@ def clipped_parts(
     k = loss.n_outputs
     C = loss.residuals(Z[:, :k], block.y)
     z = embedding.coordinates(C, Z[:, k:])
-    wide = z.astype(np.float64)
-    lengths = row_norms(wide)
-    bounds = embedding.residual_bounds(row_norms(C), block.norms, z, lengths, C.dtype, block.rounding_scale)
-    wide[~np.isfinite(bounds)] = 0  # such a row contributes to neither sum
+    lengths = np.empty(len(z))
+    for rows in parts_in_cache(z):
+        lengths[rows] = row_norms(z[rows].astype(np.float64))
+    bounds = embedding.residual_bounds(
+        row_norms(C), block.norms, z, lengths, C.dtype, block.rounding_scale, shortest=shortest
+    )
+    z[~np.isfinite(bounds)] = 0  # such a row contributes to neither sum
     # A length also bounds every entry, so it is a valid bound for rules that use entries.
     factors = scale_rows(C, outside.weights(bounds, lambda: bounds))
     weights = inside.weights(lengths, lambda: lengths)
-    return C, OuterStatistics(np.stack([weights, factors], axis=1), wide)
+    return C, OuterStatistics(np.stack([weights, factors], axis=1), z)
 
 
 def part_lengths(

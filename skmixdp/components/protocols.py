@@ -99,6 +99,9 @@ class PrivateQuery:
         depend on private rows in any other way.
     wide_sums : bool
         Whether sums must be added in double precision, since their terms are longer than the sensitivity.
+    short_panels : int or None
+        With ``wide_sums``: number of rows whose terms may be added in single precision all the same. Few
+        enough of them add little to the sensitivity. None is no row.
     n_head : int
         Number of leading points that are a head which moves along the other points from step to step,
         so that a source may keep its products; 0 promises nothing.
@@ -117,6 +120,7 @@ class PrivateQuery:
     releases: tuple[ReleasedArray, ...]
     assemble: Callable[[Sums], tuple[FloatArray, ...]] = present_sums
     wide_sums: bool = False
+    short_panels: int | None = None
     n_head: int = 0
     n_fixed: int = 0
     bounds_itself: bool = False

@@ -12,6 +12,7 @@ Source: ModelMix, Algorithm 1 and Theorem 4.1.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import singledispatch
 from typing import Any, NoReturn
 
@@ -27,9 +28,21 @@ from ..components import (
     GradientQuery,
     PolynomialAverage,
 )
-from ..components.protocols import Clipper, Query, StepContext, Steps, Update
+from ..components.protocols import (
+    Clipper,
+    PublicInfo,
+    Query,
+    ReleaseFacts,
+    StepContext,
+    Steps,
+    Update,
+)
 
 FloatArray = NDArray[np.floating[Any]]
+
+#: How far the curvature is taken to lie below its bound, at most. If it reaches the bound, steps are three
+#: quarters of the stability limit instead of half of it, which is stable too.
+_LOWER_CURVATURE = 1.5
 
 #: Smallest width of the mixing divided by the sensitivity, as a function of the number of steps.
 Width = Callable[[int], float]
@@ -128,7 +141,7 @@ def _(steps: BalancedSteps) -> Steps:
     # On average, mixing takes equal parts of the last two heads. This is the heavy-ball method with momentum
     # -1/2. Over many steps, a step size of 1 moves the head by 2/3. The stability limit is a third of that of
     # plain descent. Mixing adds noise too, so half as much Gaussian noise is accepted.
-    return BalancedSteps(
+    balanced = BalancedSteps(
         steps.learning_rate,
         -0.5,
         steps.l2,
@@ -138,11 +151,37 @@ def _(steps: BalancedSteps) -> Steps:
         maximum=3 * steps.maximum,  # as far as descent goes, in steps a third as long
         effective_step=2 / 3,
     )
+    return LongerSteps(balanced, min(steps.max_step_scale, _LOWER_CURVATURE))
 
 
 @mixed_steps.register
 def _(steps: DecayingSteps) -> Steps:
     return steps  # the schedule is fixed, for any update
+
+
+class LongerSteps:
+    """Fewer, longer steps, for a curvature that is taken to lie below its bound.
+
+    Parameters
+    ----------
+    steps : Steps
+        The rule for number and size of steps.
+    factor : float
+        By how much the curvature is lower; 1 changes nothing.
+    """
+
+    def __init__(self, steps: Steps, factor: float) -> None:
+        self.steps = steps
+        self.factor = factor
+
+    def count(self, info: PublicInfo, sensitivity: float) -> int:
+        return self.steps.count(self._lower(info), sensitivity)
+
+    def bind(self, info: PublicInfo, facts: ReleaseFacts) -> Callable[[int], float]:
+        return self.steps.bind(self._lower(info), facts)
+
+    def _lower(self, info: PublicInfo) -> PublicInfo:
+        return replace(info, second_moment=info.largest_second_moment / self.factor)
 
 
 class MixingDescent:

@@ -95,10 +95,11 @@ def test_no_difference_from_a_centre_exceeds_the_clip(
 @given(
     n_components=st.sampled_from([None, 1, 3]),
     twins=st.sampled_from([0.0, 1e-9, 1e-5, 1e-4, 1e-3, 1.0]),
+    shortest=st.sampled_from([2.0**-10, 0.1, 1.0]),
     **wild,
 )
 def test_neither_part_of_a_gradient_exceeds_its_clip(
-    name, dtype, seed, d, scale, nudge, threshold, same_sign, n_components, twins
+    name, dtype, seed, d, scale, nudge, threshold, same_sign, n_components, twins, shortest
 ):
     loss, rng = LOSSES[name], np.random.default_rng(seed)
     k = loss.n_outputs
@@ -114,7 +115,7 @@ def test_neither_part_of_a_gradient_exceeds_its_clip(
     X = X.astype(dtype)
     inside, outside = L2Clip(threshold), L2Clip(0.7 * threshold)
     Z, block = block_products(X, labels, np.concatenate([W, embedding.X]))
-    C, S = clipped_parts(Z, block, loss, embedding, inside, outside)
+    C, S = clipped_parts(Z, block, loss, embedding, inside, outside, shortest)
     q = embedding.n_components
     S = np.asarray(S)
     assert C.dtype == dtype
@@ -123,7 +124,11 @@ def test_neither_part_of_a_gradient_exceeds_its_clip(
     for i in range(6):
         projection = exactly(embedding.gradient(S[i, q:]))
         residual = exactly(C[i])[:, None] * exactly(X[i]) - projection
-        assert np.sqrt(np.sum(residual**2)) <= outside.sensitivity(np.dtype(dtype))
+        sensitivity = outside.sensitivity(np.dtype(dtype))
+        assert np.sqrt(np.sum(residual**2)) <= sensitivity
+        # The two terms of a residual are no longer than is stated of them, together.
+        terms = row_norms(C[i : i + 1]) * block.norms[i] + row_norms(S[i : i + 1, q:])
+        assert terms <= 1.001 * sensitivity / shortest
 
 
 def test_the_properties_above_would_catch_a_length_without_its_rounding():

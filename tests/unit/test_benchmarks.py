@@ -1,3 +1,4 @@
+import importlib.util
 import sys
 import time
 from pathlib import Path
@@ -76,11 +77,45 @@ def test_peak_memory_counts_what_one_call_allocates():
 def test_growth_is_measured_over_two_decades_and_drawn(tmp_path, capsys):
     growth.main(["--shrink", "100", "--repetitions", "1", "--out", str(tmp_path)])
     found = pd.read_csv(tmp_path / "growth.csv")
-    assert set(found["size"]) == {"n", "d_in", "k", "steps"} and np.all(found["seconds"] > 0)
+    on_workers = {"workers"} if importlib.util.find_spec("distributed") else set()
+    assert set(found["size"]) == {"n", "d_in", "k", "steps"} | on_workers and np.all(found["seconds"] > 0)
     assert (tmp_path / "growth.png").read_bytes().startswith(b"\x89PNG")
-    assert capsys.readouterr().out.count("time grows with power") == 4
+    printed = capsys.readouterr().out
+    assert printed.count("time grows with power") == 4 + 2 * len(on_workers)
+    assert f"{growth.n_cores()} cores" in printed
     for values in growth.GRIDS.values():
         assert values[-1] == 100 * values[0]
+
+
+@pytest.mark.slow
+def test_workers_share_a_pass_and_their_time_is_added_up(monkeypatch):
+    pytest.importorskip("distributed", reason="needs the extra `dask`")
+    monkeypatch.setattr(growth, "WORKERS", (1, 2))
+    found = growth.measure_workers(shrink=4, repetitions=3)
+    assert list(found["value"]) == [1, 1, 2, 2] and list(found["clock"]) == ["wall", "CPU"] * 2
+    one, both = (found[found["clock"] == "CPU"]["seconds"]).tolist()
+    assert 0.4 * one < both < 3 * one  # the work is the same, whoever does it
+
+
+def test_without_dask_passes_on_workers_are_left_out(tmp_path, monkeypatch, capsys):
+    line = {"size": "n", "value": [10, 1000], "clock": "CPU", "seconds": [1e-3, 1e-1]}
+    monkeypatch.setattr(growth, "measure_growth", lambda *given: pd.DataFrame(line))
+    monkeypatch.setattr(growth.importlib.util, "find_spec", lambda name: None)
+    growth.main(["--out", str(tmp_path)])
+    printed = capsys.readouterr().out
+    assert "distributed is not installed" in printed
+    assert "n: CPU time grows with power 1.00" in printed
+    assert set(pd.read_csv(tmp_path / "growth.csv")["size"]) == {"n"}
+
+
+def test_powers_are_fitted_to_all_values():
+    values = np.array([1, 2, 4])
+    found = pd.DataFrame({"size": "workers", "value": values, "clock": "wall", "seconds": 8 / values})
+    assert growth.slopes(found) == {("workers", "wall"): pytest.approx(-1)}
+    found.loc[1, "seconds"] = 8.0  # the middle one counts in the level, not in the power
+    assert growth.slopes(found) == {("workers", "wall"): pytest.approx(-1)}
+    found.loc[2, "seconds"] = 8.0
+    assert growth.slopes(found) == {("workers", "wall"): pytest.approx(0)}
 
 
 def test_what_is_not_installed_is_said_and_left_out(monkeypatch, capsys):

@@ -1,4 +1,4 @@
-"""Problems that no rule or constant of the library was chosen on: they were looked at once, at the end."""
+"""Problems that took no part in the choice of rules and constants; ``accuracy.md`` names one exception."""
 
 import json
 import lzma

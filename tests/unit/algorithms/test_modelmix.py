@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,10 +12,10 @@ from skmixdp._engine import Budget, Options, Run, make_plan, train
 from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import GEP, PDADPMD, AdaMix, CosinePDADPMD, Coupling, ModelMix, NoisyGD
 from skmixdp.components import GradientQuery, L2Clip, PublicSubspace
-from skmixdp.components.protocols import ReleasedArray, StepContext
+from skmixdp.components.protocols import ReleasedArray, ReleaseFacts, StepContext
 from skmixdp.modelmix import MixingDescent, mixed_query, mixed_steps
 from skmixdp.privacy import ModelMixEvent, NoiseSource, modelmix_epsilon
-from tests.conftest import Silent, make_problem
+from tests.conftest import Silent, make_problem, make_regression_problem
 
 FLOAT = np.dtype("float64")
 
@@ -194,6 +195,42 @@ def test_the_automatic_step_goes_half_as_far_as_plain_descent():
 def refused(base, message, **parameters):
     with pytest.raises(ValueError, match=message):
         make_problem().recipe(ModelMix(base, **parameters))
+
+
+def rules(problem):
+    """Descent's rule for steps, and that of mixed heads."""
+    made = NoisyGD("lipschitz" if problem.info.loss.lipschitz < np.inf else 0.5, momentum=0.0)
+    steps = problem.recipe(made).steps
+    return steps, mixed_steps(steps)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_the_longest_steps_are_stable_up_to_the_bound_on_the_curvature(n_classes):
+    """On average, ``W_t = W_{t-1} / 2 + W_{t-2} / 2 - rate * curvature * W_{t-1}`` shrinks."""
+    info = make_problem(n_classes).info
+    _, mixed = rules(make_problem(n_classes))
+    rate = mixed.bind(info, ReleaseFacts(1e-9, 10, 0.5))(1)
+    assert rate * info.curvature == pytest.approx(0.75)
+    for part in (0.01, 0.5, 1.0):
+        roots = np.roots([1, -(0.5 - part * rate * info.curvature), -0.5])
+        assert np.abs(roots).max() < 1
+    limit = np.roots([1, -(0.5 - 1.4 * rate * info.curvature), -0.5])
+    assert np.abs(limit).max() > 1
+
+
+def test_steps_are_fewer_where_the_curvature_lies_below_its_bound():
+    info = replace(make_problem().info, mu=0.5)
+    steps, mixed = rules(make_problem())
+    n_descent, n_mixed = steps.count(info, 0.5), mixed.count(info, 0.5)
+    assert 15 < n_descent < 150
+    # With half of the noise, and half of a stability limit of a third, at a curvature of two thirds.
+    assert n_mixed == pytest.approx(n_descent * 0.5 * 3 / 1.5, abs=2)
+    # The Hessian of squared loss is the same everywhere.
+    problem = make_regression_problem()
+    problem.info = replace(problem.info, mu=0.5)
+    steps, mixed = rules(problem)
+    assert 15 < steps.count(problem.info, 0.5) < 100
+    assert mixed.count(problem.info, 0.5) == pytest.approx(steps.count(problem.info, 0.5) * 1.5, abs=2)
 
 
 class Faster:

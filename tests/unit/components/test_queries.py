@@ -162,16 +162,36 @@ class TestEmbeddedQuery:
         ctx = context(dtype=np.dtype("float32"))
         _, query = asked(self.query(), ctx)
         residual = self.OUTSIDE.sensitivity(np.dtype("float32"))
-        rounding = ctx.view.embedding(3).rounding
+        rounding = ctx.view.embedding(3).rounding(np.inf)
         assert query.releases == (
             ReleasedArray(
                 self.INSIDE.sensitivity(FLOAT), 0.5
             ),  # coordinates are float64 whatever the rows are
-            ReleasedArray(residual, 0.5, 2048 * residual, rounding),
+            ReleasedArray(residual, 0.5, 1.01 * 1024 * residual, rounding),
         )
-        assert query.wide_sums
+        assert query.wide_sums and query.short_panels is None
         found = self.query().sensitivity(ctx.view, ctx.dtype)
         assert found == pytest.approx(query.releases[0].sensitivity * math.sqrt(2), rel=1e-14)
+
+    @pytest.mark.parametrize("dtype", ["float32", "float64"])
+    @pytest.mark.parametrize("threshold", [1e-3, 0.5, 3.0])
+    def test_gradients_of_the_expected_length_contribute_the_same(self, threshold, dtype):
+        """They only have shorter terms, which may be added in single precision, a few at a time."""
+        problem, clip = make_problem(4), L2Clip(threshold)
+        ctx = context(dtype=np.dtype(dtype))
+        longest = ctx.loss.lipschitz * problem.info.row_norm_bound
+        X, found = problem.X.astype(dtype), []
+        for expected in (np.inf, longest):
+            _, query = asked(GepQuery(3, clip, clip, True, expected), ctx)
+            products = X @ query.points.T.astype(dtype)
+            C, S = query.contribute(products, Block(X, problem.y, row_norms(X)))
+            found.append((query, C, np.asarray(S)))
+        (plain, *one), (bounded, *other) = found
+        for expected, actual in zip(one, other, strict=True):
+            np.testing.assert_array_equal(actual, expected)
+        short, long = bounded.releases[-1].longest_term, plain.releases[-1].longest_term
+        assert short == pytest.approx(min(1.01 * max(2.25 * longest, threshold), long), rel=1e-3)
+        assert plain.short_panels is None and (bounded.short_panels is None) is (threshold < 0.1)
 
     def test_without_public_gradients_the_residual_takes_the_whole_step(self):
         ctx = context(n_pub=0, public_weight=0.0)

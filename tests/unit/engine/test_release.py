@@ -132,6 +132,7 @@ def test_the_rows_are_asked_what_the_question_says():
         lambda Z, block: (Z, None),
         (ReleasedArray(1.0),),
         wide_sums=True,
+        short_panels=64,
         n_head=2,
         takes_tensors=True,
     )
@@ -141,6 +142,7 @@ def test_the_rows_are_asked_what_the_question_says():
     assert request.mask is mask
     assert request.resolution is None
     assert (request.wide_sums, request.takes_tensors, request.bounds_itself) == (True, True, False)
+    assert request.short_panels == 64
     assert (request.n_head, request.run) == (2, mechanism)
 
 

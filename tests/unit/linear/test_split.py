@@ -50,8 +50,8 @@ def test_gradients_of_nearly_dependent_anchors_are_accurate():
     z = rng.normal(size=embedding.n_components)
     weights = embedding._A.astype(np.longdouble) @ z.astype(np.longdouble)
     exact = exact_product(weights[:, np.newaxis] * embedding.R, embedding.X)
-    for accurate, bound in ((True, embedding.rounding), (False, np.inf)):
-        found = embedding.gradient(z, accurate=accurate)
+    for tolerance in (0.0, np.inf):
+        found, bound = embedding.gradient(z, tolerance=tolerance), embedding.rounding(tolerance)
         error = (np.vectorize(Fraction, otypes=[object])(found) - exact).astype(np.float64)
         assert np.linalg.norm(error) <= bound * np.linalg.norm(z)
-    assert embedding.rounding < 1e-2 * embedding._plain_rounding
+    assert embedding.rounding(0.0) < 1e-2 * embedding.rounding(np.inf)

@@ -1,5 +1,7 @@
 """What sources say of the rounding of their sums is true of the way in which they add."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -82,6 +84,27 @@ def test_no_source_states_less_than_its_precision_loses(holder, dtype, wide):
     assert stated.relative >= least.relative > 0
     assert stated.absolute >= least.absolute
     assert stated.n_rows == 1500
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [50, 1500])
+def test_short_panels_lose_no_more_than_is_stated(holder, dtype, n):
+    """Sources that know no shorter panels add in double precision, and state that."""
+    X, y = draw(n)
+    rows = holder.source(X, y, dtype=dtype)
+
+    def of_unit_length(Z, block):
+        return (1 / np.maximum(block.norms, 1)).astype(Z.dtype)[:, np.newaxis], None
+
+    request = Request(np.zeros((1, 7)), of_unit_length, wide_sums=True, short_panels=64)
+    stated, wide = rows.sum_error(request), rows.sum_error(replace(request, short_panels=None))
+    in_memory = holder.kind in ("memory", "dask", "torch")
+    assert stated == (sum_error(n, dtype, panel_rows=64) if in_memory else wide)
+    ((found, _),) = rows.private_sums([request])
+    ((exact, _),) = rows.private_sums([replace(request, short_panels=None)])
+    difference = np.linalg.norm(found - exact)
+    assert difference <= n * stated.relative + stated.absolute + n * wide.relative
+    assert (difference > 0) == (dtype == "float32" and in_memory)
 
 
 @pytest.mark.parametrize("wide", [False, True])

@@ -69,7 +69,9 @@ def test_a_classifier_learns_the_same_from_tensors(monkeypatch, algorithm, as_on
     given = {"algorithm": algorithm, "n_steps": 20}
     of_arrays = fitted(MixedDPLogisticRegression, X, Y, **given)
     of_tensors = fitted(MixedDPLogisticRegression, torch.from_numpy(X), torch.from_numpy(Y), **given)
-    np.testing.assert_allclose(of_tensors.coef_, of_arrays.coef_, atol=1e-4)
+    # Sums of GEP in memory add up to a hundredth to its noise. On a device they are in double precision.
+    rounding = 2e-3 if algorithm == "gep" and as_on_a_device else 1e-4
+    np.testing.assert_allclose(of_tensors.coef_, of_arrays.coef_, atol=rounding)
     assert of_tensors.privacy_.epsilon == of_arrays.privacy_.epsilon
     assert of_tensors.privacy_.noise == "seeded"
     some = torch.from_numpy(X[:50])
