@@ -5,6 +5,7 @@ In a module of its own, so that a server imports it once and forks a process whe
 
 import os
 import signal
+import time
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -41,10 +42,13 @@ def of_a_new_data_set(pipe: Connection, *ledger) -> None:
 
 
 def on_demand(pipe: Connection, *ledger) -> None:
-    """Charge each data set that is named."""
+    """Charge each data set that is named, at the time that is named with it."""
     attempt = Attempts(*ledger)
     pipe.send("ready")
-    while (dataset := pipe.recv()) is not None:
+    while (asked := pipe.recv()) is not None:
+        dataset, at = asked
+        while time.monotonic() < at:
+            pass
         pipe.send(attempt(dataset))
 
 

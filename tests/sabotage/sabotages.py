@@ -623,8 +623,12 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "a ledger that decides before it holds its lock",
         "Two processes that charge at once both get the last of a budget.",
         "privacy/ledger/_ledger.py",
-        "self.ledger._account(connection, self.name).after(event, neighboring, private)",
-        "account.after(event, neighboring, private)",
+        "        self.account.after(event, neighboring)\n\n"
+        "        def work(connection: Connection) -> Charge:\n"
+        "            account = self.ledger._account(connection, self.name)",
+        "        before = self.account\n\n"
+        "        def work(connection: Connection) -> Charge:\n"
+        "            account = before",
         "tests/unit/privacy/test_ledger_processes.py::test_exactly_one_of_two_processes_gets_the_last_of_a_budget",
     ),
     _sabotage(
