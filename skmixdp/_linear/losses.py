@@ -149,7 +149,7 @@ def _subtract_labels(R: Array, y: Labels) -> None:
         return
     by_row = R.flags.c_contiguous
     if not by_row and k <= _FEW_OUTPUTS:
-        narrow = np.asarray(y).astype(np.int8)  # compared in a fraction of the time
+        narrow = np.asarray(y).astype(np.int8, copy=False)  # compared in a fraction of the time
         np.subtract(R.T, narrow == np.arange(k, dtype=np.int8)[:, np.newaxis], out=R.T)
         return
     # One index for each row takes a third of the time of two.

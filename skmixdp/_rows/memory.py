@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -33,7 +34,7 @@ from .answering import (
     selections,
     visit_of,
 )
-from .source import Block, FloatArray, Labels, PrivateRows, Request, Sums
+from .source import Block, FloatArray, Labels, PrivateRows, Request, Sums, upper_bounds
 
 #: Longer rows would bring products so near the ends of float32's range that rounding no
 #: longer is a fixed fraction of them.
@@ -102,7 +103,7 @@ class InMemoryRows(PrivateRows):
             X, norms = on_grid(X, self.grid), None
         self._narrow = X.shape[1] <= NARROW
         self._X = np.asfortranarray(X) if self._narrow else X
-        self._y = y
+        self._y = narrow_labels(y)
         self._appended = appended
         self._norms = row_norms(X) if norms is None else norms
         check_lengths(self._norms, X.dtype)
@@ -176,9 +177,17 @@ class InMemoryRows(PrivateRows):
         """A block of rows; its products are in the buffer, until the next one's are."""
         X, value = self._X[rows], abs(self._appended or 0.0)
         block = Block(
-            X, self._y[rows], self._norms[rows], max_abs=lambda: np.maximum(largest_entries(X), value)
+            X,
+            self._y[rows],
+            self._norms[rows],
+            max_abs=lambda: np.maximum(largest_entries(X), value),
+            single_norms=lambda: self._single_norms[rows],
         )
         return visit_of(rows, X, block, buffer[: len(X)], appended=self._appended)
+
+    @cached_property
+    def _single_norms(self) -> FloatArray:
+        return upper_bounds(self._norms)
 
     def sum_error(self, request: Request) -> SumError:
         if request.resolution is not None:
@@ -361,6 +370,14 @@ def check_lengths(norms: FloatArray, dtype: np.dtype[Any], name: str = "X") -> N
             f"{name} holds a row that is too large for {dtype} products; pass row_norm='unit' or scale the "
             "features."
         )
+
+
+def narrow_labels(y: Labels) -> Labels:
+    """Class indices in the smallest signed type that holds them, to be read faster; other labels as given."""
+    if y.ndim != 1 or y.dtype.kind not in "iu" or len(y) == 0:
+        return y
+    # A signed type holds -1 - x if it holds x.
+    return y.astype(np.min_scalar_type(min(-1 - int(y.max()), int(y.min()))))
 
 
 def sum_resolution(n_rows: int, row_grid: float, bound: float) -> float:

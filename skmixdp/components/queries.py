@@ -1,14 +1,16 @@
 """The query for a sum of clipped gradients."""
 
 import math
+from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._kernels import dot_error
 from .._linear import (
+    FARTHEST,
     Array,
     Loss,
     largest_entries,
@@ -16,9 +18,11 @@ from .._linear import (
     row_norm_bounds,
     row_norms,
     scale_rows,
+    shorten_rows,
 )
 from .._rows import Block, Contribution
 from ..public import PublicView
+from .clipping import L2Clip
 from .protocols import (
     Clip,
     Clipper,
@@ -122,9 +126,27 @@ def clipped_residuals(Z: Array, block: Block, loss: Loss, clip: Clip) -> Contrib
 
 def clip_rows(R: Array, block: Block, clip: Clip) -> None:
     """Scale each row of ``R`` (rows, k), in place, such that ``r_i x_i^T`` obeys a clip."""
+    if not _has_own_arithmetic(clip) or not isinstance(R, np.ndarray):
+        _weigh_rows(R, block.norms, clip, lambda: largest_entries(R) * block.max_abs)
+        return
+    lengths = block.norms if R.dtype == np.float64 else block.single_norms
+    far = shorten_rows(R, lengths, clip.threshold)
+    if len(far):
+        rest = R[far]
+        _weigh_rows(rest, block.norms[far], clip, lambda: largest_entries(rest) * block.max_abs[far])
+        R[far] = rest
+
+
+def _has_own_arithmetic(clip: Clip) -> TypeGuard[L2Clip]:
+    """Whether :func:`shorten_rows` clips in this way, in half of the passes over the residuals."""
+    return type(clip) is L2Clip and 1 / FARTHEST <= clip.threshold <= FARTHEST
+
+
+def _weigh_rows(R: Array, lengths: Array, clip: Clip, largest: Callable[[], Array]) -> None:
+    """Multiply each row of ``R`` (rows, k), in place, by its weight, given the rows' lengths (rows,)."""
     norms = row_norm_bounds(R)
-    norms *= block.norms
-    scale_rows(R, clip.weights(norms, lambda: largest_entries(R) * block.max_abs))
+    norms *= lengths
+    scale_rows(R, clip.weights(norms, largest))
 
 
 def _lengths_in(space: Space) -> Lengths:

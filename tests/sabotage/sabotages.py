@@ -245,8 +245,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "clip x 1.5",
         "Gradients are half as long again as the sensitivity says.",
         "components/queries.py",
-        "scale_rows(R, clip.weights(",
-        "scale_rows(R, 1.5 * clip.weights(",
+        "shorten_rows(R, lengths, clip.threshold)",
+        "shorten_rows(R, lengths, 1.5 * clip.threshold)",
         "tests/property/test_sensitivity.py::test_no_row_contributes_more_than_the_clip_states[l2]",
     ),
     _sabotage(
