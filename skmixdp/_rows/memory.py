@@ -41,12 +41,12 @@ from .source import Block, FloatArray, Labels, PrivateRows, Request, Sums, upper
 _LONGEST_ROW = 1e30
 
 
-#: Blocks for several requests are larger than those for one by this factor, at most.
-_LARGER = 4
+#: With at least so many points, blocks are as large as :func:`many_rows` says, or this part of those with fewer
+#: points: there are more outputs, which are in cache as well.
+_MANY_POINTS, _SMALLER = 32, 8
 
-#: With at least so many points, blocks are as large as :func:`many_rows` says, and half as large at least:
-#: there are more outputs, which are in cache as well.
-_MANY_POINTS = 32
+#: There, blocks for several requests are larger than those for one by this factor, at most.
+_LARGER = 4
 
 #: Size of the blocks that are mapped in every pass.
 _PASSING_BYTES = 2**20
@@ -74,8 +74,8 @@ class InMemoryRows(PrivateRows):
         Keep the rows in float64, rounded to a grid so coarse that sums over all of them can
         be computed without rounding.
     block_bytes : int
-        Size of the blocks that are visited in turn: large enough for the products to run at
-        full speed, small enough for a block to be still in cache when it is needed again. A
+        Size of the blocks that are visited in turn: so large that the fixed cost of a block is small next
+        to its products, so small that some caches still hold a block when it is needed again. A
         block has at least 512 rows: to add up (k, d_in) sums costs little compared with their products.
     norms : array of shape (n_rows,) or None
         L2 norms of the rows, where they are known; with ``exact`` they are computed anew.
@@ -94,7 +94,7 @@ class InMemoryRows(PrivateRows):
         y: Labels,
         *,
         exact: bool = False,
-        block_bytes: int = 2**22,
+        block_bytes: int = 2**24,
         norms: FloatArray | None = None,
         appended: float | None = None,
     ) -> None:
@@ -135,15 +135,14 @@ class InMemoryRows(PrivateRows):
 
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
         products = [self._products(request) for request in requests]
-        # Each request has a fixed cost in every block: several of them are asked for larger ones.
         m = sum(len(computed) for computed, _ in products)
-        block_rows = self._block_rows * min(len(requests), _LARGER)
-        if self._narrow:
-            block_rows = narrow_block(m)
-        elif m >= _MANY_POINTS:
-            block_rows = max(block_rows // 2, many_rows(m, self._X.shape[1]))
-        elif n_parts() > 1:
-            block_rows *= 2  # threads wait for each other between calls of NumPy
+        block_rows = narrow_block(m)
+        if m >= _MANY_POINTS and not self._narrow:
+            # Each request has a fixed cost in every block: several of them are asked for larger ones.
+            smaller = self._block_rows // _SMALLER * min(len(requests), _LARGER)
+            block_rows = max(smaller, many_rows(m, self._X.shape[1]))
+        elif not self._narrow:
+            block_rows = min(block_rows, self._block_rows)
         if n_parts() > 1:
             block_rows = min(block_rows, self.n_rows // n_parts() + PANEL_ROWS)  # a block for each part
         block_rows = block_size(block_rows)
