@@ -22,7 +22,7 @@ NARROW = 64
 #: take, and stay in cache.
 _NARROW_WORK = 10**6
 
-#: Rows and outputs of a block, at most, that stay in cache. The work between products has a cost for each block.
+#: Rows and outputs of a block, at most. The work between products has a fixed cost for each block.
 _NARROW_ROWS, _NARROW_OUTPUTS = 64512, 2**18
 
 #: Sums of so few entries are multiplied panel by panel in one call, whose result is small.

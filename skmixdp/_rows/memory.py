@@ -41,8 +41,8 @@ from .source import Block, FloatArray, Labels, PrivateRows, Request, Sums, upper
 _LONGEST_ROW = 1e30
 
 
-#: With at least so many points, blocks are as large as :func:`many_rows` says, or this part of those with fewer
-#: points: there are more outputs, which are in cache as well.
+#: With at least so many points, blocks are as large as :func:`many_rows` says, or this part of those with
+#: fewer points: there are more outputs, which are in cache as well.
 _MANY_POINTS, _SMALLER = 32, 8
 
 #: There, blocks for several requests are larger than those for one by this factor, at most.

@@ -11,6 +11,7 @@ from skmixdp._linear import (
     classification_loss,
     orthonormal_columns,
     remove_mean_output,
+    row_dots,
     row_norms,
     scale_rows,
     shorten_rows,
@@ -254,3 +255,16 @@ class TestShortenedRows:
         np.testing.assert_array_equal(far, np.arange(len(extreme)))
         np.testing.assert_array_equal(C[far], before[far])
         np.testing.assert_array_equal(C[len(far) :], near[len(far) :])
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("shape", [(0, 40), (1, 40_000), (3, 20_000), (5000, 9), (5001, 40)])
+def test_squares_are_added_in_double_precision_block_by_block(shape, order):
+    X = np.asarray(1 + 1e-3 * rng.normal(size=shape), dtype=np.float32, order=order)
+    exact = (X.astype(np.longdouble) ** 2).sum(axis=1)
+    found = row_dots(X, X, np.float64)
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(found, exact, rtol=1e-13)
+    # In single precision it would be seen.
+    if shape[0]:
+        assert np.abs(row_dots(X, X, np.float32) / exact - 1).max() > 1e-9
