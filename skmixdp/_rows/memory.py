@@ -12,7 +12,6 @@ import numpy as np
 from .._kernels import (
     EXACT,
     NARROW,
-    PANEL_ROWS,
     SumError,
     n_parts,
     narrow_block,
@@ -29,6 +28,7 @@ from .answering import (
     Visit,
     answer,
     block_size,
+    even_blocks,
     in_parts,
     many_rows,
     selections,
@@ -143,9 +143,7 @@ class InMemoryRows(PrivateRows):
             block_rows = max(smaller, many_rows(m, self._X.shape[1]))
         elif not self._narrow:
             block_rows = min(block_rows, self._block_rows)
-        if n_parts() > 1:
-            block_rows = min(block_rows, self.n_rows // n_parts() + PANEL_ROWS)  # a block for each part
-        block_rows = block_size(block_rows)
+        block_rows = block_size(even_blocks(self.n_rows, n_parts(), block_rows))
 
         def visited(blocks: Sequence[Selection]) -> list[Sums]:
             buffer = np.empty((min(block_rows, self.n_rows), m), self._X.dtype)
