@@ -10,6 +10,7 @@ from skmixdp._linear import (
     SquaredLoss,
     classification_loss,
     orthonormal_columns,
+    predicted_classes,
     remove_mean_output,
     row_dots,
     row_norms,
@@ -268,3 +269,17 @@ def test_squares_are_added_in_double_precision_block_by_block(shape, order):
     # In single precision it would be seen.
     if shape[0]:
         assert np.abs(row_dots(X, X, np.float32) / exact - 1).max() > 1e-9
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("k", [2, 3, 10, 11])
+@pytest.mark.parametrize("n", [0, 1, 500, 5000])
+@pytest.mark.parametrize("special", [None, np.nan, np.inf, -np.inf])
+def test_the_predicted_class_is_the_first_of_the_largest_outputs(n, k, order, special):
+    # Whole numbers, so that many outputs are equal.
+    Z = np.asarray(rng.integers(3, size=(n, k)).astype(np.float32), order=order)
+    if special is not None:
+        Z[rng.random(Z.shape) < 0.05] = special
+    found = predicted_classes(Z)
+    assert found.dtype == np.intp
+    np.testing.assert_array_equal(found, Z.argmax(axis=1))
