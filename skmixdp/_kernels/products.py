@@ -23,7 +23,7 @@ NARROW = 64
 _NARROW_WORK = 10**6
 
 #: Rows and outputs of a block, at most. The work between products has a fixed cost for each block.
-_NARROW_ROWS, _NARROW_OUTPUTS = 64512, 2**18
+_NARROW_ROWS, _NARROW_OUTPUTS = 64512, 2**19
 
 #: Sums of so few entries are multiplied panel by panel in one call, whose result is small.
 _FEW_ENTRIES = 2**13
