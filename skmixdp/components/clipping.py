@@ -41,6 +41,11 @@ class L2Clip(Clip):
     threshold: float
     takes_tensors = True
 
+    @property
+    def l2_threshold(self) -> float | None:
+        # A class that is derived from this one may have other weights.
+        return float(self.threshold) if type(self) is L2Clip else None
+
     def at(self, view: PublicView) -> "L2Clip":
         return self
 

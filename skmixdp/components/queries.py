@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,6 @@ from .._linear import (
 )
 from .._rows import Block, Contribution
 from ..public import PublicView
-from .clipping import L2Clip
 from .protocols import (
     Clip,
     Clipper,
@@ -126,20 +125,17 @@ def clipped_residuals(Z: Array, block: Block, loss: Loss, clip: Clip) -> Contrib
 
 def clip_rows(R: Array, block: Block, clip: Clip) -> None:
     """Scale each row of ``R`` (rows, k), in place, such that ``r_i x_i^T`` obeys a clip."""
-    if not _has_own_arithmetic(clip) or not isinstance(R, np.ndarray):
+    threshold = clip.l2_threshold
+    if threshold is None or not 1 / FARTHEST <= threshold <= FARTHEST or not isinstance(R, np.ndarray):
         _weigh_rows(R, block.norms, clip, lambda: largest_entries(R) * block.max_abs)
         return
+    # In the dtype of the residuals, this takes half of the passes over them.
     lengths = block.norms if R.dtype == np.float64 else block.single_norms
-    far = shorten_rows(R, lengths, clip.threshold)
+    far = shorten_rows(R, lengths, threshold)
     if len(far):
         rest = R[far]
         _weigh_rows(rest, block.norms[far], clip, lambda: largest_entries(rest) * block.max_abs[far])
         R[far] = rest
-
-
-def _has_own_arithmetic(clip: Clip) -> TypeGuard[L2Clip]:
-    """Whether :func:`shorten_rows` clips in this way, in half of the passes over the residuals."""
-    return type(clip) is L2Clip and 1 / FARTHEST <= clip.threshold <= FARTHEST
 
 
 def _weigh_rows(R: Array, lengths: Array, clip: Clip, largest: Callable[[], Array]) -> None:

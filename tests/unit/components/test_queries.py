@@ -221,7 +221,7 @@ def test_entries_are_bounded_by_the_residuals_and_the_rows():
     X, y, loss = problem.X, problem.y, problem.info.loss
     W = RNG.normal(size=(4, X.shape[1]))
 
-    class Spy:
+    class Spy(Clip):
         def weights(self, norms, largest):
             seen.append((np.array(norms), np.array(largest())))
             return np.ones_like(norms)
