@@ -141,7 +141,9 @@ def noisy_mean(
     """
 
     def contribute(Z: FloatArray, block: Block) -> Contribution:
-        return _CLIP.weights(block.norms, lambda: block.max_abs)[:, None], None
+        weights = _CLIP.weights(block.norms, lambda: block.max_abs)
+        # In double precision they would make the whole sum one, for which all rows are converted.
+        return weights.astype(Z.dtype)[:, None], None
 
     query = PrivateQuery(
         points=np.zeros((0, n_features)),

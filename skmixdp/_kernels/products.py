@@ -22,8 +22,8 @@ NARROW = 64
 #: take, and stay in cache.
 _NARROW_WORK = 10**6
 
-#: Rows and outputs of a block of narrow rows, at most. The work between products has a cost for each block.
-_NARROW_ROWS, _NARROW_OUTPUTS = 64512, 2**18
+#: Rows and outputs of a block, at most. The work between products has a fixed cost for each block.
+_NARROW_ROWS, _NARROW_OUTPUTS = 64512, 2**19
 
 #: Sums of so few entries are multiplied panel by panel in one call, whose result is small.
 _FEW_ENTRIES = 2**13
@@ -60,7 +60,7 @@ def laid_out(points: FloatArray, dtype: DTypeLike) -> FloatArray:
 
 
 def narrow_block(m: int) -> int:
-    """Rows in a block of rows that are held column by column, to be multiplied with ``m`` points."""
+    """Rows in a block whose products with ``m`` points, and the work on them, have a small fixed cost."""
     return min(_NARROW_OUTPUTS // max(m, 1), _NARROW_ROWS)
 
 

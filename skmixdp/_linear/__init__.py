@@ -3,6 +3,7 @@
 from .arrays import Array, astype, dtype_of, empty_in, in_library_of, namespace_of, row_dots
 from .embedding import GradientEmbedding
 from .gradients import (
+    FARTHEST,
     largest_entries,
     largest_singular_value,
     orthonormal_columns,
@@ -11,6 +12,7 @@ from .gradients import (
     row_norm_bounds,
     row_norms,
     scale_rows,
+    shorten_rows,
     weighted_sum,
 )
 from .losses import (
@@ -28,6 +30,7 @@ from .losses import (
 from .objective import PenalizedLoss
 
 __all__ = [
+    "FARTHEST",
     "Array",
     "GradientEmbedding",
     "LogisticLoss",
@@ -53,6 +56,7 @@ __all__ = [
     "row_norm_bounds",
     "row_norms",
     "scale_rows",
+    "shorten_rows",
     "weighted_sum",
     "with_weights",
     "without_weights",

@@ -9,12 +9,15 @@ import sys
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 
 Array = Any
 
 #: Rows of at least so many entries are multiplied with themselves one by one.
 _LONG = 32
+
+#: Entries that are converted at a time, which stay in cache.
+_WIDENED = 2**15
 
 
 def namespace_of(array: Array) -> Any:
@@ -52,9 +55,24 @@ def row_dots(A: Array, B: Array, dtype: DTypeLike) -> Array:
     """``sum_j a_ij b_ij`` (n,) of two (n, k) arrays, multiplied and added up in a dtype."""
     if not isinstance(A, np.ndarray):
         return (astype(A, dtype) * astype(B, dtype)).sum(dim=1)
+    if A is B and A.dtype != dtype and A.size > _WIDENED:
+        return _widened_squares(A, np.dtype(dtype))
     if A.dtype == dtype and A.shape[1] >= _LONG and A.strides[1] == A.itemsize:
         return np.vecdot(A, B)
     return np.einsum("ij,ij->i", A, B, dtype=np.dtype(dtype))  # type: ignore[arg-type]
+
+
+def _widened_squares(A: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Sums of squares (n,) in another dtype, to which a few rows of ``A`` (n, k) at a time are converted.
+
+    That takes half of the time that ``einsum`` takes to convert entries as it goes.
+    """
+    step = max(_WIDENED // A.shape[1], 1)
+    dots = np.empty(len(A), dtype)
+    for start in range(0, len(A), step):
+        wide = A[start : start + step].astype(dtype)
+        dots[start : start + step] = row_dots(wide, wide, dtype)
+    return dots
 
 
 def logistic(Z: Array) -> Array:

@@ -19,6 +19,9 @@ FloatArray = NDArray[np.floating[Any]]
 #: Entries that are handled at a time: in double precision they stay in cache until they are needed again.
 _ENTRIES_IN_CACHE = 2**16
 
+#: Lengths up to this, and their inverses, are far from the ends of float32's range.
+FARTHEST = 1e15
+
 
 def row_norms(X: Array) -> Array:
     """L2 norm of each row of (n, k), shape (n,), accumulated and returned in float64."""
@@ -105,6 +108,54 @@ def scale_rows(C: Array, factors: Array) -> Array:
     if not all_usable:
         C[~usable] = 0  # multiplication would keep a NaN
     return factors
+
+
+def shorten_rows(C: FloatArray, lengths: FloatArray, longest: float) -> NDArray[np.intp]:
+    """Scale each row of ``C`` (n, k), in place, such that ``|c_i| lengths_i`` is at most ``longest``.
+
+    Parameters
+    ----------
+    C : array of shape (n, k)
+        Rows in float32 or float64.
+    lengths : array of shape (n,)
+        Upper bounds on what multiplies the rows' lengths, in the dtype of ``C``.
+    longest : float
+        From ``1 / FARTHEST`` to ``FARTHEST``.
+
+    Returns
+    -------
+    array of shape (m,)
+        Numbers of the rows that are left as they are: those whose length in the dtype of ``C`` is out of
+        reach or no number.
+
+    Notes
+    -----
+    *Guarantee*: ``|c_i| lengths_i`` is at most ``longest`` times ``1 + 2 eps`` afterwards, ``eps`` being the
+    precision of the dtype. With ``u`` its half, computed squares fall short by at most ``dot_error(k)`` and
+    what underflows, which is added. Four more roundings follow before the division, each of ``u``, and
+    ``dot_error(k + 5)`` is taken off ``longest`` for all of them. It is rounded itself, and so are the factor
+    and its product with the row: ``(1 + u)**3``. What is done to a row depends on that row alone.
+    """
+    k = C.shape[1]
+    with np.errstate(over="ignore", invalid="ignore"):
+        if k == 1:
+            bounds = np.abs(C[:, 0])
+        else:
+            bounds = row_dots(C, C, C.dtype)
+            bounds += 2 * k * float(np.finfo(C.dtype).tiny)
+            np.sqrt(bounds, out=bounds)
+        bounds *= lengths
+    within = longest / (1 + dot_error(k + 5, C.dtype))
+    # The comparison is false where a bound is no number. To look at all rows decides nothing but whether
+    # there are far ones, which get a factor of 1.
+    far = np.empty(0, np.intp)
+    if len(bounds) and not bounds.max() <= FARTHEST:
+        far = np.flatnonzero(~(bounds <= FARTHEST))
+        bounds[far] = 0.0
+    bounds.clip(within, np.inf, out=bounds)
+    np.divide(within, bounds, out=bounds)
+    C *= bounds[:, np.newaxis]
+    return far
 
 
 def remove_mean_output(G: FloatArray) -> FloatArray:

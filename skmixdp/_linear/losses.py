@@ -29,6 +29,9 @@ _LEAST_OUTPUT, _LEAST_PROBABILITY = -81.0, 2.0**-58
 #: Up to so many outputs, comparing labels with each of them is faster than indexing.
 _FEW_OUTPUTS = 10
 
+#: Of so many rows, outputs are compared column by column in a third of the time of ``argmax`` or less.
+_MANY_ROWS = 4096
+
 #: Larger weights could make residuals overflow in float32.
 _LARGEST_WEIGHT = 1e30
 
@@ -149,7 +152,7 @@ def _subtract_labels(R: Array, y: Labels) -> None:
         return
     by_row = R.flags.c_contiguous
     if not by_row and k <= _FEW_OUTPUTS:
-        narrow = np.asarray(y).astype(np.int8)  # compared in a fraction of the time
+        narrow = np.asarray(y).astype(np.int8, copy=False)  # compared in a fraction of the time
         np.subtract(R.T, narrow == np.arange(k, dtype=np.int8)[:, np.newaxis], out=R.T)
         return
     # One index for each row takes a third of the time of two.
@@ -282,7 +285,19 @@ def class_indices(y: Labels) -> Labels:
 
 def predicted_classes(Z: FloatArray) -> NDArray[np.intp]:
     """Class index of each row, (n,), from its outputs (n, k); one output is the logit of class 1."""
-    return np.asarray(Z[:, 0] > 0, dtype=np.intp) if Z.shape[1] == 1 else Z.argmax(axis=1)
+    n, k = Z.shape
+    if k == 1:
+        return np.asarray(Z[:, 0] > 0, dtype=np.intp)
+    if k > _FEW_OUTPUTS or n < _MANY_ROWS or Z.strides[0] != Z.itemsize:
+        return np.asarray(Z.argmax(axis=1))
+    # Column by column, comparisons are vectorised over rows. Of equal outputs the first one counts.
+    largest, found = Z[:, 0].copy(), np.zeros(n, np.int8)
+    for index in range(1, k):
+        larger = (Z[:, index] > largest).view(np.int8)
+        larger *= index
+        np.maximum(found, larger, out=found)
+        np.maximum(largest, Z[:, index], out=largest)
+    return np.asarray(Z.argmax(axis=1) if np.isnan(largest).any() else found, dtype=np.intp)
 
 
 def without_weights(loss: Loss, y: Labels) -> tuple[Loss, Labels]:

@@ -130,13 +130,13 @@ class Whitening:
         whitened[:, :n_features] += change
         return whitened
 
-    def of_rows(self, X: FloatArray) -> FloatArray:
-        """Whitened rows (n, n_features), new; all is computed in their dtype."""
+    def of_rows(self, X: FloatArray, out: FloatArray) -> None:
+        """Write whitened rows (n, n_features) to other memory; all is computed in their dtype."""
         change = X
         for matrix in self.factorised:
-            change = change @ matrix.astype(X.dtype, copy=False)
-        change += X
-        return change
+            narrow = matrix.astype(X.dtype, copy=False)
+            change = np.matmul(change, narrow, out=out if matrix is self.factorised[-1] else None)
+        out += X
 
 
 def _principal(rows: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -268,6 +268,15 @@ def block_size(n_rows: int) -> int:
     return max(min(max(_FEWEST_ROWS, n_rows), BLOCK_ROWS) // PANEL_ROWS, 1) * PANEL_ROWS
 
 
+def even_blocks(n_rows: int, n_parts: int, block_rows: int) -> int:
+    """Rows in a block, at most about ``block_rows``, with which several parts are about equally large."""
+    if n_parts < 2:
+        return block_rows
+    share = -(-n_rows // n_parts)
+    # Blocks are whole panels. Rounded up, they leave no small block over.
+    return -(-share // max(-(-share // block_rows), 1)) + PANEL_ROWS - 1
+
+
 def selections(
     masks: Sequence[NDArray[np.bool_] | None], n_rows: int, block_rows: int
 ) -> Iterator[Selection]:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -11,7 +12,6 @@ import numpy as np
 from .._kernels import (
     EXACT,
     NARROW,
-    PANEL_ROWS,
     SumError,
     n_parts,
     narrow_block,
@@ -28,24 +28,25 @@ from .answering import (
     Visit,
     answer,
     block_size,
+    even_blocks,
     in_parts,
     many_rows,
     selections,
     visit_of,
 )
-from .source import Block, FloatArray, Labels, PrivateRows, Request, Sums
+from .source import Block, FloatArray, Labels, PrivateRows, Request, Sums, upper_bounds
 
 #: Longer rows would bring products so near the ends of float32's range that rounding no
 #: longer is a fixed fraction of them.
 _LONGEST_ROW = 1e30
 
 
-#: Blocks for several requests are larger than those for one by this factor, at most.
-_LARGER = 4
+#: With at least so many points, blocks are as large as :func:`many_rows` says, or this part of those with
+#: fewer points: there are more outputs, which are in cache as well.
+_MANY_POINTS, _SMALLER = 32, 8
 
-#: With at least so many points, blocks are as large as :func:`many_rows` says, and half as large at least:
-#: there are more outputs, which are in cache as well.
-_MANY_POINTS = 32
+#: There, blocks for several requests are larger than those for one by this factor, at most.
+_LARGER = 4
 
 #: Size of the blocks that are mapped in every pass.
 _PASSING_BYTES = 2**20
@@ -73,8 +74,8 @@ class InMemoryRows(PrivateRows):
         Keep the rows in float64, rounded to a grid so coarse that sums over all of them can
         be computed without rounding.
     block_bytes : int
-        Size of the blocks that are visited in turn: large enough for the products to run at
-        full speed, small enough for a block to be still in cache when it is needed again. A
+        Size of the blocks that are visited in turn: so large that the fixed cost of a block is small next
+        to its products, so small that some caches still hold a block when it is needed again. A
         block has at least 512 rows: to add up (k, d_in) sums costs little compared with their products.
     norms : array of shape (n_rows,) or None
         L2 norms of the rows, where they are known; with ``exact`` they are computed anew.
@@ -93,7 +94,7 @@ class InMemoryRows(PrivateRows):
         y: Labels,
         *,
         exact: bool = False,
-        block_bytes: int = 2**22,
+        block_bytes: int = 2**24,
         norms: FloatArray | None = None,
         appended: float | None = None,
     ) -> None:
@@ -102,7 +103,7 @@ class InMemoryRows(PrivateRows):
             X, norms = on_grid(X, self.grid), None
         self._narrow = X.shape[1] <= NARROW
         self._X = np.asfortranarray(X) if self._narrow else X
-        self._y = y
+        self._y = narrow_labels(y)
         self._appended = appended
         self._norms = row_norms(X) if norms is None else norms
         check_lengths(self._norms, X.dtype)
@@ -134,18 +135,15 @@ class InMemoryRows(PrivateRows):
 
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
         products = [self._products(request) for request in requests]
-        # Each request has a fixed cost in every block: several of them are asked for larger ones.
         m = sum(len(computed) for computed, _ in products)
-        block_rows = self._block_rows * min(len(requests), _LARGER)
-        if self._narrow:
-            block_rows = narrow_block(m)
-        elif m >= _MANY_POINTS:
-            block_rows = max(block_rows // 2, many_rows(m, self._X.shape[1]))
-        elif n_parts() > 1:
-            block_rows *= 2  # threads wait for each other between calls of NumPy
-        if n_parts() > 1:
-            block_rows = min(block_rows, self.n_rows // n_parts() + PANEL_ROWS)  # a block for each part
-        block_rows = block_size(block_rows)
+        block_rows = narrow_block(m)
+        if m >= _MANY_POINTS and not self._narrow:
+            # Each request has a fixed cost in every block: several of them are asked for larger ones.
+            smaller = self._block_rows // _SMALLER * min(len(requests), _LARGER)
+            block_rows = max(smaller, many_rows(m, self._X.shape[1]))
+        elif not self._narrow:
+            block_rows = min(block_rows, self._block_rows)
+        block_rows = block_size(even_blocks(self.n_rows, n_parts(), block_rows))
 
         def visited(blocks: Sequence[Selection]) -> list[Sums]:
             buffer = np.empty((min(block_rows, self.n_rows), m), self._X.dtype)
@@ -176,9 +174,17 @@ class InMemoryRows(PrivateRows):
         """A block of rows; its products are in the buffer, until the next one's are."""
         X, value = self._X[rows], abs(self._appended or 0.0)
         block = Block(
-            X, self._y[rows], self._norms[rows], max_abs=lambda: np.maximum(largest_entries(X), value)
+            X,
+            self._y[rows],
+            self._norms[rows],
+            max_abs=lambda: np.maximum(largest_entries(X), value),
+            single_norms=lambda: self._single_norms[rows],
         )
         return visit_of(rows, X, block, buffer[: len(X)], appended=self._appended, takes_short_panels=True)
+
+    @cached_property
+    def _single_norms(self) -> FloatArray:
+        return upper_bounds(self._norms)
 
     def sum_error(self, request: Request) -> SumError:
         if request.resolution is not None:
@@ -370,6 +376,14 @@ def check_lengths(norms: FloatArray, dtype: np.dtype[Any], name: str = "X") -> N
             f"{name} holds a row that is too large for {dtype} products; pass row_norm='unit' or scale the "
             "features."
         )
+
+
+def narrow_labels(y: Labels) -> Labels:
+    """Class indices in the smallest signed type that holds them, to be read faster; other labels as given."""
+    if y.ndim != 1 or y.dtype.kind not in "iu" or len(y) == 0:
+        return y
+    # A signed type holds -1 - x if it holds x.
+    return y.astype(np.min_scalar_type(min(-1 - int(y.max()), int(y.min()))))
 
 
 def sum_resolution(n_rows: int, row_grid: float, bound: float) -> float:

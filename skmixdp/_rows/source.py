@@ -32,6 +32,9 @@ from .._rowmap import RowMap
 FloatArray = NDArray[np.floating[Any]]
 Labels = NDArray[Any]
 
+#: More than the rounding of a number to float32.
+_UP = 1 + 2.0**-22
+
 
 class Block:
     """What a query may know of a block of rows besides its products: arrays, or tensors where the rows are.
@@ -44,7 +47,7 @@ class Block:
         Labels.
     norms : array of shape (rows,)
         L2 norm of each row, float64: the true one to rounding, or an upper bound.
-    max_abs, rounding_scale : callable or None, default=None
+    max_abs, rounding_scale, single_norms : callable or None, default=None
         Compute the properties of these names, when asked for the first time. None takes them from the rows
         and from their norms.
     """
@@ -57,12 +60,14 @@ class Block:
         *,
         max_abs: Callable[[], Array] | None = None,
         rounding_scale: Callable[[], Array] | None = None,
+        single_norms: Callable[[], FloatArray] | None = None,
     ) -> None:
         self._X = X
         self.y = y
         self.norms = norms
         self._find_max_abs = max_abs
         self._find_rounding_scale = rounding_scale
+        self._find_single_norms = single_norms
 
     @cached_property
     def rounding_scale(self) -> Array:
@@ -72,6 +77,11 @@ class Block:
         differences too.
         """
         return self.norms if self._find_rounding_scale is None else self._find_rounding_scale()
+
+    @cached_property
+    def single_norms(self) -> FloatArray:
+        """Upper bounds (rows,) on the norms, float32, for rows on the host."""
+        return upper_bounds(self.norms) if self._find_single_norms is None else self._find_single_norms()
 
     @cached_property
     def max_abs(self) -> Array:
@@ -258,6 +268,12 @@ class Table(Protocol):
     def on_device(self, device: str) -> "Table":
         """The table whose private rows are held on a device, if it is movable."""
         return self
+
+
+def upper_bounds(norms: FloatArray) -> FloatArray:
+    """Upper bounds (n,) in float32 on norms (n,) in float64, but for norms too small for float32."""
+    with np.errstate(over="ignore"):  # to infinity
+        return np.asarray(norms * _UP).astype(np.float32)
 
 
 def truncated(contributions: Array, resolution: float) -> Array:

@@ -31,15 +31,20 @@ class L2Clip(Clip):
         The largest norm, above 0.
 
     *Guarantee*: a weighted gradient ``c_i r_i x_i^T`` has norm at most ``threshold`` times
-    ``1 + 4 eps + 2**-33``. The factor and its product with the residuals are each rounded once, to the dtype
-    of precision ``eps``. Norms are accumulated in float64, where the relative error of a sum of up to a
-    million squares is less than ``2**-33``.
+    ``1 + 4 eps + 2**-33``. The threshold, the factor and its product with the residuals are each rounded
+    once, to the dtype of precision ``eps`` or to a higher precision. Norms are upper bounds, made of lengths
+    of rows in float64. There the relative error of a sum of up to a million squares is less than ``2**-33``.
 
     Source: AdaMix, Algorithm 1; Abadi et al. 2016.
     """
 
     threshold: float
     takes_tensors = True
+
+    @property
+    def l2_threshold(self) -> float | None:
+        # A class that is derived from this one may have other weights.
+        return float(self.threshold) if type(self) is L2Clip else None
 
     def at(self, view: PublicView) -> "L2Clip":
         return self

@@ -303,6 +303,11 @@ class Clip(Protocol):
 
     takes_tensors: bool = False
 
+    @property
+    def l2_threshold(self) -> float | None:
+        """Threshold ``T`` if weights are ``min(1, T / norm)``, so that others may compute them; or None."""
+        return None
+
     def weights(self, norms: Array, largest: Callable[[], Array]) -> Array:
         """Factor of each row's gradient, given the L2 norms (n,) of the gradients in float64.
 

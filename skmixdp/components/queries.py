@@ -1,6 +1,7 @@
 """The query for a sum of clipped gradients."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from .._kernels import dot_error
 from .._linear import (
+    FARTHEST,
     Array,
     Loss,
     largest_entries,
@@ -17,6 +19,7 @@ from .._linear import (
     row_norm_bounds,
     row_norms,
     scale_rows,
+    shorten_rows,
 )
 from .._rows import Block, Contribution
 from ..public import PublicView
@@ -121,9 +124,24 @@ def clipped_residuals(Z: Array, block: Block, loss: Loss, clip: Clip) -> Contrib
 
 def clip_rows(R: Array, block: Block, clip: Clip) -> None:
     """Scale each row of ``R`` (rows, k), in place, such that ``r_i x_i^T`` obeys a clip."""
+    threshold = clip.l2_threshold
+    if threshold is None or not 1 / FARTHEST <= threshold <= FARTHEST or not isinstance(R, np.ndarray):
+        _weigh_rows(R, block.norms, clip, lambda: largest_entries(R) * block.max_abs)
+        return
+    # In the dtype of the residuals, this takes half of the passes over them.
+    lengths = block.norms if R.dtype == np.float64 else block.single_norms
+    far = shorten_rows(R, lengths, threshold)
+    if len(far):
+        rest = R[far]
+        _weigh_rows(rest, block.norms[far], clip, lambda: largest_entries(rest) * block.max_abs[far])
+        R[far] = rest
+
+
+def _weigh_rows(R: Array, lengths: Array, clip: Clip, largest: Callable[[], Array]) -> None:
+    """Multiply each row of ``R`` (rows, k), in place, by its weight, given the rows' lengths (rows,)."""
     norms = row_norm_bounds(R)
-    norms *= block.norms
-    scale_rows(R, clip.weights(norms, lambda: largest_entries(R) * block.max_abs))
+    norms *= lengths
+    scale_rows(R, clip.weights(norms, largest))
 
 
 def _lengths_in(space: Space) -> Lengths:

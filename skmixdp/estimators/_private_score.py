@@ -135,5 +135,5 @@ def float_multiplier(noise_multiplier: Any) -> float:
 
 def _in_cell(Z: Array, block: Block, n_classes: int) -> Array:
     """One column for each pair of a class and a predicted class."""
-    cells = np.asarray(block.y) * n_classes + predicted_classes(Z)
+    cells = np.asarray(block.y, dtype=np.intp) * n_classes + predicted_classes(Z)
     return np.asarray(cells[:, np.newaxis] == np.arange(n_classes**2))

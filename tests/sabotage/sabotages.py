@@ -244,8 +244,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "clip x 1.5",
         "Gradients are half as long again as the sensitivity says.",
         "components/queries.py",
-        "scale_rows(R, clip.weights(",
-        "scale_rows(R, 1.5 * clip.weights(",
+        "shorten_rows(R, lengths, threshold)",
+        "shorten_rows(R, lengths, 1.5 * threshold)",
         "tests/property/test_sensitivity.py::test_no_row_contributes_more_than_the_clip_states[l2]",
     ),
     _sabotage(
@@ -260,8 +260,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "rows' lengths left out of the clip",
         "A long row contributes as much more as it is longer.",
         "components/queries.py",
-        "    norms *= block.norms\n",
-        "",
+        "    lengths = block.norms if R.dtype == np.float64 else block.single_norms\n",
+        "    lengths = np.ones(len(R), R.dtype)\n",
         "tests/property/test_sensitivity.py::test_no_row_contributes_more_than_the_clip_states[l2]",
     ),
     _sabotage(

@@ -46,6 +46,15 @@ def test_two_classes_have_a_matrix_too(digits):
     np.testing.assert_allclose(noisy, confusion_matrix(y % 2, model.predict(X)), atol=1e-4)
 
 
+def test_twenty_classes_have_four_hundred_cells():
+    X = np.repeat(np.eye(20), 9, axis=0) + 0.01 * np.arange(180)[:, None]
+    y = np.repeat(np.arange(20), 9)
+    model = MixedDPLogisticRegression("noisy-gd", n_steps=3, random_state=0).fit(X, y, X_pub=X, y_pub=y)
+    noisy = model.private_confusion(X, y, noise_multiplier=1e-6)
+    np.testing.assert_allclose(noisy, confusion_matrix(y, model.predict(X)), atol=1e-4)
+    assert np.trace(noisy) > 100
+
+
 def test_the_whole_matrix_is_charged_as_one_release(digits):
     X, y, X_pub, y_pub = digits
     entry = PrivacyLedger(":memory:").add_dataset("digits", epsilon=3.0, delta=1e-5)

@@ -17,7 +17,7 @@ from skmixdp.components import (
 )
 from skmixdp.components.dope import difference_part
 from skmixdp.components.protocols import Clip, ReleasedArray, StepContext
-from skmixdp.components.queries import clipped_residuals
+from skmixdp.components.queries import clip_rows, clipped_residuals
 from skmixdp.modelmix import L2LinfClip, mixed_query
 from skmixdp.privacy import NoiseSource
 from tests.conftest import make_problem
@@ -241,7 +241,7 @@ def test_entries_are_bounded_by_the_residuals_and_the_rows():
     X, y, loss = problem.X, problem.y, problem.info.loss
     W = RNG.normal(size=(4, X.shape[1]))
 
-    class Spy:
+    class Spy(Clip):
         def weights(self, norms, largest):
             seen.append((np.array(norms), np.array(largest())))
             return np.ones_like(norms)
@@ -254,3 +254,29 @@ def test_entries_are_bounded_by_the_residuals_and_the_rows():
     np.testing.assert_allclose(norms, lengths, rtol=1e-6)
     assert np.all(norms >= lengths * (1 - 1e-15))
     np.testing.assert_allclose(entries, np.abs(R).max(axis=1) * np.abs(X).max(axis=1), rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("threshold", [1e-20, 0.3, 1e20])
+def test_rows_of_any_size_are_clipped_as_by_the_rule_s_own_weights(dtype, threshold):
+    """Rows and thresholds out of reach for the arithmetic of the residuals' dtype are weighed in float64."""
+
+    class Weights(L2Clip):
+        """The same rule, of a type that is not known to be it."""
+
+    X = RNG.normal(size=(40, 5))
+    R = RNG.normal(size=(40, 3)).astype(dtype)
+    X[:3] *= np.array([1e-25, 1e20, 1e25])[:, None]
+    R[4:8] *= np.array([1e-25, 1e17, 1e25, np.nan])[:, None]
+    R[8], X[9] = 0, 0
+    block = Block(X, None, row_norms(X))
+    own, weighed = R.copy(order="F"), R.copy()
+    with np.errstate(over="ignore", invalid="ignore"):
+        clip_rows(own, block, L2Clip(threshold))
+        clip_rows(weighed, block, Weights(threshold))
+    np.testing.assert_allclose(own, weighed, rtol=20 * np.finfo(dtype).eps, atol=0)
+    assert not np.any(own[7])
+    lengths = row_norms(own) * block.norms
+    assert lengths.max() <= L2Clip(threshold).sensitivity(np.dtype(dtype))
+    # A weight that float32 cannot hold is 0, so most lengths of the smallest threshold are not checked.
+    assert lengths.max() > 0.99 * threshold or threshold == 1e20

@@ -10,9 +10,12 @@ from skmixdp._linear import (
     SquaredLoss,
     classification_loss,
     orthonormal_columns,
+    predicted_classes,
     remove_mean_output,
+    row_dots,
     row_norms,
     scale_rows,
+    shorten_rows,
     weighted_sum,
 )
 from skmixdp._rowmap import RowMap, TargetMap
@@ -218,3 +221,65 @@ class TestScaledRows:
             used = scale_rows(C, np.array([0.0, 100.0, 1e-40, 0.5]))
         np.testing.assert_array_equal(used, [0, 0, 0, 0.5])
         np.testing.assert_array_equal(C[:3], 0)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(0, 3), (1, 3), (700, 3), (700, 1), (50, 40)])
+class TestShortenedRows:
+    def test_long_rows_are_scaled_to_the_bound_and_short_ones_stay(self, shape, dtype, order):
+        C = np.asarray(rng.normal(size=shape), dtype=dtype, order=order)
+        lengths = rng.uniform(0.1, 2, size=len(C)).astype(dtype)
+        longest = 0.8 * shape[1] ** 0.5
+        before = row_norms(C) * lengths
+        expected = C * (longest / np.maximum(before, longest))[:, None]
+        assert len(shorten_rows(C, lengths, longest)) == 0
+        eps = float(np.finfo(dtype).eps)
+        np.testing.assert_allclose(C, expected, rtol=(shape[1] + 20) * eps, atol=0)
+        lengths = lengths.astype(np.longdouble)
+        after = np.linalg.norm(C.astype(np.longdouble), axis=1) * lengths
+        assert np.all(after <= longest * (1 + 2 * eps))
+        if len(C) > 1:
+            assert 0 < np.mean(before > longest) < 1
+
+    def test_what_is_out_of_reach_is_left_and_changes_no_other_row(self, shape, dtype, order):
+        if shape[0] < 50:
+            return
+        C = np.asarray(rng.normal(size=shape), dtype=dtype, order=order)
+        near, lengths = C.copy(order="K"), np.ones(len(C), dtype)
+        extreme = [np.nan, np.inf, -np.inf, 1e17, -3e30]
+        C[: len(extreme), 0] = extreme
+        before = C.copy()
+        with np.errstate(over="ignore", invalid="ignore"):
+            far = shorten_rows(C, lengths, 0.5)
+        shorten_rows(near, lengths, 0.5)
+        np.testing.assert_array_equal(far, np.arange(len(extreme)))
+        np.testing.assert_array_equal(C[far], before[far])
+        np.testing.assert_array_equal(C[len(far) :], near[len(far) :])
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("shape", [(0, 40), (1, 40_000), (3, 20_000), (5000, 9), (5001, 40)])
+def test_squares_are_added_in_double_precision_block_by_block(shape, order):
+    X = np.asarray(1 + 1e-3 * rng.normal(size=shape), dtype=np.float32, order=order)
+    exact = (X.astype(np.longdouble) ** 2).sum(axis=1)
+    found = row_dots(X, X, np.float64)
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(found, exact, rtol=1e-13)
+    # In single precision it would be seen.
+    if shape[0]:
+        assert np.abs(row_dots(X, X, np.float32) / exact - 1).max() > 1e-9
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("k", [2, 3, 10, 11])
+@pytest.mark.parametrize("n", [0, 1, 500, 5000])
+@pytest.mark.parametrize("special", [None, np.nan, np.inf, -np.inf])
+def test_the_predicted_class_is_the_first_of_the_largest_outputs(n, k, order, special):
+    # Whole numbers, so that many outputs are equal.
+    Z = np.asarray(rng.integers(3, size=(n, k)).astype(np.float32), order=order)
+    if special is not None:
+        Z[rng.random(Z.shape) < 0.05] = special
+    found = predicted_classes(Z)
+    assert found.dtype == np.intp
+    np.testing.assert_array_equal(found, Z.argmax(axis=1))

@@ -12,6 +12,7 @@ from skmixdp._kernels import in_parallel, n_parts, threads, worker_session
 from skmixdp._linear import classification_loss
 from skmixdp._rowmap import RowMap
 from skmixdp._rows import InMemoryRows, Request
+from skmixdp._rows.answering import block_size, even_blocks
 from skmixdp._rows.memory import PassingRows
 from skmixdp.components import L2Clip
 from skmixdp.components.queries import clipped_residuals
@@ -133,3 +134,28 @@ def test_a_fit_of_two_threads_is_that_of_one(two_threads, monkeypatch):
     fitted(dtype="bfloat16")
     assert sessions == [1]  # rows in bfloat16 are multiplied by threads of their own library
     assert n_parts() == 1
+
+
+def largest_part(n_rows, count, block_rows):
+    """Rows of the largest part of a pass, in units of their mean."""
+    n_blocks = -(-n_rows // block_rows)
+    ends = [min(index * n_blocks // count * block_rows, n_rows) for index in range(count + 1)]
+    return np.diff(ends).max() * count / n_rows
+
+
+@pytest.mark.parametrize("n_rows", [10_000, 50_000, 200_000, 1_000_000])
+@pytest.mark.parametrize("most", [512, 8192, 64_512])
+def test_parts_of_a_pass_are_as_large_as_each_other(n_rows, most):
+    assert even_blocks(n_rows, 1, most) == most
+    for count in (2, 4, 8):
+        rows = block_size(even_blocks(n_rows, count, most))
+        assert rows < most + 384
+        assert largest_part(n_rows, count, rows) < 1.15 + 384 * count / n_rows
+
+
+def test_blocks_of_the_largest_size_would_make_uneven_parts():
+    assert largest_part(50_000, 4, block_size(8192)) > 1.25
+
+
+def test_no_rows_are_no_parts():
+    assert block_size(even_blocks(0, 4, 8192)) == 384

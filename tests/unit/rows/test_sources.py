@@ -170,6 +170,9 @@ def test_norms_and_entries_are_never_understated(holder, name):
         shorter = 1e-10 if "whitened" in name else 1e-14
         assert np.all(block.max_abs >= largest_entries(here) * (1 - shorter))
         assert np.all(block.rounding_scale >= block.norms)
+        assert block.single_norms.dtype == np.float32
+        assert np.all(block.single_norms >= block.norms)
+        np.testing.assert_allclose(block.single_norms, block.norms, rtol=1e-6)
         seen.extend(block.y.tolist())
         return None, np.zeros((len(Z), 1))
 
