@@ -4,6 +4,7 @@ from .arrays import Array, astype, dtype_of, empty_in, in_library_of, namespace_
 from .embedding import GradientEmbedding
 from .gradients import (
     FARTHEST,
+    drop_subnormal,
     largest_entries,
     largest_singular_value,
     orthonormal_columns,
@@ -42,6 +43,7 @@ __all__ = [
     "astype",
     "class_indices",
     "classification_loss",
+    "drop_subnormal",
     "dtype_of",
     "empty_in",
     "in_library_of",

@@ -54,8 +54,10 @@ def row_norm_bounds(C: Array) -> Array:
     bounds = astype(squares, np.float64)
     if len(bounds) and not bounds.max() < np.inf:
         finite = xp.isfinite(bounds)
-        # Squares overflowed in these rows. In float64 only those of what is infinite do.
-        bounds[~finite] = row_norms(C[~finite]) * (1 + 2 * dot_error(k + 2, np.dtype(np.float64)))
+        # Squares overflowed in these rows. In float64 only those of what is infinite do. All rows are
+        # measured, so that what comes out does not depend on how many others overflowed.
+        measured = row_norms(C) * (1 + 2 * dot_error(k + 2, np.dtype(np.float64)))
+        bounds[~finite] = measured[~finite]
     return bounds
 
 
@@ -135,6 +137,9 @@ def shorten_rows(C: FloatArray, lengths: FloatArray, longest: float) -> NDArray[
     what underflows, which is added. Four more roundings follow before the division, each of ``u``, and
     ``dot_error(k + 5)`` is taken off ``longest`` for all of them. It is rounded itself, and so are the factor
     and its product with the row: ``(1 + u)**3``. What is done to a row depends on that row alone.
+
+    Entries that become subnormal numbers are rounded by up to half of the smallest one, which is no fixed
+    fraction of them. Where that matters, :func:`drop_subnormal` has to follow.
     """
     k = C.shape[1]
     with np.errstate(over="ignore", invalid="ignore"):
@@ -156,6 +161,11 @@ def shorten_rows(C: FloatArray, lengths: FloatArray, longest: float) -> NDArray[
     np.divide(within, bounds, out=bounds)
     C *= bounds[:, np.newaxis]
     return far
+
+
+def drop_subnormal(C: Array) -> None:
+    """Set entries of ``C`` that are subnormal numbers to 0, in place; this lengthens no row."""
+    C[abs(C) < float(np.finfo(dtype_of(C)).tiny)] = 0
 
 
 def remove_mean_output(G: FloatArray) -> FloatArray:

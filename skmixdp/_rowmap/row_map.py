@@ -360,7 +360,8 @@ def _lengths(rows: Array) -> Array:
         lengths = _own_lengths(rows).astype(np.float64)
     far = ~_in_reach(lengths)
     if far.any():
-        lengths[far] = row_norms(rows[far])
+        # All rows, so that what comes out does not depend on how many others are far.
+        lengths[far] = row_norms(rows)[far]
     return lengths
 
 

@@ -2,7 +2,7 @@
 
 from .._kernels import EXACT, SumError, worker_session
 from .bfloat import BFloat16Rows
-from .memory import InMemoryRows, check_lengths, sum_resolution
+from .memory import LONGEST_ROW, InMemoryRows, check_lengths, sum_resolution
 from .source import (
     Block,
     Contribute,
@@ -20,6 +20,7 @@ from .table import ArrayTable, from_device, is_dask, is_tensor, special_table
 
 __all__ = [
     "EXACT",
+    "LONGEST_ROW",
     "ArrayTable",
     "BFloat16Rows",
     "Block",

@@ -38,7 +38,7 @@ from .source import Block, FloatArray, Labels, PrivateRows, Request, Sums, upper
 
 #: Longer rows would bring products so near the ends of float32's range that rounding no
 #: longer is a fixed fraction of them.
-_LONGEST_ROW = 1e30
+LONGEST_ROW = 1e30
 
 
 #: With at least so many points, blocks are as large as :func:`many_rows` says, or this part of those with
@@ -371,7 +371,7 @@ def error_in_panels(n_rows: int, dtype: np.dtype[Any], request: Request) -> SumE
 
 def check_lengths(norms: FloatArray, dtype: np.dtype[Any], name: str = "X") -> None:
     """Refuse rows so long, or of a length so unknown, that products could overflow."""
-    if not np.all(norms <= _LONGEST_ROW):
+    if not np.all(norms <= LONGEST_ROW):
         raise ValueError(
             f"{name} holds a row that is too large for {dtype} products; pass row_norm='unit' or scale the "
             "features."

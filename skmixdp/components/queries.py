@@ -1,7 +1,6 @@
 """The query for a sum of clipped gradients."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -14,6 +13,8 @@ from .._linear import (
     FARTHEST,
     Array,
     Loss,
+    drop_subnormal,
+    dtype_of,
     largest_entries,
     remove_mean_output,
     row_norm_bounds,
@@ -21,7 +22,7 @@ from .._linear import (
     scale_rows,
     shorten_rows,
 )
-from .._rows import Block, Contribution
+from .._rows import LONGEST_ROW, Block, Contribution
 from ..public import PublicView
 from .protocols import (
     Clip,
@@ -125,23 +126,39 @@ def clipped_residuals(Z: Array, block: Block, loss: Loss, clip: Clip) -> Contrib
 def clip_rows(R: Array, block: Block, clip: Clip) -> None:
     """Scale each row of ``R`` (rows, k), in place, such that ``r_i x_i^T`` obeys a clip."""
     threshold = clip.l2_threshold
+    _shorten(R, block, clip, threshold)
+    # The rounding of a subnormal entry is no fixed fraction of it. It is at most half of the smallest one,
+    # times the length of the row.
+    if threshold is not None and threshold < _least_threshold(R.shape[1], dtype_of(R)):
+        drop_subnormal(R)
+
+
+def _least_threshold(k: int, dtype: np.dtype[Any]) -> float:
+    """Threshold from which the rounding of subnormal entries does not matter, for rows of any length."""
+    smallest, eps = float(np.finfo(dtype).smallest_subnormal), float(np.finfo(dtype).eps)
+    return math.sqrt(k) * smallest * LONGEST_ROW / eps
+
+
+def _shorten(R: Array, block: Block, clip: Clip, threshold: float | None) -> None:
+    """Scale each row of ``R`` (rows, k), in place, by its weight; plain L2 clipping has a threshold."""
     if threshold is None or not 1 / FARTHEST <= threshold <= FARTHEST or not isinstance(R, np.ndarray):
-        _weigh_rows(R, block.norms, clip, lambda: largest_entries(R) * block.max_abs)
+        _weigh_rows(R, block, clip)
         return
     # In the dtype of the residuals, this takes half of the passes over them.
     lengths = block.norms if R.dtype == np.float64 else block.single_norms
     far = shorten_rows(R, lengths, threshold)
     if len(far):
-        rest = R[far]
-        _weigh_rows(rest, block.norms[far], clip, lambda: largest_entries(rest) * block.max_abs[far])
-        R[far] = rest
+        # All rows, so that what comes out does not depend on how many others are far.
+        every = R.copy(order="K")
+        _weigh_rows(every, block, clip)
+        R[far] = every[far]
 
 
-def _weigh_rows(R: Array, lengths: Array, clip: Clip, largest: Callable[[], Array]) -> None:
-    """Multiply each row of ``R`` (rows, k), in place, by its weight, given the rows' lengths (rows,)."""
+def _weigh_rows(R: Array, block: Block, clip: Clip) -> None:
+    """Multiply each row of ``R`` (rows, k), in place, by the weight that a clip gives to its gradient."""
     norms = row_norm_bounds(R)
-    norms *= lengths
-    scale_rows(R, clip.weights(norms, largest))
+    norms *= block.norms
+    scale_rows(R, clip.weights(norms, lambda: largest_entries(R) * block.max_abs))
 
 
 def _lengths_in(space: Space) -> Lengths:

@@ -13,6 +13,7 @@ from skmixdp._linear import (
     predicted_classes,
     remove_mean_output,
     row_dots,
+    row_norm_bounds,
     row_norms,
     scale_rows,
     shorten_rows,
@@ -283,3 +284,10 @@ def test_the_predicted_class_is_the_first_of_the_largest_outputs(n, k, order, sp
     found = predicted_classes(Z)
     assert found.dtype == np.intp
     np.testing.assert_array_equal(found, Z.argmax(axis=1))
+
+
+def test_lengths_of_rows_do_not_depend_on_how_many_others_overflow():
+    many = (np.random.default_rng(0).normal(size=(2000, 40)) * 1e25).astype(np.float32)
+    few = many.copy()
+    few[10:] = 1
+    np.testing.assert_array_equal(row_norm_bounds(many)[:10], row_norm_bounds(few)[:10])
