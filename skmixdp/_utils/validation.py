@@ -73,6 +73,9 @@ class Kind:
 POSITIVE = Number("a positive finite number", low=0)
 #: Squares of a clip and of its noise must stay floats.
 CLIP = Number("a positive finite number up to 1e100", low=0, high=1e100, closed="right")
+#: Differences of gradients of float32 rows are rounded in units of the smallest subnormal number. Above this
+#: bound that does not matter, whatever the length of the rows.
+CLIP_OF_DIFFERENCES = Number("a finite number from 1e-6 to 1e100", low=1e-6, high=1e100, closed="both")
 NON_NEGATIVE = Number("a non-negative finite number", low=0, closed="left")
 FRACTION = Number("a number from 0 to 1", low=0, high=1, closed="both")
 PROBABILITY = Number("a number strictly between 0 and 1", low=0, high=1)

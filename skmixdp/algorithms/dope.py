@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from .._engine import Options, Recipe
-from .._utils.validation import CLIP
+from .._utils.validation import CLIP_OF_DIFFERENCES
 from ..components import DopeQuery, L2Clip, PublicQuantileClip, deviation_norms
 from ..components.protocols import Clipper, PublicInfo
 from ._base import MOMENTUM, OPEN_FRACTION, Algorithm, descent, refuse_exact_sums
@@ -47,9 +47,9 @@ class DOPE(Algorithm):
     """
 
     _allowed: ClassVar = {
-        "clip": (CLIP, "quantile"),
+        "clip": (CLIP_OF_DIFFERENCES, "quantile"),
         "quantile": (OPEN_FRACTION,),
-        "clip_floor": (CLIP,),
+        "clip_floor": (CLIP_OF_DIFFERENCES,),
         "momentum": (MOMENTUM,),
         "center": ("zero", "public"),
     }

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._engine import Options, Recipe
-from .._utils.validation import CLIP, COUNT
+from .._utils.validation import CLIP_OF_DIFFERENCES, COUNT
 from ..components import GepQuery, L2Clip, PublicQuantileClip
 from ..components.protocols import Clipper, PublicInfo, PublicView
 from ._base import MOMENTUM, OPEN_FRACTION, Algorithm, descent, refuse_exact_sums
@@ -64,10 +64,10 @@ class GEP(Algorithm):
 
     _allowed: ClassVar = {
         "n_components": (COUNT, None),
-        "clip": (CLIP, "quantile"),
-        "residual_clip": (CLIP, "quantile"),
+        "clip": (CLIP_OF_DIFFERENCES, "quantile"),
+        "residual_clip": (CLIP_OF_DIFFERENCES, "quantile"),
         "quantile": (OPEN_FRACTION,),
-        "clip_floor": (CLIP,),
+        "clip_floor": (CLIP_OF_DIFFERENCES,),
         "momentum": (MOMENTUM,),
         "center": ("zero", "public"),
     }

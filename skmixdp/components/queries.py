@@ -129,7 +129,7 @@ def clip_rows(R: Array, block: Block, clip: Clip) -> None:
     _shorten(R, block, clip, threshold)
     # The rounding of a subnormal entry is no fixed fraction of it. It is at most half of the smallest one,
     # times the length of the row.
-    if threshold is not None and threshold < _least_threshold(R.shape[1], dtype_of(R)):
+    if threshold is None or threshold < _least_threshold(R.shape[1], dtype_of(R)):
         drop_subnormal(R)
 
 

@@ -96,7 +96,8 @@ class BalancedSteps:
         n_steps = self.count(info, sensitivity)
         # How many times longer the steps are than half of the stability limit without momentum.
         ratio = self._stiffness(info, sensitivity) / (n_steps * self.max_step_scale)
-        return min(max(0.0, (ratio - 1) / (ratio + 1)), most)
+        # Without public rows and with rows of any length, the curvature has no bound.
+        return min(max(0.0, (ratio - 1) / (ratio + 1)), most) if ratio < math.inf else most
 
     def bind(self, info: PublicInfo, facts: ReleaseFacts) -> Callable[[int], float]:
         if isinstance(self.learning_rate, str):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from skmixdp import _files
+from skmixdp._utils import files
 from skmixdp._utils.files import sync_folder, written_whole
 
 
@@ -41,7 +41,7 @@ def test_a_block_that_fails_leaves_the_former_content(tmp_path, error):
 
 def test_content_is_on_the_disk_before_the_name_and_the_name_before_the_end(tmp_path, monkeypatch):
     done, fsync, replace = [], os.fsync, Path.replace
-    monkeypatch.setattr(_files.os, "fsync", lambda fd: (done.append("fsync"), fsync(fd))[1])
+    monkeypatch.setattr(files.os, "fsync", lambda fd: (done.append("fsync"), fsync(fd))[1])
     monkeypatch.setattr(Path, "replace", lambda *paths: (done.append("replace"), replace(*paths))[1])
     write(tmp_path / "file", b"content")
     assert done == ["fsync", "replace", "fsync"]
@@ -51,7 +51,7 @@ def test_a_folder_is_not_opened_where_that_cannot_be(tmp_path, monkeypatch):
     sync_folder(tmp_path)
     with pytest.raises(FileNotFoundError):
         sync_folder(tmp_path / "missing")
-    monkeypatch.setattr(_files.os, "name", "nt")
+    monkeypatch.setattr(files.os, "name", "nt")
     sync_folder(tmp_path / "missing")
 
 

@@ -196,3 +196,10 @@ def test_no_array_of_all_rows_and_parameters_is_formed():
     assert np.isfinite(W).all()
     # All gradients would take 8 GB in float32. The products with the public rows, 16 MB, are kept.
     assert peak < 100e6, peak
+
+
+@pytest.mark.parametrize("algorithm", [DOPE, GEP])
+@pytest.mark.parametrize("name", ["clip", "clip_floor"])
+def test_thresholds_that_the_rounding_of_long_rows_would_pass_are_refused(algorithm, name):
+    with pytest.raises(ValueError, match=f"{name}=1e-07 .*must be .*from 1e-6 to 1e100"):
+        make_problem().recipe(algorithm(**{name: 1e-7}))

@@ -291,3 +291,12 @@ def test_small_thresholds_hold_for_long_rows_whose_residuals_underflow(threshold
     assert np.all(row_norms(R) * lengths <= L2Clip(threshold).sensitivity(R.dtype))
     if threshold == 1e-7 and k < 1000:
         assert np.all(np.any(R, axis=1))
+
+
+@pytest.mark.parametrize("k", [3, 1000])
+def test_small_thresholds_of_other_clips_hold_for_long_rows_whose_residuals_underflow(k):
+    clip = L2LinfClip(L2Clip(1e-15), 2).at(make_problem().info.view)
+    R = (RNG.uniform(0.5, 1, size=(500, k)) * 10 ** RNG.uniform(-20, -14, size=(500, 1))).astype(np.float32)
+    lengths = np.full(500, 1e30)
+    clip_rows(R, Block(None, np.zeros(500), lengths, max_abs=lambda: lengths), clip)
+    assert np.all(row_norms(R) * lengths <= clip.sensitivity(R.dtype))
