@@ -6,7 +6,7 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all package oldest prerelease fuzz sabotage faults endurance coverage mutants lint docs benchmark diffprivlib scale utility clean
+.PHONY: help setup demo test test-all package oldest prerelease fuzz sabotage faults endurance coverage mutants lint docs pages benchmark diffprivlib scale utility clean
 
 help:
 	@echo "make demo       the main job on real data: a table and a picture in results/"
@@ -23,6 +23,7 @@ help:
 	@echo "make mutants    small faults in what the guarantee rests on are noticed; SAMPLE=200 tries 200 of them"
 	@echo "make lint       ruff, mypy and the import contracts"
 	@echo "make docs       the code of the documentation runs; its pages are built in docs/_build/html"
+	@echo "make pages      the pages of the documentation alone"
 	@echo "make benchmark  speed as a ratio to plain matrix products"
 	@echo "make utility    accuracy under a budget: all methods, tables and figures in results/utility/"
 	@echo "make diffprivlib  the environment in which make benchmark measures diffprivlib, if it is there"
@@ -141,10 +142,13 @@ lint: .venv/.test
 
 # The code of the pages runs as printed. An example of the gallery runs again only after it has changed.
 # Pages of names that no longer exist would be warned of.
-docs: .venv/.docs
+docs: pages
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/docs/test_docs.py
+
+# The pages alone: `make test` runs the code of the documentation too.
+pages: .venv/.docs
 	rm -rf docs/api
-	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -j 2 -b html docs docs/_build/html
 
 benchmark: .venv/.bench
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.run
