@@ -1,5 +1,7 @@
 """What every source of private rows promises, asked of each of them on the same rows."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,9 +9,11 @@ import scipy.sparse as sp
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge
 from skmixdp._engine import Run, train
-from skmixdp._linear import largest_entries, row_norms
+from skmixdp._linear import SoftmaxLoss, largest_entries, row_norms
 from skmixdp._rowmap import RowMap, Whitening
 from skmixdp._rows import InMemoryRows, OuterStatistics, Request, sum_resolution
+from skmixdp.components import L2Clip
+from skmixdp.components.queries import clipped_residuals
 from skmixdp.privacy import NoiseSource
 from tests.catalog import ALGORITHMS
 from tests.conftest import Silent, Watched, make_problem
@@ -332,3 +336,34 @@ def _named(estimator, X, method):
     """What an estimator says of rows with the names that it knows."""
     names = getattr(estimator, "feature_names_in_", None)
     return getattr(estimator, method)(X if names is None else pd.DataFrame(X, columns=names))
+
+
+@pytest.mark.covering("holder name")
+@pytest.mark.parametrize("hostile", [0.0, 1e-30, 1e25])
+@pytest.mark.parametrize("name", ["unit length", "whitened, all", "unit length first, whitened", "clipped"])
+@pytest.mark.parametrize("dtype", CLOSE)
+def test_a_row_changes_what_no_other_row_contributes(holder, name, dtype, hostile):
+    if holder.kind == "dask":
+        pytest.skip("contributions stay with the workers")
+    replaced, points, loss, clip = 700, 0.3 * rng.normal(size=(3, D + 1)), SoftmaxLoss(3), L2Clip(0.3)
+    points = points[:, : MAPS[name](X[:1], np.float64).shape[1]]
+
+    def contributions(X, y):
+        found = np.full((N, 3), np.nan)
+
+        def observe(rows, block, Z, contribution):
+            found[rows] = np.asarray(contribution[0])
+
+        source = holder.source(X, y, MAPS[name], dtype)
+        contribute = partial(clipped_residuals, loss=loss, clip=clip)
+        source.private_sums([Request(points, contribute, observe=observe)])
+        return found
+
+    one = contributions(X, y)
+    X_other, y_other = X.copy(), y.copy()
+    X_other[replaced], y_other[replaced] = hostile, 2 - y[replaced]
+    other = contributions(X_other, y_other)
+    assert np.isfinite(one).all()
+    others = np.arange(N) != replaced
+    np.testing.assert_array_equal(other[others], one[others])
+    assert not np.array_equal(other[replaced], one[replaced])
