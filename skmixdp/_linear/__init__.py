@@ -1,6 +1,6 @@
 """Mathematics of a linear head: losses, per-row gradients in closed form, and their bounds."""
 
-from .arrays import Array, astype, dtype_of, empty_in, in_library_of, namespace_of, row_dots
+from .arrays import Array, astype, dtype_of, empty_in, in_library_of, namespace_of, parts_in_cache, row_dots
 from .embedding import GradientEmbedding
 from .gradients import (
     FARTHEST,
@@ -8,7 +8,6 @@ from .gradients import (
     largest_entries,
     largest_singular_value,
     orthonormal_columns,
-    parts_in_cache,
     remove_mean_output,
     row_norm_bounds,
     row_norms,

@@ -6,6 +6,7 @@ The few operations in which they differ are here. Torch is not imported: whoever
 """
 
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,8 @@ Array = Any
 #: Rows of at least so many entries are multiplied with themselves one by one.
 _LONG = 32
 
-#: Entries that are converted at a time, which stay in cache.
-_WIDENED = 2**15
+#: Entries that are handled at a time: in double precision they stay in cache until they are needed again.
+_IN_CACHE = 2**15
 
 
 def namespace_of(array: Array) -> Any:
@@ -55,7 +56,7 @@ def row_dots(A: Array, B: Array, dtype: DTypeLike) -> Array:
     """``sum_j a_ij b_ij`` (n,) of two (n, k) arrays, multiplied and added up in a dtype."""
     if not isinstance(A, np.ndarray):
         return (astype(A, dtype) * astype(B, dtype)).sum(dim=1)
-    if A is B and A.dtype != dtype and A.size > _WIDENED:
+    if A is B and A.dtype != dtype and A.size > _IN_CACHE:
         return _widened_squares(A, np.dtype(dtype))
     if A.dtype == dtype and A.shape[1] >= _LONG and A.strides[1] == A.itemsize:
         return np.vecdot(A, B)
@@ -67,12 +68,18 @@ def _widened_squares(A: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
 
     That takes half of the time that ``einsum`` takes to convert entries as it goes.
     """
-    step = max(_WIDENED // A.shape[1], 1)
     dots = np.empty(len(A), dtype)
-    for start in range(0, len(A), step):
-        wide = A[start : start + step].astype(dtype)
-        dots[start : start + step] = row_dots(wide, wide, dtype)
+    for rows in parts_in_cache(A):
+        wide = A[rows].astype(dtype)
+        dots[rows] = row_dots(wide, wide, dtype)
     return dots
+
+
+def parts_in_cache(A: Array) -> Iterator[slice]:
+    """Parts of the rows of an array (n, k), each small enough to stay in cache in double precision."""
+    step = max(_IN_CACHE // max(A.shape[1], 1), 1)
+    for start in range(0, len(A), step):
+        yield slice(start, start + step)
 
 
 def logistic(Z: Array) -> Array:

@@ -14,7 +14,8 @@ from scipy.linalg import blas, lapack
 
 from .._kernels.rounding import SHORTEST_DIFFERENCE, UNDERFLOW_PAD, dot_error
 from .._kernels.split import split_product, split_rounding
-from .gradients import parts_in_cache, row_norms, weighted_sum
+from .arrays import parts_in_cache
+from .gradients import row_norms, weighted_sum
 
 FloatArray = NDArray[np.floating[Any]]
 

@@ -5,7 +5,6 @@ size n x k x d_in: the norm of ``g_i`` is ``|r_i| |x_i|`` and a weighted sum of 
 matrix product. What is done to each row takes NumPy arrays and torch tensors alike.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,6 @@ from .arrays import Array, astype, dtype_of, namespace_of, row_dots
 
 FloatArray = NDArray[np.floating[Any]]
 
-#: Entries that are handled at a time: in double precision they stay in cache until they are needed again.
-_ENTRIES_IN_CACHE = 2**16
-
 #: Lengths up to this, and their inverses, are far from the ends of float32's range.
 FARTHEST = 1e15
 
@@ -26,13 +22,6 @@ FARTHEST = 1e15
 def row_norms(X: Array) -> Array:
     """L2 norm of each row of (n, k), shape (n,), accumulated and returned in float64."""
     return namespace_of(X).sqrt(row_dots(X, X, np.float64))
-
-
-def parts_in_cache(Z: FloatArray) -> Iterator[slice]:
-    """Parts of the rows of an array (n, q), each small enough to stay in cache in double precision."""
-    step = max(_ENTRIES_IN_CACHE // max(Z.shape[1], 1), 1)
-    for start in range(0, len(Z), step):
-        yield slice(start, start + step)
 
 
 def row_norm_bounds(C: Array) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._kernels import SHORTEST_DIFFERENCE, panel_rows_for
-from .._linear import GradientEmbedding, Loss, parts_in_cache, remove_mean_output, row_norms, scale_rows
+from .._linear import GradientEmbedding, Loss, remove_mean_output, row_norms, scale_rows
 from .._rows import Block, Contribution, OuterStatistics
 from ..public import PublicView
 from .protocols import Clip, Clipper, Lengths, PrivateQuery, ReleasedArray, Rounds, StepContext
@@ -172,9 +172,7 @@ def clipped_parts(
     k = loss.n_outputs
     C = loss.residuals(Z[:, :k], block.y)
     z = embedding.coordinates(C, Z[:, k:])
-    lengths = np.empty(len(z))
-    for rows in parts_in_cache(z):
-        lengths[rows] = row_norms(z[rows].astype(np.float64))
+    lengths = row_norms(z)
     bounds = embedding.residual_bounds(
         row_norms(C), block.norms, z, lengths, C.dtype, block.rounding_scale, shortest=shortest
     )
