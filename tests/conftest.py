@@ -134,9 +134,21 @@ def problem(request):
     return make_problem(request.param)
 
 
-def pytest_collection_finish() -> None:
-    """Tests and imported modules stay until the end, so the garbage collector need not search them again."""
+def _keep_what_is_left() -> None:
+    """What is there now stays until the end, such as tests and imported modules: it is not searched again."""
+    gc.collect()
     gc.freeze()
+
+
+def pytest_collection_finish() -> None:
+    _keep_what_is_left()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Many tests import further libraries."""
+    if nextitem is not None and nextitem.path != item.path:
+        _keep_what_is_left()
 
 
 def _tests_benchmarks(path: Path) -> bool:

@@ -18,10 +18,12 @@ from tests.faults.jobs import JOBS
 
 ROOT = Path(__file__).parents[2]
 
-pytestmark = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs Linux")
+pytestmark = [
+    pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs Linux"),
+    pytest.mark.slow,
+]
 
 
-@pytest.mark.slow
 def test_kills_and_cancellations_leave_everything_whole_and_charged():
     command = [sys.executable, "-m", "tests.faults", "--quick", "--rounds", "1"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}

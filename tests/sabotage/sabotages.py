@@ -38,22 +38,17 @@ class Sabotage:
         How it is done.
     tests : tuple of str
         Node ids of tests of which one at least must fail.
-    quick : bool
-        Whether it is tried by ``make test`` too.
     """
 
     name: str
     breaks: str
     edits: tuple[Edit, ...]
     tests: tuple[str, ...]
-    quick: bool = False
 
 
-def _sabotage(
-    name: str, breaks: str, file: str, old: str, new: str, *tests: str, quick: bool = False
-) -> Sabotage:
+def _sabotage(name: str, breaks: str, file: str, old: str, new: str, *tests: str) -> Sabotage:
     """One edit in the package."""
-    return Sabotage(name, breaks, (Edit(f"skmixdp/{file}", old, new),), tests, quick)
+    return Sabotage(name, breaks, (Edit(f"skmixdp/{file}", old, new),), tests)
 
 
 _EVERYWHERE = "tests/statistical/test_noise_everywhere.py::test_the_noise_of_a_path_is_what_is_stated"
@@ -72,7 +67,6 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "self._noise_multiplier * part.sensitivity",
         "0.66 * self._noise_multiplier * part.sensitivity",
         _RELEASE + "test_each_part_gets_its_own_noise",
-        quick=True,
     ),
     _sabotage(
         "noise x 0.66, as it is drawn",

@@ -14,10 +14,8 @@ from .sabotages import SABOTAGES, Edit, Sabotage
 TESTS = sorted({test for sabotage in SABOTAGES for test in sabotage.tests})
 
 
-@pytest.mark.parametrize(
-    "sabotage",
-    [pytest.param(s, marks=() if s.quick else pytest.mark.slow, id=s.name) for s in SABOTAGES],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("sabotage", SABOTAGES, ids=lambda sabotage: sabotage.name)
 def test_a_sabotage_is_found(sabotage, tmp_path):
     outcome = outcome_of(sabotage, tmp_path)
     if outcome.skipped and not (outcome.passed or outcome.failed or outcome.broken):

@@ -225,6 +225,7 @@ def test_no_bar_appears_by_itself_where_it_would_count_secret_fits(digits, monke
         assert shown(head(n_steps=300), digits, monkeypatch, Terminal()) == ""
 
 
+@pytest.mark.slow
 def test_before_scikit_learn_1_9_there_are_bars_alone():
     code = """
 import sys

@@ -41,6 +41,7 @@ def test_no_bound_from_one_fit_exceeds_the_claim(name):
     assert not result.exceeds_claim
 
 
+@pytest.mark.slow
 def test_half_the_noise_is_caught_by_many_fits(monkeypatch):
     arguments = draw(n=30) | {"n_fits": 120, "random_state": 0}
     honest = audit_epsilon(factory("noisy-gd", 2.0, n_steps=1), **arguments)

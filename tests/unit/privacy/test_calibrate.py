@@ -85,8 +85,10 @@ def test_sampled_epsilon_is_dp_accountings(neighboring, relation):
     ("epsilon", "rate", "n_steps"),
     [
         (2, 0.05, 100),
-        (0.3, 0.001, 2000),  # little noise, at which the discretisations end before epsilon settles
-        (0.1, 0.2, 10_000),  # steps so small that a coarse discretisation sees nothing else
+        # Little noise, at which the discretisations end before epsilon settles.
+        pytest.param(0.3, 0.001, 2000, marks=pytest.mark.slow),
+        # Steps so small that a coarse discretisation sees nothing else.
+        pytest.param(0.1, 0.2, 10_000, marks=pytest.mark.slow),
         (8, 0.5, 10),
     ],
 )

@@ -57,7 +57,10 @@ def test_no_epsilon_is_needed_where_delta_exceeds_the_total_variation():
     assert epsilon_for(0.1, total_variation * 0.99) > 0.0
 
 
-@pytest.mark.parametrize(("sigma", "n_steps"), [(20, 240), (5, 1), (1, 1), (30, 100), (2, 30), (200, 7)])
+@pytest.mark.parametrize(
+    ("sigma", "n_steps"),
+    [(20, 240), (5, 1), (1, 1), (30, 100), pytest.param(2, 30, marks=pytest.mark.slow), (200, 7)],
+)
 def test_agreement_with_dp_accounting(sigma, n_steps):
     accountant = pld_privacy_accountant.PLDAccountant(value_discretization_interval=1e-4)
     accountant.compose(dp_event.GaussianDpEvent(sigma / math.sqrt(n_steps)))
