@@ -57,6 +57,7 @@ def test_factors_too_small_for_float32_are_zero():
     assert lengths[0] > 0.49 and lengths[-1] == 0
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("name", ALGORITHMS)
 @pytest.mark.parametrize("k", [1, 3])
 def test_removing_a_row_moves_every_sum_by_at_most_its_sensitivity(name, k):

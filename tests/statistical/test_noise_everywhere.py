@@ -208,6 +208,7 @@ def missing(only):
     return sabotage
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in PATHS if "Poisson" in name])
 def test_noise_that_is_missing_on_drawn_batches_alone_is_missed(monkeypatch, name):
     log, stated = recorded(monkeypatch, PATHS[name], missing(on_drawn_batches))
@@ -215,6 +216,7 @@ def test_noise_that_is_missing_on_drawn_batches_alone_is_missed(monkeypatch, nam
         check_releases(log, stated)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["folds", "discrete, folds"])
 def test_noise_that_is_missing_on_folds_alone_is_missed(monkeypatch, name):
     if "discrete" in name:
@@ -224,6 +226,7 @@ def test_noise_that_is_missing_on_folds_alone_is_missed(monkeypatch, name):
         check_releases(log, stated)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("only", "name"),
     [
@@ -238,6 +241,7 @@ def test_noise_that_is_missing_on_one_path_is_not_missed_on_another(monkeypatch,
     check_releases(*recorded(monkeypatch, PATHS[name], missing(only)))
 
 
+@pytest.mark.slow
 def test_a_part_that_is_released_without_noise_is_missed(monkeypatch):
     """Such as the coordinates of GEP: what the source of noise was not asked for is no release."""
 

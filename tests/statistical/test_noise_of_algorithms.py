@@ -7,6 +7,7 @@ from tests.noise import assert_energies, assert_scales, by_run, recorded
 from tests.statistical.test_noise_everywhere import SIGMA, classifier, fitted
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("name", ALGORITHMS)
 @pytest.mark.parametrize("batch_size", [None, 60])
 def test_every_algorithm_asks_for_the_noise_that_its_arrays_need(monkeypatch, name, batch_size):

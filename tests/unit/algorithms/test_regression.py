@@ -76,7 +76,7 @@ def test_clipped_squared_loss_is_hubers(monkeypatch):
     assert abs(reg.coef_[0]) < 0.3 < 4 < y.mean()
 
 
-@pytest.mark.covering("name n_pub", "name sampling")
+@pytest.mark.covering("name n_pub")
 @pytest.mark.parametrize("name", ALGORITHMS)
 @pytest.mark.parametrize("n_pub", [24, 0])
 @pytest.mark.parametrize("sampling", [None, PoissonBatch(60)], ids=["full", "poisson"])
