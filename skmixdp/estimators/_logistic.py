@@ -33,7 +33,7 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
     ``X, y`` are the private rows. A few labelled public rows ``X_pub, y_pub`` make the classifier much more
     accurate. The objective is the mean cross-entropy of all rows: softmax for three or more classes, one
     output for two classes. Rows are first centred by the public mean, whitened by the public rows, and
-    scaled to unit length.
+    scaled to unit length. The *squared budget* below is the ``mu**2`` of epsilon and delta.
 
     Parameters
     ----------
@@ -65,42 +65,41 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         Weights of the classes, with which the gradients of private rows are multiplied before they are
         clipped. Classes that a dict leaves out have weight 1. ``"balanced"`` is ``1 / (k * share)`` for k
         classes. The shares come from noisy class counts of the private rows, for 0.5 to 2% of the squared
-        budget. Public labels are not used for it: a public set with the same number of rows of each class
-        says nothing about the private shares. This needs the full batch and a budget that is given by
-        ``epsilon`` alone.
+        budget. They do not come from public labels, because public rows may be chosen evenly from the
+        classes. This needs the full batch and a budget that is given by ``epsilon`` alone.
     logit_adjustment : float or "auto", default="auto"
-        How to correct the logits, after training, for classes with few rows. A number is a multiple of the
-        logarithms of the class shares to subtract: 1 estimates the classifier for equally frequent classes,
-        and 0 adjusts nothing. With a start, rare classes also get back what the start knew about them. The
-        shares come from noisy class counts, for 0.5 to 2% of the squared budget. ``"auto"`` takes the
-        strongest of a few adjustments that costs at most a point of accuracy, by a noisy comparison for 0.2
-        to 2%. It adjusts nothing for two classes, with weights, for any algorithm but "auto", or without an
-        intercept. It counts nothing in random batches, or if the counts would be too noisy. Before that, if
-        each class has two public rows, it moves the intercepts part of the way to those at which public rows
-        give every class the same mean probability. Shares that differ by no more than their noise change
-        nothing.
+        How to correct the logits, after training, for classes with few rows. A number ``tau`` subtracts
+        ``tau`` times the logarithms of the class shares. 1 estimates the classifier for equally frequent
+        classes, and 0 turns the correction off. A part of the start's coefficients is also added to those of
+        rare classes. The shares come from noisy class counts, for 0.5 to 2% of the squared budget. Shares
+        that differ by no more than their noise change nothing. ``"auto"`` takes the largest of a few ``tau``
+        that costs at most a point of accuracy, by a noisy comparison for 0.2 to 2%. It subtracts nothing for
+        two classes, with weights, in random batches, without an intercept, or for any algorithm but "auto".
+        Counts that would be too noisy are skipped. If each class has two public rows, ``"auto"`` first
+        balances the intercepts. They move part of the way to those that give every class the same mean
+        probability on public rows.
     fit_intercept : bool, default=True
         Whether to add a constant column after centring and scaling.
     center : bool, default=True
         Whether to subtract the mean of the public rows, or the one that ``geometry`` learns.
     whiten : bool or "auto", default="auto"
-        Whether to shrink, after centring, the directions in which public rows of the same class differ, or
-        those that ``geometry`` learns. The directions that separate the classes then make up more of each
+        Whether to shrink, after centring, the directions in which public rows of the same class differ.
+        ``geometry`` may learn others. The directions that separate the classes then make up more of each
         row's unit length. ``"auto"`` is True only for ``algorithm="auto"``.
     geometry : bool or "auto", default="auto"
         Whether to learn the centre and the leading directions of the rows from the private rows. This takes 3
-        to 10% of the squared budget. Rows are scaled to unit length first. The directions serve to whiten.
-        ``"auto"`` learns them for ``algorithm="auto"`` where public rows do not tell them well enough. It
+        to 10% of the squared budget. Rows are scaled to unit length first. Whitening uses the directions.
+        ``"auto"`` learns them for ``algorithm="auto"`` if public rows are too few to estimate them. It
         needs ``row_norm="unit"``, the full batch, and a budget given by ``epsilon`` alone.
     row_norm : {"unit", "clip", None}, default="unit"
         How the lengths of rows are bounded. ``"unit"`` divides each row by its L2 norm. ``"clip"`` divides
         all rows by one length, and shortens longer rows to it. Most rows then keep their relative lengths.
-        The length is nearly the largest of the public rows. Without public rows, a small part of the budget
-        is spent on a noisy quantile; if ``n_steps``, ``noise_multiplier``, ``batch_size`` or discrete noise
-        rule that out, or there are too few rows for it, rows get unit length. None leaves rows as they are.
+        The length is close to the largest of the public rows. Without public rows, it is a noisy quantile,
+        for a small part of the budget. That excludes ``n_steps``, ``noise_multiplier``, ``batch_size`` and
+        discrete noise. With one of these, or too few rows, rows get unit length. None leaves rows unchanged.
     scale : bool or "auto", default="auto"
         Whether to scale columns to unit spread by the public rows, if a few columns dominate. ``"auto"`` does
-        so unless ``row_norm`` is None. Without public rows, columns are never scaled; a warning tells if a
+        so unless ``row_norm`` is None. Without public rows, columns are not scaled, and a warning says if a
         few of them dominate.
     batch_size : int or None, default=None
         Expected number of private rows in a step. Each row is drawn independently (Poisson sampling).
@@ -278,9 +277,9 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
             Labels of the public rows.
         sample_weight : array-like of shape (n_samples,) or None
             Non-negative weights of the private rows. They are PRIVATE, like labels. The weighted gradient of
-            a row is what is clipped, and the divisor stays the number of rows; weights near 1 suit the
-            defaults. Public rows have weight 1. Learning the geometry, counting classes and comparing heads
-            ignore weights.
+            a row is clipped, and the sum is still divided by the number of rows, so use weights near 1.
+            Public rows have weight 1. Learning the geometry, counting classes and comparing heads ignore
+            weights.
 
         Returns
         -------

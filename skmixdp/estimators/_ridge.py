@@ -44,9 +44,9 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
 
     ``X, y`` are the private rows. Public rows ``X_pub, y_pub`` make the model much more accurate, and give
     the scale of the targets. The objective is half the mean squared error of all rows. Features are centred
-    by the public mean and bounded in length; targets are scaled to unit scale. Clipping the gradient of
-    the squared loss gives the gradient of Huber's loss. A target far from its prediction therefore counts no
-    more than the clip.
+    by the public mean and bounded in length. Targets are centred and divided by their scale. Clipping the
+    gradient of the squared loss gives the gradient of Huber's loss. A target far from its prediction
+    therefore adds no more than the clip.
 
     Parameters
     ----------
@@ -86,18 +86,18 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         False.
     geometry : bool or "auto", default="auto"
         Whether to learn the centre and the leading directions of the rows from the private rows. This takes 3
-        to 10% of the squared budget. Rows are scaled to unit length first. The directions serve to whiten.
-        ``"auto"`` is False. It needs ``row_norm="unit"``, the full batch, and a budget given by
-        ``epsilon`` alone.
+        to 10% of the squared budget (``mu**2``). Rows are scaled to unit length first. Whitening uses the
+        directions. ``"auto"`` is False. True needs ``row_norm="unit"``, the full batch, and a
+        budget given by ``epsilon`` alone.
     row_norm : {"unit", "clip", None}, default="clip"
         How the lengths of rows are bounded. ``"unit"`` divides each row by its L2 norm. ``"clip"`` divides
         all rows by one length, and shortens longer rows to it. Most rows then keep their relative lengths.
-        The length is nearly the largest of the public rows. Without public rows, a small part of the budget
-        is spent on a noisy quantile; if ``n_steps``, ``noise_multiplier``, ``batch_size`` or discrete noise
-        rule that out, or there are too few rows for it, rows get unit length. None leaves rows as they are.
+        The length is close to the largest of the public rows. Without public rows, it is a noisy quantile,
+        for a small part of the budget. That excludes ``n_steps``, ``noise_multiplier``, ``batch_size`` and
+        discrete noise. With one of these, or too few rows, rows get unit length. None leaves rows unchanged.
     scale : bool or "auto", default="auto"
         Whether to scale columns to unit spread by the public rows, if a few columns dominate. ``"auto"`` does
-        so unless ``row_norm`` is None. Without public rows, columns are never scaled; a warning tells if a
+        so unless ``row_norm`` is None. Without public rows, columns are not scaled, and a warning says if a
         few of them dominate.
     batch_size : int or None, default=None
         Expected number of private rows in a step. Each row is drawn independently (Poisson sampling).
@@ -266,9 +266,8 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
             Targets of the public rows.
         sample_weight : array-like of shape (n_samples,) or None
             Non-negative weights of the private rows. They are PRIVATE, like labels. The weighted gradient of
-            a row is what is clipped, and the divisor stays the number of rows; weights near 1 suit the
-            defaults. Public rows have weight 1. Learning the geometry, counting classes and comparing heads
-            ignore weights.
+            a row is clipped, and the sum is still divided by the number of rows, so use weights near 1.
+            Public rows have weight 1. Learning the geometry ignores weights.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""A search over parameters whose whole price is known."""
+"""A search over parameters within one privacy budget."""
 
 from contextlib import ExitStack
 from dataclasses import replace
@@ -39,90 +39,89 @@ _NO_PART = frozenset({"ledger", "memory", "n_jobs", "verbose"})
 class PrivateSearchCV(BestEstimatorMixin, GuaranteeBoxMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """Search over parameters with one privacy budget for all fits, all scores and the choice.
 
-    Attributes and methods are those of ``GridSearchCV``; there are no folds, since a fold of
-    private rows would have to be charged.
+    It has the attributes and methods of ``GridSearchCV``. There are no folds: every trial is fitted to all
+    private rows.
 
     Parameters
     ----------
     estimator : estimator
-        A private estimator of this library, or a Pipeline that ends in one. Its ``epsilon`` and
-        ``delta`` do not matter: the search sets them.
+        A private estimator of this library, or a Pipeline that ends in one. The search sets its ``epsilon``
+        and ``delta``.
     param_grid : dict or list of dict
-        Parameters to lists of values, or to distributions with ``rvs``.
+        Maps parameters to lists of values, or to distributions with ``rvs``.
     epsilon : float, default=1.0
         Privacy budget of the whole search.
     delta : float, default=1e-5
         The guarantee's delta, well below 1/n.
     scoring : "private", "public", str or callable, default="private"
-        ``"private"`` scores a classifier by a noisy count of the private rows that it gets right, which
-        takes ``score_share`` of the budget; all public rows are fitted on. ``"public"`` scores by the
-        estimator's own ``score`` on public rows kept out of the fits, which is free; the name of a
-        metric or a scorer does so by that.
+        ``"private"`` scores a classifier by a noisy count of the private rows that it classifies correctly.
+        The count takes ``score_share`` of a trial's budget, and the fits use all public rows. ``"public"``
+        keeps some public rows out of the fits, and calls the estimator's ``score`` on them. This spends no
+        budget. The name of a metric, or a scorer, selects another score on these rows.
     score_share : float, default=0.05
-        Fraction of each trial's budget (of its squared Gaussian-DP parameter) that a noisy count takes.
+        Fraction of each trial's squared budget (``mu**2``) that a noisy count takes.
     holdout : float, default=0.2
         Share of each class's public rows that is kept for scoring: at least one row, and not all.
     strategy : {"auto", "grid", "random"}, default="auto"
-        ``"grid"`` tries every candidate and composes plainly; every score may be shown. ``"random"`` tries
-        a secret random number of randomly drawn candidates, of which only the best is released.
-        ``"auto"`` takes the one that leaves more of the budget to each fit.
+        ``"grid"`` tries every candidate, and releases all scores. ``"random"`` tries a secret random number
+        of randomly drawn candidates, and releases only the best. ``"auto"`` takes the one that leaves more
+        of the budget to each fit.
     n_trials : float or None, default=None
-        Mean of the random number of trials, and for distributions the number of candidates of
-        ``"grid"``. None is the size of the grid, or 10.
+        Mean of the random number of trials. If ``param_grid`` has distributions, also the number of
+        candidates that ``"grid"`` tries. None is the size of the grid, or 10 for distributions.
     distribution : {"geometric", "logarithmic", "poisson"} or float, default="geometric"
-        Law of the random number of trials; a number is the shape of a truncated negative binomial
-        law. Poisson may give no trial at all, which is an error after the charge.
+        Distribution of the random number of trials. A number is the shape of a truncated negative binomial
+        distribution. Poisson may give 0 trials, which is an error after the charge.
     refit : bool, default=False
-        With scores on public rows: fit the winner once more, on all public rows, and charge it.
-        Otherwise the best trial itself is the result.
+        With scores on public rows: whether to fit the winner once more, with all public rows. This fit is
+        part of the charge. Otherwise the best trial is the result.
     n_jobs : int or None, default=None
-        Number of trials at a time.
+        Number of trials that run at a time.
     memory : str, Path, joblib.Memory or None, default=None
-        Folder on a local disk in which an interrupted search is kept until it is called again with
-        the same input: it then goes on without a second charge. A search that failed with an error is
-        over, and its budget is spent. The folder holds unreleased results; guard it as the private rows.
-        An estimator with callbacks is refused, since they see the heads of a trial that would run again.
+        Folder on a local disk that keeps an interrupted search. A call with the same input resumes it
+        without a second charge. A search that ended with an error cannot be resumed, and its budget is
+        spent. The folder holds unreleased results: protect it like the private rows. Estimators with
+        callbacks are refused, since a callback would see an interrupted trial twice.
     ledger : LedgerDataset or None, default=None
-        The data set of a ledger to which the rows belong, such as
-        ``PrivacyLedger("ledger.sqlite")["patients"]``. The whole search is charged once, before the first
-        trial.
+        The ledger entry of the data set in ``X``, such as ``PrivacyLedger("ledger.sqlite")["patients"]``.
+        The whole search is charged once, before the first trial.
     random_state : None, int or RandomState, default=None
-        None is private. A seed makes the search reproducible and NOT private, and so does one in the
-        estimator: a NotPrivateWarning, the report and the ledger say so. A candidate that brings a seed of
-        its own into a search without one is refused.
+        None is private. A seed here or in the estimator makes the search reproducible and NOT private: a
+        NotPrivateWarning, the report and the ledger say so. If neither has a seed, candidates with a seed
+        are refused.
     verbose : int, default=0
         Whether to show a progress bar at once, anywhere. 0 shows it on terminals after 2 seconds. A random
-        search has none, since it would count the trials; it also ignores every ``verbose`` and every
-        callback of its estimators.
+        search shows none, since it would count the trials. It also ignores ``verbose`` and callbacks of its
+        estimators.
 
     Attributes
     ----------
     best_estimator_ : estimator
-        The winner, fitted.
+        The fitted estimator of the best trial.
     best_params_, best_score_, best_index_
-        Its parameters, its score, and its place in ``cv_results_``.
+        Its parameters, its score, and its index in ``cv_results_``.
     cv_results_ : dict of arrays
-        Parameters and scores of what may be shown: all candidates of a ``"grid"``, the best trial alone
-        of ``"random"``. No times.
+        Parameters and scores: of all candidates for ``"grid"``, of the best trial alone for ``"random"``.
+        It holds no times.
     privacy_ : SearchReport
-        What the whole search guarantees, what one fit would have claimed, and what each strategy costs.
+        The guarantee of the whole search, the epsilon of one fit, and what each strategy costs.
     scorer_ : callable
-        What :meth:`score` calls.
+        The scorer that :meth:`score` calls.
     n_splits_ : int
-        1.
+        Always 1.
     classes_, n_features_in_, feature_names_in_
-        Those of the winner.
+        Those of ``best_estimator_``.
 
     Notes
     -----
     *Guarantee*: ``best_estimator_``, ``cv_results_`` and everything else that the fitted search holds are
-    together (epsilon, delta)-differentially private in the rows of ``X, y``. The charge comes after every
-    candidate's input was checked and before anything is released. Fits must be full batches of Gaussian
-    noise; others are refused.
+    together (epsilon, delta)-differentially private in the rows of ``X, y``. The charge comes after the
+    input of every candidate was checked, and before anything is released. Fits must be full-batch with
+    Gaussian noise. Others are refused.
 
-    Of a random search nothing is shown but the winner: no progress, no warnings of other trials, and no
-    errors either. A trial that fails after the charge loses to all others. What a step or a metric of
-    your own prints, logs or writes is beyond this, and so is time.
+    A random search shows only its best trial: no progress, and no warnings or errors of other trials. A
+    trial that fails after the charge is never chosen. The guarantee does not cover what a step or a metric
+    of your own prints, logs or writes, nor the time that the search takes.
 
     References
     ----------
@@ -211,8 +210,8 @@ class PrivateSearchCV(BestEstimatorMixin, GuaranteeBoxMixin, MetaEstimatorMixin,
         BudgetExceededError
             If the ledger's budget does not cover the search; nothing is released.
         RuntimeError
-            If the random number of trials was 0, which costs as much as any other; if every trial of a
-            random search failed; or if another process is at the same search.
+            If the random number of trials was 0, or every trial of a random search failed. The budget is
+            then spent. Also if another process runs the same search.
         """
         refuse_arguments(self, unsupported, ("X", "y", "X_pub", "y_pub"), "pass public rows alone")
         check_parameters(self)
@@ -295,7 +294,7 @@ class PrivateSearchCV(BestEstimatorMixin, GuaranteeBoxMixin, MetaEstimatorMixin,
         """Run trials, or take them from the cache; their outcomes, and all that they warned of.
 
         Without a cache or other processes, heads share their passes over the rows. Trials whose number is
-        secret do not, since sharing moves the last bits of their sums. A trial that fails ends the search.
+        secret do not, since sharing changes the last bits of their sums. A trial that fails ends the search.
         If it is ``secret``, its outcome is None instead.
         """
         with quiet(), recorded() as together, progress.ended_by_errors():

@@ -1,4 +1,4 @@
-"""A scaler that learns from private rows, for a budget."""
+"""A scaler that learns from private rows within a privacy budget."""
 
 import math
 from typing import Any
@@ -33,32 +33,32 @@ _A = 1 - _B * (1 - _C) ** 2
 class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, GuaranteeBoxMixin, BaseEstimator):  # type: ignore[misc]
     """Standardise columns by noisy means and deviations, within a privacy budget.
 
-    Use it if there are no public rows. Declare between which values each column lies, from what is known
-    beforehand and never from the private rows. Entries beyond are clipped in the statistics.
+    Use it if there are no public rows. Declare bounds of each column from prior knowledge, never from the
+    private rows. For the means and deviations, entries are clipped to these bounds.
 
     Parameters
     ----------
     epsilon : float, default=0.1
-        Privacy budget of the statistics. It is spent on top of what a later estimator spends.
+        Privacy budget of the means and deviations. A later estimator spends its own budget in addition.
     delta : float, default=1e-5
-        The guarantee's delta, well below 1/n.
+        The delta of the guarantee. Choose it well below 1/n.
     bounds : (low, high)
         Two numbers, or two arrays of shape (n_features,). The noise grows with
         ``high - low``. There is no default.
     with_mean : bool, default=True
-        Subtract the noisy mean of each column.
+        Whether to subtract the noisy mean of each column.
     with_std : bool, default=True
-        Divide by the noisy standard deviation of each column.
+        Whether to divide by the noisy standard deviation of each column.
     neighboring : {"add_or_remove_one", "zero_out", "replace_one"}, default="add_or_remove_one"
-        Which data sets count as neighbours. The number of private rows is public in both.
+        Which data sets count as neighbours. The number of private rows is always treated as public.
     noise : {"float", "discrete"}, default="float"
-        ``"discrete"`` computes sums without rounding and adds discrete Gaussian noise on their
-        grid; it needs ``skmixdp[discrete]``.
+        ``"discrete"`` computes sums without rounding and adds discrete Gaussian noise on the same
+        grid. It needs ``skmixdp[discrete]``.
     ledger : LedgerDataset or None, default=None
-        The data set of a ledger to which the rows belong, such as
+        The ledger entry of the data set in ``X``, such as
         ``PrivacyLedger("ledger.sqlite")["patients"]``. Each fit is charged before anything is released.
     random_state : None, int or RandomState, default=None
-        None draws noise from a cryptographic generator. A seed makes the fit reproducible and
+        If None, noise comes from a cryptographic generator. A seed makes the fit reproducible and
         NOT private: a NotPrivateWarning and the report say so.
 
     Attributes
@@ -66,29 +66,29 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, GuaranteeBoxMixin, Bas
     mean_ : array of shape (n_features,) or None
         Noisy means of the clipped columns; None without ``with_mean``.
     scale_ : array of shape (n_features,) or None
-        Noisy standard deviations, no smaller than the noise lets one tell from 0, which is to say
-        that a column of too little variance is scaled too little; None without ``with_std``.
+        Noisy standard deviations; None without ``with_std``. A column whose variance is below the
+        noise is divided by a larger number, set by the noise.
     mean_noise_ : array of shape (n_features,)
-        Standard deviation of the noise in the means. Where it is not well below ``scale_``, the
+        Standard deviation of the noise in the means. If it is not well below ``scale_``, the
         budget is too small or the bounds are too wide.
     privacy_ : PrivacyReport
-        What the fit guarantees, and under which assumptions.
+        The guarantee of the fit and its assumptions.
     n_features_in_ : int
-        Number of columns.
+        Number of features.
     feature_names_in_ : array of str
-        Names of the columns, where the rows are a data frame with string columns.
+        Names of the features, if X was a data frame with string columns.
 
     See Also
     --------
-    PublicOnly : Around ``StandardScaler``, it costs nothing where there are public rows.
+    PublicOnly : Fits a scaler such as ``StandardScaler`` on public rows, and spends no budget.
 
     Notes
     -----
-    *Guarantee*: what is kept is (epsilon, delta)-differentially private in the rows of ``X``, and
-    :meth:`transform` maps each row by itself. Each fit spends the budget anew. The budgets of this
-    class and of an estimator behind it add up: their ``mu`` add up as squares, at full batch.
+    *Guarantee*: the fitted attributes are (epsilon, delta)-differentially private in the rows of ``X``.
+    :meth:`transform` maps each row by itself. Each fit spends the budget again. This budget and that of
+    an estimator after it compose. At full batch, the squares of their ``mu`` add up.
 
-    Let u be the clipped entry of a column, moved and scaled to [-1, 1], and ``c = sqrt(1/2)``. One
+    Let u be the clipped entry of a column, shifted and scaled to [-1, 1], and ``c = sqrt(1/2)``. One
     Gaussian release gives the sums of ``a u`` and of ``b (u^2 - c)`` over the rows, with ``b^2 = 2`` and
     ``a^2 = 2 sqrt(2) - 2``. For t in [0, 1], ``a^2 t + b^2 (t - c)^2`` is at most 1. So a row of d columns
     adds a vector of length at most ``sqrt(d)``, which is the sensitivity. The means have 10% more noise
@@ -145,10 +145,10 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, GuaranteeBoxMixin, Bas
         Raises
         ------
         ValueError, TypeError
-            For a parameter outside its range, bounds that are missing or do not fit the columns,
-            and rows that are no finite table. Nothing has been drawn or spent by then.
+            For a parameter outside its range, for bounds that are missing or do not match the columns,
+            and for rows that are not a finite table. No noise was drawn or budget charged by then.
         BudgetExceededError
-            If the ledger does not admit the fit; nothing is charged or released.
+            If the ledger does not allow the fit; nothing is released or charged.
         """
         check_params(self, {"with_mean": (FLAG,), "with_std": (FLAG,)})
         if not (self.with_mean or self.with_std):

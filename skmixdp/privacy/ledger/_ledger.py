@@ -45,13 +45,14 @@ _FAILED = Kind(
 class PrivacyLedger:
     """A persistent record of the privacy budgets of named data sets and of all charges to them.
 
-    Give each data set its budget once, with :meth:`add_dataset`. After that, ``ledger["name"]`` is the data
-    set, and estimators accept it as ``ledger=``.
+    :meth:`add_dataset` fixes the budget of a data set. After that, ``ledger["name"]`` is the data set, and
+    estimators accept it as ``ledger=``.
 
     Parameters
     ----------
     path : str or path
-        An SQLite file on a local disk, created if missing; or ":memory:", for the threads of one process.
+        An SQLite file on a local disk, created if missing. ":memory:" keeps it in the memory of one
+        process.
 
     Attributes
     ----------
@@ -124,7 +125,7 @@ class PrivacyLedger:
             Which data sets count as neighbours. If None, the first charge decides.
         composition : {"gaussian", "renyi"} or None, default=None
             How charges are composed. "gaussian" is exact for full batches, but counts sampled batches as full
-            batches. "renyi" suits mixtures of both. If None, the first charge decides.
+            batches. "renyi" accepts all mechanisms. If None, the first charge decides.
 
         Returns
         -------
@@ -164,7 +165,7 @@ class PrivacyLedger:
         Raises
         ------
         KeyError, ValueError
-            If it was not added. The error is of both types; its message lists the data sets of the ledger.
+            If the data set was not added. The error has both types, and lists the data sets of the ledger.
         """
         self._read(partial(self._account, name=name))
         return LedgerDataset(self, name)
@@ -179,8 +180,8 @@ class PrivacyLedger:
         Parameters
         ----------
         charges : {"all", "failed"}, default="all"
-            Which charges it lists. "failed" lists those whose fit failed, which the printed table shows. It
-            takes milliseconds even if there are 100,000 charges. The budgets count all charges in any case.
+            Which charges it lists. "failed" lists those whose fit failed, and takes milliseconds even if
+            there are 100,000 charges. The printed table is the same. The budgets always count all charges.
 
         Raises
         ------
@@ -277,7 +278,7 @@ class LedgerDataset:
             A text for the report.
         private : bool, default=True
             Pass False if the noise comes from a seed. The event is charged all the same. From then on, the
-            ledger reports that nothing is guaranteed for the data set.
+            ledger says NOT PRIVATE for the data set.
 
         Returns
         -------
@@ -287,7 +288,7 @@ class LedgerDataset:
         Raises
         ------
         BudgetExceededError
-            If it exceeds the budget; nothing is charged.
+            If the event exceeds the budget. Nothing is charged.
         KeyError
             If the ledger's file was replaced by one without this data set.
         ValueError, TypeError
@@ -336,7 +337,7 @@ class LedgerDataset:
     def holds(self, charge: Charge) -> bool:
         """Whether a charge is in the ledger, whatever its outcome.
 
-        It is not if the ledger's file was replaced, for example by an earlier copy.
+        A charge is missing if the ledger's file was replaced, for example by an earlier copy.
 
         Parameters
         ----------
