@@ -128,7 +128,7 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         If None, noise comes from a cryptographic generator that the operating system seeds. A given seed
         makes the run reproducible and NOT private: a NotPrivateWarning and the report say so.
     verbose : int, default=0
-        Whether to show a progress bar at once, anywhere. 0 shows it on terminals after 2 seconds.
+        1 shows a progress bar at once, in any output. 0 shows it on terminals after 2 seconds.
 
     Attributes
     ----------

@@ -55,7 +55,7 @@ class FrozenFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     on_error : {"raise", "skip"}, default="raise"
         What happens when an item cannot be read.
     verbose : int, default=0
-        Whether to show a progress bar at once, anywhere. 0 shows it on terminals after 2 seconds.
+        1 shows a progress bar at once, in any output. 0 shows it on terminals after 2 seconds.
     """
 
     _backend: ClassVar[str]

@@ -90,7 +90,7 @@ class PrivateSearchCV(BestEstimatorMixin, GuaranteeBoxMixin, MetaEstimatorMixin,
         NotPrivateWarning, the report and the ledger say so. If neither has a seed, candidates with a seed
         are refused.
     verbose : int, default=0
-        Whether to show a progress bar at once, anywhere. 0 shows it on terminals after 2 seconds. A random
+        1 shows a progress bar at once, in any output. 0 shows it on terminals after 2 seconds. A random
         search shows none, since it would count the trials. It also ignores ``verbose`` and callbacks of its
         estimators.
 
