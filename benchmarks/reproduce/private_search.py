@@ -50,7 +50,12 @@ def head(size: Size) -> MixedDPLogisticRegression:
 def no_search(split: Split, size: Size) -> dict[str, Any]:
     """The default, fitted once."""
     clf = head(size).fit(split.X_priv, split.y_priv, **public_params(split.X_pub, split.y_pub))
-    return {"model": clf, "naive": clf.privacy_.epsilon, "true": clf.privacy_.epsilon, "chosen": "adamix"}
+    return {
+        "model": clf,
+        "naive": clf.privacy_.epsilon,
+        "true": clf.privacy_.epsilon,
+        "chosen": clf.algorithm,
+    }
 
 
 def private_search(split: Split, size: Size, **options: Any) -> dict[str, Any]:
