@@ -308,7 +308,7 @@ class RowMap:
         np.multiply(rows, factors[:, np.newaxis], out=out, casting="same_kind")
         precision = np.finfo(out.dtype)
         smallest = math.sqrt(out.shape[1]) * float(precision.smallest_subnormal)
-        return lengths * factors * (1 + float(precision.eps)) + smallest
+        return np.asarray(lengths * factors * (1 + float(precision.eps)) + smallest)
 
     def _divisors(self, lengths: Array, divided_by: Array) -> Array:
         """What to divide rows of these lengths by, (n,), given what they have been divided by."""

@@ -331,7 +331,9 @@ class GeometryLearner:
     def first(self) -> PreparedFit:
         """The fit before its first stage."""
         stage = self._stage(RowMap(None, True, None, unit_first=True, scale=self.scale))
-        return self.prepare(replace(stage, learn=self._after_unit_rows, passes_once=True))
+        # The steps are planned again once the rows are mapped. Until then, 1 bounds a moment of unit rows.
+        stage = replace(stage, second_moment=1.0, passes_once=True)
+        return self.prepare(replace(stage, learn=self._after_unit_rows))
 
     @property
     def _shares(self) -> Shares:
