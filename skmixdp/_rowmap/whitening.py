@@ -137,10 +137,12 @@ class Whitening:
 
     def of_rows(self, X: FloatArray, out: FloatArray) -> None:
         """Write whitened rows (n, n_features) to other memory; all is computed in their dtype."""
-        change = X
-        for matrix in self.factorised:
-            narrow = matrix.astype(X.dtype, copy=False)
-            change = np.matmul(change, narrow, out=out if matrix is self.factorised[-1] else None)
+        *before, last = (matrix.astype(X.dtype) for matrix in self.factorised)
+        if not before:
+            last[np.diag_indices_from(last)] += 1
+            np.matmul(X, last, out=out)
+            return
+        np.matmul(X @ before[0], last, out=out)
         out += X
 
 

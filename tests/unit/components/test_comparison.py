@@ -93,9 +93,8 @@ def test_heads_that_diverged_are_compared_one_by_one(entry):
     heads = [np.full((3, 4), 1.0), np.full((3, 4), entry), np.ones((3, 4))]
     with np.errstate(over="ignore", invalid="ignore"):
         kept, factors = spanning_heads(heads)
-    assert all(
-        np.array_equal(head, heads[j], equal_nan=True) for head, j in zip(kept, range(3), strict=False)
-    )
+    np.testing.assert_array_equal(kept, heads[: len(kept)])
+    assert len(kept) >= 2
     assert np.all(np.isfinite(factors)) and np.abs(factors).sum(axis=1).max() <= 8
 
 
