@@ -135,7 +135,7 @@ class Stage:
     learn : callable or None
         ``rows -> fit``: releases what this stage learns, and prepares the next one. None is the training.
     passes_once : bool
-        Whether this stage makes a single pass over unit rows.
+        Whether this stage makes a single pass over unit rows, for which it needs no head.
     """
 
     row_map: RowMap
