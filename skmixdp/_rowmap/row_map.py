@@ -223,9 +223,10 @@ class RowMap:
     ) -> None:
         """:meth:`write`, for rows whose whitening is one product, and other work is for ``step`` of them."""
         parts = [slice(start, start + step) for start in range(0, len(X), step)]
+        in_cache = np.empty_like(out[:step], dtype)
         if self.whitening is None:
             for rows in parts:
-                centred, divided_by = self._centred(X[rows], np.empty_like(out[rows], dtype))
+                centred, divided_by = self._centred(X[rows], in_cache[: len(X[rows])])
                 norms[rows] = self._write_scaled(centred, divided_by, out[rows])
             return
         order: Any = "C" if out.strides[1] == out.itemsize else "F"
@@ -233,7 +234,7 @@ class RowMap:
         all_divided_by = np.empty(len(X))
         for rows in parts:
             own = all_centred[rows]
-            buffer = own if own.dtype == dtype else np.empty_like(own, dtype)
+            buffer = own if own.dtype == dtype else in_cache[: len(own)]
             centred, all_divided_by[rows] = self._centred(X[rows], buffer)
             if centred is not own:
                 own[:] = centred
