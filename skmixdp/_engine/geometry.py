@@ -166,6 +166,9 @@ LONGEST_FOUND = 2.0**64
 #: Rounds of the binary search for a length.
 _SEARCH_ROUNDS = 8
 
+#: Stated lengths of rows may exceed the true ones by this factor, by rounding.
+_ROUNDED = 1 + 1e-6
+
 #: Quantile of the lengths that is looked for, and the least that noise leaves of it.
 _QUANTILE, _LEAST_QUANTILE = 0.9, 0.5
 
@@ -222,7 +225,7 @@ def _length(index: int) -> float:
 
 def _within(Z: FloatArray, block: Block, length: float) -> Contribution:
     """Whether each row is at most so long."""
-    return None, (block.norms <= length).astype(np.float64)[:, np.newaxis]
+    return None, (block.norms <= length * _ROUNDED).astype(np.float64)[:, np.newaxis]
 
 
 @dataclass(frozen=True)

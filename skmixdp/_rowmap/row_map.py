@@ -12,7 +12,6 @@ from .._kernels import NARROW, in_parallel
 from .._linear import (
     Array,
     astype,
-    dtype_of,
     empty_in,
     in_library_of,
     largest_entries,
@@ -176,10 +175,10 @@ class RowMap:
             self.write(X, rows[:, :n_features])
         else:
             rows = empty_in(X, (n_rows, self.width(n_features)), dtype)
-            block, lengths = self._robust(X)
+            block, divided_by = self._robust(X)
             if self.whitening is not None:
                 block = self.whitening(block, dtype if self.normalize else np.float64)
-                self._rescale(block, lengths)
+            block /= self._divisors(row_norms(block), divided_by)[:, None]
             rows[:, :n_features] = block
         if self.intercept_value is not None:
             rows[:, n_features] = self.intercept_value
@@ -197,7 +196,8 @@ class RowMap:
         out : array of shape (n, n_features)
             Takes the mapped rows, in its dtype. It may be ``X`` itself.
         norms : array of shape (n,) or None, default=None
-            Takes their lengths in float64.
+            Takes upper bounds on their lengths, in float64. They exceed the lengths by rounding in the dtype
+            of ``out``.
         """
         n_rows, n_features = X.shape
         # Single precision rows that stay in single precision lose no more by it than they lack already.
@@ -211,80 +211,78 @@ class RowMap:
             fewest, most = _WHITENED_ROWS
             wanted = _WHITENED_BYTES // (max(n_features, 1) * out.itemsize)
             size = step * -(-max(fewest, min(most, wanted)) // step)
-        tasks = []
-        for chunk in (slice(start, start + size) for start in range(0, n_rows, size)):
-            own = None if norms is None else norms[chunk]
-            tasks.append(partial(self._write_chunk, X[chunk], out[chunk], own, dtype, step))
-        in_parallel(tasks)
+        norms = np.empty(n_rows) if norms is None else norms
+        chunks = (slice(start, start + size) for start in range(0, n_rows, size))
+        in_parallel(
+            [partial(self._write_chunk, X[rows], out[rows], norms[rows], dtype, step) for rows in chunks]
+        )
 
     @np.errstate(over="ignore")  # rows of infinite length are refused
     def _write_chunk(
-        self, X: FloatArray, out: FloatArray, norms: FloatArray | None, dtype: np.dtype[Any], step: int
+        self, X: FloatArray, out: FloatArray, norms: FloatArray, dtype: np.dtype[Any], step: int
     ) -> None:
         """:meth:`write`, for rows whose whitening is one product, and other work is for ``step`` of them."""
         parts = [slice(start, start + step) for start in range(0, len(X), step)]
-        unit, lengths = out, np.empty(len(X))
-        if self.whitening is not None:
-            order: Any = "C" if out.strides[1] == out.itemsize else "F"
-            unit = np.empty(X.shape, out.dtype if self.normalize else np.float64, order=order)
+        in_cache = np.empty_like(out[:step], dtype)
+        if self.whitening is None:
+            for rows in parts:
+                centred, divided_by = self._centred(X[rows], in_cache[: len(X[rows])])
+                norms[rows] = self._write_scaled(centred, divided_by, out[rows])
+            return
+        order: Any = "C" if out.strides[1] == out.itemsize else "F"
+        all_centred = np.empty(X.shape, out.dtype if self.normalize else np.float64, order=order)
+        all_divided_by = np.empty(len(X))
         for rows in parts:
-            lengths[rows] = self._unit_rows(X[rows], unit[rows], dtype)
-        if self.whitening is not None:
-            # ``out`` may be the features, of which nothing is left to be read.
-            whitened = out if out.dtype == unit.dtype else np.empty_like(unit)
-            self.whitening.of_rows(unit, whitened)
-            for rows in parts:
-                self._rescale(whitened[rows], lengths[rows])
-                if whitened is not out:
-                    out[rows] = whitened[rows]
-        if norms is not None:
-            for rows in parts:
-                norms[rows] = row_norms(out[rows])
+            own = all_centred[rows]
+            buffer = own if own.dtype == dtype else in_cache[: len(own)]
+            centred, all_divided_by[rows] = self._centred(X[rows], buffer)
+            if centred is not own:
+                own[:] = centred
+        # ``out`` may be the features, of which nothing is left to be read.
+        whitened = out if out.dtype == all_centred.dtype else np.empty_like(all_centred)
+        self.whitening.of_rows(all_centred, whitened)
+        for rows in parts:
+            norms[rows] = self._write_scaled(whitened[rows], all_divided_by[rows], out[rows])
 
-    def _unit_rows(self, X: FloatArray, out: FloatArray, dtype: np.dtype[Any]) -> FloatArray:
-        """Write rows before their whitening to ``out``; their lengths (n,) before they are scaled.
+    def _centred(self, X: FloatArray, buffer: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Rows of features, centred, and what each was divided by already, (n,) float64.
 
-        A row whose square may over- or underflow is left to :meth:`_robust`, and no other row is.
+        They are in ``buffer`` and in its dtype, or ``X`` itself if nothing is to be done. A row whose square
+        may over- or underflow is left to :meth:`_robust`, and no other row is.
         """
-        if np.may_share_memory(X, out):
-            X = X.copy()  # of some rows, in cache: those that are left to another method are read again
-        rows = out if out.dtype == dtype else np.empty_like(out, dtype)
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        rows = X
+        if X.dtype != buffer.dtype or X.strides[1] != buffer.strides[1]:
+            rows = buffer
             np.copyto(rows, X)
+        near = np.ones(len(rows), bool)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             if self.scale is not None:
-                rows *= self.scale
-            near = np.ones(len(rows), bool)
+                rows = np.multiply(rows, self.scale, out=buffer)
             if self.unit_first and self.mean is not None:
                 lengths = _own_lengths(rows)
                 near &= _in_reach(lengths)
-                rows *= (1 / lengths)[:, np.newaxis]
+                rows = np.multiply(rows, (1 / lengths)[:, np.newaxis], out=buffer)
             if self.mean is not None:
-                leading = self.mean.astype(dtype)
-                rows -= leading
-                if dtype == np.float32:
+                leading = self.mean.astype(buffer.dtype)
+                rows = np.subtract(rows, leading, out=buffer)
+                if buffer.dtype == np.float32:
                     # The mean's own rounding would move all rows in the same direction.
-                    rows -= (self.mean - leading).astype(dtype)
-            lengths = np.ones(len(rows), dtype)
+                    rows -= (self.mean - leading).astype(buffer.dtype)
             if self.normalize:
-                lengths = _own_lengths(rows)
-                near &= _in_reach(lengths)
-                divisors = lengths
-                if self.bound is not None and self.whitening is None:
-                    divisors = lengths.clip(min=self.bound).astype(dtype)
-                rows *= (1 / divisors)[:, np.newaxis]
-            if rows is not out:
-                out[:] = rows
-        lengths = lengths.astype(np.float64)
+                near &= _in_reach(_own_lengths(rows))
+        divided_by = np.ones(len(rows))
         if not near.all():
             # All rows, so that what comes out does not depend on how many others are far.
-            robust, robust_lengths = self._robust(X)
-            out[~near], lengths[~near] = robust[~near], robust_lengths[~near]
-        return lengths
+            robust, lengths = self._robust(X)
+            np.copyto(buffer, rows)
+            buffer[~near], divided_by[~near] = robust[~near], lengths[~near]
+            return buffer, divided_by
+        return rows, divided_by
 
     def _robust(self, X: Array) -> tuple[Array, Array]:
-        """Rows of any size before their whitening, and their lengths (n,) before they are scaled, in float64.
+        """Centred rows of any size at unit length, and their lengths (n,) before, in float64.
 
-        Rows that are whitened are scaled to unit length first. A row of zeros has length 1.
+        A row of zeros has length 1. Rows that are not to be scaled keep their lengths.
         """
         block = astype(X, np.float64, copy=True)
         if self.scale is not None:
@@ -297,25 +295,30 @@ class RowMap:
             block = block.clip(-_LARGEST, _LARGEST)
         if not self.normalize:
             return block, namespace_of(block).ones(len(block), dtype=block.dtype, device=block.device)
-        # First by the largest entry: the square of a huge or tiny one is inf or 0.
-        largest = _divide(block, largest_entries(block))
-        lengths = row_norms(block)
-        lengths[lengths == 0] = 1.0
-        divisors = lengths
-        if self.bound is not None and self.whitening is None:
-            divisors = lengths.clip(min=self.bound / largest)
-        block /= divisors[:, None]
-        return block, lengths * largest
+        return block, _to_unit_length(block)
 
-    def _rescale(self, whitened: Array, lengths: Array) -> None:
-        """Scale whitened rows in place, given their lengths (n,) before the first scaling."""
+    def _write_scaled(self, rows: FloatArray, divided_by: FloatArray, out: FloatArray) -> FloatArray:
+        """Write rows to ``out``, scaled as the map says; upper bounds (n,) on their lengths there.
+
+        ``divided_by`` (n,) is what the rows have been divided by. They are measured in float64 before they
+        are scaled. Rounding then lengthens an entry by less than the precision of ``out``, or by less than
+        its smallest number.
+        """
+        lengths = row_norms(rows)
+        factors = (1 / self._divisors(lengths, divided_by)).astype(rows.dtype)
+        np.multiply(rows, factors[:, np.newaxis], out=out, casting="same_kind")
+        precision = np.finfo(out.dtype)
+        smallest = math.sqrt(out.shape[1]) * float(precision.smallest_subnormal)
+        return np.asarray(lengths * factors * (1 + float(precision.eps)) + smallest)
+
+    def _divisors(self, lengths: Array, divided_by: Array) -> Array:
+        """What to divide rows of these lengths by, (n,), given what they have been divided by."""
+        xp = namespace_of(lengths)
         if not self.normalize:
-            return
-        divisors = _lengths(whitened)
+            return xp.ones_like(lengths)
         if self.bound is not None:
-            divisors = divisors.clip(min=self.bound / lengths)
-        divisors[divisors == 0] = 1.0
-        whitened /= astype(divisors, dtype_of(whitened))[:, None]
+            lengths = lengths.clip(min=self.bound / divided_by)
+        return xp.where(lengths > 0, lengths, xp.ones_like(lengths))
 
     def join(self, given: FloatArray, n_outputs: int, n_features: int) -> FloatArray:
         """A (k, d_in) head from coefficients, with the intercepts in a last column or without.
@@ -352,29 +355,19 @@ def _own_lengths(rows: FloatArray) -> FloatArray:
     return np.asarray(np.sqrt(row_dots(rows, rows, rows.dtype)))
 
 
-def _lengths(rows: Array) -> Array:
-    """Length of each row, (n,) float64, computed in the rows' dtype where that can hold its square."""
-    if dtype_of(rows) != np.float32 or not isinstance(rows, np.ndarray):
-        return row_norms(rows)
-    with np.errstate(over="ignore"):
-        lengths = _own_lengths(rows).astype(np.float64)
-    far = ~_in_reach(lengths)
-    if far.any():
-        # All rows, so that what comes out does not depend on how many others are far.
-        lengths[far] = row_norms(rows)[far]
-    return lengths
-
-
 def _in_reach(lengths: FloatArray) -> NDArray[np.bool_]:
     """Whether rows of computed lengths are as long as that."""
     return (lengths >= _SHORTEST) & (lengths <= _LONGEST)
 
 
-def _to_unit_length(rows: Array) -> None:
-    """Scale each row to unit length, in place; a row of zeros stays as it is."""
+def _to_unit_length(rows: Array) -> Array:
+    """Scale each row to unit length, in place, and return the lengths (n,) before.
+
+    A row of zeros stays as it is, and counts as one of length 1.
+    """
     # First by the largest entry: the square of a huge or tiny one is inf or 0.
-    _divide(rows, largest_entries(rows))
-    _divide(rows, row_norms(rows))
+    largest = _divide(rows, largest_entries(rows))
+    return largest * _divide(rows, row_norms(rows))
 
 
 def _divide(rows: Array, lengths: Array) -> Array:

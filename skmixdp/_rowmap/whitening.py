@@ -21,6 +21,10 @@ _SHRINKAGE = 0.9
 #: Directions below this fraction of the largest scatter have none.
 _FLAT = 1e-10
 
+#: The Gram matrix of the rows is used if there are fewer of them than this part of the features. It is sooner
+#: decomposed, but its directions then need to be made orthonormal.
+_FEW = 0.75
+
 
 @dataclass(frozen=True)
 class Whitening:
@@ -62,9 +66,10 @@ class Whitening:
         n_free = len(X) - len(classes)
         if n_free < 1:
             return None
-        totals = np.zeros((len(classes), X.shape[1]))
-        np.add.at(totals, own, X)
-        deviations = X - (totals / np.bincount(own)[:, np.newaxis])[own]
+        counts = np.bincount(own)
+        by_class = X[np.argsort(own, kind="stable")]
+        totals = np.add.reduceat(by_class, np.cumsum(counts) - counts)
+        deviations = X - (totals / counts[:, np.newaxis])[own]
         # By the largest entry first: the square of a huge or tiny one is inf or 0.
         size = float(np.abs(deviations).max(initial=0.0))
         if not 0 < size < np.inf:
@@ -132,16 +137,18 @@ class Whitening:
 
     def of_rows(self, X: FloatArray, out: FloatArray) -> None:
         """Write whitened rows (n, n_features) to other memory; all is computed in their dtype."""
-        change = X
-        for matrix in self.factorised:
-            narrow = matrix.astype(X.dtype, copy=False)
-            change = np.matmul(change, narrow, out=out if matrix is self.factorised[-1] else None)
+        *before, last = (matrix.astype(X.dtype) for matrix in self.factorised)
+        if not before:
+            last[np.diag_indices_from(last)] += 1
+            np.matmul(X, last, out=out)
+            return
+        np.matmul(X @ before[0], last, out=out)
         out += X
 
 
 def _principal(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Eigenvalues (r,) and directions (r, d) of ``rows^T rows``, by the smaller Gram matrix."""
-    few = len(rows) < rows.shape[1]
+    """Eigenvalues (r,) and directions (r, d) of ``rows^T rows``, by the Gram matrix that takes less time."""
+    few = len(rows) < _FEW * rows.shape[1]
     values, vectors = np.linalg.eigh(rows @ rows.T if few else rows.T @ rows)
     kept = values > _FLAT * values[-1]
     values, directions = values[kept], vectors[:, kept].T

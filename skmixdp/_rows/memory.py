@@ -49,7 +49,7 @@ _MANY_POINTS, _SMALLER = 32, 8
 _LARGER = 4
 
 #: Size of the blocks that are mapped in every pass.
-_PASSING_BYTES = 2**20
+_PASSING_BYTES = 2**21
 
 #: Products of more bytes than this are not kept from one step to the next.
 _KEPT_BYTES = 2**28

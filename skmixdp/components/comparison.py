@@ -21,6 +21,10 @@ _ERROR, _MOST_ERROR = 0.006, 0.03
 #: Smallest and largest share of mu squared for a comparison.
 _LEAST_SHARE, _MOST_SHARE = 0.002, 0.02
 
+#: Distance of a head from a span, as a part of its length, that is rounding; and the largest sum of factors
+#: of heads that is used, by which the rounding of their products grows.
+_ON_SPAN, _LARGEST_FACTORS = 1e-12, 8.0
+
 #: Offset and largest size of what a row adds to the gain of a scale.
 GAIN_OFFSET, GAIN_REACH = 1.0, 2.0
 
@@ -62,11 +66,35 @@ def comparison_query(first: FloatArray, others: Sequence[FloatArray], share: flo
     -----
     *Guarantee*: one row changes each of the m differences by at most 1, so the sensitivity is ``sqrt(m)``.
     """
+    multiplied, factors = spanning_heads([first, *others])
     return PrivateQuery(
-        points=np.concatenate([first, *others]),
-        contribute=partial(_gains, n_outputs=len(first)),
+        points=np.concatenate(multiplied),
+        contribute=partial(_gains, factors=factors),
         releases=(ReleasedArray(sensitivity_of(len(others)), share),),
     )
+
+
+def spanning_heads(heads: Sequence[FloatArray]) -> tuple[list[FloatArray], FloatArray]:
+    """Some of the heads (k, d_in), and factors (m, r) with which their sums are all of the heads.
+
+    Heads that lie on a line need two products with each row, however many they are. A head is only left out
+    if the sum is it to rounding, and if its factors are not so large that they would multiply the rounding of
+    products.
+    """
+    columns = np.stack([head.ravel() for head in heads], axis=1)
+    factors = np.eye(len(heads))
+    kept: list[int] = []
+    for index, column in enumerate(columns.T):
+        if kept and np.all(np.isfinite(columns)):
+            spanned = columns[:, kept]
+            found = np.linalg.lstsq(spanned, column)[0]
+            distance = np.linalg.norm(spanned @ found - column)
+            on_span = distance <= _ON_SPAN * np.linalg.norm(column)
+            if on_span and 0 < np.abs(found).sum() <= _LARGEST_FACTORS:
+                factors[index, index], factors[index, kept] = 0.0, found
+                continue
+        kept.append(index)
+    return [heads[index] for index in kept], factors[:, kept]
 
 
 def sensitivity_of(n_heads: int) -> float:
@@ -75,12 +103,17 @@ def sensitivity_of(n_heads: int) -> float:
     return 1.0 if n_heads == 1 else math.sqrt(n_heads) * (1 + 1e-9)
 
 
-def _gains(Z: FloatArray, block: Block, n_outputs: int) -> Contribution:
-    """For each row and each other head: whether that is right, less whether the first head is."""
-    Z = np.asarray(Z)
-    heads = np.split(Z, Z.shape[1] // n_outputs, axis=1)
-    right = [is_correct(outputs, block) for outputs in heads]
-    first, *others = (each.astype(np.float64) for each in right)
+def _gains(Z: FloatArray, block: Block, factors: FloatArray) -> Contribution:
+    """For each row and each other head: whether that is right, less whether the first head is.
+
+    ``Z`` holds outputs of the heads of which all heads are sums with ``factors`` (m, r).
+    """
+    products = np.split(np.asarray(Z), factors.shape[1], axis=1)
+    right = []
+    for own in factors.tolist():
+        outputs = sum(factor * product for factor, product in zip(own, products, strict=True) if factor)
+        right.append(is_correct(outputs, block).astype(np.float64))
+    first, *others = right
     return None, np.concatenate([each - first for each in others], axis=1)
 
 

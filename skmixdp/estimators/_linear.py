@@ -281,8 +281,11 @@ class LinearHead(PrivateEstimator):
         options = self._options(n_rows, noise, self.l2)
         if self._may_balance(inputs, data):
             options = replace(options, balancing_intercept=stage.row_map.intercept_value)
+        # The public head takes long to find. A start that is given is checked in any case.
+        needs_start = not stage.passes_once or not isinstance(self.init, str)
+        start = self._start(data) if needs_start else np.zeros((inputs.loss.n_outputs, data.X.shape[1]))
         info = PublicInfo(
-            view=data.view(stage.start_scale * self._start(data)),
+            view=data.view(stage.start_scale * start),
             mu=inputs.budget.mu * math.sqrt(stage.training_share),
             n_private=n_rows,
             batch_size=options.sampling.rate(n_rows) * n_rows,

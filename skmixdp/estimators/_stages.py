@@ -135,7 +135,7 @@ class Stage:
     learn : callable or None
         ``rows -> fit``: releases what this stage learns, and prepares the next one. None is the training.
     passes_once : bool
-        Whether this stage makes a single pass over unit rows.
+        Whether this stage makes a single pass over unit rows, for which it needs no head.
     """
 
     row_map: RowMap
@@ -331,7 +331,9 @@ class GeometryLearner:
     def first(self) -> PreparedFit:
         """The fit before its first stage."""
         stage = self._stage(RowMap(None, True, None, unit_first=True, scale=self.scale))
-        return self.prepare(replace(stage, learn=self._after_unit_rows, passes_once=True))
+        # The steps are planned again once the rows are mapped. Until then, 1 bounds a moment of unit rows.
+        stage = replace(stage, second_moment=1.0, passes_once=True)
+        return self.prepare(replace(stage, learn=self._after_unit_rows))
 
     @property
     def _shares(self) -> Shares:

@@ -223,7 +223,9 @@ class TestClassBalance:
         most = PublicShrinkage(SGD(), info, self.intercept)._balance(W, 1.0)
         np.testing.assert_allclose(self.intercepts(head, W), part * most, atol=1e-9)
         assert most[2] > 1.5 and most[2] > np.delete(most, 2).max()
-        assert query.points.shape == (4 * 4, W.shape[1])
+        # Four heads, of which three lie on a line.
+        assert query.points.shape == (3 * 4, W.shape[1])
+        assert query.contribute.keywords["factors"].shape == (4, 3)
 
     def test_the_usual_part_is_taken_if_nothing_is_compared(self):
         problem, info, W = self.problem(mu=0.01)

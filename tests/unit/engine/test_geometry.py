@@ -114,6 +114,13 @@ def test_the_usual_length_is_found_at_every_scale(scale):
     assert np.quantile(lengths, 0.85) <= found <= 1.5 * np.quantile(lengths, 0.95)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_length_on_the_grid_is_found_although_stated_lengths_are_bounds(dtype):
+    X = np.repeat(np.eye(100), 3, axis=0).astype(dtype)  # wider than rows that are measured after the map
+    rows = InMemoryRows.mapped(X, np.zeros(300, int), MEASURED, np.dtype(dtype))
+    assert noisy_length(rows, 100, 0.01, NoiseSource(0), None) == 1.0
+
+
 def test_lengths_beyond_the_grid_end_at_its_ends():
     for size, found in ((0.0, 2.0**-64), (1e29, 2.0**63.5), (1e308, 2.0**63.5)):
         rows = rows_of(np.full((50, 2), size), MEASURED)

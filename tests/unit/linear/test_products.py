@@ -105,6 +105,21 @@ def test_products_and_sums_of_many_rows(library, dtype, rows, d_in, m, by):
     assert bool(asked) == (dtype == "float32" and who != "none" and by in (who, "oneDNN"))
 
 
+def test_onednn_gets_points_without_gaps(monkeypatch):
+    given = []
+
+    def product(A, B, out):
+        given.append(A)
+        return np.matmul(A, B, out=out)
+
+    monkeypatch.setattr(onednn, "product_of", lambda dtype: product)
+    X, W = rng.normal(size=(700, 180)).astype("f4"), rng.normal(size=(100, 181)).astype("f4")
+    for points in (W[:, :-1], np.asfortranarray(W)[:, :-1]):
+        found = onednn.accelerator.row_products(X, points, np.empty((700, 100), "f4"))
+        np.testing.assert_allclose(found, X @ points.T, atol=1e-3)
+    assert given[0].flags.c_contiguous and given[1].flags.f_contiguous
+
+
 def test_panels_are_small_enough_for_the_kernels_and_large_enough_to_gain():
     for d_in in (1, 64, 513, 2049, 50_000):
         for m in (2, 10, 30):
