@@ -123,4 +123,6 @@ def _may_repeat(info: PublicInfo, options: Options) -> bool:
     if info.loss.quadratic or options.l2 not in ("auto", 0) or options.learning_rate != "auto":
         return False
     start = info.view.W
-    return not start.any() or np.array_equal(start, info.view.data.solution)
+    if not start.any():
+        return True
+    return info.view.n_rows > 0 and np.array_equal(start, info.view.data.solution)

@@ -152,6 +152,8 @@ def test_the_default_repeats_unless_length_or_start_are_given():
     assert RepeatedDescent not in updates_of(info, l2=0.1)
     assert RepeatedDescent not in updates_of(info, learning_rate=2.0)
     assert RepeatedDescent not in updates_of(replace(info, view=info.view.data.view(2 * info.view.W)))
+    alone = make_problem(n_pub=0).info
+    assert RepeatedDescent not in updates_of(replace(alone, view=alone.view.data.view(1 + alone.view.W)))
     assert RepeatedDescent not in updates_of(make_regression_problem().info)
 
 
