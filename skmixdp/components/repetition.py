@@ -20,7 +20,7 @@ _FALLEN = 0.5
 #: They fell evenly if the cosine of late and early ones is at least this, known within this standard error.
 #: When the comparison decides, Gaussian classes of equal spread have cosines of 0.92 to 0.99. Texts, images,
 #: digits and a table have 0.3 to 0.86, whitened or not. Where noise hides more, the error exceeds 0.04.
-_EVEN, _SURE = 0.93, 0.04
+_EVEN, _SURE = 0.9, 0.04
 
 #: Length of the second descent, in units of the first one.
 _LENGTH = 0.75
