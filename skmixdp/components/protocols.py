@@ -265,6 +265,13 @@ class StepContext:
         """The loss of the head."""
         return self.view.data.loss
 
+    @property
+    def noise_variance(self) -> float:
+        """Variance of the noise in each entry of the direction, from what this step has released."""
+        scale = (1 - self.public_weight) * self.noise_multiplier / self.batch_size
+        # A product, since a power that overflows is an error.
+        return scale * scale * sum(part.sensitivity**2 / part.share for part in self.released)
+
     def direction(self, private_mean: FloatArray, public_mean: FloatArray | None = None) -> FloatArray:
         """Mix a private with the public mean gradient, and add the gradient of the regulariser.
 
@@ -387,6 +394,11 @@ class Update(Protocol):
 
     def result(self, W: FloatArray, state: Any) -> FloatArray:
         """The head to return after the last step."""
+        return W
+
+    def noise_share(self, state: Any) -> float:
+        """Variance of the noise in the result, in units of that in plain descent with the same steps."""
+        return 1.0
 
 
 class Steps(Protocol):

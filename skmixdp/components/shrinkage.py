@@ -61,7 +61,7 @@ def can_balance(data: PublicData) -> bool:
     return int(np.bincount(data.y, minlength=loss.n_outputs).min()) >= _FEWEST_PER_CLASS
 
 
-class PublicShrinkage:
+class PublicShrinkage(Update):
     """Returns the shrunk head ``b (W_0 + s (W - W_0) + t B)``, where public rows choose b, s and B.
 
     The public rows are split into halves. Each half evaluates the change ``W - W_0``, added to the start
@@ -125,14 +125,10 @@ class PublicShrinkage:
     def step(self, ctx: StepContext, direction: FloatArray, state: Any) -> tuple[FloatArray, Any]:
         inner, variance = state
         W, inner = self.inner.step(ctx, direction, inner)
-        scale = ctx.step_size * (1 - ctx.public_weight) * ctx.noise_multiplier / ctx.batch_size
-        released = sum(part.sensitivity**2 / part.share for part in ctx.released)
-        # A product, since a power that overflows is an error.
-        return W, (inner, variance + scale * scale * released)
+        return W, (inner, variance + ctx.step_size * ctx.step_size * ctx.noise_variance)
 
     def result(self, W: FloatArray, state: Any) -> FloatArray:
-        inner, variance = state
-        W = self.inner.result(W, inner)
+        W, variance = self._trained(W, state)
         share, _, scale = self._chosen_on_public_rows(W, variance)
         if share == 0:
             self._warn_of_sufficient_public_rows()
@@ -153,8 +149,7 @@ class PublicShrinkage:
         *Guarantee*: one release of m differences, of sensitivity ``sqrt(m)``, since one row changes each
         difference by at most 1.
         """
-        inner, variance = state
-        W = self.inner.result(W, inner)
+        W, variance = self._trained(W, state)
         favoured, usual, scale = self._chosen_on_public_rows(W, variance)
         others = [favoured if favoured < usual else 0.0] + [1.0] * (usual < 1)
         balance = self._balance(W, usual)
@@ -180,6 +175,11 @@ class PublicShrinkage:
             losses = expected_losses(seen, noise, _EXPECTED_LOSSES, _SPREADS)
             part = float(parts[losses.argmin()]) if losses.min() < 0 else 0.0
         return self._head(W, usual, part * balance, scale)
+
+    def _trained(self, W: FloatArray, state: Any) -> tuple[FloatArray, float]:
+        """The trained head, and the variance of the noise in each of its coefficients, if undamped."""
+        inner, variance = state
+        return self.inner.result(W, inner), variance * self.inner.noise_share(inner)
 
     def _head(
         self, W: FloatArray, share: float, balance: FloatArray | None = None, scale: float = 1.0

@@ -17,7 +17,7 @@ FloatArray = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True)
-class SGD:
+class SGD(Update):
     """Gradient descent with momentum: ``V <- momentum V + (1 - momentum) D``, ``W <- W - step_size V``.
 
     In this averaged form, the length of a step does not depend on the momentum.
@@ -39,11 +39,8 @@ class SGD:
         velocity = self.momentum * state + (1 - self.momentum) * direction
         return ctx.W - ctx.step_size * velocity, velocity
 
-    def result(self, W: FloatArray, state: FloatArray) -> FloatArray:
-        return W
 
-
-class Descent:
+class Descent(Update):
     """Plain descent ``W <- W - step_size D`` for the parameters of any view, modules included."""
 
     def init(self, W: Any) -> tuple[Any, None]:
@@ -52,12 +49,9 @@ class Descent:
     def step(self, ctx: StepContext, direction: Any, state: None) -> tuple[Any, None]:
         return ctx.view.moved(direction, -ctx.step_size), None
 
-    def result(self, W: Any, state: None) -> Any:
-        return W
-
 
 @dataclass(frozen=True)
-class BallProjection:
+class BallProjection(Update):
     """Project the start and every new head on ``|W| <= radius`` (Frobenius norm, about the origin).
 
     Parameters
@@ -85,7 +79,7 @@ class BallProjection:
 
 
 @dataclass(frozen=True)
-class _Average:
+class _Average(Update):
     """Base of updates that return a running average of heads."""
 
     inner: Update
@@ -165,7 +159,7 @@ def project_on_ball(W: FloatArray, radius: float) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class MirrorDescent:
+class MirrorDescent(Update):
     """Mirror descent: ``grad Psi(W_{t+1}) = grad Psi(W_t) - step_size h D``.
 
     ``h`` is the smallest curvature of Psi. It normalises Psi: the inverse of the Hessian has no eigenvalue
@@ -201,6 +195,3 @@ class MirrorDescent:
     ) -> tuple[FloatArray, FloatArray]:
         dual = state - ctx.step_size * self.psi.smallest_curvature * direction
         return self.psi.with_gradient(dual, ctx.W), dual
-
-    def result(self, W: FloatArray, state: FloatArray) -> FloatArray:
-        return W

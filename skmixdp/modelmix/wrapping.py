@@ -184,7 +184,7 @@ class LongerSteps:
         return replace(info, second_moment=info.largest_second_moment / self.factor)
 
 
-class MixingDescent:
+class MixingDescent(Update):
     """Descent from secretly mixed heads: ``W_t = alpha W_{t-1} + (1 - alpha) W_{t-2} - step_size D``.
 
     Each coordinate has its own secret, uniform ``alpha`` from [0, 1). Coordinates of the two heads may be
@@ -221,9 +221,6 @@ class MixingDescent:
         alpha = ctx.noise.uniform(ctx.W.shape)
         mixed = alpha * (ctx.W + push) + (1 - alpha) * (state - push)
         return mixed - ctx.step_size * direction, ctx.W
-
-    def result(self, W: FloatArray, state: FloatArray) -> FloatArray:
-        return W
 
     def _least_gap(self, ctx: StepContext) -> float:
         if not ctx.released:
