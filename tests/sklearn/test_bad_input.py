@@ -324,6 +324,27 @@ class TestCombinations:
             y_pub=None,
         )
 
+    @pytest.mark.parametrize(
+        ("parameters", "sentence"),
+        [
+            ({"row_norm": None}, "learning_rate='auto' needs rows of a known scale"),
+            ({"geometry": False, "whiten": True}, "whiten=True needs public rows"),
+            ({"geometry": True, "center": False}, "geometry=True cannot be combined with the given center"),
+        ],
+    )
+    def test_class_counts_come_after_every_other_check(self, refuse, parameters, sentence):
+        counting = {"class_weight": "balanced", "epsilon": 100.0, "classes": [0, 1, 2]}
+        refuse(sentence, counting | parameters, X_pub=None, y_pub=None)
+
+    def test_class_counts_come_after_the_lengths_of_rows(self, refuse, rows):
+        rows.X[3] = 1e31
+        parameters = {"class_weight": "balanced", "epsilon": 100.0, "row_norm": None, "learning_rate": 1.0}
+        refuse("X holds a row that is too large for float32 products", parameters)
+
+    def test_whitening_of_clipped_rows_needs_public_rows(self, refuse):
+        parameters = {"whiten": True, "row_norm": "clip", "epsilon": 100.0, "classes": [0, 1, 2]}
+        refuse("whiten=True needs public rows", parameters, X_pub=None, y_pub=None)
+
     def test_lipschitz_clip_needs_a_known_length(self, refuse):
         algorithm = NoisyGD(clip="lipschitz")
         refuse("clip='lipschitz' .*row_norm='unit'", {"algorithm": algorithm, "row_norm": None})
