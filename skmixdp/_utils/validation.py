@@ -426,6 +426,29 @@ def public_sources(X_pub: Any, y_pub: Any) -> tuple[tuple[Any, ...], tuple[Any, 
     return sources, labels
 
 
+def check_column_names(source: Any, names: Any) -> None:
+    """Refuse public rows whose columns are not those of the private rows.
+
+    Parameters
+    ----------
+    source : array-like
+        Public rows; only data frames name their columns.
+    names : sequence of str or None
+        Names of the private columns; None if they have none.
+
+    Raises
+    ------
+    ValueError
+        If both have names that differ, or differ in their order.
+    """
+    columns = getattr(source, "columns", None)
+    if names is not None and columns is not None and list(columns) != list(names):
+        raise ValueError(
+            f"X_pub has the columns {listed(columns)} and X has {listed(names)}; pass the same "
+            "columns in the same order."
+        )
+
+
 #: What to do in a ColumnTransformer, whose parts get some columns of ``X`` and all of ``X_pub``.
 _WHOLE_COLUMNS = "and wrap a whole ColumnTransformer: PublicOnly(ColumnTransformer(...))"
 
