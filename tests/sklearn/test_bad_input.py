@@ -7,7 +7,9 @@ import math
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
+import scipy.sparse as sp
 from sklearn.model_selection import GridSearchCV
 
 from skmixdp import MixedDPLogisticRegression
@@ -188,6 +190,12 @@ class TestRows:
         text[5, 2] = "secret"
         message = refuse(r"\bX\b", X=text)
         assert "secret" not in message
+
+    @pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
+    def test_containers_that_are_not_supported(self, refuse, rows):
+        refuse(r"X is a numpy.matrix, .*; pass numpy.asarray\(X\)", X=np.asmatrix(rows.X), error=TypeError)
+        sparse = pd.DataFrame.sparse.from_spmatrix(sp.csr_array(rows.X))
+        refuse(r"X is a data frame of sparse columns; pass X.sparse.to_dense\(\)", X=sparse, error=TypeError)
 
     def test_widths_that_differ(self, refuse, rows):
         refuse("X_pub has 4 features and X has 5; pass public rows", X_pub=rows.X_pub[:, :4])
