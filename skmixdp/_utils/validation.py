@@ -435,20 +435,7 @@ def public_sources(X_pub: Any, y_pub: Any) -> tuple[tuple[Any, ...], tuple[Any, 
 
 
 def check_column_names(source: Any, names: Any) -> None:
-    """Refuse public rows whose columns are not those of the private rows.
-
-    Parameters
-    ----------
-    source : array-like
-        Public rows; only data frames name their columns.
-    names : sequence of str or None
-        Names of the private columns; None if they have none.
-
-    Raises
-    ------
-    ValueError
-        If both have names that differ, or differ in their order.
-    """
+    """Refuse a data frame of public rows whose columns are not the ``names`` of the private ones, if any."""
     columns = getattr(source, "columns", None)
     if names is not None and columns is not None and list(columns) != list(names):
         raise ValueError(
