@@ -132,7 +132,9 @@ def release(rows: PrivateRows, asked: Sequence[tuple[GaussianMechanism, PrivateQ
         queries = [query for _, query in asked]
         watched = [Observation(q, r, rows.n_rows) for q, r in zip(queries, requests, strict=True)]
         requests = [observation.request for observation in watched]
-    sums = rows.private_sums(requests)
+    # A warning of an overflow would tell that such a row exists.
+    with np.errstate(over="ignore", invalid="ignore"):
+        sums = rows.private_sums(requests)
     answers = []
     for (mechanism, query), request, answer in zip(asked, requests, sums, strict=True):
         error = rows.sum_error(request)

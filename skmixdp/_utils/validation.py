@@ -308,12 +308,7 @@ def check_table(X: Any, name: str, *, minimum: int) -> Array:
         )
     except CONVERSION_ERRORS as error:
         if isinstance(error, TypeError):
-            raise TypeError(
-                f"Sparse data was passed as {name} where dense rows are needed; pass {name}.toarray()."
-                if sp.issparse(X)
-                else f"{name} holds an entry that is not a number; each argument must be a number, and not a "
-                "string that spells a number."
-            ) from None
+            raise TypeError(_refusal_of_type(X, name)) from None
         if _is_complex(X):
             raise ValueError(
                 f"{name} holds complex numbers; pass real ones, such as the real and imaginary parts as "
@@ -338,6 +333,19 @@ def check_table(X: Any, name: str, *, minimum: int) -> Array:
             f"{name} contains NaN or infinity; drop those rows, or impute them with what public rows say."
         )
     return np.asarray(table)
+
+
+def _refusal_of_type(X: Any, name: str) -> str:
+    if sp.issparse(X):
+        return f"Sparse data was passed as {name} where dense rows are needed; pass {name}.toarray()."
+    if isinstance(X, pd.DataFrame) and all(isinstance(dtype, pd.SparseDtype) for dtype in X.dtypes):
+        return f"{name} is a data frame of sparse columns; pass {name}.sparse.to_dense()."
+    if isinstance(X, np.matrix):
+        return f"{name} is a numpy.matrix, which is not supported; pass numpy.asarray({name})."
+    return (
+        f"{name} holds an entry that is not a number; each argument must be a number, and not a string that "
+        "spells a number."
+    )
 
 
 def _is_complex(X: Any) -> bool:
@@ -424,6 +432,16 @@ def public_sources(X_pub: Any, y_pub: Any) -> tuple[tuple[Any, ...], tuple[Any, 
     if not sources:
         raise ValueError("X_pub=() holds no source; pass None if there are no public rows.")
     return sources, labels
+
+
+def check_column_names(source: Any, names: Any) -> None:
+    """Refuse a data frame of public rows whose columns are not the ``names`` of the private ones, if any."""
+    columns = getattr(source, "columns", None)
+    if names is not None and columns is not None and list(columns) != list(names):
+        raise ValueError(
+            f"X_pub has the columns {listed(columns)} and X has {listed(names)}; pass the same "
+            "columns in the same order."
+        )
 
 
 #: What to do in a ColumnTransformer, whose parts get some columns of ``X`` and all of ``X_pub``.

@@ -15,6 +15,7 @@ from .._rows import ArrayTable, RowFiles, Table, check_indices, from_device, spe
 from .._utils.validation import (
     CONVERSION_ERRORS,
     NON_NEGATIVE,
+    check_column_names,
     check_table,
     is_empty,
     listed,
@@ -169,12 +170,7 @@ def collect_public(
     sources, labels = public_sources(X, y)
     rows, targets = [], []
     for source, label in zip(sources, labels, strict=True):
-        columns = getattr(source, "columns", None)
-        if names is not None and columns is not None and list(columns) != list(names):
-            raise ValueError(
-                f"X_pub has the columns {listed(columns)} and X has {listed(names)}; pass the same "
-                "columns in the same order."
-            )
+        check_column_names(source, names)
         part = check_table(_in_memory(source), "X_pub", minimum=1)
         if part.shape[1] != n_features:
             raise ValueError(

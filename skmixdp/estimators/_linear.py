@@ -42,7 +42,7 @@ from ._checks import (
 )
 from ._enclosing import check_public_rows, warn_of_leaks
 from ._exports import to_onnx
-from ._fit import FitData, PreparedFit, members
+from ._fit import FitData, members
 from ._outputs import head_outputs
 from ._stages import (
     GeometryLearner,
@@ -236,7 +236,7 @@ class LinearHead(PrivateEstimator):
             f"{remedy}, or record_per_instance=False."
         )
 
-    def _first_stage(self, inputs: HeadInputs) -> PreparedFit:
+    def _first_stage(self, inputs: HeadInputs) -> PreparedHead:
         """The first stage of a fit: the training, or something that it needs from private rows."""
         X_pub, prepare = inputs.X_pub, partial(self._planned, inputs)
         if self._learns_geometry(inputs):
@@ -247,12 +247,14 @@ class LinearHead(PrivateEstimator):
             return GeometryLearner(
                 inputs, prepare, groups, scale, start_scales, whiten, self.fit_intercept, finish
             ).first()
+        if self.whiten != "auto" and self.whiten and len(X_pub) == 0:
+            raise ValueError("whiten=True needs public rows; pass X_pub and y_pub, or whiten=False.")
         if share := self._length_share(inputs):
             return LengthLearner(inputs, prepare, share, self.fit_intercept).first()
         row_map = self._public_map(inputs)
         return self._checked(inputs, Stage(row_map, row_map(X_pub, np.float64)))
 
-    def _checked(self, inputs: HeadInputs, stage: Stage) -> PreparedFit:
+    def _checked(self, inputs: HeadInputs, stage: Stage) -> PreparedHead:
         """The training; for classifiers, after a check of the start if one is possible."""
         return self._planned(inputs, stage)
 
@@ -260,8 +262,6 @@ class LinearHead(PrivateEstimator):
         """The map of the rows that public rows tell."""
         X_pub = inputs.X_pub
         whiten = inputs.is_default if self.whiten == "auto" else bool(self.whiten)
-        if whiten and self.whiten != "auto" and len(X_pub) == 0:
-            raise ValueError("whiten=True needs public rows; pass X_pub and y_pub, or whiten=False.")
         return RowMap.of(
             X_pub,
             self.center,

@@ -1,6 +1,7 @@
 """The logistic regression."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,7 +21,7 @@ from ._classifier import Classifier, encode_labels
 from ._fit import FitData, PreparedFit, fit_one
 from ._linear import LinearHead
 from ._private_score import PrivateScoreMixin
-from ._stages import ClassCounter, HeadInputs, Stage, StartCheck, weighted
+from ._stages import ClassCounter, HeadInputs, PreparedHead, Stage, StartCheck, weighted
 
 Array = NDArray[Any]
 
@@ -310,18 +311,25 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         if isinstance(self.class_weight, str):
             n_classes = len(self.classes_)
             self._refuse_without_counts("class_weight", inputs, n_classes)
-            return ClassCounter(inputs, n_classes, weights, self._planned, self._first_stage).first()
+            return ClassCounter(inputs, n_classes, weights, self._first_stage).first()
         by_class = check_class_weight(self.class_weight, self.classes_)
         if by_class is not None:
             weights = by_class[y] if weights is None else by_class[y] * weights
         return self._first_stage(inputs if weights is None else weighted(inputs, weights))
 
-    def _checked(self, inputs: HeadInputs, stage: Stage) -> PreparedFit:
+    def _checked(self, inputs: HeadInputs, stage: Stage) -> PreparedHead:
         public = isinstance(self.init, str) and self.init == "public" and len(inputs.X_pub) >= 2
         possible = inputs.budget.is_divisible and self.batch_size is None
-        if not (inputs.is_default and public and possible and StartCheck.share_of(inputs) > 0):
+        useful = inputs.is_default and public and possible and StartCheck.share_of(inputs) > 0
+        if not useful or self._needs_public(inputs):
             return self._planned(inputs, stage)
         return StartCheck(inputs, stage, self._planned, self._first_stage).first()
+
+    def _needs_public(self, inputs: HeadInputs) -> bool:
+        """Whether the parameters exclude a fit that leaves the public rows out."""
+        without = replace(inputs, X_pub=inputs.X_pub[:0], y_pub=inputs.y_pub[:0])
+        whitens = self.whiten != "auto" and self.whiten and not self._learns_geometry(without)
+        return bool(whitens) or (self.row_norm is None and self.learning_rate == "auto")
 
     def _may_balance(self, inputs: HeadInputs, data: PublicData) -> bool:
         return (

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._engine import Budget, Run, make_plan
 from .._rows import PrivateRows
@@ -124,6 +124,8 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
         The trained copy of ``module``, in evaluation mode.
     classes_, privacy_, n_iter_, learning_rate_
         As in :class:`MixedDPLogisticRegression`.
+    n_features_in_, feature_names_in_
+        As in :class:`MixedDPLogisticRegression`, for data frames only.
 
     Notes
     -----
@@ -161,7 +163,10 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
         "loss": (None, Kind("a function of outputs and labels", callable)),
     }
     _starts: ClassVar[tuple[str, ...]] = ("public", "module")
-    _saved: ClassVar[tuple[str, ...]] = (*PrivateEstimator._saved, "classes_", "module_")
+    _saved: ClassVar[tuple[str, ...]] = (
+        *PrivateEstimator._saved,
+        *("classes_", "n_features_in_", "feature_names_in_", "module_"),
+    )
 
     def __init__(
         self,
@@ -307,7 +312,8 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
         X = torch_side.check_rows(data.X, "X", 2)
         check_public_rows(len(X), data.X_pub)
         y = check_labels(torch_side.as_labels(data.y), "y", len(X), "X")
-        public = torch_side.collect_public(data.X_pub, data.y_pub, X, check_labels)
+        names = self._set_names(data.X)
+        public = torch_side.collect_public(data.X_pub, data.y_pub, names, X, check_labels)
         if public is None and self.learning_rate == "auto":
             raise ValueError(
                 "learning_rate='auto' needs public rows to measure the scale of a module's outputs; pass "
@@ -319,10 +325,20 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
         y, y_pub, origin = self._encode(y, y_pub)
         return X, y, X_pub, y[:0] if y_pub is None else y_pub, origin
 
+    def _set_names(self, X: Any) -> Any:
+        """Set and return the names of columns, if the private rows are a data frame that has them."""
+        for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)  # those of an earlier fit
+        if hasattr(X, "columns"):
+            validate_data(self, X, skip_check_array=True)
+        return getattr(self, "feature_names_in_", None)
+
     def _outputs(self, X: Any) -> Array:
         """Outputs of the fitted module: (n, k), or (n, 1) differences for two classes."""
         check_is_fitted(self)
         torch_side = load_modules()
+        if hasattr(X, "columns") and hasattr(self, "feature_names_in_"):
+            validate_data(self, X, reset=False, skip_check_array=True)
         X = torch_side.check_rows(X, "X", 1)
         outputs = torch_side.outputs_of(self.module_, X, self.chunk_size)
         if not np.isfinite(outputs).all():

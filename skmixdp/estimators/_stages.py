@@ -320,15 +320,15 @@ class GeometryLearner:
     """
 
     inputs: HeadInputs
-    prepare: Callable[[Stage], PreparedFit]
+    prepare: Callable[[Stage], PreparedHead]
     groups: Array | None
     scale: Array | None
     start_scales: Array | None
     whiten: bool
     fit_intercept: bool
-    finish: Callable[[Stage], PreparedFit]
+    finish: Callable[[Stage], PreparedHead]
 
-    def first(self) -> PreparedFit:
+    def first(self) -> PreparedHead:
         """The fit before its first stage."""
         stage = self._stage(RowMap(None, True, None, unit_first=True, scale=self.scale))
         # The steps are planned again once the rows are mapped. Until then, 1 bounds a moment of unit rows.
@@ -383,7 +383,7 @@ class GeometryLearner:
         stage = self._with_intercept(replace(row_map, whitening=whitening))
         return self._mapped(replace(stage, second_moment=moment))
 
-    def _mapped(self, stage: Stage) -> PreparedFit:
+    def _mapped(self, stage: Stage) -> PreparedHead:
         """The fit whose row map is final: ready to train, or to choose the scale of its start."""
         if self.start_scales is None:
             return self.finish(stage)
@@ -423,7 +423,7 @@ class LengthLearner:
     inputs : HeadInputs
         The inputs of the fit, without public rows.
     prepare : callable
-        ``stage -> fit``.
+        ``stage -> fit``, ready to train.
     share : float
         Share of the squared budget.
     fit_intercept : bool
@@ -431,16 +431,18 @@ class LengthLearner:
     """
 
     inputs: HeadInputs
-    prepare: Callable[[Stage], PreparedFit]
+    prepare: Callable[[Stage], PreparedHead]
     share: float
     fit_intercept: bool
 
-    def first(self) -> PreparedFit:
+    def first(self) -> PreparedHead:
         """The fit before its first stage."""
-        # Rows of any length are measured: to refuse one would tell that it exists. The second moment is that
-        # of rows after they are clipped.
-        stage = replace(self._stage(RowMap(None, True, None, bound=LONGEST_FOUND)), second_moment=1.0)
-        return self.prepare(replace(stage, learn=self._after_raw_rows))
+        # Rows of any length are measured: to refuse one would tell that it exists. They have no intercept,
+        # which would count as a part of their length; the start may have one. The second moment is that of
+        # rows after they are clipped.
+        measured = self._row_map(LONGEST_FOUND)
+        planned = self.prepare(replace(self._stage(measured), second_moment=1.0))
+        return replace(planned, row_map=replace(measured, intercept_value=None), learn=self._after_raw_rows)
 
     def _stage(self, row_map: RowMap) -> Stage:
         shares = (("length of the rows", self.share), ("training", 1 - self.share))
@@ -450,10 +452,11 @@ class LengthLearner:
         given = self.inputs
         multiplier = given.budget.multiplier(self.share)
         bound = noisy_length(rows, given.table.shape[1], multiplier, given.noise, given.own)
+        return self.prepare(self._stage(self._row_map(bound)))
+
+    def _row_map(self, bound: float) -> RowMap:
         row_map = RowMap(None, True, None, bound=bound)
-        if self.fit_intercept:
-            row_map = row_map.with_intercept_for(given.X_pub)
-        return self.prepare(self._stage(row_map))
+        return row_map.with_intercept_for(self.inputs.X_pub) if self.fit_intercept else row_map
 
 
 @dataclass(frozen=True)
@@ -468,8 +471,6 @@ class ClassCounter:
         Number of classes.
     sample_weight : array of shape (n_rows,) or None
         Further weights of the private rows.
-    prepare : callable
-        ``(inputs, stage) -> fit``.
     then : callable
         ``inputs -> fit``: the fit with its weights.
     """
@@ -477,28 +478,29 @@ class ClassCounter:
     inputs: HeadInputs
     n_classes: int
     sample_weight: Array | None
-    prepare: Callable[[HeadInputs, Stage], PreparedFit]
-    then: Callable[[HeadInputs], PreparedFit]
+    then: Callable[[HeadInputs], PreparedHead]
 
     @property
     def share(self) -> float:
         """Share of the squared budget for the counts."""
         return count_share(self.inputs.budget.mu, self.inputs.n_rows, self.n_classes)
 
-    def first(self) -> PreparedFit:
+    def first(self) -> PreparedHead:
         """The fit before the counts are released."""
-        # Counting looks at labels alone, so rows of unit length do for this stage.
-        row_map = RowMap(None, True, None)
-        stage = Stage(row_map, row_map(self.inputs.X_pub, np.float64), second_moment=1.0)
-        return replace(self.prepare(self._spending(), stage), learn=self._after_counts)
+        # Counting looks at labels alone. The rows are those of the next stage, so that what it refuses is
+        # refused before the charge.
+        given = self.inputs
+        following = self.then(weighted(self._spending(), np.ones(len(given.y))))
+        width = following.row_map.width(given.table.shape[1])
+        return replace(following, y=given.y, learn=partial(self._after_counts, width))
 
     def _spending(self) -> HeadInputs:
         return replace(self.inputs, spent=(("class counts", self.share),))
 
-    def _after_counts(self, rows: PrivateRows) -> PreparedFit:
+    def _after_counts(self, width: int, rows: PrivateRows) -> PreparedFit:
         given = self.inputs
         multiplier = given.budget.multiplier(self.share)
-        nowhere = np.zeros((0, given.table.shape[1]))  # labels need no products
+        nowhere = np.zeros((0, width))  # labels need no products
         flags = partial(in_class, n_classes=self.n_classes)
         counts = noisy_counts(rows, nowhere, flags, multiplier, given.noise, given.own)
         weights = balanced_weights(class_shares(counts, multiplier, given.n_rows))[given.y]
@@ -524,7 +526,7 @@ class StartCheck:
     A noisy count tells how many private rows the public head classifies correctly. Heads of one half of the
     public rows tell how many it should, on the other half. If it is far fewer, the labels or features of the
     public rows mean something else, and the fit goes on without them. They then only tell the scale of
-    the columns.
+    the columns, if the fit learns its geometry. A fit that is not possible without them has no check.
 
     Attributes
     ----------
@@ -540,15 +542,15 @@ class StartCheck:
 
     inputs: HeadInputs
     stage: Stage
-    prepare: Callable[[HeadInputs, Stage], PreparedFit]
-    without: Callable[[HeadInputs], PreparedFit]
+    prepare: Callable[[HeadInputs, Stage], PreparedHead]
+    without: Callable[[HeadInputs], PreparedHead]
 
     @staticmethod
     def share_of(inputs: HeadInputs) -> float:
         """Share of the squared budget for the check; 0 if it would tell nothing."""
         return comparison_share(inputs.budget.mu, inputs.n_rows, 1, _CHECK_ERROR, _MOST_CHECK_ERROR)
 
-    def first(self) -> PreparedFit:
+    def first(self) -> PreparedHead:
         """The fit before the check."""
         shares = dict(self.stage.shares) or {"training": 1.0}
         left = shares.pop("training") - self.share_of(self.inputs)

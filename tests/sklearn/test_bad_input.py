@@ -7,7 +7,9 @@ import math
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
+import scipy.sparse as sp
 from sklearn.model_selection import GridSearchCV
 
 from skmixdp import MixedDPLogisticRegression
@@ -189,6 +191,12 @@ class TestRows:
         message = refuse(r"\bX\b", X=text)
         assert "secret" not in message
 
+    @pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
+    def test_containers_that_are_not_supported(self, refuse, rows):
+        refuse(r"X is a numpy.matrix, .*; pass numpy.asarray\(X\)", X=np.asmatrix(rows.X), error=TypeError)
+        sparse = pd.DataFrame.sparse.from_spmatrix(sp.csr_array(rows.X))
+        refuse(r"X is a data frame of sparse columns; pass X.sparse.to_dense\(\)", X=sparse, error=TypeError)
+
     def test_widths_that_differ(self, refuse, rows):
         refuse("X_pub has 4 features and X has 5; pass public rows", X_pub=rows.X_pub[:, :4])
         refuse(
@@ -323,6 +331,27 @@ class TestCombinations:
             X_pub=None,
             y_pub=None,
         )
+
+    @pytest.mark.parametrize(
+        ("parameters", "sentence"),
+        [
+            ({"row_norm": None}, "learning_rate='auto' needs rows of a known scale"),
+            ({"geometry": False, "whiten": True}, "whiten=True needs public rows"),
+            ({"geometry": True, "center": False}, "geometry=True cannot be combined with the given center"),
+        ],
+    )
+    def test_class_counts_come_after_every_other_check(self, refuse, parameters, sentence):
+        counting = {"class_weight": "balanced", "epsilon": 100.0, "classes": [0, 1, 2]}
+        refuse(sentence, counting | parameters, X_pub=None, y_pub=None)
+
+    def test_class_counts_come_after_the_lengths_of_rows(self, refuse, rows):
+        rows.X[3] = 1e31
+        parameters = {"class_weight": "balanced", "epsilon": 100.0, "row_norm": None, "learning_rate": 1.0}
+        refuse("X holds a row that is too large for float32 products", parameters)
+
+    def test_whitening_of_clipped_rows_needs_public_rows(self, refuse):
+        parameters = {"whiten": True, "row_norm": "clip", "epsilon": 100.0, "classes": [0, 1, 2]}
+        refuse("whiten=True needs public rows", parameters, X_pub=None, y_pub=None)
 
     def test_lipschitz_clip_needs_a_known_length(self, refuse):
         algorithm = NoisyGD(clip="lipschitz")

@@ -63,11 +63,19 @@ def test_columns_keep_the_scale_that_left_out_rows_tell():
         {"n_steps": 5},
         {"batch_size": 300},
         {"epsilon": 0.02},
+        {"row_norm": None},
+        {"whiten": True, "geometry": False},
     ],
 )
 def test_no_budget_is_spent_where_a_check_is_not_possible(parameters):
     fitted = head(**parameters).fit(X, Y, X_PUB, Y_PUB)
     assert CHECK not in names(fitted) and fitted.privacy_.n_public == 100
+
+
+@pytest.mark.parametrize("parameters", [{"row_norm": None}, {"whiten": True, "center": False}])
+def test_fits_that_need_public_rows_keep_useless_ones(parameters):
+    rows = X / 64, Y, (16 - X_PUB) / 64, Y_PUB
+    assert head(**parameters).fit(*rows).privacy_.n_public == 100
 
 
 def test_heads_that_are_checked_still_share_their_passes():

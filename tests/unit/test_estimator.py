@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_digits
 
-from skmixdp import MixedDPLogisticRegression
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge
 from skmixdp.algorithms import AdaMix, NoisyGD
 from skmixdp.privacy import NoiseSource, epsilon_of, noise_multiplier_for
 from tests.conftest import Silent
@@ -67,6 +67,22 @@ class TestStart:
         clf = fit(init=given[:, :64], fit_intercept=False, learning_rate=1e-300, n_steps=1)
         np.testing.assert_allclose(clf.coef_, given[:, :64])
         np.testing.assert_array_equal(clf.intercept_, 0)
+
+    @pytest.mark.parametrize(
+        "head",
+        [
+            MixedDPLogisticRegression(row_norm="clip", classes=range(10)),
+            MixedDPLogisticRegression(class_weight="balanced", classes=range(10)),
+            MixedDPRidge(target_center=np.zeros(10), target_scale=1.0),
+        ],
+    )
+    def test_intercepts_of_a_start_are_taken_where_private_rows_tell_more_first(self, head):
+        start = np.zeros((10, 65))
+        start[3, -1] = 50.0
+        targets = Y_PRIV if hasattr(head, "classes") else np.eye(10)[Y_PRIV]
+        fitted = head.set_params(init=start, epsilon=2.0, random_state=0).fit(X_PRIV, targets)
+        assert len(fitted.privacy_.shares) >= 2
+        assert fitted.intercept_.argmax() == 3
 
     def test_zeros_and_the_public_fit(self):
         still = {"learning_rate": 1e-300, "n_steps": 1}

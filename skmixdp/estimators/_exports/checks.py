@@ -107,16 +107,26 @@ def check_loaded(estimator: Any) -> None:
     classes = getattr(estimator, "classes_", None)
     if classes is not None:
         _check_classes(classes)
+    if "coef_" in estimator._saved or any(hasattr(estimator, name) for name in _OF_FEATURES):
+        _check_features(estimator)
     if "coef_" in estimator._saved:
         _check_head(estimator, classes)
 
 
-def _check_head(estimator: Any, classes: Array | None) -> None:
+#: Modules have these only if they were fitted to a data frame.
+_OF_FEATURES = ("n_features_in_", "feature_names_in_")
+
+
+def _check_features(estimator: Any) -> None:
     d = estimator.n_features_in_
     check("n_features_in_", d, COUNT)
     names = getattr(estimator, "feature_names_in_", None)
     if names is not None and (names.shape != (d,) or not all(isinstance(name, str) for name in names)):
         raise ValueError("feature_names_in_ does not name the features")
+
+
+def _check_head(estimator: Any, classes: Array | None) -> None:
+    d = estimator.n_features_in_
     shape: tuple[int, ...]
     if classes is None:
         outputs = len(estimator._target_map.center)

@@ -139,8 +139,9 @@ def input_dtype(module: nn.Module) -> torch.dtype:
 def as_input(rows: Array | Tensor, device: torch.device, dtype: torch.dtype) -> Tensor:
     """Rows as a tensor: real numbers in the module's precision, whole numbers as int64."""
     if not isinstance(rows, Tensor):
-        whole = rows.dtype.kind in "iu"
-        rows = torch.from_numpy(np.array(rows, dtype=np.int64 if whole else None))
+        # Tensors have the byte order of the machine.
+        dtype_of_rows = np.int64 if rows.dtype.kind in "iu" else rows.dtype.newbyteorder("=")
+        rows = torch.from_numpy(np.array(rows, dtype=dtype_of_rows))
     return rows.to(device, dtype) if rows.is_floating_point() else rows.to(device)
 
 

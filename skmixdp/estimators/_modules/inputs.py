@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..._utils.validation import is_empty, public_sources
+from ..._utils.validation import check_column_names, is_empty, public_sources
 
 Array = NDArray[Any]
 
@@ -62,12 +62,14 @@ def as_labels(y: Any) -> Any:
 
 
 def collect_public(
-    X: Any, y: Any, private: Array | Tensor, check_target: Callable[[Any, str, int, str], Array]
+    X: Any, y: Any, names: Any, private: Array | Tensor, check_target: Callable[[Any, str, int, str], Array]
 ) -> tuple[Array | Tensor, Array] | None:
     """Public rows and labels of one array each, or of tuples of several sources; None without rows."""
     if is_empty(X) and is_empty(y):
         return None
     sources, labels = public_sources(X, y)
+    for source in sources:
+        check_column_names(source, names)
     rows = [check_rows(source, "X_pub", 1) for source in sources]
     for part in rows:
         if part.shape[1:] != private.shape[1:]:

@@ -1,5 +1,7 @@
 """A run is given what its budget covers and nothing more."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -29,6 +31,18 @@ def test_each_part_gets_its_own_noise():
     release(ROWS, [(mechanism, BOTH)])
     exact = [3.0 * 0.5 / np.sqrt(0.5), 3.0 * 2.0 / np.sqrt(0.5)]
     np.testing.assert_allclose(noise.scales, exact, rtol=1e-12)
+
+
+def test_products_that_overflow_give_no_warning():
+    """It would tell of a private row."""
+    rows = InMemoryRows(np.full((20, 3), 5e29, dtype=np.float32), np.zeros(20, int))
+    points = np.array([[1e20, -1e20, 0.0]])
+    counted = PrivateQuery(points, lambda Z, block: (None, (Z > 0).astype(float)), (ReleasedArray(1.0),))
+    mechanism = GaussianMechanism(3.0, 1, Watched())
+    mechanism.begin_step(None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        release(rows, [(mechanism, counted)])
 
 
 def test_the_rounding_of_sums_is_part_of_the_sensitivity():

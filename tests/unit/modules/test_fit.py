@@ -5,6 +5,7 @@ import pickle
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 
@@ -531,3 +532,37 @@ def test_small_modules_are_found_to_be_fit_for_one_pass_with_many_directions():
         np.testing.assert_allclose(a.detach(), b.detach(), rtol=1e-3, atol=1e-4)
     stacked, apart = calls[: calls.index(one)], calls[calls.index(one) + 1 : -1]
     assert stacked.count(256) == 10 and apart.count(300) == 160
+
+
+COLUMNS = list("abcdef")
+
+
+class TestDataFrames:
+    def frames(self):
+        return pd.DataFrame(X, columns=COLUMNS), pd.DataFrame(X_PUB, columns=COLUMNS)
+
+    def test_public_columns_in_another_order_are_refused(self):
+        private, public = self.frames()
+        with pytest.raises(ValueError, match="X_pub has the columns"):
+            classifier().fit(private, Y, X_pub=public[COLUMNS[::-1]], y_pub=Y_PUB)
+
+    def test_predictions_need_the_columns_of_the_fit_also_after_saving(self, tmp_path):
+        private, public = self.frames()
+        clf = classifier().fit(private, Y, X_pub=public, y_pub=Y_PUB)
+        clf.save(tmp_path / "model.safetensors")
+        for each in (clf, skmixdp.load(tmp_path / "model.safetensors", module=network())):
+            assert list(each.feature_names_in_) == COLUMNS
+            assert np.array_equal(each.predict(private), each.predict(X))
+            with pytest.raises(ValueError, match="feature names should match"):
+                each.predict(private[COLUMNS[::-1]])
+
+    def test_a_fit_to_an_array_forgets_earlier_names(self):
+        private, public = self.frames()
+        clf = classifier().fit(private, Y, X_pub=public, y_pub=Y_PUB).fit(X, Y, X_pub=X_PUB, y_pub=Y_PUB)
+        assert not hasattr(clf, "feature_names_in_") and not hasattr(clf, "n_features_in_")
+
+
+def test_rows_in_the_other_byte_order_are_the_same_rows():
+    swapped = [each.astype(each.dtype.newbyteorder("S")) for each in (X, Y, X_PUB, Y_PUB)]
+    clf = classifier().fit(swapped[0], swapped[1], X_pub=swapped[2], y_pub=swapped[3])
+    assert np.array_equal(clf.predict_proba(swapped[0]), fitted().predict_proba(X))
