@@ -40,6 +40,7 @@ class SGD(Update):
         return ctx.W - ctx.step_size * velocity, velocity
 
 
+@dataclass(frozen=True)
 class Descent(Update):
     """Plain descent ``W <- W - step_size D`` for the parameters of any view, modules included."""
 
