@@ -8,16 +8,8 @@ import numpy as np
 
 from .._engine import Options, Recipe
 from .._utils.validation import CLIP, FLAG
-from ..components import (
-    BalancedSteps,
-    FullSpace,
-    GradientQuery,
-    L2Clip,
-    PublicShrinkage,
-    RepeatedDescent,
-    TailAverage,
-)
-from ..components.protocols import PublicInfo, Update
+from ..components import BalancedSteps, FullSpace, GradientQuery, L2Clip, PublicShrinkage, TailAverage
+from ..components.protocols import PublicInfo
 from ._base import Algorithm, descent, step_scale_with_clipped
 
 #: Largest momentum. Its oscillations decay within a few steps, and the average of the last heads removes the
@@ -41,11 +33,10 @@ class Auto(Algorithm):
 
     The head starts at the public fit. Each step follows the clipped gradients of private rows and the
     gradients of public rows, and gives every row the same weight. There are few, long steps, and the last
-    heads are averaged. If the released gradients fall evenly, the head descends a second time instead: see
-    :class:`~skmixdp.components.RepeatedDescent`. If held-out public rows favour it, the result is shrunk
-    towards the start; a noisy comparison on private rows checks this choice. In
-    :class:`~skmixdp.MixedDPLogisticRegression`, this algorithm also turns on whitening (``whiten="auto"``),
-    and private geometry where public rows are few or missing (``geometry="auto"``).
+    heads are averaged. If held-out public rows favour it, the result is shrunk towards the start; a noisy
+    comparison on private rows checks this choice. In :class:`~skmixdp.MixedDPLogisticRegression`, this
+    algorithm also turns on whitening (``whiten="auto"``), and private geometry where public rows are few or
+    missing (``geometry="auto"``).
 
     Parameters
     ----------
@@ -102,9 +93,7 @@ class Auto(Algorithm):
         sensitivity = query.sensitivity(info.view, np.dtype(np.float64))
         steps = replace(steps, momentum=steps.least_momentum(info, sensitivity, _MOST_MOMENTUM))
         recipe = descent(info, options, query, momentum=steps.momentum, anchored=True, steps=steps)
-        update: Update = TailAverage(recipe.update)
-        if _may_repeat(info, options):
-            update = RepeatedDescent(update)
+        update = TailAverage(recipe.update)
         if not self.shrink:
             return replace(recipe, update=update)
         shrinkage = PublicShrinkage(update, info, options.balancing_intercept)
@@ -116,13 +105,3 @@ def _noise_factor(info: PublicInfo) -> float:
     """How much noise an output tolerates: more for many classes, whose head starts far from its optimum."""
     from_zero = info.view.n_rows == 0 and info.centered
     return max(1.0, math.log(info.loss.n_outputs) / 3) if from_zero else 1.0
-
-
-def _may_repeat(info: PublicInfo, options: Options) -> bool:
-    """Whether the head may descend a second time from zero: its length and its start were not given."""
-    if info.loss.quadratic or options.l2 not in ("auto", 0) or options.learning_rate != "auto":
-        return False
-    start = info.view.W
-    if not start.any():
-        return True
-    return info.view.n_rows > 0 and np.array_equal(start, info.view.data.solution)

@@ -5,7 +5,6 @@ from .clipping import AutomaticClip, L2Clip, LipschitzClip, PublicQuantileClip, 
 from .dope import DopeQuery
 from .gep import GepQuery
 from .queries import GradientQuery
-from .repetition import RepeatedDescent
 from .sampling import FullBatch, PoissonBatch
 from .shrinkage import PublicShrinkage
 from .steps import BalancedSteps, DecayingSteps
@@ -51,7 +50,6 @@ __all__ = [
     "PublicShrinkage",
     "PublicSubspace",
     "RandomDirections",
-    "RepeatedDescent",
     "SampleWeight",
     "TailAverage",
     "TwoPointQuery",

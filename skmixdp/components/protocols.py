@@ -396,10 +396,6 @@ class Update(Protocol):
         """The head to return after the last step."""
         return W
 
-    def noise_share(self, state: Any) -> float:
-        """Variance of the noise in the result, in units of that in plain descent with the same steps."""
-        return 1.0
-
 
 class Steps(Protocol):
     """A rule for the number and the size of steps."""

@@ -128,7 +128,8 @@ class PublicShrinkage(Update):
         return W, (inner, variance + ctx.step_size * ctx.step_size * ctx.noise_variance)
 
     def result(self, W: FloatArray, state: Any) -> FloatArray:
-        W, variance = self._trained(W, state)
+        inner, variance = state
+        W = self.inner.result(W, inner)
         share, _, scale = self._chosen_on_public_rows(W, variance)
         if share == 0:
             self._warn_of_sufficient_public_rows()
@@ -149,7 +150,8 @@ class PublicShrinkage(Update):
         *Guarantee*: one release of m differences, of sensitivity ``sqrt(m)``, since one row changes each
         difference by at most 1.
         """
-        W, variance = self._trained(W, state)
+        inner, variance = state
+        W = self.inner.result(W, inner)
         favoured, usual, scale = self._chosen_on_public_rows(W, variance)
         others = [favoured if favoured < usual else 0.0] + [1.0] * (usual < 1)
         balance = self._balance(W, usual)
@@ -175,11 +177,6 @@ class PublicShrinkage(Update):
             losses = expected_losses(seen, noise, _EXPECTED_LOSSES, _SPREADS)
             part = float(parts[losses.argmin()]) if losses.min() < 0 else 0.0
         return self._head(W, usual, part * balance, scale)
-
-    def _trained(self, W: FloatArray, state: Any) -> tuple[FloatArray, float]:
-        """The trained head, and the variance of the noise in each of its coefficients, if undamped."""
-        inner, variance = state
-        return self.inner.result(W, inner), variance * self.inner.noise_share(inner)
 
     def _head(
         self, W: FloatArray, share: float, balance: FloatArray | None = None, scale: float = 1.0
