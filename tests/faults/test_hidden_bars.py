@@ -39,6 +39,7 @@ os._exit(0)  # tqdm would wait for its lock at the end
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_child_that_was_killed_with_tqdms_lock_stops_no_fit():
     command = [sys.executable, "-c", FIT]

@@ -10,6 +10,7 @@ from .harness import run
 from .targets import TARGETS
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
 def test_hostile_cases_are_refused_or_right(target):

@@ -61,6 +61,7 @@ def test_the_page_lists_all_sabotages():
     assert all(len(row) == 4 and 0 < float(row[3]) <= LIMIT for row in rows)
 
 
+@pytest.mark.slow
 class TestHarness:
     """It takes nothing for a failed test that is none."""
 

@@ -166,14 +166,14 @@ WORKFLOWS = [
 
 @pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning")
 @pytest.mark.covering
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("n_jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda workflow: workflow.__name__)
 def test_every_fit_is_charged_as_it_is(workflow, n_jobs, head, rows, ledger):
     public = public_params(rows.X_pub, rows.y_pub)
     check_charges(ledger, workflow(head, rows, public, n_jobs))
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("n_jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_bagging_seeds_its_members_so_nothing_is_guaranteed(n_jobs, head, rows, ledger):
     bag = BaggingClassifier(head(), 3, bootstrap=False, max_samples=0.5, n_jobs=n_jobs)
     bag.fit(rows.X, rows.y, **public_params(rows.X_pub, rows.y_pub))

@@ -176,7 +176,14 @@ def private_only(rows):
     return rows
 
 
-@pytest.mark.parametrize("options", [{}, {"n_jobs": 2}, {"memory": True}], ids=["one", "two", "memory"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param({}, marks=pytest.mark.slow, id="one"),
+        pytest.param({"n_jobs": 2}, id="two"),
+        pytest.param({"memory": True}, marks=pytest.mark.slow, id="memory"),
+    ],
+)
 def test_a_secret_number_of_trials_leaves_the_same_traces(routing, rows, n_trials, tmp_path, options):
     if "memory" in options:
         options = {"memory": tmp_path / "m"}

@@ -29,6 +29,7 @@ SEEDED = (
 )
 
 
+@pytest.mark.slow
 def test_the_whole_way_in_a_process_of_its_own(data, folder, capsys):
     rows = save_tables(data)
     args = [*rows, "--epsilon", "1", "--out", "m.joblib", "--report", "r.json"]

@@ -8,6 +8,9 @@ from PIL import Image
 from skmixdp.features import OpenClipFeatures
 from tests.unit.features.conftest import library, make_pixels, save_images
 
+# The library takes seconds to import.
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def clip(tiny_clip):

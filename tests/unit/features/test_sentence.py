@@ -11,6 +11,9 @@ from skmixdp import MixedDPLogisticRegression
 from skmixdp.features import SentenceFeatures, ZeroShotHead
 from tests.unit.features.test_transformer import CHECKS
 
+# The library takes seconds to import.
+pytestmark = pytest.mark.slow
+
 if find_spec("sentence_transformers") is None:
     pytest.skip("needs sentence-transformers; install skmixdp[text]", allow_module_level=True)
 
