@@ -298,8 +298,7 @@ class TestComposition:
 
 
 class TestLedger:
-    @pytest.mark.covering
-    @pytest.mark.parametrize("n_jobs", [1, 2])
+    @pytest.mark.parametrize("n_jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
     @pytest.mark.parametrize("options", [{}, {"strategy": "random"}, {"scoring": "public", "refit": True}])
     def test_one_charge_of_the_whole(self, search, tmp_path, options, n_jobs):
         ledger = PrivacyLedger(tmp_path / "l.sqlite").add_dataset("p", epsilon=5, delta=DELTA)
@@ -473,9 +472,10 @@ class TestResumption:
         search(memory=tmp_path)
 
     def test_a_joblib_memory_will_do(self, search, tmp_path):
-        from joblib import Memory
+        from joblib import Memory, parallel_config
 
-        search(memory=Memory(tmp_path, verbose=0), n_jobs=2)
+        with parallel_config("threading"):
+            search(memory=Memory(tmp_path, verbose=0), n_jobs=2)
         assert (tmp_path / "private_search").is_dir()
         search(memory=Memory(None))
 

@@ -179,8 +179,8 @@ def private_only(rows):
 @pytest.mark.parametrize(
     "options",
     [
-        pytest.param({}, marks=pytest.mark.slow, id="one"),
-        pytest.param({"n_jobs": 2}, id="two"),
+        pytest.param({}, id="one"),
+        pytest.param({"n_jobs": 2}, marks=pytest.mark.slow, id="two"),
         pytest.param({"memory": True}, marks=pytest.mark.slow, id="memory"),
     ],
 )
