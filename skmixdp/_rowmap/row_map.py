@@ -196,8 +196,8 @@ class RowMap:
         out : array of shape (n, n_features)
             Takes the mapped rows, in its dtype. It may be ``X`` itself.
         norms : array of shape (n,) or None, default=None
-            Takes upper bounds on their lengths, in float64. They exceed the lengths by rounding in the dtype
-            of ``out``.
+            Takes upper bounds on their lengths, up to rounding in float64. They exceed the lengths by
+            rounding in the dtype of ``out``.
         """
         n_rows, n_features = X.shape
         # Single precision rows that stay in single precision lose no more by it than they lack already.
@@ -301,8 +301,8 @@ class RowMap:
         """Write rows to ``out``, scaled as the map says; upper bounds (n,) on their lengths there.
 
         ``divided_by`` (n,) is what the rows have been divided by. They are measured in float64 before they
-        are scaled. Rounding then lengthens an entry by less than the precision of ``out``, or by less than
-        its smallest number.
+        are scaled; clips make room for the rounding of that. Scaling then lengthens an entry by less than the
+        precision of ``out``, or by less than its smallest number.
         """
         lengths = row_norms(rows)
         factors = (1 / self._divisors(lengths, divided_by)).astype(rows.dtype)

@@ -83,9 +83,11 @@ def spanning_heads(heads: Sequence[FloatArray]) -> tuple[list[FloatArray], Float
     """
     columns = np.stack([head.ravel() for head in heads], axis=1)
     factors = np.eye(len(heads))
+    if not np.isfinite(columns).all():
+        return list(heads), factors
     kept: list[int] = []
     for index, column in enumerate(columns.T):
-        if kept and np.all(np.isfinite(columns)):
+        if kept:
             spanned = columns[:, kept]
             found = np.linalg.lstsq(spanned, column)[0]
             distance = np.linalg.norm(spanned @ found - column)
