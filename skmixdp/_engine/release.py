@@ -87,6 +87,7 @@ class GaussianMechanism:
             run=self,
             bounds_itself=query.bounds_itself,
             takes_tensors=query.takes_tensors,
+            clipped=query.clipped,
         )
 
     def add_noise(

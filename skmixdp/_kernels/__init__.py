@@ -1,7 +1,8 @@
 """Products of rows with a few points and their sums: one plain implementation, and faster ones behind it."""
 
-from .accelerators import Product, bfloat16_product, product_session
-from .products import NARROW, add_products, laid_out, narrow_block, row_memory, row_products
+from .accelerators import ClippedSums, Product, bfloat16_product, clipped_sums, product_session
+from .layout import NARROW, row_memory
+from .products import add_products, laid_out, narrow_block, row_products
 from .rounding import LONGEST_TERM, SHORTEST_DIFFERENCE, UNDERFLOW_PAD, dot_error, on_grid
 from .sums import BLOCK_ROWS, EXACT, PANEL_ROWS, Cascade, SumError, panel_rows_for, sum_error
 from .threads import in_parallel, n_parts, worker_session
@@ -15,10 +16,12 @@ __all__ = [
     "SHORTEST_DIFFERENCE",
     "UNDERFLOW_PAD",
     "Cascade",
+    "ClippedSums",
     "Product",
     "SumError",
     "add_products",
     "bfloat16_product",
+    "clipped_sums",
     "dot_error",
     "in_parallel",
     "laid_out",

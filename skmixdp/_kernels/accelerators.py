@@ -11,11 +11,13 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from functools import cache
 from importlib import import_module
+from itertools import cycle
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from .layout import row_memory
 from .sums import PANEL_ROWS
 
 FloatArray = NDArray[np.floating[Any]]
@@ -24,11 +26,21 @@ FloatArray = NDArray[np.floating[Any]]
 #: C-contiguous. Each matrix has contiguous rows or contiguous columns. Subnormal numbers may count as zero.
 Product = Callable[[NDArray[Any], NDArray[Any], FloatArray], FloatArray]
 
+#: ``(X, y, lengths, points, threshold, rows)``: ``sum_i c_i x_i^T`` (m, d_in) in float64 over some of the
+#: rows. The residuals ``c_i`` of cross-entropy are clipped such that no term is longer than the threshold.
+#: ``X`` holds rows (n_rows, d_in) column by column. Class indices ``y`` are int8, and ``lengths`` are upper
+#: bounds in float32 on the lengths of the rows. A lone point is the head of class 1 of two. Terms are added as
+#: :func:`~skmixdp._kernels.sums.sum_error` says of one block.
+ClippedSums = Callable[[FloatArray, NDArray[np.int8], FloatArray, FloatArray, float, slice], FloatArray]
+
 #: A call that is timed.
 Trial = Callable[[], object]
 
 #: Rows of a trial, and the largest sizes for it; larger matrices are multiplied at much the same speed.
 _TRIAL_ROWS, _WIDEST, _MOST_POINTS = 1536, 2048, 256
+
+#: Memory of the rows of a trial, about as much as that of a block of rows.
+_TRIAL_BYTES = 2**24
 
 #: Calls of each kind in a trial, and seconds after which it ends once there are enough.
 _FEWEST_TURNS, _MOST_TURNS, _TRIAL_SECONDS = 5, 40, 0.05
@@ -37,7 +49,7 @@ _FEWEST_TURNS, _MOST_TURNS, _TRIAL_SECONDS = 5, 40, 0.05
 _CLEARLY = 0.95
 
 #: The accelerators, each asked before those after it. Every one is a module with an object ``accelerator``.
-_MODULES = ("onednn", "openblas")
+_MODULES = ("onednn", "openblas", "fused")
 
 
 class Accelerator:
@@ -69,6 +81,10 @@ class Accelerator:
 
     def bfloat16_product(self) -> Product | None:
         """How it multiplies matrices of bfloat16 bits (uint16) with float32 sums; None where it does not."""
+        return None
+
+    def clipped_sums(self, n_rows: int, d_in: int, m: int, dtype: DTypeLike) -> ClippedSums | None:
+        """How it adds up clipped residuals of ``m`` outputs times rows; None where it does not."""
         return None
 
     def session(self, dtype: DTypeLike) -> AbstractContextManager[None]:
@@ -130,30 +146,41 @@ class Measured(Accelerator):
         return self._faster[key]
 
     def _products(self, d_in: int, m: int) -> tuple[Trial | None, Trial]:
-        X, points = np.ones((_TRIAL_ROWS, d_in), np.float32), np.ones((m, d_in), np.float32)
+        parts, points = _parts(_TRIAL_ROWS, d_in), np.ones((m, d_in), np.float32)
         out = np.empty((_TRIAL_ROWS, m), np.float32)
         by_rows = any(other.prefers_rows(points, np.float32) for other in self._others)
         given = np.array(points, order="C" if by_rows else "F")
 
         def theirs() -> None:
+            X = next(parts)
             if all(other.row_products(X, given, out) is None for other in self._others):
                 np.matmul(X, given.T, out=out)
 
-        if self.inner.row_products(X, points, out) is None:
+        if self.inner.row_products(next(parts), points, out) is None:
             return None, theirs
-        return lambda: self.inner.row_products(X, points, out), theirs
+        return lambda: self.inner.row_products(next(parts), points, out), theirs
 
     def _sums(self, d_in: int, k: int) -> tuple[Trial | None, Trial]:
-        X = np.ones((PANEL_ROWS, d_in), np.float32)
-        C, out = np.ones((PANEL_ROWS, k), np.float32, order="F"), np.empty((k, d_in), np.float32)
+        parts = _parts(PANEL_ROWS, d_in)
+        # Those of a panel are part of those of a block.
+        C = np.ones((_TRIAL_ROWS, k), np.float32, order="F")[:PANEL_ROWS]
+        out = np.empty((k, d_in), np.float32)
 
         def theirs() -> None:
+            X = next(parts)
             if not any(other.panel_sum(C, X, out) for other in self._others):
                 np.matmul(C.T, X, out=out)
 
-        if not self.inner.panel_sum(C, X, out):
+        if not self.inner.panel_sum(C, next(parts), out):
             return None, theirs
-        return lambda: self.inner.panel_sum(C, X, out), theirs
+        return lambda: self.inner.panel_sum(C, next(parts), out), theirs
+
+
+def _parts(n_rows: int, d_in: int) -> Iterator[FloatArray]:
+    """Rows of ones, without end: other ones each time, since those of a fit are not in the nearest caches."""
+    X = row_memory(max(_TRIAL_BYTES // (4 * d_in * n_rows), 1) * n_rows, d_in, np.float32)
+    X[:] = 1
+    return cycle([X[start : start + n_rows] for start in range(0, len(X), n_rows)])
 
 
 def _seconds(ours: Trial, theirs: Trial) -> float:
@@ -190,6 +217,12 @@ def bfloat16_product() -> Product | None:
     """How to multiply matrices of bfloat16 bits with float32 sums; None where no accelerator does."""
     products = (accelerator.bfloat16_product() for accelerator in accelerators())
     return next((product for product in products if product is not None), None)
+
+
+def clipped_sums(n_rows: int, d_in: int, m: int, dtype: DTypeLike) -> ClippedSums | None:
+    """How to add up clipped residuals times rows without forming them; None where no accelerator does."""
+    found = (accelerator.clipped_sums(n_rows, d_in, m, dtype) for accelerator in accelerators())
+    return next((sums for sums in found if sums is not None), None)
 
 
 @contextmanager

@@ -6,8 +6,9 @@ others inside a product, which takes long if other programs use the processor.
 """
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from typing import TypeVar
@@ -22,7 +23,8 @@ _PARTS = 2
 
 _Result = TypeVar("_Result")
 
-_pool: ContextVar[ThreadPoolExecutor | None] = ContextVar("_pool", default=None)
+#: Threads that help the calling one, and how many.
+_helpers: ContextVar[tuple[ThreadPoolExecutor, int] | None] = ContextVar("_helpers", default=None)
 _n_parts: ContextVar[int] = ContextVar("_n_parts", default=1)
 
 
@@ -30,21 +32,21 @@ _n_parts: ContextVar[int] = ContextVar("_n_parts", default=1)
 def worker_session() -> Iterator[None]:
     """A context in which :func:`in_parallel` has threads, if BLAS may use several.
 
-    BLAS has one thread within. Its number of threads is set back afterwards.
+    BLAS has one thread within, and so has OpenMP. Their numbers of threads are set back afterwards.
     """
-    n_threads = 1 if _pool.get() is not None else min(_allowed_threads(), _MOST_PARTS)
+    n_threads = 1 if _helpers.get() is not None else min(_allowed_threads(), _MOST_PARTS)
     if n_threads < 2:
         yield
         return
     with (
-        threadpool_limits(limits=1, user_api="blas"),
-        ThreadPoolExecutor(n_threads, initializer=_one_thread_each) as pool,
+        threadpool_limits(limits=1),
+        ThreadPoolExecutor(n_threads - 1, initializer=_one_thread_each) as pool,
     ):
-        tokens = _pool.set(pool), _n_parts.set(min(_PARTS * n_threads, _MOST_PARTS))
+        tokens = _helpers.set((pool, n_threads - 1)), _n_parts.set(min(_PARTS * n_threads, _MOST_PARTS))
         try:
             yield
         finally:
-            _pool.reset(tokens[0])
+            _helpers.reset(tokens[0])
             _n_parts.reset(tokens[1])
 
 
@@ -54,23 +56,40 @@ def n_parts() -> int:
 
 
 def in_parallel(tasks: Sequence[Callable[[], _Result]]) -> list[_Result]:
-    """The results of all tasks, in their order. Each runs in a copy of the caller's context."""
-    pool = _pool.get()
-    if pool is None or len(tasks) < 2:
+    """The results of all tasks, in their order. Each runs in a copy of the caller's context.
+
+    The calling thread takes tasks as the others do, so that none of them waits for it to wake up.
+    """
+    helpers = _helpers.get()
+    if helpers is None or len(tasks) < 2:
         return [task() for task in tasks]
-    running = [pool.submit(copy_context().run, _alone, task) for task in tasks]
+    pool, n_helpers = helpers
+    waiting = deque(enumerate(tasks))
+    results: dict[int, _Result] = {}
+
+    def work() -> None:
+        """Take tasks until none is left. They get no threads: a task could wait for itself."""
+        _helpers.set(None)
+        _n_parts.set(1)
+        while True:
+            try:
+                index, task = waiting.popleft()
+            except IndexError:
+                return
+            try:
+                results[index] = task()
+            except BaseException:
+                waiting.clear()
+                raise
+
+    helping = [pool.submit(copy_context().run, work) for _ in range(min(n_helpers, len(tasks) - 1))]
     try:
-        return [each.result() for each in running]
+        copy_context().run(work)
+        for each in helping:
+            each.result()
     finally:
-        for each in running:
-            each.cancel()  # what has not begun when a task fails
-
-
-def _alone(task: Callable[[], _Result]) -> _Result:
-    """The result of a task that has no threads of its own: it could wait for itself."""
-    _pool.set(None)
-    _n_parts.set(1)
-    return task()
+        wait(helping)
+    return [results[index] for index in range(len(tasks))]
 
 
 def _allowed_threads() -> int:

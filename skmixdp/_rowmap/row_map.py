@@ -223,11 +223,12 @@ class RowMap:
     ) -> None:
         """:meth:`write`, for rows whose whitening is one product, and other work is for ``step`` of them."""
         parts = [slice(start, start + step) for start in range(0, len(X), step)]
-        in_cache = np.empty_like(out[:step], dtype)
+        # New memory for each part would take as long as the work on it.
+        in_cache, wide = np.empty_like(out[:step], dtype), np.empty_like(out[:step], np.float64)
         if self.whitening is None:
             for rows in parts:
                 centred, divided_by = self._centred(X[rows], in_cache[: len(X[rows])])
-                norms[rows] = self._write_scaled(centred, divided_by, out[rows])
+                norms[rows] = self._write_scaled(centred, divided_by, out[rows], wide)
             return
         order: Any = "C" if out.strides[1] == out.itemsize else "F"
         all_centred = np.empty(X.shape, out.dtype if self.normalize else np.float64, order=order)
@@ -242,7 +243,7 @@ class RowMap:
         whitened = out if out.dtype == all_centred.dtype else np.empty_like(all_centred)
         self.whitening.of_rows(all_centred, whitened)
         for rows in parts:
-            norms[rows] = self._write_scaled(whitened[rows], all_divided_by[rows], out[rows])
+            norms[rows] = self._write_scaled(whitened[rows], all_divided_by[rows], out[rows], wide)
 
     def _centred(self, X: FloatArray, buffer: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Rows of features, centred, and what each was divided by already, (n,) float64.
@@ -297,14 +298,18 @@ class RowMap:
             return block, namespace_of(block).ones(len(block), dtype=block.dtype, device=block.device)
         return block, _to_unit_length(block)
 
-    def _write_scaled(self, rows: FloatArray, divided_by: FloatArray, out: FloatArray) -> FloatArray:
+    def _write_scaled(
+        self, rows: FloatArray, divided_by: FloatArray, out: FloatArray, wide: FloatArray
+    ) -> FloatArray:
         """Write rows to ``out``, scaled as the map says; upper bounds (n,) on their lengths there.
 
-        ``divided_by`` (n,) is what the rows have been divided by. They are measured in float64 before they
-        are scaled; clips make room for the rounding of that. Scaling then lengthens an entry by less than the
-        precision of ``out``, or by less than its smallest number.
+        ``divided_by`` (n,) is what the rows have been divided by, and ``wide`` is memory in float64. Rows are
+        measured in float64 before they are scaled; clips make room for the rounding of that. Scaling then
+        lengthens an entry by less than the precision of ``out``, or by less than its smallest number.
         """
-        lengths = row_norms(rows)
+        if rows.dtype != np.float64:
+            np.copyto(wide[: len(rows)], rows)
+        lengths = row_norms(rows if rows.dtype == np.float64 else wide[: len(rows)])
         factors = (1 / self._divisors(lengths, divided_by)).astype(rows.dtype)
         np.multiply(rows, factors[:, np.newaxis], out=out, casting="same_kind")
         precision = np.finfo(out.dtype)

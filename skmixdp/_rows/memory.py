@@ -10,9 +10,12 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from .._kernels import (
+    BLOCK_ROWS,
     EXACT,
     NARROW,
+    Cascade,
     SumError,
+    clipped_sums,
     n_parts,
     narrow_block,
     on_grid,
@@ -134,6 +137,8 @@ class InMemoryRows(PrivateRows):
         return product_session(self._X.dtype)
 
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
+        if len(requests) == 1 and (sums := self._clipped_sums(requests[0])) is not None:
+            return sums
         products = [self._products(request) for request in requests]
         m = sum(len(computed) for computed, _ in products)
         block_rows = narrow_block(m)
@@ -152,6 +157,27 @@ class InMemoryRows(PrivateRows):
 
         masks = [request.mask for request in requests]
         return in_parts(requests, list(selections(masks, self.n_rows, block_rows)), visited)
+
+    def _clipped_sums(self, request: Request) -> list[Sums] | None:
+        """The sums of clipped residuals where an accelerator adds them up; None where it does not."""
+        n, d_in = self._X.shape
+        threshold = request.clipped
+        plain = request.mask is None and request.resolution is None and request.observe is None
+        if threshold is None or not plain or not self._narrow or self._y.dtype != np.int8:
+            return None
+        sums = clipped_sums(n, d_in, len(request.points), self._X.dtype)
+        if sums is None:
+            return None
+        points = np.asarray(request.points, self._X.dtype)
+        lengths, size = self._single_norms, block_size(even_blocks(n, n_parts(), BLOCK_ROWS))
+
+        def visited(blocks: Sequence[Any]) -> list[Sums]:
+            total = Cascade()
+            for rows in blocks:
+                total.add(sums(self._X, self._y, lengths, points, threshold, rows))
+            return [(total.value, None)]
+
+        return in_parts([request], list(selections([None], n, size)), visited)
 
     def _products(self, request: Request) -> Products:
         """The points to be multiplied for a request, and what completes their products."""

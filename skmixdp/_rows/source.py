@@ -164,6 +164,10 @@ class Request:
     takes_tensors : bool
         Whether ``contribute`` takes tensors as it takes arrays, under the same bounds, and returns tensors.
         It is then called where the rows are; otherwise it gets arrays on the host.
+    clipped : float or None
+        A length, if ``contribute`` gives residuals of cross-entropy, scaled such that no ``c_i x_i^T`` is
+        longer. A source may then add them up in another way. One output is the logit of class 1. None
+        promises nothing.
     observe : callable or None
         ``(rows, block, Z, (C, S)) -> None``: called with what each block contributes, for records of
         per-instance privacy. ``rows`` are the numbers of the block's rows. A block may be visited twice.
@@ -180,6 +184,7 @@ class Request:
     run: object = None
     bounds_itself: bool = False
     takes_tensors: bool = False
+    clipped: float | None = None
     observe: "Callable[[Any, Block, Array, Contribution], None] | None" = None
 
 

@@ -108,7 +108,7 @@ class PrivateQuery:
     n_fixed : int
         Number of last points that are the same in all steps of a fit, so that a source may keep their
         products.
-    bounds_itself, takes_tensors : bool
+    bounds_itself, takes_tensors, clipped
         Properties of ``contribute``; see :class:`~skmixdp._rows.Request`.
     lengths : Lengths or None
         How long contributions to the released arrays are, for records of per-instance privacy. None stands
@@ -125,6 +125,7 @@ class PrivateQuery:
     n_fixed: int = 0
     bounds_itself: bool = False
     takes_tensors: bool = False
+    clipped: float | None = None
     lengths: Lengths | None = None
 
 

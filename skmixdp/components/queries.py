@@ -12,7 +12,9 @@ from .._kernels import dot_error
 from .._linear import (
     FARTHEST,
     Array,
+    LogisticLoss,
     Loss,
+    SoftmaxLoss,
     drop_subnormal,
     dtype_of,
     largest_entries,
@@ -87,6 +89,7 @@ class GradientQuery:
             assemble=lambda sums: tuple(map(space.encode, present_sums(sums))),
             bounds_itself=True,
             takes_tensors=clip.takes_tensors,
+            clipped=_clipped_at(ctx.loss, clip),
             lengths=_lengths_in(space),
         )
         total = space.decode(released)
@@ -131,6 +134,15 @@ def clip_rows(R: Array, block: Block, clip: Clip) -> None:
     # times the length of the row.
     if threshold is None or threshold < _least_threshold(R.shape[1], dtype_of(R)):
         drop_subnormal(R)
+
+
+def _clipped_at(loss: Loss, clip: Clip) -> float | None:
+    """Threshold for ``Request.clipped``; None where :func:`clipped_residuals` does more than that."""
+    threshold = clip.l2_threshold
+    if threshold is None or type(loss) not in (SoftmaxLoss, LogisticLoss):
+        return None
+    least = _least_threshold(loss.n_outputs, np.dtype(np.float32))
+    return threshold if least <= threshold <= FARTHEST else None
 
 
 def _least_threshold(k: int, dtype: np.dtype[Any]) -> float:

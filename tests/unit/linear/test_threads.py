@@ -34,10 +34,12 @@ def two_threads(monkeypatch):
 
 
 def test_tasks_run_in_other_threads_and_come_back_in_their_order(two_threads):
-    names = []
+    names, both_work = [], threading.Barrier(2)
 
     def task(index):
         names.append(threading.current_thread().name)
+        if index < 2:
+            both_work.wait(10)
         with np.errstate(divide="raise"):
             return index, n_parts(), in_parallel([threading.get_ident] * 3)
 
@@ -49,15 +51,37 @@ def test_tasks_run_in_other_threads_and_come_back_in_their_order(two_threads):
     assert [index for index, _, _ in found] == list(range(7))
     # A task that waited for tasks of its own could wait for ever.
     assert all(inner == 1 and len(set(idents)) == 1 for _, inner, idents in found)
-    assert threading.main_thread().name not in names
+    assert len(set(names)) == 2 and threading.main_thread().name in names
     assert n_parts() == 1 and in_parallel([threading.get_ident]) == [threading.get_ident()]
 
 
-def test_an_error_of_a_task_is_raised_and_sets_the_threads_back(two_threads):
+@pytest.mark.parametrize("failing", [0, 1, 4])
+@pytest.mark.parametrize("error", [KeyError, IndexError, KeyboardInterrupt])
+def test_an_error_of_a_task_is_raised_and_sets_the_threads_back(two_threads, failing, error):
     before = n_threads()
-    with pytest.raises(KeyError), worker_session():
-        in_parallel([partial({}.pop, index) for index in range(5)])
+    both_work = threading.Barrier(2)
+
+    def task(index):
+        if index < 2:
+            both_work.wait(10)
+        if index == failing:
+            raise error
+
+    with pytest.raises(error), worker_session():
+        in_parallel([partial(task, index) for index in range(5)])
     assert n_threads() == before and n_parts() == 1
+
+
+def test_tasks_that_wait_when_one_fails_are_not_begun(two_threads):
+    begun = []
+
+    def task(index):
+        begun.append(index)
+        raise KeyError
+
+    with pytest.raises(KeyError), worker_session():
+        in_parallel([partial(task, index) for index in range(100)])
+    assert len(begun) <= 2
 
 
 def test_handling_of_overflow_holds_in_all_threads(two_threads):

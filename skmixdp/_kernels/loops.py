@@ -1,0 +1,225 @@
+"""Clipped residuals and their sums in one visit of the rows, compiled by numba.
+
+Rows are visited some at a time, so that they are still in cache when they are needed again: first for their
+outputs, then for the sums. All loops run over rows that are next to each other in memory. Processors handle
+many of them at a time. There is no branch that depends on a row, so what one row contributes does not depend
+on others.
+
+Importing this module compiles it for this processor, which takes some seconds, or loads what an earlier
+process has compiled.
+"""
+
+import math
+
+import numpy as np
+from numba import float32, float64, int8, int64, njit, types
+
+from .sums import PANEL_ROWS
+
+#: Entries of rows and outputs that are visited at a time; most caches hold them.
+_ENTRIES = 2**17
+
+_ZERO, _ONE = np.float32(0), np.float32(1)
+_INFINITY, _TINY = np.float32(np.inf), np.finfo(np.float32).tiny
+
+#: Exponentials of numbers outside are taken at the ends. They are normal numbers, and so are their inverses.
+_FARTHEST = np.float32(81)
+
+#: The logarithm of two, in two parts. Whole multiples of the first one are exact.
+_LOG2_HIGH = np.float32(355 / 512)
+_LOG2_LOW = np.float32(math.log(2) - 355 / 512)
+_PER_LOG2 = np.float32(1 / math.log(2))
+_HALF = np.float32(0.5)
+_BIAS, _SHIFT = np.int32(127), np.int32(23)
+_C3, _C4, _C5, _C6, _C7 = (np.float32(1 / math.factorial(n)) for n in range(3, 8))
+
+# A product may be rounded together with the addition that follows it. Nothing else is left to the compiler,
+# but the order of the terms of a panel.
+_AS_WRITTEN = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
+_ANY_ORDER = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "reassoc", "nsz"}}
+
+
+@njit(inline="always")
+def _exp(x):
+    """The exponential, off by some units in the last place, by the series of its remainder modulo log 2."""
+    n = np.floor(x * _PER_LOG2 + _HALF)
+    r = (x - n * _LOG2_HIGH) - n * _LOG2_LOW
+    series = _ONE + r + r * r * (_HALF + r * (_C3 + r * (_C4 + r * (_C5 + r * (_C6 + r * _C7)))))
+    power = np.int32((np.int32(n) + _BIAS) << _SHIFT)  # the bits of 2**n
+    return series * power.view(np.float32)
+
+
+@njit(**_AS_WRITTEN)
+def _add_columns(z, w, a, b, c, d):
+    """Add four columns of rows times the weights of one output to its products."""
+    w0, w1, w2, w3 = w[0], w[1], w[2], w[3]
+    for i in range(len(z)):
+        z[i] += w0 * a[i] + w1 * b[i] + w2 * c[i] + w3 * d[i]
+
+
+@njit(**_AS_WRITTEN)
+def _add_columns_twice(z, v, w, u, a, b, c, d):
+    """The same for two outputs, which read the columns once."""
+    w0, w1, w2, w3 = w[0], w[1], w[2], w[3]
+    u0, u1, u2, u3 = u[0], u[1], u[2], u[3]
+    for i in range(len(z)):
+        a_, b_, c_, d_ = a[i], b[i], c[i], d[i]
+        z[i] += w0 * a_ + w1 * b_ + w2 * c_ + w3 * d_
+        v[i] += u0 * a_ + u1 * b_ + u2 * c_ + u3 * d_
+
+
+@njit(**_ANY_ORDER)
+def _add_sums(r, a, b, c, d, total):
+    """Add the sums of one output's residuals times four columns, over the rows of a panel."""
+    s0 = s1 = s2 = s3 = _ZERO
+    for i in range(len(r)):
+        s0 += r[i] * a[i]
+        s1 += r[i] * b[i]
+        s2 += r[i] * c[i]
+        s3 += r[i] * d[i]
+    total[0] += s0
+    total[1] += s1
+    total[2] += s2
+    total[3] += s3
+
+
+@njit(**_ANY_ORDER)
+def _add_sums_twice(r, q, a, b, c, d, total, other):
+    """The same for two outputs, which read the columns once."""
+    s0 = s1 = s2 = s3 = _ZERO
+    t0 = t1 = t2 = t3 = _ZERO
+    for i in range(len(r)):
+        s0 += r[i] * a[i]
+        s1 += r[i] * b[i]
+        s2 += r[i] * c[i]
+        s3 += r[i] * d[i]
+        t0 += q[i] * a[i]
+        t1 += q[i] * b[i]
+        t2 += q[i] * c[i]
+        t3 += q[i] * d[i]
+    total[0] += s0
+    total[1] += s1
+    total[2] += s2
+    total[3] += s3
+    other[0] += t0
+    other[1] += t1
+    other[2] += t2
+    other[3] += t3
+
+
+@njit(**_AS_WRITTEN)
+def _clip_logistic(z, y, lengths, within):
+    """Outputs of class 1 to clipped residuals, in place."""
+    for i in range(len(z)):
+        far = min(max(-z[i], -_FARTHEST), _FARTHEST)
+        r = _ONE / (_ONE + _exp(far)) - np.float32(y[i])
+        bound = abs(r) * lengths[i]
+        factor = within / bound if bound > within else _ONE
+        usable = z[i] == z[i] and bound < _INFINITY and factor >= _TINY
+        z[i] = r * factor if usable else _ZERO
+
+
+@njit(**_AS_WRITTEN)
+def _clip_softmax(Z, y, lengths, within, largest, total):
+    """Outputs (k, rows) to clipped residuals, in place; the last two arguments are memory, (rows,) each."""
+    k, n = Z.shape
+    largest[:] = Z[0]
+    for j in range(1, k):
+        z = Z[j]
+        for i in range(n):
+            largest[i] = max(largest[i], z[i])
+    total[:] = _ZERO
+    for j in range(k):
+        z = Z[j]
+        for i in range(n):
+            z[i] = _exp(max(z[i] - largest[i], -_FARTHEST))
+            total[i] += z[i]
+    squares = largest
+    squares[:] = np.float32(2 * k * _TINY)  # more than what underflows
+    for i in range(n):
+        total[i] = _ONE / total[i]
+    for j in range(k):
+        z = Z[j]
+        for i in range(n):
+            z[i] = z[i] * total[i] - (_ONE if y[i] == j else _ZERO)
+            squares[i] += z[i] * z[i]
+    factors = total
+    for i in range(n):
+        bound = np.sqrt(squares[i]) * lengths[i]
+        factor = within / bound if bound > within else _ONE
+        factors[i] = factor if bound < _INFINITY and factor >= _TINY else _ZERO
+    for j in range(k):
+        z = Z[j]
+        for i in range(n):
+            z[i] = z[i] * factors[i] if factors[i] > _ZERO else _ZERO
+
+
+def _read_only(entry, n_dimensions):
+    return types.Array(entry, n_dimensions, "C", readonly=True)
+
+
+@njit(
+    float64[:, ::1](
+        _read_only(float32, 2),
+        _read_only(int8, 1),
+        _read_only(float32, 1),
+        _read_only(float32, 2),
+        float32,
+        int64,
+        int64,
+    ),
+    nogil=True,
+    error_model="numpy",
+    cache=True,
+)
+def clipped_sums(columns, y, lengths, W, within, start, stop):
+    """``sum_i c_i x_i^T`` over rows from ``start`` to ``stop``, shape (m, 4 q).
+
+    Parameters
+    ----------
+    columns : float32 array of shape (d_in, n_rows)
+        The rows, column by column.
+    y : int8 array of shape (n_rows,)
+        Class indices.
+    lengths : float32 array of shape (n_rows,)
+        Upper bounds on the lengths of the rows.
+    W : float32 array of shape (m, 4 q)
+        The head, with zeros after the ``d_in`` columns. One output is the logit of class 1.
+    within : float32
+        What the computed lengths of clipped gradients do not exceed.
+    """
+    d_in, (m, width) = len(columns), W.shape
+    size = max(_ENTRIES // ((d_in + m) * PANEL_ROWS), 1) * PANEL_ROWS
+    outputs, largest, total = np.empty(m * size, float32), np.empty(size, float32), np.empty(size, float32)
+    sums = np.zeros((m, width))
+    for first in range(start, stop, size):
+        n = min(size, stop - first)
+        Z = outputs[: m * n].reshape(m, n)
+        Z[:] = _ZERO
+        for f in range(0, d_in, 4):
+            # What has a weight of zero may be any column.
+            a = columns[f, first : first + n]
+            b = columns[min(f + 1, d_in - 1), first : first + n]
+            c = columns[min(f + 2, d_in - 1), first : first + n]
+            d = columns[min(f + 3, d_in - 1), first : first + n]
+            for j in range(0, m - 1, 2):
+                _add_columns_twice(Z[j], Z[j + 1], W[j, f:], W[j + 1, f:], a, b, c, d)
+            if m % 2:
+                _add_columns(Z[m - 1], W[m - 1, f:], a, b, c, d)
+        given, bounds = y[first : first + n], lengths[first : first + n]
+        if m == 1:
+            _clip_logistic(Z[0], given, bounds, within)
+        else:
+            _clip_softmax(Z, given, bounds, within, largest[:n], total[:n])
+        for p in range(0, n, PANEL_ROWS):
+            q = min(p + PANEL_ROWS, n)
+            for f in range(0, d_in, 4):
+                a = columns[f, first + p : first + q]
+                b = columns[min(f + 1, d_in - 1), first + p : first + q]
+                c = columns[min(f + 2, d_in - 1), first + p : first + q]
+                d = columns[min(f + 3, d_in - 1), first + p : first + q]
+                for j in range(0, m - 1, 2):
+                    _add_sums_twice(Z[j, p:q], Z[j + 1, p:q], a, b, c, d, sums[j, f:], sums[j + 1, f:])
+                if m % 2:
+                    _add_sums(Z[m - 1, p:q], a, b, c, d, sums[m - 1, f:])
+    return sums

@@ -1,0 +1,225 @@
+"""Sums by compiled loops obey the bounds that NumPy's sums obey, and are the same up to rounding."""
+
+import sys
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from threadpoolctl import threadpool_limits
+
+from skmixdp import MixedDPLogisticRegression
+from skmixdp._kernels import threads, worker_session
+from skmixdp._linear import classification_loss
+from skmixdp._rows import InMemoryRows, Request
+from skmixdp.components import L2Clip
+from skmixdp.components.queries import clipped_residuals
+
+pytest.importorskip("numba")
+
+from skmixdp._kernels import fused
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*(overflow|invalid value):RuntimeWarning")
+
+#: Loops are compiled once, in the first example.
+thorough = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+
+
+@pytest.fixture
+def used(monkeypatch):
+    """The calls of the compiled loops, which take any number of rows now."""
+    monkeypatch.setattr(fused, "_FEWEST_ROWS", 1)
+    sums, calls = fused.compiled(), []
+    assert sums is not None  # they can be compiled here, and add up right
+
+    def counted(*arguments):
+        calls.append(len(arguments))
+        return sums(*arguments)
+
+    monkeypatch.setattr(fused, "compiled", lambda: counted)
+    return calls
+
+
+def pattern(name, n, d, rng):
+    """Rows that are hard to clip or to add up."""
+    X = rng.normal(size=(n, d))
+    if name == "equal":
+        X = np.tile(X[:1], (n, 1))
+    elif name == "alternating":
+        X = np.tile(X[:1], (n, 1)) * np.where(np.arange(n) % 2, 1, -1)[:, None]
+    elif name == "of all lengths":
+        X *= 10.0 ** rng.uniform(-44, 28, size=(n, 1))
+    elif name == "one huge":
+        X[n // 3] = 1e28
+    elif name == "subnormal":
+        X *= 1e-40
+    return X.astype(np.float32)
+
+
+PATTERNS = ["random", "equal", "alternating", "of all lengths", "one huge", "subnormal"]
+problems = st.fixed_dictionaries(
+    {
+        "n": st.sampled_from([1, 2, 15, 384, 385, 3000]),
+        "d": st.integers(1, 64),
+        "k": st.sampled_from([2, 3, 4, 7, 16]),
+        "name": st.sampled_from(PATTERNS),
+        "scale": st.sampled_from([1e-30, 1.0, 30.0, 1e20]),
+        "threshold": st.sampled_from([1e-6, 0.1, 1.0, 1e6]),
+        "seed": st.integers(0, 99),
+    }
+)
+
+
+def made(n, d, k, name, scale, threshold, seed):
+    """Rows, labels and the request for clipped gradients at a random head, which may be huge."""
+    rng = np.random.default_rng(seed)
+    X, y = pattern(name, n, d, rng), rng.integers(k, size=n).astype(np.int8)
+    y[0] = k - 1  # labels are held in the type of the largest
+    loss, clip = classification_loss(k), L2Clip(threshold)
+    W = scale * rng.normal(size=(loss.n_outputs, d))
+    query = partial(clipped_residuals, loss=loss, clip=clip)
+    return X, y, Request(W, query, clipped=threshold), clip.sensitivity(np.dtype("f4"))
+
+
+def sums_of(rows, request):
+    ((matrix, vector),) = rows.private_sums([request])
+    assert vector is None
+    return matrix
+
+
+@thorough
+@given(problem=problems)
+def test_no_row_moves_a_sum_by_more_than_is_stated(used, problem):
+    X, y, request, sensitivity = made(**problem)
+    rows = InMemoryRows(X, y)
+    whole, stated = sums_of(rows, request), rows.sum_error(request).of(sensitivity) + sensitivity
+    assert np.all(np.isfinite(whole))
+    for row in {0, len(X) // 3, len(X) - 1}:
+        without = X.copy()
+        without[row] = 0
+        moved = whole - sums_of(InMemoryRows(without, y), request)
+        assert np.linalg.norm(moved) <= stated
+    assert used
+
+
+@thorough
+@given(problem=problems)
+def test_one_row_alone_obeys_its_clip(used, problem):
+    X, y, request, sensitivity = made(**{**problem, "n": 1})
+    assert np.linalg.norm(sums_of(InMemoryRows(X, y), request)) <= sensitivity
+    assert used
+
+
+@thorough
+@given(problem=problems, place=st.integers(0, 63), huge=st.sampled_from([3e28, -1e15, 1e-41]))
+def test_a_row_changes_no_bit_of_what_others_contribute(used, problem, place, huge):
+    X, y, request, _ = made(**{**problem, "name": "random", "n": problem["d"]})
+    place %= len(X)
+    # Each row has a column of its own, so that each column of the sums is one row's.
+    alone = X * np.eye(len(X), dtype="f4")
+    other = alone.copy()
+    other[place] *= np.float32(huge)
+    label = y.copy()
+    label[place] = 0
+    found = [sums_of(InMemoryRows(each, given), request) for each, given in ((alone, y), (other, label))]
+    np.testing.assert_array_equal(*(np.delete(each, place, axis=1) for each in found))
+    assert used
+
+
+@thorough
+@given(problem=problems)
+def test_the_sums_are_those_of_numpy(used, monkeypatch, problem):
+    if problem["scale"] > 1e6:
+        problem = {**problem, "scale": 3.0}  # rounding of huge outputs decides between classes
+    # A shorter clip keeps residuals that are hardly more than rounding, and their direction.
+    problem = {**problem, "threshold": max(problem["threshold"], 0.1)}
+    X, y, request, sensitivity = made(**problem)
+    found = sums_of(InMemoryRows(X, y), request)
+    assert used
+    expected = sums_of(InMemoryRows(X, y), Request(request.points, request.contribute))
+    # Outputs are rounded in proportion to their size.
+    sizes = np.abs(request.points) @ np.abs(X.astype(float)).T
+    tolerance = np.minimum(1e-6 * (1 + sizes.max()), 1) + 1e-5
+    assert np.abs(found - expected).max() <= tolerance * sensitivity * len(X)
+
+
+@pytest.mark.parametrize(("n_classes", "n_features"), [(2, 6), (3, 20)])
+def test_a_default_fit_is_the_same_with_compiled_loops(used, monkeypatch, n_classes, n_features):
+    rng = np.random.default_rng(0)
+    y = rng.integers(n_classes, size=3_000)
+    X = (rng.normal(size=(len(y), n_features)) + 2 * np.eye(n_classes, n_features)[y]).astype("f4")
+
+    def fitted():
+        head = MixedDPLogisticRegression(random_state=0)
+        return head.fit(X, y, X_pub=X[:60], y_pub=y[:60]).coef_
+
+    compiled = fitted()
+    assert len(used) > 10
+    monkeypatch.setattr(fused, "_FEWEST_ROWS", 10**9)
+    np.testing.assert_allclose(compiled, fitted(), rtol=1e-3, atol=1e-5)
+
+
+def test_threads_share_the_loops(used, monkeypatch):
+    X, y, request, _ = made(200_000, 5, 3, "random", 1.0, 0.5, 0)
+    rows = InMemoryRows(X, y)
+    alone = sums_of(rows, request)
+    monkeypatch.setattr(threads, "_allowed_threads", lambda: 2)
+    before = len(used)
+    with threadpool_limits(2, user_api="blas"), worker_session():
+        np.testing.assert_allclose(sums_of(rows, request), alone, rtol=1e-6)
+    assert len(used) - before >= 4
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"clipped": None},
+        {"mask": np.arange(500) < 300},
+        {"resolution": 2.0**-20},
+        {"observe": lambda *_: None},
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_what_asks_for_more_than_sums_is_left_to_numpy(used, changes):
+    X, y, request, _ = made(500, 5, 3, "random", 1.0, 0.5, 0)
+    values = {name: getattr(request, name) for name in ("points", "contribute", "clipped")}
+    InMemoryRows(X, y).private_sums([Request(**{**values, **changes})])
+    assert not used
+
+
+@pytest.mark.parametrize(("n", "d", "k"), [(999_999, 20, 3), (10**6, 65, 3), (10**6, 20, 17), (10**6, 0, 3)])
+def test_other_sizes_are_left_to_numpy(n, d, k):
+    assert fused.accelerator.clipped_sums(n, d, k, np.float32) is None
+
+
+def test_double_precision_is_left_to_numpy():
+    assert fused.accelerator.clipped_sums(10**6, 20, 3, np.float64) is None
+
+
+def wrong(sums, *arguments):
+    return 1.01 * sums(*arguments)
+
+
+def unclipped(sums, X, y, lengths, points, threshold, rows):
+    return sums(X, y, lengths, points, 2 * threshold, rows)
+
+
+def no_number(sums, *arguments):
+    return np.nan * sums(*arguments)
+
+
+@pytest.mark.parametrize("loops", [wrong, unclipped, no_number])
+def test_loops_that_do_not_add_up_right_are_noticed(loops):
+    sums = fused.compiled()
+    assert fused.is_right(sums) and not fused.is_right(partial(loops, sums))
+
+
+def test_loops_that_cannot_be_compiled_are_not_used(monkeypatch):
+    fused.compiled.cache_clear()
+    monkeypatch.setitem(sys.modules, "skmixdp._kernels.loops", None)
+    try:
+        assert fused.compiled() is None
+        assert fused.accelerator.clipped_sums(10**6, 20, 3, np.float32) is None
+    finally:
+        fused.compiled.cache_clear()
