@@ -1,14 +1,14 @@
-"""``python -m benchmarks.shapes``: passes and default fits, on tables and on features, with one thread and two.
+"""``python -m benchmarks.shapes``: passes and default fits on tables and features, with one thread and two.
 
-Two tables in Markdown, with a line for each of :data:`PASSES` and of :data:`FITS`. What is compared takes turns
-in one process. Of all turns, the shortest counts.
+Two tables in Markdown, with a line for each of :data:`PASSES` and of :data:`FITS`. What is compared takes
+turns in one process. Of all turns, the shortest counts.
 
 A pass is the private sums of one step, as often in a row as a fit makes them. It is compared with its two
 matrix products, over rows that are held row by row, whole or in blocks, whichever is faster. A fit has the
 defaults at epsilon 1. It is compared with scikit-learn's ``lbfgs``, which is not private.
 
-With one thread, times are CPU times. With two threads they are times on the clock, which mean something only on
-two idle cores. So the load before and after is printed.
+With one thread, times are CPU times. With two threads they are times on the clock, which mean something only
+on two idle cores. So the load before and after is printed.
 """
 
 import argparse

@@ -14,6 +14,7 @@ from .._kernels import (
     EXACT,
     NARROW,
     Cascade,
+    ClippedSums,
     SumError,
     clipped_sums,
     n_parts,
@@ -137,8 +138,9 @@ class InMemoryRows(PrivateRows):
         return product_session(self._X.dtype)
 
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
-        if len(requests) == 1 and (sums := self._clipped_sums(requests[0])) is not None:
-            return sums
+        loops = [self._loops(request) for request in requests]
+        if loops and None not in loops:
+            return self._clipped_sums(requests, loops)
         products = [self._products(request) for request in requests]
         m = sum(len(computed) for computed, _ in products)
         block_rows = narrow_block(m)
@@ -158,26 +160,27 @@ class InMemoryRows(PrivateRows):
         masks = [request.mask for request in requests]
         return in_parts(requests, list(selections(masks, self.n_rows, block_rows)), visited)
 
-    def _clipped_sums(self, request: Request) -> list[Sums] | None:
-        """The sums of clipped residuals where an accelerator adds them up; None where it does not."""
-        n, d_in = self._X.shape
-        threshold = request.clipped
+    def _loops(self, request: Request) -> ClippedSums | None:
+        """How an accelerator adds up the clipped residuals of a request; None where it does not."""
         plain = request.mask is None and request.resolution is None and request.observe is None
-        if threshold is None or not plain or not self._narrow or self._y.dtype != np.int8:
+        if request.clipped is None or not plain or not self._narrow or self._y.dtype != np.int8:
             return None
-        sums = clipped_sums(n, d_in, len(request.points), self._X.dtype)
-        if sums is None:
-            return None
-        points = np.asarray(request.points, self._X.dtype)
-        lengths, size = self._single_norms, block_size(even_blocks(n, n_parts(), BLOCK_ROWS))
+        return clipped_sums(self.n_rows, self._X.shape[1], len(request.points), self._X.dtype)
 
-        def visited(blocks: Sequence[Any]) -> list[Sums]:
-            total = Cascade()
+    def _clipped_sums(self, requests: Sequence[Request], loops: Sequence[Any]) -> list[Sums]:
+        """The sums of requests by their loops."""
+        heads = [np.asarray(request.points, self._X.dtype) for request in requests]
+        thresholds, lengths = [request.clipped for request in requests], self._single_norms
+
+        def visited(blocks: Sequence[Selection]) -> list[Sums]:
+            totals = [Cascade() for _ in requests]
             for rows in blocks:
-                total.add(sums(self._X, self._y, lengths, points, threshold, rows))
-            return [(total.value, None)]
+                for total, add, W, threshold in zip(totals, loops, heads, thresholds, strict=True):
+                    total.add(add(self._X, self._y, lengths, W, threshold, rows))
+            return [(total.value, None) for total in totals]
 
-        return in_parts([request], list(selections([None], n, size)), visited)
+        size = block_size(even_blocks(self.n_rows, n_parts(), BLOCK_ROWS))
+        return in_parts(requests, list(selections([None], self.n_rows, size)), visited)
 
     def _products(self, request: Request) -> Products:
         """The points to be multiplied for a request, and what completes their products."""

@@ -171,6 +171,19 @@ def test_threads_share_the_loops(used, monkeypatch):
     assert len(used) - before >= 4
 
 
+def test_several_heads_share_the_loops(used):
+    X, y, first, _ = made(2_000, 9, 3, "random", 1.0, 0.5, 0)
+    second = Request(2 * first.points, first.contribute, clipped=0.2)
+    rows = InMemoryRows(X, y)
+    together = rows.private_sums([first, second])
+    assert used
+    for (found, _), request in zip(together, (first, second), strict=True):
+        np.testing.assert_array_equal(found, sums_of(rows, request))
+    used.clear()
+    rows.private_sums([first, Request(first.points, first.contribute)])
+    assert not used  # one pass serves both
+
+
 @pytest.mark.parametrize(
     "changes",
     [

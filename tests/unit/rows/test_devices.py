@@ -134,7 +134,8 @@ def test_a_fit_in_bfloat16_is_that_of_the_host(monkeypatch, on_tensors):
     monkeypatch.undo()
     monkeypatch.setattr(NoiseSource, "add_noise", Silent.add_noise)
     want = fitted(dtype="bfloat16", n_steps=5)
-    np.testing.assert_allclose(found.coef_, want.coef_, atol=1e-3 * np.abs(want.coef_).max())
+    # Processors with bfloat16 instructions round the head too, to eight bits.
+    np.testing.assert_allclose(found.coef_, want.coef_, atol=1e-2 * np.abs(want.coef_).max())
 
 
 def test_questions_of_either_form_are_answered_side_by_side():
