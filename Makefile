@@ -153,6 +153,7 @@ pages: .venv/.docs
 benchmark: .venv/.bench
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.run
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.run --profile peers --out results/benchmarks/peers
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.shapes
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.growth
 
 # What is there already is not fitted again.

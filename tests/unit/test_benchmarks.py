@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from threadpoolctl import threadpool_limits
 
-from benchmarks import audit, device, elsewhere, growth, scale, serving
+from benchmarks import audit, device, elsewhere, growth, scale, serving, shapes
 from benchmarks.measure import Case, measure
 from benchmarks.methods import diffprivlib_fit, per_sample, plain_products, skmixdp_heads, skmixdp_step
 from benchmarks.problems import Size, make_problem
@@ -71,6 +71,17 @@ def test_peak_memory_counts_what_one_call_allocates():
     (found,) = measure([Case("numpy", "ones", "limit", allocate)], seconds=1e-3)
     assert found.note == "done"
     assert 2**23 <= found.peak_bytes < 1.1 * 2**23
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_passes_and_fits_of_all_shapes_are_measured(tmp_path, capsys):
+    shapes.main(["--shrink", "500", "--turns", "1", "--out", str(tmp_path)])
+    for part, sizes in (("passes", shapes.PASSES), ("fits", shapes.FITS)):
+        lines = (tmp_path / f"shapes_{part}.md").read_text().splitlines()
+        assert len(lines) == 2 + len(sizes) and len({line.count("|") for line in lines}) == 1
+        assert not any("nan" in line for line in lines)
+    assert capsys.readouterr().out.count("load") == 2
 
 
 @pytest.mark.slow
