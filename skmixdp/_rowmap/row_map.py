@@ -170,19 +170,32 @@ class RowMap:
         """
         n_rows, n_features = X.shape
         if isinstance(X, np.ndarray):
-            narrow = self.width(n_features) <= NARROW
-            rows = np.empty((n_rows, self.width(n_features)), dtype, order="F" if narrow else "C")
-            self.write(X, rows[:, :n_features])
-        else:
-            rows = empty_in(X, (n_rows, self.width(n_features)), dtype)
-            block, divided_by = self._robust(X)
-            if self.whitening is not None:
-                block = self.whitening(block, dtype if self.normalize else np.float64)
-            block /= self._divisors(row_norms(block), divided_by)[:, None]
-            rows[:, :n_features] = block
+            return self.measured(X, dtype)[0]
+        rows = empty_in(X, (n_rows, self.width(n_features)), dtype)
+        block, divided_by = self._robust(X)
+        if self.whitening is not None:
+            block = self.whitening(block, dtype if self.normalize else np.float64)
+        block /= self._divisors(row_norms(block), divided_by)[:, None]
+        rows[:, :n_features] = block
         if self.intercept_value is not None:
             rows[:, n_features] = self.intercept_value
         return rows
+
+    def measured(self, X: FloatArray, dtype: DTypeLike) -> tuple[FloatArray, FloatArray]:
+        """Mapped rows (n, d_in) of an array (n, n_features), and upper bounds (n,) on their lengths.
+
+        The bounds are those of :meth:`write`, with the intercept.
+        """
+        n_rows, n_features = X.shape
+        narrow = self.width(n_features) <= NARROW
+        rows = np.empty((n_rows, self.width(n_features)), dtype, order="F" if narrow else "C")
+        norms = np.empty(n_rows)
+        self.write(X, rows[:, :n_features], norms)
+        if self.intercept_value is None:
+            return rows, norms
+        rows[:, n_features] = self.intercept_value
+        # As it is rounded in the rows.
+        return rows, np.hypot(norms, float(np.asarray(self.intercept_value, rows.dtype)))
 
     def write(self, X: FloatArray, out: FloatArray, norms: FloatArray | None = None) -> None:
         """Write mapped rows, without the intercept, to another array.

@@ -123,7 +123,8 @@ class InMemoryRows(PrivateRows):
     ) -> "InMemoryRows":
         """Rows after a map of features (n_rows, n_features); wide rows are written to ``out``, if given."""
         if X.shape[1] <= NARROW:
-            return cls(row_map(X, dtype), y)
+            narrow, norms = row_map.measured(X, dtype)
+            return cls(narrow, y, norms=norms)
         rows = row_memory(len(X), X.shape[1], dtype) if out is None else out
         norms, value = np.empty(len(X)), row_map.intercept_value
         row_map.write(X, rows, norms)

@@ -48,6 +48,33 @@ def test_an_appended_constant_is_a_column(d, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("intercept", [None, 0.1, 1 / 3, 1e-20, 1e9])
+@pytest.mark.parametrize("d", [1, *WIDTHS])
+def test_no_row_is_longer_than_it_is_said_to_be(d, intercept, dtype):
+    X = rows_of(d, dtype)
+    X[: N // 2] *= 10.0 ** np.random.default_rng(3).uniform(-30, 30, size=(N // 2, 1))
+    for row_map in (
+        RowMap(np.full(d, 0.4), True, intercept),
+        RowMap(np.full(d, 0.4), True, intercept, whitening_of(d, min(d, 5))),
+        RowMap(None, True, intercept, bound=2.0),
+    ):
+        source, seen = InMemoryRows.mapped(X, np.zeros(N, int), row_map, np.dtype(dtype)), []
+        rows = source._X.astype(np.longdouble)
+        if source._appended is not None:  # in double precision, in which its sums are
+            rows = np.column_stack([rows, np.full(N, source._appended, np.longdouble)])
+
+        def look(Z, block):
+            seen.append((block.norms, block.single_norms))
+            return None, np.zeros((len(Z), 1))
+
+        source.private_sums([Request(np.ones((1, d + (intercept is not None))), look)])
+        norms, single = (np.concatenate(parts) for parts in zip(*seen, strict=True))
+        lengths = np.sqrt((rows**2).sum(axis=1))
+        assert np.all(lengths <= norms * (1 + 2**-33)) and np.all(lengths <= single)
+        assert np.all(norms <= lengths * (1 + 1e-6) + 1e-37)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("d", WIDTHS)
 def test_rows_that_are_mapped_in_every_pass_are_the_same(d, dtype):
     X, y, table = rows_of(d, dtype), np.zeros(N, int), ArrayTable(rows_of(d, dtype))
