@@ -63,7 +63,7 @@ def test_no_row_is_longer_than_it_is_said_to_be(d, intercept, dtype):
         if source._appended is not None:  # in double precision, in which its sums are
             rows = np.column_stack([rows, np.full(N, source._appended, np.longdouble)])
 
-        def look(Z, block):
+        def look(Z, block, seen=seen):
             seen.append((block.norms, block.single_norms))
             return None, np.zeros((len(Z), 1))
 
