@@ -5,7 +5,6 @@ the products. The loops do all of it while some rows are in cache. What they add
 what NumPy adds up, and differs by rounding.
 """
 
-import importlib.util
 from functools import cache
 
 import numpy as np
@@ -14,9 +13,6 @@ from numpy.typing import DTypeLike, NDArray
 from .accelerators import Accelerator, ClippedSums, FloatArray
 from .rounding import dot_error
 from .sums import PANEL_ROWS
-
-if importlib.util.find_spec("numba") is None:
-    raise ImportError("numba is not installed.")
 
 #: Fewer rows are passed in less time, over a whole fit, than it takes to import numba.
 _FEWEST_ROWS = 1_000_000
@@ -38,7 +34,7 @@ class Fused(Accelerator):
 
 @cache
 def compiled() -> ClippedSums | None:
-    """The compiled loops; None where they cannot be compiled, or do not add up right."""
+    """The compiled loops; None without numba, or where they cannot be compiled or do not add up right."""
     try:
         from .loops import clipped_sums
 

@@ -93,13 +93,13 @@ def in_parallel(tasks: Sequence[Callable[[], _Result]]) -> list[_Result]:
 
 
 def _allowed_threads() -> int:
-    """How many threads BLAS may use, and how many processors there are for them."""
+    """How many threads BLAS may use, at most one for each processor; 1 where their number cannot be set."""
     blas: list[int] = [
         library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"
     ]
     affinity = getattr(os, "sched_getaffinity", None)
     processors = (os.cpu_count() or 1) if affinity is None else len(affinity(0))
-    return min([processors, *blas])
+    return min([processors, *blas]) if blas else 1
 
 
 def _one_thread_each() -> None:
