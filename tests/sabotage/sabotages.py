@@ -57,6 +57,7 @@ _ROUNDING = "tests/unit/rows/test_stated_rounding.py::"
 _GEOMETRY = "tests/statistical/test_geometry_noise.py::test_each_stage_asks_for_the_noise_of_its_share"
 _RELEASE = "tests/unit/engine/test_release.py::"
 _RECORD = "tests/property/test_per_instance.py::"
+_FUSED = "_kernels/fused.py"
 
 SABOTAGES: tuple[Sabotage, ...] = (
     # -- how much noise is added ------------------------------------------------------------
@@ -241,6 +242,28 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "shorten_rows(R, lengths, threshold)",
         "shorten_rows(R, lengths, 1.5 * threshold)",
         "tests/property/test_sensitivity.py::test_no_row_contributes_more_than_the_clip_states[l2]",
+    ),
+    Sabotage(
+        "compiled clip x 1.001, unchecked",
+        "Gradients of tables are a little longer than the sensitivity says, and no check stops the loops.",
+        (
+            Edit(f"skmixdp/{_FUSED}", "np.float32(threshold / (1 +", "np.float32(1.001 * threshold / (1 +"),
+            Edit(f"skmixdp/{_FUSED}", "return sums if is_right(sums) else None", "return sums"),
+        ),
+        ("tests/property/test_compiled_loops.py::test_one_row_alone_obeys_its_clip",),
+    ),
+    Sabotage(
+        "compiled clip of residuals, unchecked",
+        "Compiled loops clip residuals as if all rows had unit length, and no check stops them.",
+        (
+            Edit(
+                "skmixdp/_kernels/loops.py",
+                "bound = np.sqrt(squares[i]) * lengths[i]",
+                "bound = np.sqrt(squares[i])",
+            ),
+            Edit(f"skmixdp/{_FUSED}", "return sums if is_right(sums) else None", "return sums"),
+        ),
+        ("tests/property/test_compiled_loops.py::test_one_row_alone_obeys_its_clip",),
     ),
     _sabotage(
         "clip x 1.5 for single sums",
