@@ -29,8 +29,8 @@ Product = Callable[[NDArray[Any], NDArray[Any], FloatArray], FloatArray]
 #: ``(X, y, lengths, points, threshold, rows)``: ``sum_i c_i x_i^T`` (m, d_in) in float64 over some of the
 #: rows. The residuals ``c_i`` of cross-entropy are clipped such that no term is longer than the threshold.
 #: ``X`` holds rows (n_rows, d_in) column by column. Class indices ``y`` are int8, and ``lengths`` are upper
-#: bounds in float32 on the lengths of the rows. A lone point is the head of class 1 of two. Terms are added
-#: as :func:`~skmixdp._kernels.sums.sum_error` says of one block.
+#: bounds in float32 on the lengths of the rows; those of infinite length contribute nothing. A lone point is
+#: the head of class 1 of two. Terms are added as :func:`~skmixdp._kernels.sums.sum_error` says of one block.
 ClippedSums = Callable[[FloatArray, NDArray[np.int8], FloatArray, FloatArray, float, slice], FloatArray]
 
 #: A call that is timed.

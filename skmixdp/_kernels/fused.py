@@ -51,8 +51,12 @@ def compiled() -> ClippedSums | None:
             W[:, :d_in] = points
             within = np.float32(threshold / (1 + dot_error(m + 5, np.dtype(np.float32))))
             start, stop, _ = rows.indices(n_rows)
-            return np.asarray(clipped_sums(X.T, y, lengths, W, within, start, stop)[:, :d_in])
+            found = clipped_sums(X.T, y, lengths, W, within, start, stop, PANEL_ROWS)
+            return np.asarray(found[:, :d_in])
 
+        # It has none if numba is told not to compile.
+        if not getattr(clipped_sums, "signatures", ()):
+            return None
         return sums if is_right(sums) else None
     # Whatever fails here, NumPy adds up as well. A fit may have been charged already.
     except Exception:

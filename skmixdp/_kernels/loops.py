@@ -2,19 +2,16 @@
 
 Rows are visited some at a time, so that they are still in cache when they are needed again: first for their
 outputs, then for the sums. All loops run over rows that are next to each other in memory. Processors handle
-many of them at a time. There is no branch that depends on a row, so what one row contributes does not depend
-on others.
+many of them at a time. There is no branch that depends on a row, so all rows take the same time.
 
 Importing this module compiles it for this processor, which takes some seconds, or loads what an earlier
-process has compiled.
+process has compiled. What is compiled in must stand in this file: numba notices changes of no other one.
 """
 
 import math
 
 import numpy as np
 from numba import float32, float64, int8, int64, njit, types
-
-from .sums import PANEL_ROWS
 
 #: Entries of rows and outputs that are visited at a time; most caches hold them.
 _ENTRIES = 2**17
@@ -111,7 +108,9 @@ def _add_sums_twice(r, q, a, b, c, d, total, other):
 def _clip_logistic(z, y, lengths, within):
     """Outputs of class 1 to clipped residuals, in place."""
     for i in range(len(z)):
-        far = min(max(-z[i], -_FARTHEST), _FARTHEST)
+        # Comparisons with what is no number are false, and it would be no exponent.
+        far = -z[i] if -z[i] > -_FARTHEST else -_FARTHEST
+        far = far if far < _FARTHEST else _FARTHEST
         r = _ONE / (_ONE + _exp(far)) - np.float32(y[i])
         bound = abs(r) * lengths[i]
         factor = within / bound if bound > within else _ONE
@@ -124,15 +123,17 @@ def _clip_softmax(Z, y, lengths, within, largest, total):
     """Outputs (k, rows) to clipped residuals, in place; the last two arguments are memory, (rows,) each."""
     k, n = Z.shape
     largest[:] = Z[0]
-    for j in range(1, k):
-        z = Z[j]
-        for i in range(n):
-            largest[i] = max(largest[i], z[i])
     total[:] = _ZERO
     for j in range(k):
         z = Z[j]
         for i in range(n):
-            z[i] = _exp(max(z[i] - largest[i], -_FARTHEST))
+            largest[i] = max(largest[i], z[i])
+            total[i] += _ZERO * z[i]  # no number, if an output is not finite
+    for j in range(k):
+        z = Z[j]
+        for i in range(n):
+            below = z[i] - largest[i]
+            z[i] = _exp(below if below > -_FARTHEST else -_FARTHEST)
             total[i] += z[i]
     squares = largest
     squares[:] = np.float32(2 * k * _TINY)  # more than what underflows
@@ -167,12 +168,13 @@ def _read_only(entry, n_dimensions):
         float32,
         int64,
         int64,
+        int64,
     ),
     nogil=True,
     error_model="numpy",
     cache=True,
 )
-def clipped_sums(columns, y, lengths, W, within, start, stop):
+def clipped_sums(columns, y, lengths, W, within, start, stop, panel):
     """``sum_i c_i x_i^T`` over rows from ``start`` to ``stop``, shape (m, 4 q).
 
     Parameters
@@ -182,14 +184,18 @@ def clipped_sums(columns, y, lengths, W, within, start, stop):
     y : int8 array of shape (n_rows,)
         Class indices.
     lengths : float32 array of shape (n_rows,)
-        Upper bounds on the lengths of the rows.
+        Upper bounds on the lengths of the rows. Rows of infinite length contribute nothing.
     W : float32 array of shape (m, 4 q)
         The head, with zeros after the ``d_in`` columns. One output is the logit of class 1.
     within : float32
         What the computed lengths of clipped gradients do not exceed.
+    start, stop : int
+        Which rows.
+    panel : int
+        Most rows whose terms are added in single precision.
     """
     d_in, (m, width) = len(columns), W.shape
-    size = max(_ENTRIES // ((d_in + m) * PANEL_ROWS), 1) * PANEL_ROWS
+    size = max(_ENTRIES // ((d_in + m) * panel), 1) * panel
     outputs, largest, total = np.empty(m * size, float32), np.empty(size, float32), np.empty(size, float32)
     sums = np.zeros((m, width))
     for first in range(start, stop, size):
@@ -211,8 +217,8 @@ def clipped_sums(columns, y, lengths, W, within, start, stop):
             _clip_logistic(Z[0], given, bounds, within)
         else:
             _clip_softmax(Z, given, bounds, within, largest[:n], total[:n])
-        for p in range(0, n, PANEL_ROWS):
-            q = min(p + PANEL_ROWS, n)
+        for p in range(0, n, panel):
+            q = min(p + panel, n)
             for f in range(0, d_in, 4):
                 a = columns[f, first + p : first + q]
                 b = columns[min(f + 1, d_in - 1), first + p : first + q]

@@ -58,7 +58,7 @@ def n_parts() -> int:
 def in_parallel(tasks: Sequence[Callable[[], _Result]]) -> list[_Result]:
     """The results of all tasks, in their order. Each runs in a copy of the caller's context.
 
-    The calling thread takes tasks as the others do, so that none of them waits for it to wake up.
+    The calling thread takes tasks as the others do. So it need not wait for another one to wake up.
     """
     helpers = _helpers.get()
     if helpers is None or len(tasks) < 2:
@@ -77,7 +77,7 @@ def in_parallel(tasks: Sequence[Callable[[], _Result]]) -> list[_Result]:
             except IndexError:
                 return
             try:
-                results[index] = task()
+                results[index] = copy_context().run(task)
             except BaseException:
                 waiting.clear()
                 raise
@@ -85,10 +85,11 @@ def in_parallel(tasks: Sequence[Callable[[], _Result]]) -> list[_Result]:
     helping = [pool.submit(copy_context().run, work) for _ in range(min(n_helpers, len(tasks) - 1))]
     try:
         copy_context().run(work)
-        for each in helping:
-            each.result()
     finally:
-        wait(helping)
+        begun = [each for each in helping if not each.cancel()]
+        wait(begun)
+    for each in begun:
+        each.result()
     return [results[index] for index in range(len(tasks))]
 
 

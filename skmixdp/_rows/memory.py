@@ -163,21 +163,29 @@ class InMemoryRows(PrivateRows):
 
     def _loops(self, request: Request) -> ClippedSums | None:
         """How an accelerator adds up the clipped residuals of a request; None where it does not."""
-        plain = request.mask is None and request.resolution is None and request.observe is None
-        if request.clipped is None or not plain or not self._narrow or self._y.dtype != np.int8:
+        plain = request.clipped is not None and request.resolution is None and request.observe is None
+        ours = self._narrow and self._appended is None and self._y.dtype == np.int8
+        # Of fewer rows, NumPy reads only those that take part.
+        few = request.mask is not None and 2 * np.count_nonzero(request.mask) < self.n_rows
+        if not plain or request.wide_sums or not ours or few:
             return None
         return clipped_sums(self.n_rows, self._X.shape[1], len(request.points), self._X.dtype)
 
     def _clipped_sums(self, requests: Sequence[Request], loops: Sequence[Any]) -> list[Sums]:
         """The sums of requests by their loops."""
         heads = [np.asarray(request.points, self._X.dtype) for request in requests]
-        thresholds, lengths = [request.clipped for request in requests], self._single_norms
+        # Rows that take no part are as if they were of infinite length.
+        lengths = [
+            self._single_norms if mask is None else np.where(mask, self._single_norms, np.float32(np.inf))
+            for mask in (request.mask for request in requests)
+        ]
 
         def visited(blocks: Sequence[Selection]) -> list[Sums]:
             totals = [Cascade() for _ in requests]
             for rows in blocks:
-                for total, add, W, threshold in zip(totals, loops, heads, thresholds, strict=True):
-                    total.add(add(self._X, self._y, lengths, W, threshold, rows))
+                for i, add in enumerate(loops):
+                    given = self._X, self._y, lengths[i], heads[i], requests[i].clipped, rows
+                    totals[i].add(add(*given))
             return [(total.value, None) for total in totals]
 
         size = block_size(even_blocks(self.n_rows, n_parts(), BLOCK_ROWS))

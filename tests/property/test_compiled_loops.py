@@ -1,6 +1,7 @@
 """Sums by compiled loops obey the bounds that NumPy's sums obey, and are the same up to rounding."""
 
 import sys
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -171,6 +172,28 @@ def test_threads_share_the_loops(used, monkeypatch):
     assert len(used) - before >= 4
 
 
+def test_rows_that_take_no_part_add_nothing(used):
+    """Audits and folds leave rows out, and see the same loops as fits."""
+    X, y, request, _ = made(2_000, 9, 3, "random", 1.0, 0.5, 0)
+    mask = np.arange(len(X)) % 3 > 0
+    request = replace(request, mask=mask)
+    found = sums_of(InMemoryRows(X, y), request)
+    assert used
+    X[~mask] = 0
+    np.testing.assert_array_equal(found, sums_of(InMemoryRows(X, y), replace(request, mask=None)))
+
+
+@pytest.mark.parametrize("k", [3, 16])
+def test_a_row_whose_outputs_are_no_numbers_adds_nothing(used, k):
+    X, y, request, _ = made(800, 4, k, "random", 1e20, 0.5, 0)
+    X[5] = 4e29 * np.array([1, -1, 1, -1])
+    request = replace(request, points=1e20 * np.ones(request.points.shape))
+    found = sums_of(InMemoryRows(X, y), request)
+    X[5] = 0
+    np.testing.assert_array_equal(found, sums_of(InMemoryRows(X, y), request))
+    assert used
+
+
 def test_several_heads_share_the_loops(used):
     X, y, first, _ = made(2_000, 9, 3, "random", 1.0, 0.5, 0)
     second = Request(2 * first.points, first.contribute, clipped=0.2)
@@ -188,7 +211,8 @@ def test_several_heads_share_the_loops(used):
     "changes",
     [
         {"clipped": None},
-        {"mask": np.arange(500) < 300},
+        {"mask": np.arange(500) < 200},
+        {"wide_sums": True},
         {"resolution": 2.0**-20},
         {"observe": lambda *_: None},
     ],
@@ -228,9 +252,16 @@ def test_loops_that_do_not_add_up_right_are_noticed(loops):
     assert fused.is_right(sums) and not fused.is_right(partial(loops, sums))
 
 
-def test_loops_that_cannot_be_compiled_are_not_used(monkeypatch):
+class NotCompiled:
+    """What numba leaves of a function if it is told not to compile."""
+
+    clipped_sums = staticmethod(lambda *arguments: 1 / 0)
+
+
+@pytest.mark.parametrize("module", [None, NotCompiled], ids=["no module", "not compiled"])
+def test_loops_that_cannot_be_compiled_are_not_used(monkeypatch, module):
     fused.compiled.cache_clear()
-    monkeypatch.setitem(sys.modules, "skmixdp._kernels.loops", None)
+    monkeypatch.setitem(sys.modules, "skmixdp._kernels.loops", module)
     try:
         assert fused.compiled() is None
         assert fused.accelerator.clipped_sums(10**6, 20, 3, np.float32) is None

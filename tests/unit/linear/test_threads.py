@@ -86,6 +86,17 @@ def test_tasks_that_wait_when_one_fails_are_not_begun(two_threads):
     assert len(begun) <= 2
 
 
+def test_what_a_task_sets_is_set_for_no_other(two_threads):
+    def task():
+        before = np.geterr()["divide"]
+        np.seterr(divide="raise")
+        return before
+
+    with worker_session():
+        assert in_parallel([task] * 6) == ["warn"] * 6
+    assert np.geterr()["divide"] == "warn"
+
+
 def test_handling_of_overflow_holds_in_all_threads(two_threads):
     with worker_session(), np.errstate(over="ignore"):
         assert in_parallel([lambda: np.float32(1e30) * np.float32(1e30)] * 3) == [np.inf] * 3
