@@ -43,7 +43,7 @@ from ._fit import PreparedFit
 Array = NDArray[Any]
 
 #: Entries of rows whose passes take longer than it takes to start threads.
-_MANY = 2**21
+_MANY = 2**22
 
 
 @dataclass(frozen=True, repr=False)
