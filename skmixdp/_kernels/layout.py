@@ -11,7 +11,6 @@ FloatArray = NDArray[np.floating[Any]]
 #: other, and products need not copy short rows to get them there.
 NARROW = 64
 
-
 #: Bytes at whose multiples wide rows start, those of the longest vectors of a processor; and entries of rows
 #: that are long enough to be padded for it.
 _ALIGNMENT, _PADDED = 64, 128
