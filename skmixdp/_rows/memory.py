@@ -21,6 +21,7 @@ from .._kernels import (
     narrow_block,
     on_grid,
     product_session,
+    read_ahead,
     row_memory,
     sum_error,
 )
@@ -47,10 +48,13 @@ LONGEST_ROW = 1e30
 
 #: With at least so many points, blocks are as large as :func:`many_rows` says, or this part of those with
 #: fewer points: there are more outputs, which are in cache as well.
-_MANY_POINTS, _SMALLER = 32, 8
+_MANY_POINTS, _SMALLER = 32, 2
 
 #: There, blocks for several requests are larger than those for one by this factor, at most.
 _LARGER = 4
+
+#: Size of the largest blocks that are read ahead of their products with fewer points.
+_AHEAD_BYTES = 2**23
 
 #: Size of the blocks that are mapped in every pass.
 _PASSING_BYTES = 2**21
@@ -98,7 +102,7 @@ class InMemoryRows(PrivateRows):
         y: Labels,
         *,
         exact: bool = False,
-        block_bytes: int = 2**24,
+        block_bytes: int = 2**22,
         norms: FloatArray | None = None,
         appended: float | None = None,
     ) -> None:
@@ -144,22 +148,29 @@ class InMemoryRows(PrivateRows):
             return self._clipped_sums(requests, loops)
         products = [self._products(request) for request in requests]
         m = sum(len(computed) for computed, _ in products)
-        block_rows = narrow_block(m)
-        if m >= _MANY_POINTS and not self._narrow:
-            # Each request has a fixed cost in every block: several of them are asked for larger ones.
-            smaller = self._block_rows // _SMALLER * min(len(requests), _LARGER)
-            block_rows = max(smaller, many_rows(m, self._X.shape[1]))
-        elif not self._narrow:
-            block_rows = min(block_rows, self._block_rows)
-        block_rows = block_size(even_blocks(self.n_rows, n_parts(), block_rows))
+        block_rows = self._block_of(m, len(requests))
+        bytes_of_block = block_rows * self._X.shape[1] * self._X.itemsize
+        ahead = not self._narrow and m < _MANY_POINTS and bytes_of_block <= _AHEAD_BYTES
 
         def visited(blocks: Sequence[Selection]) -> list[Sums]:
             buffer = np.empty((min(block_rows, self.n_rows), m), self._X.dtype)
-            visits = (self._visit(rows, buffer) for rows in blocks)
+            visits = (self._visit(rows, buffer, ahead) for rows in blocks)
             return answer(requests, visits, self._X.dtype, products=products)
 
         masks = [request.mask for request in requests]
         return in_parts(requests, list(selections(masks, self.n_rows, block_rows)), visited)
+
+    def _block_of(self, m: int, n_requests: int) -> int:
+        """Rows in a block, all of whose requests together have ``m`` points."""
+        if self._narrow:
+            rows = narrow_block(m)
+        elif m < _MANY_POINTS:
+            rows = min(narrow_block(m), self._block_rows)
+        else:
+            # Each request has a fixed cost in every block: several of them are asked for larger ones.
+            smaller = self._block_rows // _SMALLER * min(n_requests, _LARGER)
+            rows = max(smaller, many_rows(m, self._X.shape[1]))
+        return block_size(even_blocks(self.n_rows, n_parts(), rows))
 
     def _loops(self, request: Request) -> ClippedSums | None:
         """How an accelerator adds up the clipped residuals of a request; None where it does not."""
@@ -208,9 +219,11 @@ class InMemoryRows(PrivateRows):
             running = self._running[request.run] = RunningProducts(self.n_rows, self._X.dtype)
         return running.begin(request.points, request.n_head), running.complete
 
-    def _visit(self, rows: Selection, buffer: FloatArray) -> Visit:
+    def _visit(self, rows: Selection, buffer: FloatArray, ahead: bool) -> Visit:
         """A block of rows; its products are in the buffer, until the next one's are."""
         X, value = self._X[rows], abs(self._appended or 0.0)
+        if ahead and isinstance(rows, slice):  # others were copied just now
+            read_ahead(X)
         block = Block(
             X,
             self._y[rows],
