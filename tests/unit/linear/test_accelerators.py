@@ -123,9 +123,13 @@ def test_threads_that_measure_at_the_same_time_choose_alike(monkeypatch):
     """Otherwise the library could change in the middle of a fit."""
     both_measure, slower_ends = threading.Barrier(2), threading.Event()
     measured, points = Measured(Timed(0.0), ()), np.ones((3, 30), np.float32)
+    slower = []
 
     def timed(ours, theirs):
+        if threading.get_ident() in slower:
+            return 2.0  # its second trial
         if both_measure.wait(10):
+            slower.append(threading.get_ident())
             slower_ends.wait(10)
             return 2.0
         return 0.5
@@ -143,6 +147,17 @@ def test_threads_that_measure_at_the_same_time_choose_alike(monkeypatch):
     for thread in threads:
         thread.join()
     assert found == [True, True] and measured.prefers_rows(points, np.float32)
+
+
+@pytest.mark.parametrize(
+    ("ratios", "used"), [([0.9], True), ([1.3, 0.9], True), ([1.3, 1.2], False), ([0.99, 0.99], False)]
+)
+def test_a_trial_that_finds_it_slower_is_repeated_once(ratios, used, monkeypatch):
+    left = list(ratios)
+    monkeypatch.setattr("skmixdp._kernels.accelerators._seconds", lambda ours, theirs: left.pop(0))
+    measured = Measured(Timed(0.0), ())
+    assert measured.prefers_rows(np.ones((3, 30), np.float32), np.float32) == used
+    assert left == []
 
 
 def test_an_accelerator_is_not_used_for_sizes_that_it_declines():
