@@ -57,9 +57,12 @@ def measure(cases: Sequence[Case], seconds: float) -> list[Measurement]:
     """Measure all cases in turns, each until it has used up ``seconds`` or has enough.
 
     Taking turns exposes all cases to the same disturbances, so that ratios of their medians
-    hold on a machine that others use as well. The first call of each is not timed: it warms
-    up, and its allocations are traced.
+    hold on a machine that others use as well. The first two calls of each are not timed. The
+    first one warms up: libraries compare their speed in it. The second one's allocations are
+    traced, which makes all calls of Python slower.
     """
+    for case in cases:
+        case.run()
     first = [_peak_bytes(case) for case in cases]
     times: list[list[float]] = [[] for _ in cases]
 

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skmixdp._kernels import row_memory
+
 Array = NDArray[Any]
 
 #: Distance of a class centre from the origin, in standard deviations of a row about it.
@@ -54,6 +56,12 @@ class Problem:
     X_pub: Array
     y_pub: Array
     W: Array
+
+    def held(self) -> Array:
+        """A copy of the private rows, in memory as a fit holds them."""
+        rows = row_memory(len(self.X), self.size.d_in, self.X.dtype)
+        rows[:] = self.X
+        return rows
 
 
 def make_problem(size: Size, seed: int = 0) -> Problem:

@@ -27,7 +27,6 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from skmixdp import MixedDPLogisticRegression
-from skmixdp._kernels import row_memory
 from skmixdp._linear import classification_loss
 from skmixdp._rows import InMemoryRows, Request, worker_session
 from skmixdp.components import L2Clip
@@ -104,9 +103,7 @@ def _pass(size: Size, turns: int) -> dict[str, Any]:
     problem = make_problem(size)
     loss, clip, X = classification_loss(size.k), L2Clip(0.5), problem.X
     W = problem.W[: loss.n_outputs]
-    held = row_memory(len(X), size.d_in, X.dtype)  # as a fit holds them
-    held[:] = X
-    rows = InMemoryRows(held, problem.y)
+    rows = InMemoryRows(problem.held(), problem.y)
     query = partial(clipped_residuals, loss=loss, clip=clip)
     request = Request(W, query, clipped=clip.threshold)
     points = W.astype(X.dtype)

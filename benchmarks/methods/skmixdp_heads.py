@@ -21,7 +21,7 @@ def cases(problem: Problem) -> list[Case]:
     size = problem.size
     heads = np.random.default_rng(1).standard_normal((_HEADS, size.k, size.d_in))
     loss, clip = classification_loss(size.k), L2Clip(0.5)
-    rows = InMemoryRows(problem.X, problem.y)
+    rows = InMemoryRows(problem.held(), problem.y)
 
     contribute = partial(clipped_residuals, loss=loss, clip=clip)
     requests = [Request(W, contribute) for W in heads]

@@ -30,7 +30,7 @@ def cases(problem: Problem) -> list[Case]:
     """
     size = problem.size
     data = PublicData(problem.X_pub, problem.y_pub, classification_loss(size.k), dtype=problem.X.dtype)
-    rows = InMemoryRows(problem.X, problem.y)
+    rows = InMemoryRows(problem.held(), problem.y)
     noise = NoiseSource(seed=0)
 
     half_size = BFloat16Rows([problem.X], problem.y)
