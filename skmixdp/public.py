@@ -6,6 +6,7 @@ which may use the dtype of the private products.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from ._kernels import Cascade, add_products, laid_out, row_products
+from ._kernels import Cascade, add_products, laid_out, one_thread, row_products
 from ._linear import (
     GradientEmbedding,
     Loss,
@@ -38,6 +39,9 @@ _RANK_TOLERANCE = 1e-8
 
 #: Products of longer rows are always computed in float64.
 _LONG = 1e18
+
+#: Products of fewer multiplications take less time than threads of several libraries lose.
+_MANY = 2**24
 
 
 class PublicData:
@@ -180,13 +184,9 @@ class PublicData:
             return value, gradient.ravel()
 
         # The distance to the minimiser is at most |gradient| / strength.
-        found = minimize(
-            objective,
-            middle.ravel(),
-            jac=True,
-            method="L-BFGS-B",
-            options={"maxiter": 5000, "maxfun": 10000, "gtol": 1e-4 * strength, "ftol": 0.0},
-        )
+        options: Any = {"maxiter": 5000, "maxfun": 10000, "gtol": 1e-4 * strength, "ftol": 0.0}
+        with one_thread() if X.size * len(middle) < _MANY else nullcontext():
+            found = minimize(objective, middle.ravel(), jac=True, method="L-BFGS-B", options=options)
         return np.asarray(found.x.reshape(shape) / scale)
 
 

@@ -5,7 +5,7 @@ from .layout import NARROW, read_ahead, row_memory
 from .products import add_products, laid_out, narrow_block, row_products
 from .rounding import LONGEST_TERM, SHORTEST_DIFFERENCE, UNDERFLOW_PAD, dot_error, on_grid
 from .sums import BLOCK_ROWS, EXACT, PANEL_ROWS, Cascade, SumError, panel_rows_for, sum_error
-from .threads import in_parallel, n_parts, worker_session
+from .threads import in_parallel, n_parts, one_thread, worker_session
 
 __all__ = [
     "BLOCK_ROWS",
@@ -28,6 +28,7 @@ __all__ = [
     "n_parts",
     "narrow_block",
     "on_grid",
+    "one_thread",
     "panel_rows_for",
     "product_session",
     "read_ahead",

@@ -6,14 +6,16 @@ others inside a product, which takes long if other programs use the processor.
 """
 
 import os
+import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
+from functools import lru_cache
 from typing import TypeVar
 
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
 #: Most threads, and most parts of a pass: the sum of each part is rounded once more.
 _MOST_PARTS = 8
@@ -48,6 +50,27 @@ def worker_session() -> Iterator[None]:
         finally:
             _helpers.reset(tokens[0])
             _n_parts.reset(tokens[1])
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """A context in which BLAS and OpenMP have one thread, for small work.
+
+    NumPy, SciPy and oneDNN have threads of their own. Those of one library wait for its next product by
+    spinning, while those of another one compute. Small work then takes several times as long.
+    """
+    pools = _pools(len(sys.modules))
+    if all(library["num_threads"] == 1 for library in pools.info()):
+        yield
+        return
+    with pools.limit(limits=1):
+        yield
+
+
+@lru_cache(maxsize=1)
+def _pools(n_modules: int) -> ThreadpoolController:
+    """The libraries with threads. They are looked for again only after an import, which may load another."""
+    return ThreadpoolController()
 
 
 def n_parts() -> int:

@@ -1,6 +1,6 @@
 """Sources of private rows, and what all of them promise."""
 
-from .._kernels import EXACT, SumError, worker_session
+from .._kernels import EXACT, SumError, one_thread, worker_session
 from .bfloat import BFloat16Rows
 from .memory import LONGEST_ROW, InMemoryRows, check_lengths, sum_resolution
 from .source import (
@@ -41,6 +41,7 @@ __all__ = [
     "from_device",
     "is_dask",
     "is_tensor",
+    "one_thread",
     "open_rows",
     "special_table",
     "sum_resolution",

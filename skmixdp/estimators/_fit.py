@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._engine import Run, charge_event, train
-from .._rows import PrivateRows, worker_session
+from .._rows import PrivateRows, one_thread, worker_session
 from .._utils.validation import refuse_arguments, shown
 from ..privacy import Charge, recorded_outcome
 from ..privacy.noise import warn_of_seed
@@ -71,6 +71,11 @@ class PreparedFit(ABC):
     @property
     def shares_threads(self) -> bool:
         """Whether threads share the passes over the rows; BLAS then has one thread."""
+        return False
+
+    @property
+    def is_small(self) -> bool:
+        """Whether the whole fit is over sooner with one thread."""
         return False
 
     @abstractmethod
@@ -227,6 +232,8 @@ def run_fits(fits: Sequence[PreparedFit]) -> None:
     with ExitStack() as outcomes:
         if all(fit.shares_threads for fit in fits):
             outcomes.enter_context(worker_session())
+        elif all(fit.is_small for fit in fits):
+            outcomes.enter_context(one_thread())
         sources = [group[0].rows() for group in groups]
         charges: dict[int, Charge | None] = {}
         for fit in fits:

@@ -7,7 +7,6 @@ and whitened (:class:`GeometryLearner`), how long they are (:class:`LengthLearne
 map. Budgets are divided, and the ledger is charged, before the first stage.
 """
 
-import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -42,8 +41,9 @@ from ._fit import PreparedFit
 
 Array = NDArray[Any]
 
-#: Entries of rows whose passes take longer than it takes to start threads.
-_MANY = 2**22
+#: Multiplications in a pass that takes longer than threads need to share it. The work on an output of a row
+#: takes as long as so many of them.
+_MANY, _WORK_ON_OUTPUT = 70_000_000, 48
 
 
 @dataclass(frozen=True, repr=False)
@@ -195,8 +195,17 @@ class PreparedHead(PreparedFit):
 
     @property
     def shares_threads(self) -> bool:
-        in_memory = isinstance(self.table, ArrayTable) and self.device in (None, "cpu")
-        return in_memory and self.estimator.dtype != "bfloat16" and math.prod(self.table.shape) >= _MANY
+        return self._in_memory and self.estimator.dtype != "bfloat16" and not self.is_small
+
+    @property
+    def is_small(self) -> bool:
+        n_rows, n_features = self.table.shape
+        n_outputs = len(self.run.info.view.W)
+        return self._in_memory and n_rows * (n_features + _WORK_ON_OUTPUT) * n_outputs < _MANY
+
+    @property
+    def _in_memory(self) -> bool:
+        return isinstance(self.table, ArrayTable) and self.device in (None, "cpu")
 
     def rows(self) -> PrivateRows:
         exact = self.run.noise.needs_grid

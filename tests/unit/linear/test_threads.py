@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
-from skmixdp import MixedDPLogisticRegression
-from skmixdp._kernels import in_parallel, n_parts, threads, worker_session
+from skmixdp import MixedDPLogisticRegression, public
+from skmixdp._kernels import in_parallel, n_parts, one_thread, threads, worker_session
 from skmixdp._linear import classification_loss
 from skmixdp._rowmap import RowMap
 from skmixdp._rows import InMemoryRows, Request
@@ -177,6 +177,44 @@ def test_a_fit_of_two_threads_is_that_of_one(two_threads, monkeypatch):
     fitted(dtype="bfloat16")
     assert sessions == [1]  # rows in bfloat16 are multiplied by threads of their own library
     assert n_parts() == 1
+
+
+def test_small_work_has_one_thread_of_each_library_and_sets_it_back(two_threads):
+    with one_thread():
+        assert n_threads() == {1}
+        with one_thread():
+            assert n_threads() == {1}
+        assert n_threads() == {1}
+    assert n_threads() == {2}
+    with pytest.raises(ZeroDivisionError), one_thread():
+        raise ZeroDivisionError
+    assert n_threads() == {2}
+
+
+def test_a_small_fit_and_its_public_fit_have_one_thread(two_threads, monkeypatch):
+    """Threads of SciPy would compete with those of NumPy: such fits took up to twice as long."""
+    seen = {"public": [], "private": []}
+    minimize, sums = public.minimize, InMemoryRows.private_sums
+
+    def watched_minimize(*arguments, **options):
+        seen["public"].append(n_threads())
+        return minimize(*arguments, **options)
+
+    def watched_sums(self, requests):
+        seen["private"].append(n_threads())
+        return sums(self, requests)
+
+    monkeypatch.setattr(public, "minimize", watched_minimize)
+    monkeypatch.setattr(InMemoryRows, "private_sums", watched_sums)
+    X, y = rng.standard_normal((300, 70)), np.arange(300) % 3
+    MixedDPLogisticRegression(random_state=0).fit(X, y, X_pub=X[:60], y_pub=y[:60])
+    for found in seen.values():
+        assert found and all(each == {1} for each in found)
+    assert n_threads() == {2}
+    monkeypatch.setattr(public, "_MANY", 0)
+    seen["public"].clear()
+    public.PublicData(X, y, classification_loss(3)).fit(1.0)
+    assert seen["public"] == [{2}]  # products of many public rows have all threads
 
 
 def largest_part(n_rows, count, block_rows):
