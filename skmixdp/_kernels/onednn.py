@@ -21,10 +21,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from threadpoolctl import ThreadpoolController
 
 from .accelerators import Accelerator, Product
 from .rounding import dot_error
+from .threads import limited, pools_of
 
 FloatArray = NDArray[np.floating[Any]]
 #: Numbers in float32, or bits of bfloat16 numbers in uint16.
@@ -100,26 +100,15 @@ class OneDNN(Accelerator):
     @contextmanager
     def session(self, dtype: DTypeLike) -> Iterator[None]:
         """Give BLAS one thread, unless it has one anyway or oneDNN does not multiply this dtype."""
-        blas = None if product_of(dtype) is None else _blas(len(sys.modules))
-        if blas is None or not any(library["num_threads"] > 1 for library in blas.info()):
+        if product_of(dtype) is None:
             yield
             return
-        with blas.limit(limits=1):
-            token = _one_pool.set(True)
+        with limited(pools_of(len(sys.modules)).select(user_api="blas")) as had_more:
+            token = _one_pool.set(is_one_pool() or had_more)
             try:
                 yield
             finally:
                 _one_pool.reset(token)
-
-
-@lru_cache(maxsize=1)
-def _blas(n_modules: int) -> ThreadpoolController:
-    """The loaded libraries of BLAS.
-
-    To look for them takes milliseconds, as long as a small fit. So they are looked for again only after an
-    import, which may load another.
-    """
-    return ThreadpoolController().select(user_api="blas")
 
 
 def is_one_pool() -> bool:

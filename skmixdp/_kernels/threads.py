@@ -10,9 +10,10 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar, copy_context
 from functools import lru_cache
+from threading import Lock
 from typing import TypeVar
 
 from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
@@ -29,6 +30,9 @@ _Result = TypeVar("_Result")
 _helpers: ContextVar[tuple[ThreadPoolExecutor, int] | None] = ContextVar("_helpers", default=None)
 _n_parts: ContextVar[int] = ContextVar("_n_parts", default=1)
 
+#: Held while numbers of threads are set.
+_setting = Lock()
+
 
 @contextmanager
 def worker_session() -> Iterator[None]:
@@ -41,7 +45,7 @@ def worker_session() -> Iterator[None]:
         yield
         return
     with (
-        threadpool_limits(limits=1),
+        one_thread(),
         ThreadPoolExecutor(n_threads - 1, initializer=_one_thread_each) as pool,
     ):
         tokens = _helpers.set((pool, n_threads - 1)), _n_parts.set(min(_PARTS * n_threads, _MOST_PARTS))
@@ -59,17 +63,31 @@ def one_thread() -> Iterator[None]:
     NumPy, SciPy and oneDNN have threads of their own. Those of one library wait for its next product by
     spinning, while those of another one compute. Small work then takes several times as long.
     """
-    pools = _pools(len(sys.modules))
-    if all(library["num_threads"] == 1 for library in pools.info()):
+    with limited(pools_of(len(sys.modules))):
         yield
-        return
-    with pools.limit(limits=1):
-        yield
+
+
+@contextmanager
+def limited(pools: ThreadpoolController) -> Iterator[bool]:
+    """A context in which libraries have one thread each; whether any had more before.
+
+    Numbers of threads are read and set at once. What another thread of the program has set for a while must
+    not be set back as if it had been there before.
+    """
+    with _setting:
+        any_more = any(library["num_threads"] > 1 for library in pools.info())
+        limit: AbstractContextManager[object] = pools.limit(limits=1) if any_more else nullcontext()
+    with limit:
+        yield any_more
 
 
 @lru_cache(maxsize=1)
-def _pools(n_modules: int) -> ThreadpoolController:
-    """The libraries with threads. They are looked for again only after an import, which may load another."""
+def pools_of(n_modules: int) -> ThreadpoolController:
+    """The libraries with threads.
+
+    To look for them takes milliseconds, as long as a small fit. So they are looked for again only after an
+    import, which may load another.
+    """
     return ThreadpoolController()
 
 

@@ -199,9 +199,10 @@ class PreparedHead(PreparedFit):
 
     @property
     def is_small(self) -> bool:
+        if not self._in_memory:
+            return False
         n_rows, n_features = self.table.shape
-        n_outputs = len(self.run.info.view.W)
-        return self._in_memory and n_rows * (n_features + _WORK_ON_OUTPUT) * n_outputs < _MANY
+        return n_rows * (n_features + _WORK_ON_OUTPUT) * len(self.run.info.view.W) < _MANY
 
     @property
     def _in_memory(self) -> bool:

@@ -8,7 +8,7 @@ import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from skmixdp import MixedDPLogisticRegression
-from skmixdp._kernels import onednn, product_session
+from skmixdp._kernels import onednn, product_session, threads
 from skmixdp.estimators import _stages
 from skmixdp.privacy import NoiseSource
 
@@ -52,8 +52,10 @@ def test_an_error_sets_the_threads_back(two_threads, library):
 
 def test_libraries_are_looked_for_again_after_an_import_only(two_threads, library, monkeypatch):
     looked = []
-    monkeypatch.setattr(onednn, "ThreadpoolController", lambda: looked.append(None) or ThreadpoolController())
-    onednn._blas.cache_clear()
+    monkeypatch.setattr(
+        threads, "ThreadpoolController", lambda: looked.append(None) or ThreadpoolController()
+    )
+    threads.pools_of.cache_clear()
     for _ in range(3):
         with product_session(np.float32):
             assert n_threads() == {1}

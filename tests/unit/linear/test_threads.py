@@ -8,7 +8,7 @@ import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from skmixdp import MixedDPLogisticRegression, public
-from skmixdp._kernels import in_parallel, n_parts, one_thread, threads, worker_session
+from skmixdp._kernels import in_parallel, n_parts, one_thread, product_session, threads, worker_session
 from skmixdp._linear import classification_loss
 from skmixdp._rowmap import RowMap
 from skmixdp._rows import InMemoryRows, Request
@@ -240,3 +240,19 @@ def test_blocks_of_the_largest_size_would_make_uneven_parts():
 
 def test_no_rows_are_no_parts():
     assert block_size(even_blocks(0, 4, 8192)) == 384
+
+
+def test_programs_with_threads_of_their_own_get_their_numbers_back(two_threads):
+    """What one fit has set for a while is not what another one sets back."""
+
+    def work(first):
+        for turn in range(60):
+            with (one_thread, worker_session, partial(product_session, np.float32))[(first + turn) % 3]():
+                assert n_threads() <= {1, 2}
+
+    others = [threading.Thread(target=work, args=(index,)) for index in range(4)]
+    for other in others:
+        other.start()
+    for other in others:
+        other.join()
+    assert n_threads() == {2}
