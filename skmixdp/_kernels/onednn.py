@@ -12,6 +12,7 @@ version 3.
 
 import ctypes
 import sys
+import threading
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -42,7 +43,10 @@ _one_pool = ContextVar("_one_pool", default=False)
 _BFLOAT16, _FLOAT32 = 2, 3  # dnnl_data_type_t
 _STRICT = 0  # dnnl_fpmath_mode_t: float32 is not rounded to anything narrower
 _CPU, _IN_ORDER = 1, 1  # dnnl_engine_kind_t, dnnl_stream_flags_t
-_ARGUMENTS = (1, 33, 17)  # DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST
+_ARGUMENTS = (1, 33, 17, 80)  # DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST, DNNL_ARG_SCRATCHPAD
+_BY_CALLER = 1  # dnnl_scratchpad_mode_t: each call brings memory of its own
+_SCRATCHPAD = 136  # dnnl_query_t: dnnl_query_scratchpad_md
+_ALIGNMENT = 64
 #: The bit of dnnl_cpu_isa_t that instruction sets with bfloat16 products share.
 _HAS_BFLOAT16 = 0x80
 _VERSION = 3
@@ -184,6 +188,10 @@ class _Library:
         self._engine = _Handle()
         self._call("dnnl_engine_create", ctypes.byref(self._engine), _CPU, ctypes.c_size_t(0))
         self._matmul = lru_cache(maxsize=64)(self._made)
+        library.dnnl_primitive_desc_query_md.restype = _Handle
+        library.dnnl_memory_desc_get_size.restype = ctypes.c_size_t
+        # Threads multiply at the same time. With memory of the library's, they write to each other's.
+        self._own = threading.local()
 
     def product(self, A: Matrix, B: Matrix, out: FloatArray) -> FloatArray:
         matrices = (A, B, out)
@@ -191,20 +199,29 @@ class _Library:
             out[:] = 0
             return out
         made = self._matmul(tuple((matrix.shape, _steps(matrix)) for matrix in matrices))
-        stream, memories = _Handle(), [_Handle() for _ in matrices]
+        addresses = [*(matrix.ctypes.data for matrix in matrices), self._scratchpad(made.scratchpad_bytes)]
+        stream, memories = _Handle(), [_Handle() for _ in addresses]
         self._call("dnnl_stream_create", ctypes.byref(stream), self._engine, _IN_ORDER)
         try:
-            for memory, description, matrix in zip(memories, made.descriptions, matrices, strict=True):
-                data = _Handle(matrix.ctypes.data)
+            for memory, description, address in zip(memories, made.descriptions, addresses, strict=True):
+                data = _Handle(address)
                 self._call("dnnl_memory_create", ctypes.byref(memory), description, self._engine, data)
-            arguments = (_Argument * 3)(*map(_Argument, _ARGUMENTS, memories))
-            self._call("dnnl_primitive_execute", made.primitive, stream, 3, arguments)
+            arguments = (_Argument * len(memories))(*map(_Argument, _ARGUMENTS, memories))
+            self._call("dnnl_primitive_execute", made.primitive, stream, len(memories), arguments)
             self._call("dnnl_stream_wait", stream)
         finally:
             for memory in memories:
                 self._call("dnnl_memory_destroy", memory)
             self._call("dnnl_stream_destroy", stream)
         return out
+
+    def _scratchpad(self, n_bytes: int) -> int:
+        """Address of memory for what a product notes down; no other thread has it."""
+        memory = getattr(self._own, "memory", None)
+        if memory is None or len(memory) < n_bytes + _ALIGNMENT:
+            memory = self._own.memory = np.empty(n_bytes + _ALIGNMENT, np.uint8)
+        address: int = memory.ctypes.data
+        return address + -address % _ALIGNMENT
 
     def _made(self, shapes: Sequence[tuple[tuple[int, int], tuple[int, int]]]) -> "_Matmul":
         """The product of matrices of these shapes and steps."""
@@ -225,6 +242,7 @@ class _Library:
         self._call("dnnl_primitive_attr_create", ctypes.byref(attributes))
         # By default an environment variable could allow less.
         self._call("dnnl_primitive_attr_set_fpmath_mode", attributes, _STRICT)
+        self._call("dnnl_primitive_attr_set_scratchpad_mode", attributes, _BY_CALLER)
         self._call(
             "dnnl_matmul_primitive_desc_create",
             ctypes.byref(how),
@@ -236,9 +254,14 @@ class _Library:
             attributes,
         )
         self._call("dnnl_primitive_create", ctypes.byref(primitive), how)
+        noted = _Handle(self._library.dnnl_primitive_desc_query_md(how, _SCRATCHPAD, 0))
+        scratchpad_bytes = self._library.dnnl_memory_desc_get_size(noted)
+        scratchpad = _Handle()
+        self._call("dnnl_memory_desc_clone", ctypes.byref(scratchpad), noted)
+        descriptions.append(scratchpad)
         self._call("dnnl_primitive_desc_destroy", how)
         self._call("dnnl_primitive_attr_destroy", attributes)
-        return _Matmul(self._library, primitive, descriptions)
+        return _Matmul(self._library, primitive, descriptions, scratchpad_bytes)
 
     def _call(self, name: str, *arguments: Any) -> None:
         status = getattr(self._library, name)(*arguments)
@@ -249,10 +272,17 @@ class _Library:
 class _Matmul:
     """A product for matrices of certain shapes, given back to the library when it is no longer kept."""
 
-    def __init__(self, library: ctypes.CDLL, primitive: _Handle, descriptions: list[_Handle]) -> None:
+    def __init__(
+        self,
+        library: ctypes.CDLL,
+        primitive: _Handle,
+        descriptions: list[_Handle],
+        scratchpad_bytes: int,
+    ) -> None:
         self._library = library
         self.primitive = primitive
         self.descriptions = descriptions
+        self.scratchpad_bytes = scratchpad_bytes
 
     def __del__(self) -> None:
         self._library.dnnl_primitive_destroy(self.primitive)

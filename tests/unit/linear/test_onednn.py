@@ -4,6 +4,7 @@ import ctypes
 import os
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -206,3 +207,31 @@ def test_what_cannot_be_used_is_not(monkeypatch, library):
     monkeypatch.setattr(onednn.ctypes, "CDLL", load)
     assert onednn.bfloat16_product.__wrapped__() is None
     assert onednn.float32_product.__wrapped__() is None
+
+
+@pytest.mark.parametrize("shape", [(31, 1536, 2048), (10, 2048, 512), (31, 384, 2048)])
+def test_products_of_several_threads_do_not_touch_each_other(shape):
+    """With scratch memory of the library's, a sum was wrong by hundreds of clips."""
+    product = onednn.float32_product()
+    if product is None:
+        pytest.skip("no oneDNN; install skmixdp[onednn]")
+    m, n, p = shape
+    rng = np.random.default_rng(0)
+    given = [(rng.standard_normal((m, n)), rng.standard_normal((n, p))) for _ in range(4)]
+    pairs = [(A.astype(np.float32), np.asfortranarray(B, np.float32)) for A, B in given]
+    right = [product(A, B, np.empty((m, p), np.float32)).copy() for A, B in pairs]
+    wrong = []
+
+    def work(index):
+        A, B = pairs[index]
+        for _ in range(40):
+            found = product(A, B, np.empty((m, p), np.float32))
+            if not np.allclose(found, right[index], atol=1e-2):
+                wrong.append(index)
+
+    threads = [threading.Thread(target=work, args=(index,)) for index in range(len(pairs))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
