@@ -37,7 +37,7 @@ help:
 # torch by itself first: the pinned version is a build for CPUs, where an index offers one.
 .venv/.test: .venv/.demo
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[test,discrete,features,text,onednn,numba]"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[test,discrete,features,text,numba]"
 	@touch $@
 
 # The gallery runs examples with torch.

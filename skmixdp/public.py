@@ -300,7 +300,7 @@ class PublicView:
             heads = (Z[:, :k] + step * Z[:, (j + 1) * k : (j + 2) * k] for j, step in moves)
             return np.stack([loss.values(head, y) for head in heads], axis=1)
 
-        return Probe(np.concatenate([self.W, *directions]), losses, n_head=k)
+        return Probe(np.concatenate([self.W, *directions]), losses)
 
 
 class RandomSource(Protocol):
@@ -323,10 +323,7 @@ class Probe:
         The points of the query to the row source.
     losses : callable
         ``(Z, y) -> (rows, m)`` losses, from the source's answer ``Z`` for a block of rows.
-    n_head : int
-        Number of leading points that are the head itself; 0 where the source keeps it.
     """
 
     points: Any
     losses: Callable[[FloatArray, Labels], FloatArray]
-    n_head: int = 0

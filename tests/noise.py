@@ -84,7 +84,7 @@ class _Rows:
         return getattr(self._rows, name)
 
     def private_sums(self, requests):
-        self.masks = [request.mask for request in requests]
+        self.masks = [request.taking_part for request in requests]
         self.errors = [self._rows.sum_error(request) for request in requests]
         self.answers = self._rows.private_sums(requests)
         return self.answers

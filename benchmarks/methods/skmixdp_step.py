@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from skmixdp._engine import GaussianMechanism, release
 from skmixdp._linear import classification_loss
-from skmixdp._rows import BFloat16Rows, InMemoryRows, PrivateRows, Request
+from skmixdp._rows import InMemoryRows, Request
 from skmixdp.components import FullSpace, GradientQuery, PublicQuantileClip, PublicSubspace
 from skmixdp.components.protocols import PrivateQuery, Rounds, StepContext, Subspace
 from skmixdp.privacy import NoiseSource
@@ -33,16 +33,14 @@ def cases(problem: Problem) -> list[Case]:
     rows = InMemoryRows(problem.held(), problem.y)
     noise = NoiseSource(seed=0)
 
-    half_size = BFloat16Rows([problem.X], problem.y)
-
     def exact(query: PrivateQuery) -> Answer:
         (sums,) = rows.private_sums([Request(query.points, query.contribute)])
         return query.assemble(sums)
 
-    def private(query: PrivateQuery, of: PrivateRows = rows) -> Answer:
+    def private(query: PrivateQuery) -> Answer:
         mechanism = GaussianMechanism(1.0, 1, noise)
         mechanism.begin_step(None)
-        return release(of, [(mechanism, query)])[0].arrays
+        return release(rows, [(mechanism, query)])[0].arrays
 
     def rounds(subspace: Subspace) -> Rounds:
         query = GradientQuery(PublicQuantileClip(0.9, floor=0.5), subspace, sum_to_zero=True)
@@ -83,6 +81,5 @@ def cases(problem: Problem) -> list[Case]:
         ("without noise", partial(step, FullSpace(), exact)),
         ("private", partial(step, FullSpace(), private)),
         (f"private, {half} dimensions", partial(step, PublicSubspace(half), private)),
-        ("private, bfloat16", partial(step, FullSpace(), partial(private, of=half_size))),
     ]
     return [Case("skmixdp_step", name, "step", run) for name, run in variants]

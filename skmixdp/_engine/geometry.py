@@ -302,7 +302,6 @@ def leading_directions(
             points=Q,
             contribute=_second_moments,
             releases=(ReleasedArray(_CLIP.sensitivity(dtype)),),
-            bounds_itself=True,
             takes_tensors=_CLIP.takes_tensors,
         )
         total, scale = _released(rows, mechanism, query, members)

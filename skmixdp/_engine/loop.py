@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._rows import PrivateRows
+from .._rows import Batch, PrivateRows
 from ..components.protocols import PrivateQuery, PublicInfo, ReleasedArray, Rounds, StepContext
 from ..privacy import NoiseSource
 from .plan import Plan, Recipe
@@ -61,7 +61,7 @@ Asked = tuple[GaussianMechanism, PrivateQuery]
 def train(runs: Sequence[Run], rows: PrivateRows) -> list[FloatArray]:
     """The trained heads of all runs, each (k, d_in). Entries of a head that diverged may not be finite."""
     heads: dict[int, FloatArray] = {}
-    with rows.training(), np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         active = {index: _training(run) for index, run in enumerate(runs)}
         answers: dict[int, Released | None] = dict.fromkeys(active)
         while answers:
@@ -83,7 +83,7 @@ def _training(run: Run) -> Generator[Asked, Any, FloatArray]:
     W, state = recipe.update.init(info.view.W)
     for t in range(1, plan.n_steps + 1):
         batch = recipe.sampling.draw(info.n_private, run.noise)
-        mechanism.begin_step(_among(run.members, batch))
+        mechanism.begin_step(run.members, _among(run.members, batch, recipe.sampling.rate(info.n_private)))
         view = info.view.data.view(W)
         ctx = StepContext(
             t=t,
@@ -124,10 +124,10 @@ def _asked(
         return end.value
 
 
-def _among(members: NDArray[np.bool_] | None, batch: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
-    """The batch of a run's members, as a mask of all rows of the source."""
+def _among(members: NDArray[np.bool_] | None, batch: NDArray[np.bool_] | None, rate: float) -> Batch | None:
+    """The batch of a run's members, among all rows of the source."""
     if members is None or batch is None:
-        return batch if members is None else members
-    taking_part = np.zeros(len(members), dtype=bool)
-    taking_part[members] = batch
-    return taking_part
+        return None if batch is None else Batch(batch, rate)
+    taken = np.zeros(len(members), dtype=bool)
+    taken[members] = batch
+    return Batch(taken, rate)

@@ -39,7 +39,8 @@ class Observation:
 
     def __init__(self, query: PrivateQuery, request: Request, n_rows: int) -> None:
         self._releases = query.releases
-        self._takes_part = np.ones(n_rows, dtype=bool) if request.mask is None else request.mask
+        taking_part = request.taking_part
+        self._takes_part = np.ones(n_rows, dtype=bool) if taking_part is None else taking_part
         self._lengths = np.zeros((len(query.releases), n_rows))
         self._measure = query.lengths
         if query.lengths is None and query.assemble is present_sums:

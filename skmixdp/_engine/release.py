@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._rows import PrivateRows, Request, sum_resolution
+from .._rows import Batch, PrivateRows, Request, sum_resolution
 from ..components.protocols import PrivateQuery, ReleasedArray
 from ..privacy import NoiseSource
 from .per_instance import Observation
@@ -51,15 +51,16 @@ class GaussianMechanism:
         self._steps_left = n_steps
         self._noise = noise
         self._share_left = 0.0
-        self._batch: NDArray[np.bool_] | None = None
+        self._members: NDArray[np.bool_] | None = None
+        self._batch: Batch | None = None
 
-    def begin_step(self, batch: NDArray[np.bool_] | None) -> None:
-        """Start a step on a batch. The unused share of the last step is lost."""
+    def begin_step(self, members: NDArray[np.bool_] | None, batch: Batch | None = None) -> None:
+        """Start a step on some of the rows, or on a batch of these. The rest of the last step is lost."""
         if self._steps_left < 1:
             raise RuntimeError("every step that was accounted for has been taken.")
         self._steps_left -= 1
         self._share_left = 1.0
-        self._batch = batch
+        self._members, self._batch = members, batch
 
     def admit(self, query: PrivateQuery, rows: PrivateRows) -> Request:
         """Charge a query's shares to the step, and return its request to the rows."""
@@ -78,14 +79,12 @@ class GaussianMechanism:
         return Request(
             query.points,
             query.contribute,
+            self._members,
             self._batch,
             resolution,
-            wide_sums=query.wide_sums,
-            short_panels=query.short_panels,
-            n_head=query.n_head,
+            panel_rows=query.panel_rows,
             n_fixed=query.n_fixed,
             run=self,
-            bounds_itself=query.bounds_itself,
             takes_tensors=query.takes_tensors,
             clipped=query.clipped,
         )
@@ -190,8 +189,11 @@ class _Recorder:
                 f"absent has {len(self.absent)} entries and the source {rows.n_rows} rows; pass one entry "
                 "for each row."
             )
-        present = ~self.absent
-        return replace(request, mask=present if request.mask is None else request.mask & present)
+        # They keep their places, as rows outside of a batch do.
+        taken, rate = ~self.absent, 1.0
+        if request.batch is not None:
+            taken, rate = taken & request.batch.taken, request.batch.rate
+        return replace(request, batch=Batch(taken, rate))
 
     def add(self, mechanism: GaussianMechanism, query: PrivateQuery, noisy: tuple[FloatArray, ...]) -> None:
         """Append the arrays of a query to the record."""

@@ -1,7 +1,7 @@
-"""Products of rows with a few points and their sums: one plain implementation, and faster ones behind it."""
+"""Products of rows with a few points and their sums, with stated rounding."""
 
-from .accelerators import ClippedSums, Product, bfloat16_product, clipped_sums, product_session
-from .layout import NARROW, read_ahead, row_memory
+from .compiled import ClippedSums, clipped_sums
+from .layout import NARROW, is_narrow, read_ahead, row_memory
 from .products import add_products, laid_out, narrow_block, row_products
 from .rounding import LONGEST_TERM, SHORTEST_DIFFERENCE, UNDERFLOW_PAD, dot_error, on_grid
 from .sums import BLOCK_ROWS, EXACT, PANEL_ROWS, Cascade, SumError, panel_rows_for, sum_error
@@ -17,20 +17,18 @@ __all__ = [
     "UNDERFLOW_PAD",
     "Cascade",
     "ClippedSums",
-    "Product",
     "SumError",
     "add_products",
-    "bfloat16_product",
     "clipped_sums",
     "dot_error",
     "in_parallel",
+    "is_narrow",
     "laid_out",
     "n_parts",
     "narrow_block",
     "on_grid",
     "one_thread",
     "panel_rows_for",
-    "product_session",
     "read_ahead",
     "row_memory",
     "row_products",

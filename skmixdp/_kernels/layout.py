@@ -6,11 +6,14 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import DTypeLike, NDArray
 
+from .compiled import may_be_compiled
+
 FloatArray = NDArray[np.floating[Any]]
 
 #: Rows of at most so many entries are held column by column. Entries of many rows are then next to each
-#: other, and products need not copy short rows to get them there.
-NARROW = 64
+#: other, and products need not copy short rows to get them there. The compiled loops gain by it up to the
+#: second number.
+NARROW, _NARROW_IN_LOOPS = 64, 128
 
 #: Bytes at whose multiples wide rows start, those of the longest vectors of a processor; and entries of rows
 #: that are long enough to be padded for it.
@@ -20,13 +23,18 @@ _ALIGNMENT, _PADDED = 64, 128
 _WORD = 8
 
 
+def is_narrow(n_rows: int, d_in: int) -> bool:
+    """Whether rows (n_rows, d_in) are held column by column."""
+    return d_in <= NARROW or (d_in <= _NARROW_IN_LOOPS and may_be_compiled(n_rows, d_in))
+
+
 def row_memory(n_rows: int, d_in: int, dtype: DTypeLike) -> FloatArray:
     """A new array (n_rows, d_in) for rows, in the memory order in which they are multiplied fastest.
 
     Narrow rows are held column by column. Wide ones start where processors load vectors fastest: passes over
     rows of 512 entries with ten outputs then take 0.85 of the time.
     """
-    if d_in <= NARROW:
+    if is_narrow(n_rows, d_in):
         return np.empty((n_rows, d_in), dtype, order="F")
     size = np.dtype(dtype).itemsize
     stride = -(-d_in * size // _ALIGNMENT) * _ALIGNMENT if d_in >= _PADDED else d_in * size

@@ -1,8 +1,9 @@
 """Clipped residuals and their sums in one visit of the rows, compiled by numba.
 
 Rows are visited some at a time, so that they are still in cache when they are needed again: first for their
-outputs, then for the sums. All loops run over rows that are next to each other in memory. Processors handle
-many of them at a time. There is no branch that depends on a row, so all rows take the same time.
+outputs, then for the sums. Rows are held column by column or row by row. Loops run over entries that are next
+to each other in memory, of which processors handle many at a time. There is no branch that depends on a row,
+so all rows take the same time.
 
 Importing this module compiles it for this processor, which takes some seconds, or loads what an earlier
 process has compiled. What is compiled in must stand in this file: numba notices changes of no other one.
@@ -11,10 +12,13 @@ process has compiled. What is compiled in must stand in this file: numba notices
 import math
 
 import numpy as np
-from numba import float32, float64, int8, int64, njit, types
+from numba import boolean, float32, float64, int8, int32, int64, njit, types
 
 #: Entries of rows and outputs that are visited at a time; most caches hold them.
 _ENTRIES = 2**17
+
+#: Words of four bytes in what a processor reads at once.
+_WORDS_OF_A_LINE = 16
 
 _ZERO, _ONE = np.float32(0), np.float32(1)
 _INFINITY, _TINY = np.float32(np.inf), np.finfo(np.float32).tiny
@@ -104,6 +108,64 @@ def _add_sums_twice(r, q, a, b, c, d, total, other):
     other[3] += t3
 
 
+@njit(**_ANY_ORDER)
+def _dots(z, i, w, a, b, c, d):
+    """Add the products of four rows with one output's weights to its outputs from number ``i`` on."""
+    s0 = s1 = s2 = s3 = _ZERO
+    for f in range(len(w)):
+        s0 += a[f] * w[f]
+        s1 += b[f] * w[f]
+        s2 += c[f] * w[f]
+        s3 += d[f] * w[f]
+    z[i] += s0
+    z[i + 1] += s1
+    z[i + 2] += s2
+    z[i + 3] += s3
+
+
+@njit(**_ANY_ORDER)
+def _dots_twice(z, v, i, w, u, a, b, c, d):
+    """The same for two outputs, which read the rows once."""
+    s0 = s1 = s2 = s3 = _ZERO
+    t0 = t1 = t2 = t3 = _ZERO
+    for f in range(len(w)):
+        s0 += a[f] * w[f]
+        s1 += b[f] * w[f]
+        s2 += c[f] * w[f]
+        s3 += d[f] * w[f]
+        t0 += a[f] * u[f]
+        t1 += b[f] * u[f]
+        t2 += c[f] * u[f]
+        t3 += d[f] * u[f]
+    z[i] += s0
+    z[i + 1] += s1
+    z[i + 2] += s2
+    z[i + 3] += s3
+    v[i] += t0
+    v[i + 1] += t1
+    v[i + 2] += t2
+    v[i + 3] += t3
+
+
+@njit(**_AS_WRITTEN)
+def _add_rows(total, r, i, a, b, c, d):
+    """Add four rows times the residuals of one output, from number ``i`` on, to its sum."""
+    r0, r1, r2, r3 = r[i], r[i + 1], r[i + 2], r[i + 3]
+    for f in range(len(total)):
+        total[f] += r0 * a[f] + r1 * b[f] + r2 * c[f] + r3 * d[f]
+
+
+@njit(**_AS_WRITTEN)
+def _add_rows_twice(total, other, r, q, i, a, b, c, d):
+    """The same for two outputs, which read the rows once."""
+    r0, r1, r2, r3 = r[i], r[i + 1], r[i + 2], r[i + 3]
+    q0, q1, q2, q3 = q[i], q[i + 1], q[i + 2], q[i + 3]
+    for f in range(len(total)):
+        a_, b_, c_, d_ = a[f], b[f], c[f], d[f]
+        total[f] += r0 * a_ + r1 * b_ + r2 * c_ + r3 * d_
+        other[f] += q0 * a_ + q1 * b_ + q2 * c_ + q3 * d_
+
+
 @njit(**_AS_WRITTEN)
 def _clip_logistic(z, y, lengths, within):
     """Outputs of class 1 to clipped residuals, in place."""
@@ -155,16 +217,108 @@ def _clip_softmax(Z, y, lengths, within, largest, total):
             z[i] = z[i] * factors[i] if factors[i] > _ZERO else _ZERO
 
 
+@njit(inline="always")
+def _part(memory, start, n):
+    """Entries next to each other."""
+    return memory[start : start + n]
+
+
+@njit(nogil=True, error_model="numpy")
+def _outputs_of_columns(memory, stride, d_in, W, Z, first, n):
+    """Add the products of rows that are held column by column to their outputs ``Z`` (m, n)."""
+    m = len(W)
+    for f in range(0, d_in, 4):
+        # What has a weight of zero may be any column.
+        a = _part(memory, f * stride + first, n)
+        b = _part(memory, min(f + 1, d_in - 1) * stride + first, n)
+        c = _part(memory, min(f + 2, d_in - 1) * stride + first, n)
+        d = _part(memory, min(f + 3, d_in - 1) * stride + first, n)
+        for j in range(0, m - 1, 2):
+            _add_columns_twice(Z[j], Z[j + 1], W[j, f:], W[j + 1, f:], a, b, c, d)
+        if m % 2:
+            _add_columns(Z[m - 1], W[m - 1, f:], a, b, c, d)
+
+
+@njit(nogil=True, error_model="numpy")
+def _add_panel_of_columns(memory, stride, d_in, Z, sums, first, p, q):
+    """Add residuals times rows, those from ``p`` to ``q``, to the sums (m, width + 1)."""
+    m = len(Z)
+    for f in range(0, d_in, 4):
+        a = _part(memory, f * stride + first + p, q - p)
+        b = _part(memory, min(f + 1, d_in - 1) * stride + first + p, q - p)
+        c = _part(memory, min(f + 2, d_in - 1) * stride + first + p, q - p)
+        d = _part(memory, min(f + 3, d_in - 1) * stride + first + p, q - p)
+        for j in range(0, m - 1, 2):
+            _add_sums_twice(Z[j, p:q], Z[j + 1, p:q], a, b, c, d, sums[j, f:], sums[j + 1, f:])
+        if m % 2:
+            _add_sums(Z[m - 1, p:q], a, b, c, d, sums[m - 1, f:])
+
+
+@njit(nogil=True, error_model="numpy")
+def _outputs_of_rows(memory, stride, d_in, W, Z, first, n):
+    """Add the products of rows that are held row by row, a multiple of four, to their outputs."""
+    m = len(W)
+    for i in range(0, n, 4):
+        place = (first + i) * stride
+        a, b = _part(memory, place, d_in), _part(memory, place + stride, d_in)
+        c, d = _part(memory, place + 2 * stride, d_in), _part(memory, place + 3 * stride, d_in)
+        for j in range(0, m - 1, 2):
+            _dots_twice(Z[j], Z[j + 1], i, W[j], W[j + 1], a, b, c, d)
+        if m % 2:
+            _dots(Z[m - 1], i, W[m - 1], a, b, c, d)
+
+
+@njit(nogil=True, error_model="numpy")
+def _add_panel_of_rows(memory, stride, d_in, Z, term, sums, first, p, q):
+    """The same for rows that are held row by row, a multiple of four; ``term`` (m, d_in) is memory."""
+    m = len(Z)
+    term[:] = _ZERO
+    for j in range(0, m, 2):
+        k = min(j + 1, m - 1)
+        for i in range(p, q, 4):
+            place = (first + i) * stride
+            a, b = _part(memory, place, d_in), _part(memory, place + stride, d_in)
+            c, d = _part(memory, place + 2 * stride, d_in), _part(memory, place + 3 * stride, d_in)
+            if k > j:
+                _add_rows_twice(term[j], term[k], Z[j], Z[k], i, a, b, c, d)
+            else:
+                _add_rows(term[j], Z[j], i, a, b, c, d)
+    sums[:, :d_in] += term
+
+
+@njit(**_ANY_ORDER)
+def _total(r):
+    """Sum of residuals in double precision."""
+    total = 0.0
+    for i in range(len(r)):
+        total += r[i]
+    return total
+
+
+@njit(nogil=True, error_model="numpy")
+def _read(words, first, last):
+    """Read memory in its order, so that caches hold it: products read several rows at a time."""
+    seen = 0
+    for i in range(first, last, _WORDS_OF_A_LINE):
+        seen ^= words[i]
+    return seen
+
+
 def _read_only(entry, n_dimensions):
     return types.Array(entry, n_dimensions, "C", readonly=True)
 
 
 @njit(
     float64[:, ::1](
-        _read_only(float32, 2),
+        _read_only(float32, 1),
+        _read_only(int32, 1),
+        int64,
+        boolean,
+        int64,
         _read_only(int8, 1),
         _read_only(float32, 1),
         _read_only(float32, 2),
+        _read_only(float32, 1),
         float32,
         int64,
         int64,
@@ -174,19 +328,30 @@ def _read_only(entry, n_dimensions):
     error_model="numpy",
     cache=True,
 )
-def clipped_sums(columns, y, lengths, W, within, start, stop, panel):
-    """``sum_i c_i x_i^T`` over rows from ``start`` to ``stop``, shape (m, 4 q).
+def clipped_sums(memory, words, stride, by_columns, d_in, y, lengths, W, offsets, within, start, stop, panel):
+    """``sum_i c_i x_i^T`` over rows from ``start`` to ``stop``, shape (m, width + 1), and ``sum_i c_i``.
 
     Parameters
     ----------
-    columns : float32 array of shape (d_in, n_rows)
-        The rows, column by column.
+    memory : float32 array of shape (size,)
+        The memory of the rows.
+    words : int32 array of shape (size,)
+        The same memory.
+    stride : int
+        Entries from a column, or from a row, to the next.
+    by_columns : bool
+        Whether rows are held column by column.
+    d_in : int
+        Number of entries of a row.
     y : int8 array of shape (n_rows,)
         Class indices.
     lengths : float32 array of shape (n_rows,)
         Upper bounds on the lengths of the rows. Rows of infinite length contribute nothing.
-    W : float32 array of shape (m, 4 q)
-        The head, with zeros after the ``d_in`` columns. One output is the logit of class 1.
+    W : float32 array of shape (m, width)
+        The head. If rows are held column by column, ``width`` is a multiple of four, and there are zeros
+        after the ``d_in`` columns. One output is the logit of class 1.
+    offsets : float32 array of shape (m,)
+        Added to the outputs of each row.
     within : float32
         What the computed lengths of clipped gradients do not exceed.
     start, stop : int
@@ -194,38 +359,42 @@ def clipped_sums(columns, y, lengths, W, within, start, stop, panel):
     panel : int
         Most rows whose terms are added in single precision.
     """
-    d_in, (m, width) = len(columns), W.shape
+    m, width = W.shape
     size = max(_ENTRIES // ((d_in + m) * panel), 1) * panel
     outputs, largest, total = np.empty(m * size, float32), np.empty(size, float32), np.empty(size, float32)
-    sums = np.zeros((m, width))
+    term, sums, seen = np.empty((m, d_in), float32), np.zeros((m, width + 1)), 0
     for first in range(start, stop, size):
         n = min(size, stop - first)
-        Z = outputs[: m * n].reshape(m, n)
-        Z[:] = _ZERO
-        for f in range(0, d_in, 4):
-            # What has a weight of zero may be any column.
-            a = columns[f, first : first + n]
-            b = columns[min(f + 1, d_in - 1), first : first + n]
-            c = columns[min(f + 2, d_in - 1), first : first + n]
-            d = columns[min(f + 3, d_in - 1), first : first + n]
-            for j in range(0, m - 1, 2):
-                _add_columns_twice(Z[j], Z[j + 1], W[j, f:], W[j + 1, f:], a, b, c, d)
-            if m % 2:
-                _add_columns(Z[m - 1], W[m - 1, f:], a, b, c, d)
+        held, step, place = memory, stride, first
         given, bounds = y[first : first + n], lengths[first : first + n]
+        if not by_columns:
+            seen ^= _read(words, first * stride, (first + n - 1) * stride + d_in)
+            if n % 4:  # Rows of zeros, which add nothing, make them a multiple of four.
+                whole = n + 4 - n % 4
+                held, step, place = np.zeros(whole * d_in, float32), d_in, 0
+                for i in range(n):
+                    held[i * d_in : (i + 1) * d_in] = _part(memory, (first + i) * stride, d_in)
+                given, bounds = np.zeros(whole, int8), np.full(whole, _INFINITY, float32)
+                given[:n], bounds[:n] = y[first : first + n], lengths[first : first + n]
+                n = whole
+        Z = outputs[: m * n].reshape(m, n)
+        for j in range(m):
+            Z[j] = offsets[j]
+        if by_columns:
+            _outputs_of_columns(held, step, d_in, W, Z, place, n)
+        else:
+            _outputs_of_rows(held, step, d_in, W, Z, place, n)
         if m == 1:
             _clip_logistic(Z[0], given, bounds, within)
         else:
             _clip_softmax(Z, given, bounds, within, largest[:n], total[:n])
         for p in range(0, n, panel):
             q = min(p + panel, n)
-            for f in range(0, d_in, 4):
-                a = columns[f, first + p : first + q]
-                b = columns[min(f + 1, d_in - 1), first + p : first + q]
-                c = columns[min(f + 2, d_in - 1), first + p : first + q]
-                d = columns[min(f + 3, d_in - 1), first + p : first + q]
-                for j in range(0, m - 1, 2):
-                    _add_sums_twice(Z[j, p:q], Z[j + 1, p:q], a, b, c, d, sums[j, f:], sums[j + 1, f:])
-                if m % 2:
-                    _add_sums(Z[m - 1, p:q], a, b, c, d, sums[m - 1, f:])
+            if by_columns:
+                _add_panel_of_columns(held, step, d_in, Z, sums, place, p, q)
+            else:
+                _add_panel_of_rows(held, step, d_in, Z, term, sums, place, p, q)
+        for j in range(m):
+            sums[j, width] += _total(Z[j])
+    sums[0, 0] += 0.0 * np.float64(seen)  # what was read is used, or the compiler would leave it out
     return sums

@@ -1,7 +1,6 @@
-"""The two products that row sources are made of, in plain NumPy and by accelerators where they take them.
+"""The two products that row sources are made of: rows with a few points, and weighted residuals with rows.
 
-What is multiplied is the same either way, and so is the stated rounding: rows with a few points, and weighted
-residuals with rows, added up in panels by a :class:`~skmixdp._kernels.sums.Cascade`.
+The second one is added up in panels by a :class:`~skmixdp._kernels.sums.Cascade`.
 """
 
 from typing import Any
@@ -9,8 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from .accelerators import accelerators
-from .layout import NARROW
 from .sums import BLOCK_ROWS, PANEL_ROWS, Cascade
 
 FloatArray = NDArray[np.floating[Any]]
@@ -31,8 +28,7 @@ _FEWEST_SUMMED = 96
 
 def laid_out(points: FloatArray, dtype: DTypeLike) -> FloatArray:
     """Points (m, d_in) in a dtype, in the memory order that :func:`row_products` multiplies fastest."""
-    by_rows = any(accelerator.prefers_rows(points, dtype) for accelerator in accelerators())
-    return points.astype(dtype, order="C" if by_rows else "F")
+    return points.astype(dtype, order="F")
 
 
 def narrow_block(m: int) -> int:
@@ -44,19 +40,15 @@ def row_products(X: FloatArray, points: FloatArray, out: FloatArray) -> FloatArr
     """``X points^T``, shape (rows, m), of rows (rows, d_in) and points (m, d_in).
 
     Products are written to the memory of ``out`` (rows, m), which is C-contiguous; what is returned may have
-    the other order. Which library multiplies depends on nothing but shapes, processor, threads and what is
-    installed, so a row's products depend on that row alone.
+    the other order. How they are computed depends on nothing but shapes and memory order, so a row's products
+    depend on that row alone.
     """
-    if X.strides[0] == X.itemsize and X.shape[1] <= NARROW:
-        return _narrow_products(X, points, out.reshape(len(points), len(X))).T
-    for accelerator in accelerators():
-        found = accelerator.row_products(X, points, out)
-        if found is not None:
-            return found
+    if X.strides[0] == X.itemsize:
+        return _products_of_columns(X, points, out.reshape(len(points), len(X))).T
     return np.matmul(X, points.T, out=out)
 
 
-def _narrow_products(X: FloatArray, points: FloatArray, out: FloatArray) -> FloatArray:
+def _products_of_columns(X: FloatArray, points: FloatArray, out: FloatArray) -> FloatArray:
     """Write ``points X^T`` (m, rows) of rows that are held column by column to ``out``."""
     m, n_rows = out.shape
     step = max(_NARROW_WORK // max(m * X.shape[1], 1), PANEL_ROWS)
@@ -91,8 +83,7 @@ def add_products(
 
     Notes
     -----
-    The rounding is that of :func:`~skmixdp._kernels.sums.sum_error`: an accelerator may add the terms of one
-    panel in any order, and adds no two panels.
+    The rounding is that of :func:`~skmixdp._kernels.sums.sum_error`.
     """
     k, d_in = C.shape[1], X.shape[1]
     n_columns = d_in + (appended is not None)
@@ -107,16 +98,10 @@ def add_products(
     for start in range(0, len(X), panel_rows):
         rows = slice(start, start + panel_rows)
         term = total.buffer((k, n_columns), X.dtype)
-        _panel_sum(C[rows], X[rows], term[:, :d_in])
+        np.matmul(C[rows].T, X[rows], out=term[:, :d_in])
         if appended is not None:
             term[:, d_in] = _constant_column(C[rows], appended)
         total.add(term)
-
-
-def _panel_sum(C: FloatArray, X: FloatArray, out: FloatArray) -> None:
-    """Write ``C^T X`` of one panel to ``out``."""
-    if not any(accelerator.panel_sum(C, X, out) for accelerator in accelerators()):
-        np.matmul(C.T, X, out=out)
 
 
 def _wide_sum(C: FloatArray, X: FloatArray, panel_rows: int) -> FloatArray:

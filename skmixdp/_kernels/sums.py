@@ -109,6 +109,7 @@ def sum_error(
     panel_rows: int = PANEL_ROWS,
     block_rows: int = BLOCK_ROWS,
     stretch: float = 1.0,
+    moving: bool = False,
 ) -> SumError:
     """The error of sums over rows as :class:`Cascade` adds them.
 
@@ -124,6 +125,8 @@ def sum_error(
         Largest number of rows whose terms are added in float64, in any order, before they are cascaded.
     stretch : float, default=1
         How many times longer the terms that are added may be than those of which a bound is known.
+    moving : bool, default=False
+        Whether a row may move others to other blocks, all of which are then added in double precision.
 
     Returns
     -------
@@ -144,7 +147,9 @@ def sum_error(
     Stability of Numerical Algorithms", sections 3.1 and 4.2, for one sum.
     """
     double = float(np.finfo(np.float64).eps) / 2
-    relative, absolute = any_order(min(block_rows, n_rows), double) + _CASCADE * double * n_rows, 0.0
+    n_blocks = -(-n_rows // block_rows) if moving else 1
+    relative, absolute = n_blocks * any_order(min(block_rows, n_rows), double), 0.0
+    relative += _CASCADE * double * n_rows
     if np.dtype(dtype) == np.float32:
         single = float(np.finfo(np.float32).eps) / 2
         later = (_PANELS**2 + _PANELS) * panel_rows

@@ -5,7 +5,6 @@ orthonormal basis ``V_j = sum_a A_aj g_a`` comes from the anchors' m x m Gram ma
 products with it from products of rows, so nothing of size n x k x d_in is ever formed.
 """
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
 from .._kernels.rounding import SHORTEST_DIFFERENCE, UNDERFLOW_PAD, dot_error
-from .._kernels.split import split_product, split_rounding
 from .arrays import parts_in_cache
 from .gradients import row_norms, weighted_sum
 
@@ -129,39 +127,25 @@ class GradientEmbedding:
         Its rounding is at most ``rounding(tolerance)`` times the coordinates' norm. A plain product is used
         where that is within the tolerance. A more accurate one takes 20 times as long.
         """
-        if self._plain_rounding <= tolerance:
+        if self._product_rounding(np.float64) <= tolerance:
             return weighted_sum((self._A @ coordinates)[:, np.newaxis] * self.R, self.X)
         weights = self._A.astype(np.longdouble) @ coordinates.astype(np.longdouble)
-        X, exponents = self._scaled
-        return split_product(weights[:, np.newaxis] * np.ldexp(self.R, exponents[:, np.newaxis]), X)
+        gradient = (weights[:, np.newaxis] * self.R).T @ self.X.astype(np.longdouble)
+        return np.asarray(gradient.astype(np.float64))
 
-    @cached_property
-    def _scaled(self) -> tuple[FloatArray, NDArray[np.intc]]:
-        """The anchor rows divided by powers of two, of length below 1, and their exponents."""
-        _, exponents = np.frexp(row_norms(self.X) * (1 + 1e-12))
-        return np.ldexp(self.X, -exponents[:, np.newaxis]), exponents
-
-    @cached_property
-    def _plain_rounding(self) -> float:
+    def _product_rounding(self, dtype: Any) -> float:
         """Rounding of ``sum_j z_j sum_a A_ja g_a``: a multiple of ``sum_j |z_j| sum_a |A_ja| |g_a|``."""
-        return self._relative_rounding((sum(self._A.shape) + 4) * float(np.finfo(np.float64).eps))
-
-    def _relative_rounding(self, errors: float) -> float:
-        return float(errors * np.linalg.norm(self._rounding_scale))
+        roundings = (sum(self._A.shape) + 4) * float(np.finfo(dtype).eps)
+        return roundings * float(np.linalg.norm(self._rounding_scale))
 
     def rounding(self, tolerance: float) -> float:
         """Bound on the rounding of ``gradient(tolerance=tolerance)``, relative to the coordinates' norm.
 
         A subtraction after it is included. The bound exceeds the tolerance where no product is as accurate.
         """
-        if self._plain_rounding <= tolerance:
-            found = self._plain_rounding
-        else:
-            # No entry of an anchor's weight is longer than the weight, and no scaled row longer than 1.
-            m, k = self.R.shape
-            errors = (self.n_components + 4) * float(np.finfo(np.longdouble).eps)
-            errors += split_rounding(m) * 2 * float(np.sqrt(k * self.X.shape[1]))
-            found = self._relative_rounding(errors)
+        found = self._product_rounding(np.float64)
+        if found > tolerance:
+            found = self._product_rounding(np.longdouble)
         return found + 2 * float(np.finfo(np.float64).eps) * (1 + self._skew)
 
     def residual_bounds(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from .._kernels import NARROW, in_parallel
+from .._kernels import in_parallel, is_narrow
 from .._linear import (
     Array,
     astype,
@@ -187,8 +187,8 @@ class RowMap:
         The bounds are those of :meth:`write`, with the intercept.
         """
         n_rows, n_features = X.shape
-        narrow = self.width(n_features) <= NARROW
-        rows = np.empty((n_rows, self.width(n_features)), dtype, order="F" if narrow else "C")
+        shape = n_rows, self.width(n_features)
+        rows = np.empty(shape, dtype, order="F" if is_narrow(*shape) else "C")
         norms = np.empty(n_rows)
         self.write(X, rows[:, :n_features], norms)
         if self.intercept_value is None:

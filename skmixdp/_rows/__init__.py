@@ -1,9 +1,10 @@
 """Sources of private rows, and what all of them promise."""
 
 from .._kernels import EXACT, SumError, one_thread, worker_session
-from .bfloat import BFloat16Rows
+from .answering import n_lanes, rounds
 from .memory import LONGEST_ROW, InMemoryRows, check_lengths, sum_resolution
 from .source import (
+    Batch,
     Block,
     Contribute,
     Contribution,
@@ -22,7 +23,7 @@ __all__ = [
     "EXACT",
     "LONGEST_ROW",
     "ArrayTable",
-    "BFloat16Rows",
+    "Batch",
     "Block",
     "Contribute",
     "Contribution",
@@ -41,8 +42,10 @@ __all__ = [
     "from_device",
     "is_dask",
     "is_tensor",
+    "n_lanes",
     "one_thread",
     "open_rows",
+    "rounds",
     "special_table",
     "sum_resolution",
     "truncated",

@@ -1,10 +1,11 @@
 """Answers from blocks of rows: what every source that visits its rows block by block shares."""
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -13,13 +14,15 @@ from .._kernels import (
     BLOCK_ROWS,
     PANEL_ROWS,
     Cascade,
+    SumError,
     add_products,
     in_parallel,
     laid_out,
     n_parts,
     row_products,
+    sum_error,
 )
-from .._linear import Array, astype, in_library_of, namespace_of
+from .._linear import Array, in_library_of, namespace_of
 from .._rowmap import Whitening
 from .source import Block, FloatArray, OuterStatistics, Request, Sums, truncated
 
@@ -29,8 +32,13 @@ _FEWEST_ROWS = 512
 #: Fewer outputs than this are laid out column by column.
 _NARROW = 32
 
+#: The lanes for random batches are a multiple of the first number. The second one fixes how many rows a lane
+#: has: as many as the square root of a batch times it, divided by the first.
+_LANES, _PER_ROOT = 64, 8
+
 #: Rows of a source, by number.
 Selection = slice | NDArray[np.intp]
+_Rows = TypeVar("_Rows", slice, Selection)
 #: The points to be multiplied for a request, and what makes all of its products out of theirs.
 Products = tuple[FloatArray, Callable[[Selection, Array], Array] | None]
 
@@ -49,18 +57,15 @@ class Visit:
         ``points`` (m, d_in), :func:`~skmixdp._kernels.laid_out`, to ``X points^T``, shape (rows, m), in
         the dtype of the products and where the rows are.
     add_sum : callable
-        Adds ``C^T X``, shape (k, d_in), to a :class:`~skmixdp._kernels.Cascade`, given ``C`` (rows, k): in
-        double precision where ``C`` is.
-    add_short_sum : callable or None
-        Does the same, given a third argument: the largest number of rows whose terms are added in single
-        precision. None if the source adds in double precision instead.
+        Adds ``C^T X``, shape (k, d_in), to a :class:`~skmixdp._kernels.Cascade`, given ``C`` (rows, k) and
+        the largest number of rows whose terms may be added in single precision. Terms are added in double
+        precision if ``C`` is, and if that number is None.
     """
 
     rows: Selection
     block: Block
     times: Callable[[FloatArray], Array]
-    add_sum: Callable[[Array, Cascade], None]
-    add_short_sum: Callable[[Array, Cascade, int], None] | None = None
+    add_sum: Callable[[Array, Cascade, int | None], None]
 
 
 def visit_of(
@@ -70,8 +75,6 @@ def visit_of(
     buffer: FloatArray,
     *,
     appended: float | None,
-    panel_rows: int | None = PANEL_ROWS,
-    takes_short_panels: bool = False,
 ) -> Visit:
     """The visit of a block of rows in an array.
 
@@ -88,10 +91,6 @@ def visit_of(
     appended : float or None
         A constant that each row has after its last entry. Rows of a power of two of features are multiplied
         faster than those with one more.
-    panel_rows : int or None
-        Largest number of rows whose terms are added in single precision; None adds all in double precision.
-    takes_short_panels : bool
-        Whether requests may choose fewer rows (``Request.short_panels``).
     """
 
     def times(points: FloatArray) -> FloatArray:
@@ -101,14 +100,11 @@ def visit_of(
         products += (appended * points[:, -1]).astype(products.dtype)
         return products
 
-    def add_sum(C: Array, total: Cascade) -> None:
+    def add_sum(C: Array, total: Cascade, panel_rows: int | None) -> None:
         weights = C.astype(np.float64, copy=False) if panel_rows is None else C
         add_products(total, weights, X, panel_rows=panel_rows or PANEL_ROWS, appended=appended)
 
-    def add_short_sum(C: Array, total: Cascade, few: int) -> None:
-        add_products(total, C, X, panel_rows=few, appended=appended)
-
-    return Visit(rows, block, times, add_sum, add_short_sum if takes_short_panels else None)
+    return Visit(rows, block, times, add_sum)
 
 
 def answer(
@@ -132,6 +128,8 @@ def answer(
     points = laid_out(asked if whitening is None else whitening(asked), dtype)
     columns = _Columns(min(len(request.points) for request in requests) < _NARROW, dtype)
     ends = np.cumsum([len(computed) for computed, _ in products])
+    gathered = all(request.batch is not None for request in requests)
+    taking_part = [request.taking_part for request in requests]
     matrices: dict[int | None, Cascade] = {}
     vectors = [Cascade() for _ in requests]
     widths = [0] * len(requests)
@@ -143,11 +141,11 @@ def answer(
             own = Z[:, end - len(computed) : end]
             own = own if complete is None else complete(visit.rows, own)
             C, S = request.contribute(own, visit.block)
-            C, S = _as_asked(C, request, visit.rows), _as_asked(S, request, visit.rows)
+            C, S = (_as_asked(part, request, taking_part[index], visit.rows) for part in (C, S))
             if request.observe is not None:
                 request.observe(visit.rows, visit.block, own, (C, S))
             if C is not None:
-                weighted.setdefault(_panel_rows(request, visit), []).append(C)
+                weighted.setdefault(request.panel_rows, []).append(C)
                 widths[index] = C.shape[1]
             if isinstance(S, OuterStatistics):
                 vectors[index].add(S.sums())
@@ -155,37 +153,25 @@ def answer(
                 xp = namespace_of(S)
                 vectors[index].add(xp.sum(S, axis=0, dtype=xp.float64))
         for panel_rows, parts in weighted.items():
-            joint, total = _joined(parts), matrices.setdefault(panel_rows, Cascade())
-            if panel_rows is None:
-                visit.add_sum(astype(joint, np.float64), total)
-            elif panel_rows == PANEL_ROWS or visit.add_short_sum is None:
-                visit.add_sum(joint, total)
-            else:
-                visit.add_short_sum(joint, total, panel_rows)
+            # In double precision it does not matter that another row moves rows of a batch to other blocks.
+            largest = None if gathered and not isinstance(visit.rows, slice) else panel_rows
+            visit.add_sum(_joined(parts), matrices.setdefault(panel_rows, Cascade()), largest)
     found = {panel_rows: total.value for panel_rows, total in matrices.items()}
     sums: list[tuple[Array | None, Array | None]] = []
     for request, width, vector in zip(requests, widths, vectors, strict=True):
         matrix = None
         if width:
-            panel_rows = _panel_rows(request, visit)
-            rest = found[panel_rows]
-            matrix, found[panel_rows] = rest[:width], rest[width:]
+            rest = found[request.panel_rows]
+            matrix, found[request.panel_rows] = rest[:width], rest[width:]
             matrix = matrix if whitening is None else whitening(matrix)
         sums.append((matrix, vector.value))
     return sums
 
 
-def _panel_rows(request: Request, visit: Visit) -> int | None:
-    """Largest number of rows whose terms are added in single precision; None adds all in double precision."""
-    if not request.wide_sums:
-        return PANEL_ROWS
-    return None if visit.add_short_sum is None else request.short_panels
-
-
 def in_parts(
     requests: Sequence[Request],
-    blocks: Sequence[Selection],
-    visited: Callable[[Sequence[Selection]], list[Sums]],
+    blocks: Sequence[_Rows],
+    visited: Callable[[Sequence[_Rows]], list[Sums]],
 ) -> list[Sums]:
     """Sums of all requests over blocks of rows, which threads share if there are any.
 
@@ -210,19 +196,19 @@ def _total(sums: Sequence[FloatArray | None]) -> FloatArray | None:
     return total
 
 
-def _as_asked(part: Any, request: Request, rows: Selection) -> Any:
+def _as_asked(part: Any, request: Request, taking_part: NDArray[np.bool_] | None, rows: Selection) -> Any:
     """What a block contributes, without the rows that take no part and at the resolution asked for.
 
     Statistics that are not formed are formed only if a resolution is asked for.
     """
     if isinstance(part, OuterStatistics):
         if request.resolution is None:
-            return part if request.mask is None else part.without(~request.mask[rows])
+            return part if taking_part is None else part.without(~taking_part[rows])
         part = np.asarray(part)
     if part is None:
         return None
-    if request.mask is not None:
-        part[in_library_of(part, ~request.mask[rows])] = 0
+    if taking_part is not None:
+        part[in_library_of(part, ~taking_part[rows])] = 0
     return part if request.resolution is None else truncated(part, request.resolution)
 
 
@@ -277,21 +263,94 @@ def even_blocks(n_rows: int, n_parts: int, block_rows: int) -> int:
     return -(-share // max(-(-share // block_rows), 1)) + PANEL_ROWS - 1
 
 
-def selections(
-    masks: Sequence[NDArray[np.bool_] | None], n_rows: int, block_rows: int
-) -> Iterator[Selection]:
-    """The rows that any mask needs, block by block; None needs all.
+def selections(requests: Sequence[Request], n_rows: int, block_rows: int) -> Iterator[Selection]:
+    """The rows that any request needs, block by block: one block at least, if an empty one.
 
-    Rows that follow each other are a slice, which costs no copy of them. Where every mask is given,
-    there is at least one block, if an empty one.
+    Rows that follow each other are a slice, which costs no copy of them. Batches are gathered if the pass is
+    then much shorter, see :func:`rounds`. Otherwise all members are visited, and those that are not in a
+    batch contribute nothing.
     """
-    given = [mask for mask in masks if mask is not None]
-    if len(given) < len(masks):
+    lanes = min(n_lanes((request.rate for request in requests), n_rows), block_rows)
+    if lanes:
+        taken = np.zeros(n_rows, bool)
+        for request in requests:
+            taken |= request.taking_part
+        yield from rounds(taken, lanes)
+        return
+    members = [request.members for request in requests if request.members is not None]
+    if len(members) < len(requests):
         for start in range(0, n_rows, block_rows):
             yield slice(start, min(start + block_rows, n_rows))
         return
-    taking_part = np.flatnonzero(np.logical_or.reduce(given))
+    taking_part = np.flatnonzero(np.logical_or.reduce(members))
     for start in range(0, max(len(taking_part), 1), block_rows):
         block = taking_part[start : start + block_rows]
         unbroken = len(block) > 0 and block[-1] - block[0] == len(block) - 1
         yield slice(int(block[0]), int(block[-1]) + 1) if unbroken else block
+
+
+def stated_error(
+    request: Request,
+    n_rows: int,
+    dtype: DTypeLike,
+    *,
+    panel_rows: int | None = PANEL_ROWS,
+    block_rows: int = BLOCK_ROWS,
+    stretch: float = 1.0,
+) -> SumError:
+    """The error of the sums of a request over rows of a dtype.
+
+    Parameters
+    ----------
+    panel_rows : int or None
+        Most rows that the source adds in single precision; None adds in double precision alone.
+    block_rows, stretch
+        As for :func:`~skmixdp._kernels.sum_error`.
+    """
+    few = least_rows(panel_rows, request.panel_rows)
+    return sum_error(
+        n_rows,
+        np.float64 if few is None else dtype,
+        panel_rows=few or PANEL_ROWS,
+        block_rows=block_rows,
+        stretch=stretch,
+        moving=request.batch is not None,
+    )
+
+
+def least_rows(one: int | None, other: int | None) -> int | None:
+    """The smaller of two largest numbers of rows to be added in single precision; None is none."""
+    return None if one is None or other is None else min(one, other)
+
+
+def n_lanes(rates: Iterable[float], n_rows: int, unit: int = _LANES) -> int:
+    """Number of lanes, a multiple of a unit, in which to gather the rows of random batches together.
+
+    0 visits all rows. Many rounds (:func:`rounds`) take long for their number, few for their empty places.
+    The unit is small if a row takes long.
+    """
+    expected = n_rows * sum(rates)
+    lanes = unit * max(1, math.ceil(math.sqrt(expected) / _PER_ROOT))
+    per_lane = expected / lanes
+    visited = lanes * (per_lane + 4 * math.sqrt(per_lane) + 5)  # or hardly more
+    return lanes if visited < n_rows / 2 else 0
+
+
+def rounds(batch: NDArray[np.bool_], lanes: int) -> Iterator[NDArray[np.intp]]:
+    """The rows of a random batch (n_rows,), in blocks (lanes,) that are alike whatever rows it holds.
+
+    Row ``i`` is at place ``i % lanes`` of some block. Another row in the batch may move it to the next
+    block, where all computations have the same shapes and the row the same place. What it contributes is
+    therefore the same, bit for bit. Places to which no row comes hold one that is not in the batch.
+    """
+    index = np.flatnonzero(batch)
+    if len(index) == len(batch):
+        raise RuntimeError("a random batch holds all rows, and none is left for empty places.")
+    lane = index % lanes
+    order = np.argsort(lane, kind="stable")
+    counts = np.bincount(lane, minlength=lanes)
+    number = np.empty(len(index), np.intp)  # of a row within its lane
+    number[order] = np.arange(len(index)) - np.repeat(np.cumsum(counts) - counts, counts)
+    places = np.full((max(int(counts.max()), 1), lanes), int(np.argmin(batch)))
+    places[number, lane] = index
+    yield from places

@@ -17,10 +17,14 @@ from numpy.typing import NDArray
 from .._kernels import EXACT, SumError, on_grid
 from .._linear import row_norms
 from .._rowmap import RowMap, finite_rows
-from .memory import InMemoryRows, check_lengths, error_in_panels, grid_of_rows
-from .source import FloatArray, Labels, PrivateRows, Request, Sums, Table
+from .answering import stated_error
+from .memory import InMemoryRows, check_lengths, grid_of_rows
+from .source import Batch, FloatArray, Labels, PrivateRows, Request, Sums, Table
 
 Array = NDArray[Any]
+
+#: The members and the batch of a request, for one chunk.
+_Part = tuple[NDArray[np.bool_] | None, Batch | None]
 
 #: Chunks whose sums are added up by one task.
 _FAN_IN = 8
@@ -36,8 +40,11 @@ class _Chunk:
     norms: FloatArray
     finite: bool = True
 
-    def sums(self, requests: Sequence[Request], masks: Sequence[Array | None]) -> list[Sums]:
-        asked = [replace(request, mask=mask) for request, mask in zip(requests, masks, strict=True)]
+    def sums(self, requests: Sequence[Request], parts: Sequence[_Part]) -> list[Sums]:
+        asked = [
+            replace(request, members=members, batch=batch)
+            for request, (members, batch) in zip(requests, parts, strict=True)
+        ]
         return InMemoryRows(self.X, self.y, norms=self.norms).private_sums(asked)
 
 
@@ -110,15 +117,15 @@ class DaskRows(PrivateRows):
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
         import dask
 
-        # The run that asks holds the noise source; it stays here. Each chunk gets its part of the masks.
-        bare = [replace(request, mask=None, run=None, n_head=0, n_fixed=0) for request in requests]
+        # The run that asks holds the noise source; it stays here. Each chunk gets its part of the rows.
+        bare = [replace(request, members=None, batch=None, run=None, n_fixed=0) for request in requests]
         shared = dask.delayed(bare, name=f"requests-{uuid4().hex}", traverse=False)
         ask = dask.delayed(_Chunk.sums, pure=False)
         answers = []
         for chunk, place, (a, b) in zip(self._chunks, self._places, self._spans, strict=True):
-            masks = [None if request.mask is None else request.mask[a:b] for request in requests]
+            parts = [(part.members, part.batch) for part in (request.part(a, b) for request in requests)]
             with _at(place):
-                answers.append(ask(chunk, shared, masks))
+                answers.append(ask(chunk, shared, parts))
         add = dask.delayed(_add, pure=False)
         while len(answers) > 1:
             answers = [add(answers[i : i + _FAN_IN]) for i in range(0, len(answers), _FAN_IN)]
@@ -129,7 +136,7 @@ class DaskRows(PrivateRows):
         # (A tree of chunks adds in double precision, as a cascade does and with fewer terms at a time.)
         if request.resolution is not None:
             return EXACT
-        return error_in_panels(self.n_rows, self._dtype, request)
+        return stated_error(request, self.n_rows, self._dtype)
 
 
 class DaskTable(Table):

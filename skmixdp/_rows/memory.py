@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -12,18 +11,17 @@ import numpy as np
 from .._kernels import (
     BLOCK_ROWS,
     EXACT,
-    NARROW,
+    PANEL_ROWS,
     Cascade,
     ClippedSums,
     SumError,
     clipped_sums,
+    is_narrow,
     n_parts,
     narrow_block,
     on_grid,
-    product_session,
     read_ahead,
     row_memory,
-    sum_error,
 )
 from .._linear import largest_entries, row_norms
 from .._rowmap import RowMap
@@ -36,7 +34,9 @@ from .answering import (
     even_blocks,
     in_parts,
     many_rows,
+    n_lanes,
     selections,
+    stated_error,
     visit_of,
 )
 from .source import Block, FloatArray, Labels, PrivateRows, Request, Sums, upper_bounds
@@ -61,12 +61,6 @@ _PASSING_BYTES = 2**21
 
 #: Products of more bytes than this are not kept from one step to the next.
 _KEPT_BYTES = 2**28
-
-#: Head moves after which products are computed anew: each adds a rounding error or two.
-_REFRESH = 64
-
-#: Part of a move's length that may lie outside the span of the directions: float64 rounding.
-_OUTSIDE = 1e-9
 
 
 class InMemoryRows(PrivateRows):
@@ -109,15 +103,14 @@ class InMemoryRows(PrivateRows):
         self.grid = grid_of_rows(len(X)) if exact else None
         if self.grid is not None:
             X, norms = on_grid(X, self.grid), None
-        self._narrow = X.shape[1] <= NARROW
+        self._narrow = is_narrow(*X.shape)
         self._X = np.asfortranarray(X) if self._narrow else X
-        self._y = narrow_labels(y)
+        self._y = y
         self._appended = appended
         self._norms = row_norms(X) if norms is None else norms
         check_lengths(self._norms, X.dtype)
         self.n_rows = len(X)
         # A run's products go when the run does.
-        self._running: WeakKeyDictionary[object, RunningProducts] = WeakKeyDictionary()
         self._kept: WeakKeyDictionary[object, FixedProducts] = WeakKeyDictionary()
         self._block_rows = block_size(block_bytes // max(X.shape[1] * X.itemsize, 1))
 
@@ -126,7 +119,7 @@ class InMemoryRows(PrivateRows):
         cls, X: FloatArray, y: Labels, row_map: RowMap, dtype: np.dtype[Any], *, out: FloatArray | None = None
     ) -> "InMemoryRows":
         """Rows after a map of features (n_rows, n_features); wide rows are written to ``out``, if given."""
-        if X.shape[1] <= NARROW:
+        if is_narrow(*X.shape):
             narrow, norms = row_map.measured(X, dtype)
             return cls(narrow, y, norms=norms)
         rows = row_memory(len(X), X.shape[1], dtype) if out is None else out
@@ -139,11 +132,9 @@ class InMemoryRows(PrivateRows):
             return None
         return InMemoryRows.mapped(self._X, self._y, row_map, self._X.dtype, out=self._X)
 
-    def training(self) -> AbstractContextManager[None]:
-        return product_session(self._X.dtype)
-
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
-        loops = [self._loops(request) for request in requests]
+        gathered = n_lanes((request.rate for request in requests), self.n_rows) > 0
+        loops = [] if gathered else [self._loops(request) for request in requests]
         if loops and None not in loops:
             return self._clipped_sums(requests, loops)
         products = [self._products(request) for request in requests]
@@ -157,8 +148,7 @@ class InMemoryRows(PrivateRows):
             visits = (self._visit(rows, buffer, ahead) for rows in blocks)
             return answer(requests, visits, self._X.dtype, products=products)
 
-        masks = [request.mask for request in requests]
-        return in_parts(requests, list(selections(masks, self.n_rows, block_rows)), visited)
+        return in_parts(requests, list(selections(requests, self.n_rows, block_rows)), visited)
 
     def _block_of(self, m: int, n_requests: int) -> int:
         """Rows in a block, all of whose requests together have ``m`` points."""
@@ -175,49 +165,45 @@ class InMemoryRows(PrivateRows):
     def _loops(self, request: Request) -> ClippedSums | None:
         """How an accelerator adds up the clipped residuals of a request; None where it does not."""
         plain = request.clipped is not None and request.resolution is None and request.observe is None
-        ours = self._narrow and self._appended is None and self._y.dtype == np.int8
         # Of fewer rows, NumPy reads only those that take part.
-        few = request.mask is not None and 2 * np.count_nonzero(request.mask) < self.n_rows
-        if not plain or request.wide_sums or not ours or few:
+        few = request.members is not None and 2 * np.count_nonzero(request.members) < self.n_rows
+        if not plain or request.panel_rows != PANEL_ROWS or self._y.dtype != np.int8 or few:
             return None
         return clipped_sums(self.n_rows, self._X.shape[1], len(request.points), self._X.dtype)
 
     def _clipped_sums(self, requests: Sequence[Request], loops: Sequence[Any]) -> list[Sums]:
         """The sums of requests by their loops."""
-        heads = [np.asarray(request.points, self._X.dtype) for request in requests]
+        d_in, value = self._X.shape[1], self._appended or 0.0
         # Rows that take no part are as if they were of infinite length.
         lengths = [
             self._single_norms if mask is None else np.where(mask, self._single_norms, np.float32(np.inf))
-            for mask in (request.mask for request in requests)
+            for mask in (request.taking_part for request in requests)
         ]
 
-        def visited(blocks: Sequence[Selection]) -> list[Sums]:
+        def visited(blocks: Sequence[slice]) -> list[Sums]:
             totals = [Cascade() for _ in requests]
             for rows in blocks:
-                for i, add in enumerate(loops):
-                    given = self._X, self._y, lengths[i], heads[i], requests[i].clipped, rows
-                    totals[i].add(add(*given))
+                for request, add, own, total in zip(requests, loops, lengths, totals, strict=True):
+                    W = np.asarray(request.points)
+                    offsets = value * W[:, d_in:].sum(axis=1)
+                    given = W[:, :d_in], offsets, request.clipped, rows
+                    matrix, column = add(self._X, self._y, own, *given)
+                    total.add(matrix if self._appended is None else np.c_[matrix, value * column])
             return [(total.value, None) for total in totals]
 
         size = block_size(even_blocks(self.n_rows, n_parts(), BLOCK_ROWS))
-        return in_parts(requests, list(selections([None], self.n_rows, size)), visited)
+        blocks = [slice(i, min(i + size, self.n_rows)) for i in range(0, self.n_rows, size)]
+        return in_parts(requests, blocks, visited)
 
     def _products(self, request: Request) -> Products:
         """The points to be multiplied for a request, and what completes their products."""
         size = len(request.points) * self.n_rows * self._X.itemsize
-        if size > _KEPT_BYTES or request.mask is not None:
+        if size > _KEPT_BYTES or request.n_fixed == 0 or not request.takes_all:
             return request.points, None
-        if request.n_fixed > 0:
-            kept = self._kept.get(request.run)
-            if kept is None:
-                kept = self._kept[request.run] = FixedProducts(self.n_rows, self._X.dtype)
-            return kept.begin(request.points, request.n_fixed), kept.complete
-        if request.n_head == 0:
-            return request.points, None
-        running = self._running.get(request.run)
-        if running is None:
-            running = self._running[request.run] = RunningProducts(self.n_rows, self._X.dtype)
-        return running.begin(request.points, request.n_head), running.complete
+        kept = self._kept.get(request.run)
+        if kept is None:
+            kept = self._kept[request.run] = FixedProducts(self.n_rows, self._X.dtype)
+        return kept.begin(request.points, request.n_fixed), kept.complete
 
     def _visit(self, rows: Selection, buffer: FloatArray, ahead: bool) -> Visit:
         """A block of rows; its products are in the buffer, until the next one's are."""
@@ -231,7 +217,7 @@ class InMemoryRows(PrivateRows):
             max_abs=lambda: np.maximum(largest_entries(X), value),
             single_norms=lambda: self._single_norms[rows],
         )
-        return visit_of(rows, X, block, buffer[: len(X)], appended=self._appended, takes_short_panels=True)
+        return visit_of(rows, X, block, buffer[: len(X)], appended=self._appended)
 
     @cached_property
     def _single_norms(self) -> FloatArray:
@@ -240,7 +226,7 @@ class InMemoryRows(PrivateRows):
     def sum_error(self, request: Request) -> SumError:
         if request.resolution is not None:
             return EXACT
-        return error_in_panels(self.n_rows, self._X.dtype, request)
+        return stated_error(request, self.n_rows, self._X.dtype)
 
 
 class PassingRows(PrivateRows):
@@ -265,9 +251,6 @@ class PassingRows(PrivateRows):
         self._dtype = np.dtype(dtype)
         self.n_rows = len(X)
 
-    def training(self) -> AbstractContextManager[None]:
-        return product_session(self._dtype)
-
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
         m = sum(len(request.points) for request in requests)
         size = block_size(_PASSING_BYTES // (self._X.shape[1] * self._dtype.itemsize))
@@ -277,8 +260,7 @@ class PassingRows(PrivateRows):
             buffer = np.empty((len(held), m), self._dtype)
             return answer(requests, (self._visit(rows, held, buffer) for rows in blocks), self._dtype)
 
-        masks = [request.mask for request in requests]
-        return in_parts(requests, list(selections(masks, self.n_rows, size)), visited)
+        return in_parts(requests, list(selections(requests, self.n_rows, size)), visited)
 
     def _visit(self, rows: Selection, held: FloatArray, buffer: FloatArray) -> Visit:
         """A block of rows; it and its products are in buffers, until the next one's are."""
@@ -288,7 +270,7 @@ class PassingRows(PrivateRows):
         return visit_of(rows, X, Block(X, self._y[rows], norms), buffer[: len(given)], appended=None)
 
     def sum_error(self, request: Request) -> SumError:
-        return sum_error(self.n_rows, np.float64 if request.wide_sums else self._dtype)
+        return stated_error(request, self.n_rows, self._dtype)
 
 
 class FixedProducts:
@@ -330,96 +312,6 @@ class FixedProducts:
         return self._Z[rows]
 
 
-class RunningProducts:
-    """Products of one run's head and of the directions that it has asked for since its last move.
-
-    A zeroth-order step moves a head along directions, whose products with the rows the step has asked for.
-    So the head's own products follow by linearity: ``X (W + sum_j c_j U_j)^T`` is
-    ``X W^T + sum_j c_j X U_j^T``. They are private state, and stay with the rows.
-
-    Parameters
-    ----------
-    n_rows : int
-        Number of rows.
-    dtype : dtype
-        That of the products.
-    """
-
-    def __init__(self, n_rows: int, dtype: np.dtype[Any]) -> None:
-        self._n_rows = n_rows
-        self._dtype = dtype
-        self._head: FloatArray | None = None
-        self._Z = np.empty((0, 0), dtype)
-        self._asked: list[tuple[FloatArray, FloatArray]] = []
-        self._age = 0
-
-    def begin(self, points: FloatArray, n_head: int) -> FloatArray:
-        """Start a pass for the head ``points[:n_head]`` and directions, the other points.
-
-        Returns
-        -------
-        array of shape (m', d_in)
-            The points whose products the pass must compute: directions alone, where the head
-            has moved within the span of those asked for before.
-        """
-        head, directions = points[:n_head], points[n_head:]
-        self._moves = self._follow(head)
-        if self._moves is None:
-            self._Z = np.empty((self._n_rows, n_head), self._dtype, order="F")
-            self._age = 0
-        elif self._moves:
-            self._age += 1
-        self._head = head.copy()
-        products = np.empty((self._n_rows, len(directions)), self._dtype, order="F")
-        # Directions count from the head's last place: an empty list of moves is a head that stayed.
-        earlier = self._asked if self._moves == [] else []
-        self._asked = [*earlier, (directions.copy(), products)]
-        return points if self._moves is None else directions
-
-    def complete(self, rows: Selection, computed: FloatArray) -> FloatArray:
-        """Products of a block of rows with all points, from those that the pass computed."""
-        Z = self._Z[rows]
-        if self._moves is None:
-            Z[:] = computed[:, : Z.shape[1]]
-            computed = computed[:, Z.shape[1] :]
-        else:
-            for coefficient, products in self._moves:
-                Z += coefficient * products[rows]
-        self._asked[-1][1][rows] = computed
-        return np.concatenate([Z.T, computed.T]).T
-
-    def _follow(self, head: FloatArray) -> list[tuple[FloatArray, FloatArray]] | None:
-        """The products to add to those of the last head, with factors; None if that is no way."""
-        if self._head is None or self._head.shape != head.shape or self._age >= _REFRESH:
-            return None
-        move = (head - self._head).ravel()
-        if not np.any(move):
-            return []
-        k = len(head)
-        blocks = [
-            (points[start : start + k], products[:, start : start + k])
-            for points, products in self._asked
-            for start in range(0, len(points), k)
-        ]
-        span = np.array([points.ravel() for points, _ in blocks]).T
-        if span.size == 0 or span.shape[0] != len(move):
-            return None
-        coefficients = np.linalg.lstsq(span, move)[0]
-        if np.linalg.norm(span @ coefficients - move) > _OUTSIDE * np.linalg.norm(move):
-            return None
-        factors = coefficients.astype(self._dtype)
-        return [(c, products) for c, (_, products) in zip(factors, blocks, strict=True) if c]
-
-
-def error_in_panels(n_rows: int, dtype: np.dtype[Any], request: Request) -> SumError:
-    """The error of sums over rows of a dtype, where a request may choose short panels."""
-    if not request.wide_sums:
-        return sum_error(n_rows, dtype)
-    if request.short_panels is None:
-        return sum_error(n_rows, np.float64)
-    return sum_error(n_rows, dtype, panel_rows=request.short_panels)
-
-
 def check_lengths(norms: FloatArray, dtype: np.dtype[Any], name: str = "X") -> None:
     """Refuse rows so long, or of a length so unknown, that products could overflow."""
     if not np.all(norms <= LONGEST_ROW):
@@ -427,14 +319,6 @@ def check_lengths(norms: FloatArray, dtype: np.dtype[Any], name: str = "X") -> N
             f"{name} holds a row that is too large for {dtype} products; pass row_norm='unit' or scale the "
             "features."
         )
-
-
-def narrow_labels(y: Labels) -> Labels:
-    """Class indices in the smallest signed type that holds them, to be read faster; other labels as given."""
-    if y.ndim != 1 or y.dtype.kind not in "iu" or len(y) == 0:
-        return y
-    # A signed type holds -1 - x if it holds x.
-    return y.astype(np.min_scalar_type(min(-1 - int(y.max()), int(y.min()))))
 
 
 def sum_resolution(n_rows: int, row_grid: float, bound: float) -> float:

@@ -11,21 +11,20 @@ linear head says what its points are, and what ``contribute`` gets instead of ``
 The sums that come out are NOT private. Only ``_engine/release.py`` may ask.
 
 Two promises of every source are part of the guarantee. What a row contributes is a function of that row
-alone, bit for bit: no shift, scale, precision or code path is chosen by looking at a whole block. And the
-source states how far the rounding of its sums can move when a row is zeroed out, in
-:meth:`PrivateRows.sum_error`.
+alone, bit for bit: no shift, scale, precision or code path is chosen by looking at a whole block, and rows
+have the same places in products whether or not another row is in a random batch. And the source states how
+far the rounding of its sums can move when a row is zeroed out, in :meth:`PrivateRows.sum_error`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._kernels import SumError
+from .._kernels import PANEL_ROWS, SumError
 from .._linear import Array, largest_entries, namespace_of, parts_in_cache
 from .._rowmap import RowMap
 
@@ -130,6 +129,22 @@ Sums = tuple[FloatArray | None, FloatArray | None]
 
 
 @dataclass(frozen=True)
+class Batch:
+    """A random batch of rows.
+
+    Attributes
+    ----------
+    taken : boolean array of shape (n_rows,)
+        The rows in the batch, which are SECRET.
+    rate : float
+        Probability that a row is in the batch, which is public.
+    """
+
+    taken: NDArray[np.bool_]
+    rate: float
+
+
+@dataclass(frozen=True)
 class Request:
     """The part of a query that a row source answers.
 
@@ -140,27 +155,20 @@ class Request:
     contribute : callable
         ``(Z, block) -> (C, S)``; either may be None. ``Z`` is its own to overwrite, except for the columns
         of the last ``n_fixed`` points. ``S`` may be an :class:`OuterStatistics`.
-    mask : boolean array of shape (n_rows,) or None
-        Rows that take part; None is all of them.
+    members : boolean array of shape (n_rows,) or None
+        Rows that take part, a public fact; None is all of them.
+    batch : Batch or None
+        A random batch of the members; None is all of them.
     resolution : float or None
         Power of two; contributions are rounded towards zero to multiples of it, so that
         their sums are exact. None rounds nothing.
-    wide_sums : bool
-        Whether weighted residuals are multiplied with the rows and added in double precision, whatever the
-        precision of the rows; for sums whose terms are longer than what is released of them.
-    short_panels : int or None
-        With ``wide_sums``: number of rows whose terms a source may add in single precision all the same. A
-        source that does so says it in its error. None is no row.
-    n_head : int
-        Number of leading points that are a head which its run moves along the other points; 0
-        promises nothing.
+    panel_rows : int or None
+        Most rows whose weighted residuals are multiplied with the rows and added in single precision. None
+        adds in double precision; sources may do so in any case.
     n_fixed : int
         Number of last points that are the same in all requests of the run.
     run : object
         Whose points those are: the source may keep their products until the next request.
-    bounds_itself : bool
-        Whether ``S`` is None and each row's ``c_i x_i^T`` obeys its bounds whatever error ``Z`` has, with any
-        entries of ``c_i`` made smaller too. Rows may then be multiplied in bfloat16.
     takes_tensors : bool
         Whether ``contribute`` takes tensors as it takes arrays, under the same bounds, and returns tensors.
         It is then called where the rows are; otherwise it gets arrays on the host.
@@ -175,17 +183,38 @@ class Request:
 
     points: Any
     contribute: Contribute
-    mask: NDArray[np.bool_] | None = None
+    members: NDArray[np.bool_] | None = None
+    batch: Batch | None = None
     resolution: float | None = None
-    wide_sums: bool = False
-    short_panels: int | None = None
-    n_head: int = 0
+    panel_rows: int | None = PANEL_ROWS
     n_fixed: int = 0
     run: object = None
-    bounds_itself: bool = False
     takes_tensors: bool = False
     clipped: float | None = None
     observe: "Callable[[Any, Block, Array, Contribution], None] | None" = None
+
+    @property
+    def taking_part(self) -> NDArray[np.bool_] | None:
+        """Mask (n_rows,) of the rows that take part; None is all of them."""
+        if self.members is None or self.batch is None:
+            return self.members if self.batch is None else self.batch.taken
+        return self.members & self.batch.taken
+
+    @property
+    def rate(self) -> float:
+        """Probability that a member is in the batch; 1 if there is none."""
+        return 1.0 if self.batch is None else self.batch.rate
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether all rows take part."""
+        return self.members is None and self.batch is None
+
+    def part(self, start: int, stop: int) -> "Request":
+        """The request for some of the rows."""
+        members = None if self.members is None else self.members[start:stop]
+        batch = None if self.batch is None else replace(self.batch, taken=self.batch.taken[start:stop])
+        return replace(self, members=members, batch=batch)
 
 
 class PrivateRows(Protocol):
@@ -210,10 +239,6 @@ class PrivateRows(Protocol):
 
     def sum_error(self, request: Request) -> SumError:
         """How far the rounding of a request's sums can move when one row is zeroed out."""
-
-    def training(self) -> AbstractContextManager[None]:
-        """A context within which a fit makes all its passes."""
-        return nullcontext()
 
     def remapped(self, row_map: RowMap) -> "PrivateRows | None":
         """These rows after a further map, in the same memory; None if that is not possible."""
@@ -259,13 +284,6 @@ class Table(Protocol):
     def passing_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any]) -> PrivateRows:
         """The source for a single pass over rows of unit length, which need not be kept after it."""
         return self.private_rows(y, row_map, dtype, exact=False)
-
-    def bfloat16_rows(self, y: Labels, row_map: RowMap) -> PrivateRows:
-        """The source that holds the rows in bfloat16."""
-        raise ValueError(
-            f"dtype='bfloat16' holds dense rows in memory, and X is a {type(self).__name__}; "
-            "pass dtype='float32'."
-        )
 
     def blocks(self) -> Iterator[Any]:
         """The features, a part of the rows after the other: dense arrays or CSR."""

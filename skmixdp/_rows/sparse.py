@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._kernels import SHORTEST_DIFFERENCE, SumError, sum_error
+from .._kernels import SHORTEST_DIFFERENCE, SumError
 from .._rowmap import (
     RowMap,
     canonical,
@@ -16,7 +16,7 @@ from .._rowmap import (
     scaled_first,
     whitened_entries,
 )
-from .answering import Selection, Visit, answer, block_size, selections
+from .answering import Selection, Visit, answer, block_size, selections, stated_error
 from .memory import check_lengths
 from .source import Block, FloatArray, Labels, PrivateRows, Request, Sums, Table
 
@@ -96,7 +96,7 @@ class SparseRows(PrivateRows):
         return answer(requests, self._visits(requests), np.dtype(np.float64), whitening=whitening)
 
     def _visits(self, requests: Sequence[Request]) -> Iterator[Visit]:
-        for rows in selections([request.mask for request in requests], self.n_rows, self._block_rows):
+        for rows in selections(requests, self.n_rows, self._block_rows):
             yield self._visit(rows)
 
     def _visit(self, rows: Selection) -> Visit:
@@ -113,13 +113,20 @@ class SparseRows(PrivateRows):
             times=lambda points: implicit_products(X, factors, self._map, points).astype(
                 self._dtype, copy=False
             ),
-            add_sum=lambda C, total: total.add(implicit_weighted_sum(X, factors, self._map, C)),
+            add_sum=lambda C, total, _: total.add(implicit_weighted_sum(X, factors, self._map, C)),
         )
 
     def sum_error(self, request: Request) -> SumError:
         # Two sums are subtracted whose terms may be so much longer than their differences.
         longer = 4 / SHORTEST_DIFFERENCE
-        error = sum_error(self.n_rows, np.float64, block_rows=self._block_rows, stretch=longer)
+        error = stated_error(
+            request,
+            self.n_rows,
+            np.float64,
+            panel_rows=None,
+            block_rows=self._block_rows,
+            stretch=longer,
+        )
         whitening = self._map.whitening
         return error if whitening is None else error.plus_later(whitening.sum_rounding / SHORTEST_DIFFERENCE)
 

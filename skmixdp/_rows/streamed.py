@@ -3,7 +3,6 @@
 import mmap
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -15,16 +14,24 @@ from numpy.typing import NDArray
 from .._kernels import (
     EXACT,
     NARROW,
+    Cascade,
     SumError,
     dot_error,
     panel_rows_for,
-    product_session,
     row_memory,
-    sum_error,
 )
 from .._linear import largest_entries, row_norms
 from .._rowmap import BlockMap, RowMap, Whitening, finite_rows
-from .answering import Selection, Visit, answer, block_size, selections, visit_of
+from .answering import (
+    Selection,
+    Visit,
+    answer,
+    block_size,
+    least_rows,
+    selections,
+    stated_error,
+    visit_of,
+)
 from .files import IN_PARTS
 from .memory import check_lengths, grid_of_rows
 from .shards import Shard, check_alike, file_shards, read_labels
@@ -66,13 +73,10 @@ class ShardedRows(PrivateRows):
         self._dtype = np.dtype(dtype)
         self.n_rows = sum(shard.n_rows for shard in shards)
 
-    def training(self) -> AbstractContextManager[None]:
-        return product_session(self._dtype)
-
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
         m = sum(len(request.points) for request in requests)
         Z = np.empty((len(self._out), m), self._dtype)
-        blocks = self._read([request.mask for request in requests])
+        blocks = self._read(requests)
         visits = (self._visit(rows, raw, Z[: len(raw)]) for rows, raw in blocks)
         return answer(requests, visits, self._dtype, whitening=self._whitening)
 
@@ -80,13 +84,13 @@ class ShardedRows(PrivateRows):
     def _visit(self, rows: Selection, raw: Array, Z: FloatArray) -> Visit:
         """The visit of a block of features; it and its products are in buffers, until the next one's are."""
 
-    def _read(self, masks: Sequence[NDArray[np.bool_] | None]) -> Iterator[tuple[Selection, Array]]:
+    def _read(self, requests: Sequence[Request]) -> Iterator[tuple[Selection, Array]]:
         """Rows by number, and their features, of all blocks that take part: one at least."""
         first, n_visited = 0, 0
         for shard in self._shards:
             end = first + shard.n_rows
-            own = [None if mask is None else mask[first:end] for mask in masks]
-            if any(mask is None or mask.any() for mask in own):
+            own = [request.part(first, end) for request in requests]
+            if any(request.members is None or request.members.any() for request in own):
                 X = shard.rows()
                 for rows in selections(own, shard.n_rows, self._block_rows):
                     raw = _take(X, rows)
@@ -106,8 +110,8 @@ class ShardedRows(PrivateRows):
         first = 0
         for shard in self._shards:
             X = shard.rows()
-            for rows in selections([None], shard.n_rows, self._block_rows):
-                assert isinstance(rows, slice)
+            for start in range(0, shard.n_rows, self._block_rows):
+                rows = slice(start, min(start + self._block_rows, shard.n_rows))
                 raw = _take(X, rows)
                 if not finite_rows(raw).all():
                     raise ValueError(
@@ -192,16 +196,19 @@ class StreamedRows(ShardedRows):
             return np.asarray(np.maximum(norms, own))
 
         block = Block(X, self._y[rows], norms, max_abs=max_abs, rounding_scale=rounding_scale)
-        return visit_of(rows, X, block, Z, appended=value, panel_rows=self._panel_rows)
+        visit = visit_of(rows, X, block, Z, appended=value)
+
+        def add_sum(C: Any, total: Cascade, panel_rows: int | None) -> None:
+            # Rows that are longer than what a clip bounds are added in shorter panels.
+            visit.add_sum(C, total, least_rows(panel_rows, self._panel_rows))
+
+        return replace(visit, add_sum=add_sum)
 
     def sum_error(self, request: Request) -> SumError:
         if request.resolution is not None:
             return EXACT
         whitening, stretch = self._whitening, self._map.stretch
-        if request.wide_sums or self._panel_rows is None:
-            error = sum_error(self.n_rows, np.float64, stretch=stretch)
-        else:
-            error = sum_error(self.n_rows, self._dtype, stretch=stretch, panel_rows=self._panel_rows)
+        error = stated_error(request, self.n_rows, self._dtype, panel_rows=self._panel_rows, stretch=stretch)
         if whitening is None:
             return error
         return error.plus_later(whitening.sum_rounding * stretch)
@@ -250,7 +257,7 @@ class NarrowStreamedRows(ShardedRows):
         return X, norms if self._value is None else np.hypot(norms, self._value)
 
     def sum_error(self, request: Request) -> SumError:
-        return sum_error(self.n_rows, np.float64 if request.wide_sums else self._dtype)
+        return stated_error(request, self.n_rows, self._dtype)
 
     def _measure(self) -> None:
         """Refuse rows that are not finite, or too long."""

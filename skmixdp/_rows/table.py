@@ -9,7 +9,6 @@ import scipy.sparse as sp
 
 from .._rowmap import RowMap
 from .._utils.validation import n_distinct_rows
-from .bfloat import BFloat16Rows
 from .memory import InMemoryRows, PassingRows
 from .shards import array_shard
 from .source import FloatArray, Labels, PrivateRows, Table
@@ -40,9 +39,6 @@ class ArrayTable(Table):
 
     def passing_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any]) -> PrivateRows:
         return PassingRows(self._X, y, row_map, dtype)
-
-    def bfloat16_rows(self, y: Labels, row_map: RowMap) -> PrivateRows:
-        return BFloat16Rows.of(self.blocks(), y, row_map)
 
     def blocks(self) -> Iterator[Any]:
         yield self._X

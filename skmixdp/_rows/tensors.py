@@ -15,12 +15,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from .._kernels import BLOCK_ROWS, PANEL_ROWS, Cascade, SumError, sum_error
+from .._kernels import BLOCK_ROWS, PANEL_ROWS, Cascade, SumError
 from .._linear import row_norms
 from .._rowmap import RowMap
 from .._utils.validation import CONVERSION_ERRORS, shown
-from .answering import Selection, Visit, answer, block_size, selections
-from .bfloat import BFloat16Rows
+from .answering import Selection, Visit, answer, block_size, selections, stated_error
 from .memory import InMemoryRows, check_lengths
 from .source import Block, Contribute, Contribution, FloatArray, Labels, PrivateRows, Request, Sums, Table
 
@@ -46,8 +45,8 @@ class TorchRows(PrivateRows):
 
     Parameters
     ----------
-    X : tensor of shape (n_rows, d_in), float32, float64 or bfloat16
-        Rows after the row map. Blocks of bfloat16 are multiplied in float32.
+    X : tensor of shape (n_rows, d_in), float32 or float64
+        Rows after the row map.
     y : array of shape (n_rows,) or (n_rows, k)
         Class indices or targets.
     device : torch.device or None
@@ -79,7 +78,6 @@ class TorchRows(PrivateRows):
         self._X = X
         self.device = X.device if device is None else device
         self.n_rows = len(X)
-        self._products = torch.float64 if X.dtype == torch.float64 else torch.float32
         self._dtype = np.dtype(np.float64 if X.dtype == torch.float64 else np.float32)
         if block_bytes is None:
             block_bytes = _BLOCK_BYTES.get(self.device.type, _DEVICE_BYTES)
@@ -138,22 +136,25 @@ class TorchRows(PrivateRows):
                 placed.append(torch.from_numpy(np.ascontiguousarray(points)).to(self.device))
             return products(X, placed[0])
 
-        for rows in selections([request.mask for request in requests], self.n_rows, self._block_rows):
+        for rows in selections(requests, self.n_rows, self._block_rows):
             X = self._taken(rows)
             number = rows if isinstance(rows, slice) else torch.from_numpy(rows).to(self.device)
             yield Visit(
                 rows,
                 Block(X, self._y[number], self._norms[number]),
                 times=lambda points, X=X: times(X, points),  # type: ignore[misc]
-                add_sum=lambda C, total, X=X: add_tensor_products(total, C, X),  # type: ignore[misc]
+                add_sum=lambda C, total, panel_rows, X=X: add_tensor_products(  # type: ignore[misc]
+                    total, C if panel_rows == PANEL_ROWS else C.double(), X
+                ),
             )
 
     def sum_error(self, request: Request) -> SumError:
-        return sum_error(self.n_rows, np.float64 if request.wide_sums else self._dtype)
+        few = PANEL_ROWS if request.panel_rows == PANEL_ROWS else None
+        return stated_error(request, self.n_rows, self._dtype, panel_rows=few)
 
     def _taken(self, rows: Selection) -> torch.Tensor:
         index = rows if isinstance(rows, slice) else torch.from_numpy(rows).to(self._X.device)
-        return self._X[index].to(self.device).to(self._products)
+        return self._X[index].to(self.device)
 
 
 def _on_host(contribute: Contribute) -> Contribute:
@@ -276,11 +277,6 @@ class TorchTable(Table):
         if is_processor(self._place):  # NumPy's products are the faster ones there
             return InMemoryRows(array_of(mapped(self._X, row_map, precision, self._place)), y)
         return self._on_device(y, row_map, precision)
-
-    def bfloat16_rows(self, y: Labels, row_map: RowMap) -> PrivateRows:
-        if is_processor(self._place):
-            return BFloat16Rows.of(self.blocks(), y, row_map)
-        return self._on_device(y, row_map, torch.bfloat16)
 
     def _on_device(self, y: Labels, row_map: RowMap, precision: torch.dtype) -> PrivateRows:
         try:

@@ -69,7 +69,7 @@ class DopeQuery:
             contribute=partial(clipped_deviations, loss=ctx.loss, clip=clip, centre=centre),
             releases=(difference_part(clip.sensitivity(ctx.dtype)),),
             assemble=lambda sums: (_minus_centres(sums, centre),),
-            wide_sums=True,
+            panel_rows=None,
             takes_tensors=clip.takes_tensors,
             lengths=Lengths(partial(deviation_lengths, centre=centre), centre),
         )

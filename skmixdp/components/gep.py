@@ -95,8 +95,7 @@ class GepQuery:
             contribute=lambda Z, block: clipped_parts(Z, block, loss, embedding, inside, outside, shortest),
             releases=self._parts(ctx.view, ctx.dtype),
             assemble=assemble,
-            wide_sums=True,
-            short_panels=panel_rows_for(_MARGIN / shortest),
+            panel_rows=panel_rows_for(_MARGIN / shortest),
             n_fixed=len(embedding.X),
             lengths=Lengths(partial(part_lengths, embedding=embedding)),
         )

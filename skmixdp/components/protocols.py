@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .._kernels import SumError
+from .._kernels import PANEL_ROWS, SumError
 from .._linear import Array, row_norms
 from .._linear import Loss as Loss
 from .._rows import Block, Contribute, Sums
@@ -97,18 +97,13 @@ class PrivateQuery:
     assemble : callable
         LINEAR map from the sums to the released arrays, applied before the noise is added. It must not
         depend on private rows in any other way.
-    wide_sums : bool
-        Whether sums must be added in double precision, since their terms are longer than the sensitivity.
-    short_panels : int or None
-        With ``wide_sums``: number of rows whose terms may be added in single precision all the same. Few
-        enough of them add little to the sensitivity. None is no row.
-    n_head : int
-        Number of leading points that are a head which moves along the other points from step to step,
-        so that a source may keep its products; 0 promises nothing.
+    panel_rows : int or None
+        Most rows whose terms may be added in single precision; None is no row. Few enough of them add little
+        to the sensitivity, if terms are longer than it.
     n_fixed : int
         Number of last points that are the same in all steps of a fit, so that a source may keep their
         products.
-    bounds_itself, takes_tensors, clipped
+    takes_tensors, clipped
         Properties of ``contribute``; see :class:`~skmixdp._rows.Request`.
     lengths : Lengths or None
         How long contributions to the released arrays are, for records of per-instance privacy. None stands
@@ -119,11 +114,8 @@ class PrivateQuery:
     contribute: Contribute
     releases: tuple[ReleasedArray, ...]
     assemble: Callable[[Sums], tuple[FloatArray, ...]] = present_sums
-    wide_sums: bool = False
-    short_panels: int | None = None
-    n_head: int = 0
+    panel_rows: int | None = PANEL_ROWS
     n_fixed: int = 0
-    bounds_itself: bool = False
     takes_tensors: bool = False
     clipped: float | None = None
     lengths: Lengths | None = None

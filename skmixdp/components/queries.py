@@ -87,7 +87,6 @@ class GradientQuery:
                 ReleasedArray(clip.sensitivity(ctx.dtype) * space.gain, later_roundings=space.roundings),
             ),
             assemble=lambda sums: tuple(map(space.encode, present_sums(sums))),
-            bounds_itself=True,
             takes_tensors=clip.takes_tensors,
             clipped=_clipped_at(ctx.loss, clip),
             lengths=_lengths_in(space),

@@ -193,11 +193,7 @@ class TwoPointQuery:
             losses = probe.losses(Z, block.y)
             return None, clipped((losses[:, :q] - losses[:, q:]) / (2 * self.smoothing), bound)
 
-        # A head that also moves along the public gradient leaves the span of the directions.
-        n_head = probe.n_head if ctx.public_weight == 0 else 0
-        (sums,) = yield PrivateQuery(
-            probe.points, contribute, releases=(scalars(bound, q, 1.0),), n_head=n_head
-        )
+        (sums,) = yield PrivateQuery(probe.points, contribute, releases=(scalars(bound, q, 1.0),))
         estimate = ctx.view.combine(sums / (ctx.batch_size * q), U)
         return ctx.direction(estimate, self._public_mean(ctx))
 
@@ -263,9 +259,9 @@ class CandidateQuery:
         probe = ctx.view.probe(candidates, [(j, -ctx.step_size) for j in range(count)])
         (sums,) = yield PrivateQuery(
             probe.points,
-            lambda Z, block: (None, clipped(probe.losses(Z, block.y), self.loss_clip)),
+            # A loss that is no number counts as the largest, or its candidate would win.
+            lambda Z, block: (None, clipped(probe.losses(Z, block.y), self.loss_clip, self.loss_clip)),
             releases=(scalars(self.loss_clip, count, count / n_losses),),
-            n_head=probe.n_head,
         )
         return sums
 
@@ -278,9 +274,9 @@ def public_gradients(ctx: StepContext, n_batches: int, batch_size: int | None) -
     return ctx.view.batch_gradients([order[j * size : (j + 1) * size] for j in range(n_batches)])
 
 
-def clipped(values: FloatArray, bound: float) -> FloatArray:
-    """Values (rows, m) clipped to ``[-bound, bound]``, in float64; NaN becomes 0."""
-    values = np.nan_to_num(values.astype(np.float64), nan=0.0, posinf=bound, neginf=-bound)
+def clipped(values: FloatArray, bound: float, missing: float = 0.0) -> FloatArray:
+    """Values (rows, m) clipped to ``[-bound, bound]``, in float64; NaN becomes ``missing``."""
+    values = np.nan_to_num(values.astype(np.float64), nan=missing, posinf=bound, neginf=-bound)
     return np.clip(values, -bound, bound, out=values)
 
 

@@ -36,6 +36,7 @@ class Classifier(ClassifierMixin):  # type: ignore[misc]
         if self.classes is None and y_pub is not None:
             check_same_numbering(y, self.classes_)
         y = encode_labels(y, self.classes_, "y", private=True, source=source)
+        y = y.astype(np.min_scalar_type(-len(self.classes_)))  # read faster than wider ones
         if y_pub is None:
             return y, None, origin
         y_pub = encode_labels(y_pub, self.classes_, "y_pub", private=False)

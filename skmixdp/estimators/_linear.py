@@ -85,7 +85,7 @@ class LinearHead(PrivateEstimator):
         **PrivateEstimator._allowed,
         "l2": (NON_NEGATIVE, "auto"),
         "public_l2": (_PENALTY, "auto"),
-        "dtype": ("float32", "float64", "bfloat16"),
+        "dtype": ("float32", "float64"),
         "fit_intercept": (FLAG,),
         "center": (FLAG,),
         "row_norm": ("unit", "clip", None),
@@ -221,8 +221,6 @@ class LinearHead(PrivateEstimator):
                 "not count",
                 "batch_size=None",
             )
-        if self.dtype == "bfloat16":
-            self._refuse_record("dtype='bfloat16', which rounds what rows contribute", "dtype='float32'")
         if not table.can_be_observed:
             self._refuse_record("a Dask array, whose workers send back sums alone", "X.compute()")
         picklable = self.record_per_instance == "picklable"
@@ -385,10 +383,11 @@ class LinearHead(PrivateEstimator):
         return {"coef_": coef, "intercept_": intercept}
 
     def _products_dtype(self) -> np.dtype[Any]:
-        """The dtype of the products: float64 for exact sums, float32 for bfloat16 rows."""
+        """The dtype of the products: float64 for exact sums."""
         if noise_name(self.noise) == "discrete":
             return np.dtype("float64")
-        return np.dtype("float32" if self.dtype == "bfloat16" else self.dtype)
+        dtype: np.dtype[Any] = np.dtype(self.dtype)
+        return dtype
 
     def _start(self, data: PublicData) -> Array:
         """The head before the first step, (k, d_in)."""

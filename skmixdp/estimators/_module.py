@@ -64,8 +64,8 @@ class PreparedModule(PreparedFit):
         except Exception as error:  # a message of the module or the loss may quote private rows
             withheld = type(error).__name__
         raise RuntimeError(
-            f"module or loss fails on private rows with {withheld}; its message is left out because it may "
-            "quote them. Try the module on public rows. What was charged stays charged."
+            f"training ended with {withheld}; its message is left out because it may quote private rows. Try "
+            "the module on public rows, and on another device. What was charged stays charged."
         )
 
     def finish(self, W: Any, charge: Charge | None) -> None:
@@ -135,6 +135,11 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
     the fact that validation passed, or anything else that ``privacy_`` lists as public. The initial
     parameters and buffers of the module count as public. A module that was already trained on the private
     rows is not made private by this fit.
+
+    Before the first release, all private rows pass through the module once. A fit is refused there if the
+    module or the loss fails on a row. If it fails on a row later, at other parameters, that row contributes
+    a difference of 0, or the largest loss where candidates are compared, and no other row changes. Errors
+    that stop a device, such as failed assertions in CUDA, end the fit at a step that may tell of a row.
 
     The clip bounds the contribution of a row only if the loss of a row depends on that row alone. Before
     the first release, ``fit`` tests this with full passes of public and made-up rows, including extreme
@@ -241,7 +246,7 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
         ImportError
             If torch is not installed.
         RuntimeError
-            If the module or the loss fails on private rows.
+            If the module fails on public rows after the first step, or the device fails.
         """
         fit_one(self, FitData(X, y, X_pub, y_pub), unsupported)
         return self
@@ -283,7 +288,9 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
         noise = noise_source(self.noise, self.random_state)
         options = self._options(n_rows, noise, "auto")
         rate = options.sampling.rate(n_rows)
-        size = _largest_pass(self.chunk_size, n_rows, rate)
+        private = torch_side.LabelledRows(X, y, self.chunk_size)
+        source = torch_side.ModuleRows(private, loss, exact=noise.needs_grid)
+        size = source.rows_in_pass(rate)
         n_threads = torch_side.threads_for(W, X, size)
         dtype = np.dtype("float64")
         with torch_side.limited_threads(n_threads):
@@ -295,12 +302,12 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
             info = PublicInfo(seen.view(W), budget.mu, n_rows, rate * n_rows, math.inf)
             recipe = self._chosen_algorithm().recipe(info, options)
             plan = make_plan(budget, recipe, info, dtype)
-        private = torch_side.LabelledRows(X, y, self.chunk_size)
-        source = torch_side.ModuleRows(private, loss, exact=noise.needs_grid)
+            source.check(W)
         treated_as_public = (
             "the module: architecture, initial parameters and buffers, and which parameters are trained",
             "the number of private rows and their shape",
             "that their shapes, finiteness, repeats and labels passed validation",
+            "that neither the module nor the loss failed on them before the first step",
             f"the classes ({origin})",
         )
         report = partial(self._report, budget, plan, noise, n_rows, len(public), treated_as_public)
@@ -374,12 +381,6 @@ def load_modules() -> Any:
     except ModuleNotFoundError as error:
         raise ImportError("modules need the torch package; install skmixdp[features].") from error
     return _modules
-
-
-def _largest_pass(chunk_size: int, n_rows: int, rate: float) -> int:
-    """Number of rows in the largest pass: for a sampled batch, the mean plus 6 standard deviations."""
-    mean = rate * n_rows
-    return min(chunk_size, n_rows, math.ceil(mean + 6 * math.sqrt(mean * (1 - rate))))
 
 
 def _warn_of_batch_norms(names: list[str]) -> None:

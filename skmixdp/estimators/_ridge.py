@@ -120,10 +120,8 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         pickled; ``"picklable"`` allows pickling. It needs the full batch, and one number per row.
     device : "auto" or torch device, default="auto"
         The device that holds and multiplies dense rows. ``"auto"`` leaves the rows where they are.
-    dtype : {"float32", "float64", "bfloat16"}, default="float32"
-        Precision of the products with private rows; discrete noise always uses float64. "bfloat16" holds
-        dense rows in half the memory of float32 and accumulates sums in float32. With
-        ``skmixdp[onednn]`` it is also faster on processors that support it.
+    dtype : {"float32", "float64"}, default="float32"
+        Precision of the products with private rows; discrete noise always uses float64.
     random_state : None, int or RandomState, default=None
         If None, noise comes from a cryptographic generator that the operating system seeds. A given seed
         makes the run reproducible and NOT private: a NotPrivateWarning and the report say so.

@@ -195,7 +195,7 @@ class PreparedHead(PreparedFit):
 
     @property
     def shares_threads(self) -> bool:
-        return self._in_memory and self.estimator.dtype != "bfloat16" and not self.is_small
+        return self._in_memory and not self.is_small
 
     @property
     def is_small(self) -> bool:
@@ -212,12 +212,6 @@ class PreparedHead(PreparedFit):
         exact = self.run.noise.needs_grid
         table = self.table if self.device is None else self.table.on_device(self.device)
         row_map = self.row_map
-        if self.estimator.dtype == "bfloat16":
-            if exact:
-                raise ValueError(
-                    "dtype='bfloat16' has no exact sums; pass dtype='float32', or noise='float'."
-                )
-            return table.bfloat16_rows(self.y, row_map)
         if self.passes_once and not exact:
             return self._recorded(table.passing_rows(self.y, row_map, self.run.dtype))
         return self._recorded(table.private_rows(self.y, row_map, self.run.dtype, exact=exact))

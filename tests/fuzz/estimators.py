@@ -86,7 +86,7 @@ def parameters(draw: Draw, head: type, k: int, n: int) -> dict[str, Any]:
     }
     given["epsilon"] = draw.pick((1.0, 1.0, 1e-3, 1e-8, 20.0, 1e4, 1e15))
     options: dict[str, tuple[Any, ...]] = {
-        "dtype": ("float32", "float64", "float64", "bfloat16"),
+        "dtype": ("float32", "float64"),
         "neighboring": ("add_or_remove_one", "zero_out", "replace_one"),
         "fit_intercept": (True, False),
         "center": (True, False),

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skmixdp._rows import ArrayTable, BFloat16Rows, OuterStatistics, special_table, streamed
+from skmixdp._rows import ArrayTable, OuterStatistics, special_table, streamed
 from tests.unit.rows.conftest import HELD
 
 
@@ -26,9 +26,7 @@ def prepare(kind, monkeypatch):
 
 
 def source(kind, tmp_path, X, y, row_map, dtype):
-    """Mapped rows, held in one of the ways of ``HELD`` or in bfloat16, with labels or targets."""
-    if kind == "bfloat16":
-        return BFloat16Rows([row_map(X, np.float32)], y)
+    """Mapped rows, held in one of the ways of ``HELD``, with labels or targets."""
     held, _ = HELD[kind](tmp_path, X, np.zeros(len(X)))  # labels are given
     table = special_table(held)
     table = ArrayTable(held) if table is None else table

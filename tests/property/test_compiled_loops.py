@@ -12,14 +12,14 @@ from threadpoolctl import threadpool_limits
 
 from skmixdp import MixedDPLogisticRegression
 from skmixdp._kernels import threads, worker_session
-from skmixdp._linear import classification_loss
-from skmixdp._rows import InMemoryRows, Request
+from skmixdp._linear import classification_loss, row_norms
+from skmixdp._rows import Batch, InMemoryRows, Request
 from skmixdp.components import L2Clip
 from skmixdp.components.queries import clipped_residuals
 
 pytest.importorskip("numba")
 
-from skmixdp._kernels import fused
+from skmixdp._kernels import compiled as loops
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*(overflow|invalid value):RuntimeWarning")
 
@@ -30,15 +30,15 @@ thorough = settings(suppress_health_check=[HealthCheck.function_scoped_fixture],
 @pytest.fixture
 def used(monkeypatch):
     """The calls of the compiled loops, which take any number of rows now."""
-    monkeypatch.setattr(fused, "_FEWEST_ROWS", 1)
-    sums, calls = fused.compiled(), []
+    monkeypatch.setattr(loops, "_FEWEST", 1)
+    sums, calls = loops.compiled(), []
     assert sums is not None  # they can be compiled here, and add up right
 
     def counted(*arguments):
         calls.append(len(arguments))
         return sums(*arguments)
 
-    monkeypatch.setattr(fused, "compiled", lambda: counted)
+    monkeypatch.setattr(loops, "compiled", lambda: counted)
     return calls
 
 
@@ -62,7 +62,8 @@ PATTERNS = ["random", "equal", "alternating", "of all lengths", "one huge", "sub
 problems = st.fixed_dictionaries(
     {
         "n": st.sampled_from([1, 2, 15, 384, 385, 3000]),
-        "d": st.integers(1, 64),
+        "d": st.one_of(st.integers(1, 64), st.sampled_from([128, 129, 300])),
+        "appended": st.sampled_from([None, 0.4]),
         "k": st.sampled_from([2, 3, 4, 7, 16]),
         "name": st.sampled_from(PATTERNS),
         "scale": st.sampled_from([1e-30, 1.0, 30.0, 1e20]),
@@ -72,15 +73,21 @@ problems = st.fixed_dictionaries(
 )
 
 
-def made(n, d, k, name, scale, threshold, seed):
+def made(n, d, k, name, scale, threshold, seed, appended=None):
     """Rows, labels and the request for clipped gradients at a random head, which may be huge."""
     rng = np.random.default_rng(seed)
     X, y = pattern(name, n, d, rng), rng.integers(k, size=n).astype(np.int8)
-    y[0] = k - 1  # labels are held in the type of the largest
     loss, clip = classification_loss(k), L2Clip(threshold)
-    W = scale * rng.normal(size=(loss.n_outputs, d))
+    W = scale * rng.normal(size=(loss.n_outputs, d + (appended is not None)))
     query = partial(clipped_residuals, loss=loss, clip=clip)
     return X, y, Request(W, query, clipped=threshold), clip.sensitivity(np.dtype("f4"))
+
+
+def held(X, y, appended=None):
+    """Rows in memory, with an entry that is the same for all of them."""
+    if appended is None:
+        return InMemoryRows(X, y)
+    return InMemoryRows(X, y, norms=np.hypot(row_norms(X), appended), appended=appended)
 
 
 def sums_of(rows, request):
@@ -93,14 +100,12 @@ def sums_of(rows, request):
 @given(problem=problems)
 def test_no_row_moves_a_sum_by_more_than_is_stated(used, problem):
     X, y, request, sensitivity = made(**problem)
-    rows = InMemoryRows(X, y)
+    rows = held(X, y, problem["appended"])
     whole, stated = sums_of(rows, request), rows.sum_error(request).of(sensitivity) + sensitivity
     assert np.all(np.isfinite(whole))
     for row in {0, len(X) // 3, len(X) - 1}:
-        without = X.copy()
-        without[row] = 0
-        moved = whole - sums_of(InMemoryRows(without, y), request)
-        assert np.linalg.norm(moved) <= stated
+        others = replace(request, batch=Batch(np.arange(len(X)) != row, 1.0))
+        assert np.linalg.norm(whole - sums_of(rows, others)) <= stated
     assert used
 
 
@@ -108,14 +113,14 @@ def test_no_row_moves_a_sum_by_more_than_is_stated(used, problem):
 @given(problem=problems)
 def test_one_row_alone_obeys_its_clip(used, problem):
     X, y, request, sensitivity = made(**{**problem, "n": 1})
-    assert np.linalg.norm(sums_of(InMemoryRows(X, y), request)) <= sensitivity
+    assert np.linalg.norm(sums_of(held(X, y, problem["appended"]), request)) <= sensitivity
     assert used
 
 
 @thorough
 @given(problem=problems, place=st.integers(0, 63), huge=st.sampled_from([3e28, -1e15, 1e-41]))
 def test_a_row_changes_no_bit_of_what_others_contribute(used, problem, place, huge):
-    X, y, request, _ = made(**{**problem, "name": "random", "n": problem["d"]})
+    X, y, request, _ = made(**{**problem, "name": "random", "n": problem["d"], "appended": None})
     place %= len(X)
     # Each row has a column of its own, so that each column of the sums is one row's.
     alone = X * np.eye(len(X), dtype="f4")
@@ -136,11 +141,12 @@ def test_the_sums_are_those_of_numpy(used, monkeypatch, problem):
     # A shorter clip keeps residuals that are hardly more than rounding, and their direction.
     problem = {**problem, "threshold": max(problem["threshold"], 0.1)}
     X, y, request, sensitivity = made(**problem)
-    found = sums_of(InMemoryRows(X, y), request)
+    rows = held(X, y, problem["appended"])
+    found = sums_of(rows, request)
     assert used
-    expected = sums_of(InMemoryRows(X, y), Request(request.points, request.contribute))
+    expected = sums_of(rows, Request(request.points, request.contribute))
     # Outputs are rounded in proportion to their size.
-    sizes = np.abs(request.points) @ np.abs(X.astype(float)).T
+    sizes = np.abs(request.points[:, : X.shape[1]]) @ np.abs(X.astype(float)).T + np.abs(request.points).max()
     tolerance = np.minimum(1e-6 * (1 + sizes.max()), 1) + 1e-5
     assert np.abs(found - expected).max() <= tolerance * sensitivity * len(X)
 
@@ -157,7 +163,7 @@ def test_a_default_fit_is_the_same_with_compiled_loops(used, monkeypatch, n_clas
 
     compiled = fitted()
     assert len(used) > 10
-    monkeypatch.setattr(fused, "_FEWEST_ROWS", 10**9)
+    monkeypatch.setattr(loops, "_FEWEST", 10**12)
     np.testing.assert_allclose(compiled, fitted(), rtol=1e-3, atol=1e-5)
 
 
@@ -176,11 +182,11 @@ def test_rows_that_take_no_part_add_nothing(used):
     """Audits and folds leave rows out, and see the same loops as fits."""
     X, y, request, _ = made(2_000, 9, 3, "random", 1.0, 0.5, 0)
     mask = np.arange(len(X)) % 3 > 0
-    request = replace(request, mask=mask)
+    request = replace(request, members=mask)
     found = sums_of(InMemoryRows(X, y), request)
     assert used
     X[~mask] = 0
-    np.testing.assert_array_equal(found, sums_of(InMemoryRows(X, y), replace(request, mask=None)))
+    np.testing.assert_array_equal(found, sums_of(InMemoryRows(X, y), replace(request, members=None)))
 
 
 @pytest.mark.parametrize("k", [3, 16])
@@ -211,8 +217,8 @@ def test_several_heads_share_the_loops(used):
     "changes",
     [
         {"clipped": None},
-        {"mask": np.arange(500) < 200},
-        {"wide_sums": True},
+        {"members": np.arange(500) < 200},
+        {"panel_rows": None},
         {"resolution": 2.0**-20},
         {"observe": lambda *_: None},
     ],
@@ -225,31 +231,42 @@ def test_what_asks_for_more_than_sums_is_left_to_numpy(used, changes):
     assert not used
 
 
-@pytest.mark.parametrize(("n", "d", "k"), [(999_999, 20, 3), (10**6, 65, 3), (10**6, 20, 17), (10**6, 0, 3)])
+@pytest.mark.parametrize(
+    ("n", "d", "k"), [(900_000, 20, 3), (10**6, 20, 17), (10**6, 0, 3), (40_000, 400, 10)]
+)
 def test_other_sizes_are_left_to_numpy(n, d, k):
-    assert fused.accelerator.clipped_sums(n, d, k, np.float32) is None
+    assert loops.clipped_sums(n, d, k, np.float32) is None
 
 
 def test_double_precision_is_left_to_numpy():
-    assert fused.accelerator.clipped_sums(10**6, 20, 3, np.float64) is None
+    assert loops.clipped_sums(10**6, 20, 3, np.float64) is None
 
 
 def wrong(sums, *arguments):
-    return 1.01 * sums(*arguments)
+    return tuple(1.01 * part for part in sums(*arguments))
 
 
-def unclipped(sums, X, y, lengths, points, threshold, rows):
-    return sums(X, y, lengths, points, 2 * threshold, rows)
+def wrong_columns(sums, *arguments):
+    matrix, column = sums(*arguments)
+    return matrix, 1.01 * column
+
+
+def unclipped(sums, X, y, lengths, points, offsets, threshold, rows):
+    return sums(X, y, lengths, points, offsets, 2 * threshold, rows)
+
+
+def without_offsets(sums, X, y, lengths, points, offsets, threshold, rows):
+    return sums(X, y, lengths, points, 0 * offsets, threshold, rows)
 
 
 def no_number(sums, *arguments):
-    return np.nan * sums(*arguments)
+    return tuple(np.nan * part for part in sums(*arguments))
 
 
-@pytest.mark.parametrize("loops", [wrong, unclipped, no_number])
-def test_loops_that_do_not_add_up_right_are_noticed(loops):
-    sums = fused.compiled()
-    assert fused.is_right(sums) and not fused.is_right(partial(loops, sums))
+@pytest.mark.parametrize("fault", [wrong, wrong_columns, unclipped, without_offsets, no_number])
+def test_loops_that_do_not_add_up_right_are_noticed(fault):
+    sums = loops.compiled()
+    assert loops.is_right(sums) and not loops.is_right(partial(fault, sums))
 
 
 class NotCompiled:
@@ -260,10 +277,11 @@ class NotCompiled:
 
 @pytest.mark.parametrize("module", [None, NotCompiled], ids=["no module", "not compiled"])
 def test_loops_that_cannot_be_compiled_are_not_used(monkeypatch, module):
-    fused.compiled.cache_clear()
+    loops.compiled.cache_clear()
     monkeypatch.setitem(sys.modules, "skmixdp._kernels.loops", module)
+    monkeypatch.delattr("skmixdp._kernels.loops", raising=False)
     try:
-        assert fused.compiled() is None
-        assert fused.accelerator.clipped_sums(10**6, 20, 3, np.float32) is None
+        assert loops.compiled() is None
+        assert loops.clipped_sums(10**6, 20, 3, np.float32) is None
     finally:
-        fused.compiled.cache_clear()
+        loops.compiled.cache_clear()

@@ -11,17 +11,18 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from skmixdp._engine import Run, train
+from skmixdp._rows import n_lanes, rounds
 from skmixdp.algorithms import PAZO, DPZero
 from skmixdp.components import FullBatch, PoissonBatch
-from skmixdp.estimators._modules.rows import _rounded_sums
+from skmixdp.estimators._modules.rows import _LANES, _rounded_sums
 from tests.conftest import Watched, make_problem
 from tests.module_problems import LabelledRows, ModuleRows, cross_entropy, module_info
 from tests.module_zoo import HONEST, MIXING
 
-N_ROWS = 100
+N_ROWS = 300
 MODULES = HONEST | {"neighbour": (MIXING["Neighbour"], (6,), 0)}
 ALGORITHMS = {"dpzero": DPZero(2, loss_clip=2.0), "pazo-s": PAZO("s", loss_clip=1.5)}
-SAMPLINGS = {"full batch": FullBatch(), "Poisson": PoissonBatch(60)}
+SAMPLINGS = {"full batch": FullBatch(), "Poisson": PoissonBatch(180), "small batches": PoissonBatch(3)}
 #: Entries of a row that make losses ordinary, huge, tiny, zero or not finite.
 ENTRIES = st.one_of(
     st.floats(-3, 3, width=32),
@@ -46,10 +47,19 @@ class WatchedRows(ModuleRows):
 
         def contribute(losses, block):
             C, S = request.contribute(losses, block)
-            self.contributions.append((request.mask, S.copy()))
+            self.contributions.append((self.visited(request), S.copy()))
             return C, S
 
         return super().private_sums([replace(request, contribute=contribute)])
+
+    def visited(self, request):
+        """The rows in the order in which they pass, and -1 for those that take no part."""
+        taken, rows = request.taking_part, np.arange(self.n_rows)
+        if taken is None:
+            return rows
+        if n_lanes([request.rate], self.n_rows, _LANES):
+            rows = np.concatenate(list(rounds(taken, self.rows_in_pass(request.rate))))
+        return np.where(taken[rows], rows, -1)
 
 
 class Experiment:
@@ -91,9 +101,9 @@ def changed_others(tried, i, X, y):
     after = tried.contributions(X, y)
     assert len(after) == len(tried.before) >= 1
     changed = False
-    for (mask, S), (same, T) in zip(tried.before, after, strict=True):
-        assert np.array_equal(mask, same) if mask is not None else same is None
-        others = (np.arange(N_ROWS) if mask is None else np.flatnonzero(mask)) != i
+    for (rows, S), (same, T) in zip(tried.before, after, strict=True):
+        assert np.array_equal(rows, same)
+        others = (rows != i) & (rows >= 0)
         assert np.isfinite(T).all()
         changed |= S[others].tobytes() != T[others].tobytes()
     return changed
@@ -109,6 +119,8 @@ def changed_others(tried, i, X, y):
         ("convolutions", True, "dpzero", "Poisson"),
         ("attention", False, "dpzero", "full batch"),
         ("recurrent", False, "dpzero", "Poisson"),
+        ("perceptron", True, "dpzero", "small batches"),
+        ("convolutions", False, "pazo-s", "small batches"),
     ],
 )
 @given(data=st.data())

@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier, fit_many
-from skmixdp._rows import InMemoryRows
+from skmixdp._rows import Batch, InMemoryRows
 from skmixdp.algorithms import DOPE, GEP, PAZO, PDADPMD, AdaMix, Coupling, NoisyGD
 from skmixdp.components import L2Clip
 from skmixdp.components.protocols import PrivateQuery, ReleasedArray
@@ -65,10 +65,10 @@ def squared_losses(passes, n_rows):
     """mu squared of each row, from the sums over the data sets with and without it."""
     squares = np.zeros(n_rows)
     for _, sums, request, query, scales in passes:
-        plain = replace(request, observe=None, points=query.points, contribute=query.contribute, n_head=0)
+        plain = replace(request, observe=None, points=query.points, contribute=query.contribute)
         (whole,) = sums([plain])
         for i in range(n_rows):
-            (rest,) = sums([replace(plain, mask=np.arange(n_rows) != i)])
+            (rest,) = sums([replace(plain, batch=Batch(np.arange(n_rows) != i, 1.0))])
             moved = zip(query.assemble(whole), query.assemble(rest), scales, strict=True)
             squares[i] += sum(np.sum((one - other) ** 2) / scale**2 for one, other, scale in moved if scale)
     return squares

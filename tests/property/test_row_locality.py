@@ -51,7 +51,7 @@ def changed(X, y, place, change, n_classes):
 
 
 KINDS = ["memory", "sparse", "memory map", "memory map, as if wide", "parquet", "dask"]
-KINDS += ["torch", "torch, as on a device", "bfloat16"]
+KINDS += ["torch", "torch, as on a device"]
 PROBLEMS = {
     "two classes": (2, make_problem(2, n_rows=N, d=D)),
     "four classes": (4, make_problem(4, n_rows=N, d=D)),
@@ -89,9 +89,7 @@ def test_no_other_row_contributes_anything_else(kind, tmp_path_factory, monkeypa
     n_classes, problem = PROBLEMS[name]
     algorithm = data.draw(st.sampled_from(sorted(RECIPES[name])), label="algorithm")
     row_map = MAPS[data.draw(st.sampled_from(sorted(MAPS)), label="map")]
-    dtype = (
-        data.draw(st.sampled_from(["float32", "float64"]), label="dtype") if kind != "bfloat16" else "float32"
-    )
+    dtype = data.draw(st.sampled_from(["float32", "float64"]), label="dtype")
     recipe, plan = planned(name, algorithm, dtype)
     change = data.draw(st.sampled_from(sorted(CHANGES)), label="change")
     place = data.draw(st.integers(0, N - 1), label="place")

@@ -83,7 +83,7 @@ BAD_PARAMETERS = [
         "public_l2={} must be a positive finite number up to 1e100 or 'auto'",
     ),
     ("init", ["random"], "init={} must be 'public' or 'zeros'"),
-    ("dtype", ["float16", None, np.float32], "dtype={} must be one of 'float32', 'float64'"),
+    ("dtype", ["float16", None, np.float32], "dtype={} must be 'float32' or 'float64'"),
     ("neighboring", ["swap", None, 1], "neighboring={} must be one of 'add_or_remove_one', 'zero_out'"),
     ("random_state", [-1, 1.5, "a", True], "random_state={} must be None"),
     ("fit_intercept", [1, None, "yes"], "fit_intercept={} must be True or False"),

@@ -39,7 +39,7 @@ def heads():
         MixedDPLogisticRegression(epsilon=2.0, random_state=8),
         MixedDPLogisticRegression(epsilon=1.0, n_steps=7, random_state=9),
         MixedDPLogisticRegression("adamix", row_norm=None, learning_rate=0.5, n_steps=5, random_state=5),
-        MixedDPLogisticRegression(dtype="bfloat16", n_steps=5, random_state=6),
+        MixedDPLogisticRegression(dtype="float64", n_steps=5, random_state=6),
         ZerothOrderDPClassifier(n_steps=5, random_state=7),
     ]
 
@@ -56,7 +56,7 @@ def test_each_head_is_that_of_its_own_fit():
 
 
 def test_heads_that_see_the_same_rows_share_the_passes(monkeypatch):
-    # Whitened ones, those in bfloat16, those of their own length and those that are clipped see others.
+    # Whitened ones, those in float64, those of their own length and those that are clipped see others.
     trained = []
 
     def counting(runs, rows):

@@ -143,7 +143,6 @@ PATHS = {
     "discrete, module": lambda: fitted(module(**DISCRETE)),
     "discrete, counts": lambda: counts(**DISCRETE),
     "discrete, scaler": lambda: scalers(**DISCRETE),
-    "bfloat16": lambda: fitted(classifier(dtype="bfloat16")),
     "float64": lambda: fitted(classifier(dtype="float64")),
 }
 

@@ -86,7 +86,7 @@ class TestExactSums:
         for order, size in ((np.arange(n_rows), 1), (rng.permutation(n_rows), 2**30)):
             rows = InMemoryRows(data[order], labels, exact=True, block_bytes=size)
             resolution = sum_resolution(n_rows, rows.grid, 0.5)
-            ((matrix, _),) = rows.private_sums([Request(points, clipped, None, resolution)])
+            ((matrix, _),) = rows.private_sums([Request(points, clipped, resolution=resolution)])
             sums.append(matrix)
         np.testing.assert_array_equal(sums[0], sums[1])
         units = sums[0] / (rows.grid * resolution)
@@ -109,7 +109,7 @@ class TestExactSums:
 
         resolution = 2.0**-8
         lone = InMemoryRows(X[:1], y[:1], exact=True)
-        ((matrix, _),) = lone.private_sums([Request(A, keep, None, resolution)])
+        ((matrix, _),) = lone.private_sums([Request(A, keep, resolution=resolution)])
         assert np.linalg.norm(matrix) <= np.linalg.norm(seen[0]) * np.linalg.norm(lone._X)
         assert rows.grid is not None
 

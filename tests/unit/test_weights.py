@@ -115,15 +115,6 @@ def test_weights_act_in_the_same_way_on_every_source(kind, tmp_path):
     assert np.abs(plain.coef_ - expected.coef_).max() > 0.2
 
 
-def test_weights_act_on_bfloat16_rows():
-    weights = np.random.default_rng(0).exponential(size=300)
-    wide, narrow = (
-        unadjusted(geometry=False, dtype=dtype).fit(X[:300], Y[:300], sample_weight=weights)
-        for dtype in ("float32", "bfloat16")
-    )
-    np.testing.assert_allclose(narrow.coef_, wide.coef_, atol=0.05)
-
-
 def test_ridge_follows_rows_of_large_weight():
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(4000, 3))

@@ -24,6 +24,8 @@ STACKED_ROWS = 256
 
 #: ``(outputs, y)`` to the loss of each row.
 PerSampleLoss = Callable[[Tensor, Tensor], Tensor]
+#: Rows and class indices to the losses of each row.
+Losses = Callable[[Tensor, Tensor], Tensor]
 
 
 def differentiable_outputs(parameters: "ModuleParameters", x: Tensor) -> Tensor:
@@ -150,12 +152,13 @@ def losses_of(
     loss: PerSampleLoss,
     rows: LabelledRows,
     index: NDArray[np.intp] | None = None,
+    chunk_size: int | None = None,
 ) -> NDArray[np.float64]:
-    """Loss of each row, (n,), computed by forward passes only."""
+    """Loss of each row, (n,), computed by forward passes only; see :func:`separately`."""
     values = [np.empty(0)]
     with torch.no_grad():
-        for x, y in rows.pieces(index, parameters):
-            values.append(loss(parameters.module(x), y).double().cpu().numpy())
+        for x, y in rows.pieces(index, parameters, chunk_size):
+            values.append(separately(lambda x, y: loss(parameters.module(x), y), x, y))
     return np.concatenate(values)
 
 
@@ -171,21 +174,54 @@ def losses_together(
 
     It needs memory for m copies of the parameters. The parameters themselves do not change.
     """
+    values = [np.empty((0, len(moves)))]
     with torch.no_grad():
-        copies = [[tensor.clone() for tensor in parameters.tensors] for _ in moves]
-        for copy, (direction, step) in zip(copies, moves, strict=True):
-            direction.add_to(copy, step)
-        stacked = {
-            name: torch.stack(tensors) for name, *tensors in zip(parameters.names, *copies, strict=True)
-        }
-        values = [np.empty((0, len(moves)))]
+        losses = stacked_losses(parameters, moves, loss)
         for x, y in rows.pieces(index, parameters, chunk_size):
-
-            def at(values: dict[str, Tensor], x: Tensor = x, y: Tensor = y) -> Tensor:
-                return loss(torch.func.functional_call(parameters.module, values, (x,)), y)
-
-            values.append(torch.func.vmap(at)(stacked).T.double().cpu().numpy())
+            values.append(separately(losses, x, y, (len(moves),)))
     return np.concatenate(values)
+
+
+def stacked_losses(
+    parameters: ModuleParameters, moves: Sequence[tuple[Direction, float]], loss: PerSampleLoss
+) -> Losses:
+    """Rows and class indices to the losses (n, m) at several moves of the parameters."""
+    copies = [[tensor.clone() for tensor in parameters.tensors] for _ in moves]
+    for copy, (direction, step) in zip(copies, moves, strict=True):
+        direction.add_to(copy, step)
+    stacked = {name: torch.stack(tensors) for name, *tensors in zip(parameters.names, *copies, strict=True)}
+
+    def losses(x: Tensor, y: Tensor) -> Tensor:
+        def at(values: dict[str, Tensor]) -> Tensor:
+            return loss(torch.func.functional_call(parameters.module, values, (x,)), y)
+
+        return torch.func.vmap(at)(stacked).T
+
+    return losses
+
+
+def separately(losses: Losses, x: Tensor, y: Tensor, shape: tuple[int, ...] = ()) -> NDArray[np.float64]:
+    """Losses (n, ...) of a chunk of n rows, each of a shape; NaN for rows on which the module fails.
+
+    If a chunk fails, each half of it is tried by itself, down to single rows. The places of other rows hold
+    copies of one that is tried. So all passes have the same shape, and a row its place: the losses of rows
+    that do not fail are the same, bit for bit, whatever other rows do.
+    """
+    values = np.full((len(x), *shape), np.nan)
+    waiting = [np.arange(len(x))]
+    while waiting:
+        tried = waiting.pop()
+        places = np.full(len(x), tried[0])
+        places[tried] = tried
+        index = torch.from_numpy(places).to(x.device)
+        try:
+            values[tried] = losses(x[index], y[index]).double().cpu().numpy()[tried]
+        except (MemoryError, torch.OutOfMemoryError):  # the number of rows decides that
+            raise
+        except Exception:  # an error would tell that such a row exists
+            if len(tried) > 1:
+                waiting += [tried[: len(tried) // 2], tried[len(tried) // 2 :]]
+    return values
 
 
 def outputs_of(module: nn.Module, X: Array | Tensor, chunk_size: int) -> NDArray[np.float64]:

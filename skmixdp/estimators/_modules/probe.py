@@ -22,10 +22,11 @@ from .forward import (
     STACKED_ROWS,
     STACKED_SIZE,
     LabelledRows,
+    Losses,
     ModuleParameters,
     PerSampleLoss,
     as_input,
-    losses_together,
+    stacked_losses,
 )
 
 
@@ -72,8 +73,6 @@ def replacements(x: Tensor, *, thorough: bool) -> Iterator[tuple[Tensor, Tensor]
 
 
 Array = NDArray[Any]
-#: Rows and class indices to the loss of each row, float64 in main memory.
-Losses = Callable[[Tensor, Tensor], Tensor]
 #: Rows and class indices.
 Rows = tuple[Tensor, Tensor]
 
@@ -337,12 +336,15 @@ def _is_stackable(
     x, y = x[:STACKED_ROWS], y[:STACKED_ROWS]
     moves = [(Direction(((1.0, Seeded(0)),)), 0.0)] * 2
 
-    def stacked(x: Tensor, y: Tensor) -> Tensor:
-        rows = LabelledRows(x, y.cpu().numpy(), len(x))
-        return torch.from_numpy(losses_together(parameters, moves, loss, rows)[:, -1])
-
     near = _near(parameters)
     try:
+        with torch.no_grad():
+            losses = stacked_losses(parameters, moves, loss)
+
+        def stacked(x: Tensor, y: Tensor) -> Tensor:
+            with torch.no_grad():
+                return losses(x, y)[:, -1].double().cpu()
+
         together = stacked(x, y)
         _Trial(stacked, n_classes, parameters).run(x, y, thorough=False)
     except Exception:  # there are operations that torch.func does not know

@@ -2,11 +2,11 @@
 
 The computed contribution of a row depends on that row alone, and the sensitivity includes rounding:
 
-- Two neighbouring data sets have the same number of rows, one of them zeroed out. A batch is drawn before
-  any row is used. So passes have the same shapes, with each row in the same place.
+- Passes have the same shapes, with each row in the same place, whatever another row is and whether it is in
+  a random batch (:func:`~skmixdp._rows.answering.rounds`).
 - At a given shape, a module that processes each row separately gives a row the same bits for any values of
   other rows. :func:`~skmixdp.estimators._modules.probe.check_forward` tests this. Infinities and NaN stay in
-  their row.
+  their row, and so do errors (:func:`~skmixdp.estimators._modules.forward.separately`).
 - Contributions are clipped in float64, and sums are shortened by more than their rounding.
 """
 
@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
-from ..._rows import EXACT, Block, PrivateRows, Request, SumError, Sums, truncated
+from ..._rows import EXACT, Block, PrivateRows, Request, SumError, Sums, n_lanes, rounds, truncated
 from .directions import Direction
 from .forward import (
     FEWEST_STACKED,
@@ -30,6 +31,9 @@ from .forward import (
     losses_of,
     losses_together,
 )
+
+#: Rows of a random batch are in lanes of a multiple of this number; see :func:`~skmixdp._rows.n_lanes`.
+_LANES = 16
 
 #: Size of the groups that are summed in float64, before the sums of groups are added without rounding.
 _FEW = 32
@@ -81,6 +85,34 @@ class ModuleRows(PrivateRows):
         self.n_rows = len(rows)
         self.grid = 1.0 if exact else None
 
+    def check(self, parameters: ModuleParameters) -> None:
+        """Pass all rows through the module once, before the charge.
+
+        Raises
+        ------
+        ValueError
+            If the module or the loss fails on a row. That they do not is treated as public.
+        """
+        failed = None
+        try:
+            with torch.no_grad():
+                for x, y in self._rows.pieces(None, parameters):
+                    self._loss(parameters.module(x), y)
+        except (MemoryError, torch.OutOfMemoryError):
+            raise
+        except Exception as error:  # whose message may quote rows
+            failed = type(error).__name__
+        if failed:
+            raise ValueError(
+                f"module or loss fails on private rows with {failed}, whose message is left out because it "
+                "may quote them; correct or drop those rows, for example codes out of range."
+            )
+
+    def rows_in_pass(self, rate: float) -> int:
+        """Number of rows in a pass, for batches of a sampling rate."""
+        size = min(self._rows.chunk_size, self.n_rows)
+        return min(n_lanes([rate], self.n_rows, _LANES), STACKED_ROWS, size) or size
+
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
         return [self._sums(request) for request in requests]
 
@@ -88,26 +120,30 @@ class ModuleRows(PrivateRows):
         return EXACT  # or made up for, by :func:`_rounded_sums`
 
     def _sums(self, request: Request) -> Sums:
-        index = None if request.mask is None else np.flatnonzero(request.mask)
+        index: NDArray[np.intp] | None = None
+        taking_part, size = request.taking_part, self.rows_in_pass(request.rate)
+        if taking_part is not None and n_lanes([request.rate], self.n_rows, _LANES):
+            index = np.concatenate(list(rounds(taking_part, size)))
         y = self._rows.y if index is None else self._rows.y[index]
         # No feature of a row bounds what it contributes.
         block = Block(np.empty((len(y), 0)), y, np.full(len(y), math.inf))
-        C, S = request.contribute(self._losses(request.points, index), block)
+        C, S = request.contribute(self._losses(request.points, index, size), block)
         if C is not None or S is None:
             raise RuntimeError("the rows of a module answer with statistics alone.")
         S = np.asarray(S)
+        if taking_part is not None:
+            S[~taking_part if index is None else ~taking_part[index]] = 0
         if request.resolution is not None:
             S = truncated(S, request.resolution)
             return None, S.sum(axis=0, dtype=np.float64)
         return None, _rounded_sums(S, self.n_rows)
 
-    def _losses(self, points: LossesAt, index: NDArray[np.intp] | None) -> NDArray[np.float64]:
+    def _losses(self, points: LossesAt, index: NDArray[np.intp] | None, size: int) -> NDArray[np.float64]:
         parameters, moves = points.parameters, points.moves
         few = len(moves) * parameters.size <= STACKED_SIZE
         if parameters.stackable and len(moves) >= FEWEST_STACKED and few:
             along = [(points.directions[j], step) for j, step in moves]
-            size = min(STACKED_ROWS, self._rows.chunk_size)
-            return losses_together(parameters, along, self._loss, self._rows, index, size)
+            return losses_together(parameters, along, self._loss, self._rows, index, min(STACKED_ROWS, size))
         losses = np.empty((self.n_rows if index is None else len(index), len(moves)))
         for j, direction in enumerate(points.directions):
             # Move from one side directly to the other, since each move draws the direction again.
@@ -115,7 +151,7 @@ class ModuleRows(PrivateRows):
             for column, step in [(c, step) for c, (i, step) in enumerate(moves) if i == j]:
                 parameters.move(direction, step - at)
                 at = step
-                losses[:, column] = losses_of(parameters, self._loss, self._rows, index)
+                losses[:, column] = losses_of(parameters, self._loss, self._rows, index, size)
             parameters.move(direction, -at)
         return losses
 

@@ -128,7 +128,6 @@ def test_a_later_fit_without_a_record_has_none(digits):
     ("parameters", "words"),
     [
         ({"batch_size": 100}, "batch_size=None"),
-        ({"dtype": "bfloat16"}, "dtype='float32'"),
         ({"algorithm": "modelmix"}, "another algorithm"),
         ({"record_per_instance": "yes"}, "record_per_instance='yes'"),
     ],

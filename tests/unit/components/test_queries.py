@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from skmixdp._kernels import PANEL_ROWS
 from skmixdp._linear import row_norms
 from skmixdp._rows import Block
 from skmixdp.components import (
@@ -57,7 +58,7 @@ class TestGradientQuery:
         assert query.points is ctx.W
         assert query.contribute.func is clipped_residuals
         assert query.contribute.keywords == {"loss": ctx.loss, "clip": CLIP}
-        assert not query.wide_sums and query.bounds_itself and query.takes_tensors
+        assert query.panel_rows == PANEL_ROWS and query.takes_tensors
         total = RNG.normal(size=ctx.W.shape)
         np.testing.assert_array_equal(query.assemble((total, None))[0], space.encode(total))
 
@@ -129,7 +130,7 @@ class TestCentredQuery:
         # The shortest difference is 2**-10 of what it is the difference of; two sums make it.
         assert query.releases == (ReleasedArray(stated, 1.0, 2048 * stated, 2.0**-50),)
         assert difference_part(1.0) == ReleasedArray(1.0, 1.0, 2048.0, 2.0**-50)
-        assert query.wide_sums
+        assert query.panel_rows is None
         np.testing.assert_array_equal(query.points, np.concatenate([ctx.W, ctx.view.gradient]))
         total, weights = RNG.normal(size=ctx.W.shape), np.array([3.0])
         (found,) = query.assemble((total, weights[np.newaxis]))
@@ -169,7 +170,7 @@ class TestEmbeddedQuery:
             ),  # coordinates are float64 whatever the rows are
             ReleasedArray(residual, 0.5, 1.01 * 1024 * residual, rounding),
         )
-        assert query.wide_sums and query.short_panels is None
+        assert query.panel_rows is None
         found = self.query().sensitivity(ctx.view, ctx.dtype)
         assert found == pytest.approx(query.releases[0].sensitivity * math.sqrt(2), rel=1e-14)
 
@@ -191,7 +192,7 @@ class TestEmbeddedQuery:
             np.testing.assert_array_equal(actual, expected)
         short, long = bounded.releases[-1].longest_term, plain.releases[-1].longest_term
         assert short == pytest.approx(min(1.01 * max(2.25 * longest, threshold), long), rel=1e-3)
-        assert plain.short_panels is None and (bounded.short_panels is None) is (threshold < 0.1)
+        assert plain.panel_rows is None and (bounded.panel_rows is None) is (threshold < 0.1)
 
     def test_without_public_gradients_the_residual_takes_the_whole_step(self):
         ctx = context(n_pub=0, public_weight=0.0)

@@ -6,13 +6,12 @@ import pytest
 from skmixdp import ZerothOrderDPClassifier
 from skmixdp._engine import Run, train
 from skmixdp._rows import Block, InMemoryRows
-from skmixdp._rows.memory import RunningProducts
 from skmixdp.algorithms import PAZO, DPZero
 from skmixdp.components import PoissonBatch, PublicDirections, RandomDirections, TwoPointQuery
 from skmixdp.components.protocols import StepContext
 from skmixdp.components.zeroth_order import clipped, public_gradients
 from skmixdp.privacy import NoiseSource
-from tests.conftest import Silent, make_problem
+from tests.conftest import make_problem
 
 FLOAT = np.dtype("float64")
 NO_CLIP = 1e9
@@ -193,80 +192,10 @@ def test_values_that_are_not_numbers_count_as_nothing():
     np.testing.assert_allclose(clipped(values, 0.5), [[0.0, 0.5, -0.5, 0.3, -0.5]], rtol=1e-7)
 
 
-class Counting(InMemoryRows):
-    """Counts the points whose products a pass computes."""
-
-    def private_sums(self, requests):
-        self.asked = [*getattr(self, "asked", []), sum(len(request.points) for request in requests)]
-        return super().private_sums(requests)
-
-    def _products(self, request):
-        points, running = super()._products(request)
-        self.computed = [*getattr(self, "computed", []), len(points)]
-        return points, running
-
-
-@pytest.mark.parametrize(
-    ("algorithm", "follows"),
-    [
-        (DPZero(), True),
-        (DPZero(3), True),
-        (PAZO("p"), True),
-        (PAZO("s"), True),
-        (PAZO("m"), False),  # it also moves along the public gradient
-    ],
-    ids=["dpzero", "three directions", "pazo-p", "pazo-s", "pazo-m"],
-)
-def test_the_heads_products_follow_its_moves(monkeypatch, algorithm, follows):
-    problem = make_problem()
-    recipe = problem.recipe(algorithm, learning_rate=0.05)
-    plan = problem.plan(recipe, n_steps=70)
-
-    def train_on(rows):
-        return train([Run(recipe, plan, problem.info, Silent(3), FLOAT)], rows)[0]
-
-    rows = Counting(problem.X, problem.y, block_bytes=1)
-    W = train_on(rows)
-    monkeypatch.setattr("skmixdp._rows.memory._KEPT_BYTES", 0)
-    plain = Counting(problem.X, problem.y, block_bytes=1)
-    np.testing.assert_allclose(W, train_on(plain), rtol=1e-7, atol=1e-9)
-    assert sum(plain.computed) == sum(plain.asked)
-    k = len(W)
-    saved = (sum(rows.asked) - sum(rows.computed)) / k
-    # Computed anew at the start and after 64 moves.
-    rounds = len(rows.asked)
-    assert saved == (rounds - 2 if follows else 0)
-
-
-def test_products_are_computed_anew_where_a_head_has_left_the_directions():
-    rng = np.random.default_rng(0)
-    X, W, U = rng.normal(size=(50, 6)), rng.normal(size=(2, 6)), rng.normal(size=(2, 6))
-    running = RunningProducts(50, FLOAT)
-    everything, half = slice(None), slice(0, 25)
-    points = running.begin(np.vstack([W, U]), 2)
-    assert len(points) == 4
-    Z = running.complete(everything, X @ points.T)
-    np.testing.assert_allclose(Z, X @ np.vstack([W, U]).T)
-    moved, V = W + 0.3 * U, rng.normal(size=(2, 6))
-    points = running.begin(np.vstack([moved, V]), 2)
-    np.testing.assert_array_equal(points, V)
-    for rows in (half, slice(25, 50)):
-        Z = running.complete(rows, X[rows] @ points.T)
-        np.testing.assert_allclose(Z, X[rows] @ np.vstack([moved, V]).T)
-        Z[:] = 0  # a block is its owner's to overwrite
-    # The head stays for a second round, then goes along directions of either round.
-    points = running.begin(np.vstack([moved, U]), 2)
-    np.testing.assert_array_equal(points, U)
-    running.complete(everything, X @ points.T)
-    both = moved + 0.1 * U - 0.2 * V
-    points = running.begin(np.vstack([both, V]), 2)
-    np.testing.assert_array_equal(points, V)
-    Z = running.complete(everything, X @ points.T)
-    np.testing.assert_allclose(Z[:, :2], X @ both.T)
-    elsewhere = both + rng.normal(size=W.shape)
-    assert len(running.begin(np.vstack([elsewhere, V]), 2)) == 4
-    running.complete(everything, X @ np.vstack([elsewhere, V]).T)
-    assert len(running.begin(np.vstack([elsewhere[:1], V[:1]]), 1)) == 2  # another head
+def test_a_candidate_whose_losses_are_not_numbers_does_not_win():
+    """A loss of 0 would make it the best."""
+    values = np.array([[np.nan, 0.2]])
+    np.testing.assert_array_equal(clipped(values, 0.5, 0.5), [[0.5, 0.2]])
 
 
 @pytest.mark.parametrize("name", ["pazo-m", "pazo-p", "pazo-s", "dpzero"])

@@ -7,7 +7,7 @@ import pytest
 
 from skmixdp._engine import GaussianMechanism, release
 from skmixdp._kernels import sum_error
-from skmixdp._rows import InMemoryRows, sum_resolution
+from skmixdp._rows import Batch, InMemoryRows, sum_resolution
 from skmixdp.components.protocols import PrivateQuery, ReleasedArray
 from skmixdp.privacy import DiscreteNoise
 from tests.conftest import Silent, Watched
@@ -139,25 +139,23 @@ def test_shares_that_add_up_to_one_but_for_rounding_are_admitted():
 
 def test_the_rows_are_asked_what_the_question_says():
     mechanism = GaussianMechanism(1.0, 1, Silent(0))
-    mask = np.arange(20) < 5
-    mechanism.begin_step(mask)
+    mask, batch = np.arange(20) < 5, Batch(np.arange(20) < 3, 0.2)
+    mechanism.begin_step(mask, batch)
     asked = PrivateQuery(
         np.ones((2, 3)),
         lambda Z, block: (Z, None),
         (ReleasedArray(1.0),),
-        wide_sums=True,
-        short_panels=64,
-        n_head=2,
+        panel_rows=64,
+        n_fixed=2,
         takes_tensors=True,
     )
     request = mechanism.admit(asked, ROWS)
     assert request.points is asked.points
     assert request.contribute is asked.contribute
-    assert request.mask is mask
+    assert request.members is mask and request.batch is batch
     assert request.resolution is None
-    assert (request.wide_sums, request.takes_tensors, request.bounds_itself) == (True, True, False)
-    assert request.short_panels == 64
-    assert (request.n_head, request.run) == (2, mechanism)
+    assert (request.panel_rows, request.takes_tensors) == (64, True)
+    assert (request.n_fixed, request.run) == (2, mechanism)
 
 
 def test_every_array_must_be_stated():
@@ -170,9 +168,9 @@ def test_every_array_must_be_stated():
 
 
 def test_a_batch_holds_for_its_step():
-    mask = np.arange(20) < 5
+    members, batch = np.arange(20) < 8, Batch(np.arange(20) % 8 < 5, 0.6)
     mechanism = GaussianMechanism(1.0, 2, Silent(0))
-    mechanism.begin_step(mask)
+    mechanism.begin_step(members, batch)
     matrix, count = release(ROWS, [(mechanism, BOTH)])[0].arrays
     np.testing.assert_allclose(matrix[0], X[:5].sum(axis=0))
     assert count == [5]

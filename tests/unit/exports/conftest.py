@@ -89,7 +89,6 @@ MODELS = {
     "small integers": ("cancer", lambda: fitted(_logistic(), "cancer", labels=lambda y: y.astype(np.int8))),
     "float32 rows": ("digits", lambda: fitted(_logistic(), rows=lambda X: X.astype(np.float32))),
     "float64 products": ("digits", lambda: fitted(_logistic(dtype="float64"))),
-    "bfloat16 products": ("digits", lambda: fitted(_logistic("adamix", dtype="bfloat16"))),
     "sparse rows": (
         "digits",
         lambda: fitted(_logistic(classes=np.arange(10)), rows=sp.csr_matrix, public=False),

@@ -156,3 +156,12 @@ def test_arrays_that_were_added_are_used_again_where_shape_and_precision_agree()
     assert total.buffer((2, 3), np.dtype(np.float32)) is second
     assert total.buffer((2, 3), np.dtype(np.float32)) is not second
     np.testing.assert_array_equal(total.value, np.full((2, 3), 3.0))
+
+
+def test_rows_that_move_cost_the_rounding_of_all_blocks():
+    """A row more in a random batch moves those after it to other blocks, each of which is rounded anew."""
+    n = 10 * BLOCK_ROWS - 5
+    fixed, moving = sum_error(n, np.float64), sum_error(n, np.float64, moving=True)
+    block = any_order(BLOCK_ROWS, 2.0**-53)
+    assert moving.relative - fixed.relative == pytest.approx(9 * block, rel=1e-6)
+    assert sum_error(100, np.float64, moving=True) == sum_error(100, np.float64)

@@ -8,7 +8,7 @@ import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from skmixdp import MixedDPLogisticRegression, public
-from skmixdp._kernels import in_parallel, n_parts, one_thread, product_session, threads, worker_session
+from skmixdp._kernels import in_parallel, n_parts, one_thread, threads, worker_session
 from skmixdp._linear import classification_loss
 from skmixdp._rowmap import RowMap
 from skmixdp._rows import InMemoryRows, Request
@@ -174,8 +174,6 @@ def test_a_fit_of_two_threads_is_that_of_one(two_threads, monkeypatch):
     monkeypatch.setattr(_stages, "_MANY", 1)
     np.testing.assert_allclose(fitted(), alone, rtol=1e-4, atol=1e-6)
     assert sessions == [1]
-    fitted(dtype="bfloat16")
-    assert sessions == [1]  # rows in bfloat16 are multiplied by threads of their own library
     assert n_parts() == 1
 
 
@@ -247,7 +245,7 @@ def test_programs_with_threads_of_their_own_get_their_numbers_back(two_threads):
 
     def work(first):
         for turn in range(60):
-            with (one_thread, worker_session, partial(product_session, np.float32))[(first + turn) % 3]():
+            with (one_thread, worker_session)[(first + turn) % 2]():
                 assert n_threads() <= {1, 2}
 
     others = [threading.Thread(target=work, args=(index,)) for index in range(4)]

@@ -5,7 +5,6 @@ import copy
 import numpy as np
 import pytest
 
-import skmixdp.estimators._module
 from skmixdp import ZerothOrderDPModuleClassifier
 from skmixdp.algorithms import DPZero
 from skmixdp.estimators._modules import (
@@ -200,7 +199,7 @@ def test_a_full_pass_is_tried_and_not_many_of_them():
 
 @pytest.mark.parametrize(
     ("chunk_size", "batch_size", "expected"),
-    [(1024, None, 300), (64, None, 64), (1024, 30, 62), (1, None, 3)],
+    [(1024, None, 300), (64, None, 64), (1024, 30, 300), (1, None, 3)],
 )
 def test_the_trial_is_as_large_as_the_passes_of_the_fit(chunk_size, batch_size, expected):
     sizes = []
@@ -279,10 +278,3 @@ def test_parameters_come_back_where_the_trial_fails():
         check_forward(parameters, cross_entropy, LabelledRows(X, y, 64), 3, X, 200, module)
     for one, other in zip(worker.parameters(), module.parameters(), strict=True):
         assert torch.equal(one, other)
-
-
-def test_a_hundred_thousand_drawn_batches_are_no_larger_than_the_trial():
-    largest = skmixdp.estimators._module._largest_pass
-    assert largest(1024, 300, 1.0) == 300 and largest(1024, 5000, 1.0) == 1024
-    rng = np.random.default_rng(0)
-    assert rng.binomial(5000, 0.02, size=10**5).max() <= largest(1024, 5000, 0.02) < 170

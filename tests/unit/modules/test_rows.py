@@ -51,7 +51,7 @@ def test_truncated_contributions_are_no_longer_than_the_rows_own():
     points = problem.info.view.probe([problem.info.view.gradient], [(0, 0.1), (0, -0.1)]).points
     sums = {}
     for resolution in (None, 2.0**-4):
-        request = Request(points, lambda losses, block: (None, losses), None, resolution)
+        request = Request(points, lambda losses, block: (None, losses), resolution=resolution)
         ((_, sums[resolution]),) = module_rows(problem, exact=True).private_sums([request])
     assert (sums[2.0**-4] <= sums[None]).all()
     assert (sums[2.0**-4] > sums[None] - len(problem.y) * 2.0**-4).all()

@@ -108,36 +108,6 @@ def test_statistics_stay_there_too():
     )
 
 
-@pytest.mark.parametrize("query", ["clipped", "centred"])
-@pytest.mark.parametrize("form", ["there", "on the host"])
-def test_rows_in_bfloat16_are_multiplied_in_float32(form, query):
-    """Lengths are those after the rounding, so a row obeys the clip as it is there."""
-    W, contribute = asked_of("softmax", "l2", query)
-    asked = [Request(W, contribute, takes_tensors=form == "there")]
-    half = torch.from_numpy(X).bfloat16()
-    rounded = half.float().numpy()
-    assert 0 < np.abs(rounded - X).max() < 2**-8 * np.abs(X).max()
-    rows = TorchRows(half, Y, block_bytes=1)
-    close(rows.private_sums(asked)[0], InMemoryRows(rounded, Y).private_sums(asked)[0], "float32")
-
-
-def test_a_fit_in_bfloat16_is_that_of_the_host(monkeypatch, on_tensors):
-    monkeypatch.setattr(NoiseSource, "add_noise", Silent.add_noise)
-    made = []
-    monkeypatch.setattr(
-        TorchTable,
-        "bfloat16_rows",
-        lambda *given: made.append(1) or TorchTable._on_device(*given, torch.bfloat16),
-    )
-    found = fitted(device="cpu", dtype="bfloat16", n_steps=5)
-    assert made == [1]
-    monkeypatch.undo()
-    monkeypatch.setattr(NoiseSource, "add_noise", Silent.add_noise)
-    want = fitted(dtype="bfloat16", n_steps=5)
-    # Processors with bfloat16 instructions round the head too, to eight bits.
-    np.testing.assert_allclose(found.coef_, want.coef_, atol=1e-2 * np.abs(want.coef_).max())
-
-
 def test_questions_of_either_form_are_answered_side_by_side():
     W, contribute = asked_of("softmax", "l2")
     asked = [

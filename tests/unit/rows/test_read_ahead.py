@@ -97,7 +97,7 @@ def test_sums_are_the_same_to_the_last_bit(d_in, chosen, monkeypatch):
     def query(Z, block):
         return clipped_residuals(Z, block, loss=classification_loss(k), clip=L2Clip(0.5))
 
-    request = Request(rng.standard_normal((k, d_in)), query, mask=mask)
+    request = Request(rng.standard_normal((k, d_in)), query, members=mask)
     calls = []
     monkeypatch.setattr(memory, "read_ahead", lambda X: calls.append(len(X)) or read_ahead(X))
     ((with_it, _),) = InMemoryRows(X, y).private_sums([request])

@@ -5,6 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 
+from skmixdp._kernels import PANEL_ROWS
 from skmixdp._linear import LogisticLoss, SoftmaxLoss, SquaredLoss
 from skmixdp._rows import InMemoryRows, Request
 from skmixdp.components.clipping import AutomaticClip, L2Clip
@@ -27,7 +28,12 @@ def requests_of(loss, scale=1.0):
     heads = scale * rng.normal(size=(len(CLIPS), loss.n_outputs, D))
     mask = rng.random(N) < 0.5
     return [
-        Request(W, partial(clipped_residuals, loss=loss, clip=clip), taking, wide_sums=wide)
+        Request(
+            W,
+            partial(clipped_residuals, loss=loss, clip=clip),
+            taking,
+            panel_rows=None if wide else PANEL_ROWS,
+        )
         for W, clip, taking, wide in zip(
             heads, CLIPS, [None, mask, ~mask, None], [False, False, True, True], strict=True
         )

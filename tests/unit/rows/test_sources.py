@@ -57,26 +57,6 @@ def expected(rows, y, points):
     return ((rows @ points.T) ** 2 + y[:, None]).T @ rows, np.array([norms.sum(), (norms**2).sum()])
 
 
-def test_a_head_that_moves_is_answered_whether_its_products_are_kept_or_not(holder):
-    """A source may keep the products of a run's head; the answers are the same."""
-
-    class SomeRun:
-        pass
-
-    run = SomeRun()
-    source = holder.source(X, y, MAPS["all"])
-    rows = MAPS["all"](X, np.float64)
-    W = rng.normal(size=(2, D + 1))
-    for _ in range(3):
-        U = rng.normal(size=(2, D + 1))
-        points = np.concatenate([W, U])
-        ((_, sums),) = source.private_sums(
-            [Request(points, lambda Z, block: (None, Z**2), n_head=2, run=run)]
-        )
-        np.testing.assert_allclose(sums, ((rows @ points.T) ** 2).sum(axis=0))
-        W = W + 0.3 * U
-
-
 def test_points_that_stay_are_answered_whether_their_products_are_kept_or_not(holder):
     """A source may keep the products of a run's fixed points; the answers are those of now."""
 
@@ -204,7 +184,7 @@ def test_exact_sums_are_the_same_to_the_last_bit_or_refused(holder, row_map):
     reference = InMemoryRows(row_map(X, np.float64), y, exact=True)
     assert source.grid == reference.grid
     resolution = sum_resolution(N, source.grid, 0.5)
-    request = Request(points, clipped, None, resolution)
+    request = Request(points, clipped, resolution=resolution)
     ((matrix, _),) = source.private_sums([request])
     ((want, _),) = reference.private_sums([request])
     np.testing.assert_array_equal(matrix, want)

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skmixdp._kernels import Cascade, add_products, sum_error
-from skmixdp._rows import BFloat16Rows, Request
+from skmixdp._kernels import PANEL_ROWS, Cascade, add_products, sum_error
+from skmixdp._rows import Request
 
 from .conftest import Holder, draw
 
@@ -26,13 +26,7 @@ def unweighted(Z, block):
     return Z, None
 
 
-def source(kind, tmp_path, X, y):
-    if kind == "bfloat16":
-        return BFloat16Rows([X], y)
-    return Holder(kind, tmp_path).source(X, y, dtype="float32")
-
-
-@pytest.mark.parametrize("kind", ["memory", "sparse", "memory map", "parquet", "dask", "torch", "bfloat16"])
+@pytest.mark.parametrize("kind", ["memory", "sparse", "memory map", "parquet", "dask", "torch"])
 def test_sums_in_single_precision_are_short_on_every_source(kind, tmp_path):
     """The stated error is that of a few hundred rows, so sums of numbers of 11 bits are exact."""
     if kind == "torch":
@@ -40,7 +34,7 @@ def test_sums_in_single_precision_are_short_on_every_source(kind, tmp_path):
     n = 40_000
     values = numbers(n)
     X = np.column_stack([np.ones(n, np.float32), values - 1])
-    rows = source(kind, tmp_path, X, np.zeros(n, int))
+    rows = Holder(kind, tmp_path).source(X, np.zeros(n, int), dtype="float32")
     ((matrix, _),) = rows.private_sums([Request(np.ones((1, 2)), unweighted)])
     assert matrix[0, 0] == values.sum(dtype=np.float64)
 
@@ -78,7 +72,7 @@ def test_long_sums_in_single_precision_would_be_found():
 def test_no_source_states_less_than_its_precision_loses(holder, dtype, wide):
     X, y = draw(1500)
     rows = holder.source(X, y, dtype=dtype)
-    stated = rows.sum_error(Request(np.zeros((1, 7)), unweighted, wide_sums=wide))
+    stated = rows.sum_error(Request(np.zeros((1, 7)), unweighted, panel_rows=None if wide else PANEL_ROWS))
     # Sparse rows are added in double precision, whatever theirs is.
     least = sum_error(1500, "float64" if wide or holder.kind == "sparse" else dtype)
     assert stated.relative >= least.relative > 0
@@ -89,27 +83,19 @@ def test_no_source_states_less_than_its_precision_loses(holder, dtype, wide):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("n", [50, 1500])
 def test_short_panels_lose_no_more_than_is_stated(holder, dtype, n):
-    """Sources that know no shorter panels add in double precision, and state that."""
+    """Sparse rows and those on devices are added in double precision, and state that."""
     X, y = draw(n)
     rows = holder.source(X, y, dtype=dtype)
 
     def of_unit_length(Z, block):
         return (1 / np.maximum(block.norms, 1)).astype(Z.dtype)[:, np.newaxis], None
 
-    request = Request(np.zeros((1, 7)), of_unit_length, wide_sums=True, short_panels=64)
-    stated, wide = rows.sum_error(request), rows.sum_error(replace(request, short_panels=None))
-    in_memory = holder.kind in ("memory", "dask", "torch")
-    assert stated == (sum_error(n, dtype, panel_rows=64) if in_memory else wide)
+    request = Request(np.zeros((1, 7)), of_unit_length, panel_rows=64)
+    stated, wide = rows.sum_error(request), rows.sum_error(replace(request, panel_rows=None))
+    in_panels = holder.kind not in ("sparse", "torch, as on a device")
+    assert stated == (sum_error(n, dtype, panel_rows=64) if in_panels else wide)
     ((found, _),) = rows.private_sums([request])
-    ((exact, _),) = rows.private_sums([replace(request, short_panels=None)])
+    ((exact, _),) = rows.private_sums([replace(request, panel_rows=None)])
     difference = np.linalg.norm(found - exact)
     assert difference <= n * stated.relative + stated.absolute + n * wide.relative
-    assert (difference > 0) == (dtype == "float32" and in_memory)
-
-
-@pytest.mark.parametrize("wide", [False, True])
-def test_rows_in_bfloat16_state_what_single_precision_loses(wide):
-    X, y = draw(1500)
-    stated = BFloat16Rows([X], y).sum_error(Request(np.zeros((1, 7)), unweighted, wide_sums=wide))
-    assert stated == sum_error(1500, "float64" if wide else "float32")
-    assert stated.relative > 0
+    assert (difference > 0) == (dtype == "float32" and in_panels)

@@ -1,0 +1,126 @@
+"""Sums of clipped residuals times rows in one visit of the rows, where numba is installed.
+
+With few outputs, a pass of NumPy takes about as long for copying rows and for the work between its two
+products as for the products. The compiled loops read the rows once. What they add up obeys the same bounds as
+what NumPy adds up, and differs by rounding.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import DTypeLike, NDArray
+
+from .rounding import dot_error
+from .sums import PANEL_ROWS
+
+FloatArray = NDArray[np.floating[Any]]
+
+#: ``(X, y, lengths, points, offsets, threshold, rows)``: ``sum_i c_i x_i^T`` (m, d_in) and ``sum_i c_i`` (m,)
+#: in float64 over some of the rows ``X`` (n_rows, d_in). The residuals ``c_i`` of cross-entropy are clipped
+#: such that no term is longer than the threshold. Offsets (m,) are added to the outputs. Class indices ``y``
+#: are int8, and ``lengths`` are upper bounds in float32 on the lengths of the rows, with an entry that ``X``
+#: lacks. Rows of infinite length contribute nothing. A lone point is the head of class 1 of two. Terms are
+#: added as :func:`~skmixdp._kernels.sums.sum_error` says of one block.
+ClippedSums = Callable[
+    [FloatArray, NDArray[np.int8], FloatArray, FloatArray, FloatArray, float, slice],
+    tuple[FloatArray, FloatArray],
+]
+
+#: A fit of fewer multiplications in a pass takes less time than to import numba. The work on an output of a
+#: row takes as long as so many of them.
+_FEWEST, _WORK_ON_OUTPUT = 200_000_000, 48
+
+#: Outputs, at most. Products of more of them are what BLAS is made for.
+_MOST_OUTPUTS = 16
+
+#: How much the small sums may differ from those in double precision: in units of the longest term.
+_TOLERANCE = 1e-4
+
+
+def clipped_sums(n_rows: int, d_in: int, m: int, dtype: DTypeLike) -> ClippedSums | None:
+    """How to add up clipped residuals of ``m`` outputs times rows; None leaves it to NumPy."""
+    few = d_in > 0 and 0 < m <= _MOST_OUTPUTS and np.dtype(dtype) == np.float32
+    return compiled() if few and n_rows * (d_in + _WORK_ON_OUTPUT) * m >= _FEWEST else None
+
+
+def may_be_compiled(n_rows: int, d_in: int) -> bool:
+    """Whether the loops may take rows (n_rows, d_in), for some number of outputs."""
+    return n_rows * (d_in + _WORK_ON_OUTPUT) * _MOST_OUTPUTS >= _FEWEST and _is_installed()
+
+
+@cache
+def _is_installed() -> bool:
+    return find_spec("numba") is not None
+
+
+@cache
+def compiled() -> ClippedSums | None:
+    """The compiled loops; None without numba, or where they cannot be compiled or do not add up right."""
+    try:
+        from . import loops
+
+        def sums(
+            X: FloatArray,
+            y: NDArray[np.int8],
+            lengths: FloatArray,
+            points: FloatArray,
+            offsets: FloatArray,
+            threshold: float,
+            rows: slice,
+        ) -> tuple[FloatArray, FloatArray]:
+            (n_rows, d_in), m = X.shape, len(points)
+            by_columns = X.strides[0] == X.itemsize
+            W = np.zeros((m, -(-d_in // 4) * 4 if by_columns else d_in), np.float32)
+            W[:, :d_in] = points
+            stride, n = (X.strides[1], d_in) if by_columns else (X.strides[0], n_rows)
+            stride //= X.itemsize
+            memory = as_strided(X, ((n - 1) * stride + (n_rows if by_columns else d_in),), (X.itemsize,))
+            within = np.float32(threshold / (1 + dot_error(m + 5, np.dtype(np.float32))))
+            start, stop, _ = rows.indices(n_rows)
+            found = loops.clipped_sums(
+                *(memory, memory.view(np.int32), stride, by_columns, d_in, y, lengths),
+                *(W, offsets.astype(np.float32), within, start, stop, PANEL_ROWS),
+            )
+            return found[:, :d_in], found[:, -1]
+
+        # It has none if numba is told not to compile.
+        if not getattr(loops.clipped_sums, "signatures", ()):
+            return None
+        return sums if is_right(sums) else None
+    # Whatever fails here, NumPy adds up as well. A fit may have been charged already.
+    except Exception:
+        return None
+
+
+def is_right(sums: ClippedSums) -> bool:
+    """Whether a few small sums come out as they must."""
+    for n, d_in, k in ((3, 1, 1), (PANEL_ROWS + 5, 5, 1), (5 * PANEL_ROWS - 1, 7, 3), (40, 4, 4)):
+        # (Cosines of whole numbers are as good as random ones here.)
+        X = np.cos(np.arange(n * d_in)).reshape(n, d_in)
+        W, offsets = 9 * np.cos(np.arange(k * d_in)).reshape(k, d_in), np.sin(np.arange(k))
+        y = (np.arange(n) % max(k, 2)).astype(np.int8)
+        lengths = np.sqrt(np.sum(X**2, axis=1))
+        R = _residuals(X @ W.T + offsets, y)
+        norms = np.sqrt(np.sum(R**2, axis=1)) * lengths
+        C = ((0.3 / np.maximum(norms, 0.3))[:, np.newaxis] * R)[1:]
+        for order in ("C", "F"):
+            rows = np.asarray(X, np.float32, order=order)
+            given = rows, y, lengths.astype(np.float32), W, offsets, 0.3, slice(1, n)
+            found = np.column_stack(sums(*given))
+            exact = np.column_stack([C.T @ X[1:], C.sum(axis=0)])
+            error = _TOLERANCE * n**0.5 * np.append(np.full(d_in, 0.3), 1)
+            if found.shape != exact.shape or not np.all(np.abs(found - exact) <= error):
+                return False
+    return True
+
+
+def _residuals(Z: FloatArray, y: NDArray[np.int8]) -> FloatArray:
+    """Residuals (n, k) of cross-entropy in double precision; one output is the logit of class 1."""
+    if Z.shape[1] == 1:
+        return np.asarray(1 / (1 + np.exp(-Z)) - y[:, np.newaxis])
+    P = np.exp(Z - Z.max(axis=1, keepdims=True))
+    return np.asarray(P / P.sum(axis=1, keepdims=True) - (y[:, np.newaxis] == np.arange(Z.shape[1])))
