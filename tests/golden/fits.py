@@ -11,6 +11,7 @@ from sklearn.datasets import make_classification, make_regression
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier, fit_many
 from skmixdp.algorithms import DOPE, GEP, PAZO, AdaMix, DPZero, ModelMix, NoisyGD
+from skmixdp.features import ZeroShotHead
 
 _SEED = 20_261_122
 
@@ -32,12 +33,16 @@ def targets(k: int) -> tuple[np.ndarray, ...]:
     return X[60:], y[60:], X[:60], y[:60]
 
 
-def _classifier(algorithm: Any = "auto", *, k: int = 3, public: bool = True, **parameters: Any) -> Any:
+def _classifier(
+    algorithm: Any = "auto", *, k: int = 3, public: bool = True, wrong: bool = False, **parameters: Any
+) -> Any:
     X, y, X_pub, y_pub = classes(k)
-    settings = {"dtype": "float64", "random_state": _SEED, "classes": range(k), **parameters}
-    # The adjustment takes a part of the budget; the recorded fits are from before there was one.
-    estimator = MixedDPLogisticRegression(algorithm, epsilon=2.0, logit_adjustment=0, **settings)
-    return estimator.fit(X, y, X_pub, y_pub) if public else estimator.fit(X, y)
+    # The adjustment takes a part of the budget; the first recorded fits are from before there was one.
+    settings = {"dtype": "float64", "random_state": _SEED, "classes": range(k), "logit_adjustment": 0}
+    estimator = MixedDPLogisticRegression(algorithm, **{"epsilon": 2.0} | settings | parameters)
+    if not public:
+        return estimator.fit(X, y)
+    return estimator.fit(X, y, X_pub, (y_pub + 1) % k if wrong else y_pub)
 
 
 def _sparse(**parameters: Any) -> Any:
@@ -54,12 +59,38 @@ def _regressor(algorithm: Any = "adamix", *, k: int = 1, **parameters: Any) -> A
     return estimator.fit(X, y, X_pub, y_pub)
 
 
+def _names_of_classes() -> Any:
+    """A start from encoded names of classes, whose scale private rows choose."""
+    names = ZeroShotHead(["a", "b", "c"], embeddings=np.random.default_rng(0).normal(size=(3, 9)))
+    return _classifier(public=False, init=names, epsilon=8.0)
+
+
+def _unscaled() -> Any:
+    """Targets of unit scale, whose rows have no public length."""
+    X, y, _, _ = targets(1)
+    estimator = MixedDPRidge(epsilon=2.0, target_scale=100.0, dtype="float64", random_state=_SEED)
+    return estimator.fit(X, y)
+
+
 def _zeroth_order(algorithm: Any, *, k: int = 3) -> Any:
     X, y, X_pub, y_pub = classes(k)
     estimator = ZerothOrderDPClassifier(
         algorithm, epsilon=2.0, n_steps=15, dtype="float64", random_state=_SEED
     )
     return estimator.fit(X, y, X_pub, y_pub)
+
+
+def _maps_apart(i: int) -> Any:
+    """Heads in one call, each of which learns its own map."""
+    X, y, _, _ = classes(3)
+    weights = [None, {1: 2.0}, "balanced"]
+    heads = [
+        MixedDPLogisticRegression(
+            epsilon=2.0, dtype="float64", random_state=_SEED + j, classes=range(3), class_weight=weight
+        )
+        for j, weight in enumerate(weights)
+    ]
+    return fit_many(heads, X, y)[i]
 
 
 def _together(i: int) -> Any:
@@ -108,6 +139,28 @@ FITS: dict[str, Callable[[], Any]] = {
     "pazo-p, two directions": partial(_zeroth_order, PAZO("p", n_directions=2)),
     "dpzero": partial(_zeroth_order, "dpzero"),
     "dpzero, gaussian": partial(_zeroth_order, DPZero(2, directions="gaussian")),
+    "adjusted": partial(_classifier, logit_adjustment="auto"),
+    "adjusted, no public rows": partial(_classifier, logit_adjustment="auto", public=False),
+    "adjusted by a given strength": partial(_classifier, logit_adjustment=0.7),
+    "balanced weights": partial(_classifier, class_weight="balanced"),
+    "balanced weights, two classes": partial(_classifier, k=2, class_weight="balanced"),
+    "balanced weights, no public rows": partial(_classifier, class_weight="balanced", public=False),
+    "balanced weights, adamix": partial(_classifier, "adamix", class_weight="balanced"),
+    "weights of classes": partial(_classifier, class_weight={1: 3.0}),
+    "start left out": partial(_classifier, wrong=True, epsilon=8.0),
+    "start left out, balanced weights": partial(
+        _classifier, wrong=True, epsilon=8.0, class_weight="balanced"
+    ),
+    "start left out, adjusted": partial(_classifier, wrong=True, epsilon=8.0, logit_adjustment="auto"),
+    "start left out, public map": partial(_classifier, wrong=True, epsilon=8.0, geometry=False),
+    "geometry": partial(_classifier, geometry=True),
+    "clipped rows": partial(_classifier, row_norm="clip"),
+    "clipped rows, no public rows": partial(_classifier, row_norm="clip", public=False),
+    "names of classes": _names_of_classes,
+    "ridge, no public rows": _unscaled,
+    "first of three maps": partial(_maps_apart, 0),
+    "second of three maps": partial(_maps_apart, 1),
+    "third of three maps": partial(_maps_apart, 2),
     "first of three folds": partial(_together, 0),
     "second of three folds": partial(_together, 1),
     "third of three folds": partial(_together, 2),
