@@ -42,7 +42,7 @@ def _classifier(
     estimator = MixedDPLogisticRegression(algorithm, **{"epsilon": 2.0} | settings | parameters)
     if not public:
         return estimator.fit(X, y)
-    return estimator.fit(X, y, X_pub, (y_pub + 1) % k if wrong else y_pub)
+    return estimator.fit(X, y, X_pub, (y_pub + 2) % k if wrong else y_pub)
 
 
 def _sparse(**parameters: Any) -> Any:
@@ -147,12 +147,12 @@ FITS: dict[str, Callable[[], Any]] = {
     "balanced weights, no public rows": partial(_classifier, class_weight="balanced", public=False),
     "balanced weights, adamix": partial(_classifier, "adamix", class_weight="balanced"),
     "weights of classes": partial(_classifier, class_weight={1: 3.0}),
-    "start left out": partial(_classifier, wrong=True, epsilon=8.0),
+    "start left out": partial(_classifier, wrong=True, epsilon=30.0),
     "start left out, balanced weights": partial(
-        _classifier, wrong=True, epsilon=8.0, class_weight="balanced"
+        _classifier, wrong=True, epsilon=30.0, class_weight="balanced"
     ),
-    "start left out, adjusted": partial(_classifier, wrong=True, epsilon=8.0, logit_adjustment="auto"),
-    "start left out, public map": partial(_classifier, wrong=True, epsilon=8.0, geometry=False),
+    "start left out, adjusted": partial(_classifier, wrong=True, epsilon=30.0, logit_adjustment="auto"),
+    "start left out, public map": partial(_classifier, wrong=True, epsilon=30.0, geometry=False),
     "geometry": partial(_classifier, geometry=True),
     "clipped rows": partial(_classifier, row_norm="clip"),
     "clipped rows, no public rows": partial(_classifier, row_norm="clip", public=False),
