@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-from skmixdp._engine import Budget, Options, make_plan
+from skmixdp._engine import Budget, OpenRows, Options, drive, driver, make_plan, of_rows
+from skmixdp._learning.geometry import Learner
 from skmixdp._linear import SquaredLoss, classification_loss
 from skmixdp._rowmap import RowMap
 from skmixdp.algorithms import PAZO
@@ -113,6 +114,26 @@ def exactly_whitened(rows, whitening):
     for matrix in whitening.factorised:
         change = change @ matrix.astype(np.longdouble)
     return rows + change
+
+
+def learned(rows, learn, *arguments, noise=None, members=None):
+    """What a generator of ``_learning`` tells of the rows of a source; without noise unless some is given."""
+    n_rows = rows.n_rows if members is None else int(np.sum(members))
+    learner = Learner(n_rows, members, noise or Silent(0), np.dtype("float64"))
+    (found,) = drive([of_rows(OpenRows(rows), learn(learner, *arguments))])
+    return found
+
+
+def heads_of_passes(monkeypatch):
+    """For each pass over private rows from now on, the number of fits that it answers."""
+    numbers, release = [], driver.release
+
+    def watched(rows, asked):
+        numbers.append(len(asked))
+        return release(rows, asked)
+
+    monkeypatch.setattr(driver, "release", watched)
+    return numbers
 
 
 def recipe_or_refusal(problem, algorithm, **options):

@@ -1,23 +1,32 @@
-"""The training loop, its plan, and the release that adds noise."""
+"""The plan of a run, its training loop, the release that adds noise, and the driver of several fits."""
 
 from ..components.protocols import StepContext
-from .geometry import noisy_counts
-from .loop import Run, train
+from .driver import Ask, Asked, Course, OpenRows, Rows, Sources, drive, of_rows
+from .loop import Run, train, training
 from .plan import Budget, Options, Plan, Recipe, as_reported, charge_event, make_plan
-from .release import GaussianMechanism, release
+from .release import GaussianMechanism, Released, release
 
 __all__ = [
+    "Ask",
+    "Asked",
     "Budget",
+    "Course",
     "GaussianMechanism",
+    "OpenRows",
     "Options",
     "Plan",
     "Recipe",
+    "Released",
+    "Rows",
     "Run",
+    "Sources",
     "StepContext",
     "as_reported",
     "charge_event",
+    "drive",
     "make_plan",
-    "noisy_counts",
+    "of_rows",
     "release",
     "train",
+    "training",
 ]

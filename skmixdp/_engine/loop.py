@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._rows import Batch, PrivateRows
-from ..components.protocols import PrivateQuery, PublicInfo, ReleasedArray, Rounds, StepContext
+from ..components.protocols import PublicInfo, ReleasedArray, Rounds, StepContext
 from ..privacy import NoiseSource
+from .driver import Asked, OpenRows, drive, of_rows
 from .plan import Plan, Recipe
-from .release import GaussianMechanism, Released, release
+from .release import GaussianMechanism, Released
 
 FloatArray = NDArray[np.floating[Any]]
 Callback = Callable[[StepContext, FloatArray], object]
@@ -54,30 +55,20 @@ class Run:
     callback: Callback | None = None
 
 
-#: A query with the mechanism that answers it.
-Asked = tuple[GaussianMechanism, PrivateQuery]
-
-
 def train(runs: Sequence[Run], rows: PrivateRows) -> list[FloatArray]:
-    """The trained heads of all runs, each (k, d_in). Entries of a head that diverged may not be finite."""
-    heads: dict[int, FloatArray] = {}
-    with np.errstate(over="ignore", invalid="ignore"):
-        active = {index: _training(run) for index, run in enumerate(runs)}
-        answers: dict[int, Released | None] = dict.fromkeys(active)
-        while answers:
-            asked: dict[int, Asked] = {}
-            for index, answer in answers.items():
-                try:
-                    asked[index] = active[index].send(answer)
-                except StopIteration as end:
-                    heads[index] = end.value
-            released = release(rows, list(asked.values())) if asked else []
-            answers = dict(zip(asked, released, strict=True))
-    return [heads[index] for index in range(len(runs))]
+    """The trained heads of runs on the rows of one source, each (k, d_in); see :func:`training`."""
+    given = OpenRows(rows)
+    return drive([of_rows(given, training(run)) for run in runs])
 
 
-def _training(run: Run) -> Generator[Asked, Any, FloatArray]:
-    """Ask the queries of a run, step by step; returns the trained head."""
+def training(run: Run) -> Generator[Asked, Any, FloatArray]:
+    """Ask the queries of a run, step by step.
+
+    Returns
+    -------
+    array of shape (k, d_in)
+        The trained head. Entries of a head that diverged may not be finite.
+    """
     recipe, plan, info = run.recipe, run.plan, run.info
     mechanism = GaussianMechanism(plan.noise_multiplier, plan.n_steps, run.noise)
     W, state = recipe.update.init(info.view.W)

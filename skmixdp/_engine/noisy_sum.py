@@ -1,5 +1,6 @@
 """A noisy sum over private rows with a budget of its own, for moments."""
 
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,8 +23,9 @@ from ..privacy import (
     recorded_outcome,
 )
 from ..privacy.noise import check_noise, noise_caveats, noise_source
+from .driver import Asked, OpenRows, drive, of_rows
 from .plan import Budget, as_reported, charge_event
-from .release import GaussianMechanism, release
+from .release import GaussianMechanism, Released
 
 FloatArray = NDArray[np.floating[Any]]
 
@@ -69,6 +71,7 @@ class SumBudget:
         return GaussianEvent(multiplier, 1, noise=self.noise)
 
 
+@np.errstate(all="ignore")
 def noisy_sum(
     contributions: FloatArray,
     bound: float,
@@ -127,10 +130,14 @@ def noisy_sum(
         private=noise.kind != "seeded",
     )
     mechanism = GaussianMechanism(event.noise_multiplier, event.n_steps, noise)
-    with recorded_outcome(budget.ledger, charge):
+
+    def asked() -> Generator[Asked, Released, FloatArray]:
         mechanism.begin_step(None)
-        (released,) = release(rows, [(mechanism, query)])
-    (total,) = released.arrays
+        released = yield mechanism, query
+        return released.arrays[0]
+
+    with recorded_outcome(budget.ledger, charge):
+        (total,) = drive([of_rows(OpenRows(rows), asked())])
     report = PrivacyReport(
         epsilon=epsilon_of_event(event, budget.delta, budget.neighboring),
         delta=float(budget.delta),

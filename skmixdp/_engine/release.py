@@ -121,6 +121,8 @@ class Released:
     arrays: tuple[FloatArray, ...]
 
 
+# A warning of an overflow would tell that such a row exists, and so would the user's own state.
+@np.errstate(all="ignore")
 def release(rows: PrivateRows, asked: Sequence[tuple[GaussianMechanism, PrivateQuery]]) -> list[Released]:
     """Noisy answers to the queries of one or several runs, from one pass over the rows."""
     requests = [mechanism.admit(query, rows) for mechanism, query in asked]
@@ -132,9 +134,7 @@ def release(rows: PrivateRows, asked: Sequence[tuple[GaussianMechanism, PrivateQ
         queries = [query for _, query in asked]
         watched = [Observation(q, r, rows.n_rows) for q, r in zip(queries, requests, strict=True)]
         requests = [observation.request for observation in watched]
-    # A warning of an overflow would tell that such a row exists.
-    with np.errstate(over="ignore", invalid="ignore"):
-        sums = rows.private_sums(requests)
+    sums = rows.private_sums(requests)
     answers = []
     for (mechanism, query), request, answer in zip(asked, requests, sums, strict=True):
         error = rows.sum_error(request)

@@ -40,6 +40,7 @@ class _Chunk:
     norms: FloatArray
     finite: bool = True
 
+    @np.errstate(all="ignore")  # a worker has a state of its own
     def sums(self, requests: Sequence[Request], parts: Sequence[_Part]) -> list[Sums]:
         asked = [
             replace(request, members=members, batch=batch)
@@ -208,6 +209,7 @@ def lazily(X: Any, compute: Callable[[Array], Array], n_columns: int | None, dty
     return X.map_blocks(compute, dtype=dtype, chunks=chunks, meta=np.empty((0, 0), dtype))
 
 
+@np.errstate(all="ignore")
 def _prepare(X: Array, y: Labels, row_map: RowMap, dtype: np.dtype[Any], grid: float | None) -> _Chunk:
     X = np.asarray(X)
     if not finite_rows(X).all():
@@ -219,9 +221,9 @@ def _prepare(X: Array, y: Labels, row_map: RowMap, dtype: np.dtype[Any], grid: f
     return _Chunk(rows, y, row_norms(rows))
 
 
+@np.errstate(all="ignore")
 def _check(chunk: _Chunk) -> tuple[bool, float]:
-    with np.errstate(invalid="ignore"):
-        return chunk.finite, float(np.max(chunk.norms, initial=0.0))
+    return chunk.finite, float(np.max(chunk.norms, initial=0.0))
 
 
 def _add(answers: Sequence[list[Sums]]) -> list[Sums]:

@@ -287,6 +287,7 @@ _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 CONVERSION_ERRORS = (ValueError, TypeError, OverflowError, ArithmeticError)
 
 
+@np.errstate(all="ignore")  # the user's own state could tell of tiny or huge rows
 def check_table(X: Any, name: str, *, minimum: int) -> Array:
     """A finite float table of at least ``minimum`` rows."""
     _refuse_text(X, name)

@@ -7,8 +7,9 @@ from typing import ClassVar
 import numpy as np
 
 from .._engine import Options, Recipe
+from .._learning.shrinkage import PublicShrinkage
 from .._utils.validation import CLIP, FLAG
-from ..components import BalancedSteps, FullSpace, GradientQuery, L2Clip, PublicShrinkage, TailAverage
+from ..components import BalancedSteps, FullSpace, GradientQuery, L2Clip, TailAverage
 from ..components.protocols import PublicInfo
 from ._base import Algorithm, descent, step_scale_with_clipped
 

@@ -1,12 +1,10 @@
 """Swappable pieces of algorithms, one family per file; ``protocols`` holds their interfaces."""
 
-from .class_shares import LogitAdjustment
 from .clipping import AutomaticClip, L2Clip, LipschitzClip, PublicQuantileClip, deviation_norms
 from .dope import DopeQuery
 from .gep import GepQuery
 from .queries import GradientQuery
 from .sampling import FullBatch, PoissonBatch
-from .shrinkage import PublicShrinkage
 from .steps import BalancedSteps, DecayingSteps
 from .subspaces import FullSpace, PublicSubspace
 from .updates import (
@@ -41,13 +39,11 @@ __all__ = [
     "GradientQuery",
     "L2Clip",
     "LipschitzClip",
-    "LogitAdjustment",
     "MirrorDescent",
     "PoissonBatch",
     "PolynomialAverage",
     "PublicDirections",
     "PublicQuantileClip",
-    "PublicShrinkage",
     "PublicSubspace",
     "RandomDirections",
     "SampleWeight",

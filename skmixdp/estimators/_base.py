@@ -29,7 +29,7 @@ from ..privacy.notebook import GuaranteeBoxMixin
 from ._callbacks import PrivateCallbackMixin
 from ._checks import check_device
 from ._exports import save
-from ._fit import FitData, PreparedFit, fit_many
+from ._fit import FitCourse, FitData, fit_many
 
 #: Parameters of other libraries, and those here that do what they do.
 _EQUIVALENTS = {
@@ -52,9 +52,9 @@ _AMPLIFICATION_WARNING = "the amplification rests on numerical tests of its argu
 
 
 class PrivateEstimator(PrivateCallbackMixin, GuaranteeBoxMixin, BaseEstimator):  # type: ignore[misc]
-    """Base class of all estimators: subclasses prepare a fit, and this class runs and reports it.
+    """Base class of all estimators: subclasses say what a fit asks, and this class runs and reports it.
 
-    A fit is prepared on a copy of the estimator (see :mod:`skmixdp.estimators._fit`). A fit that fails
+    A fit runs on a copy of the estimator (see :mod:`skmixdp.estimators._fit`). A fit that fails
     therefore leaves the estimator and the results of its earlier fits unchanged.
     """
 
@@ -149,8 +149,8 @@ class PrivateEstimator(PrivateCallbackMixin, GuaranteeBoxMixin, BaseEstimator): 
     # -- fitting ---------------------------------------------------------------------------
 
     @abstractmethod
-    def _prepare(self, budget: Budget, data: FitData) -> PreparedFit:
-        """Check the rows and plan the fit. Nothing is released yet; this object will hold the results.
+    def _course(self, budget: Budget, data: FitData) -> FitCourse:
+        """Check the rows, and return all that the fit asks. This object will hold the results.
 
         Parameters
         ----------
@@ -202,15 +202,18 @@ class PrivateEstimator(PrivateCallbackMixin, GuaranteeBoxMixin, BaseEstimator): 
 
     def _options(self, n_rows: int, noise: NoiseSource, l2: Any) -> Options:
         """The user's settings that every algorithm respects."""
-        sampling: Sampling = FullBatch()
-        if self.batch_size is not None and self.batch_size > n_rows:
+        return Options(self.learning_rate, l2, self._sampling(n_rows), exact_sums=noise.needs_grid)
+
+    def _sampling(self, n_rows: int) -> Sampling:
+        """The rule that draws the private rows of a step."""
+        if self.batch_size is None or self.batch_size == n_rows:
+            return FullBatch()
+        if self.batch_size > n_rows:
             raise ValueError(
                 f"batch_size={self.batch_size} exceeds the {n_rows} private rows; pass a smaller number, or "
                 "None for the full batch."
             )
-        if self.batch_size is not None and self.batch_size < n_rows:
-            sampling = PoissonBatch(self.batch_size)
-        return Options(self.learning_rate, l2, sampling, exact_sums=noise.needs_grid)
+        return PoissonBatch(self.batch_size)
 
     def _report(
         self,

@@ -108,15 +108,24 @@ def have_callbacks(estimators: Sequence[Any]) -> list[Any]:
     return [estimator for estimator in estimators if getattr(estimator, "_skl_callbacks", None)]
 
 
+def stage_ended(estimator: Any) -> None:
+    """Tell callbacks that something that comes before the training has been learned."""
+    root = getattr(estimator, "_callback_fit_ctx", None)
+    if root is not None:
+        task = root.subcontext("geometry", max_subtasks=0)
+        task.call_on_fit_task_begin(estimator=estimator)
+        task.call_on_fit_task_end(estimator=estimator)
+
+
 class FitTasks:
-    """The tasks of one fit that callbacks and its progress bar follow: earlier stages, and steps.
+    """The tasks of one training that callbacks and its progress bar follow.
 
     Parameters
     ----------
     estimator : estimator
         The copy that is fitted.
     n_steps : int
-        Number of steps of the training.
+        Number of steps.
 
     Attributes
     ----------
@@ -129,13 +138,6 @@ class FitTasks:
         self._root = getattr(estimator, "_callback_fit_ctx", None)
         self._n_steps = n_steps
         self.n_done = 0
-
-    def stage(self) -> None:
-        """Tell callbacks that a stage before the training has ended."""
-        if self._root is not None:
-            task = self._root.subcontext("geometry", max_subtasks=0)
-            task.call_on_fit_task_begin(estimator=self._estimator)
-            task.call_on_fit_task_end(estimator=self._estimator)
 
     def __enter__(self) -> "FitTasks":
         name = type(self._estimator).__name__

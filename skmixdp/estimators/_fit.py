@@ -1,30 +1,32 @@
-"""The steps of a fit: prepare a copy, charge the ledger, train, and copy the results to the estimator.
+"""The steps of a fit: check it, charge the ledger, run its course, and copy the results to the estimator.
 
-``fit``, :func:`fit_many` and the searches share these steps. A :class:`PreparedFit` is a fit after its
-checks and before its first release. :func:`run_fits` reads the rows, charges the ledgers, and trains. The
-estimators get their results only after all fits have finished.
+``fit``, :func:`fit_many` and the searches share these steps. Each fit works on a copy of its estimator, and
+all that it asks is one generator, its course. :func:`run_fits` runs some courses. The estimators get their
+results only after all fits have finished.
 """
 
 import copy
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._engine import Run, charge_event, train
-from .._rows import PrivateRows, one_thread, worker_session
+from .._engine import Ask, Course, Rows, Sources, charge_event, drive
+from .._rows import one_thread, worker_session
 from .._utils.validation import refuse_arguments, shown
-from ..privacy import Charge, recorded_outcome
+from ..privacy import Charge, Event, recorded_outcome
 from ..privacy.noise import warn_of_seed
-from ._callbacks import FitTasks, have_callbacks, managed
+from ._callbacks import have_callbacks, managed
 from ._enclosing import seeding_ensemble
 
 Array = NDArray[Any]
+
+#: Multiplications in a pass that takes longer than threads need to share it.
+_MANY = 70_000_000
 
 
 @dataclass(frozen=True, repr=False)
@@ -50,53 +52,35 @@ class FitData:
 
 
 @dataclass(frozen=True, repr=False)
-class PreparedFit(ABC):
-    """A fit after its checks and before its first release.
+class Start:
+    """What a course says before its first query: all that public facts can refuse has been refused.
 
     Attributes
     ----------
     estimator : estimator
         The copy that receives the results.
-    run : Run
-        The training run of the head or module.
-    learn : callable or None, default=None
-        ``rows -> fit``: learns something from the private rows, and prepares the next stage of the fit. None
-        if the next stage is the training.
+    rows : Rows
+        The private rows to be opened: what is wrong with them is refused before the charge.
+    event : Event
+        The event to be charged.
+    n_rows : int
+        Number of private rows.
+    private : bool
+        Whether the noise is secret.
+    work : int or None
+        Multiplications in a pass over rows in memory; None for other rows.
     """
 
     estimator: Any
-    run: Run
-    learn: Callable[[PrivateRows], "PreparedFit"] | None = field(default=None, kw_only=True)
+    rows: Rows
+    event: Event
+    n_rows: int
+    private: bool
+    work: int | None = None
 
-    @property
-    def shares_threads(self) -> bool:
-        """Whether threads share the passes over the rows; BLAS then has one thread."""
-        return False
 
-    @property
-    def is_small(self) -> bool:
-        """Whether the whole fit is over sooner with one thread."""
-        return False
-
-    @abstractmethod
-    def rows(self) -> PrivateRows:
-        """The source of private rows. Rows that are not in memory are read and checked here."""
-
-    def continued(self, earlier: "PreparedFit", rows: PrivateRows) -> PrivateRows | None:
-        """The source of this stage in the memory of an earlier one; None if that is not possible."""
-        return None
-
-    @abstractmethod
-    def shares_rows(self, other: "PreparedFit") -> bool:
-        """Whether another fit to the same rows and labels can use the same source."""
-
-    @abstractmethod
-    def finish(self, W: Any, charge: Charge | None) -> None:
-        """Set the results on the copy: the trained parameters and the report with its charge."""
-
-    def train(self, runs: Sequence[Run], rows: PrivateRows) -> list[Any]:
-        """Train this fit and those that share its rows, in the order of ``runs``."""
-        return train(runs, rows)
+#: All that a fit asks: a Start, whose answer is the charge, and then queries. It sets the results by itself.
+FitCourse = Generator[Start | Ask, Any, None]
 
 
 def fit_one(estimator: Any, data: FitData, unsupported: Iterable[str]) -> None:
@@ -106,9 +90,10 @@ def fit_one(estimator: Any, data: FitData, unsupported: Iterable[str]) -> None:
         managed(watched, partial(fit_one, estimator, data, ()))
         return
     fitted = copy.copy(estimator)
-    budget = fitted._check_parameters()
-    warn_of_seed(estimator.random_state, set_by=seeding_ensemble(), stacklevel=4)
-    run_fits([fitted._prepare(budget, data)])
+    with np.errstate(all="ignore"):  # the user's own state could tell of tiny or huge rows
+        budget = fitted._check_parameters()
+        warn_of_seed(estimator.random_state, set_by=seeding_ensemble(), stacklevel=4)
+        run_fits([fitted._course(budget, data)])
     adopt(estimator, fitted)
 
 
@@ -189,7 +174,7 @@ def fit_many(
         )
     estimators = list(estimators)
     for estimator in estimators:
-        if not callable(getattr(estimator, "_prepare", None)):
+        if not callable(getattr(estimator, "_course", None)):
             raise TypeError(
                 f"fit_many accepts only estimators of this library, and {shown(estimator)} is not one of "
                 "them; fit it separately."
@@ -206,92 +191,55 @@ def fit_many(
     if len({id(estimator) for estimator in estimators}) < len(estimators):
         raise ValueError("fit_many got the same estimator twice; pass a clone of it.")
     fitted = [copy.copy(estimator) for estimator in estimators]
-    budgets = [copied._check_parameters() for copied in fitted]
-    warn_of_seed(*(estimator.random_state for estimator in estimators))
     selections = [None if own is None else (f"rows[{i}]", own) for i, own in enumerate(rows)]
-    run_fits(
-        [
-            copied._prepare(budget, FitData(X, y, X_pub, y_pub, sample_weight, selection))
-            for copied, budget, selection in zip(fitted, budgets, selections, strict=True)
-        ]
-    )
+    with np.errstate(all="ignore"):  # the user's own state could tell of tiny or huge rows
+        budgets = [copied._check_parameters() for copied in fitted]
+        warn_of_seed(*(estimator.random_state for estimator in estimators))
+        run_fits(
+            [
+                copied._course(budget, FitData(X, y, X_pub, y_pub, sample_weight, selection))
+                for copied, budget, selection in zip(fitted, budgets, selections, strict=True)
+            ]
+        )
     for estimator, copied in zip(estimators, fitted, strict=True):
         adopt(estimator, copied)
     return estimators
 
 
-def run_fits(fits: Sequence[PreparedFit]) -> None:
-    """Read the rows of all fits, then charge all fits, then train them.
+def run_fits(courses: Sequence[FitCourse]) -> None:
+    """Check all fits and read their rows, then charge all fits, then run them.
 
     Raises
     ------
     BudgetExceededError
         If a ledger does not allow a fit; nothing is released then.
     """
-    groups = _grouped(fits)
+    starts: list[Any] = [next(course) for course in courses]
+    sources = Sources()
     with ExitStack() as outcomes:
-        if all(fit.shares_threads for fit in fits):
+        if all(start.work is not None and start.work >= _MANY for start in starts):
             outcomes.enter_context(worker_session())
-        elif all(fit.is_small for fit in fits):
+        elif all(start.work is not None and start.work < _MANY for start in starts):
             outcomes.enter_context(one_thread())
-        sources = [group[0].rows() for group in groups]
-        charges: dict[int, Charge | None] = {}
-        for fit in fits:
-            charge = charge_event(
-                fit.estimator.ledger,
-                fit.run.plan.event,
-                neighboring=fit.estimator.neighboring,
-                description=f"{type(fit.estimator).__name__}, {fit.run.info.n_private} rows",
-                private=fit.run.noise.kind != "seeded",
-            )
-            charges[id(fit.estimator)] = charge
-            if charge is not None:
-                outcomes.enter_context(recorded_outcome(fit.estimator.ledger, charge))
-        for group in groups:
-            _train_together(group, sources.pop(0), charges)
+        for start in starts:
+            sources.of(start.rows, [each.rows for each in starts])
+        charges = [_charged(start, outcomes) for start in starts]
+        drive(cast("list[Course[None]]", courses), sources, charges)  # a start comes only first
 
 
-def _grouped(fits: Sequence[PreparedFit]) -> list[list[PreparedFit]]:
-    """Fits that share their rows, and are at the same point, together."""
-    groups: list[list[PreparedFit]] = []
-    for fit in fits:
-        for group in groups:
-            if (group[0].learn is None) == (fit.learn is None) and group[0].shares_rows(fit):
-                group.append(fit)
-                break
-        else:
-            groups.append([fit])
-    return groups
-
-
-def _train_together(
-    group: Sequence[PreparedFit], rows: PrivateRows, charges: dict[int, Charge | None]
-) -> None:
-    """Train fits that share a source; first, each learns what its later stages need."""
-    if group[0].learn is not None:
-        later = _grouped([fit.learn(rows) for fit in group if fit.learn is not None])
-        for fit in group:
-            FitTasks(fit.estimator, fit.run.plan.n_steps).stage()
-        same = [group[0].shares_rows(each[0]) for each in later]
-        # The source is let go before the next one is made.
-        for each in [each for each, kept in zip(later, same, strict=True) if kept]:
-            _train_together(each, rows, charges)
-        others = [each for each, kept in zip(later, same, strict=True) if not kept]
-        source = others[0][0].continued(group[0], rows) if len(later) == len(others) == 1 else None
-        del rows
-        for each in others:
-            _train_together(each, each[0].rows() if source is None else source, charges)
-        return
-    tasks = [FitTasks(fit.estimator, fit.run.plan.n_steps) for fit in group]
-    with ExitStack() as entered:
-        runs = [
-            replace(fit.run, callback=entered.enter_context(task))
-            for fit, task in zip(group, tasks, strict=True)
-        ]
-        trained = group[0].train(runs, rows)
-    for fit, task, W in zip(group, tasks, trained, strict=True):
-        fit.finish(W, charges[id(fit.estimator)])
-        fit.estimator.n_iter_ = task.n_done  # fewer than planned if a callback has stopped it
+def _charged(start: Start, outcomes: ExitStack) -> Charge | None:
+    """Charge a fit to its ledger, which learns how the fit ends."""
+    ledger = start.estimator.ledger
+    charge = charge_event(
+        ledger,
+        start.event,
+        neighboring=start.estimator.neighboring,
+        description=f"{type(start.estimator).__name__}, {start.n_rows} rows",
+        private=start.private,
+    )
+    if charge is not None:
+        outcomes.enter_context(recorded_outcome(ledger, charge))
+    return charge
 
 
 def adopt(estimator: Any, fitted: Any) -> None:

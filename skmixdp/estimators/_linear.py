@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from .._engine import Budget, Plan, Recipe, Run, make_plan
-from .._engine.geometry import can_compare_starts, length_share
+from .._learning.class_shares import LogitAdjustment
+from .._learning.geometry import can_compare_starts
 from .._linear import Loss, row_norms
 from .._rowmap import RowMap, column_scale
 from .._rows import Table, check_lengths
@@ -26,7 +27,6 @@ from .._utils.validation import (
     warn_of_repeats,
 )
 from ..algorithms import BY_NAME, Algorithm
-from ..components import LogitAdjustment
 from ..components.protocols import PublicInfo
 from ..privacy import PerInstanceRecord, noise_name
 from ..privacy.noise import noise_source
@@ -40,19 +40,11 @@ from ._checks import (
     collect_public,
     given_labels,
 )
+from ._course import FitInputs, Mapped, PlannedHead, needs_private_rows
 from ._enclosing import check_public_rows, warn_of_leaks
 from ._exports import to_onnx
 from ._fit import FitData, members
 from ._outputs import head_outputs
-from ._stages import (
-    GeometryLearner,
-    HeadInputs,
-    LengthLearner,
-    PreparedHead,
-    Stage,
-    few_for_whitening,
-    needs_private_rows,
-)
 
 Array = NDArray[Any]
 
@@ -61,19 +53,19 @@ _PENALTY = Number("a positive finite number up to 1e100", low=0, high=1e100, clo
 
 
 def _shares_with(
-    shares: tuple[tuple[str, float], ...], plan: Plan, adjustment: LogitAdjustment | None
+    spent: dict[str, float], plan: Plan, adjustment: LogitAdjustment | None
 ) -> tuple[tuple[str, float], ...]:
-    """What the budget was spent on, the training and the closing releases included."""
+    """What the budget is spent on, the training and the closing releases included."""
     if plan.training_share == 1:
         return ()
-    spent = {**dict(shares), "training": plan.training_share}
+    shares = {**spent, "training": plan.training_share}
     if plan.closing_multiplier is not None:
-        rest = 1 - sum(spent.values())
+        rest = 1 - sum(shares.values())
         adjusting = {} if adjustment is None else adjustment.spent
         if adjustment is None or adjustment.recipe.closing is not None:
-            spent["comparison"] = rest - sum(adjusting.values())
-        spent.update(adjusting)
-    return tuple(spent.items())
+            shares["comparison"] = rest - sum(adjusting.values())
+        shares.update(adjusting)
+    return tuple(shares.items())
 
 
 class LinearHead(PrivateEstimator):
@@ -190,24 +182,30 @@ class LinearHead(PrivateEstimator):
         y: Array,
         X_pub: Array,
         y_pub: Array | None,
-        own: Array | None,
+        members: Array | None,
+        *,
+        data: FitData,
         treated_as_public: tuple[str, ...],
-    ) -> HeadInputs:
+        labels: tuple[Any, ...],
+    ) -> FitInputs:
         """The inputs of a fit. Rows have been checked, labels encoded and targets scaled."""
         if self.row_norm is None:
             check_lengths(row_norms(X_pub), self._products_dtype(), "X_pub")
-        return HeadInputs(
+        device = check_device(self.device)
+        return FitInputs(
             budget=budget,
             algorithm=self._chosen_algorithm(),
             loss=loss,
-            table=table,
+            table=table if device is None else table.on_device(device),
             y=y,
             X_pub=X_pub,
             y_pub=y[:0] if y_pub is None else y_pub,
-            own=own,
+            members=members,
             noise=noise_source(self.noise, self.random_state),
             dtype=self._products_dtype(),
             treated_as_public=treated_as_public,
+            passed=(data.X, data.y, data.sample_weight),
+            labels=labels,
             record=self._record(table),
         )
 
@@ -234,111 +232,91 @@ class LinearHead(PrivateEstimator):
             f"{remedy}, or record_per_instance=False."
         )
 
-    def _first_stage(self, inputs: HeadInputs) -> PreparedHead:
-        """The first stage of a fit: the training, or something that it needs from private rows."""
-        X_pub, prepare = inputs.X_pub, partial(self._planned, inputs)
-        if self._learns_geometry(inputs):
-            whiten = self.whiten is not False
-            scale = column_scale(inputs.scale_rows) if self._scales() else None
-            groups = None if len(X_pub) == 0 or few_for_whitening(inputs) else inputs.groups
-            start_scales, finish = self._start_scales(inputs), partial(self._checked, inputs)
-            return GeometryLearner(
-                inputs, prepare, groups, scale, start_scales, whiten, self.fit_intercept, finish
-            ).first()
-        if self.whiten != "auto" and self.whiten and len(X_pub) == 0:
-            raise ValueError("whiten=True needs public rows; pass X_pub and y_pub, or whiten=False.")
-        if share := self._length_share(inputs):
-            return LengthLearner(inputs, prepare, share, self.fit_intercept).first()
-        row_map = self._public_map(inputs)
-        return self._checked(inputs, Stage(row_map, row_map(X_pub, np.float64)))
-
-    def _checked(self, inputs: HeadInputs, stage: Stage) -> PreparedHead:
-        """The training; for classifiers, after a check of the start if one is possible."""
-        return self._planned(inputs, stage)
-
-    def _public_map(self, inputs: HeadInputs) -> RowMap:
+    def _public_map(self, given: FitInputs) -> RowMap:
         """The map of the rows that public rows tell."""
-        X_pub = inputs.X_pub
-        whiten = inputs.is_default if self.whiten == "auto" else bool(self.whiten)
+        X_pub = given.X_pub
+        whiten = given.is_default if self.whiten == "auto" else bool(self.whiten)
         return RowMap.of(
             X_pub,
             self.center,
             self.row_norm is not None,
             self.fit_intercept,
-            inputs.groups if whiten and len(X_pub) else None,
+            given.groups if whiten and len(X_pub) else None,
             clip=self.row_norm == "clip",
             scale=self._scales(),
         )
 
-    def _planned(self, inputs: HeadInputs, stage: Stage) -> PreparedHead:
-        """Plan the steps of a fit for rows after the map of this stage."""
-        stage = stage.after(inputs.spent)
-        self._row_map, n_rows, noise = stage.row_map, inputs.n_rows, inputs.noise
-        l2 = None if self.public_l2 == "auto" else self.public_l2 * len(inputs.X_pub)
-        data = PublicData(stage.seen_pub, inputs.y_pub, inputs.loss, l2, inputs.dtype)
-        options = self._options(n_rows, noise, self.l2)
-        if self._may_balance(inputs, data):
-            options = replace(options, balancing_intercept=stage.row_map.intercept_value)
-        # The public head takes long to find. A start that is given is checked in any case.
-        needs_start = not stage.passes_once or not isinstance(self.init, str)
-        start = self._start(data) if needs_start else np.zeros((inputs.loss.n_outputs, data.X.shape[1]))
-        info = PublicInfo(
-            view=data.view(stage.start_scale * start),
-            mu=inputs.budget.mu * math.sqrt(stage.training_share),
-            n_private=n_rows,
-            batch_size=options.sampling.rate(n_rows) * n_rows,
-            row_norm_bound=stage.row_map.norm_bound,
-            start=self._start,
-            second_moment=stage.second_moment,
-            centered=stage.row_map.mean is not None,
-        )
-        self._check_scale(info)
-        recipe = inputs.algorithm.recipe(info, options)
-        adjustment = self._adjustment(inputs, info, recipe)
-        if adjustment is not None:
-            recipe = adjustment.adjusted()
-        plan = make_plan(inputs.budget, recipe, info, inputs.dtype, stage.training_share)
-        if inputs.record is not None and plan.epsilon_unamplified is not None:
-            self._refuse_record("ModelMix, whose guarantee rests on mixing", "another algorithm")
-        device = check_device(self.device)
-        report = partial(
-            self._report,
-            inputs.budget,
-            plan,
-            noise,
-            n_rows,
-            data.n_rows,
-            inputs.treated_as_public,
-            computed_on="cpu" if noise.needs_grid else device or inputs.table.device,
-            shares=_shares_with(stage.shares, plan, adjustment),
-        )
-        return PreparedHead(
-            estimator=self,
-            run=Run(recipe, plan, info, noise, inputs.dtype, members=inputs.own),
-            table=inputs.table,
-            y=inputs.y,
-            row_map=stage.row_map,
-            device=device,
-            report=report,
-            adjustment=adjustment,
-            record=inputs.record,
-            learn=stage.learn,
-            passes_once=stage.passes_once,
+    def _with_intercept(self, row_map: RowMap, given: FitInputs) -> RowMap:
+        """A map with an intercept column, if the head has intercepts."""
+        return row_map.with_intercept_for(given.X_pub) if self.fit_intercept else row_map
+
+    def _public_info(
+        self, given: FitInputs, mapped: Mapped, training_share: float, *, ahead: bool = False
+    ) -> PublicInfo:
+        """The public facts of a fit to mapped rows. ``ahead`` of the map, only a given start is used."""
+        l2 = None if self.public_l2 == "auto" else self.public_l2 * len(given.X_pub)
+        data = PublicData(mapped.X_pub, given.y_pub, given.loss, l2, given.dtype)
+        start = partial(self._start, mapped.row_map)
+        # The public head takes long to find.
+        unknown = ahead and isinstance(self.init, str)
+        W = np.zeros((given.loss.n_outputs, data.X.shape[1])) if unknown else start(data)
+        return PublicInfo(
+            view=data.view(mapped.start_scale * W),
+            mu=given.budget.mu * math.sqrt(training_share),
+            n_private=given.n_rows,
+            batch_size=self._sampling(given.n_rows).rate(given.n_rows) * given.n_rows,
+            row_norm_bound=mapped.row_map.norm_bound,
+            start=start,
+            second_moment=mapped.second_moment,
+            centered=mapped.row_map.mean is not None,
         )
 
-    def _may_balance(self, inputs: HeadInputs, data: PublicData) -> bool:
+    def _planned(
+        self, given: FitInputs, mapped: Mapped, spent: dict[str, float], *, ahead: bool = False
+    ) -> PlannedHead:
+        """Plan the steps of a fit to mapped rows, with what is left of the squared budget."""
+        share = 1 - sum(spent.values()) if spent else 1.0
+        info = self._public_info(given, mapped, share, ahead=ahead)
+        options = self._options(given.n_rows, given.noise, self.l2)
+        if self._may_balance(given, info.view.data):
+            options = replace(options, balancing_intercept=mapped.row_map.intercept_value)
+        self._check_scale(info)
+        recipe = given.algorithm.recipe(info, options)
+        adjustment = self._adjustment(given, mapped.row_map, info, recipe)
+        if adjustment is not None:
+            recipe = adjustment.adjusted()
+        plan = make_plan(given.budget, recipe, info, given.dtype, share)
+        if given.record is not None and plan.epsilon_unamplified is not None:
+            self._refuse_record("ModelMix, whose guarantee rests on mixing", "another algorithm")
+        report = partial(
+            self._report,
+            given.budget,
+            plan,
+            given.noise,
+            given.n_rows,
+            info.view.data.n_rows,
+            given.treated_as_public,
+            computed_on="cpu" if given.noise.needs_grid else given.table.device,
+            shares=_shares_with(spent, plan, adjustment),
+        )
+        run = Run(recipe, plan, info, given.noise, given.dtype, members=given.members)
+        return PlannedHead(run, mapped.row_map, report, adjustment)
+
+    def _may_balance(self, given: FitInputs, data: PublicData) -> bool:
         """Whether public rows may balance the classes of the trained head."""
         return False
 
-    def _adjustment(self, inputs: HeadInputs, info: PublicInfo, recipe: Recipe) -> LogitAdjustment | None:
+    def _adjustment(
+        self, given: FitInputs, row_map: RowMap, info: PublicInfo, recipe: Recipe
+    ) -> LogitAdjustment | None:
         """A correction for class shares at the end of the fit, if there are classes."""
         return None
 
-    def _start_scales(self, inputs: HeadInputs) -> Array | None:
+    def _start_scales(self, given: FitInputs) -> Array | None:
         """Factors of the start that private rows compare; None if there is nothing to choose."""
         scales_of = getattr(self.init, "scales_to_compare", None)
-        scales = scales_of(len(inputs.X_pub)) if callable(scales_of) else None
-        if scales is None or not can_compare_starts(inputs.budget.mu, inputs.n_rows, len(scales)):
+        scales = scales_of(len(given.X_pub)) if callable(scales_of) else None
+        if scales is None or not can_compare_starts(given.budget.mu, given.n_rows, len(scales)):
             return None
         return np.asarray(scales)
 
@@ -346,23 +324,21 @@ class LinearHead(PrivateEstimator):
         """Whether columns may be scaled by public rows."""
         return self.row_norm is not None if self.scale == "auto" else bool(self.scale)
 
-    def _length_share(self, inputs: HeadInputs) -> float:
-        """Share of the budget for the usual length of the rows, which public rows would tell at no cost."""
-        needed = self.row_norm == "clip" and len(inputs.X_pub) == 0
-        possible = inputs.budget.is_divisible and self.batch_size is None and not inputs.noise.needs_grid
-        return length_share(inputs.budget.mu, inputs.n_rows) if needed and possible else 0.0
+    def _column_scale(self, given: FitInputs) -> Array | None:
+        """Public factors of the columns."""
+        return column_scale(given.scale_rows) if self._scales() else None
 
-    def _learns_geometry(self, inputs: HeadInputs) -> bool:
+    def _learns_geometry(self, given: FitInputs) -> bool:
         """Whether to learn the centre and the leading directions of the rows from private rows."""
         possible = {
             "center": self.center,
             "row_norm": self.row_norm == "unit",
             "batch_size": self.batch_size is None,
-            "n_steps and noise_multiplier": inputs.budget.is_divisible,
+            "n_steps and noise_multiplier": given.budget.is_divisible,
             "init": isinstance(self.init, str) or callable(getattr(self.init, "start", None)),
         }
         if self.geometry == "auto":
-            return inputs.is_default and all(possible.values()) and needs_private_rows(inputs)
+            return given.is_default and all(possible.values()) and needs_private_rows(given)
         if self.geometry and not all(possible.values()):
             obstacle = next(name for name, fits in possible.items() if not fits)
             raise ValueError(
@@ -389,10 +365,10 @@ class LinearHead(PrivateEstimator):
         dtype: np.dtype[Any] = np.dtype(self.dtype)
         return dtype
 
-    def _start(self, data: PublicData) -> Array:
+    def _start(self, row_map: RowMap, data: PublicData) -> Array:
         """The head before the first step, (k, d_in)."""
         if not isinstance(self.init, str):
-            return self._row_map.join(self._given_start(), data.loss.n_outputs, self.n_features_in_)
+            return row_map.join(self._given_start(), data.loss.n_outputs, self.n_features_in_)
         if self.init == "zeros" or data.n_rows == 0:
             return np.zeros((data.loss.n_outputs, data.X.shape[1]))
         return data.solution

@@ -8,20 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._engine import Budget, Recipe
+from .._learning.class_shares import LogitAdjustment, counts_are_useful
+from .._learning.shrinkage import can_balance
 from .._linear import WeightedLoss, classification_loss
+from .._rowmap import RowMap
 from .._utils.validation import NON_NEGATIVE, Allowed, Kind
-from ..components import LogitAdjustment
-from ..components.class_shares import counts_are_useful
 from ..components.protocols import PublicInfo
-from ..components.shrinkage import can_balance
 from ..privacy import LedgerDataset
 from ..public import PublicData
 from ._checks import check_class_weight, check_labels, check_sample_weight, passed
 from ._classifier import Classifier, encode_labels
-from ._fit import FitData, PreparedFit, fit_one
+from ._course import FitInputs, course
+from ._fit import FitCourse, FitData, fit_one
 from ._linear import LinearHead
 from ._private_score import PrivateScoreMixin
-from ._stages import ClassCounter, HeadInputs, PreparedHead, Stage, StartCheck, weighted
 
 Array = NDArray[Any]
 
@@ -295,8 +295,8 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         fit_one(self, FitData(X, y, X_pub, y_pub, sample_weight), unsupported)
         return self
 
-    def _prepare(self, budget: Budget, data: FitData) -> PreparedFit:
-        table, y, X_pub, y_pub, own = self._check_rows(data, check_labels)
+    def _course(self, budget: Budget, data: FitData) -> FitCourse:
+        table, y, X_pub, y_pub, members = self._check_rows(data, check_labels)
         y, y_pub, origin = self._encode(y, y_pub)
         treated_as_public = (
             "the numbers of private rows and of features, and the features' names",
@@ -305,59 +305,55 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         )
         loss = classification_loss(len(self.classes_))
         weights = check_sample_weight(data.sample_weight, len(y))
-        inputs = self._inputs(budget, loss, table, y, X_pub, y_pub, own, treated_as_public)
+        rows = table, y, X_pub, y_pub, members
+        labels = tuple(self.classes_.tolist())
+        given = self._inputs(
+            budget, loss, *rows, data=data, treated_as_public=treated_as_public, labels=labels
+        )
         if isinstance(self.class_weight, str):
             n_classes = len(self.classes_)
-            self._refuse_without_counts("class_weight", inputs, n_classes)
-            return ClassCounter(inputs, n_classes, weights, self._first_stage).first()
+            self._refuse_without_counts("class_weight", given, n_classes)
+            return course(self, replace(given, n_counted=n_classes, sample_weight=weights))
         by_class = check_class_weight(self.class_weight, self.classes_)
         if by_class is not None:
             weights = by_class[y] if weights is None else by_class[y] * weights
-        return self._first_stage(inputs if weights is None else weighted(inputs, weights))
+        told_by = () if by_class is None else tuple(by_class.tolist())
+        return course(self, given if weights is None else given.weighted(weights, told_by))
 
-    def _checked(self, inputs: HeadInputs, stage: Stage) -> PreparedHead:
-        public = isinstance(self.init, str) and self.init == "public" and len(inputs.X_pub) >= 2
-        possible = inputs.budget.is_divisible and self.batch_size is None
-        useful = inputs.is_default and public and possible and StartCheck.share_of(inputs) > 0
-        if not useful or self._needs_public(inputs):
-            return self._planned(inputs, stage)
-        return StartCheck(inputs, stage, self._planned, self._first_stage).first()
-
-    def _needs_public(self, inputs: HeadInputs) -> bool:
+    def _needs_public(self, given: FitInputs) -> bool:
         """Whether the parameters exclude a fit that leaves the public rows out."""
-        without = replace(inputs, X_pub=inputs.X_pub[:0], y_pub=inputs.y_pub[:0])
-        whitens = self.whiten != "auto" and self.whiten and not self._learns_geometry(without)
-        return bool(whitens) or (self.row_norm is None and self.learning_rate == "auto")
+        whitens = self.whiten != "auto" and self.whiten
+        alone = whitens and not self._learns_geometry(given.without_public_rows())
+        return bool(alone) or (self.row_norm is None and self.learning_rate == "auto")
 
-    def _may_balance(self, inputs: HeadInputs, data: PublicData) -> bool:
+    def _may_balance(self, given: FitInputs, data: PublicData) -> bool:
         return (
-            self.logit_adjustment == "auto"
-            and not isinstance(inputs.loss, WeightedLoss)
-            and can_balance(data)
+            self.logit_adjustment == "auto" and not isinstance(given.loss, WeightedLoss) and can_balance(data)
         )
 
-    def _adjustment(self, inputs: HeadInputs, info: PublicInfo, recipe: Recipe) -> LogitAdjustment | None:
+    def _adjustment(
+        self, given: FitInputs, row_map: RowMap, info: PublicInfo, recipe: Recipe
+    ) -> LogitAdjustment | None:
         strength, n_classes = self.logit_adjustment, len(self.classes_)
         if strength == 0:
             return None
         if strength != "auto":
-            self._refuse_without_counts("logit_adjustment", inputs, n_classes)
+            self._refuse_without_counts("logit_adjustment", given, n_classes)
         elif (
             n_classes == 2
-            or not inputs.is_default
-            or isinstance(inputs.loss, WeightedLoss)
-            or self._obstacle_to_counts(inputs, n_classes) is not None
+            or not given.is_default
+            or isinstance(given.loss, WeightedLoss)
+            or self._obstacle_to_counts(given, n_classes) is not None
         ):
             return None
-        intercept = self._row_map.intercept_value
-        if intercept is None:  # in the stages before the training
+        if row_map.intercept_value is None:  # ahead of the map
             return None
-        given = None if strength == "auto" else float(strength)
-        return LogitAdjustment(given, n_classes, intercept, inputs.budget.mu, info, recipe)
+        chosen = None if strength == "auto" else float(strength)
+        return LogitAdjustment(chosen, n_classes, row_map.intercept_value, given.budget.mu, info, recipe)
 
-    def _refuse_without_counts(self, name: str, inputs: HeadInputs, n_classes: int) -> None:
+    def _refuse_without_counts(self, name: str, given: FitInputs, n_classes: int) -> None:
         """Refuse a parameter that needs noisy class counts if they cannot be had."""
-        obstacle = self._obstacle_to_counts(inputs, n_classes)
+        obstacle = self._obstacle_to_counts(given, n_classes)
         if name == "logit_adjustment" and not self.fit_intercept:
             obstacle = "fit_intercept=False leaves no intercepts to adjust"
         if obstacle is not None:
@@ -366,23 +362,23 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
                 f"{'a dict of weights or None' if name == 'class_weight' else 0}."
             )
 
-    def _obstacle_to_counts(self, inputs: HeadInputs, n_classes: int) -> str | None:
+    def _obstacle_to_counts(self, given: FitInputs, n_classes: int) -> str | None:
         """Why a part of the budget cannot be spent on class counts; None if it can."""
-        if not inputs.budget.is_divisible:
+        if not given.budget.is_divisible:
             return "n_steps or noise_multiplier leaves no budget that could be divided"
         if self.batch_size is not None:
             return f"batch_size={self.batch_size} excludes releases over all rows"
-        if not counts_are_useful(inputs.budget.mu, inputs.n_rows, n_classes):
-            return f"{inputs.n_rows} rows of {n_classes} classes are too few for this budget"
+        if not counts_are_useful(given.budget.mu, given.n_rows, n_classes):
+            return f"{given.n_rows} rows of {n_classes} classes are too few for this budget"
         return None
 
     def _as_trained(self, X: Array, y: Array) -> tuple[Array, Array]:
         """Mapped rows and class indices, as the fit used them; for audits."""
         return self._row_map(X, np.float64), encode_labels(y, self.classes_, "y", private=True)
 
-    def _start(self, data: PublicData) -> Array:
+    def _start(self, row_map: RowMap, data: PublicData) -> Array:
         if not callable(getattr(self.init, "start", None)):
-            return super()._start(data)
+            return super()._start(row_map, data)
 
         def widen(coef: Array) -> Array:
             if coef.shape[1] != self.n_features_in_:
@@ -390,6 +386,6 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
                     f"init has encodings of {coef.shape[1]} features, but X has {self.n_features_in_}; "
                     "encode the class names with the network that produced the rows."
                 )
-            return self._row_map.join(coef, len(coef), self.n_features_in_)
+            return row_map.join(coef, len(coef), self.n_features_in_)
 
         return np.asarray(self.init.start(self.classes_, data, widen))

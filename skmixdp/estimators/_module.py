@@ -2,8 +2,8 @@
 
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._engine import Budget, Run, make_plan
+from .._engine import Budget, OpenRows, Run, make_plan, of_rows, training
 from .._rows import PrivateRows
 from .._utils.validation import COUNT, Allowed, Kind, n_distinct_rows, shown, warn_of_delta, warn_of_repeats
 from ..algorithms import Algorithm
@@ -19,21 +19,32 @@ from ..components.protocols import PublicInfo
 from ..privacy import Charge, Noise
 from ..privacy.noise import noise_source
 from ._base import PrivateEstimator
+from ._callbacks import FitTasks
 from ._checks import check_labels, refuse_sample_weight
 from ._classifier import Classifier
 from ._enclosing import check_public_rows, warn_of_leaks
-from ._fit import FitData, PreparedFit, fit_one
+from ._fit import FitCourse, FitData, Start, fit_one
 from ._zeroth_order import ZEROTH_ORDER, zeroth_order_algorithm
 
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True, repr=False)
-class PreparedModule(PreparedFit):
-    """A module that is ready to train.
+def module_course(
+    head: Any,
+    run: Run,
+    source: PrivateRows,
+    worker: Any,
+    report: Callable[[Charge | None, str], Any],
+    n_threads: int,
+) -> FitCourse:
+    """All that the fit of a module asks, in order; the results are set on the head.
 
-    Attributes
+    Parameters
     ----------
+    head : ZerothOrderDPModuleClassifier
+        The copy of the estimator that receives the results.
+    run : Run
+        The training run.
     source : PrivateRows
         The private rows.
     worker : torch.nn.Module
@@ -42,40 +53,32 @@ class PreparedModule(PreparedFit):
         Takes the charge and the device of the computation, and returns the report of the fit.
     n_threads : int
         Number of threads for forward passes.
+
+    Yields
+    ------
+    Start
+        First, and once. The answer is the charge.
+    Ask
+        Queries of private rows. The answers are noisy.
     """
-
-    source: PrivateRows
-    worker: Any
-    report: Callable[[Charge | None, str], Any]
-    n_threads: int
-
-    def rows(self) -> PrivateRows:
-        return self.source
-
-    def shares_rows(self, other: PreparedFit) -> bool:
-        """Always False: each fit passes rows through its own copy of the module."""
-        return False
-
-    def train(self, runs: Sequence[Run], rows: PrivateRows) -> list[Any]:
-        withheld = None
-        try:
-            with load_modules().limited_threads(self.n_threads):
-                return super().train(runs, rows)
-        except Exception as error:  # a message of the module or the loss may quote private rows
-            withheld = type(error).__name__
+    rows, modules = OpenRows(source), load_modules()
+    charge = yield Start(head, rows, run.plan.event, run.info.n_private, run.noise.kind != "seeded")
+    withheld = None
+    try:
+        with modules.limited_threads(n_threads), FitTasks(head, run.plan.n_steps) as tasks:
+            W = yield from of_rows(rows, training(replace(run, callback=tasks)))
+    except Exception as error:  # a message of the module or the loss may quote private rows
+        withheld = type(error).__name__
+    if withheld:
         raise RuntimeError(
             f"training ended with {withheld}; its message is left out because it may quote private rows. Try "
             "the module on public rows, and on another device. What was charged stays charged."
         )
-
-    def finish(self, W: Any, charge: Charge | None) -> None:
-        fitted = self.estimator
-        # A module may store its inputs, so take only the trained parameters from the copy that saw rows.
-        where = str(next(self.worker.parameters()).device)
-        fitted.module_ = load_modules().trained_module(fitted.module, fitted.device, W)
-        fitted.n_iter_ = self.run.plan.n_steps
-        fitted.learning_rate_ = self.run.plan.step_size(1)
-        fitted.privacy_ = self.report(charge, where)
+    # A module may store its inputs, so take only the trained parameters from the copy that saw rows.
+    head.module_ = modules.trained_module(head.module, head.device, W)
+    head.learning_rate_ = run.plan.step_size(1)
+    head.privacy_ = report(charge, str(next(worker.parameters()).device))
+    head.n_iter_ = tasks.n_done  # fewer than planned if a callback has stopped it
 
 
 class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
@@ -269,7 +272,7 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
     def _chosen_algorithm(self) -> Algorithm:
         return zeroth_order_algorithm(self.algorithm)
 
-    def _prepare(self, budget: Budget, data: FitData) -> PreparedModule:
+    def _course(self, budget: Budget, data: FitData) -> FitCourse:
         refuse_sample_weight(self, data.sample_weight)
         if data.rows is not None:
             raise ValueError(
@@ -312,7 +315,7 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
         )
         report = partial(self._report, budget, plan, noise, n_rows, len(public), treated_as_public)
         run = Run(recipe, plan, info, noise, dtype)
-        return PreparedModule(self, run, source, worker, report, n_threads)
+        return module_course(self, run, source, worker, report, n_threads)
 
     def _check_rows(self, torch_side: Any, data: FitData) -> tuple[Any, Array, Any, Array, str]:
         """Checked rows with encoded labels, and the origin of the classes."""

@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._engine import charge_event, noisy_counts
+from .._engine import OpenRows, charge_event, drive, of_rows
+from .._learning.comparison import is_correct
+from .._learning.geometry import Learner, noisy_counts
 from .._linear import predicted_classes
 from .._rows import Block
 from .._utils.validation import POSITIVE, check
-from ..components.comparison import is_correct
 from ..privacy import GaussianEvent, NoiseSource, recorded_outcome
 from ..privacy.noise import noise_source, seed_of, warn_of_seed
 from ._checks import check_labels, check_private_rows, given_labels
@@ -112,7 +113,8 @@ class PrivateScoreMixin:
         if noise.kind == "seeded":
             noise = NoiseSource(_SEEDS_OF_COUNTS + (seed_of(self.random_state) or 0))
         # This reads and checks rows that are not in memory, so do it before the charge.
-        rows = table.private_rows(labels, self._row_map, self._products_dtype(), exact=noise.needs_grid)
+        with np.errstate(all="ignore"):  # the user's own state could tell of tiny or huge rows
+            rows = table.private_rows(labels, self._row_map, self._products_dtype(), exact=noise.needs_grid)
         event = GaussianEvent(noise_multiplier, 1, noise=self.noise)
         charge = charge_event(
             self.ledger,
@@ -122,8 +124,10 @@ class PrivateScoreMixin:
             private=noise.kind != "seeded",
         )
 
+        learner = Learner(n_rows, None, noise, self._products_dtype())
         with recorded_outcome(self.ledger, charge):
-            return noisy_counts(rows, head, flags, noise_multiplier, noise), n_rows
+            counts = of_rows(OpenRows(rows), noisy_counts(learner, head, flags, noise_multiplier))
+            return drive([counts])[0], n_rows
 
 
 def float_multiplier(noise_multiplier: Any) -> float:

@@ -22,10 +22,10 @@ from ._checks import (
     given_labels,
     passed,
 )
-from ._fit import FitData, PreparedFit, fit_one
+from ._course import course
+from ._fit import FitCourse, FitData, fit_one
 from ._linear import LinearHead
 from ._outputs import lazy_result
-from ._stages import weighted
 
 Array = NDArray[Any]
 
@@ -309,9 +309,9 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
                 stacklevel=3,
             )
 
-    def _prepare(self, budget: Budget, data: FitData) -> PreparedFit:
+    def _course(self, budget: Budget, data: FitData) -> FitCourse:
         self._flat = np.asarray(given_labels(data.X, data.y)).ndim == 1
-        table, y, X_pub, y_pub, own = self._check_rows(data, check_targets)
+        table, y, X_pub, y_pub, members = self._check_rows(data, check_targets)
         if y_pub is not None and y_pub.shape[1] != y.shape[1]:
             raise ValueError(
                 f"y_pub has {y_pub.shape[1]} targets per row and y has {y.shape[1]}; pass the same ones."
@@ -327,8 +327,12 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         y = self._target_map(y, self._products_dtype())
         loss = SquaredLoss(y.shape[1])
         weights = check_sample_weight(data.sample_weight, len(y))
-        inputs = self._inputs(budget, loss, table, y, X_pub, y_pub, own, treated_as_public)
-        return self._first_stage(inputs if weights is None else weighted(inputs, weights))
+        rows = table, y, X_pub, y_pub, members
+        labels = (*self._target_map.center.tolist(), *self._target_map.scale.tolist())
+        given = self._inputs(
+            budget, loss, *rows, data=data, treated_as_public=treated_as_public, labels=labels
+        )
+        return course(self, given if weights is None else given.weighted(weights))
 
     def _as_trained(self, X: Array, y: Array) -> tuple[Array, Array]:
         """Mapped rows and scaled targets, as the fit used them; for audits."""

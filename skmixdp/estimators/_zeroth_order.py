@@ -8,7 +8,7 @@ from .._engine import Budget
 from .._utils.validation import Kind, check, shown
 from ..algorithms import PAZO, Algorithm, DPZero
 from ._checks import refuse_sample_weight
-from ._fit import FitData, PreparedFit, fit_one
+from ._fit import FitCourse, FitData, fit_one
 from ._logistic import MixedDPLogisticRegression
 
 #: The algorithm for each name that ``algorithm`` accepts.
@@ -107,11 +107,11 @@ class ZerothOrderDPClassifier(MixedDPLogisticRegression):
         fit_one(self, FitData(X, y, X_pub, y_pub), unsupported)
         return self
 
-    def _prepare(self, budget: Budget, data: FitData) -> PreparedFit:
+    def _course(self, budget: Budget, data: FitData) -> FitCourse:
         refuse_sample_weight(self, data.sample_weight)
         if self.class_weight is not None:
             raise ValueError(
                 f"class_weight={shown(self.class_weight)} cannot be used with zeroth-order algorithms, which "
                 "clip losses; pass None, or use MixedDPLogisticRegression."
             )
-        return super()._prepare(budget, data)
+        return super()._course(budget, data)

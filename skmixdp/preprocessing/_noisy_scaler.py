@@ -167,11 +167,12 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, GuaranteeBoxMixin, Bas
         center, half = _check_bounds(self.bounds, n_features)
         warn_of_delta(self.delta, n_rows, stacklevel=3)
         warn_of_repeats(n_distinct_rows(table), n_rows, stacklevel=3)
-        unit = np.clip((np.clip(table, center - half, center + half) - center) / half, -1, 1)
         weight = math.sqrt(_A) if self.with_std else 1.0
-        contributions = weight * unit
-        if self.with_std:
-            contributions = np.hstack([contributions, math.sqrt(_B) * (unit**2 - _C)])
+        with np.errstate(all="ignore"):  # the user's own state could tell of tiny or huge rows
+            unit = np.clip((np.clip(table, center - half, center + half) - center) / half, -1, 1)
+            contributions = weight * unit
+            if self.with_std:
+                contributions = np.hstack([contributions, math.sqrt(_B) * (unit**2 - _C)])
         noisy, report = noisy_sum(
             contributions,
             math.sqrt(n_features),

@@ -30,9 +30,9 @@ def test_only_the_release_asks_private_rows():
     assert set(asking) == {"_engine/release.py", "_rows/dask.py", "audit/_white_box.py"}
 
 
-def test_loop_geometry_noisy_sums_and_counts_are_the_only_callers_of_the_release():
+def test_the_driver_is_the_only_caller_of_the_release():
     callers = [path.relative_to(PACKAGE).as_posix() for path in MODULES if calls_of(path, "release")]
-    assert set(callers) == {"_engine/geometry.py", "_engine/loop.py", "_engine/noisy_sum.py"}
+    assert callers == ["_engine/driver.py"]
 
 
 def test_noise_is_added_in_the_release_alone():

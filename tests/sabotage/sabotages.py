@@ -130,7 +130,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "counts with a sensitivity of 1/2",
         "The noise of private scores is half of what is charged.",
-        "_engine/geometry.py",
+        "_learning/geometry.py",
         "flags(Z, block).astype(np.float64)),\n        releases=(ReleasedArray(1.0),)",
         "flags(Z, block).astype(np.float64)),\n        releases=(ReleasedArray(0.5),)",
         "tests/unit/engine/test_counting.py::"
@@ -179,7 +179,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "second moments without a clip",
         "Rows longer than 1 add more to the noisy power method than is stated.",
-        "_engine/geometry.py",
+        "_learning/geometry.py",
         "clip_rows(Z, block, _CLIP)",
         "clip_rows(Z, block, L2Clip(1e9))",
         "tests/unit/engine/test_geometry.py::test_no_row_adds_more_than_length_one_to_the_second_moments",

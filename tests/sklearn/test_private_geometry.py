@@ -44,7 +44,8 @@ def test_heads_fitted_together_are_those_fitted_alone():
     heads = [default(epsilon=epsilon) for epsilon in (1.0, 2.0)]
     together = fit_many([clone(head) for head in heads], X[TRAIN], Y[TRAIN])
     for found, head in zip(together, heads, strict=True):
-        np.testing.assert_allclose(found.coef_, head.fit(X[TRAIN], Y[TRAIN]).coef_)
+        # Float32 rows are mapped in one go or in two.
+        np.testing.assert_allclose(found.coef_, head.fit(X[TRAIN], Y[TRAIN]).coef_, atol=1e-5)
 
 
 def test_one_charge_covers_all_stages(tmp_path):

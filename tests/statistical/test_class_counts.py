@@ -8,8 +8,8 @@ import pytest
 from skmixdp import MixedDPLogisticRegression
 from skmixdp._engine import GaussianMechanism, release
 from skmixdp._engine.release import recorded_releases
+from skmixdp._learning.class_shares import counts_query
 from skmixdp._rows import InMemoryRows
-from skmixdp.components.class_shares import counts_query
 from skmixdp.privacy import NoiseSource, noise_multiplier_for
 from tests.statistical.test_noise_scale import assert_standard_normal
 

@@ -16,7 +16,7 @@ from skmixdp._rows.answering import block_size, even_blocks
 from skmixdp._rows.memory import PassingRows
 from skmixdp.components import L2Clip
 from skmixdp.components.queries import clipped_residuals
-from skmixdp.estimators import _stages
+from skmixdp.estimators import _fit
 
 rng = np.random.default_rng(0)
 
@@ -171,7 +171,7 @@ def test_a_fit_of_two_threads_is_that_of_one(two_threads, monkeypatch):
 
     alone = fitted()
     assert not sessions  # too few rows for threads to be worth their start
-    monkeypatch.setattr(_stages, "_MANY", 1)
+    monkeypatch.setattr(_fit, "_MANY", 1)
     np.testing.assert_allclose(fitted(), alone, rtol=1e-4, atol=1e-6)
     assert sessions == [1]
     assert n_parts() == 1

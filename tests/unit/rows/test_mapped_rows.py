@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from skmixdp import MixedDPLogisticRegression
-from skmixdp._engine.geometry import NoisyMean
 from skmixdp._kernels import NARROW, row_memory
+from skmixdp._learning.geometry import NoisyMean
 from skmixdp._linear import row_norms
 from skmixdp._rowmap import RowMap, Whitening
 from skmixdp._rows import ArrayTable, InMemoryRows, Request
-from skmixdp.estimators._stages import PreparedHead
+from skmixdp.estimators._course import HeadRows
 
 N = 700
 WIDTHS = [7, 64, 200]
@@ -197,10 +197,10 @@ def test_single_precision_rows_are_centred_by_the_whole_mean():
 
 def test_a_default_fit_without_public_rows_holds_one_copy_of_wide_rows(monkeypatch):
     made, continued = [], []
-    rows_, continued_ = PreparedHead.rows, PreparedHead.continued
-    monkeypatch.setattr(PreparedHead, "rows", lambda self: made.append(rows_(self)) or made[-1])
+    open_, continued_ = HeadRows.open, HeadRows.continued
+    monkeypatch.setattr(HeadRows, "open", lambda self: made.append(open_(self)) or made[-1])
     monkeypatch.setattr(
-        PreparedHead, "continued", lambda *given: continued.append(continued_(*given)) or continued[-1]
+        HeadRows, "continued", lambda *given: continued.append(continued_(*given)) or continued[-1]
     )
     rng = np.random.default_rng(0)
     y = np.arange(600) % 3

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
+from ..components.protocols import Closing, PublicInfo, StepContext, Update
 from ..public import PublicData
 from .comparison import comparison_query, comparison_share, expected_losses, sensitivity_of
-from .protocols import Closing, PublicInfo, StepContext, Update
 
 FloatArray = NDArray[np.floating[Any]]
 

@@ -3,27 +3,32 @@
 Rows that are centred and whitened need fewer steps and less noise. Public rows can tell how to centre and
 whiten. This module learns it from the private rows, for a small part of the budget.
 
-All releases are sums over all rows, through ``_engine/release.py``. Full-batch Gaussian releases compose
-exactly: their ``1 / sigma**2`` add up.
+Each function is a generator: it yields queries with the mechanisms that answer them, and returns what it has
+learned from the noisy answers. Full-batch Gaussian releases compose exactly: their ``1 / sigma**2`` add up.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._rows import Block, Contribution, PrivateRows
+from .._engine import Asked, GaussianMechanism, Released
+from .._rows import Block, Contribution
 from ..components import L2Clip
-from ..components.comparison import GAIN_OFFSET, GAIN_REACH, scales_query
 from ..components.protocols import Loss, PrivateQuery, ReleasedArray
 from ..components.queries import clip_rows
 from ..privacy import NoiseSource
-from .release import GaussianMechanism, release
+from .comparison import GAIN_OFFSET, GAIN_REACH, scales_query
 
-FloatArray = NDArray[np.floating]
+FloatArray = NDArray[np.floating[Any]]
+_Learned = TypeVar("_Learned")
+
+#: Yields queries with their mechanisms, receives noisy answers, and returns what they tell.
+Learning = Generator[Asked, Released, _Learned]
 
 #: Length of the noise in the mean that its share of the budget aims at, for unit rows.
 _MEAN_ERROR = 0.15
@@ -46,6 +51,38 @@ INTERCEPT = 0.1
 
 #: Rows have unit length; the clip enforces it.
 _CLIP = L2Clip(1.0)
+
+
+@dataclass(frozen=True)
+class Learner:
+    """Who learns from which private rows.
+
+    Attributes
+    ----------
+    n_rows : int
+        Number of private rows that take part.
+    members : boolean array or None
+        Mask of those rows within their source; None is all rows.
+    noise : NoiseSource
+        Source of the noise.
+    dtype : dtype
+        Dtype of the products with rows.
+    """
+
+    n_rows: int
+    members: NDArray[np.bool_] | None
+    noise: NoiseSource
+    dtype: np.dtype[Any]
+
+    def mechanism(self, multiplier: float, n_releases: int = 1) -> GaussianMechanism:
+        """The mechanism of some releases that are together as private as one of this multiplier."""
+        return GaussianMechanism(multiplier * math.sqrt(n_releases), n_releases, self.noise)
+
+    def ask(self, mechanism: GaussianMechanism, query: PrivateQuery) -> Learning[tuple[FloatArray, float]]:
+        """The noisy answer to a query that takes a whole step, and the scale of its noise."""
+        mechanism.begin_step(self.members)
+        released = yield mechanism, query
+        return released.arrays[0], mechanism.noise_scale(released.stated[0])
 
 
 @dataclass(frozen=True)
@@ -110,33 +147,11 @@ class NoisyMean:
         return weight * self.value + (1 - weight) * public_mean
 
 
-def noisy_mean(
-    rows: PrivateRows,
-    n_features: int,
-    multiplier: float,
-    noise: NoiseSource,
-    dtype: np.dtype,
-    members: NDArray[np.bool_] | None,
-) -> NoisyMean:
-    """The noisy mean of rows of at most unit length.
+def noisy_mean(learner: Learner, n_features: int, multiplier: float) -> Learning[NoisyMean]:
+    """The noisy mean of rows of at most unit length and of this width, without an intercept column.
 
-    Parameters
-    ----------
-    rows : PrivateRows
-        Rows of unit length, without an intercept column.
-    n_features : int
-        Their width.
-    multiplier : float
-        Standard deviation of the noise in the sum, in units of its sensitivity 1.
-    noise : NoiseSource
-        Source of the noise.
-    dtype : dtype
-        Dtype of the products with rows.
-    members : boolean array (n_rows,) or None
-        The rows that take part; None is all rows.
+    ``multiplier`` is the standard deviation of the noise in the sum, in units of its sensitivity 1.
 
-    Notes
-    -----
     *Guarantee*: one Gaussian release of this multiplier. Rows longer than 1 are clipped.
     """
 
@@ -148,12 +163,10 @@ def noisy_mean(
     query = PrivateQuery(
         points=np.zeros((0, n_features)),
         contribute=contribute,
-        releases=(ReleasedArray(_CLIP.sensitivity(dtype)),),
+        releases=(ReleasedArray(_CLIP.sensitivity(learner.dtype)),),
     )
-    mechanism = GaussianMechanism(multiplier, 1, noise)
-    total, scale = _released(rows, mechanism, query, members)
-    n_rows = _number(rows, members)
-    return NoisyMean(total[0] / n_rows, (scale / n_rows) ** 2)
+    total, scale = yield from learner.ask(learner.mechanism(multiplier), query)
+    return NoisyMean(total[0] / learner.n_rows, (scale / learner.n_rows) ** 2)
 
 
 #: Lengths among which the usual one is found: powers of two with exponents in halves.
@@ -183,24 +196,15 @@ def length_share(mu: float, n_rows: int) -> float:
     return share if error / math.sqrt(share) <= _MOST_ERROR else 0.0
 
 
-def noisy_length(
-    rows: PrivateRows,
-    n_features: int,
-    multiplier: float,
-    noise: NoiseSource,
-    members: NDArray[np.bool_] | None,
-) -> float:
+def noisy_length(learner: Learner, n_features: int, multiplier: float) -> Learning[float]:
     """A length that most rows do not exceed, by a binary search with noisy counts.
 
-    Parameters are those of :func:`noisy_mean`, with rows in units of :data:`LONGEST_FOUND`. ``multiplier``
-    is that of one Gaussian release which is as private as the whole search.
+    Rows are in units of :data:`LONGEST_FOUND`. ``multiplier`` is that of one Gaussian release which is as
+    private as the whole search.
 
-    Notes
-    -----
     *Guarantee*: ``_SEARCH_ROUNDS`` Gaussian releases of counts. A row changes each count by at most 1.
     """
-    n_rows = _number(rows, members)
-    mechanism = GaussianMechanism(multiplier * math.sqrt(_SEARCH_ROUNDS), _SEARCH_ROUNDS, noise)
+    n_rows, mechanism = learner.n_rows, learner.mechanism(multiplier, _SEARCH_ROUNDS)
     error = multiplier * math.sqrt(_SEARCH_ROUNDS) / n_rows
     wanted = max(_QUANTILE - 2 * error, _LEAST_QUANTILE) * n_rows
     low, high = 0, _EXPONENTS - 1
@@ -211,7 +215,7 @@ def noisy_length(
             contribute=partial(_within, length=_length(middle) / LONGEST_FOUND),
             releases=(ReleasedArray(1.0),),
         )
-        count, _ = _released(rows, mechanism, query, members)
+        count, _ = yield from learner.ask(mechanism, query)
         if float(count[0]) >= wanted:
             high = middle
         else:
@@ -270,41 +274,28 @@ class LeadingDirections:
         return min(1.0, _MARGIN * largest)
 
 
-def leading_directions(
-    rows: PrivateRows,
-    n_features: int,
-    multiplier: float,
-    noise: NoiseSource,
-    dtype: np.dtype,
-    members: NDArray[np.bool_] | None,
-) -> LeadingDirections:
+def leading_directions(learner: Learner, n_features: int, multiplier: float) -> Learning[LeadingDirections]:
     """Leading directions of rows of at most unit length, by the noisy power method.
 
-    Parameters are those of :func:`noisy_mean`. ``multiplier`` is that of one Gaussian release which is as
-    private as all rounds together.
+    ``multiplier`` is that of one Gaussian release which is as private as all rounds together.
 
-    Notes
-    -----
     *Guarantee*: ``_ROUNDS`` Gaussian releases, together as private as one of this multiplier. In each, a row
     adds ``(Q x) x^T``, clipped to length 1; Q has orthonormal rows.
 
-    References
-    ----------
-    Hardt and Price 2014, "The noisy power method: a meta algorithm with applications".
+    Source: Hardt and Price 2014, "The noisy power method: a meta algorithm with applications".
     """
-    n_rows = _number(rows, members)
-    count = min(_DIRECTIONS, n_features)
-    mechanism = GaussianMechanism(multiplier * math.sqrt(_ROUNDS), _ROUNDS, noise)
-    Q = np.linalg.qr(noise.normal((n_features, count)))[0].T
+    n_rows, count = learner.n_rows, min(_DIRECTIONS, n_features)
+    mechanism = learner.mechanism(multiplier, _ROUNDS)
+    Q = np.linalg.qr(learner.noise.normal((n_features, count)))[0].T
     scale = 0.0
     for _ in range(_ROUNDS):
         query = PrivateQuery(
             points=Q,
             contribute=_second_moments,
-            releases=(ReleasedArray(_CLIP.sensitivity(dtype)),),
+            releases=(ReleasedArray(_CLIP.sensitivity(learner.dtype)),),
             takes_tensors=_CLIP.takes_tensors,
         )
-        total, scale = _released(rows, mechanism, query, members)
+        total, scale = yield from learner.ask(mechanism, query)
         _, moments, Q = np.linalg.svd(total / n_rows, full_matrices=False)
     floor = scale / n_rows * (math.sqrt(n_features) + math.sqrt(count))
     return LeadingDirections(Q, np.sqrt(np.maximum(moments**2 - floor**2, 0)), floor)
@@ -316,63 +307,26 @@ def _second_moments(Z: FloatArray, block: Block) -> Contribution:
     return Z, None
 
 
-def _number(rows: PrivateRows, members: NDArray[np.bool_] | None) -> int:
-    """How many rows take part."""
-    return rows.n_rows if members is None else int(members.sum())
-
-
-def _released(
-    rows: PrivateRows,
-    mechanism: GaussianMechanism,
-    query: PrivateQuery,
-    members: NDArray[np.bool_] | None,
-) -> tuple[FloatArray, float]:
-    """The noisy answer to a query that takes a whole step, and the scale of its noise."""
-    mechanism.begin_step(members)
-    (released,) = release(rows, [(mechanism, query)])
-    return released.arrays[0], mechanism.noise_scale(released.stated[0])
-
-
 def noisy_counts(
-    rows: PrivateRows,
+    learner: Learner,
     points: FloatArray,
     flags: Callable[[FloatArray, Block], NDArray[np.bool_]],
-    noise_multiplier: float,
-    noise: NoiseSource,
-    members: NDArray[np.bool_] | None = None,
-) -> FloatArray:
-    """Noisy numbers of private rows that satisfy conditions, of which a row satisfies at most one.
+    multiplier: float,
+) -> Learning[FloatArray]:
+    """Noisy numbers (n_counts,) of private rows that meet conditions, of which a row meets at most one.
 
-    Parameters
-    ----------
-    rows : PrivateRows
-        The rows.
-    points : array of shape (m, d_in)
-        Directions whose products with the rows are needed.
-    flags : callable
-        ``(Z, block) -> flags`` of shape (rows, n_counts): which count each row of a block is added to.
-    noise_multiplier : float
-        Standard deviation of the noise in each count. One row changes one count by 1.
-    noise : NoiseSource
-        Source of the noise.
-    members : boolean array (n_rows,) or None, default=None
-        The rows that take part; None is all rows.
+    ``flags(Z, block)`` (rows, n_counts) says which count each row is added to, given products with ``points``
+    (m, d_in). ``multiplier`` is the standard deviation of the noise in each count. A noisy count may be below
+    0 or above the number of rows.
 
-    Returns
-    -------
-    array of shape (n_counts,)
-        The noisy counts, which may be below 0 or above the number of rows.
-
-    Notes
-    -----
-    *Guarantee*: one Gaussian release of this multiplier.
+    *Guarantee*: one Gaussian release of this multiplier. One row changes one count by 1.
     """
     query = PrivateQuery(
         points=points,
         contribute=lambda Z, block: (None, flags(Z, block).astype(np.float64)),
         releases=(ReleasedArray(1.0),),
     )
-    counts, _ = _released(rows, GaussianMechanism(noise_multiplier, 1, noise), query, members)
+    counts, _ = yield from learner.ask(learner.mechanism(multiplier), query)
     return counts
 
 
@@ -390,37 +344,15 @@ def can_compare_starts(mu: float, n_rows: int, n_scales: int) -> bool:
 
 
 def noisy_start_scale(
-    rows: PrivateRows,
-    W: FloatArray,
-    scales: FloatArray,
-    loss: Loss,
-    multiplier: float,
-    noise: NoiseSource,
-    members: NDArray[np.bool_] | None,
-) -> float:
-    """The factor of a start (k, d_in), chosen by noisy losses; 0 if the start does not help.
+    learner: Learner, W: FloatArray, scales: FloatArray, loss: Loss, multiplier: float
+) -> Learning[float]:
+    """The factor, among ``scales`` (m,), of a start (k, d_in), chosen by noisy losses; 0 if it does not help.
 
-    Parameters
-    ----------
-    rows : PrivateRows
-        Rows as the head sees them.
-    W : array of shape (k, d_in)
-        The start.
-    scales : array of shape (m,)
-        Factors to compare.
-    loss : Loss
-        The loss of the head.
-    multiplier, noise, members
-        As in :func:`noisy_mean`.
-
-    Notes
-    -----
     *Guarantee*: one Gaussian release of this multiplier. For each factor, a row adds a number of at most 2:
     how much lower its loss is than at zero, clipped. All factors together have sensitivity ``2 sqrt(m)``.
     """
     query = scales_query(W, scales, loss)
-    released, _ = _released(rows, GaussianMechanism(multiplier, 1, noise), query, members)
-    n_rows = _number(rows, members)
-    gains = released / n_rows - GAIN_OFFSET
+    released, _ = yield from learner.ask(learner.mechanism(multiplier), query)
+    gains = released / learner.n_rows - GAIN_OFFSET
     best = int(gains.argmax())
     return _CAUTION * float(scales[best]) if gains[best] > 0 else 0.0

@@ -8,15 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp._linear import with_weights
-from skmixdp._rows import Block, InMemoryRows, Request
-from skmixdp.components.comparison import (
+from skmixdp._learning.comparison import (
     comparison_query,
     comparison_share,
     expected_losses,
     sensitivity_of,
     spanning_heads,
 )
+from skmixdp._linear import with_weights
+from skmixdp._rows import Block, InMemoryRows, Request
 
 Y = np.array([0, 0, 0, 1, 1, 2])
 

@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from skmixdp._engine import GaussianMechanism, release
-from skmixdp._linear import with_weights
-from skmixdp._rows import Block, InMemoryRows
-from skmixdp.components.class_shares import (
+from skmixdp._learning.class_shares import (
     class_shares,
     count_share,
     counts_are_useful,
     counts_query,
 )
+from skmixdp._linear import with_weights
+from skmixdp._rows import Block, InMemoryRows
 from tests.conftest import Silent
 
 COUNTS = np.array([700.0, 200.0, 80.0, 20.0])

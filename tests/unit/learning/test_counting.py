@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from skmixdp._engine import noisy_counts
 from skmixdp._kernels import sum_error
+from skmixdp._learning.geometry import noisy_counts
 from skmixdp._rows import InMemoryRows
-from tests.conftest import Watched
+from tests.conftest import Watched, learned
 
 X = np.random.default_rng(0).normal(size=(20, 3))
 FLAGS = np.arange(20) % 3 == 0
@@ -23,7 +23,7 @@ def test_a_row_changes_a_count_by_one_and_the_noise_is_that_of_one_row(dtype):
         if place is not None:
             flags[place] = False
         rows = InMemoryRows(X.astype(dtype), flags.astype(int))
-        noisy_counts(rows, np.zeros((1, 3)), flags_of, 7.0, noise)
+        learned(rows, noisy_counts, np.zeros((1, 3)), flags_of, 7.0, noise=noise)
         ((count,),) = noise.sums
         assert 7.0 <= noise.scales[0] <= 7.0 * (1 + 2 * sum_error(20, dtype).relative)
         counted.append(float(count))
@@ -33,6 +33,6 @@ def test_a_row_changes_a_count_by_one_and_the_noise_is_that_of_one_row(dtype):
 def test_a_count_comes_out_with_noise_of_its_multiplier():
     rows = InMemoryRows(X, FLAGS.astype(int))
     noise = Watched()
-    released = noisy_counts(rows, np.zeros((1, 3)), flags_of, 7.0, noise)
+    released = learned(rows, noisy_counts, np.zeros((1, 3)), flags_of, 7.0, noise=noise)
     # What is watched releases noise alone: that of the same seed.
     assert released == Watched().add_noise(np.zeros(1), noise.scales[0], None)[0]

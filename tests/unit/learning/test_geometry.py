@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp._engine.geometry import (
+from skmixdp._learning.comparison import _loss_gains
+from skmixdp._learning.geometry import (
     LONGEST_FOUND,
     LeadingDirections,
     NoisyMean,
@@ -23,9 +24,8 @@ from skmixdp._engine.geometry import (
 from skmixdp._linear import LogisticLoss, SoftmaxLoss, row_norms
 from skmixdp._rowmap import RowMap, Whitening
 from skmixdp._rows import Block, InMemoryRows, special_table
-from skmixdp.components.comparison import _loss_gains
 from skmixdp.privacy import NoiseSource
-from tests.conftest import Silent
+from tests.conftest import learned
 
 FLOAT = np.dtype("float64")
 rng = np.random.default_rng(0)
@@ -42,7 +42,7 @@ def rows_of(X, row_map=UNIT):
 
 
 def test_the_mean_is_that_of_the_rows_when_there_is_no_noise():
-    found = noisy_mean(rows_of(X), D, 3.0, Silent(0), FLOAT, None)
+    found = learned(rows_of(X), noisy_mean, D, 3.0)
     unit = X / np.linalg.norm(X, axis=1, keepdims=True)
     np.testing.assert_allclose(found.value, unit.mean(axis=0), atol=1e-9)
     assert found.variance == pytest.approx((3.0 / N) ** 2, rel=1e-6)
@@ -50,16 +50,16 @@ def test_the_mean_is_that_of_the_rows_when_there_is_no_noise():
 
 def test_members_alone_count():
     members = np.arange(N) < 100
-    found = noisy_mean(rows_of(X), D, 3.0, Silent(0), FLOAT, members)
+    found = learned(rows_of(X), noisy_mean, D, 3.0, members=members)
     np.testing.assert_allclose(found.value, UNIT(X[:100], np.float64).mean(axis=0), atol=1e-9)
     lengths = rows_of(np.where(members, 1.0, 1e3)[:, None] * UNIT(X, np.float64), MEASURED)
-    assert 1.0 <= noisy_length(lengths, D, 1.0, Silent(0), members) <= 2.0
+    assert 1.0 <= learned(lengths, noisy_length, D, 1.0, members=members) <= 2.0
 
 
 def test_the_mean_of_sparse_rows_is_the_same():
     table = special_table(sp.csr_array(X))
     rows = table.private_rows(np.zeros(N, int), UNIT, FLOAT, exact=False)
-    dense, sparse = (noisy_mean(source, D, 3.0, Silent(0), FLOAT, None) for source in (rows_of(X), rows))
+    dense, sparse = (learned(source, noisy_mean, D, 3.0) for source in (rows_of(X), rows))
     np.testing.assert_allclose(sparse.value, dense.value, atol=1e-9)
 
 
@@ -78,7 +78,7 @@ def test_public_and_private_means_are_weighted_by_their_precision():
 
 def test_directions_are_those_of_the_second_moment_when_there_is_no_noise():
     centred = RowMap(UNIT(X, np.float64).mean(axis=0), True, None, unit_first=True)
-    found = leading_directions(rows_of(X, centred), D, 1e-6, Silent(0), FLOAT, None)
+    found = learned(rows_of(X, centred), leading_directions, D, 1e-6)
     V = centred(X, np.float64)
     values, vectors = np.linalg.eigh(V.T @ V / N)
     np.testing.assert_allclose(found.moments[:2], values[::-1][:2], rtol=1e-3)
@@ -88,7 +88,7 @@ def test_directions_are_those_of_the_second_moment_when_there_is_no_noise():
 
 
 def test_directions_that_noise_hides_are_not_whitened():
-    found = leading_directions(rows_of(X), D, 1e6, NoiseSource(0), FLOAT, None)
+    found = learned(rows_of(X), leading_directions, D, 1e6, noise=NoiseSource(0))
     assert found.floor > 1
     hidden = LeadingDirections(found.directions, np.zeros(D), 0.4)
     assert [len(part) for part in hidden.shortened()] == [0, 0]
@@ -98,7 +98,7 @@ def test_directions_that_noise_hides_are_not_whitened():
 def test_the_curvature_after_whitening_is_close_to_the_true_one():
     """It is an estimate, not a bound."""
     centred = RowMap(UNIT(X, np.float64).mean(axis=0), True, None, unit_first=True)
-    found = leading_directions(rows_of(X, centred), D, 1e-6, Silent(0), FLOAT, None)
+    found = learned(rows_of(X, centred), leading_directions, D, 1e-6)
     whitening = Whitening(*found.shortened())
     V = RowMap(centred.mean, True, None, whitening, unit_first=True)(X, np.float64)
     true = np.linalg.eigvalsh(V.T @ V / N)[-1]
@@ -110,7 +110,7 @@ def test_the_curvature_after_whitening_is_close_to_the_true_one():
 def test_the_usual_length_is_found_at_every_scale(scale):
     lengths = scale * np.exp(rng.normal(size=4000) / 4)
     rows = rows_of(lengths[:, None] * np.eye(3)[np.arange(4000) % 3], MEASURED)
-    found = noisy_length(rows, 3, 0.01, NoiseSource(0), None)
+    found = learned(rows, noisy_length, 3, 0.01, noise=NoiseSource(0))
     assert np.quantile(lengths, 0.85) <= found <= 1.5 * np.quantile(lengths, 0.95)
 
 
@@ -118,13 +118,13 @@ def test_the_usual_length_is_found_at_every_scale(scale):
 def test_a_length_on_the_grid_is_found_although_stated_lengths_are_bounds(dtype):
     X = np.repeat(np.eye(100), 3, axis=0).astype(dtype)  # wider than rows that are measured after the map
     rows = InMemoryRows.mapped(X, np.zeros(300, int), MEASURED, np.dtype(dtype))
-    assert noisy_length(rows, 100, 0.01, NoiseSource(0), None) == 1.0
+    assert learned(rows, noisy_length, 100, 0.01, noise=NoiseSource(0)) == 1.0
 
 
 def test_lengths_beyond_the_grid_end_at_its_ends():
     for size, found in ((0.0, 2.0**-64), (1e29, 2.0**63.5), (1e308, 2.0**63.5)):
         rows = rows_of(np.full((50, 2), size), MEASURED)
-        assert noisy_length(rows, 2, 0.01, NoiseSource(0), None) == found < LONGEST_FOUND
+        assert learned(rows, noisy_length, 2, 0.01, noise=NoiseSource(0)) == found < LONGEST_FOUND
 
 
 def test_shares_grow_where_rows_are_few():
@@ -145,9 +145,9 @@ def test_the_scale_of_a_start_is_below_that_of_least_loss(n_classes):
     scales = np.array([0.1, 1.0, 4.0, 1000.0])
     rows = InMemoryRows(X, y)
     losses = [loss.values(scale * X @ W.T, y).mean() for scale in scales]
-    chosen = noisy_start_scale(rows, W, scales, loss, 1e-6, NoiseSource(0), None)
+    chosen = learned(rows, noisy_start_scale, W, scales, loss, 1e-6, noise=NoiseSource(0))
     assert chosen == scales[int(np.argmin(losses))] / 2
-    assert noisy_start_scale(rows, -W, scales, loss, 1e-6, NoiseSource(0), None) == 0
+    assert learned(rows, noisy_start_scale, -W, scales, loss, 1e-6, noise=NoiseSource(0)) == 0
 
 
 VALUES = st.one_of(st.floats(-3, 3, width=32), st.sampled_from([0.0, 1e-30, 1.0, 1e6, 1e18, -1e18]))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .._linear import Loss, class_indices, predicted_classes, without_weights
 from .._rows import Block, Contribution
-from .protocols import PrivateQuery, ReleasedArray
+from ..components.protocols import PrivateQuery, ReleasedArray
 
 FloatArray = NDArray[np.floating[Any]]
 

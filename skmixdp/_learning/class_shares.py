@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from .._linear import class_indices
 from .._rows import Block
+from ..components.protocols import Closing, PrivateQuery, PublicInfo, ReleasedArray
 from .comparison import comparison_query, comparison_share, expected_losses, sensitivity_of
-from .protocols import Closing, PrivateQuery, PublicInfo, ReleasedArray
 
 FloatArray = NDArray[np.floating[Any]]
 

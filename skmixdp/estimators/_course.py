@@ -1,0 +1,552 @@
+"""The course of a linear head's fit: all that it asks of private rows, in order, from charge to result."""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._engine import Budget, Course, Rows, Run, of_rows, training
+from .._learning.class_shares import LogitAdjustment, class_shares, count_share, in_class
+from .._learning.comparison import comparison_share, is_correct
+from .._learning.geometry import (
+    INTERCEPT,
+    LONGEST_FOUND,
+    START_SHARE,
+    Learner,
+    Learning,
+    NoisyMean,
+    Shares,
+    leading_directions,
+    length_share,
+    noisy_counts,
+    noisy_length,
+    noisy_mean,
+    noisy_start_scale,
+)
+from .._linear import Loss, WeightedLoss, predicted_classes, with_weights
+from .._rowmap import RowMap, Whitening, few_columns_dominate
+from .._rows import ArrayTable, InMemoryRows, PrivateRows, Table
+from .._utils.validation import shown
+from ..algorithms import Algorithm, Auto
+from ..privacy import Charge, NoiseSource, PerInstanceRecord
+from ._callbacks import FitTasks, stage_ended
+from ._fit import FitCourse, Start
+
+Array = NDArray[Any]
+
+#: Public rows tell the mean well enough unless the variance of their mean is so many times as large.
+_TIMES_AS_GOOD = 2.0
+
+#: Part of the squared length of unit rows that a few columns must make up for a warning.
+_MOST_OF_A_ROW = 0.5
+
+#: Public rows within classes must have so many degrees of freedom for whitening.
+_FEWEST_FREE = 20
+
+#: Private directions are worth their noise if this part of the rows' variance can be told from it.
+_LARGEST_FLOOR = 0.25
+
+#: The work on an output of a row takes as long as so many multiplications.
+_WORK_ON_OUTPUT = 48
+
+#: Noise in the accuracy of the start that its check aims at, and the most that still tells something.
+_CHECK_ERROR, _MOST_CHECK_ERROR = 0.03, 0.1
+
+#: Public rows are left out if the accuracy of the start on private rows is below this part of that on public
+#: rows, by so many standard deviations of the noise.
+_FAR_WORSE, _CLEARLY = 1 / 3, 2.0
+
+
+@dataclass(frozen=True, repr=False)
+class FitInputs:
+    """The checked inputs of a head's fit.
+
+    Attributes
+    ----------
+    budget : Budget
+        The budget of the whole fit.
+    algorithm : Algorithm
+        What trains the head.
+    loss : Loss
+        The loss of the head.
+    table : Table
+        The private rows, on the device that shall hold them.
+    y : array of shape (n_rows,) or (n_rows, k)
+        Class indices or scaled targets.
+    X_pub, y_pub : arrays
+        Public rows, of which there may be none, and their class indices or scaled targets.
+    members : boolean array (n_rows,) or None
+        The private rows to fit to; None is all rows.
+    noise : NoiseSource
+        Source of all noise of the fit.
+    dtype : dtype
+        Dtype of the products with private rows.
+    treated_as_public : tuple of str
+        For the report.
+    passed : tuple
+        The objects that the user passed for rows, labels and weights.
+    labels : tuple
+        Public values that, with these objects, determine ``y``.
+    X_scale : array of shape (n, d_in) or None
+        Public rows that only tell the scale of the columns; None stands for ``X_pub``.
+    record : PerInstanceRecord or None
+        Adds up each private row's own privacy loss.
+    n_counted : int
+        Number of classes of which noisy counts balance the weights; 0 counts none.
+    sample_weight : array of shape (n_rows,) or None
+        Weights of the private rows that balanced weights are multiplied with.
+    """
+
+    budget: Budget
+    algorithm: Algorithm
+    loss: Loss
+    table: Table
+    y: Array
+    X_pub: Array
+    y_pub: Array
+    members: NDArray[np.bool_] | None
+    noise: NoiseSource
+    dtype: np.dtype[Any]
+    treated_as_public: tuple[str, ...]
+    passed: tuple[Any, ...]
+    labels: tuple[Any, ...]
+    X_scale: Array | None = None
+    record: PerInstanceRecord | None = None
+    n_counted: int = 0
+    sample_weight: Array | None = None
+
+    @property
+    def scale_rows(self) -> Array:
+        """Public rows that tell the scale of the columns."""
+        return self.X_pub if self.X_scale is None else self.X_scale
+
+    @property
+    def work(self) -> int | None:
+        """Multiplications in a pass over rows in memory, the work on outputs included; None for others."""
+        n_rows, n_features = self.table.shape
+        in_memory = isinstance(self.table, ArrayTable)
+        return n_rows * (n_features + _WORK_ON_OUTPUT) * self.loss.n_outputs if in_memory else None
+
+    @property
+    def groups(self) -> Array:
+        """Group of each public row for whitening: its class; all rows of a regression are one group."""
+        return np.zeros(len(self.y_pub), dtype=np.intp) if self.loss.quadratic else self.y_pub
+
+    @property
+    def is_default(self) -> bool:
+        """Whether ``"auto"`` turns on whitening, geometry and checks: the default algorithm, for classes."""
+        return isinstance(self.algorithm, Auto) and not self.loss.quadratic
+
+    @property
+    def n_rows(self) -> int:
+        """Number of private rows to fit to."""
+        return self.table.shape[0] if self.members is None else int(self.members.sum())
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return self.table.shape[1]
+
+    @cached_property
+    def unit_pub(self) -> Array:
+        """Public rows of unit length."""
+        return np.asarray(RowMap(None, True, None)(self.X_pub, np.float64))
+
+    def weighted(self, weights: Array, told_by: tuple[Any, ...] = ()) -> "FitInputs":
+        """The inputs with a weight (n_rows,) for each private row, which public values tell."""
+        loss = self.loss if isinstance(self.loss, WeightedLoss) else WeightedLoss(self.loss)
+        labels = (*self.labels, "weighted", *told_by)
+        return replace(self, loss=loss, y=with_weights(self.y, weights), labels=labels)
+
+    def without_public_rows(self) -> "FitInputs":
+        """The inputs if public rows tell nothing but the scale of the columns."""
+        return replace(self, X_pub=self.X_pub[:0], y_pub=self.y_pub[:0], X_scale=self.X_pub)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class HeadRows(Rows):
+    """Private rows after a row map, as a linear head sees them.
+
+    Attributes
+    ----------
+    inputs : FitInputs
+        The inputs of the fit.
+    row_map : RowMap or None
+        The map; None leaves out all features, for queries of labels alone.
+    once : bool, default=False
+        Whether the rows are visited once, and need not be kept.
+    """
+
+    inputs: FitInputs
+    row_map: RowMap | None
+    once: bool = False
+
+    def same_as(self, other: Rows) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, HeadRows):
+            return False
+        mine, theirs = self.inputs, other.inputs
+        return (
+            all(one is another for one, another in zip(mine.passed, theirs.passed, strict=True))
+            and mine.labels == theirs.labels
+            and (mine.dtype, mine.noise.needs_grid) == (theirs.dtype, theirs.noise.needs_grid)
+            and mine.table.device == theirs.table.device
+            and mine.record is theirs.record
+            and self.once == other.once
+            and (self.row_map is other.row_map or (self._maps and other._maps and self._same_map(other)))
+        )
+
+    def open(self) -> PrivateRows:
+        given, exact = self.inputs, self.inputs.noise.needs_grid
+        if self.row_map is None:
+            source: PrivateRows = InMemoryRows(np.empty((len(given.y), 0), given.dtype), given.y, exact=exact)
+        elif self.once and not exact:
+            source = given.table.passing_rows(given.y, self.row_map, given.dtype)
+        else:
+            source = given.table.private_rows(given.y, self.row_map, given.dtype, exact=exact)
+        return self._recorded(source)
+
+    def continued(self, earlier: Rows, source: PrivateRows) -> PrivateRows | None:
+        if not isinstance(earlier, HeadRows) or self.row_map is None or earlier.row_map is None:
+            return None
+        if self.inputs.y is not earlier.inputs.y:
+            return None
+        further = self.row_map.after(earlier.row_map)
+        remapped = None if further is None else source.remapped(further)
+        return None if remapped is None else self._recorded(remapped)
+
+    @property
+    def _maps(self) -> bool:
+        return self.row_map is not None
+
+    def _same_map(self, other: "HeadRows") -> bool:
+        assert self.row_map is not None and other.row_map is not None
+        return self.row_map.same_as(other.row_map)
+
+    def _recorded(self, source: PrivateRows) -> PrivateRows:
+        source.record = self.inputs.record
+        return source
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """How a fit maps its rows, and what is known of the mapped ones.
+
+    Attributes
+    ----------
+    row_map : RowMap
+        The map.
+    X_pub : array of shape (n_pub, d_in)
+        The public rows after the map.
+    second_moment : float or None
+        Released largest second moment of mapped rows.
+    start_scale : float
+        Factor of the start.
+    """
+
+    row_map: RowMap
+    X_pub: Array
+    second_moment: float | None = None
+    start_scale: float = 1.0
+
+
+@dataclass(frozen=True)
+class PlannedHead:
+    """A head that is ready to train.
+
+    Attributes
+    ----------
+    run : Run
+        The training run.
+    row_map : RowMap
+        The map of its rows.
+    report : callable
+        Takes the charge and returns the report of the fit.
+    adjustment : LogitAdjustment or None
+        The closing that learns the class shares; None if there is none.
+    """
+
+    run: Run
+    row_map: RowMap
+    report: Callable[[Charge | None], Any]
+    adjustment: LogitAdjustment | None
+
+
+def course(head: Any, given: FitInputs) -> FitCourse:
+    """All that the fit of a head asks, in order; the results are set on the head.
+
+    Parameters
+    ----------
+    head : LinearHead
+        The copy of the estimator that receives the results.
+    given : FitInputs
+        The inputs of the fit.
+
+    Yields
+    ------
+    Start
+        First, and once: the rows to be opened, and the event to be charged. All that public facts can refuse
+        has been refused by then. The answer is the charge.
+    Ask
+        Queries of private rows. The answers are noisy.
+    """
+    learner = Learner(given.n_rows, given.members, given.noise, given.dtype)
+    spent: dict[str, float] = {}
+    balanced = given
+    if given.n_counted:
+        spent["class counts"] = count_share(given.budget.mu, given.n_rows, given.n_counted)
+        balanced = given.weighted(np.ones(len(given.y)))
+    check, shares = check_share(head, given), map_shares(head, given)
+    checking = {"check of the start": check} if check else {}
+    rows, mapped = first_rows(head, balanced, shares)
+    planned = None
+    if shares:
+        _refuse_ahead(head, balanced, mapped, spent | shares | checking)
+    else:
+        planned = head._planned(balanced, mapped, spent | checking)
+    if check:
+        without = balanced.without_public_rows()
+        alone = map_shares(head, without)
+        _refuse_ahead(head, without, first_rows(head, without, alone)[1], spent | shares | checking | alone)
+    event = given.budget.whole if planned is None else planned.run.plan.event
+    charge = yield Start(head, rows, event, given.n_rows, given.noise.kind != "seeded", given.work)
+
+    if given.n_counted:
+        balanced = yield from balanced_by_counts(given, learner, spent["class counts"])
+        stage_ended(head)
+        rows = replace(rows, inputs=balanced)
+    if planned is None:
+        spent |= shares
+        mapped = yield from learned_map(head, rows, mapped, shares, learner)
+        planned = head._planned(balanced, mapped, spent | checking)
+    if check:
+        rows = HeadRows(balanced, planned.row_map)
+        asked = start_is_useful(planned, learner, given.budget.multiplier(check))
+        useful = yield from of_rows(rows, asked)
+        stage_ended(head)
+        if not useful:
+            # What the map has cost is not used. Without public rows the fit learns its own.
+            spent = {name if name == "class counts" else f"unused {name}": spent[name] for name in spent}
+            spent["check of the start"] = check
+            balanced = balanced.without_public_rows()
+            rows, mapped = first_rows(head, balanced, alone)
+            mapped = yield from learned_map(head, rows, mapped, alone, learner)
+            planned = head._planned(balanced, mapped, spent | alone)
+    head._row_map = planned.row_map
+    with FitTasks(head, planned.run.plan.n_steps) as tasks:
+        run = replace(planned.run, callback=tasks)
+        W = yield from of_rows(HeadRows(balanced, planned.row_map), training(run))
+    finish(head, planned, W, charge, given.record)
+    head.n_iter_ = tasks.n_done  # fewer than planned if a callback has stopped it
+
+
+def _refuse_ahead(head: Any, given: FitInputs, mapped: Mapped, spent: dict[str, float]) -> None:
+    """Refuse what planning would refuse once the map is known, with the least budget that may be left."""
+    head._planned(given, replace(mapped, second_moment=1.0), spent, ahead=True)
+
+
+def finish(
+    fitted: Any, planned: PlannedHead, W: Array, charge: Charge | None, record: PerInstanceRecord | None
+) -> None:
+    """Set the results on the copy: coefficients and report."""
+    plan = planned.run.plan
+    fitted.coef_, fitted.intercept_ = fitted._coefficients(W)
+    if not (np.all(np.isfinite(fitted.coef_)) and np.all(np.isfinite(fitted.intercept_))):
+        raise ValueError(
+            f"the head diverged: its coefficients are not finite; pass learning_rate='auto' (now "
+            f"{shown(fitted.learning_rate)}), a larger epsilon, or rows and targets of a usual scale."
+        )
+    fitted.learning_rate_ = plan.step_size(1)
+    fitted.privacy_ = planned.report(charge)
+    vars(fitted).pop("per_instance_", None)  # that of an earlier fit
+    if record is not None:
+        fitted.per_instance_ = record
+    if planned.adjustment is not None:
+        fitted.class_shares_ = planned.adjustment.shares
+
+
+# -- weights ---------------------------------------------------------------------------------
+
+
+def balanced_by_counts(given: FitInputs, learner: Learner, share: float) -> Course[FitInputs]:
+    """The inputs with weights in inverse proportion to noisy class counts."""
+    multiplier = given.budget.multiplier(share)
+    nowhere = np.zeros((0, 0))  # labels need no products
+    flags = partial(in_class, n_classes=given.n_counted)
+    counts = yield from of_rows(HeadRows(given, None), noisy_counts(learner, nowhere, flags, multiplier))
+    by_class = balanced_weights(class_shares(counts, multiplier, given.n_rows))
+    weights = by_class[given.y]
+    if given.sample_weight is not None:
+        weights = weights * given.sample_weight
+    return given.weighted(weights, tuple(by_class.tolist()))
+
+
+def balanced_weights(shares: Array) -> Array:
+    """Class weights (k,) in inverse proportion to class shares, of mean 1 over the rows."""
+    return np.asarray(1 / (len(shares) * shares))
+
+
+# -- the map ---------------------------------------------------------------------------------
+
+
+def needs_private_rows(given: FitInputs) -> bool:
+    """Whether private rows tell the centre of unit rows much better than the public ones; public facts."""
+    if not len(given.X_pub):
+        return True
+    public = (1 - float(np.sum(given.unit_pub.mean(axis=0) ** 2))) / len(given.X_pub)
+    shares = Shares.of(given.budget.mu, given.n_rows, given.n_features)
+    private = given.n_features / (given.n_rows * given.budget.mu) ** 2 / shares.mean
+    return public > _TIMES_AS_GOOD * private
+
+
+def groups_for_whitening(given: FitInputs) -> Array | None:
+    """Groups (n_pub,) of public rows that whiten; None if private directions whiten better. Public facts."""
+    n_free = len(given.X_pub) - len(np.unique(given.y_pub))
+    floor = Shares.of(given.budget.mu, given.n_rows, given.n_features).floor
+    few = n_free < _FEWEST_FREE and floor(given.budget.mu, given.n_rows, given.n_features) < _LARGEST_FLOOR
+    return None if len(given.X_pub) == 0 or few else given.groups
+
+
+def map_shares(head: Any, given: FitInputs) -> dict[str, float]:
+    """Shares of the squared budget for learning the map from private rows, from public facts."""
+    if head._learns_geometry(given):
+        shares = Shares.of(given.budget.mu, given.n_rows, given.n_features)
+        learned = {"mean": shares.mean}
+        if groups_for_whitening(given) is None:
+            learned["directions"] = shares.directions
+        if head._start_scales(given) is not None:
+            learned["scale of the start"] = START_SHARE
+        return learned
+    needed = head.row_norm == "clip" and len(given.X_pub) == 0
+    possible = given.budget.is_divisible and head.batch_size is None and not given.noise.needs_grid
+    share = length_share(given.budget.mu, given.n_rows) if needed and possible else 0.0
+    return {"length of the rows": share} if share else {}
+
+
+def first_rows(head: Any, given: FitInputs, shares: dict[str, float]) -> tuple[HeadRows, Mapped]:
+    """The rows that are asked first for the map or, if it is public, for the training."""
+    if "mean" in shares:
+        row_map = RowMap(None, True, None, unit_first=True, scale=head._column_scale(given))
+    elif head.whiten != "auto" and head.whiten and len(given.X_pub) == 0:
+        raise ValueError("whiten=True needs public rows; pass X_pub and y_pub, or whiten=False.")
+    elif shares:
+        # Rows of any length are measured: to refuse one would tell that it exists. They have no intercept,
+        # which would count as a part of their length; the start may have one.
+        row_map = RowMap(None, True, None, bound=LONGEST_FOUND)
+        return HeadRows(given, row_map), _mapped(head._with_intercept(row_map, given), given)
+    else:
+        row_map = head._public_map(given)
+    return HeadRows(given, row_map, once="mean" in shares), _mapped(row_map, given)
+
+
+def _mapped(row_map: RowMap, given: FitInputs, second_moment: float | None = None) -> Mapped:
+    return Mapped(row_map, row_map(given.X_pub, np.float64), second_moment)
+
+
+def learned_map(
+    head: Any, rows: HeadRows, mapped: Mapped, shares: dict[str, float], learner: Learner
+) -> Course[Mapped]:
+    """The map of the rows, learned from private rows where public ones do not tell it.
+
+    ``rows`` and ``mapped`` are the :func:`first_rows`.
+    """
+    given = rows.inputs
+    multipliers = {name: given.budget.multiplier(share) for name, share in shares.items()}
+    if not shares:
+        return mapped
+    if "length of the rows" in shares:
+        bound = yield from of_rows(
+            rows, noisy_length(learner, given.n_features, multipliers["length of the rows"])
+        )
+        stage_ended(head)
+        return _mapped(head._with_intercept(RowMap(None, True, None, bound=bound), given), given)
+
+    found = yield from of_rows(rows, noisy_mean(learner, given.n_features, multipliers["mean"]))
+    stage_ended(head)
+    _warn_of_few_columns(found.energies)
+    row_map, moment = replace(mapped.row_map, mean=_centre(found, mapped.row_map, given)), None
+    if "directions" in shares:
+        asked = leading_directions(learner, given.n_features, multipliers["directions"])
+        directions = yield from of_rows(HeadRows(given, row_map), asked)
+        stage_ended(head)
+        _warn_of_few_columns(directions.energies)
+        lasting, factors = directions.shortened()
+        whitening = Whitening(lasting, factors) if head.whiten is not False and len(factors) else None
+        moment = directions.largest_second_moment(None if whitening is None else factors)
+        row_map = replace(row_map, whitening=whitening)
+    elif head.whiten is not False:
+        whitening = Whitening.of(row_map(given.X_pub, np.float64), given.groups)
+        row_map = replace(row_map, whitening=whitening)
+    if head.fit_intercept:
+        row_map = replace(row_map, intercept_value=INTERCEPT)
+    mapped = _mapped(row_map, given, moment)
+    if "scale of the start" in shares:
+        start, scales = head._public_info(given, mapped, 1.0).view.W, head._start_scales(given)
+        asked_scale = noisy_start_scale(learner, start, scales, given.loss, multipliers["scale of the start"])
+        scale = yield from of_rows(HeadRows(given, row_map), asked_scale)
+        stage_ended(head)
+        mapped = replace(mapped, start_scale=scale)
+    return mapped
+
+
+def _centre(found: NoisyMean, row_map: RowMap, given: FitInputs) -> Array:
+    """The centre of unit rows: that of private rows, and of public rows where there are any."""
+    unit_pub = RowMap(None, True, None, scale=row_map.scale)(given.X_pub, np.float64)
+    if not len(unit_pub):
+        return found.shrunk()
+    mean = unit_pub.mean(axis=0)
+    return found.combined(mean, (1 - float(mean @ mean)) / len(unit_pub))
+
+
+def _warn_of_few_columns(energies: Array) -> None:
+    """Warn if released mean squares of unit rows say that a few columns make up most of their length."""
+    if energies.sum() > _MOST_OF_A_ROW and few_columns_dominate(energies):
+        warnings.warn(
+            "a few columns of X make up nearly all of the length of its rows, so the others hardly count; "
+            "scale the columns by public rows (pass X_pub), by known ranges, or by NoisyScaler.",
+            UserWarning,
+            stacklevel=2,
+        )
+
+
+# -- the start -------------------------------------------------------------------------------
+
+
+def check_share(head: Any, given: FitInputs) -> float:
+    """Share of the squared budget for checking the start on private rows; 0 if there is no check.
+
+    There is none if it would tell nothing, or if the fit is not possible without public rows.
+    """
+    public = isinstance(head.init, str) and head.init == "public" and len(given.X_pub) >= 2
+    possible = given.budget.is_divisible and head.batch_size is None
+    if not (given.is_default and public and possible) or head._needs_public(given):
+        return 0.0
+    return comparison_share(given.budget.mu, given.n_rows, 1, _CHECK_ERROR, _MOST_CHECK_ERROR)
+
+
+def start_is_useful(planned: PlannedHead, learner: Learner, multiplier: float) -> Learning[bool]:
+    """Whether the head of the public rows is of use for private rows.
+
+    A noisy count tells how many private rows it classifies correctly. Heads of one half of the public rows
+    tell how many it should, on the other half. If it is far fewer, the labels or features of the public rows
+    mean something else.
+    """
+    info = planned.run.info
+    (correct,) = yield from noisy_counts(learner, info.view.W, is_correct, multiplier)
+    right = [predicted_classes(judge.X @ start.T) == judge.y for start, judge in info.held_out]
+    expected = _FAR_WORSE * float(np.mean(np.concatenate(right))) * learner.n_rows
+    if correct + _CLEARLY * multiplier >= expected:
+        return True
+    warnings.warn(
+        "the head of the public rows classifies far fewer private rows correctly than public ones: "
+        "their labels or features mean something else, so the fit left them out; pass other public "
+        "rows, or none.",
+        UserWarning,
+        stacklevel=2,
+    )
+    return False
