@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from skmixdp._rowmap import RowMap
+from skmixdp._rows import RowMap
 from skmixdp.datasets import open_rows
 
 from .scale import anonymous_mib, one_pass, peak_anonymous_mib, spent

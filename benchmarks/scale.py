@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from skmixdp import MixedDPLogisticRegression
 from skmixdp._linear import SoftmaxLoss
-from skmixdp._rowmap import RowMap
-from skmixdp._rows import ArrayTable, PrivateRows, Request, special_table
+from skmixdp._rows import ArrayTable, PrivateRows, Request, RowMap, special_table
 from skmixdp.components.clipping import L2Clip
 from skmixdp.components.queries import clipped_residuals
 

@@ -13,9 +13,9 @@ _MOVED = {
     "skmixdp._regression": "skmixdp.estimators",
     "skmixdp._zeroth_order": "skmixdp.estimators",
     "skmixdp.algorithms.modelmix": "skmixdp.modelmix",
-    "skmixdp.linear": "skmixdp._rowmap",
-    "skmixdp.linear.preparation": "skmixdp._rowmap",
-    "skmixdp.linear.whitening": "skmixdp._rowmap",
+    "skmixdp.linear": "skmixdp._rows",
+    "skmixdp.linear.preparation": "skmixdp._rows",
+    "skmixdp.linear.whitening": "skmixdp._rows",
     "skmixdp.privacy.search_report": "skmixdp.privacy",
 }
 

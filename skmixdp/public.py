@@ -15,14 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from ._kernels import Cascade, add_products, laid_out, one_thread, row_products
 from ._linear import (
+    Cascade,
     GradientEmbedding,
     Loss,
     PenalizedLoss,
+    add_products,
+    laid_out,
     largest_singular_value,
+    one_thread,
     orthonormal_columns,
     row_norms,
+    row_products,
     weighted_sum,
 )
 

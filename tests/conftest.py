@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 from skmixdp._engine import Budget, OpenRows, Options, drive, driver, make_plan, of_rows
 from skmixdp._learning.geometry import Learner
 from skmixdp._linear import SquaredLoss, classification_loss
-from skmixdp._rowmap import RowMap
+from skmixdp._rows import RowMap
 from skmixdp.algorithms import PAZO
 from skmixdp.components import FullBatch
 from skmixdp.components.protocols import PublicInfo

@@ -65,7 +65,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "skmixdp/components/queries.py": _GRADIENTS,
     "skmixdp/components/dope.py": _GRADIENTS,
     "skmixdp/components/gep.py": _GRADIENTS,
-    "skmixdp/_kernels/sums.py": (f"{_UNIT}/linear/test_sums.py", *_RELEASE),
+    "skmixdp/_linear/sums.py": (f"{_UNIT}/linear/test_sums.py", *_RELEASE),
 }
 
 #: Imported before the first fork.

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
-from .._kernels.rounding import SHORTEST_DIFFERENCE, UNDERFLOW_PAD, dot_error
 from .arrays import parts_in_cache
 from .gradients import row_norms, weighted_sum
+from .rounding import SHORTEST_DIFFERENCE, UNDERFLOW_PAD, dot_error
 
 FloatArray = NDArray[np.floating[Any]]
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._kernels.rounding import dot_error
 from .arrays import Array, astype, dtype_of, namespace_of, row_dots
+from .rounding import dot_error
 
 FloatArray = NDArray[np.floating[Any]]
 

@@ -1,8 +1,18 @@
-"""Sources of private rows, and what all of them promise."""
+"""Sources of private rows, what all of them promise, and the maps from features to rows."""
 
-from .._kernels import EXACT, SumError, one_thread, worker_session
 from .answering import n_lanes, rounds
+from .blockmap import BlockMap, Measured, finite_rows, widen
+from .implicit import (
+    ImplicitRows,
+    canonical,
+    implicit_products,
+    implicit_rows,
+    implicit_weighted_sum,
+    scaled_first,
+    whitened_entries,
+)
 from .memory import LONGEST_ROW, InMemoryRows, check_lengths, sum_resolution
+from .row_map import RowMap, TargetMap, column_scale, few_columns_dominate
 from .source import (
     Batch,
     Block,
@@ -18,36 +28,49 @@ from .source import (
 from .sparse import SparseRows, check_indices
 from .streamed import RowFiles, StreamedRows, open_rows
 from .table import ArrayTable, from_device, is_dask, is_tensor, special_table
+from .whitening import Whitening
 
 __all__ = [
-    "EXACT",
     "LONGEST_ROW",
     "ArrayTable",
     "Batch",
     "Block",
+    "BlockMap",
     "Contribute",
     "Contribution",
+    "ImplicitRows",
     "InMemoryRows",
+    "Measured",
     "OuterStatistics",
     "PrivateRows",
     "Request",
     "RowFiles",
+    "RowMap",
     "SparseRows",
     "StreamedRows",
-    "SumError",
     "Sums",
     "Table",
+    "TargetMap",
+    "Whitening",
+    "canonical",
     "check_indices",
     "check_lengths",
+    "column_scale",
+    "few_columns_dominate",
+    "finite_rows",
     "from_device",
+    "implicit_products",
+    "implicit_rows",
+    "implicit_weighted_sum",
     "is_dask",
     "is_tensor",
     "n_lanes",
-    "one_thread",
     "open_rows",
     "rounds",
+    "scaled_first",
     "special_table",
     "sum_resolution",
     "truncated",
-    "worker_session",
+    "whitened_entries",
+    "widen",
 ]

@@ -10,21 +10,23 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from .._kernels import (
+from .._linear import (
     BLOCK_ROWS,
     PANEL_ROWS,
+    Array,
     Cascade,
     SumError,
     add_products,
+    in_library_of,
     in_parallel,
     laid_out,
     n_parts,
+    namespace_of,
     row_products,
     sum_error,
 )
-from .._linear import Array, in_library_of, namespace_of
-from .._rowmap import Whitening
 from .source import Block, FloatArray, OuterStatistics, Request, Sums, truncated
+from .whitening import Whitening
 
 #: Rows of a block, at least: each block has a fixed cost.
 _FEWEST_ROWS = 512
@@ -54,10 +56,10 @@ class Visit:
     block : Block
         What queries may know of them besides products.
     times : callable
-        ``points`` (m, d_in), :func:`~skmixdp._kernels.laid_out`, to ``X points^T``, shape (rows, m), in
+        ``points`` (m, d_in), :func:`~skmixdp._linear.laid_out`, to ``X points^T``, shape (rows, m), in
         the dtype of the products and where the rows are.
     add_sum : callable
-        Adds ``C^T X``, shape (k, d_in), to a :class:`~skmixdp._kernels.Cascade`, given ``C`` (rows, k) and
+        Adds ``C^T X``, shape (k, d_in), to a :class:`~skmixdp._linear.Cascade`, given ``C`` (rows, k) and
         the largest number of rows whose terms may be added in single precision. Terms are added in double
         precision if ``C`` is, and if that number is None.
     """
@@ -305,7 +307,7 @@ def stated_error(
     panel_rows : int or None
         Most rows that the source adds in single precision; None adds in double precision alone.
     block_rows, stretch
-        As for :func:`~skmixdp._kernels.sum_error`.
+        As for :func:`~skmixdp._linear.sum_error`.
     """
     few = least_rows(panel_rows, request.panel_rows)
     return sum_error(

@@ -14,11 +14,11 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
-from .._kernels import EXACT, SumError, on_grid
-from .._linear import row_norms
-from .._rowmap import RowMap, finite_rows
+from .._linear import EXACT, SumError, on_grid, row_norms
 from .answering import stated_error
+from .blockmap import finite_rows
 from .memory import InMemoryRows, check_lengths, grid_of_rows
+from .row_map import RowMap
 from .source import Batch, FloatArray, Labels, PrivateRows, Request, Sums, Table
 
 Array = NDArray[Any]

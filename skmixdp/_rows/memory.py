@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from .._kernels import (
+from .._linear import (
     BLOCK_ROWS,
     EXACT,
     PANEL_ROWS,
@@ -17,14 +17,14 @@ from .._kernels import (
     SumError,
     clipped_sums,
     is_narrow,
+    largest_entries,
     n_parts,
     narrow_block,
     on_grid,
     read_ahead,
     row_memory,
+    row_norms,
 )
-from .._linear import largest_entries, row_norms
-from .._rowmap import RowMap
 from .answering import (
     Products,
     Selection,
@@ -39,6 +39,7 @@ from .answering import (
     stated_error,
     visit_of,
 )
+from .row_map import RowMap
 from .source import Block, FloatArray, Labels, PrivateRows, Request, Sums, upper_bounds
 
 #: Longer rows would bring products so near the ends of float32's range that rounding no
@@ -69,7 +70,7 @@ class InMemoryRows(PrivateRows):
     Parameters
     ----------
     X : array of shape (n_rows, d_in)
-        Rows after the :class:`~skmixdp._rowmap.RowMap`; their dtype is that of the products.
+        Rows after the :class:`~skmixdp._rows.RowMap`; their dtype is that of the products.
     y : array of shape (n_rows,)
         Class indices.
     exact : bool

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._kernels import NARROW
+from .._linear import NARROW
 from .files import IN_PARTS, ArrayFile, ArrowFile, format_of
 
 Array = NDArray[Any]

@@ -24,9 +24,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .._kernels import PANEL_ROWS, SumError
-from .._linear import Array, largest_entries, namespace_of, parts_in_cache
-from .._rowmap import RowMap
+from .._linear import PANEL_ROWS, Array, SumError, largest_entries, namespace_of, parts_in_cache
+from .row_map import RowMap
 
 FloatArray = NDArray[np.floating[Any]]
 Labels = NDArray[Any]

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from .._kernels import SHORTEST_DIFFERENCE, SumError
-from .._rowmap import (
-    RowMap,
+from .._linear import SHORTEST_DIFFERENCE, SumError
+from .answering import Selection, Visit, answer, block_size, selections, stated_error
+from .implicit import (
     canonical,
     implicit_products,
     implicit_rows,
@@ -16,8 +16,8 @@ from .._rowmap import (
     scaled_first,
     whitened_entries,
 )
-from .answering import Selection, Visit, answer, block_size, selections, stated_error
 from .memory import check_lengths
+from .row_map import RowMap
 from .source import Block, FloatArray, Labels, PrivateRows, Request, Sums, Table
 
 #: Entries of a block of rows: its products are then no larger than a few MiB.

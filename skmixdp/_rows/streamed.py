@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._kernels import (
+from .._linear import (
     EXACT,
     NARROW,
     Cascade,
     SumError,
     dot_error,
+    largest_entries,
     panel_rows_for,
     row_memory,
+    row_norms,
 )
-from .._linear import largest_entries, row_norms
-from .._rowmap import BlockMap, RowMap, Whitening, finite_rows
 from .answering import (
     Selection,
     Visit,
@@ -32,10 +32,13 @@ from .answering import (
     stated_error,
     visit_of,
 )
+from .blockmap import BlockMap, finite_rows
 from .files import IN_PARTS
 from .memory import check_lengths, grid_of_rows
+from .row_map import RowMap
 from .shards import Shard, check_alike, file_shards, read_labels
 from .source import Block, FloatArray, Labels, PrivateRows, Request, Sums, Table
+from .whitening import Whitening
 
 Array = NDArray[Any]
 

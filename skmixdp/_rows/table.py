@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._rowmap import RowMap
 from .._utils.validation import n_distinct_rows
 from .memory import InMemoryRows, PassingRows
+from .row_map import RowMap
 from .shards import array_shard
 from .source import FloatArray, Labels, PrivateRows, Table
 from .sparse import SparseTable

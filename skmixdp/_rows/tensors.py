@@ -15,12 +15,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from .._kernels import BLOCK_ROWS, PANEL_ROWS, Cascade, SumError
-from .._linear import row_norms
-from .._rowmap import RowMap
+from .._linear import BLOCK_ROWS, PANEL_ROWS, Cascade, SumError, row_norms
 from .._utils.validation import CONVERSION_ERRORS, shown
 from .answering import Selection, Visit, answer, block_size, selections, stated_error
 from .memory import InMemoryRows, check_lengths
+from .row_map import RowMap
 from .source import Block, Contribute, Contribution, FloatArray, Labels, PrivateRows, Request, Sums, Table
 
 #: Bytes in a block: on a device, each block has the cost of copying its outputs each way.
@@ -180,7 +179,7 @@ def products(X: torch.Tensor, points: torch.Tensor) -> torch.Tensor:
 def add_tensor_products(total: Cascade, C: torch.Tensor, X: torch.Tensor) -> None:
     """Add ``C^T X`` (k, d_in) of weighted residuals (rows, k) and rows (rows, d_in) to a total.
 
-    As :func:`~skmixdp._kernels.add_products` does, with the same error.
+    As :func:`~skmixdp._linear.add_products` does, with the same error.
     """
     if C.dtype == torch.float64:
         for start in range(0, max(len(X), 1), BLOCK_ROWS):
@@ -204,7 +203,7 @@ class full_precision:  # noqa: N801
 
     A row's part in a sum is bounded by what was clipped. TensorFloat-32 would round rows and weighted
     residuals to 11 bits after that, so that a part could exceed its bound by one in a thousand; and
-    bounds on the rounding of products (:func:`~skmixdp._kernels.dot_error`) would no longer hold.
+    bounds on the rounding of products (:func:`~skmixdp._linear.dot_error`) would no longer hold.
     """
 
     def __enter__(self) -> None:
@@ -292,7 +291,7 @@ class TorchTable(Table):
 
 
 def mapped(X: torch.Tensor, row_map: RowMap, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
-    """What a :class:`~skmixdp._rowmap.RowMap` makes of a tensor (n, n_features), on a device."""
+    """What a :class:`~skmixdp._rows.RowMap` makes of a tensor (n, n_features), on a device."""
     rows = torch.empty((len(X), row_map.width(X.shape[1])), dtype=dtype, device=device)
     with full_precision():
         for start in range(0, len(X), _MAPPED_ROWS):

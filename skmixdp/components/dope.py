@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._kernels import LONGEST_TERM, SHORTEST_DIFFERENCE, UNDERFLOW_PAD, dot_error
 from .._linear import (
+    LONGEST_TERM,
+    SHORTEST_DIFFERENCE,
+    UNDERFLOW_PAD,
     Array,
     Loss,
     astype,
+    dot_error,
     dtype_of,
     largest_entries,
     namespace_of,

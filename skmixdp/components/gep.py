@@ -8,8 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._kernels import SHORTEST_DIFFERENCE, panel_rows_for
-from .._linear import GradientEmbedding, Loss, remove_mean_output, row_norms, scale_rows
+from .._linear import (
+    SHORTEST_DIFFERENCE,
+    GradientEmbedding,
+    Loss,
+    panel_rows_for,
+    remove_mean_output,
+    row_norms,
+    scale_rows,
+)
 from .._rows import Block, Contribution, OuterStatistics
 from ..public import PublicView
 from .protocols import Clip, Clipper, Lengths, PrivateQuery, ReleasedArray, Rounds, StepContext

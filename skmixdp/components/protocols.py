@@ -13,8 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .._kernels import PANEL_ROWS, SumError
-from .._linear import Array, row_norms
+from .._linear import PANEL_ROWS, Array, SumError, row_norms
 from .._linear import Loss as Loss
 from .._rows import Block, Contribute, Sums
 from ..public import PublicData, RandomSource

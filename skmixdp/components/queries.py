@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._kernels import dot_error
 from .._linear import (
     FARTHEST,
     Array,
     LogisticLoss,
     Loss,
     SoftmaxLoss,
+    dot_error,
     drop_subnormal,
     dtype_of,
     largest_entries,

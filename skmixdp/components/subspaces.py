@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._kernels import dot_error
+from .._linear import dot_error
 from ..public import PublicView
 
 FloatArray = NDArray[np.floating[Any]]

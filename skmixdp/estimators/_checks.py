@@ -10,8 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from .._rowmap import TargetMap
-from .._rows import ArrayTable, RowFiles, Table, check_indices, from_device, special_table
+from .._rows import ArrayTable, RowFiles, Table, TargetMap, check_indices, from_device, special_table
 from .._utils.validation import (
     CONVERSION_ERRORS,
     NON_NEGATIVE,

@@ -28,8 +28,7 @@ from .._learning.geometry import (
     noisy_start_scale,
 )
 from .._linear import Loss, WeightedLoss, predicted_classes, with_weights
-from .._rowmap import RowMap, Whitening, few_columns_dominate
-from .._rows import ArrayTable, InMemoryRows, PrivateRows, Table
+from .._rows import ArrayTable, InMemoryRows, PrivateRows, RowMap, Table, Whitening, few_columns_dominate
 from .._utils.validation import shown
 from ..algorithms import Algorithm, Auto
 from ..privacy import Charge, NoiseSource, PerInstanceRecord
@@ -175,14 +174,14 @@ class HeadRows(Rows):
     ----------
     inputs : FitInputs
         The inputs of the fit.
-    row_map : RowMap or None
-        The map; None leaves out all features, for queries of labels alone.
+    row_map : RowMap
+        The map.
     once : bool, default=False
         Whether the rows are visited once, and need not be kept.
     """
 
     inputs: FitInputs
-    row_map: RowMap | None
+    row_map: RowMap
     once: bool = False
 
     def same_as(self, other: Rows) -> bool:
@@ -198,38 +197,41 @@ class HeadRows(Rows):
             and mine.table.device == theirs.table.device
             and mine.record is theirs.record
             and self.once == other.once
-            and (self.row_map is other.row_map or (self._maps and other._maps and self._same_map(other)))
+            and (self.row_map is other.row_map or self.row_map.same_as(other.row_map))
         )
 
     def open(self) -> PrivateRows:
         given, exact = self.inputs, self.inputs.noise.needs_grid
-        if self.row_map is None:
-            source: PrivateRows = InMemoryRows(np.empty((len(given.y), 0), given.dtype), given.y, exact=exact)
-        elif self.once and not exact:
-            source = given.table.passing_rows(given.y, self.row_map, given.dtype)
-        else:
-            source = given.table.private_rows(given.y, self.row_map, given.dtype, exact=exact)
-        return self._recorded(source)
+        if self.once and not exact:
+            return self._recorded(given.table.passing_rows(given.y, self.row_map, given.dtype))
+        return self._recorded(given.table.private_rows(given.y, self.row_map, given.dtype, exact=exact))
 
     def continued(self, earlier: Rows, source: PrivateRows) -> PrivateRows | None:
-        if not isinstance(earlier, HeadRows) or self.row_map is None or earlier.row_map is None:
-            return None
-        if self.inputs.y is not earlier.inputs.y:
+        if not isinstance(earlier, HeadRows) or self.inputs.y is not earlier.inputs.y:
             return None
         further = self.row_map.after(earlier.row_map)
         remapped = None if further is None else source.remapped(further)
         return None if remapped is None else self._recorded(remapped)
 
-    @property
-    def _maps(self) -> bool:
-        return self.row_map is not None
-
-    def _same_map(self, other: "HeadRows") -> bool:
-        assert self.row_map is not None and other.row_map is not None
-        return self.row_map.same_as(other.row_map)
-
     def _recorded(self, source: PrivateRows) -> PrivateRows:
         source.record = self.inputs.record
+        return source
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LabelRows(Rows):
+    """The labels of private rows, without features."""
+
+    inputs: FitInputs
+
+    def same_as(self, other: Rows) -> bool:
+        return self is other
+
+    def open(self) -> PrivateRows:
+        given = self.inputs
+        nothing = np.empty((len(given.y), 0), given.dtype)
+        source = InMemoryRows(nothing, given.y, exact=given.noise.needs_grid)
+        source.record = given.record
         return source
 
 
@@ -378,7 +380,7 @@ def balanced_by_counts(given: FitInputs, learner: Learner, share: float) -> Cour
     multiplier = given.budget.multiplier(share)
     nowhere = np.zeros((0, 0))  # labels need no products
     flags = partial(in_class, n_classes=given.n_counted)
-    counts = yield from of_rows(HeadRows(given, None), noisy_counts(learner, nowhere, flags, multiplier))
+    counts = yield from of_rows(LabelRows(given), noisy_counts(learner, nowhere, flags, multiplier))
     by_class = balanced_weights(class_shares(counts, multiplier, given.n_rows))
     weights = by_class[given.y]
     if given.sample_weight is not None:

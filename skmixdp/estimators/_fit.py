@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._engine import Ask, Course, Rows, Sources, charge_event, drive
-from .._rows import one_thread, worker_session
+from .._linear import one_thread, worker_session
 from .._utils.validation import refuse_arguments, shown
 from ..privacy import Charge, Event, recorded_outcome
 from ..privacy.noise import warn_of_seed

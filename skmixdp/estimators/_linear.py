@@ -14,8 +14,7 @@ from .._engine import Budget, Plan, Recipe, Run, make_plan
 from .._learning.class_shares import LogitAdjustment
 from .._learning.geometry import can_compare_starts
 from .._linear import Loss, row_norms
-from .._rowmap import RowMap, column_scale
-from .._rows import Table, check_lengths
+from .._rows import RowMap, Table, check_lengths, column_scale
 from .._utils.validation import (
     CONVERSION_ERRORS,
     FLAG,

@@ -11,7 +11,7 @@ from .._engine import Budget, Recipe
 from .._learning.class_shares import LogitAdjustment, counts_are_useful
 from .._learning.shrinkage import can_balance
 from .._linear import WeightedLoss, classification_loss
-from .._rowmap import RowMap
+from .._rows import RowMap
 from .._utils.validation import NON_NEGATIVE, Allowed, Kind
 from ..components.protocols import PublicInfo
 from ..privacy import LedgerDataset

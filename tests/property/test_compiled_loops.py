@@ -11,15 +11,14 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
 from skmixdp import MixedDPLogisticRegression
-from skmixdp._kernels import threads, worker_session
-from skmixdp._linear import classification_loss, row_norms
+from skmixdp._linear import classification_loss, row_norms, threads, worker_session
 from skmixdp._rows import Batch, InMemoryRows, Request
 from skmixdp.components import L2Clip
 from skmixdp.components.queries import clipped_residuals
 
 pytest.importorskip("numba")
 
-from skmixdp._kernels import compiled as loops
+from skmixdp._linear import compiled as loops
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*(overflow|invalid value):RuntimeWarning")
 
@@ -278,8 +277,8 @@ class NotCompiled:
 @pytest.mark.parametrize("module", [None, NotCompiled], ids=["no module", "not compiled"])
 def test_loops_that_cannot_be_compiled_are_not_used(monkeypatch, module):
     loops.compiled.cache_clear()
-    monkeypatch.setitem(sys.modules, "skmixdp._kernels.loops", module)
-    monkeypatch.delattr("skmixdp._kernels.loops", raising=False)
+    monkeypatch.setitem(sys.modules, "skmixdp._linear.loops", module)
+    monkeypatch.delattr("skmixdp._linear.loops", raising=False)
     try:
         assert loops.compiled() is None
         assert loops.clipped_sums(10**6, 20, 3, np.float32) is None

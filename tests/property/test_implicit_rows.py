@@ -14,10 +14,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp._kernels import SHORTEST_DIFFERENCE, UNDERFLOW_PAD, dot_error
-from skmixdp._linear import SoftmaxLoss
-from skmixdp._rowmap import (
+from skmixdp._linear import SHORTEST_DIFFERENCE, UNDERFLOW_PAD, SoftmaxLoss, dot_error
+from skmixdp._rows import (
+    Request,
     RowMap,
+    SparseRows,
     Whitening,
     canonical,
     implicit_products,
@@ -25,7 +26,6 @@ from skmixdp._rowmap import (
     implicit_weighted_sum,
     whitened_entries,
 )
-from skmixdp._rows import Request, SparseRows
 from skmixdp.components.dope import clipped_deviations
 from skmixdp.components.queries import clipped_residuals
 from skmixdp.public import PublicData

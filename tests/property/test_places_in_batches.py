@@ -7,8 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from skmixdp._rowmap import RowMap, Whitening
-from skmixdp._rows import Batch, Request, n_lanes, rounds
+from skmixdp._rows import Batch, Request, RowMap, Whitening, n_lanes, rounds
 
 from .spies import prepare, source
 

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from skmixdp._engine import Run, train
 from skmixdp._linear import SoftmaxLoss, row_norm_bounds
-from skmixdp._rowmap import RowMap, Whitening
-from skmixdp._rows import InMemoryRows
+from skmixdp._rows import InMemoryRows, RowMap, Whitening
 from tests.catalog import ALGORITHMS
 from tests.conftest import Watched, make_problem, make_regression_problem
 from tests.property.spies import Recorded, prepare, source

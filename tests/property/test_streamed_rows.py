@@ -11,10 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp._kernels import UNDERFLOW_PAD, dot_error
-from skmixdp._linear import SoftmaxLoss
-from skmixdp._rowmap import RowMap, Whitening
-from skmixdp._rows import Request, StreamedRows
+from skmixdp._linear import UNDERFLOW_PAD, SoftmaxLoss, dot_error
+from skmixdp._rows import Request, RowMap, StreamedRows, Whitening
 from skmixdp._rows.shards import array_shard
 from skmixdp.components.dope import clipped_deviations
 from skmixdp.components.queries import clipped_residuals

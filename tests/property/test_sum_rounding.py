@@ -13,11 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from skmixdp._engine import Run, train
-from skmixdp._kernels import PANEL_ROWS, Cascade, add_products, panel_rows_for, sum_error
-from skmixdp._kernels.sums import any_order
-from skmixdp._linear import SquaredLoss
-from skmixdp._rowmap import RowMap, Whitening
-from skmixdp._rows import InMemoryRows, Request
+from skmixdp._linear import PANEL_ROWS, Cascade, SquaredLoss, add_products, panel_rows_for, sum_error
+from skmixdp._linear.sums import any_order
+from skmixdp._rows import InMemoryRows, Request, RowMap, Whitening
 from skmixdp.components import L2Clip
 from skmixdp.components.queries import clipped_residuals
 from tests.catalog import ALGORITHMS

@@ -11,8 +11,7 @@ from hypothesis.extra import numpy as hnp
 
 from skmixdp._engine import Run, train
 from skmixdp._linear import LogisticLoss, SoftmaxLoss, SquaredLoss, WeightedLoss, row_norms, with_weights
-from skmixdp._rowmap import RowMap
-from skmixdp._rows import Block
+from skmixdp._rows import Block, RowMap
 from skmixdp.components.queries import clipped_residuals
 from skmixdp.public import PublicData
 from tests.catalog import ALGORITHMS, CLIPPERS

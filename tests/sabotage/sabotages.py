@@ -57,7 +57,7 @@ _ROUNDING = "tests/unit/rows/test_stated_rounding.py::"
 _GEOMETRY = "tests/statistical/test_geometry_noise.py::test_each_stage_asks_for_the_noise_of_its_share"
 _RELEASE = "tests/unit/engine/test_release.py::"
 _RECORD = "tests/property/test_per_instance.py::"
-_COMPILED = "skmixdp/_kernels/compiled.py"
+_COMPILED = "skmixdp/_linear/compiled.py"
 
 SABOTAGES: tuple[Sabotage, ...] = (
     # -- how much noise is added ------------------------------------------------------------
@@ -257,7 +257,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "Compiled loops clip residuals as if all rows had unit length, and no check stops them.",
         (
             Edit(
-                "skmixdp/_kernels/loops.py",
+                "skmixdp/_linear/loops.py",
                 "bound = np.sqrt(squares[i]) * lengths[i]",
                 "bound = np.sqrt(squares[i])",
             ),
@@ -360,7 +360,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "gathered batches without the error of their sums",
         "Rows that move to other blocks are rounded anew, and no sensitivity says so.",
-        "_kernels/sums.py",
+        "_linear/sums.py",
         "n_blocks = -(-n_rows // block_rows) if moving else 1",
         "n_blocks = 1",
         "tests/unit/linear/test_sums.py::test_rows_that_move_cost_the_rounding_of_all_blocks",

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge
 from skmixdp._engine import driver, make_plan
-from skmixdp._rowmap import RowMap
+from skmixdp._rows import RowMap
 from skmixdp.algorithms import AdaMix, ModelMix
 from skmixdp.exceptions import BudgetExceededError
 from skmixdp.model_selection import PrivateSearchCV, _private_search, public_params

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._rowmap import RowMap, TargetMap, Whitening
+from ..._rows import RowMap, TargetMap, Whitening
 from ..._utils.validation import (
     COUNT,
     FLAG,

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._rowmap import RowMap
+from ..._rows import RowMap
 from ..._utils.validation import check
 
 Array = NDArray[Any]

@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
 
-from ..._rowmap import RowMap, Whitening
+from ..._rows import RowMap, Whitening
 
 Array = NDArray[Any]
 

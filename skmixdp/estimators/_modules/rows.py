@@ -19,7 +19,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ..._rows import EXACT, Block, PrivateRows, Request, SumError, Sums, n_lanes, rounds, truncated
+from ..._linear import EXACT, SumError
+from ..._rows import Block, PrivateRows, Request, Sums, n_lanes, rounds, truncated
 from .directions import Direction
 from .forward import (
     FEWEST_STACKED,

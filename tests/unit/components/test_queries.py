@@ -5,8 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from skmixdp._kernels import PANEL_ROWS
-from skmixdp._linear import row_norms
+from skmixdp._linear import PANEL_ROWS, row_norms
 from skmixdp._rows import Block
 from skmixdp.components import (
     DopeQuery,

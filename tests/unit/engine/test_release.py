@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skmixdp._engine import GaussianMechanism, release
-from skmixdp._kernels import sum_error
+from skmixdp._linear import sum_error
 from skmixdp._rows import Batch, InMemoryRows, sum_resolution
 from skmixdp.components.protocols import PrivateQuery, ReleasedArray
 from skmixdp.privacy import DiscreteNoise

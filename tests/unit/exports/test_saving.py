@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 
 import skmixdp
 from skmixdp import MixedDPLogisticRegression
-from skmixdp._rowmap import RowMap, TargetMap
+from skmixdp._rows import RowMap, TargetMap
 from skmixdp.algorithms import BY_NAME, NoisyGD
 from skmixdp.estimators._exports import coding, saving
 from skmixdp.features import ZeroShotHead

@@ -6,7 +6,7 @@ from sklearn.base import clone
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge
 from skmixdp._linear import classification_loss
-from skmixdp._rowmap import RowMap
+from skmixdp._rows import RowMap
 from skmixdp.algorithms import PDADPMD, AdaMix, Coupling
 from skmixdp.features import ZeroShotHead
 from skmixdp.public import PublicData

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from skmixdp._kernels import sum_error
 from skmixdp._learning.geometry import noisy_counts
+from skmixdp._linear import sum_error
 from skmixdp._rows import InMemoryRows
 from tests.conftest import Watched, learned
 

@@ -22,8 +22,7 @@ from skmixdp._learning.geometry import (
     noisy_start_scale,
 )
 from skmixdp._linear import LogisticLoss, SoftmaxLoss, row_norms
-from skmixdp._rowmap import RowMap, Whitening
-from skmixdp._rows import Block, InMemoryRows, special_table
+from skmixdp._rows import Block, InMemoryRows, RowMap, Whitening, special_table
 from skmixdp.privacy import NoiseSource
 from tests.conftest import learned
 

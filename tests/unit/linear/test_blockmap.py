@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from skmixdp._linear import largest_entries, row_norms
-from skmixdp._rowmap import BlockMap, RowMap, Whitening, finite_rows, widen
+from skmixdp._rows import BlockMap, RowMap, Whitening, finite_rows, widen
 
 
 def test_every_finite_half_precision_number_is_widened_exactly():

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from skmixdp._kernels import dot_error
-from skmixdp._linear import GradientEmbedding
+from skmixdp._linear import GradientEmbedding, dot_error
 
 
 def anchors(m=10, d=7, k=4, seed=0):

@@ -19,7 +19,7 @@ from skmixdp._linear import (
     shorten_rows,
     weighted_sum,
 )
-from skmixdp._rowmap import RowMap, TargetMap, Whitening
+from skmixdp._rows import RowMap, TargetMap, Whitening
 
 rng = np.random.default_rng(0)
 LOSSES = [LogisticLoss(), SoftmaxLoss(3), SoftmaxLoss(7)]

@@ -6,8 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp._kernels import Cascade, add_products, dot_error, laid_out, row_products
-from skmixdp._linear import SoftmaxLoss, largest_singular_value, row_norm_bounds
+from skmixdp._linear import (
+    Cascade,
+    SoftmaxLoss,
+    add_products,
+    dot_error,
+    laid_out,
+    largest_singular_value,
+    row_norm_bounds,
+    row_products,
+)
 
 rng = np.random.default_rng(0)
 

@@ -6,8 +6,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from skmixdp._kernels import PANEL_ROWS, Cascade, panel_rows_for, sum_error
-from skmixdp._kernels.sums import BLOCK_ROWS, EXACT, SumError, any_order
+from skmixdp._linear import PANEL_ROWS, Cascade, panel_rows_for, sum_error
+from skmixdp._linear.sums import BLOCK_ROWS, EXACT, SumError, any_order
 
 SINGLE, DOUBLE = Fraction(1, 2**24), Fraction(1, 2**53)
 

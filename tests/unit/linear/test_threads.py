@@ -8,10 +8,8 @@ import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from skmixdp import MixedDPLogisticRegression, public
-from skmixdp._kernels import in_parallel, n_parts, one_thread, threads, worker_session
-from skmixdp._linear import classification_loss
-from skmixdp._rowmap import RowMap
-from skmixdp._rows import InMemoryRows, Request
+from skmixdp._linear import classification_loss, in_parallel, n_parts, one_thread, threads, worker_session
+from skmixdp._rows import InMemoryRows, Request, RowMap
 from skmixdp._rows.answering import block_size, even_blocks
 from skmixdp._rows.memory import PassingRows
 from skmixdp.components import L2Clip

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skmixdp._linear import row_norms
-from skmixdp._rowmap import RowMap, Whitening
+from skmixdp._rows import RowMap, Whitening
 
 rng = np.random.default_rng(0)
 K, D = 4, 12

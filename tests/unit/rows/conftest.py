@@ -11,8 +11,7 @@ import pyarrow.parquet
 import pytest
 import scipy.sparse as sp
 
-from skmixdp._rowmap import RowMap
-from skmixdp._rows import ArrayTable, open_rows, special_table, streamed
+from skmixdp._rows import ArrayTable, RowMap, open_rows, special_table, streamed
 
 
 def in_files(tmp_path, X, y, suffix):

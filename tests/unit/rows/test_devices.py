@@ -9,8 +9,7 @@ import scipy.sparse as sp
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier, fit_many
 from skmixdp._linear import LogisticLoss, SoftmaxLoss, SquaredLoss
-from skmixdp._rowmap import RowMap
-from skmixdp._rows import ArrayTable, InMemoryRows, Request
+from skmixdp._rows import ArrayTable, InMemoryRows, Request, RowMap
 from skmixdp.components.dope import clipped_deviations
 from skmixdp.components.protocols import Clip
 from skmixdp.components.queries import clipped_residuals

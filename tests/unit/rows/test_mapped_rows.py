@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 
 from skmixdp import MixedDPLogisticRegression
-from skmixdp._kernels import NARROW, row_memory
 from skmixdp._learning.geometry import NoisyMean
-from skmixdp._linear import row_norms
-from skmixdp._rowmap import RowMap, Whitening
-from skmixdp._rows import ArrayTable, InMemoryRows, Request
+from skmixdp._linear import NARROW, row_memory, row_norms
+from skmixdp._rows import ArrayTable, InMemoryRows, Request, RowMap, Whitening
 from skmixdp.estimators._course import HeadRows
 
 N = 700

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skmixdp._rowmap import RowMap
-from skmixdp._rows import Request, special_table
+from skmixdp._rows import Request, RowMap, special_table
 from skmixdp._rows.dask import divided
 
 THREADS = {"a": 1, "b": 2, "c": 4}

@@ -5,8 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from skmixdp._kernels import read_ahead, row_memory
-from skmixdp._linear import classification_loss
+from skmixdp._linear import classification_loss, read_ahead, row_memory
 from skmixdp._rows import InMemoryRows, Request, memory
 from skmixdp.components import L2Clip
 from skmixdp.components.queries import clipped_residuals

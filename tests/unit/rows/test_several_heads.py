@@ -5,8 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from skmixdp._kernels import PANEL_ROWS
-from skmixdp._linear import LogisticLoss, SoftmaxLoss, SquaredLoss
+from skmixdp._linear import PANEL_ROWS, LogisticLoss, SoftmaxLoss, SquaredLoss
 from skmixdp._rows import InMemoryRows, Request
 from skmixdp.components.clipping import AutomaticClip, L2Clip
 from skmixdp.components.queries import clipped_residuals

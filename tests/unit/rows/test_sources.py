@@ -10,8 +10,7 @@ import scipy.sparse as sp
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge
 from skmixdp._engine import Run, train
 from skmixdp._linear import SoftmaxLoss, largest_entries, row_norms
-from skmixdp._rowmap import RowMap, Whitening
-from skmixdp._rows import InMemoryRows, OuterStatistics, Request, sum_resolution
+from skmixdp._rows import InMemoryRows, OuterStatistics, Request, RowMap, Whitening, sum_resolution
 from skmixdp.components import L2Clip
 from skmixdp.components.queries import clipped_residuals
 from skmixdp.privacy import NoiseSource

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skmixdp._kernels import PANEL_ROWS, Cascade, add_products, sum_error
+from skmixdp._linear import PANEL_ROWS, Cascade, add_products, sum_error
 from skmixdp._rows import Request
 
 from .conftest import Holder, draw

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge
-from skmixdp._rowmap import RowMap
-from skmixdp._rows import InMemoryRows, Request
+from skmixdp._rows import InMemoryRows, Request, RowMap
 
 torch = pytest.importorskip("torch", reason="tensors need skmixdp[features]")
 

@@ -1,6 +1,6 @@
 """The two products that row sources are made of: rows with a few points, and weighted residuals with rows.
 
-The second one is added up in panels by a :class:`~skmixdp._kernels.sums.Cascade`.
+The second one is added up in panels by a :class:`~skmixdp._linear.sums.Cascade`.
 """
 
 from typing import Any
@@ -83,7 +83,7 @@ def add_products(
 
     Notes
     -----
-    The rounding is that of :func:`~skmixdp._kernels.sums.sum_error`.
+    The rounding is that of :func:`~skmixdp._linear.sums.sum_error`.
     """
     k, d_in = C.shape[1], X.shape[1]
     n_columns = d_in + (appended is not None)

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy.linalg import solve_triangular
 
-from .._kernels.rounding import dot_error
 from .._linear import Array, astype, in_library_of
+from .._linear.rounding import dot_error
 
 FloatArray = NDArray[np.floating[Any]]
 

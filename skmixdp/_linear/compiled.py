@@ -24,7 +24,7 @@ FloatArray = NDArray[np.floating[Any]]
 #: such that no term is longer than the threshold. Offsets (m,) are added to the outputs. Class indices ``y``
 #: are int8, and ``lengths`` are upper bounds in float32 on the lengths of the rows, with an entry that ``X``
 #: lacks. Rows of infinite length contribute nothing. A lone point is the head of class 1 of two. Terms are
-#: added as :func:`~skmixdp._kernels.sums.sum_error` says of one block.
+#: added as :func:`~skmixdp._linear.sums.sum_error` says of one block.
 ClippedSums = Callable[
     [FloatArray, NDArray[np.int8], FloatArray, FloatArray, FloatArray, float, slice],
     tuple[FloatArray, FloatArray],

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from .._kernels import in_parallel, is_narrow
 from .._linear import (
     Array,
     astype,
     empty_in,
     in_library_of,
+    in_parallel,
+    is_narrow,
     largest_entries,
     largest_singular_value,
     namespace_of,
