@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from .._engine import Run, charge_event, train
 from .._rows import PrivateRows, one_thread, worker_session
 from .._utils.validation import refuse_arguments, shown
+from ..preprocessing._leaks import seeding_ensemble
 from ..privacy import Charge, recorded_outcome
 from ..privacy.noise import warn_of_seed
 from ._callbacks import FitTasks, have_callbacks, managed
-from ._enclosing import seeding_ensemble
 
 Array = NDArray[Any]
 
@@ -243,6 +243,7 @@ def run_fits(fits: Sequence[PreparedFit]) -> None:
                 neighboring=fit.estimator.neighboring,
                 description=f"{type(fit.estimator).__name__}, {fit.run.info.n_private} rows",
                 private=fit.run.noise.kind != "seeded",
+                leaks=fit.estimator._leaks,
             )
             charges[id(fit.estimator)] = charge
             if charge is not None:
@@ -291,6 +292,7 @@ def _train_together(
         trained = group[0].train(runs, rows)
     for fit, task, W in zip(group, tasks, trained, strict=True):
         fit.finish(W, charges[id(fit.estimator)])
+        del fit.estimator._leaks  # the report has them
         fit.estimator.n_iter_ = task.n_done  # fewer than planned if a callback has stopped it
 
 

@@ -660,7 +660,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "a report that always says private",
         "The verdict of a seeded fit is that of a private one.",
         "privacy/report.py",
-        'return self.noise != "seeded"',
+        "return not self.no_guarantee",
         "return True",
         "tests/unit/privacy/test_report.py::test_a_seeded_run_is_reported_as_not_private",
     ),
