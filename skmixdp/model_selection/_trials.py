@@ -255,7 +255,8 @@ def begin(
     elif candidates.size is not None:  # what all candidates have in common tells of none
         show(common(warned), shown, stacklevel=4)
     # Those of drawn candidates would tell of the draw.
-    known = tuple(dict.fromkeys(chain.from_iterable(leaks if candidates.size is not None else leaks[:1])))
+    common_leaks = leaks if candidates.size is not None else leaks[:1]
+    known = tuple(dict.fromkeys([*chain.from_iterable(common_leaks), *search._known_leaks()]))
     charge = None
     if search.ledger is not None:
         charge = search.ledger.charge(

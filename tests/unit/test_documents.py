@@ -12,8 +12,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import sklearn
+from scipy.stats import uniform
+from sklearn.base import BaseEstimator, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_iris
 from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
@@ -76,6 +79,25 @@ def with_a_candidate_that_loses(people):
     return search
 
 
+def with_candidates_by_chance(people):
+    """Which candidates were drawn stays secret, and so what one of them leaks is said of all."""
+    pipe = make_pipeline(FunctionTransformer(), head(None))
+    grid = [{"functiontransformer": [MinMaxScaler()]}, {"mixeddplogisticregression__l2": uniform(0, 1)}]
+    return search_of(pipe, people, strategy="random", n_trials=2).set_params(param_grid=grid).fit(X, Y)
+
+
+class Wrapper(BaseEstimator):
+    """Shows the report of what it fits, and does what no rule knows."""
+
+    def __init__(self, estimator):
+        self.estimator = estimator
+
+    def fit(self, X, y):
+        self.estimator_ = clone(self.estimator).fit(X / np.abs(X).max(), y)
+        self.privacy_ = self.estimator_.privacy_
+        return self
+
+
 def last(pipe):
     return pipe[-1]
 
@@ -106,9 +128,9 @@ LEAKS = {
     ),
     "a scaler before a noisy one": (
         lambda people: make_pipeline(
-            StandardScaler(), NoisyScaler(bounds=(-3, 3), delta=1e-3, ledger=people), head(people)
-        ).fit(X, Y),
-        lambda whole: whole[1],
+            StandardScaler(), NoisyScaler(bounds=(-3, 3), delta=1e-3, ledger=people)
+        ).fit(X),
+        last,
         SCALER,
     ),
     "a search": (
@@ -143,6 +165,21 @@ LEAKS = {
         SCALER,
     ),
     "a candidate that loses": (with_a_candidate_that_loses, itself, "MinMaxScaler: the smallest and largest"),
+    "the winner beside a candidate that loses": (
+        with_a_candidate_that_loses,
+        lambda whole: whole.best_estimator_[-1],
+        "MinMaxScaler: the smallest and largest",
+    ),
+    "a candidate that may be drawn": (
+        with_candidates_by_chance,
+        itself,
+        "MinMaxScaler: the smallest and largest",
+    ),
+    "a wrapper that nobody knows": (
+        lambda people: Wrapper(head(people)).fit(X, Y),
+        None,
+        "Wrapper: whatever its fit stores",
+    ),
     "fits that are dropped": (
         lambda people: StackingClassifier([("a", head(people))], head(people), cv=KFold(2)).fit(X, Y),
         None,
@@ -340,8 +377,6 @@ def test_the_box_of_a_head_before_its_fit_says_what_undeclared_classes_do():
 
 
 def test_fit_of_the_command_line(tmp_path, capsys, monkeypatch):
-    import numpy as np
-
     monkeypatch.chdir(tmp_path)
     np.savez("rows.npz", X=X, y=Y)
     args = ["fit", "--private", "rows.npz", "--delta", "1e-3", "--out", "m.safetensors", "--force"]

@@ -235,7 +235,7 @@ def _candidates(grid: Any) -> Iterator[tuple[str, list[Any]]]:
     for part in grid if isinstance(grid, (list, tuple)) else [grid]:
         if isinstance(part, Mapping):
             for key, values in part.items():
-                if isinstance(values, (list, tuple)) or getattr(values, "dtype", None) == object:
+                if isinstance(values, (list, tuple)) or str(getattr(values, "dtype", "")) == "object":
                     yield key, list(values)
 
 
