@@ -196,7 +196,7 @@ def _facts(estimator: Any) -> dict[str, str]:
     if hasattr(estimator, "n_features_in_"):
         facts["features"] = str(estimator.n_features_in_)
     if hasattr(estimator, "classes_"):
-        facts["classes"] = ", ".join(map(str, estimator.classes_.tolist()))
+        facts["classes"] = ", ".join(map(str, estimator.classes_))
     own = import_module("skmixdp").__version__
     facts["made with"] = f"skmixdp {own}, scikit-learn {sklearn.__version__}"
     return facts

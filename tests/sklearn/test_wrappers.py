@@ -275,6 +275,7 @@ class TestEnsembles:
         leaks = [str(w.message) for w in caught if w.category is PrivacyLeakWarning]
         assert any("learn from private rows without a budget" in leak for leak in leaks)
 
+    @pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning")  # of OneVsOneClassifier
     @pytest.mark.parametrize("n_jobs", [1, 2])
     @pytest.mark.parametrize(
         ("wrapper", "message"),

@@ -63,6 +63,10 @@ META_LEARNS = {
         "the weights of rows and of members, from errors on private rows without noise",
         "one estimator, or BaggingClassifier(WithPublicRows(...), bootstrap=False)",
     ),
+    "OneVsOneClassifier": (
+        "how many rows each class has, since a member is fitted to the rows of two classes",
+        "the estimator by itself, which takes several classes",
+    ),
     "SelfTrainingClassifier": (
         "labels that it gives to private rows, and how often it fits because of them",
         "leave the rows without a label out",

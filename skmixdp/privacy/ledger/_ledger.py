@@ -180,8 +180,8 @@ class PrivacyLedger:
         Parameters
         ----------
         charges : {"all", "failed"}, default="all"
-            Which charges it lists. "failed" lists those whose fit failed, and takes milliseconds even if
-            there are 100,000 charges. The printed table is the same. The budgets always count all charges.
+            Which charges it lists. "failed" lists those that failed or have no guarantee: in milliseconds,
+            even if there are 100,000 charges. It prints the same. The budgets always count all charges.
 
         Raises
         ------

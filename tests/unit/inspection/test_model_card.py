@@ -1,8 +1,10 @@
 """Cards of fitted models."""
 
+import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
+from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
@@ -72,6 +74,12 @@ def test_a_card_of_a_pipeline_composes_its_members(head):
     pipeline = make_pipeline(FunctionTransformer(), member).fit(X, Y)
     card = model_card(pipeline)
     assert "of all members together" in card.guarantee["guarantee"]
+
+
+def test_several_outputs_have_several_sets_of_classes():
+    member = MixedDPLogisticRegression("noisy-gd", delta=1e-3, classes=[0, 1, 2])
+    card = model_card(MultiOutputClassifier(member).fit(X, np.column_stack([Y, Y])))
+    assert card.model["classes"] == "[0 1 2], [0 1 2]"
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from sklearn.model_selection import (
     StratifiedKFold,
     TunedThresholdClassifierCV,
 )
-from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import (
@@ -48,6 +48,7 @@ from sklearn.utils import all_estimators
 import skmixdp.model_selection
 import skmixdp.preprocessing
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
+from skmixdp.exceptions import PrivacyLeakWarning
 from skmixdp.model_selection import PrivateSearchCV, WithPublicRows, public_score
 from skmixdp.preprocessing import (
     NoisyScaler,
@@ -272,6 +273,15 @@ class TestMetaEstimators:
     def test_a_score_on_private_rows_next_to_a_public_one(self):
         both = {"a": PUBLIC, "b": "accuracy"}
         assert "the scores of candidates" in check_pipeline(GridSearchCV(HEAD, {}, scoring=both))[0].learns
+
+    def test_one_versus_one_counts_classes(self):
+        (finding,) = check_pipeline(OneVsOneClassifier(HEAD)).of_kind("leak")
+        assert "how many rows each class has" in finding.learns
+        X, y = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) // 20
+        head = MixedDPLogisticRegression("noisy-gd", classes=[0, 1], delta=1e-3)
+        with pytest.warns(PrivacyLeakWarning, match="how many rows each class has"):
+            members = OneVsOneClassifier(head).fit(X[:50], y[:50]).estimators_
+        assert [member.privacy_.n_private for member in members] == [40, 30, 30]  # 20, 20 and 10 rows
 
     def test_self_training(self):
         (finding,) = check_pipeline(SelfTrainingClassifier(HEAD)).of_kind("leak")
