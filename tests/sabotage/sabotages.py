@@ -58,6 +58,7 @@ _GEOMETRY = "tests/statistical/test_geometry_noise.py::test_each_stage_asks_for_
 _RELEASE = "tests/unit/engine/test_release.py::"
 _RECORD = "tests/property/test_per_instance.py::"
 _FUSED = "_kernels/fused.py"
+_DOCUMENTS = "tests/unit/test_documents.py::test_the_first_line_says_no_guarantee_and_names_the_leak"
 
 SABOTAGES: tuple[Sabotage, ...] = (
     # -- how much noise is added ------------------------------------------------------------
@@ -663,6 +664,70 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "return not self.no_guarantee",
         "return True",
         "tests/unit/privacy/test_report.py::test_a_seeded_run_is_reported_as_not_private",
+    ),
+    _sabotage(
+        "a report that keeps the verdict of a leaking fit",
+        "The line of the guarantee is that of a sound fit, though the first line says that there is none.",
+        "privacy/report.py",
+        'return f"NO GUARANTEE; without the leaks: {verdict}" if self.leaks else verdict',
+        "return verdict",
+        _DOCUMENTS + "[classes-text]",
+    ),
+    _sabotage(
+        "privacy_ forgets that classes were read from labels",
+        "The fit warns that it read the classes from private labels, and its report knows nothing of it.",
+        "estimators/_classifier.py",
+        "if self.classes is None and y_pub is None:",
+        "if False:",
+        _DOCUMENTS + "[classes-text]",
+    ),
+    _sabotage(
+        "privacy_ forgets the scaler before the head",
+        "The fit warns of a step that learned from private rows, and its report knows nothing of it.",
+        "preprocessing/_leaks/_enclosing.py",
+        'return report.in_words("leak")',
+        "return ()",
+        _DOCUMENTS + "[a scaler-text]",
+    ),
+    _sabotage(
+        "a card forgets the leaks of a pipeline",
+        "A card states the guarantee of a pipeline whose scaler learned from private rows.",
+        "inspection/_ensembles.py",
+        'leaks=tuple(dict.fromkeys((*report.leaks, *found.in_words("leak", "uncounted")))),',
+        "leaks=(),",
+        _DOCUMENTS + "[a scaler-card]",
+    ),
+    _sabotage(
+        "a card of a stack without the fits to folds",
+        "A card adds up the members that are left, and leaves out the fits that were made and dropped.",
+        "inspection/_ensembles.py",
+        'found.in_words("leak", "uncounted")',
+        'found.in_words("leak")',
+        _DOCUMENTS + "[fits that are dropped-card]",
+    ),
+    _sabotage(
+        "a ledger that keeps the guarantee of a leaking fit",
+        "The page of a ledger states a budget for private rows that a leak has revealed.",
+        "privacy/ledger/_ledger.py",
+        "private, description = not leaks,",
+        "private, description = private,",
+        _DOCUMENTS + "[classes-ledger]",
+    ),
+    _sabotage(
+        "a private search that knows the leaks of its winner alone",
+        "A report is silent on a candidate that learned from private rows, since it lost.",
+        "model_selection/_results.py",
+        "leaks=tuple(dict.fromkeys((*leaks, *inner.leaks))),",
+        "leaks=inner.leaks,",
+        _DOCUMENTS + "[a candidate that loses-text]",
+    ),
+    _sabotage(
+        "scores on private rows that are taken for public ones",
+        "A grid search chooses by exact scores on private rows, and no warning or card says so.",
+        "preprocessing/_leaks/_rules.py",
+        'return "BaseSearchCV" in kinds(estimator) and is_public_score(estimator.scoring)',
+        'return "BaseSearchCV" in kinds(estimator)',
+        _DOCUMENTS + "[a search-card]",
     ),
     _sabotage(
         "an error that quotes a label",
