@@ -267,6 +267,23 @@ class TestAnAid:
             pipe.fit(rows.X, rows.y)
         np.testing.assert_array_equal(pipe["clf"].coef_, head.fit(rows.X, rows.y).coef_)
 
+    def test_objects_that_contain_themselves_are_leaks_and_stop_nothing(self, rows):
+        class Loop(BaseEstimator):
+            def __init__(self, one=None, other=None):
+                self.one, self.other = one, other
+
+            def fit(self, X, y=None):
+                return self
+
+            def transform(self, X):
+                return X
+
+        loop = Loop()
+        loop.one = loop.other = loop
+        with pytest.warns(PrivacyLeakWarning, match=r"Pipeline: whatever its fit stores"):
+            pipe = Pipeline([("loop", loop), ("clf", HEAD)]).fit(rows.X, rows.y)
+        assert not pipe["clf"].privacy_.private
+
     def test_a_check_that_fails_stops_nothing(self, rows, monkeypatch):
         def broken(*args, **kwargs):
             raise RecursionError

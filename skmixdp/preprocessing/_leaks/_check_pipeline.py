@@ -67,7 +67,9 @@ def _walk(estimator: Any, path: str, *, in_columns: bool) -> Iterator[Finding]:
     """As :func:`_findings`. An object that breaks when it is looked at counts as a leak."""
     try:
         yield from list(_findings(estimator, path, in_columns))
-    except Exception:
+    except Exception as error:
+        if path and isinstance(error, RecursionError):
+            raise  # up to the outermost object, since one that contains itself has no end of parts
         yield Finding("leak", path, type(estimator).__name__, rules.UNKNOWN, "a step that can be looked at")
 
 

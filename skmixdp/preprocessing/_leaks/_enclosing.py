@@ -3,7 +3,8 @@
 Inside ``Pipeline.fit`` the last step gets transformed rows, and scikit-learn has no way to ask where
 they come from. But clones, searches and workers all call ``Pipeline.fit``, so the pipeline is on the
 call stack. This is the only file that looks there. It is an aid, not a part of the guarantee: errors
-are ignored, and a wrapper around fits in other processes is not found.
+are ignored. A worker, in a thread or a process, sees its own part of the work: the fold of a search or a
+cross-validation, but no other wrapper.
 """
 
 import sys
