@@ -16,11 +16,10 @@ ledger adds them up and refuses the fit that would exceed the budget.
 import numpy as np
 import sklearn
 from sklearn.datasets import load_digits
-from sklearn.model_selection import cross_val_score
 
 from skmixdp import MixedDPLogisticRegression
 from skmixdp.exceptions import BudgetExceededError
-from skmixdp.model_selection import public_params
+from skmixdp.model_selection import public_cross_val_score
 from skmixdp.privacy import PrivacyLedger
 
 sklearn.set_config(enable_metadata_routing=True)
@@ -35,13 +34,13 @@ patients = ledger.add_dataset("patients", epsilon=3.0, delta=1e-5)
 # A project
 # ---------
 #
-# A first model, a cross-validation of five fits, and a model every month. Each fit is charged before its
-# first release.
+# A first model, a cross-validation of five fits with scores on public rows, and a model every month. Each
+# fit is charged before its first release.
 
 MixedDPLogisticRegression("adamix", epsilon=1.0, ledger=patients).fit(X, y, X_pub=X_pub, y_pub=y_pub)
 
 member = MixedDPLogisticRegression("adamix", epsilon=0.5, ledger=patients)
-cross_val_score(member, X, y, cv=5, params=public_params(X_pub, y_pub), error_score="raise")
+public_cross_val_score(member, X, y, X_pub, y_pub, cv=5)
 print(f"spent: epsilon {patients.spent:.2f}, where the six fits add up to {1.0 + 5 * 0.5}")
 
 months = 0

@@ -132,7 +132,13 @@ def drive(
             rows = next(iter(asks.values())).rows
             together = {index: ask for index, ask in asks.items() if ask.rows.same_as(rows)}
             source = sources.of(rows, [ask.rows for ask in asks.values()])
-            answers = release(source, [(ask.mechanism, ask.query) for ask in together.values()])
+            failed = None
+            try:
+                answers = release(source, [(ask.mechanism, ask.query) for ask in together.values()])
+            except Exception as error:
+                failed = error
+            if failed is not None:  # outside of the handler: a course may withhold the error
+                courses[next(iter(together))].throw(failed)
             for index, answer in zip(together, answers, strict=True):
                 advance(index, answer)
     return [results[index] for index in range(len(courses))]

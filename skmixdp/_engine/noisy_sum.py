@@ -78,6 +78,7 @@ def noisy_sum(
     budget: SumBudget,
     treated_as_public: tuple[str, ...],
     description: str,
+    leaks: tuple[str, ...] = (),
 ) -> tuple[FloatArray, PrivacyReport]:
     """The sum of the rows of ``contributions``, with noise according to the budget.
 
@@ -94,6 +95,8 @@ def noisy_sum(
         For the report: everything about the contributions that is not protected.
     description : str
         For the ledger: the name of the caller.
+    leaks : tuple of str, default=()
+        For the report and the ledger: what is known to be read from private rows without a budget.
 
     Returns
     -------
@@ -128,6 +131,7 @@ def noisy_sum(
         neighboring=budget.neighboring,
         description=f"{description}, {len(values)} rows",
         private=noise.kind != "seeded",
+        leaks=leaks,
     )
     mechanism = GaussianMechanism(event.noise_multiplier, event.n_steps, noise)
 
@@ -152,6 +156,7 @@ def noisy_sum(
         treated_as_public=treated_as_public,
         noise=noise.kind,
         warnings=noise_caveats(noise, budget.delta, len(values)),
+        leaks=leaks,
         **as_reported(charge),
     )
     return total[0], report

@@ -262,7 +262,13 @@ def make_plan(
 
 
 def charge_event(
-    ledger: Any, event: Event, *, neighboring: str, description: str, private: bool
+    ledger: Any,
+    event: Event,
+    *,
+    neighboring: str,
+    description: str,
+    private: bool,
+    leaks: tuple[str, ...] = (),
 ) -> Charge | None:
     """Charge a planned event to a ledger.
 
@@ -278,6 +284,8 @@ def charge_event(
         Text for the ledger.
     private : bool
         Whether the noise is secret.
+    leaks : tuple of str, default=()
+        Known leaks, for the ledger.
 
     Raises
     ------
@@ -286,7 +294,9 @@ def charge_event(
     """
     if ledger is None:
         return None
-    charge: Charge = ledger.charge(event, neighboring=neighboring, description=description, private=private)
+    charge: Charge = ledger.charge(
+        event, neighboring=neighboring, description=description, private=private, leaks=leaks
+    )
     return charge
 
 

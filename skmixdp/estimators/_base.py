@@ -92,6 +92,9 @@ class PrivateEstimator(PrivateCallbackMixin, GuaranteeBoxMixin, BaseEstimator): 
         made: Self = super().__new__(cls)
         return made
 
+    #: What the present fit, or scikit-learn around it, is known to read from private rows without a budget.
+    _leaks: tuple[str, ...]
+
     # `X_pub` and `y_pub` are routed to fit by default, without set_fit_request.
     __metadata_request__fit: ClassVar = {"X_pub": True, "y_pub": True}
 
@@ -244,6 +247,7 @@ class PrivateEstimator(PrivateCallbackMixin, GuaranteeBoxMixin, BaseEstimator): 
             treated_as_public=treated_as_public,
             noise=noise.kind,
             warnings=caveats,
+            leaks=self._leaks,
             epsilon_unamplified=plan.epsilon_unamplified,
             computed_on=computed_on,
             shares=shares,

@@ -32,6 +32,8 @@ class Classifier(ClassifierMixin):  # type: ignore[misc]
         if y_pub is not None:
             check_class_labels(y_pub, "y_pub")
         self.classes_, origin = find_classes(self.classes, y, y_pub)
+        if self.classes is None and y_pub is None:
+            self._leaks = (*self._leaks, "the classes were read from the private labels")
         source = "classes" if self.classes is not None else "y_pub"
         if self.classes is None and y_pub is not None:
             check_same_numbering(y, self.classes_)

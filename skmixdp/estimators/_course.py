@@ -345,6 +345,7 @@ def course(head: Any, given: FitInputs) -> FitCourse:
         W = yield from of_rows(HeadRows(balanced, planned.row_map), training(run))
     finish(head, planned, W, charge, given.record)
     head.n_iter_ = tasks.n_done  # fewer than planned if a callback has stopped it
+    del head._leaks  # the report has them
 
 
 def _refuse_ahead(head: Any, given: FitInputs, mapped: Mapped, spent: dict[str, float]) -> None:

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from .._engine import Ask, Course, Rows, Sources, charge_event, drive
 from .._linear import one_thread, worker_session
 from .._utils.validation import refuse_arguments, shown
+from ..preprocessing._leaks import seeding_ensemble
 from ..privacy import Charge, Event, recorded_outcome
 from ..privacy.noise import warn_of_seed
 from ._callbacks import have_callbacks, managed
-from ._enclosing import seeding_ensemble
 
 Array = NDArray[Any]
 
@@ -236,6 +236,7 @@ def _charged(start: Start, outcomes: ExitStack) -> Charge | None:
         neighboring=start.estimator.neighboring,
         description=f"{type(start.estimator).__name__}, {start.n_rows} rows",
         private=start.private,
+        leaks=start.estimator._leaks,
     )
     if charge is not None:
         outcomes.enter_context(recorded_outcome(ledger, charge))

@@ -27,6 +27,7 @@ from .._utils.validation import (
 )
 from ..algorithms import BY_NAME, Algorithm
 from ..components.protocols import PublicInfo
+from ..preprocessing._leaks import check_public_rows, warn_of_leaks
 from ..privacy import PerInstanceRecord, noise_name
 from ..privacy.noise import noise_source
 from ..public import PublicData
@@ -40,7 +41,6 @@ from ._checks import (
     given_labels,
 )
 from ._course import FitInputs, Mapped, PlannedHead, needs_private_rows
-from ._enclosing import check_public_rows, warn_of_leaks
 from ._exports import to_onnx
 from ._fit import FitData, members
 from ._outputs import head_outputs
@@ -159,7 +159,7 @@ class LinearHead(PrivateEstimator):
         Labels are not encoded yet, and targets are not scaled yet.
         """
         given = given_labels(data.X, data.y)
-        warn_of_leaks(public_rows=data.X_pub is not None)
+        self._leaks = warn_of_leaks(public_rows=data.X_pub is not None)
         table = check_private_rows(self, data.X)
         check_movable(table, check_device(self.device), noise=self.noise)
         n_rows, n_features = table.shape

@@ -16,13 +16,13 @@ from .._rows import PrivateRows
 from .._utils.validation import COUNT, Allowed, Kind, n_distinct_rows, shown, warn_of_delta, warn_of_repeats
 from ..algorithms import Algorithm
 from ..components.protocols import PublicInfo
+from ..preprocessing._leaks import check_public_rows, warn_of_leaks
 from ..privacy import Charge, Noise
 from ..privacy.noise import noise_source
 from ._base import PrivateEstimator
 from ._callbacks import FitTasks
 from ._checks import check_labels, refuse_sample_weight
 from ._classifier import Classifier
-from ._enclosing import check_public_rows, warn_of_leaks
 from ._fit import FitCourse, FitData, Start, fit_one
 from ._zeroth_order import ZEROTH_ORDER, zeroth_order_algorithm
 
@@ -79,6 +79,7 @@ def module_course(
     head.learning_rate_ = run.plan.step_size(1)
     head.privacy_ = report(charge, str(next(worker.parameters()).device))
     head.n_iter_ = tasks.n_done  # fewer than planned if a callback has stopped it
+    del head._leaks  # the report has them
 
 
 class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
@@ -279,7 +280,7 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
                 f"{data.rows[0]} selects rows, which only linear heads support; pass those rows as X."
             )
         torch_side = load_modules()
-        warn_of_leaks(public_rows=data.X_pub is not None)
+        self._leaks = warn_of_leaks(public_rows=data.X_pub is not None)
         X, y, X_pub, y_pub, origin = self._check_rows(torch_side, data)
         n_classes, n_rows = len(self.classes_), len(X)
         _warn_of_batch_norms(torch_side.trained_batch_norms(self.module))

@@ -1,23 +1,26 @@
 """The guarantee of everything that an ensemble released."""
 
-import html
-import json
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any, ClassVar, TypeVar
 
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from .._utils.validation import PROBABILITY, check
+from ..preprocessing import PipelineReport, check_pipeline
 from ..privacy import Neighboring, PrivacyReport
 from ..privacy.accounting import gaussian
 from ..privacy.accounting.events import relation_name
+from ..privacy.report import Document
+
+_Report = TypeVar("_Report", bound=Any)
 
 
 @dataclass(frozen=True, kw_only=True)
-class EnsembleReport:
+class EnsembleReport(Document):
     """The guarantee of all members of an ensemble together.
 
     It prints as a table and converts to HTML and JSON.
@@ -29,61 +32,38 @@ class EnsembleReport:
         is True. A row is taken to be in the rows of every member.
     neighboring : {"add_or_remove_one", "zero_out", "replace_one"}
         Which data sets count as neighbours.
-    private : bool
-        Whether this holds. It does not if the noise of a member came from a seed, or if something in the
-        ensemble was fitted without a guarantee.
     members : tuple of (str, float, float)
         Where each private member is, and its own epsilon and delta.
     unprotected : tuple of str
         Where predictors without a report are. They may have been fitted to private rows.
+    leaks : tuple of str
+        Why nothing is guaranteed: known leaks of members and of what is around them, a seed of the noise,
+        ``unprotected`` members, fits that are not counted. Without any, nothing is proved.
     warnings : tuple of str
         What to know before quoting epsilon.
     """
 
+    title: ClassVar = "Privacy report of an ensemble"
+
     epsilon: float
     delta: float
     neighboring: Neighboring
-    private: bool
     members: tuple[tuple[str, float, float], ...]
     unprotected: tuple[str, ...] = ()
+    leaks: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """All fields, as values that JSON supports."""
-        return json.loads(self.to_json())  # type: ignore[no-any-return]
-
-    def to_json(self, indent: int | None = 2) -> str:
-        """The report as a JSON object."""
-        return json.dumps(asdict(self), indent=indent)
 
     def _rows(self) -> list[tuple[str, str]]:
         verdict = f"({self.epsilon:.6g}, {self.delta:.3g})-differential privacy of all members together"
         return [
             (
                 "guarantee",
-                verdict if self.private else f"NOT PRIVATE (see the warnings); otherwise {verdict}",
+                verdict if self.private else f"NO GUARANTEE; without the leaks: {verdict}",
             ),
             *((where, f"epsilon {epsilon:.6g}, delta {delta:.3g}") for where, epsilon, delta in self.members),
             *((where, "no guarantee") for where in self.unprotected),
             *(("warning", warning) for warning in self.warnings),
         ]
-
-    def __str__(self) -> str:
-        width = max(len(name) for name, _ in self._rows())
-        return "\n".join(
-            [
-                "Privacy report of an ensemble",
-                *(f"  {name:<{width}}  {value}" for name, value in self._rows()),
-            ]
-        )
-
-    def _repr_html_(self) -> str:
-        body = "".join(
-            f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
-            f"<td style='text-align:left'>{html.escape(value)}</td></tr>"
-            for name, value in self._rows()
-        )
-        return f"<table><caption>Privacy report of an ensemble</caption>{body}</table>"
 
 
 def ensemble_report(ensemble: Any, *, delta: float | None = None) -> EnsembleReport:
@@ -116,8 +96,8 @@ def ensemble_report(ensemble: Any, *, delta: float | None = None) -> EnsembleRep
     *Guarantee*: members with an exact ``mu`` compose as Gaussian differential privacy, to the root of the sum
     of ``mu**2``. Others add their epsilon and delta. This is a guarantee for members that were fixed in
     advance; a :class:`~skmixdp.privacy.PrivacyLedger` also covers fits that were chosen by the results of
-    earlier ones. It covers the members that the object still contains. Fits that a cross-validation made and
-    dropped, and scores on private rows, are not in it; a warning says so.
+    earlier ones. It covers the members that the object still contains. If ``check_pipeline`` finds a leak, or
+    fits that were made and dropped, the first line is NO GUARANTEE. What it does not find may still leak.
 
     References
     ----------
@@ -150,14 +130,25 @@ def ensemble_report(ensemble: Any, *, delta: float | None = None) -> EnsembleRep
             "different neighbours do not add up; fit all members with the same one."
         )
     epsilon, delta = _composed([report for _, report in reports], delta)
-    return EnsembleReport(
+    report = EnsembleReport(
         epsilon=epsilon,
         delta=delta,
         neighboring=reports[0][1].neighboring,
-        private=not unprotected and all(report.private for _, report in reports),
         members=tuple((where, report.epsilon, report.delta) for where, report in reports),
         unprotected=unprotected,
-        warnings=tuple(_warnings(ensemble, reports, unprotected)),
+        leaks=tuple(_leaks(reports, unprotected)),
+    )
+    return checked(report, ensemble)
+
+
+def checked(report: _Report, estimator: Any) -> _Report:
+    """The report with what :func:`~skmixdp.preprocessing.check_pipeline` finds in its estimator."""
+    parts = estimator if isinstance(estimator, (list, tuple)) else [estimator]
+    found = PipelineReport(tuple(finding for part in parts for finding in check_pipeline(part)))
+    return replace(
+        report,
+        leaks=tuple(dict.fromkeys((*report.leaks, *found.in_words("leak", "uncounted")))),
+        warnings=(*report.warnings, *found.in_words("note")),
     )
 
 
@@ -182,17 +173,13 @@ def _composed(reports: list[Any], delta: float | None) -> tuple[float, float]:
     return epsilon, delta
 
 
-def _warnings(ensemble: Any, reports: list[tuple[str, Any]], unprotected: tuple[str, ...]) -> Iterator[str]:
-    seeded = [where for where, report in reports if not report.private]
-    if seeded:
-        yield f"the noise of {', '.join(seeded)} came from a seed, so nothing is guaranteed"
+def _leaks(reports: list[tuple[str, Any]], unprotected: tuple[str, ...]) -> Iterator[str]:
+    """Why the members give no guarantee."""
+    yield from chain.from_iterable(report.leaks for _, report in reports)
+    if seeded := [where for where, report in reports if report.noise == "seeded"]:
+        yield f"the noise of {', '.join(seeded)} comes from a seed"
     if unprotected:
         yield f"{', '.join(unprotected)} may have been fitted to private rows without noise"
-    # A search of this package has a report that covers all of its fits.
-    if hasattr(ensemble, "cv_results_") and not hasattr(ensemble, "privacy_"):
-        yield "the fits and scores of the cross-validation are not counted; use PrivateSearchCV"
-    if hasattr(ensemble, "stack_method_") or hasattr(ensemble, "calibrated_classifiers_"):
-        yield "fits that cross-validation made and dropped are not counted; a ledger counts them"
 
 
 def _members(value: Any, where: str, seen: set[int]) -> Iterator[tuple[str, Any]]:

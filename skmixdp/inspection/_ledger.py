@@ -96,7 +96,7 @@ class LedgerDisplay:
         share = [100 * charge.spent / account.epsilon for charge in charges]
         words = f"ε {charges[-1].spent:.3g} of {account.epsilon:g} (δ = {short(account.delta)})"
         if not account.private:
-            words = "NOT PRIVATE (seeded)"
+            words = "NO GUARANTEE"
         label = f"{account.dataset}: {words}"
         # The spent budget is constant until the next charge.
         (self.lines_[account.dataset],) = self.ax_.step(x, share, where="post", label=label, **style)

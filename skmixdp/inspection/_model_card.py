@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._utils.validation import Kind, as_float, check, printable, shown
 from ..privacy import PrivacyReport
-from ._ensembles import ensemble_report
+from ._ensembles import checked, ensemble_report
 
 _TEXT = Kind("a string", lambda value: isinstance(value, str))
 
@@ -21,6 +21,8 @@ _TEXT = Kind("a string", lambda value: isinstance(value, str))
 _ASSUMPTIONS = (
     "Each person has one row. Someone with several rows is protected less.",
     "The public rows are public: the guarantee does not cover them.",
+    "Whatever prepared the rows learned nothing from private ones. The card names the leaks that are known; "
+    "there may be others.",
     "What is listed as public was known or decided without looking at the private rows.",
     "Only the model and its report were published. Scores on private rows, plots of them, and models that "
     "were tried and dropped are further releases.",
@@ -34,6 +36,9 @@ class ModelCard:
 
     Attributes
     ----------
+    no_guarantee : str
+        The first line of the card if a leak is known, which it names; otherwise empty. That no leak is known
+        proves nothing.
     title : str
         Name of the model.
     description : str
@@ -56,6 +61,7 @@ class ModelCard:
         What to know before quoting epsilon.
     """
 
+    no_guarantee: str
     title: str
     description: str
     intended_use: str
@@ -73,9 +79,8 @@ class ModelCard:
 
     def to_markdown(self) -> str:
         """The card as Markdown. What comes from the caller is escaped."""
-        parts = [f"# {_plain(self.title)}"]
-        if not self.private:
-            parts.append("**NOT PRIVATE.** The guarantee below does not hold: see the warnings.")
+        parts = [] if self.private else [f"**{_plain(self.no_guarantee)}**"]
+        parts.append(f"# {_plain(self.title)}")
         parts += [_plain(text) for text in (self.description,) if text]
         parts += ["## Model", _table(self.model), "## Privacy guarantee", _table(self.guarantee)]
         parts += _section("Treated as public", self.treated_as_public)
@@ -141,8 +146,9 @@ def model_card(
 
     Notes
     -----
-    *Guarantee*: a card contains the report and what the caller passes. There is no place for exact scores on
-    private rows, since publishing them would be a release that no budget covers.
+    *Guarantee*: a card contains the report, what :func:`~skmixdp.preprocessing.check_pipeline` finds, and
+    what the caller passes. Its first line is NO GUARANTEE if a leak is known. There is no place for exact
+    scores on private rows, since publishing them would be a release that no budget covers.
 
     References
     ----------
@@ -164,9 +170,11 @@ def model_card(
     for name, text in (("description", description), ("intended_use", intended_use)):
         check(name, text, _TEXT)
     check("title", title, _TEXT, None)
-    report = estimator.privacy_ if hasattr(estimator, "privacy_") else ensemble_report(estimator)
+    stated = getattr(estimator, "privacy_", None)
+    report = ensemble_report(estimator) if stated is None else checked(stated, estimator)
     lines = dict(row for row in report._rows() if row[0] not in ("warning", "treated as public"))
     return ModelCard(
+        no_guarantee=report.no_guarantee,
         title=type(estimator).__name__ if title is None else title,
         description=description,
         intended_use=intended_use,
@@ -188,7 +196,7 @@ def _facts(estimator: Any) -> dict[str, str]:
     if hasattr(estimator, "n_features_in_"):
         facts["features"] = str(estimator.n_features_in_)
     if hasattr(estimator, "classes_"):
-        facts["classes"] = ", ".join(map(str, estimator.classes_.tolist()))
+        facts["classes"] = ", ".join(map(str, estimator.classes_))
     own = import_module("skmixdp").__version__
     facts["made with"] = f"skmixdp {own}, scikit-learn {sklearn.__version__}"
     return facts

@@ -11,6 +11,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from .._utils.progress import progress_bar
 from .._utils.validation import is_empty, refuse_arguments
+from ..preprocessing import check_pipeline
 from ..privacy import SearchTerms, recorded_outcome
 from ..privacy.noise import warn_of_seed
 from ..privacy.notebook import GuaranteeBoxMixin
@@ -236,7 +237,7 @@ class PrivateSearchCV(BestEstimatorMixin, GuaranteeBoxMixin, MetaEstimatorMixin,
         with progress_of(self.memory, self._key(X, y, X_pub, y_pub)) as progress, ExitStack() as outcomes:
             shown: list[Warning] = []
             drawn = resumed(self, progress) or begin(self, plan, candidates, rows, progress, shown)
-            token, tried, seeds, charge = drawn
+            token, tried, seeds, leaks, charge = drawn
             outcomes.enter_context(recorded_outcome(self.ledger, charge))
             trials = [(prepared(self, plan, *pair), rows, True) for pair in zip(tried, seeds, strict=False)]
             done, caught = self._run(plan, token, trials, progress, secret=plan.strategy == "random")
@@ -273,13 +274,17 @@ class PrivateSearchCV(BestEstimatorMixin, GuaranteeBoxMixin, MetaEstimatorMixin,
         self.scorer_ = scorer
         self.n_splits_ = 1
         self.multimetric_ = False
-        self.privacy_ = report_of(self, plan, head_of(best)[1], rows, charge, private=not is_seeded(self))
+        report = report_of(self, plan, head_of(best)[1], rows, charge, leaks, private=not is_seeded(self))
+        self.privacy_ = report
         for name in ("classes_", "n_features_in_", "feature_names_in_"):
             if hasattr(best, name):
                 setattr(self, name, getattr(best, name))
         # Last, since a filter may make errors of them, and what was charged must not be lost.
         show(caught, shown, stacklevel=3)
         return self
+
+    def _known_leaks(self) -> tuple[str, ...]:
+        return check_pipeline(self).in_words("leak")
 
     def _run(
         self,

@@ -49,7 +49,14 @@ def results_of(candidates: list[dict[str, Any]], scores: list[float]) -> dict[st
 
 
 def report_of(
-    search: Any, plan: SearchPlan, head: Any, rows: Rows, charge: Any, *, private: bool
+    search: Any,
+    plan: SearchPlan,
+    head: Any,
+    rows: Rows,
+    charge: Any,
+    leaks: tuple[str, ...],
+    *,
+    private: bool,
 ) -> SearchReport:
     """State the whole; the winner's own report is told that it is not the whole.
 
@@ -65,6 +72,8 @@ def report_of(
         On which trials were run.
     charge : Charge or None
         What the ledger recorded.
+    leaks : tuple of str
+        Known leaks of the search; the winner may add its own.
     private : bool
         Whether the noise of all trials is secret. Trials that are not alike in this, or in the kind of
         noise, were refused, so the winner's kind is that of all.
@@ -95,13 +104,14 @@ def report_of(
         ),
         noise=inner.noise if private else "seeded",
         warnings=(*inner.warnings, _SECRET) if random else inner.warnings,
+        leaks=tuple(dict.fromkeys((*leaks, *inner.leaks))),
         dataset=None if charge is None else charge.dataset,
         dataset_epsilon=None if charge is None else charge.budget,
         dataset_delta=None if charge is None else charge.delta,
         dataset_spent=None if charge is None else charge.spent,
     )
     part = f"one fit of a search; what was released is ({report.epsilon:.6g}, {search.delta:g})-private"
-    head.privacy_ = replace(inner, warnings=(*inner.warnings, part))
+    head.privacy_ = replace(inner, warnings=(*inner.warnings, part), leaks=report.leaks)
     return report
 
 

@@ -4,6 +4,7 @@ import math
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 import joblib
@@ -29,7 +30,7 @@ _ROUNDING = 1e-9
 
 
 class Rehearsed(Exception):  # noqa: N818
-    """A fit went well up to where it would have released something, and stopped there."""
+    """A fit went well up to where it would have released something, and stopped there. It has the leaks."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,9 @@ class Allowance:
     private: bool = field(default=True, kw_only=True)
     rehearsal: bool = field(default=False, kw_only=True)
 
-    def charge(self, event: Any, *, neighboring: Any, private: bool, **unused: Any) -> None:
+    def charge(
+        self, event: Any, *, neighboring: Any, private: bool, leaks: tuple[str, ...], **unused: Any
+    ) -> None:
         """Let a fit pass that costs no more than it may.
 
         Raises
@@ -92,7 +95,7 @@ class Allowance:
         if math.sqrt(event.n_steps) / event.noise_multiplier > self.mu * (1 + _ROUNDING):
             raise RuntimeError(f"a fit asked for {event!r}, more than was set aside: mu={self.mu:g}.")
         if self.rehearsal:
-            raise Rehearsed
+            raise Rehearsed(*leaks)
 
 
 def head_of(estimator: Any) -> tuple[str, Any]:
@@ -164,8 +167,8 @@ def silenced(estimator: Any) -> Any:
     return estimator.set_params(**{name: type(value)(0) for name, value in shown.items() if value})
 
 
-def rehearse(estimator: Any, rows: Rows) -> None:
-    """Let a fit check its input and make its plan, without a release.
+def rehearse(estimator: Any, rows: Rows) -> tuple[str, ...]:
+    """Let a fit check its input and make its plan, without a release; return its known leaks.
 
     Raises
     ------
@@ -174,8 +177,8 @@ def rehearse(estimator: Any, rows: Rows) -> None:
     """
     try:
         rows.fit(estimator)
-    except Rehearsed:
-        return
+    except Rehearsed as stopped:
+        return stopped.args
     raise RuntimeError(f"{estimator!r} was fitted without asking its ledger; a search cannot account for it.")
 
 
@@ -229,8 +232,8 @@ def begin(
     rows: Rows,
     progress: Progress,
     shown: list[Warning],
-) -> tuple[str, list[dict[str, Any]], list[int | None], Any]:
-    """Draw the trials, check that they can be run, and charge for them.
+) -> tuple[str, list[dict[str, Any]], list[int | None], tuple[str, ...], Any]:
+    """Draw the trials, check that they can be run, and charge for them. Also returns known leaks.
 
     Of a grid all candidates are checked, drawn or not: neither an error nor the time that this takes
     depends on what was drawn.
@@ -239,18 +242,21 @@ def begin(
     noise = NoiseSource(seed)
     tried = plan.draw(candidates, noise)
     seeds = [None if seed is None else int(u * _SEEDS) for u in noise.uniform((len(tried) + 1,))]
-    # None at all is checked as one, so that bad input is an error whatever was drawn.
-    checked = candidates.every() if candidates.size is not None else tried or [candidates.at(0.0)]
-    warned = []
+    # One that is not drawn comes first, so that bad input is an error whatever was drawn.
+    checked = candidates.every() if candidates.size is not None else [candidates.at(0.0), *tried]
+    warned, leaks = [], []
     with quiet():
         for candidate in {joblib.hash(one): one for one in checked}.values():
             with recorded() as caught:
-                rehearse(prepared(search, plan, candidate, seeds[0], rehearsal=True), rows)
+                leaks.append(rehearse(prepared(search, plan, candidate, seeds[0], rehearsal=True), rows))
             warned.append(caught)
     if plan.strategy == "grid":
         show((warning for caught in warned for warning in caught), shown, stacklevel=4)
     elif candidates.size is not None:  # what all candidates have in common tells of none
         show(common(warned), shown, stacklevel=4)
+    # Those of drawn candidates would tell of the draw.
+    common_leaks = leaks if candidates.size is not None else leaks[:1]
+    known = tuple(dict.fromkeys([*chain.from_iterable(common_leaks), *search._known_leaks()]))
     charge = None
     if search.ledger is not None:
         charge = search.ledger.charge(
@@ -258,8 +264,9 @@ def begin(
             neighboring=plan.terms.neighboring,
             description=f"PrivateSearchCV of {type(head).__name__}",
             private=not is_seeded(search),
+            leaks=known,
         )
-    drawn = uuid.uuid4().hex, tried, seeds, charge
+    drawn = uuid.uuid4().hex, tried, seeds, known, charge
     progress.save(drawn)
     return drawn
 

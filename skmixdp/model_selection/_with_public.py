@@ -61,12 +61,13 @@ class WithPublicRows(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     Examples
     --------
     >>> from sklearn.datasets import load_digits
-    >>> from sklearn.model_selection import cross_val_score
+    >>> from sklearn.ensemble import BaggingClassifier
     >>> from skmixdp import MixedDPLogisticRegression
     >>> from skmixdp.model_selection import WithPublicRows
     >>> X, y = load_digits(return_X_y=True)
     >>> head = WithPublicRows(MixedDPLogisticRegression(), X[:100], y[:100])
-    >>> bool(cross_val_score(head, X[100:], y[100:], cv=3).mean() > 0.8)
+    >>> heads = BaggingClassifier(head, n_estimators=2, bootstrap=False, max_samples=0.5)
+    >>> bool(heads.fit(X[100:1500], y[100:1500]).score(X[1500:], y[1500:]) > 0.7)
     True
     """
 

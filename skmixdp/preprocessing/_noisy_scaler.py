@@ -20,6 +20,7 @@ from .._utils.validation import (
 )
 from ..privacy.noise import warn_of_seed
 from ..privacy.notebook import GuaranteeBoxMixin
+from ._leaks import warn_of_leaks
 
 Array = NDArray[np.floating[Any]]
 
@@ -162,6 +163,7 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, GuaranteeBoxMixin, Bas
             self.ledger,
         )
         warn_of_seed(self.random_state)
+        leaks = warn_of_leaks(public_rows=False)
         table = check_table(X, "X", minimum=2)
         n_rows, n_features = table.shape
         center, half = _check_bounds(self.bounds, n_features)
@@ -183,6 +185,7 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, GuaranteeBoxMixin, Bas
                 "the bounds (declared)",
             ),
             type(self).__name__,
+            leaks,
         )
         noise_std = report.noise_multiplier * math.sqrt(n_features) / n_rows
         mean = np.clip(noisy[:n_features] / (weight * n_rows), -1, 1)

@@ -8,7 +8,7 @@ from typing import Any
 
 from sklearn.utils import estimator_html_repr
 
-from .report import RELATION_WORDS
+from .report import RELATION_WORDS, first_line, html_line
 
 #: Pages that the box names: title and file without ending.
 _PAGES = (
@@ -53,8 +53,14 @@ class GuaranteeBoxMixin:
         parts = [part for part in parts if part != "estimators"]  # they are at the top
         return f"{base}api/{'.'.join(parts)}.{kind.__name__}.html"
 
+    def _known_leaks(self) -> tuple[str, ...]:
+        """What a fit is known to read from private rows without a budget, by the parameters."""
+        return ()
+
     def _html_repr(self) -> str:
-        return str(estimator_html_repr(self)) + guarantee_box(self)
+        report = getattr(self, "privacy_", None)
+        first = first_line(self._known_leaks()) if report is None else report.no_guarantee
+        return html_line(first) + str(estimator_html_repr(self)) + guarantee_box(self)
 
 
 def guarantee_box(estimator: Any) -> str:
@@ -80,6 +86,10 @@ def _promise(estimator: Any) -> str:
         "private</b> in the rows of <code>X, y</code>.",
         f"{known}Public rows are not protected.",
     ]
+    if "classes" in params and params["classes"] is None:
+        lines.append("<b>Without public rows, it reads the classes from private labels</b>, unprotected.")
+    if leaks := estimator._known_leaks():
+        lines.insert(0, f"<b>{html.escape(first_line(leaks))}.</b> Without the leaks:")
     if params.get("random_state") is not None:
         lines.insert(0, "<b>NOT PRIVATE: random_state is set.</b> Without it:")
     return "".join(f"<p>{line}</p>" for line in lines)

@@ -3,6 +3,7 @@
 import html
 import json
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
@@ -19,12 +20,69 @@ RELATION_WORDS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Statement(ABC):
-    """Base of reports, which print as a table and convert to HTML and JSON."""
+def first_line(leaks: Iterable[str]) -> str:
+    """The first line of a document with known leaks, which it names; empty without any."""
+    found = "; and ".join(dict.fromkeys(leaks))
+    return f"NO GUARANTEE: {found}" if found else ""
+
+
+class Document(ABC):
+    """Base of all documents on a guarantee, which print as a table and convert to HTML and JSON."""
 
     #: Caption of the table.
     title: ClassVar[str]
+
+    leaks: tuple[str, ...]
+
+    @property
+    def no_guarantee(self) -> str:
+        """The first line of the document if a leak is known, which it names. Empty otherwise.
+
+        That no leak is known proves nothing.
+        """
+        return first_line(self.leaks)
+
+    @property
+    def private(self) -> bool:
+        """Whether the guarantee holds, as far as is known."""
+        return not self.no_guarantee
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields, ``no_guarantee`` and ``private``, as values that JSON supports."""
+        return json.loads(self.to_json())  # type: ignore[no-any-return]
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """The document as a JSON object."""
+        fields = {"no_guarantee": self.no_guarantee, "private": self.private, **asdict(self)}  # type: ignore[call-overload]
+        return json.dumps(fields, indent=indent, default=np.generic.item)  # for numbers of NumPy's types
+
+    @abstractmethod
+    def _rows(self) -> list[tuple[str, str]]:
+        """Names and values of the table."""
+
+    def __str__(self) -> str:
+        rows = self._rows()
+        width = max(len(name) for name, _ in rows)
+        lines = [self.title, *(f"  {name:<{width}}  {printable(value)}" for name, value in rows)]
+        return "\n".join(lines if self.private else [printable(self.no_guarantee), *lines])
+
+    def _repr_html_(self) -> str:
+        body = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
+            f"<td style='text-align:left'>{html.escape(value)}</td></tr>"
+            for name, value in self._rows()
+        )
+        return f"{html_line(self.no_guarantee)}<table><caption>{self.title}</caption>{body}</table>"
+
+
+def html_line(text: str) -> str:
+    """A text as a bold paragraph; nothing for an empty text."""
+    return f"<p><b>{html.escape(text)}</b></p>" if text else ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statement(Document):
+    """Base of the reports of fits and searches."""
 
     epsilon: float
     delta: float
@@ -34,29 +92,23 @@ class Statement(ABC):
     treated_as_public: tuple[str, ...]
     noise: str
     warnings: tuple[str, ...]
+    leaks: tuple[str, ...] = ()
     dataset: str | None = None
     dataset_epsilon: float | None = None
     dataset_delta: float | None = None
     dataset_spent: float | None = None
 
     @property
-    def private(self) -> bool:
-        """Whether the guarantee holds. It does not if the noise comes from a seed."""
-        return self.noise != "seeded"
-
-    def to_dict(self) -> dict[str, Any]:
-        """All fields and ``private``, as values that JSON supports."""
-        return json.loads(self.to_json())  # type: ignore[no-any-return]
-
-    def to_json(self, indent: int | None = 2) -> str:
-        """The report as a JSON object."""
-        fields = {"private": self.private, **asdict(self)}
-        return json.dumps(fields, indent=indent, default=np.generic.item)  # for numbers of NumPy's types
+    def no_guarantee(self) -> str:
+        """As in :class:`Document`; a seed of the noise is a leak too."""
+        return first_line((*self.leaks, *(["the noise comes from a seed"] if self.noise == "seeded" else [])))
 
     @property
     def _verdict(self) -> str:
         verdict = f"({self.epsilon:.6g}, {self.delta:.3g})-differential privacy"
-        return verdict if self.private else f"NOT PRIVATE (seeded); with secure noise: {verdict}"
+        if self.noise == "seeded":
+            verdict = f"NOT PRIVATE (seeded); with secure noise: {verdict}"
+        return f"NO GUARANTEE; without the leaks: {verdict}" if self.leaks else verdict
 
     @property
     def _last_rows(self) -> list[tuple[str, str]]:
@@ -65,23 +117,6 @@ class Statement(ABC):
             return rows
         budget = f"({self.dataset_epsilon:.6g}, {self.dataset_delta:.3g})"
         return [("ledger", f"{self.dataset}: epsilon {self.dataset_spent:.6g} of {budget} is spent"), *rows]
-
-    @abstractmethod
-    def _rows(self) -> list[tuple[str, str]]:
-        """Names and values of the table."""
-
-    def __str__(self) -> str:
-        rows = self._rows()
-        width = max(len(name) for name, _ in rows)
-        return "\n".join([self.title, *(f"  {name:<{width}}  {printable(value)}" for name, value in rows)])
-
-    def _repr_html_(self) -> str:
-        body = "".join(
-            f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
-            f"<td style='text-align:left'>{html.escape(value)}</td></tr>"
-            for name, value in self._rows()
-        )
-        return f"<table><caption>{self.title}</caption>{body}</table>"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,6 +148,9 @@ class PrivacyReport(Statement):
         Source of the noise.
     warnings : tuple of str
         Caveats to know before quoting epsilon.
+    leaks : tuple of str
+        What is known to have been read from private rows without a budget, by the fit or by what scikit-learn
+        did around it. With any leak there is no guarantee. Without one, nothing is proved.
     epsilon_unamplified : float or None
         Epsilon of the same releases without amplification beyond sampling; None if there is no such
         amplification.
@@ -201,6 +239,8 @@ class SearchReport(Statement):
         Source of the noise.
     warnings : tuple of str
         Caveats to know before quoting epsilon.
+    leaks : tuple of str
+        As in :class:`PrivacyReport`, of the search.
     dataset : str or None
         Data set of the ledger to which the search was charged; None without a ledger.
     dataset_epsilon, dataset_delta, dataset_spent : float or None

@@ -243,7 +243,13 @@ class TestModels:
     @pytest.mark.parametrize(
         ("field", "value"),
         [
-            *(("noise", True), ("accountant", None), ("treated_as_public", "abc"), ("mu", {"tuple": [1]})),
+            *(
+                ("noise", True),
+                ("accountant", None),
+                ("treated_as_public", "abc"),
+                ("leaks", "abc"),
+                ("mu", {"tuple": [1]}),
+            ),
             *(("shares", {"tuple": [1]}), ("n_private", "7"), ("neighboring", [1]), ("dataset_epsilon", "x")),
             *(("dataset", 3), ("epsilon_unamplified", {"tuple": []}), ("computed_on", 1)),
         ],

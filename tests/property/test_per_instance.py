@@ -14,7 +14,7 @@ from skmixdp.algorithms import DOPE, GEP, PAZO, PDADPMD, AdaMix, Coupling, Noisy
 from skmixdp.components import L2Clip
 from skmixdp.components.protocols import PrivateQuery, ReleasedArray
 from skmixdp.datasets import open_rows
-from skmixdp.estimators._course import HeadRows
+from skmixdp.estimators._course import HeadRows, LabelRows
 from skmixdp.privacy import NoiseSource, PerInstanceRecord
 
 #: The module; the package has a function of this name.
@@ -36,7 +36,7 @@ def problem():
 def passes(monkeypatch):
     """Every pass over the rows: their source, the request, the query, and the scales of its noise."""
     requests, queries = [], []
-    make_rows, continue_rows = HeadRows.open, HeadRows.continued
+    continue_rows = HeadRows.continued
     add_noise = releases.GaussianMechanism.add_noise
 
     def spied_source(source):
@@ -55,7 +55,8 @@ def passes(monkeypatch):
         queries.append((query, [mechanism.noise_scale(part) for part in query.releases]))
         return add_noise(mechanism, query, arrays, grid)
 
-    monkeypatch.setattr(HeadRows, "open", lambda self: spied_source(make_rows(self)))
+    for rows in (HeadRows, LabelRows):
+        monkeypatch.setattr(rows, "open", lambda self, make=rows.open: spied_source(make(self)))
     monkeypatch.setattr(HeadRows, "continued", lambda *given: spied_source(continue_rows(*given)))
     monkeypatch.setattr(releases.GaussianMechanism, "add_noise", spied_noise)
     return lambda: [(*first, *second) for first, second in zip(requests, queries, strict=True)]

@@ -58,6 +58,7 @@ _GEOMETRY = "tests/statistical/test_geometry_noise.py::test_each_stage_asks_for_
 _RELEASE = "tests/unit/engine/test_release.py::"
 _RECORD = "tests/property/test_per_instance.py::"
 _COMPILED = "skmixdp/_linear/compiled.py"
+_DOCUMENTS = "tests/unit/test_documents.py::test_the_first_line_says_no_guarantee_and_names_the_leak"
 
 SABOTAGES: tuple[Sabotage, ...] = (
     # -- how much noise is added ------------------------------------------------------------
@@ -133,7 +134,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "_learning/geometry.py",
         "flags(Z, block).astype(np.float64)),\n        releases=(ReleasedArray(1.0),)",
         "flags(Z, block).astype(np.float64)),\n        releases=(ReleasedArray(0.5),)",
-        "tests/unit/engine/test_counting.py::"
+        "tests/unit/learning/test_counting.py::"
         "test_a_row_changes_a_count_by_one_and_the_noise_is_that_of_one_row",
     ),
     _sabotage(
@@ -155,23 +156,23 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a check of the start that nothing is set aside for",
         "The count of private rows that the public head gets right comes on top of a budget that is spent.",
-        "estimators/_stages.py",
-        'left = shares.pop("training") - self.share_of(self.inputs)',
-        'left = shares.pop("training") - 1e-9',
+        "estimators/_course.py",
+        'checking = {"check of the start": check} if check else {}',
+        'checking = {"check of the start": 1e-9} if check else {}',
         _GEOMETRY + "[public rows]",
     ),
     _sabotage(
         "compared heads with the sensitivity of one",
         "The noise of several differences is that of a single one.",
-        "components/comparison.py",
+        "_learning/comparison.py",
         "math.sqrt(n_heads) * (1 + 1e-9)",
         "1.0",
-        "tests/unit/components/test_comparison.py::test_the_sensitivity_is_reached_and_not_more_than_needed",
+        "tests/unit/learning/test_comparison.py::test_the_sensitivity_is_reached_and_not_more_than_needed",
     ),
     _sabotage(
         "class counts with a sensitivity of 1/2",
         "The noise of class counts is half of what is accounted for.",
-        "components/class_shares.py",
+        "_learning/class_shares.py",
         "(ReleasedArray(1.0, share),)",
         "(ReleasedArray(0.5, share),)",
         "tests/statistical/test_class_counts.py::test_counts_carry_the_noise_of_their_multiplier",
@@ -182,7 +183,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "_learning/geometry.py",
         "clip_rows(Z, block, _CLIP)",
         "clip_rows(Z, block, L2Clip(1e9))",
-        "tests/unit/engine/test_geometry.py::test_no_row_adds_more_than_length_one_to_the_second_moments",
+        "tests/unit/learning/test_geometry.py::test_no_row_adds_more_than_length_one_to_the_second_moments",
     ),
     # -- which noise is added ---------------------------------------------------------------
     _sabotage(
@@ -625,11 +626,17 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "a charge after the release",
         "A fit that the ledger refuses has released everything by then.",
         (
-            Edit("skmixdp/estimators/_fit.py", "charge = charge_event(", "charge = partial(charge_event,"),
-            Edit("skmixdp/estimators/_fit.py", "if charge is not None:", "if False:"),
             Edit(
-                "skmixdp/estimators/_fit.py", "charges[id(fit.estimator)])", "charges[id(fit.estimator)]())"
+                "skmixdp/estimators/_fit.py",
+                "charges = [_charged(start, outcomes) for start in starts]",
+                "charges = [None for start in starts]",
             ),
+            Edit(
+                "skmixdp/estimators/_fit.py",
+                "sources, charges)  #",
+                "sources, charges); [_charged(start, outcomes) for start in starts]  #",
+            ),
+            Edit("skmixdp/estimators/_fit.py", "leaks=start.estimator._leaks", "leaks=()"),
         ),
         (
             "tests/sklearn/test_ledger_workflows.py::"
@@ -685,9 +692,73 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "a report that always says private",
         "The verdict of a seeded fit is that of a private one.",
         "privacy/report.py",
-        'return self.noise != "seeded"',
+        "return not self.no_guarantee",
         "return True",
         "tests/unit/privacy/test_report.py::test_a_seeded_run_is_reported_as_not_private",
+    ),
+    _sabotage(
+        "a report that keeps the verdict of a leaking fit",
+        "The line of the guarantee is that of a sound fit, though the first line says that there is none.",
+        "privacy/report.py",
+        'return f"NO GUARANTEE; without the leaks: {verdict}" if self.leaks else verdict',
+        "return verdict",
+        _DOCUMENTS + "[classes-text]",
+    ),
+    _sabotage(
+        "privacy_ forgets that classes were read from labels",
+        "The fit warns that it read the classes from private labels, and its report knows nothing of it.",
+        "estimators/_classifier.py",
+        "if self.classes is None and y_pub is None:",
+        "if False:",
+        _DOCUMENTS + "[classes-text]",
+    ),
+    _sabotage(
+        "privacy_ forgets the scaler before the head",
+        "The fit warns of a step that learned from private rows, and its report knows nothing of it.",
+        "preprocessing/_leaks/_enclosing.py",
+        'return report.in_words("leak")',
+        "return ()",
+        _DOCUMENTS + "[a scaler-text]",
+    ),
+    _sabotage(
+        "a card forgets the leaks of a pipeline",
+        "A card states the guarantee of a pipeline whose scaler learned from private rows.",
+        "inspection/_ensembles.py",
+        'leaks=tuple(dict.fromkeys((*report.leaks, *found.in_words("leak", "uncounted")))),',
+        "leaks=(),",
+        _DOCUMENTS + "[a scaler-card]",
+    ),
+    _sabotage(
+        "a card of a stack without the fits to folds",
+        "A card adds up the members that are left, and leaves out the fits that were made and dropped.",
+        "inspection/_ensembles.py",
+        'found.in_words("leak", "uncounted")',
+        'found.in_words("leak")',
+        _DOCUMENTS + "[fits that are dropped-card]",
+    ),
+    _sabotage(
+        "a ledger that keeps the guarantee of a leaking fit",
+        "The page of a ledger states a budget for private rows that a leak has revealed.",
+        "privacy/ledger/_ledger.py",
+        "private, description = not leaks,",
+        "private, description = private,",
+        _DOCUMENTS + "[classes-ledger]",
+    ),
+    _sabotage(
+        "a private search that knows the leaks of its winner alone",
+        "A report is silent on a candidate that learned from private rows, since it lost.",
+        "model_selection/_results.py",
+        "leaks=tuple(dict.fromkeys((*leaks, *inner.leaks))),",
+        "leaks=inner.leaks,",
+        _DOCUMENTS + "[a candidate that loses-text]",
+    ),
+    _sabotage(
+        "scores on private rows that are taken for public ones",
+        "A grid search chooses by exact scores on private rows, and no warning or card says so.",
+        "preprocessing/_leaks/_rules.py",
+        'return "BaseSearchCV" in kinds(estimator) and is_public_score(estimator.scoring)',
+        'return "BaseSearchCV" in kinds(estimator)',
+        _DOCUMENTS + "[a search-card]",
     ),
     _sabotage(
         "an error that quotes a label",
@@ -701,9 +772,9 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a record of the training alone",
         "The privacy loss of a row leaves out what was learned before the training.",
-        "estimators/_stages.py",
-        "source.record = self.record",
-        "source.record = self.record if self.learn is None else None",
+        "estimators/_course.py",
+        "self._recorded(given.table.passing_rows(given.y, self.row_map, given.dtype))",
+        "given.table.passing_rows(given.y, self.row_map, given.dtype)",
         _RECORD + "test_losses_are_those_of_neighbouring_data_sets[without public rows]",
     ),
     _sabotage(

@@ -165,6 +165,7 @@ def test_heads_that_are_fitted_together_have_callbacks_of_their_own(digits):
     assert all(spy.calls[0] == "setup" and spy.calls[-1] == "teardown" for spy in spies)
 
 
+@pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning")
 def test_clones_and_searches_of_scikit_learn_keep_callbacks(digits):
     X, y, X_pub, y_pub = digits
     history = StepHistory()

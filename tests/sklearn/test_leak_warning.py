@@ -9,16 +9,27 @@ import numpy as np
 import pytest
 from joblib import parallel_config
 from sklearn.base import BaseEstimator
-from sklearn.ensemble import VotingClassifier
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+from sklearn.model_selection import (
+    GridSearchCV,
+    HalvingGridSearchCV,
+    KFold,
+    RandomizedSearchCV,
+    TunedThresholdClassifierCV,
+    cross_val_predict,
+    cross_val_score,
+    cross_validate,
+    learning_curve,
+)
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
-from skmixdp.estimators import _enclosing as _enclosing_pipeline
 from skmixdp.exceptions import PrivacyLeakWarning
-from skmixdp.model_selection import public_params
+from skmixdp.model_selection import PrivateSearchCV, WithPublicRows, public_params, public_score
 from skmixdp.preprocessing import NoisyScaler, PublicOnly, RowNormalizer
+from skmixdp.preprocessing._leaks import _enclosing
 
 LEAK = "scale .StandardScaler.: the mean and standard deviation.*fix: PublicOnly"
 NEAR = {"delta": 1e-3}
@@ -85,6 +96,14 @@ def test_workers_see_the_pipeline_that_they_fit():
     assert "PrivacyLeakWarning" in done.stderr and "standardscaler" in done.stderr
 
 
+def test_a_noisy_scaler_behind_a_leak_knows_it(rows):
+    with pytest.warns(PrivacyLeakWarning, match=r"standardscaler \(StandardScaler\)") as caught:
+        pipe = make_pipeline(StandardScaler(), NoisyScaler(bounds=(-3, 3), **NEAR), HEAD).fit(rows.X, rows.y)
+    assert len(caught) == 1
+    for step in pipe[1:]:
+        assert step.privacy_.leaks == ("StandardScaler: the mean and standard deviation of each column",)
+
+
 def test_a_nested_pipeline_is_judged_as_a_whole(rows):
     head = MixedDPLogisticRegression(classes=[0, 1, 2], **NEAR)
     with pytest.warns(PrivacyLeakWarning, match=r"scale \(StandardScaler\)"):
@@ -124,13 +143,22 @@ class TestSilence:
         make_pipeline(step, head).fit(rows.X, rows.y)
 
     @pytest.mark.parametrize("n_jobs", [1, 2])
-    def test_public_steps(self, routing, rows, n_jobs):
+    def test_public_steps_and_public_scores(self, routing, rows, n_jobs):
         head = MixedDPLogisticRegression(**NEAR)
         pipe = make_pipeline(PublicOnly(StandardScaler()), head, transform_input=["X_pub"])
         params = public_params(rows.X_pub, rows.y_pub)
         pipe.fit(rows.X, rows.y, **params)
+        shared = {"scoring": public_score(rows.X_pub, rows.y_pub), "n_jobs": n_jobs, "cv": KFold(2)}
         with parallel_config("threading"):
-            cross_val_score(pipe, rows.X, rows.y, cv=2, params=params, n_jobs=n_jobs)
+            cross_val_score(pipe, rows.X, rows.y, params=params, **shared)
+            GridSearchCV(head, GRID, **shared).fit(rows.X, rows.y, **params)
+
+    @pytest.mark.parametrize("n_jobs", [1, 2])
+    def test_what_is_private_as_a_whole(self, rows, n_jobs):
+        with parallel_config("threading"):
+            PrivateSearchCV(HEAD, GRID, delta=1e-3, n_jobs=n_jobs).fit(rows.X, rows.y)
+            stack = StackingClassifier([("a", HEAD)], HEAD, cv=KFold(2), n_jobs=n_jobs)
+            assert stack.fit(rows.X, rows.y).final_estimator_.privacy_.private
 
     def test_predicting(self, rows):
         with pytest.warns(PrivacyLeakWarning):
@@ -138,12 +166,93 @@ class TestSilence:
         pipe.predict(rows.X)
 
 
+HALVING = {"min_resources": "smallest", "factor": 2}
+HEAD = MixedDPLogisticRegression(classes=[0, 1, 2], **NEAR)
+BINARY = MixedDPLogisticRegression(classes=[False, True], **NEAR)
+GRID = {"l2": [0.0, 0.1]}
+CHOICE = "the scores of candidates on private rows, and the choice made by them"
+SCORES = "scores or predictions for private rows, without noise"
+#: What calls scikit-learn for many fits, and what it should be told.
+CALLS = {
+    "GridSearchCV": (lambda X, y: GridSearchCV(HEAD, GRID, cv=3).fit(X, y), CHOICE),
+    "RandomizedSearchCV": (lambda X, y: RandomizedSearchCV(HEAD, GRID, n_iter=2, cv=2).fit(X, y), CHOICE),
+    "HalvingGridSearchCV": (lambda X, y: HalvingGridSearchCV(HEAD, GRID, cv=2, **HALVING).fit(X, y), CHOICE),
+    "cross_val_score": (lambda X, y: cross_val_score(HEAD, X, y, cv=3), SCORES),
+    "cross_validate": (lambda X, y: cross_validate(GridSearchCV(HEAD, GRID, cv=2), X, y, cv=2), SCORES),
+    "cross_val_predict": (lambda X, y: cross_val_predict(HEAD, X, y, cv=3), SCORES),
+    "learning_curve": (lambda X, y: learning_curve(HEAD, X, y, cv=2, train_sizes=[0.7, 1.0]), SCORES),
+    "TunedThresholdClassifierCV": (
+        lambda X, y: TunedThresholdClassifierCV(BINARY, cv=3).fit(X, y == 0),
+        "a threshold tuned on private rows",
+    ),
+    "private searches in folds": (
+        lambda X, y: cross_val_score(PrivateSearchCV(HEAD, GRID, delta=1e-3), X, y, cv=2),
+        SCORES,
+    ),
+    "random private searches in folds": (
+        lambda X, y: cross_val_score(PrivateSearchCV(HEAD, GRID, delta=1e-3, strategy="random"), X, y, cv=2),
+        SCORES,
+    ),
+    "a pipeline in a search": (lambda X, y: GridSearchCV(leaking(), {}, cv=2).fit(X, y), LEAK),
+    "two heads": (
+        lambda X, y: make_pipeline(StandardScaler(), VotingClassifier([("a", HEAD), ("b", HEAD)])).fit(X, y),
+        "the mean and standard deviation",
+    ),
+    "a bootstrap": (
+        lambda X, y: BaggingClassifier(WithPublicRows(HEAD), 2, random_state=1).fit(X, y),
+        "repeats private rows in one fit",
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore:many private rows occur several times")
+@pytest.mark.parametrize("name", CALLS)
+def test_every_call_of_scikit_learn_warns_once_and_the_next_call_again(rows, name):
+    call, words = CALLS[name]
+    for _ in range(2):
+        with pytest.warns(PrivacyLeakWarning, match=words) as caught:
+            call(rows.X, rows.y)
+        (leak,) = [warning for warning in caught if warning.category is PrivacyLeakWarning]
+        assert leak.filename == __file__ or "private" in name  # searches show it later
+
+
+@pytest.mark.parametrize("name", ["GridSearchCV", "cross_val_score", "TunedThresholdClassifierCV"])
+def test_an_error_of_it_fails_every_fit(rows, name):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PrivacyLeakWarning)
+        with pytest.raises((ValueError, PrivacyLeakWarning), match="private rows without a budget"):
+            CALLS[name][0](rows.X, rows.y)
+
+
+@pytest.mark.parametrize("kind", [GridSearchCV, cross_validate])
+def test_workers_warn_as_often_as_they_fit_since_they_do_not_see_the_call(rows, kind):
+    """The limit that the documentation states: threads and processes know only their own fold."""
+    search = GridSearchCV(HEAD, GRID, cv=2, n_jobs=2)
+    with parallel_config("threading"), pytest.warns(PrivacyLeakWarning, match="without a budget") as caught:
+        search.fit(rows.X, rows.y) if kind is GridSearchCV else cross_validate(
+            HEAD, rows.X, rows.y, cv=2, n_jobs=2
+        )
+    assert len(caught) == (4 + 1 if kind is GridSearchCV else 2)
+
+
+def test_reports_of_all_fits_remember_what_one_warned_of(rows):
+    with pytest.warns(PrivacyLeakWarning):
+        found = cross_validate(leaking(), rows.X, rows.y, cv=3, return_estimator=True)
+    reports = [pipe["clf"].privacy_ for pipe in found["estimator"]]
+    assert {report.leaks for report in reports} == {
+        (f"cross_validate: {SCORES}", "StandardScaler: the mean and standard deviation of each column")
+    }
+
+
 class TestAnAid:
     """Looking for a pipeline never stands in the way of a fit."""
 
-    def test_objects_that_break_are_passed_over(self, rows):
+    def test_objects_that_break_are_leaks_and_stop_nothing(self, rows):
         class Broken(BaseEstimator):
             def get_params(self, deep=True):
+                raise RuntimeError
+
+            def __repr__(self):
                 raise RuntimeError
 
             def fit(self, X, y=None):
@@ -152,25 +261,38 @@ class TestAnAid:
             def transform(self, X):
                 return X
 
-        head = MixedDPLogisticRegression(classes=[0, 1, 2], **NEAR)
+        head = MixedDPLogisticRegression(classes=[0, 1, 2], random_state=0, **NEAR)
         pipe = Pipeline([("broken", Broken()), ("clf", head)])
-        pipe.fit(rows.X, rows.y)
-        assert hasattr(pipe["clf"], "privacy_")
+        with pytest.warns(PrivacyLeakWarning, match=r"broken \(Broken\): whatever its fit stores"):
+            pipe.fit(rows.X, rows.y)
+        np.testing.assert_array_equal(pipe["clf"].coef_, head.fit(rows.X, rows.y).coef_)
+
+    def test_objects_that_contain_themselves_are_leaks_and_stop_nothing(self, rows):
+        class Loop(BaseEstimator):
+            def __init__(self, one=None, other=None):
+                self.one, self.other = one, other
+
+            def fit(self, X, y=None):
+                return self
+
+            def transform(self, X):
+                return X
+
+        loop = Loop()
+        loop.one = loop.other = loop
+        with pytest.warns(PrivacyLeakWarning, match=r"Pipeline: whatever its fit stores"):
+            pipe = Pipeline([("loop", loop), ("clf", HEAD)]).fit(rows.X, rows.y)
+        assert not pipe["clf"].privacy_.private
+
+    def test_a_check_that_fails_stops_nothing(self, rows, monkeypatch):
+        def broken(*args, **kwargs):
+            raise RecursionError
+
+        monkeypatch.setattr(_enclosing, "check_pipeline", broken)
+        assert hasattr(leaking().fit(rows.X, rows.y)["clf"], "privacy_")
 
     def test_functions_of_the_same_name_are_no_pipelines(self):
         def fit(self):
-            return _enclosing_pipeline._find()
+            return _enclosing._find()
 
         assert fit(object())[0] is None and fit(np.eye(2))[0] is None
-
-    def test_without_pipelines_there_is_nothing_to_find(self, monkeypatch):
-        monkeypatch.delitem(sys.modules, "sklearn.pipeline")
-        assert _enclosing_pipeline._find() == (None, 0)
-
-    def test_it_is_quick(self):
-        from time import perf_counter
-
-        start = perf_counter()
-        for _ in range(100):
-            _enclosing_pipeline._find()
-        assert (perf_counter() - start) / 100 < 500e-6

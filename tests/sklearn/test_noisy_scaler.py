@@ -127,7 +127,9 @@ class TestLedger:
         scaler = fitted(ledger=ledger)
         clone(scaler).fit(X)
         charges = ledger.charges()
-        assert [charge.description for charge in charges] == ["NoisyScaler, 4000 rows"] * 2
+        assert [charge.description for charge in charges] == [
+            "NoisyScaler, 4000 rows; the noise comes from a seed"
+        ] * 2
         assert charges[0].event.noise_multiplier == scaler.privacy_.noise_multiplier
         assert scaler.privacy_.dataset == "rows"
         assert ledger.spent == pytest.approx(1.43, abs=0.1)

@@ -150,6 +150,7 @@ class TestWhatIsShown:
         fitted = search([{"n_steps": [2]}, {"algorithm__quantile": [0.5]}])
         assert fitted.cv_results_["param_n_steps"].mask.tolist() == [False, True]
 
+    @pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning")
     def test_attributes_and_methods_are_those_of_grid_search(self, search, rows):
         fitted = search(scoring="public")
         ordinary = GridSearchCV(MixedDPLogisticRegression(AdaMix(), delta=DELTA), GRID, cv=2)
@@ -267,6 +268,7 @@ class TestComposition:
         pipe.fit(rows.X, rows.y, **public_params(rows.X_pub, rows.y_pub))
         assert pipe.predict(rows.X).shape == (60,) and pipe["s"].privacy_.n_public == 60
 
+    @pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning")
     def test_inside_cross_validation(self, routing, rows):
         params = public_params(rows.X_pub, rows.y_pub)
         assert cross_val_score(make(), rows.X, rows.y, cv=2, params=params).shape == (2,)

@@ -157,6 +157,7 @@ def test_poisson_batches():
     assert reg.score(X_TEST, Y_TEST[:, 0]) > 0.7
 
 
+@pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning")
 def test_public_rows_are_routed_through_pipelines_and_searches(routing):
     pipe = Pipeline(
         [("scale", PublicOnly(StandardScaler())), ("reg", MixedDPRidge(AdaMix(), epsilon=3.0))],

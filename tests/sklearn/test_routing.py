@@ -81,6 +81,7 @@ def test_without_transform_input_the_head_gets_untransformed_public_rows(routing
     np.testing.assert_array_equal(spy.calls[0]["X_pub"], rows.X_pub)
 
 
+@pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning")
 def test_cross_validation_passes_all_public_rows(routing, rows, spy):
     pipe = scaled(spy(), transform_input=["X_pub"])
     scores = cross_val_score(pipe, rows.X, rows.y, cv=3, params=public_params(rows.X_pub, rows.y_pub))
@@ -89,6 +90,7 @@ def test_cross_validation_passes_all_public_rows(routing, rows, spy):
     assert [len(call["X"]) for call in spy.calls] == [40, 40, 40]
 
 
+@pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning")
 def test_cross_validation_would_slice_a_bare_array_of_as_many_rows(routing, rows, spy):
     """Why public_params returns tuples."""
     pipe = scaled(spy(), transform_input=["X_pub"])
@@ -97,6 +99,7 @@ def test_cross_validation_would_slice_a_bare_array_of_as_many_rows(routing, rows
     assert n_rows_seen(spy) == [40, 40, 40]
 
 
+@pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning")
 def test_as_many_sources_as_private_rows_fail_rather_than_lose_rows(routing, rows, spy):
     sources = tuple(np.array_split(rows.X_pub, 60)), tuple(np.array_split(rows.y_pub, 60))
     with pytest.raises(ValueError, match="fits failed"):
@@ -104,6 +107,7 @@ def test_as_many_sources_as_private_rows_fail_rather_than_lose_rows(routing, row
     assert n_rows_seen(spy) == [40, 40, 40]
 
 
+@pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning")
 def test_grid_search_reaches_the_budget_and_the_algorithm(routing, rows, spy):
     pipe = scaled(spy(AdaMix()), transform_input=["X_pub"])
     grid = {
@@ -123,6 +127,7 @@ def test_grid_search_reaches_the_budget_and_the_algorithm(routing, rows, spy):
         np.testing.assert_array_equal(call["X_pub"][0], StandardScaler().fit_transform(rows.X_pub))
 
 
+@pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning")
 def test_grid_search_over_algorithm_objects(routing, rows):
     algorithms = [AdaMix(quantile=0.5), AdaMix(n_components=2), NoisyGD(clip=0.25)]
     search = GridSearchCV(MixedDPLogisticRegression(), {"algorithm": algorithms}, cv=2)
@@ -147,6 +152,7 @@ def test_a_name_has_no_parameters_to_search(routing, rows):
         search.fit(rows.X, rows.y, **public_params(rows.X_pub, rows.y_pub))
 
 
+@pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning")
 def test_several_sources_pass_whole(routing, rows, spy):
     X_pub, y_pub = (rows.X_pub[:25], rows.X_pub[25:]), (rows.y_pub[:25], rows.y_pub[25:])
     pipe = scaled(spy(), transform_input=["X_pub"])
@@ -170,6 +176,7 @@ class TestRoutingOff:
         with pytest.raises(ValueError, match=r"X_pub=None .*set_config\(enable_metadata_routing=True\)"):
             scaled(MixedDPLogisticRegression()).fit(rows.X, rows.y)
 
+    @pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning")
     def test_a_bare_head_in_a_search_still_gets_them(self, rows, spy):
         params = public_params(rows.X_pub, rows.y_pub)
         GridSearchCV(spy(), {"epsilon": [1.0]}, cv=2).fit(rows.X, rows.y, **params)

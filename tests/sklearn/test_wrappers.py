@@ -12,6 +12,7 @@ from sklearn.datasets import make_regression
 from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier, StackingClassifier
 from sklearn.model_selection import (
     GridSearchCV,
+    KFold,
     cross_val_predict,
     cross_val_score,
     learning_curve,
@@ -129,6 +130,7 @@ class TestTransformedTargets:
         model.fit(X_PRIV, y, X_pub=X_PUB, y_pub=y_pub, sample_weight=np.ones(1200))
         assert model.predict(X_PRIV).shape == (1200, 2) and model.score(X_PRIV, y) > 0.9
 
+    @pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning")
     def test_it_is_routed_and_searched_like_the_estimators(self, routing):
         model = PublicTransformedTargetRegressor(ridge(algorithm=NoisyGD()), transformer=StandardScaler())
         pipe = Pipeline([("scale", PublicOnly(StandardScaler())), ("reg", model)], transform_input=["X_pub"])
@@ -198,18 +200,21 @@ class TestWithPublicRows:
         head = MixedDPLogisticRegression(classes=[0, 1, 2], **NEAR)
         assert WithPublicRows(head).fit(rows.X, rows.y).privacy_.n_public == 0
 
+    @pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning")
     def test_clones_share_the_rows_and_searches_set_parameters(self, rows):
         held = WithPublicRows(MixedDPLogisticRegression(**NEAR), rows.X_pub, rows.y_pub)
         assert clone(held).X_pub is rows.X_pub and clone(held).estimator is not held.estimator
         search = GridSearchCV(held, {"estimator__epsilon": [1.0, 2.0]}, cv=2).fit(rows.X, rows.y)
         assert search.best_estimator_.privacy_.n_public == 60
 
+    @pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning")
     def test_ensembles_set_no_seed_in_it(self, rows):
         held = WithPublicRows(MixedDPLogisticRegression(random_state=None, **NEAR), rows.X_pub, rows.y_pub)
         assert not any("random_state" in name for name in held.get_params())
         for bootstrap in (False, True):
             bag = BaggingClassifier(held, 2, bootstrap=bootstrap).fit(rows.X, rows.y)
-            assert all(member.privacy_.private for member in bag.estimators_)
+            assert all(member.privacy_.noise == "cryptographic" for member in bag.estimators_)
+            assert all(member.privacy_.private is not bootstrap for member in bag.estimators_)
         with pytest.warns(NotPrivateWarning, match="random_state is set"):
             held.set_params(estimator__random_state=0).fit(rows.X, rows.y)
 
@@ -250,7 +255,7 @@ class TestEnsembles:
     def test_a_stack_with_a_private_end(self, rows):
         final = MixedDPLogisticRegression(classes=[0, 1, 2], **NEAR)
         stack = StackingClassifier(
-            [("a", self.held(rows)), ("b", self.held(rows, algorithm="noisy-gd"))], final
+            [("a", self.held(rows)), ("b", self.held(rows, algorithm="noisy-gd"))], final, cv=KFold(3)
         )
         assert stack.fit(rows.X, rows.y).final_estimator_.privacy_.private
 
@@ -270,6 +275,7 @@ class TestEnsembles:
         leaks = [str(w.message) for w in caught if w.category is PrivacyLeakWarning]
         assert any("learn from private rows without a budget" in leak for leak in leaks)
 
+    @pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning")  # of OneVsOneClassifier
     @pytest.mark.parametrize("n_jobs", [1, 2])
     @pytest.mark.parametrize(
         ("wrapper", "message"),
@@ -303,6 +309,7 @@ class TestEnsembles:
 CUT = "scikit-learn cut X_pub and y_pub .*pass skmixdp.model_selection.public_params"
 
 
+@pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning")
 class TestPublicRowsThatAreCut:
     """There are as many public as private rows."""
 

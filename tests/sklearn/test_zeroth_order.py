@@ -69,6 +69,7 @@ def test_private_losses_teach_what_public_rows_lack(blobs, algorithm):
     assert clf.score(X, y) > before.score(X, y) + 0.1
 
 
+@pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning")
 def test_it_composes_with_search_and_routing(blobs):
     import sklearn
 

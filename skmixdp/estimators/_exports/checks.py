@@ -48,6 +48,7 @@ _STATEMENT: dict[str, tuple[Allowed, ...]] = {
     "treated_as_public": (_TEXTS,),
     "noise": ("cryptographic", "seeded", "discrete"),
     "warnings": (_TEXTS,),
+    "leaks": (_TEXTS,),
 }
 
 #: Those of the fields on a data set. All of them are None without a ledger.

@@ -1,6 +1,14 @@
-"""Checks that find pipeline steps which learn from private rows outside the guarantee."""
+"""Checks that find what learns from private rows outside the guarantee: in an object, and around a fit."""
 
 from ._check_pipeline import check_pipeline
+from ._enclosing import check_public_rows, seeding_ensemble, warn_of_leaks
 from ._report import Finding, PipelineReport
 
-__all__ = ["Finding", "PipelineReport", "check_pipeline"]
+__all__ = [
+    "Finding",
+    "PipelineReport",
+    "check_pipeline",
+    "check_public_rows",
+    "seeding_ensemble",
+    "warn_of_leaks",
+]

@@ -64,6 +64,16 @@ def check_pipeline(pipe: Any, *, public_rows: bool = True) -> PipelineReport:
 
 
 def _walk(estimator: Any, path: str, *, in_columns: bool) -> Iterator[Finding]:
+    """As :func:`_findings`. An object that breaks when it is looked at counts as a leak."""
+    try:
+        yield from list(_findings(estimator, path, in_columns))
+    except Exception as error:
+        if path and isinstance(error, RecursionError):
+            raise  # up to the outermost object, since one that contains itself has no end of parts
+        yield Finding("leak", path, type(estimator).__name__, rules.UNKNOWN, "a step that can be looked at")
+
+
+def _findings(estimator: Any, path: str, in_columns: bool) -> Iterator[Finding]:
     """Findings of an estimator and of its parts."""
     if isinstance(estimator, str) or estimator is None:
         return
@@ -79,8 +89,9 @@ def _walk(estimator: Any, path: str, *, in_columns: bool) -> Iterator[Finding]:
             )
         return
     if rules.states_budget(estimator):
-        searched = estimator.get_params(deep=False).get("estimator")
-        yield from _walk(searched, _join(path, "estimator"), in_columns=in_columns)
+        for name, part in _parts(estimator):
+            if name.startswith(("estimator", "param_grid")):  # of a search
+                yield from _walk(part, _join(path, name), in_columns=in_columns)
         return
     if rules.learns_nothing(estimator):
         return
@@ -88,7 +99,8 @@ def _walk(estimator: Any, path: str, *, in_columns: bool) -> Iterator[Finding]:
     for name, (learns, fix) in rules.META_LEARNS.items():
         if name in names:
             known = True
-            yield Finding("leak", path, step, learns, fix)
+            if not rules.chooses_publicly(estimator):
+                yield Finding("leak", path, step, learns, fix)
     yield from _of_container(estimator, path, names)
     if not known and not names & rules.ONLY_PARTS:
         yield _of_leaf(estimator, path, in_columns)
@@ -115,6 +127,22 @@ def _of_container(estimator: Any, path: str, names: frozenset[str]) -> Iterator[
             "the set of labels, which is harmless only if it is public",
             "declare the classes where possible, and make sure that all of them are public",
         )
+    if rules.drops_fits(estimator):
+        yield Finding(
+            "uncounted",
+            path,
+            step,
+            "drops fits, each of which spends its budget, so that only a ledger counts them",
+            "a ledger, which counts every fit",
+        )
+        if rules.stratifies(estimator) and ("BaseSearchCV" not in names or rules.chooses_publicly(estimator)):
+            yield Finding(
+                "leak",
+                path,
+                step,
+                "folds that are stratified by private labels, so that one label moves several rows",
+                "cv=KFold(5), or another splitter that does not look at labels",
+            )
     if getattr(estimator, "bootstrap", False) and names & {"BaggingClassifier", "BaggingRegressor"}:
         yield Finding(
             "leak",
@@ -174,7 +202,7 @@ def _of_leaf(estimator: Any, path: str, in_columns: bool) -> Finding:
         lineage = (kind.__name__ for kind in type(estimator).__mro__)
         known = next((rules.LEARNS[name] for name in lineage if name in rules.LEARNS), None)
         function = rules.column_function(estimator)
-        unknown = f"statistics of whole columns, by {function}" if function else "whatever its fit stores"
+        unknown = f"statistics of whole columns, by {function}" if function else rules.UNKNOWN
         learns = known or unknown
         if in_columns:
             fix = "wrap the whole ColumnTransformer: PublicOnly(ColumnTransformer(...))"
@@ -209,7 +237,7 @@ def _candidates(grid: Any) -> Iterator[tuple[str, list[Any]]]:
     for part in grid if isinstance(grid, (list, tuple)) else [grid]:
         if isinstance(part, Mapping):
             for key, values in part.items():
-                if isinstance(values, (list, tuple)):
+                if isinstance(values, (list, tuple)) or str(getattr(values, "dtype", "")) == "object":
                     yield key, list(values)
 
 
@@ -223,7 +251,7 @@ def _takes_public_rows(estimator: Any) -> bool:
 
 
 def _is_estimator(value: Any) -> bool:
-    return hasattr(value, "fit") and not isinstance(value, type)
+    return callable(getattr(value, "fit", None)) and not isinstance(value, type)
 
 
 def _join(path: str, name: str) -> str:

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, overload
 
-Kind = Literal["leak", "public rows", "note"]
+Kind = Literal["leak", "uncounted", "public rows", "note"]
 
 _HEADINGS: dict[Kind, str] = {
     "leak": "learns from private rows without a budget",
+    "uncounted": "makes fits that its result does not show",
     "public rows": "does not get the public rows in the right form",
     "note": "needs a decision",
 }
@@ -20,10 +21,10 @@ class Finding:
 
     Attributes
     ----------
-    kind : {"leak", "public rows", "note"}
-        ``"leak"``: a step learns from private rows without a budget. ``"public rows"``: they do
-        not reach a step, or reach it untransformed. ``"note"``: harmless under the condition in
-        ``learns``.
+    kind : {"leak", "uncounted", "public rows", "note"}
+        ``"leak"``: a step learns from private rows without a budget. ``"uncounted"``: it makes private fits
+        and drops them, so only a ledger can count their budgets. ``"public rows"``: they do not reach a step,
+        or reach it untransformed. ``"note"``: harmless under the condition in ``learns``.
     path : str
         Name of the step as in ``set_params``, for example ``columns__encode``. Empty for the
         checked object itself.
@@ -61,6 +62,10 @@ class PipelineReport(Sequence[Finding]):
     def of_kind(self, kind: Kind) -> tuple[Finding, ...]:
         """Findings of one kind."""
         return tuple(finding for finding in self.findings if finding.kind == kind)
+
+    def in_words(self, *kinds: Kind) -> tuple[str, ...]:
+        """What the findings of some kinds say, for other documents: each class and what it learns, once."""
+        return tuple(dict.fromkeys(f"{one.step}: {one.learns}" for one in self.findings if one.kind in kinds))
 
     @overload
     def __getitem__(self, index: int) -> Finding: ...

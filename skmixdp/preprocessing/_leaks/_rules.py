@@ -4,6 +4,7 @@ The rules use names of classes, so looking one up imports nothing. A class witho
 to learn from the rows: a false alarm is harmless, a missed leak is not.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from sklearn.base import is_classifier, is_regressor
@@ -42,6 +43,9 @@ LEARNS = {
     "TfidfTransformer": "in how many rows each word occurs",
 }
 
+#: What a class without a rule learns.
+UNKNOWN = "whatever its fit stores"
+
 _CHOOSES = "the scores of candidates on private rows, and the choice made by them"
 _HONEST_SEARCH = "score on public rows, or use PrivateSearchCV, whose budget covers the scores"
 
@@ -59,7 +63,20 @@ META_LEARNS = {
         "the weights of rows and of members, from errors on private rows without noise",
         "one estimator, or BaggingClassifier(WithPublicRows(...), bootstrap=False)",
     ),
+    "OneVsOneClassifier": (
+        "how many rows each class has, since a member is fitted to the rows of two classes",
+        "the estimator by itself, which takes several classes",
+    ),
+    "SelfTrainingClassifier": (
+        "labels that it gives to private rows, and how often it fits because of them",
+        "leave the rows without a label out",
+    ),
 }
+
+#: Meta-estimators that fit their parts to folds or columns, and drop these fits.
+DROPS_FITS = frozenset(
+    {"BaseSearchCV", "ClassifierChain", "RegressorChain", "RFE", "StackingClassifier", "StackingRegressor"}
+)
 
 #: Meta-estimators that take the set of labels from ``y``.
 READS_LABEL_SET = frozenset(
@@ -129,6 +146,32 @@ def states_budget(estimator: Any) -> bool:
     """Whether its fit has a budget: private estimators have the parameters epsilon and delta."""
     get_params = getattr(estimator, "get_params", None)
     return get_params is not None and {"epsilon", "delta"} <= set(get_params(deep=False))
+
+
+def drops_fits(estimator: Any) -> bool:
+    """Whether it makes fits that are not part of its result; a prefit part is fitted no more."""
+    names, cv = kinds(estimator), getattr(estimator, "cv", None)
+    in_full = isinstance(cv, str) or (cv is None and names & {"ClassifierChain", "RegressorChain"})
+    return bool(names & DROPS_FITS) and not in_full
+
+
+def stratifies(estimator: Any) -> bool:
+    """Whether it draws folds by labels."""
+    cv = getattr(estimator, "cv", ())
+    by_default = cv is None or isinstance(cv, int)
+    return "Stratified" in type(cv).__name__ or (by_default and is_classifier(estimator))
+
+
+def chooses_publicly(estimator: Any) -> bool:
+    """Whether it is a search that scores on public rows alone."""
+    return "BaseSearchCV" in kinds(estimator) and is_public_score(estimator.scoring)
+
+
+def is_public_score(scoring: Any) -> bool:
+    """Whether a parameter ``scoring`` looks at public rows alone."""
+    scoring = getattr(scoring, "_scorers", scoring)  # of what scikit-learn makes of several metrics
+    scorers = list(scoring.values()) if isinstance(scoring, Mapping) else [scoring]
+    return all("PublicScorer" in kinds(scorer) for scorer in scorers)
 
 
 def learns_nothing(estimator: Any) -> bool:

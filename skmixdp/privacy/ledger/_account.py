@@ -64,7 +64,7 @@ class Account:
     n_charges : int
         Number of charges.
     private : bool
-        Whether the noise of all charges is secret; otherwise nothing is guaranteed.
+        Whether the noise of all charges is secret and no leak is known; otherwise nothing is guaranteed.
 
     Raises
     ------

@@ -180,8 +180,8 @@ class PrivacyLedger:
         Parameters
         ----------
         charges : {"all", "failed"}, default="all"
-            Which charges it lists. "failed" lists those whose fit failed, and takes milliseconds even if
-            there are 100,000 charges. The printed table is the same. The budgets always count all charges.
+            Which charges it lists. "failed" lists those that failed or have no guarantee: in milliseconds,
+            even if there are 100,000 charges. It prints the same. The budgets always count all charges.
 
         Raises
         ------
@@ -264,6 +264,7 @@ class LedgerDataset:
         neighboring: Neighboring,
         description: str = "",
         private: bool = True,
+        leaks: tuple[str, ...] = (),
     ) -> Charge:
         """Charge an event before it happens, or refuse it.
 
@@ -278,7 +279,10 @@ class LedgerDataset:
             A text for the report.
         private : bool, default=True
             Pass False if the noise comes from a seed. The event is charged all the same. From then on, the
-            ledger says NOT PRIVATE for the data set.
+            ledger says NO GUARANTEE for the data set.
+        leaks : tuple of str, default=()
+            What is known to have been read from private rows without a budget. The description lists it, and
+            the ledger says NO GUARANTEE for the data set from then on.
 
         Returns
         -------
@@ -296,6 +300,8 @@ class LedgerDataset:
         """
         check("neighboring", neighboring, *NEIGHBORING)
         check("description", description, TEXT)
+        leaks = leaks if private else (*leaks, "the noise comes from a seed")
+        private, description = not leaks, "; ".join(filter(None, (description, *leaks)))
         # Charge the event as it will be stored. This refuses an event that cannot be read back, and one
         # whose numbers were changed to invalid ones after it was made.
         event = event_from_json(event_to_json(event))

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from ..._utils.validation import printable
+from ..report import first_line, html_line
 from ._account import Account
 from ._records import event_to_json
 
@@ -46,7 +47,7 @@ class Charge:
     description : str
         Text passed with the charge.
     private : bool
-        Whether the noise is secret; False if it comes from a seed.
+        Whether the noise is secret and no leak is known. If not, the description says why.
     spent : float
         Epsilon spent on the data set, including this charge, as :attr:`LedgerDataset.spent`.
     budget, delta : float
@@ -87,6 +88,15 @@ class LedgerReport:
     accounts: tuple[Account, ...]
     charges: tuple[Charge, ...]
 
+    @property
+    def no_guarantee(self) -> str:
+        """The first line of the report if a charge has no guarantee, with the reason; otherwise empty."""
+        return first_line(
+            f"{charge.description} (charged to {charge.dataset!r})"
+            for charge in self.charges
+            if not charge.private
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Data sets and charges, as values that JSON supports."""
         datasets = [{name: getattr(account, name) for name in _REPORTED} for account in self.accounts]
@@ -104,7 +114,7 @@ class LedgerReport:
             }
             for charge in self.charges
         ]
-        return {"datasets": datasets, "charges": charges}
+        return {"no_guarantee": self.no_guarantee, "datasets": datasets, "charges": charges}
 
     def to_json(self, indent: int | None = 2) -> str:
         """The report as a JSON object."""
@@ -157,7 +167,7 @@ class LedgerReport:
         return [
             (
                 account.dataset,
-                f"{account.spent:.4g}" if account.private else "NOT PRIVATE (seeded)",
+                f"{account.spent:.4g}" if account.private else "NO GUARANTEE",
                 f"{account.epsilon:.4g}",
                 f"{account.remaining:.4g}",
                 f"{account.delta:.3g}",
@@ -171,7 +181,8 @@ class LedgerReport:
     def __str__(self) -> str:
         rows = [tuple(map(printable, row)) for row in self._rows()]
         failures = [f"  {printable(line)}" for line in self._failures()]
-        return "\n".join(["Privacy ledger", *_table([_HEADER, *rows]), *failures])
+        first = [printable(self.no_guarantee)] if self.no_guarantee else []
+        return "\n".join([*first, "Privacy ledger", *_table([_HEADER, *rows]), *failures])
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th style={_LEFT}>{name}</th>" for name in _HEADER)
@@ -182,7 +193,8 @@ class LedgerReport:
             for row in self._rows()
         )
         failures = "".join(f"<p>{html.escape(line)}</p>" for line in self._failures())
-        return f"<table><caption>Privacy ledger</caption><tr>{head}</tr>{body}</table>{failures}"
+        first = html_line(self.no_guarantee)
+        return f"{first}<table><caption>Privacy ledger</caption><tr>{head}</tr>{body}</table>{failures}"
 
 
 def _values(charge: Charge) -> list[Any]:

@@ -88,12 +88,16 @@ def write_account(connection: Connection, account: Account) -> None:
 def read_charges(
     connection: Connection, dataset: str | None = None, *, failed: bool = False
 ) -> tuple[Charge, ...]:
-    """Charges in the order in which they were made, of one data set or of all; only ``failed`` ones if so."""
-    if failed and not _has_notes(connection):
-        return ()
+    """Charges in the order in which they were made, of one data set or of all.
+
+    If ``failed``, only those that failed or have no guarantee.
+    """
     query = f"{_charges(connection)} WHERE dataset = coalesce(?, dataset)"
-    if failed:  # a range, for which the index is used: the texts that begin with "failed"
-        query += " AND id IN (SELECT charge FROM notes WHERE outcome >= 'failed' AND outcome < 'failee')"
+    if failed:  # ranges, for which the indexes are used: the texts that begin with "failed"
+        listed = "SELECT id FROM charges WHERE private = 0"
+        if _has_notes(connection):
+            listed += " UNION SELECT charge FROM notes WHERE outcome >= 'failed' AND outcome < 'failee'"
+        query += f" AND id IN ({listed})"
     # Most charges are of few events. The cache ends with the call: later charges must not share objects.
     parse = cache(event_from_json)
     return tuple(_charge_of(row, parse) for row in connection.execute(f"{query} ORDER BY id", (dataset,)))
@@ -134,6 +138,7 @@ def add_charge(
     ).lastrowid
     connection.execute(_NOTES)
     connection.execute("CREATE INDEX IF NOT EXISTS notes_by_outcome ON notes (outcome)")
+    connection.execute("CREATE INDEX IF NOT EXISTS no_guarantee ON charges (private) WHERE private = 0")
     connection.execute("INSERT INTO notes (charge, user, outcome) VALUES (?, ?, ?)", (number, user, OPEN))
     charge = read_charge(connection, number)
     if charge is None:

@@ -112,6 +112,7 @@ def make_problem(seed, n=30):
     return X.astype(np.uint8), y
 
 
+@pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning")
 @pytest.mark.parametrize("folded", ["array", "paths"])
 def test_cross_validation_computes_each_row_once(folded, tmp_path, tiny, encoder):
     from tests.unit.features.conftest import save_images
@@ -127,6 +128,7 @@ def test_cross_validation_computes_each_row_once(folded, tmp_path, tiny, encoder
     assert sum(encoder.batches) == 60
 
 
+@pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning")
 def test_without_a_cache_the_same_rows_are_computed_again(tiny, encoder):
     """What the test before compares with."""
     (X, y), (X_pub, y_pub) = make_problem(0), make_problem(1)
@@ -137,6 +139,7 @@ def test_without_a_cache_the_same_rows_are_computed_again(tiny, encoder):
     assert sum(encoder.batches) == 3 * (20 + 30 + 10)
 
 
+@pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning")
 def test_a_real_network_in_a_pipeline(tmp_path):
     (X, y), (X_pub, y_pub) = make_problem(0), make_problem(1)
     features = TimmFeatures(

@@ -1,8 +1,10 @@
 """Cards of fitted models."""
 
+import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
+from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
@@ -38,7 +40,7 @@ def test_a_card_states_guarantee_data_assumptions_and_metrics(head):
     assert "| accuracy | 0.875 | public |" in text
     assert "| accuracy | 0.9 | private, accounted for: noisy count, charged to the ledger |" in text
     assert "Teaching." in text
-    assert "NOT PRIVATE" not in text
+    assert "NOT PRIVATE" not in text and "NO GUARANTEE" not in text
     assert str(card) == card._repr_markdown_() == text
     assert all(warning in text for warning in head.privacy_.warnings)
 
@@ -55,7 +57,7 @@ def test_a_seeded_fit_is_not_private():
     head = MixedDPLogisticRegression("noisy-gd", delta=1e-3, random_state=0).fit(X, Y, X_PUB, Y_PUB)
     card = model_card(head)
     assert not card.private
-    assert "**NOT PRIVATE.**" in card.to_markdown()
+    assert card.to_markdown().startswith("**NO GUARANTEE: the noise comes from a seed**\n\n# ")
 
 
 def test_a_card_of_a_search_states_the_total():
@@ -72,6 +74,12 @@ def test_a_card_of_a_pipeline_composes_its_members(head):
     pipeline = make_pipeline(FunctionTransformer(), member).fit(X, Y)
     card = model_card(pipeline)
     assert "of all members together" in card.guarantee["guarantee"]
+
+
+def test_several_outputs_have_several_sets_of_classes():
+    member = MixedDPLogisticRegression("noisy-gd", delta=1e-3, classes=[0, 1, 2])
+    card = model_card(MultiOutputClassifier(member).fit(X, np.column_stack([Y, Y])))
+    assert card.model["classes"] == "[0 1 2], [0 1 2]"
 
 
 @pytest.mark.parametrize(

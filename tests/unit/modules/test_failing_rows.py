@@ -23,17 +23,17 @@ X_PUB, Y_PUB = X[:30], Y[:30]
 class Fails(torch.nn.Module):
     """Fails on rows that begin with BAD: at once, or once its parameters have moved."""
 
-    def __init__(self, at_once=False):
+    def __init__(self, at_once=False, error=IndexError):
         super().__init__()
         torch.manual_seed(0)
         self.first, self.second = torch.nn.Linear(6, 8), torch.nn.Linear(8, 3)
         self.start = self.second.bias.detach().clone()
-        self.at_once = at_once
+        self.at_once, self.error = at_once, error
 
     def forward(self, x):
         moved = self.at_once or not torch.equal(self.second.bias.detach(), self.start)
         if moved and bool((x[:, 0] == BAD).any()):
-            raise IndexError(f"{BAD} is out of range")
+            raise self.error(f"{BAD} is out of range")
         return self.second(torch.tanh(self.first(x)))
 
 
@@ -106,6 +106,12 @@ def test_a_lack_of_memory_is_no_fault_of_a_row(error):
 
     with pytest.raises(error):
         separately(losses, torch.zeros((5, 2)), torch.zeros(5, dtype=torch.int64))
+
+
+def test_no_error_after_the_charge_quotes_what_a_module_says_of_rows():
+    with pytest.raises(RuntimeError, match="training ended with MemoryError") as told:
+        fitted(with_bad_rows(11), module=Fails(error=MemoryError))
+    assert told.value.__cause__ is None and told.value.__context__ is None
 
 
 def test_a_row_contributes_no_difference_where_the_module_fails():

@@ -3,20 +3,33 @@
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.decomposition import PCA
-from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier, StackingClassifier, VotingClassifier
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    BaggingClassifier,
+    StackingClassifier,
+    StackingRegressor,
+    VotingClassifier,
+)
 from sklearn.feature_selection import RFE, SelectFromModel, SelectKBest, SequentialFeatureSelector
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.model_selection import GridSearchCV, RandomizedSearchCV, TunedThresholdClassifierCV
-from sklearn.multiclass import OneVsRestClassifier
-from sklearn.multioutput import MultiOutputClassifier
+from sklearn.model_selection import (
+    GridSearchCV,
+    KFold,
+    RandomizedSearchCV,
+    StratifiedKFold,
+    TunedThresholdClassifierCV,
+)
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
+from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
@@ -29,11 +42,14 @@ from sklearn.preprocessing import (
     scale,
 )
 from sklearn.random_projection import GaussianRandomProjection
+from sklearn.semi_supervised import SelfTrainingClassifier
 from sklearn.utils import all_estimators
 
 import skmixdp.model_selection
 import skmixdp.preprocessing
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
+from skmixdp.exceptions import PrivacyLeakWarning
+from skmixdp.model_selection import PrivateSearchCV, WithPublicRows, public_score
 from skmixdp.preprocessing import (
     NoisyScaler,
     PublicCenterer,
@@ -42,9 +58,10 @@ from skmixdp.preprocessing import (
     RowNormalizer,
     check_pipeline,
 )
-from skmixdp.preprocessing._leaks._rules import LEARNS, META_LEARNS, ONLY_PARTS
+from skmixdp.preprocessing._leaks._rules import DROPS_FITS, LEARNS, META_LEARNS, ONLY_PARTS
 
 HEAD = MixedDPLogisticRegression()
+PUBLIC = public_score([[0.0], [1.0]], [0, 1])
 
 
 def found(pipe, kind="leak", **options):
@@ -194,18 +211,88 @@ class TestMetaEstimators:
 
     def test_final_estimators(self):
         parts = [("a", HEAD), ("b", LogisticRegression())]
-        stack = StackingClassifier(parts, final_estimator=HEAD)
+        stack = StackingClassifier(parts, final_estimator=HEAD, cv=KFold(3))
         assert found(stack) == [("b", "LogisticRegression")]
-        (first, _) = check_pipeline(StackingClassifier(parts)).of_kind("leak")
+        (first, _) = check_pipeline(StackingClassifier(parts, cv=KFold(3))).of_kind("leak")
         assert "final_estimator=None" in first.learns
 
     @pytest.mark.parametrize("meta", [VotingClassifier([("a", HEAD)]), OneVsRestClassifier(HEAD)])
     def test_label_encoders_are_noted(self, meta):
         assert found(meta) == [] and found(meta, "note") == [("", type(meta).__name__)]
 
-    @pytest.mark.parametrize("meta", [MultiOutputClassifier(HEAD), SelectFromModel(HEAD), RFE(HEAD)])
+    @pytest.mark.parametrize("meta", [MultiOutputClassifier(HEAD), SelectFromModel(HEAD)])
     def test_containers_that_add_nothing(self, meta):
         assert list(check_pipeline(meta)) == []
+
+    @pytest.mark.parametrize(
+        "meta",
+        [
+            StackingClassifier([("a", HEAD)], HEAD, cv=KFold(3)),
+            RFE(HEAD),
+            ClassifierChain(HEAD, cv=KFold(3)),
+            GridSearchCV(HEAD, {}, scoring=PUBLIC, cv=KFold(2)),
+            GridSearchCV(HEAD, {}, scoring={"a": PUBLIC, "b": PUBLIC}, cv=[(range(9), [0])]),
+        ],
+        ids=name_of,
+    )
+    def test_fits_that_are_dropped_are_no_leak_but_are_not_counted(self, meta):
+        assert found(meta) == [] and found(meta, "uncounted") == [("", type(meta).__name__)]
+        (words,) = check_pipeline(meta).in_words("uncounted")
+        assert words.startswith(f"{type(meta).__name__}: drops fits") and "ledger" in words
+
+    @pytest.mark.parametrize(
+        "meta", [StackingClassifier([("a", HEAD)], HEAD, cv="prefit"), ClassifierChain(HEAD)], ids=name_of
+    )
+    def test_nothing_is_dropped_without_folds(self, meta):
+        assert found(meta) == found(meta, "uncounted") == []
+
+    @pytest.mark.parametrize(
+        "meta",
+        [
+            StackingClassifier([("a", HEAD)], HEAD),
+            StackingClassifier([("a", HEAD)], HEAD, cv=StratifiedKFold(3)),
+            ClassifierChain(HEAD, cv=2),
+            GridSearchCV(HEAD, {}, scoring=PUBLIC),
+        ],
+        ids=name_of,
+    )
+    def test_folds_drawn_by_labels_are_a_leak(self, meta):
+        (finding,) = check_pipeline(meta).of_kind("leak")
+        assert "stratified by private labels" in finding.learns and "KFold" in finding.fix
+
+    def test_one_label_moves_rows_of_others_to_other_folds(self):
+        y = np.arange(90) % 3
+        other = y.copy()
+        other[3] = 1
+        folds = [list(StratifiedKFold(3).split(y, labels)) for labels in (y, other)]
+        assert sum(len(set(a[1]) - set(b[1])) for a, b in zip(*folds, strict=True)) == 4
+
+    def test_folds_of_a_regression_are_not(self):
+        assert found(StackingRegressor([("a", MixedDPRidge())], MixedDPRidge())) == []
+
+    def test_a_score_on_private_rows_next_to_a_public_one(self):
+        both = {"a": PUBLIC, "b": "accuracy"}
+        assert "the scores of candidates" in check_pipeline(GridSearchCV(HEAD, {}, scoring=both))[0].learns
+
+    def test_one_versus_one_counts_classes(self):
+        (finding,) = check_pipeline(OneVsOneClassifier(HEAD)).of_kind("leak")
+        assert "how many rows each class has" in finding.learns
+        X, y = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) // 20
+        head = MixedDPLogisticRegression("noisy-gd", classes=[0, 1], delta=1e-3)
+        with pytest.warns(PrivacyLeakWarning, match="how many rows each class has"):
+            members = OneVsOneClassifier(head).fit(X[:50], y[:50]).estimators_
+        assert [member.privacy_.n_private for member in members] == [40, 30, 30]  # 20, 20 and 10 rows
+
+    def test_self_training(self):
+        (finding,) = check_pipeline(SelfTrainingClassifier(HEAD)).of_kind("leak")
+        assert "labels that it gives to private rows" in finding.learns
+
+    def test_candidates_of_a_private_search_are_looked_at(self):
+        pipe = Pipeline([("s", "passthrough"), ("clf", HEAD)], transform_input=["X_pub"])
+        candidates = [StandardScaler(), "passthrough"]
+        for listed in (candidates, np.array(candidates, dtype=object)):
+            assert found(PrivateSearchCV(pipe, {"s": listed})) == [("param_grid[s]", "StandardScaler")]
+        assert found(PrivateSearchCV(pipe, {"clf__l2": [0.0, 1.0]})) == []
 
     def test_target_transformers_are_fitted_on_targets(self):
         meta = TransformedTargetRegressor(MixedDPRidge(), transformer=StandardScaler())
@@ -214,6 +301,10 @@ class TestMetaEstimators:
 
 
 class TestPublicRows:
+    def test_a_column_of_that_name_is_no_estimator(self):
+        table = pd.DataFrame({"fit": [0.0, 1.0], "transform": [1.0, 0.0]})
+        assert list(check_pipeline(WithPublicRows(HEAD, table, [0, 1]))) == []
+
     def test_a_head_behind_a_step_needs_transform_input(self):
         for step in (PublicOnly(PCA()), RowNormalizer()):
             assert found(make_pipeline(step, HEAD), "public rows") == [("", "Pipeline")]
@@ -293,6 +384,6 @@ def test_every_class_that_the_rules_name_exists():
     known.add("IterativeImputer")  # scikit-learn shows it only where it was asked for
     known |= {*skmixdp.preprocessing.__all__, *skmixdp.model_selection.__all__}
     bases = {"BaseSearchCV": GridSearchCV, "BaseWeightBoosting": AdaBoostClassifier}
-    assert {*LEARNS, *META_LEARNS, *ONLY_PARTS} - known == set(bases)
+    assert {*LEARNS, *META_LEARNS, *ONLY_PARTS, *DROPS_FITS} - known == set(bases)
     for base, child in bases.items():
         assert base in {kind.__name__ for kind in child.__mro__}

@@ -152,7 +152,11 @@ def test_seeded_noise_is_charged_and_voids_the_guarantee(ledger):
     charge(ledger)
     assert [c.private for c in ledger.report().charges] == [False, True]
     assert not ledger["a"].account.private
-    assert "NOT PRIVATE (seeded)" in str(ledger.report())
+    first = "NO GUARANTEE: the noise comes from a seed (charged to 'a')"
+    report = ledger.report()
+    assert str(report).splitlines()[0] == report.to_dict()["no_guarantee"] == first
+    assert report._repr_html_().startswith(f"<p><b>{html.escape(first)}")
+    assert f"{html.escape(first)}" in report.to_html()
     assert ledger.report().to_dict()["datasets"][0]["private"] is False
 
 
@@ -659,7 +663,10 @@ def test_the_csv_has_who_when_what_and_what_is_spent(ledger):
     made = charge(ledger, DISCRETE, dataset="b", private=False, description="second")
     ledger["b"].record_outcome(made, "finished")
     rows = list(csv.DictReader(io.StringIO(ledger.report().to_csv())))
-    assert [row["description"] for row in rows] == ["first", "second"]
+    assert [row["description"] for row in rows] == [
+        "first",
+        "second; the noise comes from a seed",
+    ]
     assert [row["outcome"] for row in rows] == ["open", "finished"]
     assert [row["private"] for row in rows] == ["True", "False"]
     assert datetime.fromisoformat(rows[1]["time"]) == made.time

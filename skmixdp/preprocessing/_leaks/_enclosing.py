@@ -3,7 +3,8 @@
 Inside ``Pipeline.fit`` the last step gets transformed rows, and scikit-learn has no way to ask where
 they come from. But clones, searches and workers all call ``Pipeline.fit``, so the pipeline is on the
 call stack. This is the only file that looks there. It is an aid, not a part of the guarantee: errors
-are ignored, and a wrapper around fits in other processes is not found.
+are ignored. A worker, in a thread or a process, sees its own part of the work: the fold of a search or a
+cross-validation, but no other wrapper.
 """
 
 import sys
@@ -12,24 +13,22 @@ from traceback import walk_stack
 from types import FrameType
 from typing import Any
 
-from ..exceptions import PrivacyLeakWarning
-from ..preprocessing import check_pipeline
+from sklearn.model_selection import cross_validate
+
+from ...exceptions import PrivacyLeakWarning
+from ._check_pipeline import check_pipeline
+from ._report import Finding, PipelineReport
+from ._rules import is_public_score
 
 _METHODS = frozenset({"fit", "fit_transform", "fit_predict"})
-#: Classes of scikit-learn whose parts are checked. Searches are left out: a fit cannot know what is done
-#: with their scores.
-_CHECKED = frozenset(
-    {
-        "Pipeline",
-        "TransformedTargetRegressor",
-        "_BaseStacking",
-        "CalibratedClassifierCV",
-        "BaseWeightBoosting",
-    }
-)
+#: Functions of this module fit what they call ``estimator``, and score it or predict with it.
+_VALIDATION = cross_validate.__module__
+#: Marks a call of scikit-learn for which a warning was given, among the local variables of its frame.
+_MARK = "__skmixdp_warned_of__"
 #: Names that scikit-learn's functions give to the rows of a training fold.
 _FOLDS = ("train", "train_idx", "indices")
 _SHOWN = 3
+_SCORES_FIX = "score public rows: public_cross_val_score, or scoring=public_score(X_pub, y_pub)"
 _BINARY = (
     "OneVsRestClassifier and its like turn y into 0 and 1 and leave y_pub as it is; fit the estimator by "
     "itself, since it takes several classes, or leave the public rows out and pass classes=[0, 1]."
@@ -46,35 +45,43 @@ _ONE_OF_SEVERAL = {
 }
 
 
-def warn_of_leaks(*, public_rows: bool) -> None:
-    """Warn of leaks in the outermost pipeline or wrapper of scikit-learn that is being fitted, if any.
+def warn_of_leaks(*, public_rows: bool) -> tuple[str, ...]:
+    """Find the leaks of the outermost call of scikit-learn that makes this fit, and warn once in each call.
 
     Parameters
     ----------
     public_rows : bool
         Whether the head was given public rows.
 
+    Returns
+    -------
+    tuple of str
+        The leaks, for the report of the fit.
+
     Warns
     -----
     PrivacyLeakWarning
-        If a step of that pipeline was fitted on private rows without a budget.
+        If something there learns from private rows without a budget.
     UserWarning
         If public rows reached a step untransformed.
     """
     try:
-        owner, depth = _find()
-        if owner is None:
-            return
-        report = check_pipeline(owner, public_rows=public_rows)
+        call, search, depth = _find()
+        if call is None:
+            return ()
+        name, report = _findings(call, public_rows)
         leaks, lost = report.of_kind("leak"), report.of_kind("public rows")
-        kind = "steps of the pipeline" if "Pipeline" in _kinds(owner) else f"parts of {type(owner).__name__}"
+        # All fits of a private search may warn, since it shows each warning once.
+        token = object() if search is None else search.f_locals.setdefault(_MARK, object())
+        said = call.f_locals
     except Exception:  # a check that inspects foreign objects must not make a fit fail
-        return
+        return ()
     for found, category, words in (
-        (leaks, PrivacyLeakWarning, f"{kind} learn from private rows without a budget"),
+        (leaks, PrivacyLeakWarning, f"{name} learn from private rows without a budget"),
         (lost, UserWarning, "the pipeline does not transform the public rows as it does the private ones"),
     ):
-        if found:
+        mark = _MARK + category.__name__
+        if found and said.get(mark, token) is token:
             listed = "; and ".join(map(str, found[:_SHOWN]))
             more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
             warnings.warn(
@@ -82,6 +89,8 @@ def warn_of_leaks(*, public_rows: bool) -> None:
                 category,
                 stacklevel=depth,
             )
+            said[mark] = token  # not if a filter made an error of it: then each fit fails
+    return report.in_words("leak")
 
 
 def check_public_rows(n_rows: int, X_pub: Any) -> None:
@@ -139,19 +148,43 @@ def seeding_ensemble() -> str | None:
     return None
 
 
-def _find() -> tuple[Any, int]:
-    """The outermost object that is being fitted and checked, and the stack level of the user's own call."""
-    if "sklearn.pipeline" not in sys.modules:
-        return None, 0
-    owner, caller, level = None, 0, 1
+def _find() -> tuple[FrameType | None, FrameType | None, int]:
+    """The outermost call of scikit-learn that fits, a private search in it, and the user's stack level."""
+    call, search, within, caller, level = None, None, None, 0, 1
     # Level 1 is `warn_of_leaks`.
     for level, (frame, _) in enumerate(walk_stack(sys._getframe(1)), start=1):
-        found = frame.f_locals.get("self") if frame.f_code.co_name in _METHODS else None
-        if found is not None and _kinds(found) & _CHECKED and _module(frame).startswith("sklearn."):
-            owner, caller = found, 0
-        elif owner is not None and not caller and not _is_machinery(_module(frame)):
+        module = _module(frame)
+        if module.startswith("sklearn.") and _fits(frame, module):
+            call, search, caller = frame, within, 0
+        elif call is not None and not caller and not _is_machinery(module):
             caller = level
-    return owner, caller or level
+        elif module == "skmixdp.model_selection._private_search" and frame.f_code.co_name == "fit":
+            within = frame
+    return call, search, caller or level
+
+
+def _fits(frame: FrameType, module: str) -> bool:
+    """Whether a frame of scikit-learn fits an estimator, or scores fits of one."""
+    if frame.f_code.co_name in _METHODS:
+        return "BaseEstimator" in _kinds(frame.f_locals.get("self"))
+    return module == _VALIDATION and "estimator" in frame.f_locals
+
+
+def _findings(call: FrameType, public_rows: bool) -> tuple[str, PipelineReport]:
+    """What was called, in words, and what is known of it."""
+    name, given = call.f_code.co_name, call.f_locals
+    if name in _METHODS:
+        owner = given["self"]
+        words = "steps of the pipeline" if "Pipeline" in _kinds(owner) else f"parts of {type(owner).__name__}"
+        return words, check_pipeline(owner, public_rows=public_rows)
+    report = check_pipeline(given["estimator"], public_rows=public_rows)
+    public = is_public_score(given.get("scoring", given.get("scorer")))
+    # A worker cannot tell whether predictions are for a stack, in which they stay.
+    if public or ("predict" in name and any("joblib" in _module(frame) for frame, _ in walk_stack(call))):
+        return "parts of a cross-validation", report
+    name = "cross-validation" if name.startswith("_") else name
+    finding = Finding("leak", "", name, "scores or predictions for private rows, without noise", _SCORES_FIX)
+    return f"parts of {name}", PipelineReport((finding, *report))
 
 
 def _misuse(frame: FrameType) -> str | None:
