@@ -8,7 +8,7 @@ import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, count
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,8 @@ class Release:
     ----------
     run : object
         Whose it is: releases of one run have the same.
+    of_pass : int
+        Number of the pass over the rows that answered it.
     sensitivity, share : float
         As stated for the array.
     mask : boolean array or None
@@ -52,6 +54,7 @@ class Release:
     """
 
     run: object
+    of_pass: int
     sensitivity: float
     share: float
     mask: np.ndarray | None
@@ -113,9 +116,11 @@ def watch(monkeypatch: Any, sabotage: Sabotage | None = None) -> list[Release]:
     )  # which is loaded late otherwise, and would keep what follows
     original = getattr(sys.modules["skmixdp._engine.release"], FUNCTION)
     log: list[Release] = []
+    passes = count()
 
     def watched(rows, visits):
         del asked[:]
+        of_pass = next(passes)
         seen = _Rows(rows)
         noisy = original(seen, visits)
         exact = [query.assemble(answer) for (_, query), answer in zip(visits, seen.answers, strict=True)]
@@ -134,6 +139,7 @@ def watch(monkeypatch: Any, sabotage: Sabotage | None = None) -> list[Release]:
                 source, scale, grid = next(sources)
                 release = Release(
                     run,
+                    of_pass,
                     part.sensitivity,
                     part.share,
                     mask,
