@@ -180,11 +180,18 @@ class TestNumbers:
             search.fit(X, Y, X_PUB, Y_PUB)
         assert not data.charges()
 
-    @pytest.mark.parametrize("multiplier", [1e-38, 1e-60, 1e-100, 1e-160])
+    @pytest.mark.parametrize("multiplier", [1e-38, 1e-60, 1e-100, 1e-120])
     def test_noise_that_is_next_to_none(self, multiplier):
         assert epsilon_of(multiplier, 1, delta=1e-5) > 1e70
         with pytest.raises(ValueError, match=r"too small for one step at noise_multiplier="):
             fit(noise_multiplier=multiplier, n_steps=None)
+
+    @pytest.mark.parametrize("multiplier", [5e-324, 1e-160, 1e121, 1e300])
+    def test_noise_beyond_arithmetic(self, multiplier):
+        data = PrivacyLedger(":memory:").add_dataset("d", epsilon=9.0, delta=1e-3)
+        with pytest.raises(ValueError, match=r"^noise_multiplier=.* must be a number from 1e-120 to 1e120"):
+            fit(epsilon=None, noise_multiplier=multiplier, n_steps=3, ledger=data)
+        assert not data.charges()
 
     def test_public_rows_that_are_too_long(self):
         with pytest.raises(ValueError, match=r"^X_pub holds a row that is too large"):

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, get_args
 
-from ..._utils.validation import COUNT, POSITIVE, PROBABILITY, Number, check
+from ..._utils.validation import COUNT, PROBABILITY, Number, check
 from .trials import TrialLaw, shape_of
 
 Neighboring = Literal["add_or_remove_one", "zero_out", "replace_one"]
@@ -21,6 +21,9 @@ NEIGHBORING: tuple[Neighboring, ...] = get_args(Neighboring)
 
 #: Names of kinds of Gaussian noise; version 0.1 called "discrete" noise "hardened".
 NOISE: tuple[Noise, ...] = get_args(Noise)
+
+#: Multipliers of noise. Their squares, times the largest number of steps, must stay floats.
+MULTIPLIER = Number("a number from 1e-120 to 1e120", low=1e-120, high=1e120, closed="both")
 
 _RATE = Number("a number above 0 and at most 1, which is the full batch", low=0, high=1, closed="right")
 
@@ -135,12 +138,15 @@ class GaussianEvent:
         """
         if self.sampling_rate < 1 or self.noise == "discrete":
             return None
-        return math.sqrt(2 * self.rho(neighboring))
+        return self.full_mu(neighboring)
+
+    def full_mu(self, neighboring: Neighboring) -> float:
+        """Gaussian-DP parameter of the same releases at full batch with continuous noise."""
+        return shift_of(neighboring) * math.sqrt(self.n_steps) / self.noise_multiplier
 
     def rho(self, neighboring: Neighboring) -> float:
         """Zero-concentrated DP parameter at full batch: ``sum_t 1 / (2 sigma_t**2)``."""
-        # Divide twice, since the square of a tiny or huge multiplier may under- or overflow.
-        return shift_of(neighboring) ** 2 / 2 * self.n_steps / self.noise_multiplier / self.noise_multiplier
+        return 0.5 * self.n_steps * (shift_of(neighboring) / self.noise_multiplier) ** 2
 
 
 @dataclass(frozen=True)
@@ -176,8 +182,8 @@ class SelectionEvent:
     refit_multiplier: float | None = None
 
     def __post_init__(self) -> None:
-        check("noise_multiplier", self.noise_multiplier, POSITIVE)
-        check("refit_multiplier", self.refit_multiplier, POSITIVE, None)
+        check("noise_multiplier", self.noise_multiplier, MULTIPLIER)
+        check("refit_multiplier", self.refit_multiplier, MULTIPLIER, None)
         check("noise", self.noise, *NOISE)
         refit, law = self.refit_multiplier, self.law
         vars(self).update(
@@ -204,7 +210,7 @@ def check_releases(event: Any) -> None:
     ValueError
         If a field is outside its range, or for discrete noise on sampled batches.
     """
-    check("noise_multiplier", event.noise_multiplier, POSITIVE)
+    check("noise_multiplier", event.noise_multiplier, MULTIPLIER)
     check("n_steps", event.n_steps, COUNT)
     check("sampling_rate", event.sampling_rate, _RATE)
     check("noise", event.noise, *NOISE)

@@ -157,13 +157,14 @@ class Account:
         )
         if not rule.admits(self.total, event):
             raise BudgetExceededError(self._refusal(event, rule))
-        total = self.total + rule.cost(event)
+        # Sums are rounded up, so that no number of small charges is lost.
+        total = math.nextafter(self.total + rule.cost(event), math.inf)
         divergences: tuple[float, ...] = ()
         if rule.composition == "gaussian":
             spent = gaussian.epsilon_for(math.sqrt(total), self.delta)
         else:
             more = divergences_of(event, neighboring)
-            divergences = tuple((np.array(self.divergences or 0.0) + more).tolist())
+            divergences = tuple(np.nextafter(np.array(self.divergences or 0.0) + more, math.inf).tolist())
             spent = epsilon_of_rdp(np.array(divergences), self.delta, ORDERS)
         if self.n_charges == 0:
             spent = min(spent, own_epsilon(event, self.delta, neighboring))

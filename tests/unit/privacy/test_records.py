@@ -27,7 +27,7 @@ def pair(monkeypatch):
     "event",
     [
         GaussianEvent(1 / 3, 7),
-        GaussianEvent(1e-300, 7, 0.1, "float"),
+        GaussianEvent(1e-120, 7, 0.1, "float"),
         GaussianEvent(2.0, 1, noise="discrete"),
         ModelMixEvent(10.0, 60, 0.5, width=1e30, linf_split=4, conversion="classic"),
     ],
