@@ -58,8 +58,8 @@ def test_a_ledger_asks_few_pages_of_the_disk(tmp_path):
     with closing(sqlite3.connect(tmp_path / "ledger.sqlite")) as connection:
         for query in (
             "SELECT * FROM accounts WHERE dataset = 'people'",
-            "SELECT charge FROM notes WHERE outcome >= 'failed' AND outcome < 'failee'",
-            "UPDATE notes SET outcome = '' WHERE charge IN (SELECT id FROM charges WHERE id = 3)",
+            "SELECT id FROM charges WHERE outcome >= 'failed' AND outcome < 'failee'",
+            "UPDATE charges SET outcome = '' WHERE id = 3 AND dataset = 'people'",
         ):
             plans += [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {query}")]
     assert plans and not any(plan.startswith("SCAN") for plan in plans), plans

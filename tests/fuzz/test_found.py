@@ -321,7 +321,7 @@ class TestLedgers:
             f"UPDATE accounts SET divergences = '{'[' * 3000}'",
             f"UPDATE charges SET private = '{'[' * 3000}'",
             "UPDATE charges SET description = x'00ff'",
-            "UPDATE notes SET outcome = x'07'",
+            "UPDATE charges SET outcome = x'07'",
             "UPDATE charges SET spent = 'much'",
             "CREATE TRIGGER t AFTER INSERT ON charges BEGIN DELETE FROM charges; END",
         ],
