@@ -28,7 +28,7 @@ from .._utils.validation import (
 from ..algorithms import BY_NAME, Algorithm
 from ..components import LogitAdjustment
 from ..components.protocols import PublicInfo
-from ..privacy import PerInstanceRecord, noise_name
+from ..privacy import PerInstanceRecord
 from ..privacy.noise import noise_source
 from ..public import PublicData
 from ._base import PrivateEstimator
@@ -226,9 +226,7 @@ class LinearHead(PrivateEstimator):
         if not table.can_be_observed:
             self._refuse_record("a Dask array, whose workers send back sums alone", "X.compute()")
         picklable = self.record_per_instance == "picklable"
-        return PerInstanceRecord(
-            table.shape[0], self.neighboring, noise_name(self.noise), picklable=picklable
-        )
+        return PerInstanceRecord(table.shape[0], self.neighboring, self.noise, picklable=picklable)
 
     def _refuse_record(self, obstacle: str, remedy: str) -> NoReturn:
         raise ValueError(
@@ -386,7 +384,7 @@ class LinearHead(PrivateEstimator):
 
     def _products_dtype(self) -> np.dtype[Any]:
         """The dtype of the products: float64 for exact sums, float32 for bfloat16 rows."""
-        if noise_name(self.noise) == "discrete":
+        if self.noise == "discrete":
             return np.dtype("float64")
         return np.dtype("float32" if self.dtype == "bfloat16" else self.dtype)
 
