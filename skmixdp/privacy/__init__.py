@@ -24,7 +24,6 @@ from .accounting.events import (
     Neighboring,
     Noise,
     SelectionEvent,
-    noise_name,
 )
 from .accounting.selection import SearchTerms
 from .accounting.trials import TrialLaw, shape_of
@@ -79,7 +78,6 @@ __all__ = [
     "mu_of_budget",
     "mu_of_event",
     "noise_multiplier_for",
-    "noise_name",
     "rdp_of_event",
     "recorded_outcome",
     "register_event",

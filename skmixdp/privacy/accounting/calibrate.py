@@ -9,17 +9,7 @@ from functools import singledispatch
 
 from ..._utils.validation import COUNT, POSITIVE, check
 from . import gaussian
-from .events import (
-    MULTIPLIER,
-    Event,
-    EventFamily,
-    GaussianEvent,
-    Neighboring,
-    Noise,
-    check_terms,
-    noise_name,
-    shift_of,
-)
+from .events import MULTIPLIER, Event, EventFamily, GaussianEvent, Neighboring, Noise, check_terms, shift_of
 
 #: Beyond this number of steps, whole numbers are not exact as floats.
 _MOST_STEPS = 2**53
@@ -275,7 +265,7 @@ class _Terms:
 
     def mu(self, epsilon: float) -> float:
         """Full-batch budget ``sqrt(sum_t 1 / sigma_t**2)``."""
-        if noise_name(self.noise) == "discrete":
+        if self.noise == "discrete":
             mu = math.sqrt(2 * gaussian.rho_for(epsilon, self.delta))
         else:
             mu = gaussian.mu_for(epsilon, self.delta)

@@ -13,24 +13,19 @@ from ..._utils.validation import COUNT, PROBABILITY, Number, check
 from .trials import TrialLaw, shape_of
 
 Neighboring = Literal["add_or_remove_one", "zero_out", "replace_one"]
-Noise = Literal["float", "discrete", "hardened"]
+Noise = Literal["float", "discrete"]
 
 #: Names of the relations between neighbours. Zeroing out a row (REPLACE_SPECIAL in dp-accounting) gives the
 #: same numbers as adding or removing one.
 NEIGHBORING: tuple[Neighboring, ...] = get_args(Neighboring)
 
-#: Names of kinds of Gaussian noise; version 0.1 called "discrete" noise "hardened".
+#: Names of kinds of Gaussian noise.
 NOISE: tuple[Noise, ...] = get_args(Noise)
 
 #: Multipliers of noise. Their squares, times the largest number of steps, must stay floats.
 MULTIPLIER = Number("a number from 1e-120 to 1e120", low=1e-120, high=1e120, closed="both")
 
 _RATE = Number("a number above 0 and at most 1, which is the full batch", low=0, high=1, closed="right")
-
-
-def noise_name(noise: Noise) -> Noise:
-    """The present name of a kind of noise."""
-    return "discrete" if noise == "hardened" else noise
 
 
 def relation_name(neighboring: Neighboring) -> Neighboring:
@@ -60,7 +55,7 @@ def check_terms(delta: float, sampling_rate: float, neighboring: Neighboring, no
 
 def check_together(sampling_rate: float, noise: Noise) -> None:
     """Refuse discrete noise on sampled batches, for which there is no accountant."""
-    if noise_name(noise) == "discrete" and sampling_rate < 1:
+    if noise == "discrete" and sampling_rate < 1:
         raise ValueError(
             f"sampling_rate={sampling_rate!r} cannot be accounted for with noise={noise!r}; use the full "
             "batch (1) or noise='float'."
@@ -190,7 +185,6 @@ class SelectionEvent:
             noise_multiplier=float(self.noise_multiplier),
             mean=law.mean,
             distribution=law.name,
-            noise=noise_name(self.noise),
             refit_multiplier=None if refit is None else float(refit),
         )
 
@@ -219,5 +213,4 @@ def check_releases(event: Any) -> None:
         noise_multiplier=float(event.noise_multiplier),
         n_steps=int(event.n_steps),
         sampling_rate=float(event.sampling_rate),
-        noise=noise_name(event.noise),
     )

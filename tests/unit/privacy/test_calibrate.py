@@ -12,8 +12,6 @@ from dp_accounting.pld import pld_privacy_accountant
 from skmixdp.privacy import (
     GaussianEvent,
     ModelMixEvent,
-    SearchTerms,
-    SelectionEvent,
     accountant_name,
     epsilon_of,
     epsilon_of_event,
@@ -168,14 +166,6 @@ def test_zeroing_out_has_the_numbers_of_adding_or_removing(rate):
         for relation in ("add_or_remove_one", "zero_out")
     )
     assert added == zeroed
-
-
-def test_hardened_is_what_version_0_1_called_discrete():
-    assert GaussianEvent(3.0, 5, noise="hardened") == GaussianEvent(3.0, 5, noise="discrete")
-    assert SelectionEvent(3.0, 5, "poisson", "hardened") == SelectionEvent(3.0, 5, "poisson", "discrete")
-    assert SearchTerms(1e-5, noise="hardened") == SearchTerms(1e-5, noise="discrete")
-    discrete, hardened = (epsilon_of(20, 100, delta=1e-5, noise=name) for name in ("discrete", "hardened"))
-    assert discrete == hardened > epsilon_of(20, 100, delta=1e-5)
 
 
 def test_the_accountant_is_named():

@@ -95,12 +95,11 @@ def test_a_random_state_stands_for_a_seed():
             seed_of(bad)
 
 
-@pytest.mark.parametrize("noise", ["discrete", "hardened"])
-def test_discrete_noise_takes_no_seed(noise):
-    check_noise(noise, None)
-    with pytest.raises(ValueError, match=f"^random_state=0 cannot seed noise='{noise}'; leave it at None"):
-        check_noise(noise, 0)
-    assert noise_source(noise, None).kind == "discrete"
+def test_discrete_noise_takes_no_seed():
+    check_noise("discrete", None)
+    with pytest.raises(ValueError, match=r"^random_state=0 cannot seed noise='discrete'; leave it at None"):
+        check_noise("discrete", 0)
+    assert noise_source("discrete", None).kind == "discrete"
 
 
 def test_checking_a_random_state_does_not_draw_from_it():
