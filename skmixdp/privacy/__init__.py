@@ -3,8 +3,6 @@
 This package is independent of the estimators and of training.
 """
 
-from typing import Any
-
 from .accounting.calibrate import (
     accountant_name,
     amplified_epsilon,
@@ -34,17 +32,6 @@ from .noise import DiscreteNoise, NoiseSource
 from .per_instance import PerInstanceRecord
 from .report import PrivacyReport, SearchReport
 
-#: Names that packages built on this one add, such as those of :mod:`skmixdp.modelmix`.
-EXTENSIONS: dict[str, Any] = {}
-
-
-def __getattr__(name: str) -> Any:
-    """What a package built on this one has added under a name."""
-    if name in EXTENSIONS:
-        return EXTENSIONS[name]
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
 __all__ = [
     "LEDGER",
     "NEIGHBORING",
@@ -56,7 +43,6 @@ __all__ = [
     "GaussianEvent",
     "LedgerDataset",
     "LedgerReport",
-    "ModelMixEvent",
     "Neighboring",
     "Noise",
     "NoiseSource",
@@ -74,7 +60,6 @@ __all__ = [
     "epsilon_of_event",
     "event_from_json",
     "event_to_json",
-    "modelmix_epsilon",
     "mu_of_budget",
     "mu_of_event",
     "noise_multiplier_for",

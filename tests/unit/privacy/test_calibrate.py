@@ -9,9 +9,9 @@ import pytest
 from dp_accounting import dp_event, privacy_accountant
 from dp_accounting.pld import pld_privacy_accountant
 
+from skmixdp.modelmix import ModelMixEvent
 from skmixdp.privacy import (
     GaussianEvent,
-    ModelMixEvent,
     accountant_name,
     epsilon_of,
     epsilon_of_event,

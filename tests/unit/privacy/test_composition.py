@@ -11,13 +11,12 @@ from dp_accounting.rdp import rdp_privacy_accountant
 from scipy.special import logsumexp
 from scipy.stats import norm
 
+from skmixdp.modelmix import ModelMixEvent, modelmix_epsilon
 from skmixdp.privacy import (
     GaussianEvent,
-    ModelMixEvent,
     PrivacyFilter,
     epsilon_of,
     epsilon_of_event,
-    modelmix_epsilon,
     mu_of_event,
     rdp_of_event,
 )

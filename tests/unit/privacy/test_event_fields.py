@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from skmixdp.exceptions import BudgetExceededError
+from skmixdp.modelmix import ModelMixEvent
 from skmixdp.privacy import (
     GaussianEvent,
-    ModelMixEvent,
     PrivacyLedger,
     SelectionEvent,
     event_from_json,

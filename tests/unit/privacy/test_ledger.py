@@ -19,9 +19,9 @@ import pytest
 from sklearn.base import clone
 
 from skmixdp.exceptions import BudgetExceededError
+from skmixdp.modelmix import ModelMixEvent
 from skmixdp.privacy import (
     GaussianEvent,
-    ModelMixEvent,
     PrivacyLedger,
     epsilon_of,
     epsilon_of_event,

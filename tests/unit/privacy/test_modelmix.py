@@ -9,16 +9,15 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
+from skmixdp.modelmix import ModelMixEvent, modelmix_epsilon
 from skmixdp.modelmix import accountant as mixing
 from skmixdp.modelmix.accountant import epsilon_for, log_moments, log_ratio_moments, renyi
 from skmixdp.privacy import (
     GaussianEvent,
-    ModelMixEvent,
     accountant_name,
     amplified_epsilon,
     epsilon_of,
     epsilon_of_event,
-    modelmix_epsilon,
     noise_multiplier_for,
     steps_for,
 )
