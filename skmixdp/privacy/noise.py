@@ -193,19 +193,7 @@ def noise_caveats(noise: NoiseSource, delta: float, n_private: int) -> tuple[str
 def warn_of_seed(
     *random_states: Any, name: str = "random_state", set_by: str | None = None, stacklevel: int = 3
 ) -> None:
-    """Warn, before anything is drawn, if a seed makes the result not private.
-
-    Parameters
-    ----------
-    *random_states : None, int or RandomState
-        One for each release.
-    name : str, default="random_state"
-        The user's name for the seed.
-    set_by : str or None, default=None
-        The ensemble that set it; None is the user.
-    stacklevel : int, default=3
-        As in :func:`warnings.warn`; 3 points to the caller of the calling function.
-    """
+    """Warn, before anything is drawn, of seeds that the user, or the ensemble ``set_by``, has set."""
     if all(random_state is None for random_state in random_states):
         return
     remedy = (

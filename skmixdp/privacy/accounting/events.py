@@ -39,13 +39,7 @@ def shift_of(neighboring: Neighboring) -> float:
 
 
 def check_terms(delta: float, sampling_rate: float, neighboring: Neighboring, noise: Noise = "float") -> None:
-    """Refuse terms of releases that are outside their range or cannot be combined.
-
-    Raises
-    ------
-    ValueError
-        For the first such term.
-    """
+    """Refuse terms of releases that are outside their range or cannot be combined."""
     check("delta", delta, PROBABILITY, remedy="choose it well below 1/n")
     check("sampling_rate", sampling_rate, _RATE)
     check("neighboring", neighboring, *NEIGHBORING)
@@ -195,15 +189,7 @@ class SelectionEvent:
 
 
 def check_releases(event: Any) -> None:
-    """Check the fields of Gaussian releases, and convert their values to Python numbers.
-
-    Call it in the ``__post_init__`` of events with the fields of :class:`GaussianEvent`.
-
-    Raises
-    ------
-    ValueError
-        If a field is outside its range, or for discrete noise on sampled batches.
-    """
+    """Check the fields that events share with :class:`GaussianEvent`, and make Python numbers of them."""
     check("noise_multiplier", event.noise_multiplier, MULTIPLIER)
     check("n_steps", event.n_steps, COUNT)
     check("sampling_rate", event.sampling_rate, _RATE)
