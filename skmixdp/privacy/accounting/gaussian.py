@@ -41,9 +41,6 @@ _SMALLEST_EPSILON, _LARGEST_EPSILON = 1e-100, 1e16
 #: cancel.
 _SHORT = 1e-3
 
-#: Enough steps of Newton's method for any delta: for tiny ones it takes ten, for those near 1 forty.
-_MOST_NEWTON_STEPS = 100
-
 #: The epsilon of a larger ``mu`` is above the range of floats, or close to it.
 _LARGEST_MU = 1e150
 
@@ -110,15 +107,13 @@ def epsilons_for(mus: FloatArray, delta: float) -> FloatArray:
     solved = (mus > 0) & (mus < _LARGEST_MU)
     mu = np.where(solved, mus, 1.0)
     needed = log_delta(0.0, mu)[0] > target
-    # The logarithm of delta is concave, so Newton's method approaches the root from above. It starts where
-    # the Gaussian tail alone is below delta.
-    x = mu / 2 + math.sqrt(-2 * target)
-    for _ in range(_MOST_NEWTON_STEPS):
+    # The logarithm of delta is concave, so Newton's method approaches the root from above, in ten steps if
+    # delta is tiny and in forty if it is next to 1. It starts where the Gaussian tail alone is below delta.
+    x = step = mu / 2 + math.sqrt(-2 * target)
+    while np.any(step > 1e-12 * x):
         value, slope = log_delta(x, mu)
         step = np.where(needed, np.maximum((value - target) / slope, 0.0), 0.0)
         x = x - step
-        if np.all(step <= 1e-12 * x):
-            break
     found = np.where(needed, mu * x * (1 + _SAFETY), 0.0)
     return np.where(solved, found, np.where(mus > 0, math.inf, 0.0))
 
@@ -165,10 +160,8 @@ def rho_for(epsilon: float, delta: float) -> float:
     high = low + 1
     while excess(high) < 0:
         high += 1
-    found = math.exp(brentq(excess, low, high, xtol=1e-14, rtol=1e-14)) * (1 - _SAFETY)
-    while epsilon_of_rho(found * (1 + _ROUNDING), delta) > epsilon:  # the minimum over orders is inexact
-        found *= 1 - _SAFETY
-    return found
+    # The minimum over orders is inexact by less than this margin.
+    return math.exp(brentq(excess, low, high, xtol=1e-14, rtol=1e-14)) * (1 - 2 * _SAFETY)
 
 
 def _check_range(epsilon: float) -> None:
