@@ -125,7 +125,7 @@ endurance: .venv/.test
 coverage: .venv/.test
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m "not slow and not untraced" \
 		--cov=skmixdp/privacy --cov=skmixdp/_engine --cov-report= \
-		--ignore=tests/unit/privacy/test_ledger_processes.py --ignore=tests/unit/privacy/test_gaussian.py \
+		--ignore=tests/unit/privacy/test_ledger_processes.py \
 		tests/unit/privacy tests/unit/engine tests/sklearn/test_notebook.py tests/unit/audit/test_per_instance.py \
 		tests/faults/test_long_runs.py tests/faults/test_randomness.py tests/fuzz/test_found.py
 	$(BIN)/coverage report --include "skmixdp/privacy/*,skmixdp/_engine/release.py" --fail-under 100

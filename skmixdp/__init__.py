@@ -3,7 +3,6 @@
 The estimators follow scikit-learn. Their attribute ``privacy_`` states the guarantee.
 """
 
-from . import _moved as _moved
 from . import modelmix as modelmix
 from .estimators import (
     MixedDPLogisticRegression,

@@ -10,7 +10,6 @@ from skmixdp.algorithms import (
     CosinePDADPMD,
     Coupling,
     DPZero,
-    ModelMix,
     NoisyGD,
     TheoreticalAdaMix,
 )
@@ -33,7 +32,7 @@ from skmixdp.components import (
     UniformAverage,
     deviation_norms,
 )
-from skmixdp.modelmix import L2LinfClip, MixingDescent, mixed_update
+from skmixdp.modelmix import L2LinfClip, MixingDescent, ModelMix, mixed_update
 
 CLIPPERS = {
     "l2": L2Clip(0.5),

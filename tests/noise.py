@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import chi2, kstest
+from scipy.special import log_ndtr
+from scipy.stats import binom, chi2, kstest, norm
 
 from skmixdp._engine.release import Released
 from skmixdp.privacy import DiscreteNoise, NoiseSource
@@ -25,6 +26,11 @@ FUNCTION = "release"
 
 #: Each statistic of a sound sample is rejected with a probability below this.
 LEVEL = 2e-8
+#: The same for each statistic of the tails of a sample, of which there are ten.
+TAIL_LEVEL = 5e-11
+#: Standard deviations that the mean of 10,000 and more fourth powers exceeds more rarely than that. A normal
+#: mean would with a probability of 6e-14. The skewness of a fourth power, 10, makes that up to 50 times more.
+FAR_OF_FOURTH = 7.5
 #: Standard deviations that a sum of a thousand products of independent draws exceeds that rarely.
 FAR = 5.8
 
@@ -181,15 +187,15 @@ def assert_scales(run: list[Release], noise_multiplier: float, n_steps: int) -> 
     assert (shares > 0).all() and abs(shares.sum() - n_steps) <= 1e-9 * n_steps, "shares of other steps"
 
 
-def assert_energies(samples: list[np.ndarray]) -> None:
+def assert_energies(samples: list[np.ndarray], level: float = LEVEL) -> None:
     """The sum of squares of each sample may be that of as many standard normal draws.
 
-    Sound samples fail with a probability of at most LEVEL in all.
+    Sound samples fail with a probability of at most ``level`` in all.
     """
     energies, sizes = np.array([(float(sample @ sample), len(sample)) for sample in samples]).T
     tails = np.minimum(chi2.cdf(energies, sizes), chi2.sf(energies, sizes))
     worst = int(np.argmin(tails))
-    assert tails[worst] > LEVEL / 2 / len(samples), (
+    assert tails[worst] > level / 2 / len(samples), (
         f"mean square {energies[worst] / sizes[worst]:.3g} of {int(sizes[worst])} draws"
     )
 
@@ -198,6 +204,27 @@ def assert_uncorrelated(one: np.ndarray, other: np.ndarray) -> None:
     """Two standard normal samples may be independent; sound ones fail with a probability of LEVEL."""
     product = one * other
     assert abs(product.sum()) < FAR * math.sqrt(len(product)), "correlated draws"
+
+
+def assert_tails(draws: np.ndarray) -> None:
+    """The tails of many standard normal draws are there, on both sides, and no longer than they should be.
+
+    Compared are the kurtosis, the largest draw on either side, and how many draws lie beyond some thresholds,
+    with their exact distributions. Sound draws fail with a probability of at most ``10 * TAIL_LEVEL``.
+    """
+    n = len(draws)
+    kurtosis = float(np.mean(np.square(np.square(draws))))
+    assert abs(kurtosis - 3) < FAR_OF_FOURTH * math.sqrt(96 / n), f"kurtosis {kurtosis:.4g} of {n} draws"
+    for side in (draws, -draws):
+        largest = float(side.max())
+        below = n * float(log_ndtr(largest))  # logarithm of the probability that all are
+        assert below > math.log(TAIL_LEVEL / 2), f"no draw of {n} is above {largest:.4g}"
+        assert -math.expm1(below) > TAIL_LEVEL / 2, f"a draw of {n} is {largest:.4g}"
+    size = np.abs(draws)
+    for threshold in (1.0, 2.0, 3.0, 3.5, 4.0, 4.5, 5.0):
+        count, law = int(np.count_nonzero(size > threshold)), binom(n, 2 * norm.sf(threshold))
+        likely = min(law.cdf(count), law.sf(count - 1)) > TAIL_LEVEL / 2
+        assert likely, f"{count} draws of {n} are beyond {threshold:g}"
 
 
 def assert_fresh(steps: list[np.ndarray]) -> None:

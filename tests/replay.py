@@ -120,7 +120,7 @@ def compare(one: Seen, other: Seen, most: float = 2.0) -> None:
     moved = 0.0
     for mine, theirs in zip(one.releases, other.releases, strict=True):
         distance = float(np.linalg.norm(mine.exact - theirs.exact))
-        assert distance <= most * mine.sensitivity, f"{distance / mine.sensitivity} sensitivities in a release"
+        assert distance <= most * mine.sensitivity, distance / mine.sensitivity
         moved += (distance / mine.scale) ** 2
     assert math.sqrt(moved) <= most * one.stated * (1 + 1e-12)
 

@@ -18,8 +18,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from skmixdp.modelmix import ModelMixEvent
 from skmixdp.modelmix.accountant import log_moments
-from skmixdp.privacy import ModelMixEvent, amplified_epsilon, epsilon_of
+from skmixdp.privacy import amplified_epsilon, epsilon_of
 
 CLIP, BATCH, RATE, DELTA, N_STEPS, SIGMA = 20, 1000, 0.02, 1e-5, 5000, 0.364
 THRESHOLDS = (0.075, 0.15, 0.3)

@@ -130,7 +130,7 @@ class ColumnEncoder:
             for name, (center, scale, low, high) in found["numbers"].items()
         }
         categories = found["categories"]
-        order = found.get("order", [*numbers, *categories])  # earlier files have none
+        order = found["order"]
         return cls(
             {name: numbers[name] for name in order if name in numbers},
             {name: categories[name] for name in order if name in categories},

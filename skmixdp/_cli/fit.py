@@ -10,7 +10,7 @@ from typing import Any
 from .._utils.validation import POSITIVE, PROBABILITY
 from ..estimators._logistic import MixedDPLogisticRegression
 from ..exceptions import BudgetExceededError, NotPrivateWarning
-from ..privacy import NEIGHBORING, NOISE, LedgerDataset, PrivacyLedger, PrivacyReport, noise_name
+from ..privacy import NEIGHBORING, NOISE, LedgerDataset, PrivacyLedger, PrivacyReport
 from ..privacy.noise import warn_of_seed
 from .columns import ColumnEncoder
 from .files import is_table
@@ -158,7 +158,7 @@ def run(args: argparse.Namespace) -> None:
             f"--epsilon {args.epsilon:g}, --n-steps {args.n_steps} and --noise-multiplier "
             f"{args.noise_multiplier:g} cannot all be given, since two determine the third; leave one out."
         )
-    if args.seed is not None and noise_name(args.noise) == "discrete":
+    if args.seed is not None and args.noise == "discrete":
         raise InputError(f"--seed {args.seed} cannot seed --noise discrete; leave one of them out.")
     _check_ledger(args)
     outputs = {"--out": args.out} | ({} if args.report is None else {"--report": args.report})

@@ -46,7 +46,7 @@ def comparison_share(
         Noise in an accuracy that is aimed at, and the most that still tells something.
     """
     error = math.sqrt(n_heads) / (mu * n_rows)
-    share = min(max((error / wanted) ** 2, _LEAST_SHARE), _MOST_SHARE)
+    share = min(max(min(error / wanted, 1.0) ** 2, _LEAST_SHARE), _MOST_SHARE)
     return share if error <= most * math.sqrt(share) else 0.0
 
 

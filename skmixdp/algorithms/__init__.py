@@ -1,7 +1,5 @@
 """Training algorithms for ``algorithm=``, each with its reference and guarantee."""
 
-from typing import Any
-
 from ._base import Algorithm
 from .adamix import AdaMix, TheoreticalAdaMix
 from .auto import Auto
@@ -25,14 +23,6 @@ BY_NAME: dict[str, type[Algorithm]] = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    """An algorithm that a package built on this one has added to :data:`BY_NAME`, by its class's name."""
-    for kind in BY_NAME.values():
-        if kind.__name__ == name:
-            return kind
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
 __all__ = [
     "BY_NAME",
     "DOPE",
@@ -45,7 +35,6 @@ __all__ = [
     "CosinePDADPMD",
     "Coupling",
     "DPZero",
-    "ModelMix",
     "NoisyGD",
     "TheoreticalAdaMix",
 ]

@@ -23,7 +23,7 @@ from .._utils.validation import (
 from ..algorithms import Algorithm
 from ..components import FullBatch, PoissonBatch
 from ..components.protocols import Sampling
-from ..privacy import LEDGER, Charge, NoiseSource, PrivacyReport, accountant_name, noise_name
+from ..privacy import LEDGER, Charge, NoiseSource, PrivacyReport, accountant_name
 from ..privacy.noise import check_noise, noise_caveats
 from ..privacy.notebook import GuaranteeBoxMixin
 from ._callbacks import PrivateCallbackMixin
@@ -170,7 +170,7 @@ class PrivateEstimator(PrivateCallbackMixin, GuaranteeBoxMixin, BaseEstimator): 
         )
         self._chosen_algorithm()
         check_params(self, self._allowed)
-        if self.batch_size is not None and noise_name(self.noise) == "discrete":
+        if self.batch_size is not None and self.noise == "discrete":
             raise ValueError(
                 f"batch_size={self.batch_size} cannot be accounted for with noise='discrete'; pass None for "
                 "the full batch, or noise='float'."

@@ -21,7 +21,7 @@ from .._utils.validation import (
     public_sources,
     shown,
 )
-from ..privacy import Noise, noise_name
+from ..privacy import Noise
 
 Array = NDArray[Any]
 #: Takes ``(y, name, n_rows, rows_name)`` and returns an array of ``n_rows`` checked labels or targets.
@@ -296,7 +296,7 @@ def check_movable(table: Table, device: str | None, *, noise: Noise) -> None:
             f"device={shown(device)} needs dense rows in memory, but X is a {type(table).__name__}; pass "
             "device='auto'."
         )
-    if noise_name(noise) == "discrete":
+    if noise == "discrete":
         raise ValueError(
             f"noise='discrete' computes its exact sums on the CPU, not on device={shown(device)}; pass "
             "device='cpu', or noise='float'."

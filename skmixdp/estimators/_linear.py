@@ -28,7 +28,7 @@ from .._utils.validation import (
 from ..algorithms import BY_NAME, Algorithm
 from ..components.protocols import PublicInfo
 from ..preprocessing._leaks import check_public_rows, warn_of_leaks
-from ..privacy import PerInstanceRecord, noise_name
+from ..privacy import PerInstanceRecord
 from ..privacy.noise import noise_source
 from ..public import PublicData
 from ._base import PrivateEstimator
@@ -221,9 +221,7 @@ class LinearHead(PrivateEstimator):
         if not table.can_be_observed:
             self._refuse_record("a Dask array, whose workers send back sums alone", "X.compute()")
         picklable = self.record_per_instance == "picklable"
-        return PerInstanceRecord(
-            table.shape[0], self.neighboring, noise_name(self.noise), picklable=picklable
-        )
+        return PerInstanceRecord(table.shape[0], self.neighboring, self.noise, picklable=picklable)
 
     def _refuse_record(self, obstacle: str, remedy: str) -> NoReturn:
         raise ValueError(
@@ -359,7 +357,7 @@ class LinearHead(PrivateEstimator):
 
     def _products_dtype(self) -> np.dtype[Any]:
         """The dtype of the products: float64 for exact sums."""
-        if noise_name(self.noise) == "discrete":
+        if self.noise == "discrete":
             return np.dtype("float64")
         dtype: np.dtype[Any] = np.dtype(self.dtype)
         return dtype

@@ -8,14 +8,12 @@ Source: Xiao, Wan and Devadas 2022, "Differentially Private Deep Learning with M
 """
 
 from ..algorithms import BY_NAME
-from ..privacy import EXTENSIONS
 from .algorithm import ModelMix
 from .clipping import L2LinfClip
 from .event import ModelMixEvent, modelmix_epsilon
 from .wrapping import MixingDescent, mixed_query, mixed_steps, mixed_update
 
 BY_NAME["modelmix"] = ModelMix
-EXTENSIONS.update(ModelMixEvent=ModelMixEvent, modelmix_epsilon=modelmix_epsilon)
 
 __all__ = [
     "L2LinfClip",

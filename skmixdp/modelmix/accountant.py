@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, log_ndtr, logsumexp
 
 from .._utils.validation import Number, check
+from ..privacy.accounting.composition import epsilon_of_rdp
 
 FloatArray = NDArray[np.floating[Any]]
 Conversion = Literal["tight", "classic"]
@@ -95,10 +96,8 @@ def epsilon_for(
         orders, n_steps, shift=shift, width=width, sampling_rate=sampling_rate, linf_split=linf_split
     )
     if conversion == "tight":
-        cost = np.log1p(-1 / orders) - np.log(delta * orders) / (orders - 1)
-    else:
-        cost = -math.log(delta) / (orders - 1)
-    return max(float(np.min(divergences + cost)), 0.0)
+        return epsilon_of_rdp(divergences, delta, orders)
+    return float(np.min(divergences - math.log(delta) / (orders - 1)))
 
 
 def renyi(
@@ -116,7 +115,8 @@ def renyi(
     divergences = np.full(orders.shape, np.inf)
     if known.any():
         moments = log_moments(orders[known], shift, width, sampling_rate, linf_split)
-        divergences[known] = n_steps * (moments * (1 + _RELATIVE) + _ABSOLUTE) / (orders[known] - 1)
+        margin = _ABSOLUTE * linf_split  # the error of one coordinate, as often
+        divergences[known] = n_steps * (moments * (1 + _RELATIVE) + margin) / (orders[known] - 1)
     return divergences
 
 

@@ -3,8 +3,6 @@
 This package is independent of the estimators and of training.
 """
 
-from typing import Any
-
 from .accounting.calibrate import (
     accountant_name,
     amplified_epsilon,
@@ -24,7 +22,6 @@ from .accounting.events import (
     Neighboring,
     Noise,
     SelectionEvent,
-    noise_name,
 )
 from .accounting.selection import SearchTerms
 from .accounting.trials import TrialLaw, shape_of
@@ -34,17 +31,6 @@ from .ledger._report import Charge, LedgerReport
 from .noise import DiscreteNoise, NoiseSource
 from .per_instance import PerInstanceRecord
 from .report import PrivacyReport, SearchReport
-
-#: Names that packages built on this one add, such as those of :mod:`skmixdp.modelmix`.
-EXTENSIONS: dict[str, Any] = {}
-
-
-def __getattr__(name: str) -> Any:
-    """What a package built on this one has added under a name."""
-    if name in EXTENSIONS:
-        return EXTENSIONS[name]
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
 
 __all__ = [
     "LEDGER",
@@ -57,7 +43,6 @@ __all__ = [
     "GaussianEvent",
     "LedgerDataset",
     "LedgerReport",
-    "ModelMixEvent",
     "Neighboring",
     "Noise",
     "NoiseSource",
@@ -75,11 +60,9 @@ __all__ = [
     "epsilon_of_event",
     "event_from_json",
     "event_to_json",
-    "modelmix_epsilon",
     "mu_of_budget",
     "mu_of_event",
     "noise_multiplier_for",
-    "noise_name",
     "rdp_of_event",
     "recorded_outcome",
     "register_event",

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from .._utils.validation import SEED, check
 from ..exceptions import NotPrivateWarning
-from .accounting.events import Noise, noise_name
+from .accounting.events import Noise
 
 FloatArray = NDArray[np.floating[Any]]
 
@@ -165,7 +165,7 @@ def seed_of(random_state: Any) -> int | None:
 
 def check_noise(noise: Noise, random_state: Any) -> None:
     """Refuse an invalid ``random_state``, and any seed for discrete noise."""
-    if noise_name(noise) == "discrete" and random_state is not None:
+    if noise == "discrete" and random_state is not None:
         raise ValueError(
             f"random_state={random_state!r} cannot seed noise={noise!r}; leave it at None, "
             "or use noise='float' for a reproducible run that is NOT private."
@@ -175,7 +175,7 @@ def check_noise(noise: Noise, random_state: Any) -> None:
 
 def noise_source(noise: Noise, random_state: Any) -> NoiseSource:
     """A fresh source of noise."""
-    return DiscreteNoise() if noise_name(noise) == "discrete" else NoiseSource(seed_of(random_state))
+    return DiscreteNoise() if noise == "discrete" else NoiseSource(seed_of(random_state))
 
 
 def noise_caveats(noise: NoiseSource, delta: float, n_private: int) -> tuple[str, ...]:
@@ -193,19 +193,7 @@ def noise_caveats(noise: NoiseSource, delta: float, n_private: int) -> tuple[str
 def warn_of_seed(
     *random_states: Any, name: str = "random_state", set_by: str | None = None, stacklevel: int = 3
 ) -> None:
-    """Warn, before anything is drawn, if a seed makes the result not private.
-
-    Parameters
-    ----------
-    *random_states : None, int or RandomState
-        One for each release.
-    name : str, default="random_state"
-        The user's name for the seed.
-    set_by : str or None, default=None
-        The ensemble that set it; None is the user.
-    stacklevel : int, default=3
-        As in :func:`warnings.warn`; 3 points to the caller of the calling function.
-    """
+    """Warn, before anything is drawn, of seeds that the user, or the ensemble ``set_by``, has set."""
     if all(random_state is None for random_state in random_states):
         return
     remedy = (

@@ -77,7 +77,7 @@ class PerInstanceRecord:
         """
         squares = self._squares + more
         if self._noise != "discrete":
-            return epsilons_for(np.sqrt(squares), delta)
+            return np.asarray(epsilons_for(np.sqrt(squares), delta))
         losses, places = np.unique(squares, return_inverse=True)
         found = [epsilon_of_rho(loss / 2, delta) if loss > 0 else 0.0 for loss in losses]
         return np.array(found)[places]

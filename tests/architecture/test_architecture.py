@@ -151,6 +151,4 @@ def test_extras_exist():
     import tomllib
 
     project = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text())["project"]
-    assert {"features", "plot", "dask", "discrete", "hardened", "test", "docs"} <= set(
-        project["optional-dependencies"]
-    )
+    assert {"features", "plot", "dask", "discrete", "test", "docs"} <= set(project["optional-dependencies"])

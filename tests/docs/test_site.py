@@ -33,8 +33,7 @@ def public_names():
     """Full name of every public object, without second names of the same object."""
     modules = [found.name for found in pkgutil.iter_modules(skmixdp.__path__) if found.name[0] != "_"]
     names, seen = set(), set()
-    # Names at the top come first, and ModelMix before the modules that still have its old names.
-    for module in ["", *sorted(set(modules) - {"public"}, key=lambda name: (name != "modelmix", name))]:
+    for module in ["", *sorted(set(modules) - {"public"})]:  # names at the top come first
         path = ".".join(filter(None, ("skmixdp", module)))
         loaded = importlib.import_module(path)
         listed = getattr(loaded, "__all__", None)

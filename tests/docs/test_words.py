@@ -36,8 +36,6 @@ INSTEAD = {
 #: Exact phrases in which such a word is right.
 ALLOWED = (
     '"Without-pay"',  # a category of Adult
-    "`Finding.mend`",  # old names, in the changelog
-    "`Door`",
 )
 
 FORBIDDEN = re.compile(rf"\b({'|'.join(INSTEAD)})\b", flags=re.IGNORECASE)

@@ -145,17 +145,17 @@ def answers(n_charges: int, folder: Path, *, say: Callable[[str], object] = prin
 
 
 def wrong_sums(people: Any, events: list[GaussianEvent], n_charges: int) -> list[str]:
-    """How the running sum differs from the exact one by more than the rounding of its additions."""
+    """How the running sum differs from the exact one by more than its additions round up."""
     account = people.account
     more = account.n_charges - n_charges  # all of them the first event
     counts = [n_charges // 3 + (n_charges % 3 > i) + more * (i == 0) for i in range(3)]
     terms = [Fraction(event.mu(RELATION) ** 2) for event in events]
     exact = sum(count * term for count, term in zip(counts, terms, strict=True))
-    error = float(abs(Fraction(account.total) - exact) / exact)
+    error = float((Fraction(account.total) - exact) / exact)
     alone = GaussianEvent(1 / math.sqrt(float(exact)), 1)
     cost = skmixdp.privacy.epsilon_of_event(alone, account.delta, RELATION)
     wrong = []
-    if error > account.n_charges * 2.0**-53:
+    if not 0 <= error <= account.n_charges * 2.0**-51:
         wrong.append(f"the sum is off by {error:.1e}")
     if not cost * (1 - 1e-9) <= account.spent <= account.epsilon * (1 + 1e-9):
         wrong.append(f"{account.spent} is spent of a cost of {cost}")

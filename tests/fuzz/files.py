@@ -528,7 +528,7 @@ def check_ledger_files(draw: Draw, tally: Tally) -> None:
 def _change_cell(draw: Draw, path: Path) -> str:
     connection = sqlite3.connect(path)
     try:
-        tables = {"accounts": None, "charges": None, "notes": None}
+        tables = {"accounts": None, "charges": None}
         table = draw.pick([*tables])
         columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
         column, value = draw.pick(columns), draw.pick(CELLS)

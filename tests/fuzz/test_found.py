@@ -19,10 +19,11 @@ from skmixdp._cli.main import main
 from skmixdp._cli.messages import InputError
 from skmixdp._cli.models import _read_options
 from skmixdp._cli.rows import read_labelled
-from skmixdp.algorithms import PAZO, AdaMix, ModelMix, NoisyGD
+from skmixdp.algorithms import PAZO, AdaMix, NoisyGD
 from skmixdp.datasets import open_rows
 from skmixdp.inspection import model_card
 from skmixdp.model_selection import PrivateSearchCV
+from skmixdp.modelmix import ModelMix
 from skmixdp.preprocessing import RowNormalizer
 from skmixdp.privacy import GaussianEvent, PrivacyLedger, epsilon_of, noise_multiplier_for
 
@@ -180,11 +181,18 @@ class TestNumbers:
             search.fit(X, Y, X_PUB, Y_PUB)
         assert not data.charges()
 
-    @pytest.mark.parametrize("multiplier", [1e-38, 1e-60, 1e-100, 1e-160])
+    @pytest.mark.parametrize("multiplier", [1e-38, 1e-60, 1e-100, 1e-120])
     def test_noise_that_is_next_to_none(self, multiplier):
         assert epsilon_of(multiplier, 1, delta=1e-5) > 1e70
         with pytest.raises(ValueError, match=r"too small for one step at noise_multiplier="):
             fit(noise_multiplier=multiplier, n_steps=None)
+
+    @pytest.mark.parametrize("multiplier", [5e-324, 1e-160, 1e121, 1e300])
+    def test_noise_beyond_arithmetic(self, multiplier):
+        data = PrivacyLedger(":memory:").add_dataset("d", epsilon=9.0, delta=1e-3)
+        with pytest.raises(ValueError, match=r"^noise_multiplier=.* must be a number from 1e-120 to 1e120"):
+            fit(epsilon=None, noise_multiplier=multiplier, n_steps=3, ledger=data)
+        assert not data.charges()
 
     def test_public_rows_that_are_too_long(self):
         with pytest.raises(ValueError, match=r"^X_pub holds a row that is too large"):
@@ -320,7 +328,7 @@ class TestLedgers:
             f"UPDATE accounts SET divergences = '{'[' * 3000}'",
             f"UPDATE charges SET private = '{'[' * 3000}'",
             "UPDATE charges SET description = x'00ff'",
-            "UPDATE notes SET outcome = x'07'",
+            "UPDATE charges SET outcome = x'07'",
             "UPDATE charges SET spent = 'much'",
             "CREATE TRIGGER t AFTER INSERT ON charges BEGIN DELETE FROM charges; END",
         ],

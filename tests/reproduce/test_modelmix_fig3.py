@@ -6,7 +6,8 @@ import pandas as pd
 import pytest
 
 from benchmarks.reproduce import modelmix_fig3 as fig3
-from skmixdp.privacy import ModelMixEvent, amplified_epsilon, epsilon_of
+from skmixdp.modelmix import ModelMixEvent
+from skmixdp.privacy import amplified_epsilon, epsilon_of
 
 TIGHT = {
     (1, 0.075): 54.8,

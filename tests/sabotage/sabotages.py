@@ -561,8 +561,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "epsilon rounded down",
         "The reported epsilon lies below the exact one.",
         "privacy/accounting/gaussian.py",
-        "return math.exp(root) * (1 + _SAFETY)",
-        "return math.exp(root) * (1 - _SAFETY)",
+        "mu * x * (1 + _SAFETY)",
+        "mu * x * (1 - _SAFETY)",
         "tests/unit/privacy/test_gaussian.py::test_epsilon_is_the_safe_inverse_of_the_curve",
     ),
     _sabotage(

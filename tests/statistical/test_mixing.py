@@ -8,7 +8,8 @@ from scipy.stats import kstest, norm
 
 from skmixdp._engine import Run, train
 from skmixdp._rows import InMemoryRows
-from skmixdp.algorithms import ModelMix, NoisyGD
+from skmixdp.algorithms import NoisyGD
+from skmixdp.modelmix import ModelMix
 from skmixdp.privacy import NoiseSource
 from tests.conftest import Silent, make_problem
 

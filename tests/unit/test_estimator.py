@@ -44,12 +44,9 @@ class TestDiscrete:
         clf = fit(algorithm, noise="discrete", random_state=None, epsilon=3.0, n_steps=15)
         assert clf.score(X_TEST, Y_TEST) > 0.8
 
-    def test_its_name_in_version_0_1_is_accepted(self):
-        report = fit(noise="hardened", random_state=None, n_steps=3).privacy_
-        assert report.noise == "discrete"
-        assert report.epsilon == epsilon_of(report.noise_multiplier, 3, delta=1e-5, noise="discrete")
+    def test_it_takes_no_batches(self):
         with pytest.raises(ValueError, match=r"^batch_size=20 cannot be accounted for with noise='discrete'"):
-            fit(noise="hardened", random_state=None, batch_size=20)
+            fit(noise="discrete", random_state=None, batch_size=20)
 
     def test_it_cannot_be_seeded(self):
         with pytest.raises(ValueError, match=r"^random_state=0 cannot seed noise='discrete'"):

@@ -4,7 +4,7 @@ from dataclasses import FrozenInstanceError, fields, is_dataclass
 
 import pytest
 
-from skmixdp import privacy
+from skmixdp import modelmix, privacy
 from skmixdp._engine.release import RecordedRelease
 from skmixdp.privacy.accounting import calibrate, composition
 from skmixdp.privacy.ledger import _account as account
@@ -17,7 +17,7 @@ STATED = [
     privacy.Charge,
     privacy.GaussianEvent,
     privacy.LedgerReport,
-    privacy.ModelMixEvent,
+    modelmix.ModelMixEvent,
     privacy.PrivacyReport,
     privacy.SearchReport,
     privacy.SearchTerms,

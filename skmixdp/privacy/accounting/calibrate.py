@@ -9,7 +9,10 @@ from functools import singledispatch
 
 from ..._utils.validation import COUNT, POSITIVE, check
 from . import gaussian
-from .events import Event, EventFamily, GaussianEvent, Neighboring, Noise, check_terms, noise_name, shift_of
+from .events import MULTIPLIER, Event, EventFamily, GaussianEvent, Neighboring, Noise, check_terms, shift_of
+
+#: Beyond this number of steps, whole numbers are not exact as floats.
+_MOST_STEPS = 2**53
 
 #: Relative precision to which the noise multiplier of an amplified event is found, from above.
 _PRECISION = 1e-4
@@ -109,7 +112,7 @@ def epsilon_of(
     >>> round(epsilon_of(20, 240, delta=1e-5), 6)
     3.26455
     """
-    check("noise_multiplier", noise_multiplier, POSITIVE)
+    check("noise_multiplier", noise_multiplier, MULTIPLIER)
     check("n_steps", n_steps, COUNT)
     check_terms(delta, sampling_rate, neighboring, noise)
     event = GaussianEvent(noise_multiplier, n_steps, sampling_rate, noise)
@@ -147,7 +150,7 @@ def steps_for(
     noise: Noise = "float",
     family: EventFamily = GaussianEvent,
 ) -> int:
-    """Largest number of releases with this noise multiplier that stays within the budget.
+    """Largest number of releases, up to 2**53, with this noise multiplier that stays within the budget.
 
     Parameters are those of :func:`epsilon_of`; ``epsilon`` is positive. ``family`` is as in
     :func:`noise_multiplier_for`.
@@ -159,7 +162,7 @@ def steps_for(
         names a sufficient noise multiplier.
     """
     check("epsilon", epsilon, POSITIVE)
-    check("noise_multiplier", noise_multiplier, POSITIVE)
+    check("noise_multiplier", noise_multiplier, MULTIPLIER)
     terms = _Terms(delta, sampling_rate, neighboring, noise, family)
 
     def affordable(n_steps: int) -> bool:
@@ -170,14 +173,15 @@ def steps_for(
         raise ValueError(
             f"the budget epsilon={epsilon:g}, delta={delta:g} is too small for one step at "
             f"noise_multiplier={noise_multiplier:g}; use noise_multiplier >= "
-            f"{math.ceil(enough * 1000) / 1000:g} or a larger epsilon."
+            f"{enough * (1 + 1e-5):.6g} or a larger epsilon."
         )
     # The number of steps for the full batch is affordable, since sampling only lowers the cost. It may be
     # one too small, since budgets are rounded down.
-    low = max(1, math.floor((terms.mu(epsilon) * noise_multiplier) ** 2))
+    low = min(max(1, math.floor((terms.mu(epsilon) * noise_multiplier) ** 2)), _MOST_STEPS)
     high = low + 1
-    while affordable(high):
+    while high <= _MOST_STEPS and affordable(high):
         low, high = high, 2 * high
+    high = min(high, _MOST_STEPS + 1)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if affordable(middle) else (low, middle)
@@ -261,7 +265,7 @@ class _Terms:
 
     def mu(self, epsilon: float) -> float:
         """Full-batch budget ``sqrt(sum_t 1 / sigma_t**2)``."""
-        if noise_name(self.noise) == "discrete":
+        if self.noise == "discrete":
             mu = math.sqrt(2 * gaussian.rho_for(epsilon, self.delta))
         else:
             mu = gaussian.mu_for(epsilon, self.delta)

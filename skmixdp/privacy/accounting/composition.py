@@ -44,6 +44,9 @@ ORDERS: FloatArray = np.concatenate(
 #: divided budget add up to the whole only up to rounding.
 _SAFETY, _SLACK = 1e-9, 1e-10
 
+#: Far above the relative rounding of a few operations.
+_ROUNDING = 1e-14
+
 
 @singledispatch
 def rdp_of_event(event: object, orders: FloatArray, neighboring: Neighboring) -> FloatArray:
@@ -94,7 +97,7 @@ def mu_of_event(event: object, neighboring: Neighboring) -> float:
 @mu_of_event.register
 def _(event: GaussianEvent, neighboring: Neighboring) -> float:
     # Sampled batches: as above. Discrete noise has no Gaussian-DP curve.
-    return math.inf if event.noise == "discrete" else math.sqrt(2 * event.rho(neighboring))
+    return math.inf if event.noise == "discrete" else event.full_mu(neighboring)
 
 
 @lru_cache(maxsize=256)
@@ -210,7 +213,7 @@ def epsilon_of_rdp(divergences: FloatArray, delta: float, orders: FloatArray) ->
 
     Source: as for :func:`rdp_limits`.
     """
-    return max(0.0, float(np.min(divergences + _conversion_cost(delta, orders))))
+    return max(0.0, float(np.min(divergences * (1 + _ROUNDING) + _conversion_cost(delta, orders))))
 
 
 def rdp_deltas(epsilons: FloatArray, divergences: FloatArray, orders: FloatArray) -> FloatArray:
@@ -221,8 +224,10 @@ def rdp_deltas(epsilons: FloatArray, divergences: FloatArray, orders: FloatArray
     excess = divergences - epsilons[:, np.newaxis] + np.log1p(-1 / orders)
     with np.errstate(over="ignore"):
         deltas = np.exp((orders - 1) * excess - np.log(orders))
-    return np.asarray(np.minimum(deltas.min(axis=1), 1.0))
+    return np.asarray(np.minimum(deltas.min(axis=1) * (1 + _SAFETY), 1.0))
 
 
 def _conversion_cost(delta: float, orders: FloatArray) -> FloatArray:
-    return np.asarray(np.log1p(-1 / orders) - np.log(delta * orders) / (orders - 1))
+    gain = np.log(orders) / (orders - 1) - np.log1p(-1 / orders)
+    loss = -math.log(delta) / (orders - 1)
+    return np.asarray(loss - gain + _ROUNDING * (loss + gain))

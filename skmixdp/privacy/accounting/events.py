@@ -9,25 +9,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, get_args
 
-from ..._utils.validation import COUNT, POSITIVE, PROBABILITY, Number, check
+from ..._utils.validation import COUNT, PROBABILITY, Number, check
 from .trials import TrialLaw, shape_of
 
 Neighboring = Literal["add_or_remove_one", "zero_out", "replace_one"]
-Noise = Literal["float", "discrete", "hardened"]
+Noise = Literal["float", "discrete"]
 
 #: Names of the relations between neighbours. Zeroing out a row (REPLACE_SPECIAL in dp-accounting) gives the
 #: same numbers as adding or removing one.
 NEIGHBORING: tuple[Neighboring, ...] = get_args(Neighboring)
 
-#: Names of kinds of Gaussian noise; version 0.1 called "discrete" noise "hardened".
+#: Names of kinds of Gaussian noise.
 NOISE: tuple[Noise, ...] = get_args(Noise)
 
+#: Multipliers of noise. Their squares, times the largest number of steps, must stay floats.
+MULTIPLIER = Number("a number from 1e-120 to 1e120", low=1e-120, high=1e120, closed="both")
+
 _RATE = Number("a number above 0 and at most 1, which is the full batch", low=0, high=1, closed="right")
-
-
-def noise_name(noise: Noise) -> Noise:
-    """The present name of a kind of noise."""
-    return "discrete" if noise == "hardened" else noise
 
 
 def relation_name(neighboring: Neighboring) -> Neighboring:
@@ -41,13 +39,7 @@ def shift_of(neighboring: Neighboring) -> float:
 
 
 def check_terms(delta: float, sampling_rate: float, neighboring: Neighboring, noise: Noise = "float") -> None:
-    """Refuse terms of releases that are outside their range or cannot be combined.
-
-    Raises
-    ------
-    ValueError
-        For the first such term.
-    """
+    """Refuse terms of releases that are outside their range or cannot be combined."""
     check("delta", delta, PROBABILITY, remedy="choose it well below 1/n")
     check("sampling_rate", sampling_rate, _RATE)
     check("neighboring", neighboring, *NEIGHBORING)
@@ -57,7 +49,7 @@ def check_terms(delta: float, sampling_rate: float, neighboring: Neighboring, no
 
 def check_together(sampling_rate: float, noise: Noise) -> None:
     """Refuse discrete noise on sampled batches, for which there is no accountant."""
-    if noise_name(noise) == "discrete" and sampling_rate < 1:
+    if noise == "discrete" and sampling_rate < 1:
         raise ValueError(
             f"sampling_rate={sampling_rate!r} cannot be accounted for with noise={noise!r}; use the full "
             "batch (1) or noise='float'."
@@ -135,12 +127,15 @@ class GaussianEvent:
         """
         if self.sampling_rate < 1 or self.noise == "discrete":
             return None
-        return math.sqrt(2 * self.rho(neighboring))
+        return self.full_mu(neighboring)
+
+    def full_mu(self, neighboring: Neighboring) -> float:
+        """Gaussian-DP parameter of the same releases at full batch with continuous noise."""
+        return shift_of(neighboring) * math.sqrt(self.n_steps) / self.noise_multiplier
 
     def rho(self, neighboring: Neighboring) -> float:
         """Zero-concentrated DP parameter at full batch: ``sum_t 1 / (2 sigma_t**2)``."""
-        # Divide twice, since the square of a tiny or huge multiplier may under- or overflow.
-        return shift_of(neighboring) ** 2 / 2 * self.n_steps / self.noise_multiplier / self.noise_multiplier
+        return 0.5 * self.n_steps * (shift_of(neighboring) / self.noise_multiplier) ** 2
 
 
 @dataclass(frozen=True)
@@ -176,15 +171,14 @@ class SelectionEvent:
     refit_multiplier: float | None = None
 
     def __post_init__(self) -> None:
-        check("noise_multiplier", self.noise_multiplier, POSITIVE)
-        check("refit_multiplier", self.refit_multiplier, POSITIVE, None)
+        check("noise_multiplier", self.noise_multiplier, MULTIPLIER)
+        check("refit_multiplier", self.refit_multiplier, MULTIPLIER, None)
         check("noise", self.noise, *NOISE)
         refit, law = self.refit_multiplier, self.law
         vars(self).update(
             noise_multiplier=float(self.noise_multiplier),
             mean=law.mean,
             distribution=law.name,
-            noise=noise_name(self.noise),
             refit_multiplier=None if refit is None else float(refit),
         )
 
@@ -195,16 +189,8 @@ class SelectionEvent:
 
 
 def check_releases(event: Any) -> None:
-    """Check the fields of Gaussian releases, and convert their values to Python numbers.
-
-    Call it in the ``__post_init__`` of events with the fields of :class:`GaussianEvent`.
-
-    Raises
-    ------
-    ValueError
-        If a field is outside its range, or for discrete noise on sampled batches.
-    """
-    check("noise_multiplier", event.noise_multiplier, POSITIVE)
+    """Check the fields that events share with :class:`GaussianEvent`, and make Python numbers of them."""
+    check("noise_multiplier", event.noise_multiplier, MULTIPLIER)
     check("n_steps", event.n_steps, COUNT)
     check("sampling_rate", event.sampling_rate, _RATE)
     check("noise", event.noise, *NOISE)
@@ -213,5 +199,4 @@ def check_releases(event: Any) -> None:
         noise_multiplier=float(event.noise_multiplier),
         n_steps=int(event.n_steps),
         sampling_rate=float(event.sampling_rate),
-        noise=noise_name(event.noise),
     )

@@ -14,114 +14,113 @@ All scalars are plain floats: ``mu``, ``rho``, ``epsilon`` and ``log_delta`` (na
 """
 
 import math
-from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq, minimize_scalar
-from scipy.special import erfcx, log_ndtr
+from scipy.special import erfcx, ndtr
+
+FloatArray = NDArray[np.floating[Any]]
 
 #: Relative margin by which a solved ``mu``, ``rho`` or ``epsilon`` is moved to the safe side. It is far above
-#: the error of the root finder and of the curve, and still negligible.
+#: the error of the root finder and of the argument of the curve, and still negligible.
 _SAFETY = 1e-9
+
+#: Relative margin of the logarithm of a delta, far above the error of :func:`log_delta`.
+_CURVE_SAFETY = 1e-10
+
+#: Far above the relative rounding of a few operations.
+_ROUNDING = 1e-14
 
 #: Budgets outside of this range are refused. Squares of their ratios would leave the range of floats.
 _SMALLEST_EPSILON, _LARGEST_EPSILON = 1e-100, 1e16
 
-#: A difference of ``erfcx`` over an interval shorter than this is integrated, since subtracting would cancel.
+#: A difference of Mills ratios over an interval shorter than this is integrated, since subtracting would
+#: cancel.
 _SHORT = 1e-3
 
-#: Halvings of an interval that leave nothing but rounding.
-_HALVINGS = 60
+#: The epsilon of a larger ``mu`` is above the range of floats, or close to it.
+_LARGEST_MU = 1e150
 
-_SQRT2 = math.sqrt(2.0)
+_LOG_SQRT_2PI, _ROOT_HALF_PI = 0.5 * math.log(2 * math.pi), math.sqrt(math.pi / 2)
 
 
-def log_delta(epsilon: float, mu: float) -> float:
-    """Natural logarithm of the exact delta of a ``mu``-Gaussian-DP mechanism.
+def log_delta(x: FloatArray | float, mu: FloatArray | float) -> tuple[FloatArray, FloatArray]:
+    """Logarithm of the exact delta of ``mu``-Gaussian-DP at epsilon ``mu * x``, and its derivative by ``x``.
 
-    With ``x = epsilon / mu``, both terms of ``Phi(mu/2 - x) - e^epsilon Phi(-mu/2 - x)``
-    carry the factor ``exp(-(x - mu/2)**2 / 2)``; taking it out leaves a difference of two
-    scaled complementary error functions, which neither under- nor overflows in the tail. The second term is
-    never computed as ``exp(epsilon)`` times ``Phi``, whose logarithms cancel if ``mu`` is huge.
+    With ``a = x - mu/2``, ``b = x + mu/2`` and the Mills ratio ``R(t) = Phi(-t) / phi(t)``, the delta
+    ``Phi(-a) - e^epsilon Phi(-b)`` is ``phi(a) (R(a) - R(b))``. For negative ``a`` its complement
+    ``Phi(a) + phi(a) R(b)`` is computed. Nothing under- or overflows, and nothing cancels.
     """
-    x = epsilon / mu
-    low, high = (x - mu / 2) / _SQRT2, (x + mu / 2) / _SQRT2
-    if low > 0:
-        return float(-low * low + math.log(0.5 * _drop(low, mu / _SQRT2)))
-    if mu < 1:  # both terms are near 1/2, so their difference is taken first
-        return math.log((math.erf(-low) + math.erf(high)) / 2 - math.expm1(epsilon) * math.erfc(high) / 2)
-    first = log_ndtr(-low * _SQRT2)
-    return float(first + math.log1p(-math.exp(-low * low - first) * 0.5 * erfcx(high)))
+    a, b = x - mu / 2, x + mu / 2
+    with np.errstate(all="ignore"):  # each formula may overflow where the other one is used
+        above, below = _mills(a), _mills(b)
+        # The mean slope of -R; over short intervals by Simpson's rule, since the slope is t R(t) - 1.
+        short = 1 - (a * above + 4 * x * _mills(x) + b * below) / 6
+        fall = np.where(mu < _SHORT, short, (above - below) / mu)
+        log_density = -a * a / 2 - _LOG_SQRT_2PI
+        second = np.exp(log_density) * below
+        lost = ndtr(a) + second
+        near = a > -1
+        value = np.where(near, log_density + np.log(mu * fall), np.log1p(-lost))
+        return value, -np.where(near, below / fall, mu * second / (1 - lost))
 
 
-def _drop(low: float, width: float) -> float:
-    """``erfcx(low) - erfcx(low + width)`` for positive ``low``, to many digits for any width.
-
-    Over short intervals it is the integral of the slope by Simpson's rule.
-    """
-    if width >= _SHORT:
-        return float(erfcx(low) - erfcx(low + width))
-    return width * (_slope(low) + 4 * _slope(low + width / 2) + _slope(low + width)) / 6
-
-
-def _slope(x: float) -> float:
-    """Minus the derivative of ``erfcx``, ``2 / sqrt(pi) - 2 x erfcx(x)``; expanded for large ``x``."""
-    if x < 50:
-        return float(2 / math.sqrt(math.pi) - 2 * x * erfcx(x))
-    square = x * x
-    return (1 - 1.5 / square + 3.75 / square**2 - 13.125 / square**3) / (math.sqrt(math.pi) * square)
+def _mills(t: FloatArray | float) -> FloatArray:
+    """The Mills ratio ``Phi(-t) / phi(t)``."""
+    return np.asarray(_ROOT_HALF_PI * erfcx(t * math.sqrt(0.5)))
 
 
 @lru_cache(maxsize=128)  # a fit asks for the same budget when it plans and when it calibrates
 def mu_for(epsilon: float, delta: float) -> float:
     """Largest ``mu`` whose ``delta(epsilon)`` does not exceed ``delta``."""
     _check_range(epsilon)
-    target = math.log(delta)
-    root = _increasing_root(lambda u: log_delta(epsilon, math.exp(u)) - target, start=math.log(epsilon))
-    return math.exp(root) * (1 - _SAFETY)
+    target = _target(delta)
+
+    def excess(log_mu: float) -> float:
+        mu = math.exp(log_mu)
+        return float(log_delta(epsilon / mu, mu)[0]) - target
+
+    # This mu is allowed: there the Gaussian tail alone is below delta.
+    tail = math.sqrt(-2 * target)
+    low = high = math.log(2 * epsilon / (tail + math.sqrt(tail * tail + 2 * epsilon)))
+    width = 1.0
+    while excess(high) < 0:
+        high, width = high + width, 2 * width
+    return math.exp(brentq(excess, low, high, xtol=1e-14, rtol=1e-14)) * (1 - 2 * _SAFETY)
 
 
+@lru_cache(maxsize=128)  # as above
 def epsilon_for(mu: float, delta: float) -> float:
     """Smallest ``epsilon`` at which a ``mu``-Gaussian-DP mechanism has at most ``delta``.
 
-    Zero where ``delta`` exceeds the total variation ``delta(0) = 2 Phi(mu/2) - 1``.
+    Zero where ``delta`` exceeds the total variation ``2 Phi(mu/2) - 1``; infinite if ``mu`` is huge.
     """
-    target = math.log(delta)
-    if log_delta(0.0, mu) <= target:
-        return 0.0
-    # Above mu**2/2 + mu*sqrt(2 log(1/delta)) the Gaussian tail alone is below delta.
-    ceiling = mu**2 / 2 + mu * math.sqrt(-2 * target)
-    root = _increasing_root(lambda u: target - log_delta(math.exp(u), mu), start=math.log(ceiling))
-    return math.exp(root) * (1 + _SAFETY)
+    return float(epsilons_for(np.array(mu), delta))
 
 
-def epsilons_for(mus: NDArray[np.float64], delta: float) -> NDArray[np.float64]:
-    """:func:`epsilon_for` of many ``mu``, by bisection. ``mu = 0`` has epsilon 0."""
-    target = math.log(delta)
-    positive = mus > 0
-    mu = np.where(positive, mus, 1.0)
-    low = np.zeros_like(mu)
-    # The Gaussian tail alone is below delta there; see epsilon_for.
-    high = mu**2 / 2 + mu * math.sqrt(-2 * target)
-    needed = positive & (_log_deltas(low, mu) > target)
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        above = _log_deltas(middle, mu) > target
-        low, high = np.where(above, middle, low), np.where(above, high, middle)
-    return np.where(needed, high * (1 + _SAFETY), 0.0)
+def epsilons_for(mus: FloatArray, delta: float) -> FloatArray:
+    """:func:`epsilon_for` of many ``mu``; ``mu = 0`` has epsilon 0."""
+    target = _target(delta)
+    solved = (mus > 0) & (mus < _LARGEST_MU)
+    mu = np.where(solved, mus, 1.0)
+    needed = log_delta(0.0, mu)[0] > target
+    # The logarithm of delta is concave, so Newton's method approaches the root from above, in ten steps if
+    # delta is tiny and in forty if it is next to 1. It starts where the Gaussian tail alone is below delta.
+    x = step = mu / 2 + math.sqrt(-2 * target)
+    while np.any(step > 1e-12 * x):
+        value, slope = log_delta(x, mu)
+        step = np.where(needed, np.maximum((value - target) / slope, 0.0), 0.0)
+        x = x - step
+    found = np.where(needed, mu * x * (1 + _SAFETY), 0.0)
+    return np.where(solved, found, np.where(mus > 0, math.inf, 0.0))
 
 
-def _log_deltas(epsilon: NDArray[np.float64], mu: NDArray[np.float64]) -> NDArray[np.float64]:
-    """:func:`log_delta` of arrays."""
-    x = epsilon / mu
-    low, high = (x - mu / 2) / _SQRT2, (x + mu / 2) / _SQRT2
-    with np.errstate(all="ignore"):  # each formula may overflow where the other one is used
-        tail = -(low**2) + np.log(0.5 * (erfcx(low) - erfcx(high)))
-        first = log_ndtr(-low * _SQRT2)
-        body = first + np.log1p(-np.exp(-(low**2) - first) * 0.5 * erfcx(high))
-    return np.asarray(np.where(low > 0, tail, body))
+def _target(delta: float) -> float:
+    """The logarithm that a delta is solved for, on the safe side of its own."""
+    return math.log(delta) * (1 + _CURVE_SAFETY)
 
 
 def epsilon_of_rho(rho: float, delta: float) -> float:
@@ -137,11 +136,12 @@ def epsilon_of_rho(rho: float, delta: float) -> float:
 
     def epsilon(log_excess: float) -> float:
         excess = math.exp(log_excess)  # the Renyi order less 1
-        order = 1 + excess
-        return rho * order - math.log1p(1 / excess) - (math.log(delta) + math.log(order)) / excess
+        gain = math.log1p(1 / excess) + math.log1p(excess) / excess
+        loss = rho * (1 + excess) - math.log(delta) / excess
+        return loss - gain + _ROUNDING * (loss + gain)
 
     # The classical conversion is minimal at this order; the tight one lies near it.
-    centre = 0.5 * math.log(-math.log(delta) / rho)
+    centre = 0.5 * (math.log(-math.log(delta)) - math.log(rho))
     found = minimize_scalar(epsilon, bounds=(centre - 6, centre + 6), method="bounded")
     return max(float(found.fun), 0.0)
 
@@ -160,7 +160,8 @@ def rho_for(epsilon: float, delta: float) -> float:
     high = low + 1
     while excess(high) < 0:
         high += 1
-    return math.exp(brentq(excess, low, high, xtol=1e-14, rtol=1e-14)) * (1 - _SAFETY)
+    # The minimum over orders is inexact by less than this margin.
+    return math.exp(brentq(excess, low, high, xtol=1e-14, rtol=1e-14)) * (1 - 2 * _SAFETY)
 
 
 def _check_range(epsilon: float) -> None:
@@ -169,15 +170,3 @@ def _check_range(epsilon: float) -> None:
             f"epsilon={epsilon:g} is out of the range of budgets that noise can be computed for; use a "
             f"number from {_SMALLEST_EPSILON:g} to {_LARGEST_EPSILON:g}."
         )
-
-
-def _increasing_root(function: Callable[[float], float], start: float) -> float:
-    """Root of an increasing function, bracketed by doubling steps from ``start``."""
-    low = high = start
-    width = 1.0
-    while function(low) > 0:
-        low, width = low - width, 2 * width
-    width = 1.0
-    while function(high) < 0:
-        high, width = high + width, 2 * width
-    return low if low == high else float(brentq(function, low, high, xtol=1e-14, rtol=1e-14))

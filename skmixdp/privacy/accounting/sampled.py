@@ -2,22 +2,21 @@
 
 The privacy loss distribution (PLD) is discretised pessimistically. The result is an upper bound on epsilon,
 which gets tighter as the interval shrinks. Releases that are chosen adaptively use Renyi divergences
-(Mironov, Talwar and Zhang 2019).
+(Mironov, Talwar and Zhang 2019). Sampling never costs privacy, so the full batch gives a third bound.
 """
 
 import math
-from dataclasses import replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from dp_accounting import dp_event, privacy_accountant
+from dp_accounting import dp_event, mechanism_calibration, privacy_accountant
 from dp_accounting.pld import pld_privacy_accountant
 from dp_accounting.rdp import rdp_privacy_accountant
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
 from . import gaussian
+from .composition import ORDERS, epsilon_of_rdp
 from .events import GaussianEvent, Neighboring, relation_name
 
 _RELATION = {
@@ -38,24 +37,22 @@ _FINEST = 1e-4
 #: square of the interval, so even finer intervals would gain a 24th of that.
 _SETTLED = 1e-3
 
-#: Far more corrections than any calibration has needed.
-_MOST_SECANT_STEPS = 50
+#: Larger rates, and multipliers outside of this range, get the epsilon of full batches. The libraries fail
+#: there, and sampling would save next to nothing.
+_LARGEST_RATE, _LEAST_NOISE, _MOST_NOISE = 1 - 1e-4, 0.1, 1e6
 
-#: A calibrated multiplier may leave this fraction of epsilon unspent.
-_UNSPENT = 1e-3
+#: More steps, and releases that cost more together, have grids that are too large for memory. They get the
+#: epsilon of their Renyi divergences.
+_MOST_STEPS, _LARGEST_MU = 10**7, 30.0
 
-#: Largest correction of the logarithm of a multiplier. It prevents a wrong slope from leading to tiny
-#: multipliers, for which accounting is slow.
-_LONGEST_STEP = 0.3
+#: Error of a composed delta per step, by the rounding of Fourier transforms: 80 times the largest measured.
+_DELTA_ERROR = 1e-15
 
-#: For smaller noise multipliers, the range of the privacy loss is too large for a grid.
-_LEAST_NOISE = 0.05
-
-#: The search for a smaller multiplier begins here, since accounting is slow for a guess that is too small.
-_ENOUGH_NOISE = 0.8
+#: A calibrated multiplier lies this close to the least one, in its logarithm.
+_PRECISION = 2e-4
 
 #: Larger budgets get the noise of full batches, which is little. Sampling would save next to nothing.
-_LARGEST_BUDGET, _LARGEST_DELTA = 50.0, 0.5
+_LARGEST_BUDGET, _LARGEST_DELTA = 50.0, 0.01
 
 #: Far above the rounding of the logarithm of a moment.
 _ROUNDING = 1e-13
@@ -68,25 +65,55 @@ def epsilon_of(event: GaussianEvent, delta: float, neighboring: Neighboring) -> 
     is small, but then the error, which falls with the square of the interval, is soon negligible. So the
     interval shrinks only until epsilon changes no more.
     """
-    spent = _epsilon(event, delta, neighboring, _INTERVALS[0])
-    for interval in _INTERVALS[1:]:
-        if interval * max(1.0, event.noise_multiplier**2) < _FINEST:
-            break
-        coarser, spent = spent, min(spent, _epsilon(event, delta, neighboring, interval))
-        if coarser - spent <= _SETTLED * spent:
-            break
-    return spent
+    full_batch = gaussian.epsilon_for(event.full_mu(neighboring), delta)
+    if event.sampling_rate > _LARGEST_RATE or not _LEAST_NOISE <= event.noise_multiplier <= _MOST_NOISE:
+        return full_batch
+    spent = math.inf
+    # The central limit of the composed steps (Bu, Dong, Long and Su 2020, Theorem 5).
+    mu = event.sampling_rate * math.sqrt(event.n_steps * math.expm1(event.noise_multiplier**-2))
+    if mu <= _LARGEST_MU and event.n_steps <= _MOST_STEPS:
+        spent = _epsilon(event, delta, neighboring, _INTERVALS[0])
+        for interval in _INTERVALS[1:]:
+            if interval * max(1.0, event.noise_multiplier**2) < _FINEST:
+                break
+            coarser, spent = spent, min(spent, _epsilon(event, delta, neighboring, interval))
+            if coarser - spent <= _SETTLED * spent:
+                break
+    if spent == math.inf:
+        orders = ORDERS[np.floor(ORDERS) == ORDERS]  # the series of others may diverge
+        spent = epsilon_of_rdp(renyi(event, orders, neighboring), delta, orders)
+    return min(spent, full_batch)
+
+
+@lru_cache(maxsize=1024)
+def _epsilon(event: GaussianEvent, delta: float, neighboring: Neighboring, interval: float) -> float:
+    """Epsilon on one discretisation: an upper bound for any interval, infinite where it knows none.
+
+    The result is cached, since it takes up to a second and the fits of a search need the same values.
+    """
+    kept = delta - _DELTA_ERROR * event.n_steps
+    if kept <= 0:
+        return math.inf
+    accountant = pld_privacy_accountant.PLDAccountant(
+        _RELATION[relation_name(neighboring)], value_discretization_interval=interval
+    )
+    release = dp_event.GaussianDpEvent(event.noise_multiplier)
+    step = dp_event.PoissonSampledDpEvent(event.sampling_rate, release)
+    accountant.compose(step, event.n_steps)
+    return float(accountant.get_epsilon(kept))
 
 
 def renyi(
     event: GaussianEvent, orders: NDArray[np.floating[Any]], neighboring: Neighboring
 ) -> NDArray[np.floating[Any]]:
-    """Upper bounds (n_orders,) on the Renyi divergences of ``event``.
+    """Upper bounds (n_orders,) on the Renyi divergences of ``event``, infinite where none is computed.
 
     Replacing a row means removing one and adding another. The bound combines the divergences of both changes
     by the weak triangle inequality (Mironov 2017, Corollary 4):
     ``D_a(P | R) <= (a - 1/2) / (a - 1) D_2a(P | Q) + D_(2a - 1)(Q | R)``.
     """
+    if not _LEAST_NOISE <= event.noise_multiplier <= _MOST_NOISE or event.sampling_rate > _LARGEST_RATE:
+        return np.full(orders.shape, np.inf)
     if relation_name(neighboring) == "add_or_remove_one":
         return _renyi_of_zeroing(event, orders)
     out, back = np.split(_renyi_of_zeroing(event, np.append(2 * orders, 2 * orders - 1)), 2)
@@ -99,29 +126,7 @@ def _renyi_of_zeroing(event: GaussianEvent, orders: NDArray[np.floating[Any]]) -
     accountant.compose(dp_event.PoissonSampledDpEvent(event.sampling_rate, release), event.n_steps)
     # Rounding can make a very small divergence 0 or negative.
     rounding = _ROUNDING * event.n_steps / (orders - 1)
-    return np.asarray(np.maximum(accountant.rdp, 0.0) + rounding)
-
-
-@lru_cache(maxsize=1024)
-def _epsilon(event: GaussianEvent, delta: float, neighboring: Neighboring, interval: float) -> float:
-    """Epsilon on one discretisation: an upper bound for any interval.
-
-    The result is cached, since it takes up to a second and the fits of a search need the same values. With
-    hardly any noise, it is the epsilon of full batches: sampling never costs privacy.
-    """
-    full_batch = gaussian.epsilon_for(
-        math.sqrt(2 * replace(event, sampling_rate=1.0).rho(neighboring)), delta
-    )
-    if event.noise_multiplier < _LEAST_NOISE:
-        return full_batch
-    accountant = pld_privacy_accountant.PLDAccountant(
-        _RELATION[relation_name(neighboring)], value_discretization_interval=interval
-    )
-    release = dp_event.GaussianDpEvent(event.noise_multiplier)
-    step = dp_event.PoissonSampledDpEvent(event.sampling_rate, release)
-    accountant.compose(step, event.n_steps)
-    # Of a delta below the mass that the grid cuts off, the accountant knows no finite epsilon.
-    return min(float(accountant.get_epsilon(delta)), full_batch)
+    return np.asarray(np.maximum(accountant.rdp, 0.0) * (1 + _ROUNDING) + rounding)
 
 
 def noise_multiplier_for(
@@ -133,90 +138,41 @@ def noise_multiplier_for(
     neighboring: Neighboring,
     upper: float,
 ) -> float:
-    """Noise multiplier with which sampled releases spend ``epsilon``, leaving at most a part in 1,000.
+    """Noise multiplier with which sampled releases spend at most ``epsilon``, and nearly all of it.
 
-    Budgets above 50, or with a delta above 1/2, get ``upper``. For others, the root is found on a coarse
-    discretisation, which is cheap, and corrected on a finer one. The result on the finest is extrapolated
-    from two intervals, since the error falls with the square of the interval. Secant steps on the reported
-    epsilon, aimed just below the budget, follow if needed.
-
-    Parameters
-    ----------
-    epsilon, delta : float
-        The budget.
-    n_steps, sampling_rate, neighboring
-        As in :class:`GaussianEvent`.
-    upper : float
-        A multiplier that is large enough, up to the error of the discretisation.
-
-    Raises
-    ------
-    RuntimeError
-        If the search does not end within its limit.
+    Budgets above 50, or with a delta above 0.01, get ``upper``, the multiplier of full batches.
     """
-
-    @cache
-    def excess(log_sigma: float, interval: float | None) -> float:
-        """Logarithm of the spent epsilon over the budget; the interval None is the reported epsilon."""
-        event = GaussianEvent(math.exp(log_sigma), n_steps, sampling_rate)
-        if interval is None:
-            spent = epsilon_of(event, delta, neighboring)
-        else:
-            spent = _epsilon(event, delta, neighboring, interval)
-        return math.log(max(spent, 1e-12) / epsilon)
-
-    def secant(point: float, slope: float, interval: float | None, low: float, high: float) -> float:
-        """A point at which the excess lies in [low, high]."""
-        for _ in range(_MOST_SECANT_STEPS):
-            value = excess(point, interval)
-            if low <= value <= high:
-                return point
-            last, point = point, point + _bounded(((low + high) / 2 - value) / slope)
-            if abs(point - last) > 0.01:  # a shorter step would measure the discretisation
-                slope = (excess(point, interval) - value) / (point - last)
-        raise RuntimeError(
-            f"no noise multiplier was found for epsilon={epsilon:g}, delta={delta:g} at "
-            f"sampling_rate={sampling_rate:g}, n_steps={n_steps}; pass a noise_multiplier instead."
-        )
-
     if epsilon > _LARGEST_BUDGET or delta > _LARGEST_DELTA:
         return upper
-    # A small budget needs a smaller interval to be resolved at all.
-    coarse = min(_INTERVALS[0], epsilon / 50)
-    above = math.log(upper)
-    # Each evaluation takes time, so steps that lie far above the root are left out.
-    start = math.log(max(_central_limit(upper, sampling_rate), _ENOUGH_NOISE))
-    above -= 0.5 * max(0, math.floor((above - start) / 0.5))
-    while excess(above, coarse) > 0:
-        above += 0.5
-    below = above - 0.5
-    while excess(below, coarse) < 0:
-        below, above = below - 0.5, below
-    point = float(brentq(excess, below, above, args=(coarse,), xtol=2e-2))
 
-    def slope_at(point: float, interval: float) -> float:
-        return (excess(point + 0.02, interval) - excess(point, interval)) / 0.02
+    def event(log_multiplier: float) -> GaussianEvent:
+        return GaussianEvent(math.exp(log_multiplier), n_steps, sampling_rate)
 
-    rough, fine = coarse, _INTERVALS[1]
-    slope = slope_at(point, rough)
-    if excess(point, rough) - excess(point, fine) > 0.02:  # the coarse root is worth little
-        point = secant(point, slope, fine, -0.03, 0.03)
-        slope = slope_at(point, fine)
-        rough, fine = fine, fine / 2
-    gain = (fine**2 - _INTERVALS[2] ** 2) / (rough**2 - fine**2)
-    foretold = excess(point, fine) - gain * (excess(point, rough) - excess(point, fine))
-    point += _bounded(-(foretold + _UNSPENT / 2) / slope)
-    return math.exp(secant(point, slope, None, -_UNSPENT, 0))
+    # The central limit as in epsilon_of, with a margin for few steps. Accounting is slow for little noise.
+    guess = 1.5 / math.sqrt(math.log1p(max(sampling_rate * upper, 1e-100) ** -2))
+    high = math.log(min(max(guess, 0.5), upper))
+    if epsilon_of(event(high), delta, neighboring) > epsilon:
+        high = math.log(upper)
+    # With less than the least noise, every event costs more than the largest budget.
+    bracket = mechanism_calibration.ExplicitBracketInterval(math.log(_LEAST_NOISE / 2), high)
+    point = mechanism_calibration.calibrate_dp_mechanism(
+        lambda: _Accountant(epsilon, neighboring), event, 1.0, delta, bracket, tol=_PRECISION
+    )
+    return min(math.exp(point), upper)
 
 
-def _central_limit(upper: float, sampling_rate: float) -> float:
-    """Noise multiplier of many sampled steps that cost what full batches at ``upper`` cost.
+class _Accountant:
+    """:func:`epsilon_of` as ``dp-accounting`` calibrates it: ``1 + log(spent / epsilon)``, nearly a line."""
 
-    Source: Bu, Dong, Long and Su 2020, Theorem 5 (central limit of the composed steps). It is no bound: the
-    multiplier of few steps is up to twice as large.
-    """
-    return 1 / math.sqrt(math.log1p((sampling_rate * upper) ** -2))
+    ledger = dp_event.NoOpDpEvent()
 
+    def __init__(self, epsilon: float, neighboring: Neighboring) -> None:
+        self._epsilon, self._neighboring = epsilon, neighboring
 
-def _bounded(step: float) -> float:
-    return max(-_LONGEST_STEP, min(step, _LONGEST_STEP))
+    def compose(self, event: GaussianEvent) -> "_Accountant":
+        self._event = event
+        return self
+
+    def get_epsilon(self, delta: float) -> float:
+        spent = epsilon_of(self._event, delta, self._neighboring) / self._epsilon
+        return 1 + math.log(max(spent, 1e-3))

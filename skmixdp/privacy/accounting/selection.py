@@ -21,7 +21,7 @@ from scipy.optimize import brentq
 from ..._utils.validation import COUNT, POSITIVE, check, number
 from .calibrate import epsilon_of_event, mu_of_budget
 from .composition import FloatArray, epsilon_of_rdp, rdp_deltas, rdp_of_event
-from .events import GaussianEvent, Neighboring, Noise, SelectionEvent, check_terms, noise_name, shift_of
+from .events import GaussianEvent, Neighboring, Noise, SelectionEvent, check_terms, shift_of
 from .trials import TrialLaw
 
 #: Relative precision of the budget of a fit, which is rounded down.
@@ -105,7 +105,6 @@ class SearchTerms:
     def __post_init__(self) -> None:
         check_terms(self.delta, 1.0, self.neighboring, self.noise)
         check("score_share", self.score_share, number(0, 1, closed="left"))
-        object.__setattr__(self, "noise", noise_name(self.noise))
 
     def fit_mu(self, fit_epsilon: float) -> float:
         """Full-batch Gaussian-DP parameter of a fit with this epsilon, for one zeroed-out row."""

@@ -11,10 +11,16 @@ from dataclasses import dataclass
 from scipy.optimize import brentq
 from scipy.stats import poisson
 
-from ..._utils.validation import as_float, check, number
+from ..._utils.validation import Kind, Number, as_float, check
 
 #: Shapes of the distributions that have names.
 SHAPES = {"logarithmic": 0.0, "geometric": 1.0, "poisson": math.inf}
+
+#: Ranges of the mean and of finite shapes. Beyond them, the probability of one trial is below the range of
+#: floats, and drawing a number may take minutes.
+_MEAN = Number("a number from 1 to 1e6", low=1, high=1e6, closed="both")
+_SHAPE = Number("a number from 0 to 50", low=0, high=50, closed="both")
+_POISSON = Kind("infinity, which is Poisson", lambda value: as_float(value) == math.inf)
 
 #: Relative precision of ``halting_probability``, which errs towards fewer trials.
 _PRECISION = 1e-9
@@ -27,9 +33,9 @@ class TrialLaw:
     Parameters
     ----------
     mean : float
-        Expected number of trials, at least 1.
+        Expected number of trials, from 1 to 1e6.
     shape : float
-        0 is logarithmic, 1 is geometric, infinity is Poisson. All other positive numbers are truncated
+        0 is logarithmic, 1 is geometric, infinity is Poisson. All other numbers up to 50 are truncated
         negative binomial. Poisson may give no trial at all; the others give at least one.
 
     Raises
@@ -42,8 +48,8 @@ class TrialLaw:
     shape: float
 
     def __post_init__(self) -> None:
-        check("mean", self.mean, number(1, closed="left"))
-        check("shape", self.shape, number(0, closed="both"), remedy="infinity is Poisson")
+        check("mean", self.mean, _MEAN)
+        check("shape", self.shape, _SHAPE, _POISSON)
         object.__setattr__(self, "mean", float(self.mean))
         object.__setattr__(self, "shape", float(self.shape))
 
@@ -62,11 +68,13 @@ class TrialLaw:
             return 1.0
         if self.shape == 1:
             return 1 / self.mean
-        # The mean falls as gamma grows: from infinity at 0 to 1 at 1.
+        # The mean falls as gamma grows: from infinity at 0 to 1 at 1. At both ends it is on its side.
+        least = -2 * math.log(self.mean) - 2
+        most = -0.25 * math.log1p((self.mean - 1) / (1 + self.shape))
         root = brentq(
-            lambda log_gamma: math.log(_mean(math.exp(log_gamma), self.shape) / self.mean),
-            -math.log(self.mean) - 50.0,
-            -1e-12,
+            lambda log_gamma: math.log(_mean(log_gamma, self.shape) / self.mean),
+            least,
+            most,
             xtol=_PRECISION / 4,
         )
         return min(1.0, math.exp(root) * (1 + _PRECISION))
@@ -101,25 +109,26 @@ def shape_of(distribution: object) -> float:
     Raises
     ------
     ValueError
-        If it is neither a known name nor a number of at least 0.
+        If it is neither a known name nor a number from 0 to 50, nor infinity.
     """
     if isinstance(distribution, str) and distribution in SHAPES:
         return SHAPES[distribution]
-    if (shape := as_float(distribution)) is not None and shape >= 0:
+    if (shape := as_float(distribution)) is not None and (_SHAPE.admits(shape) or _POISSON.admits(shape)):
         return shape
     raise ValueError(
-        f"distribution={distribution!r} must be one of {', '.join(map(repr, SHAPES))}, or a number of at "
-        "least 0, the shape of a truncated negative binomial law."
+        f"distribution={distribution!r} must be one of {', '.join(map(repr, SHAPES))}, or a number from 0 "
+        "to 50, the shape of a truncated negative binomial law."
     )
 
 
-def _mean(gamma: float, shape: float) -> float:
+def _mean(log_gamma: float, shape: float) -> float:
     """Mean of the truncated negative binomial law."""
-    # scale * gamma**shape is the (1 - gamma**shape) / shape of Definition 1.
-    return (1 - gamma) / (math.exp((1 + shape) * math.log(gamma)) * _scale(gamma, shape))
+    # The (1 - gamma**shape) / shape of Definition 1, and its limit at 0.
+    scale = -math.expm1(shape * log_gamma) / shape if shape > 1e-200 else -log_gamma
+    return math.expm1(-log_gamma) / scale
 
 
 def _scale(gamma: float, shape: float) -> float:
     """``(gamma**-shape - 1) / shape``; its limit at 0 belongs to the logarithmic law."""
     log_gamma = math.log(gamma)
-    return -log_gamma if shape == 0 else math.expm1(-shape * log_gamma) / shape
+    return -log_gamma if shape < 1e-200 else math.expm1(-shape * log_gamma) / shape

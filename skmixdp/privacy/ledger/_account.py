@@ -108,15 +108,7 @@ class Account:
             raise ValueError(f"order={self.order!r} must be set by the first charge that is summed as Renyi.")
 
     def check_agreement(self) -> None:
-        """Refuse sums that contradict each other, as in a file that was altered.
-
-        A total that was set to a lower number would admit charges beyond the budget.
-
-        Raises
-        ------
-        ValueError
-            If the total is below what the other sums say.
-        """
+        """Refuse sums that contradict each other: a lowered total would admit charges beyond the budget."""
         if self.n_charges == 0:
             agrees = self.total == self.spent == 0 and not any(self.divergences)
         elif self.order is not None:
@@ -131,17 +123,7 @@ class Account:
             raise ValueError(f"its total={self.total:g} contradicts its spent={self.spent:g}")
 
     def after(self, event: object, neighboring: Neighboring, private: bool = True) -> "Account":
-        """The account after charging ``event``.
-
-        Raises
-        ------
-        BudgetExceededError
-            If it does not fit into the budget.
-        ValueError
-            If its neighbours are not those of the data set, or its numbers are invalid.
-        TypeError
-            If no accountant knows this kind of event.
-        """
+        """The account after charging ``event``; an error if it does not fit into the budget."""
         neighboring = relation_name(neighboring)
         if self.neighboring not in (None, neighboring):
             raise ValueError(
@@ -157,13 +139,14 @@ class Account:
         )
         if not rule.admits(self.total, event):
             raise BudgetExceededError(self._refusal(event, rule))
-        total = self.total + rule.cost(event)
+        # Sums are rounded up, so that no number of small charges is lost.
+        total = math.nextafter(self.total + rule.cost(event), math.inf)
         divergences: tuple[float, ...] = ()
         if rule.composition == "gaussian":
             spent = gaussian.epsilon_for(math.sqrt(total), self.delta)
         else:
             more = divergences_of(event, neighboring)
-            divergences = tuple((np.array(self.divergences or 0.0) + more).tolist())
+            divergences = tuple(np.nextafter(np.array(self.divergences or 0.0) + more, math.inf).tolist())
             spent = epsilon_of_rdp(np.array(divergences), self.delta, ORDERS)
         if self.n_charges == 0:
             spent = min(spent, own_epsilon(event, self.delta, neighboring))

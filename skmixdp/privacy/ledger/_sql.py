@@ -13,14 +13,11 @@ from ._account import Account
 from ._records import event_from_json, event_to_json
 from ._report import Charge
 
-# ``by_default`` is always 0. In version 0.1, data sets could take a default budget of their ledger. The
-# column stays, and each version can read the files of the other.
 TABLES = """
 CREATE TABLE accounts (
     dataset TEXT PRIMARY KEY,
     epsilon REAL NOT NULL,
     delta REAL NOT NULL,
-    by_default INTEGER NOT NULL,
     neighboring TEXT,
     composition TEXT,
     "order" REAL,
@@ -37,24 +34,17 @@ CREATE TABLE charges (
     event TEXT NOT NULL,
     description TEXT NOT NULL,
     private INTEGER NOT NULL,
-    spent REAL NOT NULL
-);
-CREATE INDEX charges_of_dataset ON charges (dataset, id);
-"""
-
-# Who made a charge and how it ended. It is a table of its own, so that ledgers of earlier versions can be
-# charged, and earlier versions can still read them.
-_NOTES = """
-CREATE TABLE IF NOT EXISTS notes (
-    charge INTEGER PRIMARY KEY REFERENCES charges (id),
+    spent REAL NOT NULL,
     user TEXT NOT NULL,
     outcome TEXT NOT NULL
-)
+);
+CREATE INDEX charges_of_dataset ON charges (dataset, id);
+CREATE INDEX charges_by_outcome ON charges (outcome);
+CREATE INDEX charges_without_guarantee ON charges (private) WHERE private = 0;
 """
 
 _CHARGES = """
-SELECT id, dataset, time, event, description, private, charges.spent, epsilon AS budget, delta,
-    {user} AS user, {outcome} AS outcome
+SELECT id, dataset, time, event, description, private, charges.spent, epsilon AS budget, delta, user, outcome
 FROM charges JOIN (SELECT dataset, epsilon, delta FROM accounts) USING (dataset)
 """
 
@@ -75,8 +65,8 @@ def read_accounts(connection: Connection) -> tuple[Account, ...]:
 
 def write_account(connection: Connection, account: Account) -> None:
     """Add an account, or replace the earlier one."""
-    columns = ["by_default", *(f'"{field.name}"' for field in fields(account))]
-    values = [0, *(json.dumps(value) if isinstance(value, tuple) else value for value in astuple(account))]
+    columns = [f'"{field.name}"' for field in fields(account)]
+    values = [json.dumps(value) if isinstance(value, tuple) else value for value in astuple(account)]
     changes = ", ".join(f"{name} = excluded.{name}" for name in columns)
     connection.execute(
         f"INSERT INTO accounts ({', '.join(columns)}) VALUES ({', '.join('?' * len(values))}) "
@@ -92,12 +82,10 @@ def read_charges(
 
     If ``failed``, only those that failed or have no guarantee.
     """
-    query = f"{_charges(connection)} WHERE dataset = coalesce(?, dataset)"
+    query = f"{_CHARGES} WHERE dataset = coalesce(?, dataset)"
     if failed:  # ranges, for which the indexes are used: the texts that begin with "failed"
-        listed = "SELECT id FROM charges WHERE private = 0"
-        if _has_notes(connection):
-            listed += " UNION SELECT charge FROM notes WHERE outcome >= 'failed' AND outcome < 'failee'"
-        query += f" AND id IN ({listed})"
+        query += " AND id IN (SELECT id FROM charges WHERE private = 0"
+        query += " UNION SELECT id FROM charges WHERE outcome >= 'failed' AND outcome < 'failee')"
     # Most charges are of few events. The cache ends with the call: later charges must not share objects.
     parse = cache(event_from_json)
     return tuple(_charge_of(row, parse) for row in connection.execute(f"{query} ORDER BY id", (dataset,)))
@@ -105,20 +93,8 @@ def read_charges(
 
 def read_charge(connection: Connection, number: int | None) -> Charge | None:
     """The charge of this number; None if there is none."""
-    row = connection.execute(f"{_charges(connection)} WHERE id = ?", (number,)).fetchone()
+    row = connection.execute(f"{_CHARGES} WHERE id = ?", (number,)).fetchone()
     return None if row is None else _charge_of(row, event_from_json)
-
-
-def _charges(connection: Connection) -> str:
-    """The query of all charges, with their notes if there are any."""
-    if not _has_notes(connection):
-        return _CHARGES.format(user="''", outcome=f"'{OPEN}'")
-    query = _CHARGES.format(user="coalesce(user, '')", outcome=f"coalesce(outcome, '{OPEN}')")
-    return f"{query} LEFT JOIN notes ON charge = id"
-
-
-def _has_notes(connection: Connection) -> bool:
-    return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'notes'").fetchone() is not None
 
 
 def add_charge(
@@ -131,15 +107,20 @@ def add_charge(
     user: str,
 ) -> Charge:
     """Record a charge and return it; ``account`` is the account after the charge."""
-    values = (account.dataset, time.isoformat(), event_to_json(event), description, private, account.spent)
+    values = {
+        "dataset": account.dataset,
+        "time": time.isoformat(),
+        "event": event_to_json(event),
+        "description": description,
+        "private": private,
+        "spent": account.spent,
+        "user": user,
+        "outcome": OPEN,
+    }
     number = connection.execute(
-        "INSERT INTO charges (dataset, time, event, description, private, spent) VALUES (?, ?, ?, ?, ?, ?)",
-        values,
+        f"INSERT INTO charges ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})",
+        tuple(values.values()),
     ).lastrowid
-    connection.execute(_NOTES)
-    connection.execute("CREATE INDEX IF NOT EXISTS notes_by_outcome ON notes (outcome)")
-    connection.execute("CREATE INDEX IF NOT EXISTS no_guarantee ON charges (private) WHERE private = 0")
-    connection.execute("INSERT INTO notes (charge, user, outcome) VALUES (?, ?, ?)", (number, user, OPEN))
     charge = read_charge(connection, number)
     if charge is None:
         raise ValueError("a charge was lost as it was written; restore the ledger's file from a copy.")
@@ -149,7 +130,7 @@ def add_charge(
 def write_outcome(connection: Connection, charge: Charge, outcome: str) -> bool:
     """Record how a charge ended, in place of what was recorded before. False if there is no such charge."""
     changed = connection.execute(
-        "UPDATE notes SET outcome = ? WHERE charge IN (SELECT id FROM charges WHERE id = ? AND dataset = ?)",
+        "UPDATE charges SET outcome = ? WHERE id = ? AND dataset = ?",
         (outcome, charge.id, charge.dataset),
     )
     return changed.rowcount == 1
@@ -163,7 +144,6 @@ def _account_of(row: Row) -> Account:
     """The account in a row of the table. Refuses a damaged row, whose sums would decide later charges."""
     values = dict(row)
     try:
-        del values["by_default"]
         values["private"] = _flag(row, "private")
         values["divergences"] = tuple(json.loads(values["divergences"]))
         account = Account(**values)

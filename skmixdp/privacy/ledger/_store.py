@@ -45,22 +45,7 @@ class _Held:
 
 
 class FileStore:
-    """Tables in a file, through one connection per process and thread.
-
-    Parameters
-    ----------
-    path : Path
-        An absolute path.
-    create : bool
-        Whether to create a missing file.
-
-    Raises
-    ------
-    ValueError
-        If the file is not a ledger, or one of another version.
-    OSError
-        If it cannot be opened; from :meth:`transact`, if it vanished or stays locked.
-    """
+    """Tables in a file with an absolute path, through one connection per process and thread."""
 
     def __init__(self, path: Path, *, create: bool) -> None:
         self.path = path
@@ -102,13 +87,7 @@ class MemoryStore:
         _set_up(self._held.connection, Path(":memory:"))
 
     def transact(self, work: Work[Result], *, write: bool) -> Result:
-        """As for :class:`FileStore`.
-
-        Raises
-        ------
-        RuntimeError
-            In another process than the one that created the tables: a copy would lose charges.
-        """
+        """As for :class:`FileStore`; refused in other processes, where a copy would lose charges."""
         if self._held.process != os.getpid():
             raise RuntimeError(
                 "a ledger in memory cannot be charged from another process; give PrivacyLedger a file."

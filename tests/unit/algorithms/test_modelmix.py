@@ -10,11 +10,18 @@ import pytest
 from skmixdp import MixedDPLogisticRegression
 from skmixdp._engine import Budget, Options, Run, make_plan, train
 from skmixdp._rows import InMemoryRows
-from skmixdp.algorithms import GEP, PDADPMD, AdaMix, CosinePDADPMD, Coupling, ModelMix, NoisyGD
+from skmixdp.algorithms import GEP, PDADPMD, AdaMix, CosinePDADPMD, Coupling, NoisyGD
 from skmixdp.components import GradientQuery, L2Clip, PublicSubspace
 from skmixdp.components.protocols import ReleasedArray, ReleaseFacts, StepContext
-from skmixdp.modelmix import MixingDescent, mixed_query, mixed_steps
-from skmixdp.privacy import ModelMixEvent, NoiseSource, modelmix_epsilon
+from skmixdp.modelmix import (
+    MixingDescent,
+    ModelMix,
+    ModelMixEvent,
+    mixed_query,
+    mixed_steps,
+    modelmix_epsilon,
+)
+from skmixdp.privacy import NoiseSource
 from tests.conftest import Silent, make_problem, make_regression_problem
 
 FLOAT = np.dtype("float64")

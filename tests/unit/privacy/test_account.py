@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from skmixdp.exceptions import BudgetExceededError
-from skmixdp.privacy import GaussianEvent, LedgerReport, ModelMixEvent, epsilon_of_event
+from skmixdp.modelmix import ModelMixEvent
+from skmixdp.privacy import GaussianEvent, LedgerReport, epsilon_of_event
 from skmixdp.privacy.accounting.composition import ORDERS, divergences_of, epsilon_of_rdp
 from skmixdp.privacy.accounting.gaussian import epsilon_for, mu_for
 from skmixdp.privacy.ledger._account import Account, _costs_less_than_in_full, own_epsilon

@@ -9,11 +9,9 @@ import pytest
 from dp_accounting import dp_event, privacy_accountant
 from dp_accounting.pld import pld_privacy_accountant
 
+from skmixdp.modelmix import ModelMixEvent
 from skmixdp.privacy import (
     GaussianEvent,
-    ModelMixEvent,
-    SearchTerms,
-    SelectionEvent,
     accountant_name,
     epsilon_of,
     epsilon_of_event,
@@ -170,14 +168,6 @@ def test_zeroing_out_has_the_numbers_of_adding_or_removing(rate):
     assert added == zeroed
 
 
-def test_hardened_is_what_version_0_1_called_discrete():
-    assert GaussianEvent(3.0, 5, noise="hardened") == GaussianEvent(3.0, 5, noise="discrete")
-    assert SelectionEvent(3.0, 5, "poisson", "hardened") == SelectionEvent(3.0, 5, "poisson", "discrete")
-    assert SearchTerms(1e-5, noise="hardened") == SearchTerms(1e-5, noise="discrete")
-    discrete, hardened = (epsilon_of(20, 100, delta=1e-5, noise=name) for name in ("discrete", "hardened"))
-    assert discrete == hardened > epsilon_of(20, 100, delta=1e-5)
-
-
 def test_the_accountant_is_named():
     assert "exact" in accountant_name(GaussianEvent(1.0, 1))
     assert "dp-accounting" in accountant_name(GaussianEvent(1.0, 1, 0.5))
@@ -195,12 +185,6 @@ def test_a_start_that_the_coarse_discretisation_finds_too_small_is_raised():
     sigma = noise_multiplier_for(0.1, 1e-5, n_steps=10_000, sampling_rate=0.9)
     spent = epsilon_of(sigma, 10_000, delta=1e-5, sampling_rate=0.9)
     assert 0.1 * 0.999 < spent <= 0.1
-
-
-def test_a_search_that_does_not_end_says_so(monkeypatch):
-    monkeypatch.setattr("skmixdp.privacy.accounting.sampled._MOST_SECANT_STEPS", 0)
-    with pytest.raises(RuntimeError, match="pass a noise_multiplier instead"):
-        noise_multiplier_for(2, 1e-5, n_steps=10, sampling_rate=0.5)
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from skmixdp.exceptions import BudgetExceededError
+from skmixdp.modelmix import ModelMixEvent
 from skmixdp.privacy import (
     GaussianEvent,
-    ModelMixEvent,
     PrivacyLedger,
     SelectionEvent,
     event_from_json,
@@ -72,21 +72,22 @@ POSITIVE = [
     np.int64(-3),
     10**400,
 ]
+MULTIPLIER = [*POSITIVE, 9e-121, 1.1e120]
 COUNT = [*POSITIVE, 0.5, 1.0, np.float64(2.0), 2**53 + 1]
 RATE = [*POSITIVE, 1.0000001, 2]
 WORD = [None, True, 3, "", "Float", "float ", "laplace", ["float"], np.array(["float"])]
 
 BAD = {
-    "noise_multiplier": POSITIVE,
+    "noise_multiplier": MULTIPLIER,
     "n_steps": COUNT,
     "sampling_rate": RATE,
     "noise": WORD,
     "width": POSITIVE,
     "linf_split": COUNT,
     "conversion": WORD,
-    "mean": [*POSITIVE, 0.999],
-    "distribution": [*NOT_NUMBERS, "binomial", -1, -1e-9, 10**400],
-    "refit_multiplier": POSITIVE[1:],  # None is no such fit
+    "mean": [*POSITIVE, 0.999, 1.1e6],
+    "distribution": [*NOT_NUMBERS, "binomial", -1, -1e-9, 50.1, 10**400],
+    "refit_multiplier": MULTIPLIER[1:],  # None is no such fit
 }
 
 
@@ -158,11 +159,13 @@ def test_equal_laws_of_trials_make_equal_events():
 @pytest.mark.parametrize(
     "event",
     [
-        GaussianEvent(5e-324, 1),
-        GaussianEvent(1e-200, 2**53),
-        GaussianEvent(1e-200, 3, noise="discrete"),
-        ModelMixEvent(1e-200, 3, width=1e300),
-        ModelMixEvent(5e-324, 2**53, width=1e-300, linf_split=2**53),
+        GaussianEvent(1e-120, 1),
+        GaussianEvent(1e-120, 2**53),
+        GaussianEvent(1e-120, 2**53, 1e-300),
+        GaussianEvent(1e-120, 3, noise="discrete"),
+        ModelMixEvent(1e-120, 3, width=1e300),
+        ModelMixEvent(1e-120, 2**53, width=1e-300, linf_split=2**53),
+        SelectionEvent(1e-120, 1e6, 50),
     ],
 )
 def test_next_to_no_noise_costs_more_than_any_budget(event):
@@ -172,12 +175,23 @@ def test_next_to_no_noise_costs_more_than_any_budget(event):
     assert ledger.charges() == []
 
 
-def test_a_cost_that_no_float_can_hold_is_not_charged():
-    ledger = PrivacyLedger(":memory:").add_dataset("a", epsilon=1.0, delta=1e-5)
-    for event in (GaussianEvent(1e200, 1), ModelMixEvent(1e300, 1, width=1.0)):
-        with pytest.raises(ValueError, match="has a cost of 0, not a positive one"):
-            ledger.charge(event, neighboring=ADD)
-    assert ledger.charges() == []
+@pytest.mark.parametrize("composition", ["gaussian", "renyi"])
+def test_next_to_no_cost_is_charged_too(composition):
+    ledger = PrivacyLedger(":memory:").add_dataset("a", epsilon=1.0, delta=1e-5, composition=composition)
+    events = [GaussianEvent(1e120, 1), GaussianEvent(1e120, 1, 1e-300), ModelMixEvent(1e120, 1, width=1.0)]
+    totals = [0.0]
+    for event in events:
+        ledger.charge(event, neighboring=ADD)
+        totals.append(ledger.account.total)
+    assert np.all(np.diff(totals) > 0)
+
+
+@pytest.mark.parametrize("composition", ["gaussian", "renyi"])
+def test_no_number_of_small_charges_is_lost_in_a_sum(composition):
+    account = Account("a", 3.0, 1e-5, composition=composition).after(GaussianEvent(2.0, 1), ADD)
+    after = account.after(GaussianEvent(1e20, 1), ADD)
+    assert after.total > account.total
+    assert all(more > less for more, less in zip(after.divergences, account.divergences, strict=True))
 
 
 # -- damaged ledgers -----------------------------------------------------------------------

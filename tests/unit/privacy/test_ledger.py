@@ -12,7 +12,6 @@ import threading
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import reduce
-from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -20,11 +19,10 @@ import pytest
 from sklearn.base import clone
 
 from skmixdp.exceptions import BudgetExceededError
+from skmixdp.modelmix import ModelMixEvent
 from skmixdp.privacy import (
     GaussianEvent,
-    ModelMixEvent,
     PrivacyLedger,
-    SelectionEvent,
     epsilon_of,
     epsilon_of_event,
     rdp_of_event,
@@ -215,47 +213,6 @@ def test_a_data_set_can_vanish_with_its_file(path):
     for ask in (lambda: data_set.charge(FULL, neighboring=ADD), lambda: data_set.spent):
         with pytest.raises(KeyError, match="dataset='a' is not in PrivacyLedger"):
             ask()
-
-
-@pytest.fixture
-def of_0_1(path):
-    """A ledger that version 0.1 wrote; it gave data sets that nobody had added a budget by default."""
-    with sqlite3.connect(path) as connection:
-        connection.executescript(Path(__file__).with_name("ledger_0_1.sql").read_text())
-    connection.close()
-    return PrivacyLedger(path)
-
-
-def test_a_ledger_of_version_0_1_is_read(of_0_1):
-    assert list(of_0_1) == ["added", "by default", "discrete"]
-    assert [of_0_1[name].spent for name in of_0_1] == [
-        0.2740143162074049,
-        0.3607889161501914,
-        0.26030303960685763,
-    ]
-    assert [charge.event for charge in of_0_1.report().charges] == [
-        FULL,
-        ModelMixEvent(30.0, 5, width=90.0, linf_split=4),
-        GaussianEvent(40.0, 5, noise="discrete"),
-        SelectionEvent(40.0, 3.0, "poisson", "discrete"),
-        GaussianEvent(40.0, 2),
-    ]
-    assert [charge.private for charge in of_0_1["discrete"].charges()] == [True, False]
-
-
-def test_a_ledger_of_version_0_1_is_charged_on(of_0_1):
-    for name, relation in (("added", REPLACE), ("by default", ADD), ("discrete", ADD)):
-        before = of_0_1[name].account
-        charge(of_0_1, DISCRETE if name == "discrete" else FULL, name, relation)
-        after = of_0_1[name].account
-        assert (after.epsilon, after.delta) == (before.epsilon, before.delta)
-        assert after.n_charges == before.n_charges + 1 and after.spent > before.spent
-
-
-def test_a_pickle_of_version_0_1_opens_its_ledger(of_0_1):
-    again = PrivacyLedger.__new__(PrivacyLedger)
-    again.__setstate__({"path": of_0_1.path, "epsilon": 3.0, "delta": 1e-5})
-    assert again.report() == of_0_1.report()
 
 
 @pytest.mark.parametrize(
@@ -584,15 +541,6 @@ def test_an_outcome_of_no_charge_is_refused(ledger):
         ledger["a"].record_outcome(replace(made, id=7), "finished")
     with pytest.raises(ValueError, match=r"charge 1 to 'b' is not in"):
         ledger["b"].record_outcome(replace(made, dataset="b"), "finished")
-
-
-def test_charges_of_version_0_1_are_open_and_later_ones_are_noted(of_0_1):
-    ledger = of_0_1
-    assert {entry.outcome for entry in ledger.report().charges} == {"open"}
-    made = ledger["added"].charge(GaussianEvent(60.0, 1), neighboring=REPLACE)
-    ledger["added"].record_outcome(made, "finished")
-    outcomes = [entry.outcome for entry in PrivacyLedger(ledger.path).report().charges]
-    assert outcomes == ["open"] * 5 + ["finished"]
 
 
 def test_the_block_of_a_charge_decides_its_outcome(ledger):

@@ -9,16 +9,15 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
+from skmixdp.modelmix import ModelMixEvent, modelmix_epsilon
 from skmixdp.modelmix import accountant as mixing
-from skmixdp.modelmix.accountant import epsilon_for, log_moments, log_ratio_moments
+from skmixdp.modelmix.accountant import epsilon_for, log_moments, log_ratio_moments, renyi
 from skmixdp.privacy import (
     GaussianEvent,
-    ModelMixEvent,
     accountant_name,
     amplified_epsilon,
     epsilon_of,
     epsilon_of_event,
-    modelmix_epsilon,
     noise_multiplier_for,
     steps_for,
 )
@@ -115,6 +114,19 @@ def test_nothing_is_claimed_where_nothing_was_tested():
     assert epsilon_for(shift=1.0, width=0.049, **terms) == math.inf
     assert epsilon_for(shift=6.0, width=10, **terms) < math.inf
     assert modelmix_epsilon(0.1, 10, delta=1e-5, width=5) == epsilon_of(0.1, 10, delta=1e-5)
+
+
+@pytest.mark.parametrize("width", [1.0, 1000.0])
+def test_the_rounding_of_many_coordinates_lowers_no_divergence(width):
+    """A row that spreads over more coordinates costs the same in the limit, and a margin for rounding."""
+    orders = np.arange(2.0, 30.0)
+
+    def divergences(s):
+        return renyi(orders, 1, shift=0.05 / math.sqrt(s), width=width, sampling_rate=1.0, linf_split=s)
+
+    limit = divergences(100) - 1e-11 / (orders - 1)  # spread further, the bound hardly moves
+    for s in (10**4, 10**6, 10**9, 2**53):
+        assert np.all(divergences(s) >= limit * 0.99)
 
 
 def test_many_splits_at_a_low_cost_are_never_negative():

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from skmixdp.privacy import GaussianEvent, ModelMixEvent, event_from_json, event_to_json, register_event
+from skmixdp.modelmix import ModelMixEvent
+from skmixdp.privacy import GaussianEvent, event_from_json, event_to_json, register_event
 from skmixdp.privacy.ledger import _records as records
 
 
@@ -27,7 +28,7 @@ def pair(monkeypatch):
     "event",
     [
         GaussianEvent(1 / 3, 7),
-        GaussianEvent(1e-300, 7, 0.1, "float"),
+        GaussianEvent(1e-120, 7, 0.1, "float"),
         GaussianEvent(2.0, 1, noise="discrete"),
         ModelMixEvent(10.0, 60, 0.5, width=1e30, linf_split=4, conversion="classic"),
     ],

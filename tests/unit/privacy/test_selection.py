@@ -3,10 +3,12 @@
 import json
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from dp_accounting import dp_event
 from dp_accounting.rdp import RdpAccountant
+from scipy.stats import nbinom
 
 from skmixdp.privacy import (
     GaussianEvent,
@@ -175,13 +177,14 @@ class TestLaw:
         assert shape_of(law.name) == law.shape
         assert TrialLaw(2, 0.5).name == 0.5 and TrialLaw(2, 0).name == "logarithmic"
 
-    @pytest.mark.parametrize("distribution", ["uniform", -1, math.nan, None, True])
+    @pytest.mark.parametrize("distribution", ["uniform", -1, 51, math.nan, None, True])
     def test_an_unknown_law_is_refused(self, distribution):
         with pytest.raises(ValueError, match=r"distribution=.* must be one of 'logarithmic', 'geometric'"):
             shape_of(distribution)
 
     @pytest.mark.parametrize(
-        ("mean", "shape", "name"), [(0.5, 1, "mean"), (math.inf, 1, "mean"), (2, -1, "shape")]
+        ("mean", "shape", "name"),
+        [(0.5, 1, "mean"), (2e6, 1, "mean"), (math.inf, 1, "mean"), (2, -1, "shape"), (2, 51, "shape")],
     )
     def test_numbers_outside_their_range_are_refused(self, mean, shape, name):
         with pytest.raises(ValueError, match=f"{name}="):
@@ -191,16 +194,28 @@ class TestLaw:
         assert law.number(0.0) == (0 if law.shape == math.inf else 1)
         assert 1 <= law.number(math.nextafter(1.0, 0.0)) < 3000
 
-    @pytest.mark.parametrize("shape", [0.0, 0.5, 1.0, 3.0])
-    @pytest.mark.parametrize("mean", [1.0, 1.5, 20.0, 1000.0])
+    @pytest.mark.parametrize("shape", [0.0, 1e-300, 1e-9, 0.5, 1.0, 3.0, 14.0, 50.0])
+    @pytest.mark.parametrize("mean", [1.0, 1 + 3e-16, 1 + 1e-9, 1.5, 20.0, 1000.0, 1e6])
     def test_no_more_trials_than_were_accounted_for(self, shape, mean):
-        gamma = TrialLaw(mean, shape).halting_probability
+        law = TrialLaw(mean, shape)
+        gamma = law.halting_probability
+        assert law.least_halting_probability < gamma <= 1
         if gamma == 1:
-            assert mean == 1
+            assert mean - 1 <= 1e-9 * (1 + shape)
             return
-        scale = -math.log(gamma) if shape == 0 else (gamma**-shape - 1) / shape
-        found = (1 - gamma) / (gamma ** (1 + shape) * scale)
+        with mpmath.workdps(50):
+            exact = mpmath.mpf(gamma)
+            kept = mpmath.log(1 / exact) if shape < 1e-200 else (1 - exact**shape) / shape
+            found = (1 / exact - 1) / kept
         assert mean * (1 - 1e-6) < found <= mean * (1 + 1e-12)
+
+    @pytest.mark.parametrize("shape", [14.0, 50.0])
+    def test_numbers_of_a_large_shape_are_those_of_scipy(self, shape):
+        law = TrialLaw(30.0, shape)
+        whole = nbinom(shape, law.halting_probability)
+        for number in (1, 5, 20, 30, 50, 90):
+            below = (whole.cdf(number) - whole.pmf(0)) / (1 - whole.pmf(0))
+            assert law.number(below - 1e-12) == number and law.number(below + 1e-12) == number + 1
 
     @pytest.mark.parametrize("shape", [0.0, 0.5, 1.0, 3.0])
     @pytest.mark.parametrize("mean", [1.5, 8.0])
