@@ -1,4 +1,4 @@
-"""Noisy comparisons of heads: by the private rows that they classify correctly, and by their losses."""
+"""Noisy comparisons of heads by the numbers of private rows that they classify correctly."""
 
 import math
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._linear import Loss, class_indices, predicted_classes, without_weights
+from .._linear import class_indices, predicted_classes
 from .._rows import Block, Contribution
 from ..components.protocols import PrivateQuery, ReleasedArray
 
@@ -24,9 +24,6 @@ _LEAST_SHARE, _MOST_SHARE = 0.002, 0.02
 #: Distance of a head from a span, as a part of its length, that is rounding; and the largest sum of factors
 #: of heads that is used, by which the rounding of their products grows.
 _ON_SPAN, _LARGEST_FACTORS = 1e-12, 8.0
-
-#: Offset and largest size of what a row adds to the gain of a scale.
-GAIN_OFFSET, GAIN_REACH = 1.0, 2.0
 
 
 def comparison_share(
@@ -139,39 +136,3 @@ def expected_losses(losses: FloatArray, error: float, expected: FloatArray, spre
     """
     weight = spread**2 / (spread**2 + error**2)
     return np.asarray(weight * losses + (1 - weight) * expected)
-
-
-def scales_query(W: FloatArray, scales: FloatArray, loss: Loss) -> PrivateQuery:
-    """The query for how much lower the losses of scaled heads are than those at zero.
-
-    Parameters
-    ----------
-    W : array of shape (k, d_in)
-        The head.
-    scales : array of shape (m,)
-        Its factors.
-    loss : Loss
-        The loss of the head.
-
-    Notes
-    -----
-    *Guarantee*: one row adds a number from -2 to 2 for each factor, so the sensitivity is ``2 sqrt(m)``.
-    """
-    return PrivateQuery(
-        points=W,
-        contribute=partial(_loss_gains, scales=scales, loss=loss),
-        releases=(ReleasedArray(GAIN_REACH * math.sqrt(len(scales)) * (1 + 1e-9)),),
-    )
-
-
-def _loss_gains(Z: FloatArray, block: Block, scales: FloatArray, loss: Loss) -> Contribution:
-    """How much lower the loss of each row is than at zero, in units of the latter, plus an offset.
-
-    A loss counts as four times that at zero at most. The offset makes the range symmetric.
-    """
-    Z = np.asarray(Z, dtype=np.float64)
-    loss, y = without_weights(loss, block.y)
-    least = loss.values(np.zeros_like(Z), y)
-    with np.errstate(over="ignore", invalid="ignore"):
-        gains = np.stack([1 - loss.values(scale * Z, y) / least for scale in scales], axis=1)
-    return None, (np.where(np.isfinite(gains), gains, -np.inf) + GAIN_OFFSET).clip(-GAIN_REACH, GAIN_REACH)

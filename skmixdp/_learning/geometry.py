@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 from .._engine import Asked, GaussianMechanism, Released
 from .._rows import Block, Contribution
 from ..components import L2Clip
-from ..components.protocols import Loss, PrivateQuery, ReleasedArray
+from ..components.protocols import PrivateQuery, ReleasedArray
 from ..components.queries import clip_rows
 from ..privacy import NoiseSource
-from .comparison import GAIN_OFFSET, GAIN_REACH, scales_query
 
 FloatArray = NDArray[np.floating[Any]]
 _Learned = TypeVar("_Learned")
@@ -328,31 +327,3 @@ def noisy_counts(
     )
     counts, _ = yield from learner.ask(learner.mechanism(multiplier), query)
     return counts
-
-
-#: Share of mu squared for the scale of the start, and the most that the noise of its losses may be.
-START_SHARE, _MOST_LOSS_ERROR = 0.02, 0.1
-
-#: The start is kept at this part of the scale of least loss: a start that is too sure of itself costs more.
-_CAUTION = 0.5
-
-
-def can_compare_starts(mu: float, n_rows: int, n_scales: int) -> bool:
-    """Whether noisy losses tell scales of the start apart, from public facts."""
-    error = GAIN_REACH * math.sqrt(n_scales / START_SHARE) / (mu * n_rows)
-    return error <= _MOST_LOSS_ERROR
-
-
-def noisy_start_scale(
-    learner: Learner, W: FloatArray, scales: FloatArray, loss: Loss, multiplier: float
-) -> Learning[float]:
-    """The factor, among ``scales`` (m,), of a start (k, d_in), chosen by noisy losses; 0 if it does not help.
-
-    *Guarantee*: one Gaussian release of this multiplier. For each factor, a row adds a number of at most 2:
-    how much lower its loss is than at zero, clipped. All factors together have sensitivity ``2 sqrt(m)``.
-    """
-    query = scales_query(W, scales, loss)
-    released, _ = yield from learner.ask(learner.mechanism(multiplier), query)
-    gains = released / learner.n_rows - GAIN_OFFSET
-    best = int(gains.argmax())
-    return _CAUTION * float(scales[best]) if gains[best] > 0 else 0.0

@@ -27,7 +27,6 @@ from .losses import (
     classification_loss,
     predicted_classes,
     with_weights,
-    without_weights,
 )
 from .objective import PenalizedLoss
 from .products import add_products, laid_out, narrow_block, row_products
@@ -91,6 +90,5 @@ __all__ = [
     "sum_error",
     "weighted_sum",
     "with_weights",
-    "without_weights",
     "worker_session",
 ]

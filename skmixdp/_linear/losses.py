@@ -300,11 +300,6 @@ def predicted_classes(Z: FloatArray) -> NDArray[np.intp]:
     return np.asarray(Z.argmax(axis=1) if np.isnan(largest).any() else found, dtype=np.intp)
 
 
-def without_weights(loss: Loss, y: Labels) -> tuple[Loss, Labels]:
-    """The loss and the labels as they are without weights."""
-    return (loss.inner, loss.split(y)[0]) if isinstance(loss, WeightedLoss) else (loss, y)
-
-
 def classification_loss(n_classes: int) -> SoftmaxLoss | LogisticLoss:
     """Loss of a head for ``n_classes`` >= 2 classes: two classes share one output."""
     return LogisticLoss() if n_classes == 2 else SoftmaxLoss(n_classes)

@@ -15,7 +15,6 @@ from .._learning.comparison import comparison_share, is_correct
 from .._learning.geometry import (
     INTERCEPT,
     LONGEST_FOUND,
-    START_SHARE,
     Learner,
     Learning,
     NoisyMean,
@@ -25,7 +24,6 @@ from .._learning.geometry import (
     noisy_counts,
     noisy_length,
     noisy_mean,
-    noisy_start_scale,
 )
 from .._linear import Loss, WeightedLoss, predicted_classes, with_weights
 from .._rows import ArrayTable, InMemoryRows, PrivateRows, RowMap, Table, Whitening, few_columns_dominate
@@ -247,14 +245,11 @@ class Mapped:
         The public rows after the map.
     second_moment : float or None
         Released largest second moment of mapped rows.
-    start_scale : float
-        Factor of the start.
     """
 
     row_map: RowMap
     X_pub: Array
     second_moment: float | None = None
-    start_scale: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -422,8 +417,6 @@ def map_shares(head: Any, given: FitInputs) -> dict[str, float]:
         learned = {"mean": shares.mean}
         if groups_for_whitening(given) is None:
             learned["directions"] = shares.directions
-        if head._start_scales(given) is not None:
-            learned["scale of the start"] = START_SHARE
         return learned
     needed = head.row_norm == "clip" and len(given.X_pub) == 0
     possible = given.budget.is_divisible and head.batch_size is None and not given.noise.needs_grid
@@ -487,14 +480,7 @@ def learned_map(
         row_map = replace(row_map, whitening=whitening)
     if head.fit_intercept:
         row_map = replace(row_map, intercept_value=INTERCEPT)
-    mapped = _mapped(row_map, given, moment)
-    if "scale of the start" in shares:
-        start, scales = head._public_info(given, mapped, 1.0).view.W, head._start_scales(given)
-        asked_scale = noisy_start_scale(learner, start, scales, given.loss, multipliers["scale of the start"])
-        scale = yield from of_rows(HeadRows(given, row_map), asked_scale)
-        stage_ended(head)
-        mapped = replace(mapped, start_scale=scale)
-    return mapped
+    return _mapped(row_map, given, moment)
 
 
 def _centre(found: NoisyMean, row_map: RowMap, given: FitInputs) -> Array:

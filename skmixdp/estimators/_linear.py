@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._engine import Budget, Plan, Recipe, Run, make_plan
 from .._learning.class_shares import LogitAdjustment
-from .._learning.geometry import can_compare_starts
 from .._linear import Loss, row_norms
 from .._rows import RowMap, Table, check_lengths, column_scale
 from .._utils.validation import (
@@ -258,7 +257,7 @@ class LinearHead(PrivateEstimator):
         unknown = ahead and isinstance(self.init, str)
         W = np.zeros((given.loss.n_outputs, data.X.shape[1])) if unknown else start(data)
         return PublicInfo(
-            view=data.view(mapped.start_scale * W),
+            view=data.view(W),
             mu=given.budget.mu * math.sqrt(training_share),
             n_private=given.n_rows,
             batch_size=self._sampling(given.n_rows).rate(given.n_rows) * given.n_rows,
@@ -308,14 +307,6 @@ class LinearHead(PrivateEstimator):
     ) -> LogitAdjustment | None:
         """A correction for class shares at the end of the fit, if there are classes."""
         return None
-
-    def _start_scales(self, given: FitInputs) -> Array | None:
-        """Factors of the start that private rows compare; None if there is nothing to choose."""
-        scales_of = getattr(self.init, "scales_to_compare", None)
-        scales = scales_of(len(given.X_pub)) if callable(scales_of) else None
-        if scales is None or not can_compare_starts(given.budget.mu, given.n_rows, len(scales)):
-            return None
-        return np.asarray(scales)
 
     def _scales(self) -> bool:
         """Whether columns may be scaled by public rows."""

@@ -41,8 +41,7 @@ class ZeroShotHead(BaseEstimator):  # type: ignore[misc]
         Scale of the logits. 100 is that of CLIP, and far too large for encoders that were not
         trained with it. ``"auto"`` tries nine values from 1 to 100, by few-shot fits on either half
         of the public rows. It takes the value that classifies most of the other half correctly.
-        Without public rows, the estimator compares the losses of these values on its private rows, for
-        2% of its squared budget. Where it cannot, the value is 5.
+        Without public rows, the value is 5, which suits sentence encoders.
     few_shot : bool, default=True
         Whether to fit the public rows, with the penalty (strength ``public_l2``) centred at the
         names' head. False, or no public rows, leaves the names' head as it is.
@@ -170,22 +169,6 @@ class ZeroShotHead(BaseEstimator):  # type: ignore[misc]
         if not self.few_shot or public.n_rows == 0:
             return np.asarray(text)
         return np.asarray(public.fit(public.l2, text))
-
-    def scales_to_compare(self, n_public: int) -> Array | None:
-        """Return factors of :meth:`start` that private rows may choose among; estimators call this.
-
-        Parameters
-        ----------
-        n_public : int
-            Number of public rows.
-
-        Returns
-        -------
-        array of shape (n_factors,) or None
-            None if ``beta`` is given, or public rows choose it.
-        """
-        open_ = isinstance(self.beta, str) and self.beta == "auto" and n_public < 2
-        return _SCALES / _USUAL_SCALE if open_ else None
 
     def _scale(self, head: Array, public: Any) -> float:
         """The value of ``beta``, chosen on the public rows if it is ``"auto"``."""

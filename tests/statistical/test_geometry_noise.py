@@ -26,7 +26,6 @@ STAGES = {
     "check of the start": 1,
     "mean": 1,
     "directions": 3,
-    "scale of the start": 1,
     "length of the rows": 8,
 }
 

@@ -7,21 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp._learning.comparison import _loss_gains
 from skmixdp._learning.geometry import (
     LONGEST_FOUND,
     LeadingDirections,
     NoisyMean,
     Shares,
     _second_moments,
-    can_compare_starts,
     leading_directions,
     length_share,
     noisy_length,
     noisy_mean,
-    noisy_start_scale,
 )
-from skmixdp._linear import LogisticLoss, SoftmaxLoss, row_norms
+from skmixdp._linear import row_norms
 from skmixdp._rows import Block, InMemoryRows, RowMap, Whitening, special_table
 from skmixdp.privacy import NoiseSource
 from tests.conftest import learned
@@ -132,21 +129,6 @@ def test_shares_grow_where_rows_are_few():
     assert few.mean > many.mean and max(few.mean, few.directions) <= 0.05
     assert few.floor(0.27, 1000, 64) > many.floor(0.27, 10**6, 64)
     assert length_share(0.27, 100) == 0 < length_share(0.27, 1000) <= 0.05
-    assert can_compare_starts(0.27, 10_000, 9) and not can_compare_starts(0.27, 300, 9)
-
-
-@pytest.mark.parametrize("n_classes", [2, 4])
-def test_the_scale_of_a_start_is_below_that_of_least_loss(n_classes):
-    y = np.arange(900) % n_classes
-    X = np.eye(n_classes)[y] + np.random.default_rng(0).normal(size=(900, n_classes)) / 2
-    W = np.eye(n_classes) if n_classes > 2 else np.array([[-1.0, 1.0]])
-    loss = SoftmaxLoss(4) if n_classes > 2 else LogisticLoss()
-    scales = np.array([0.1, 1.0, 4.0, 1000.0])
-    rows = InMemoryRows(X, y)
-    losses = [loss.values(scale * X @ W.T, y).mean() for scale in scales]
-    chosen = learned(rows, noisy_start_scale, W, scales, loss, 1e-6, noise=NoiseSource(0))
-    assert chosen == scales[int(np.argmin(losses))] / 2
-    assert learned(rows, noisy_start_scale, -W, scales, loss, 1e-6, noise=NoiseSource(0)) == 0
 
 
 VALUES = st.one_of(st.floats(-3, 3, width=32), st.sampled_from([0.0, 1e-30, 1.0, 1e6, 1e18, -1e18]))
@@ -164,16 +146,3 @@ def test_no_row_adds_more_than_length_one_to_the_second_moments(X, dtype, seed):
         C, _ = _second_moments(X @ Q.T.astype(dtype), Block(X, np.zeros(len(X)), row_norms(X)))
     exact = np.linalg.norm(C.astype(np.longdouble), axis=1) * np.linalg.norm(X.astype(np.longdouble), axis=1)
     assert np.all(exact <= 1 + 4 * np.finfo(dtype).eps + 2**-33)
-
-
-@given(
-    Z=hnp.arrays(
-        np.float64, (5, 3), elements=st.sampled_from([0.0, 1.0, -7.5, 1e4, 1e300, -1e300, np.inf, np.nan])
-    ),
-    scale=st.sampled_from([1e-3, 1.0, 1e300]),
-)
-def test_no_row_adds_more_than_two_to_a_gain(Z, scale):
-    block = Block(np.zeros((5, 1)), np.arange(5) % 3, np.zeros(5))
-    with np.errstate(all="ignore"):
-        _, gains = _loss_gains(Z, block, np.array([scale, 1.0]), SoftmaxLoss(3))
-    assert gains.shape == (5, 2) and np.all(np.abs(gains) <= 2)
