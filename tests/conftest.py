@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-from skmixdp._engine import Budget, OpenRows, Options, drive, driver, make_plan, of_rows
+from skmixdp._engine import Budget, OpenRows, Options, drive, loop, make_plan, of_rows
 from skmixdp._learning.geometry import Learner
 from skmixdp._linear import SquaredLoss, classification_loss
 from skmixdp._rows import RowMap
@@ -126,13 +126,13 @@ def learned(rows, learn, *arguments, noise=None, members=None):
 
 def heads_of_passes(monkeypatch):
     """For each pass over private rows from now on, the number of fits that it answers."""
-    numbers, release = [], driver.release
+    numbers, release = [], loop.release
 
     def watched(rows, asked):
         numbers.append(len(asked))
         return release(rows, asked)
 
-    monkeypatch.setattr(driver, "release", watched)
+    monkeypatch.setattr(loop, "release", watched)
     return numbers
 
 

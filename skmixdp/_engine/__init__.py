@@ -1,8 +1,19 @@
-"""The plan of a run, its training loop, the release that adds noise, and the driver of several fits."""
+"""The plan of a run, the driver of fits with the training loop, and the release, which adds noise."""
 
 from ..components.protocols import StepContext
-from .driver import Ask, Asked, Course, OpenRows, Rows, Sources, drive, of_rows
-from .loop import Run, train, training
+from .loop import (
+    Ask,
+    Asked,
+    Course,
+    OpenRows,
+    Rows,
+    Run,
+    Sources,
+    drive,
+    of_rows,
+    train,
+    training,
+)
 from .plan import Budget, Options, Plan, Recipe, as_reported, charge_event, make_plan
 from .release import GaussianMechanism, Released, release
 

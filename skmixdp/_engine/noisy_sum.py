@@ -23,7 +23,7 @@ from ..privacy import (
     recorded_outcome,
 )
 from ..privacy.noise import check_noise, noise_caveats, noise_source
-from .driver import Asked, OpenRows, drive, of_rows
+from .loop import Asked, OpenRows, drive, of_rows
 from .plan import Budget, as_reported, charge_event
 from .release import GaussianMechanism, Released
 

@@ -32,7 +32,7 @@ def test_only_the_release_asks_private_rows():
 
 def test_the_driver_is_the_only_caller_of_the_release():
     callers = [path.relative_to(PACKAGE).as_posix() for path in MODULES if calls_of(path, "release")]
-    assert callers == ["_engine/driver.py"]
+    assert callers == ["_engine/loop.py"]
 
 
 def test_noise_is_added_in_the_release_alone():

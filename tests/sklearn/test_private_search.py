@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge
-from skmixdp._engine import driver, make_plan
+from skmixdp._engine import loop, make_plan
 from skmixdp._rows import RowMap
 from skmixdp.algorithms import AdaMix
 from skmixdp.exceptions import BudgetExceededError
@@ -381,7 +381,7 @@ class TestSharedPasses:
     def test_every_fit_asks_its_allowance_before_any_of_them_releases(self, search, monkeypatch):
         asked = []
         charge = Allowance.charge
-        release = driver.release
+        release = loop.release
 
         def ask(allowance, *args, **kwargs):
             if not allowance.rehearsal:
@@ -393,7 +393,7 @@ class TestSharedPasses:
             return release(rows, queries)
 
         monkeypatch.setattr(Allowance, "charge", ask)
-        monkeypatch.setattr(driver, "release", released)
+        monkeypatch.setattr(loop, "release", released)
         search()
         assert len(asked) == 4
 

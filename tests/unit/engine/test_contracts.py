@@ -11,7 +11,7 @@ import inspect
 import numpy as np
 import pytest
 
-from skmixdp._engine import Plan, Recipe, Run, loop, train
+from skmixdp._engine import Plan, Recipe, Run, train, training
 from skmixdp._linear import SoftmaxLoss, row_norms
 from skmixdp._rows import InMemoryRows
 from skmixdp.components import SGD, FullBatch, FullSpace, GradientQuery, L2Clip, SampleWeight
@@ -251,7 +251,7 @@ def test_several_heads_share_every_pass_and_equal_separate_runs(problem):
 
 
 def test_the_loop_names_no_algorithm_and_branches_on_none():
-    source = inspect.getsource(loop).lower()
+    source = inspect.getsource(training).lower()
     for name in ("noisygd", "adamix", "coupling", "dpmd", "dope", "gep", "modelmix", "pazo", "isinstance"):
         assert name not in source
     assert clipped_residuals.__module__ == "skmixdp.components.queries"
