@@ -1,5 +1,6 @@
 """Shrinkage, temperature and class balance of a released head, by public rows and a noisy comparison."""
 
+import math
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -207,7 +208,12 @@ class PublicShrinkage(Update):
         candidates = np.append(smaller, usual)
         losses = self._losses(way, candidates)
         best = losses.mean(axis=2).argmin(axis=1)
-        chosen = _clearly_least(losses[np.arange(len(candidates)), best])
+        # The usual share, unless the loss of a smaller one is clearly lower.
+        of_rows = losses[np.arange(len(candidates)), best]
+        gains = of_rows[-1] - of_rows
+        means, errors = gains.mean(axis=1), gains.std(axis=1, ddof=1) / math.sqrt(gains.shape[1])
+        clear = means > errors
+        chosen = int(np.where(clear, means, -np.inf).argmax()) if clear.any() else len(candidates) - 1
         scale = 1.0 if data.loss.quadratic else float(_TEMPERATURES[best[chosen]])
         return float(candidates[chosen]), usual, scale
 
@@ -239,14 +245,6 @@ def _certain_share(data: PublicData, way: FloatArray, variance: float) -> float:
         noise *= 1 - 1 / data.loss.n_outputs
     energy = float(np.mean(outputs**2))
     return max(0.0, 1 - noise / energy) if energy > 0 else 0.0
-
-
-def _clearly_least(losses: FloatArray) -> int:
-    """Index of the chosen share, by losses (shares, rows): the last unless another is clearly lower."""
-    gains = losses[-1] - losses
-    means, errors = gains.mean(axis=1), gains.std(axis=1, ddof=1) / np.sqrt(losses.shape[1])
-    clear = means > errors
-    return int(np.where(clear, means, -np.inf).argmax()) if clear.any() else len(losses) - 1
 
 
 def reliable_balance(halves: Sequence[tuple[FloatArray, NDArray[Any]]], n_classes: int) -> FloatArray:

@@ -43,19 +43,14 @@ def row_products(X: FloatArray, points: FloatArray, out: FloatArray) -> FloatArr
     the other order. How they are computed depends on nothing but shapes and memory order, so a row's products
     depend on that row alone.
     """
-    if X.strides[0] == X.itemsize:
-        return _products_of_columns(X, points, out.reshape(len(points), len(X))).T
-    return np.matmul(X, points.T, out=out)
-
-
-def _products_of_columns(X: FloatArray, points: FloatArray, out: FloatArray) -> FloatArray:
-    """Write ``points X^T`` (m, rows) of rows that are held column by column to ``out``."""
-    m, n_rows = out.shape
-    step = max(_NARROW_WORK // max(m * X.shape[1], 1), PANEL_ROWS)
-    for start in range(0, n_rows, step):
+    if X.strides[0] != X.itemsize:
+        return np.matmul(X, points.T, out=out)
+    transposed = out.reshape(len(points), len(X))
+    step = max(_NARROW_WORK // max(points.size, 1), PANEL_ROWS)
+    for start in range(0, len(X), step):
         rows = slice(start, start + step)
-        np.matmul(points, X[rows].T, out=out[:, rows])
-    return out
+        np.matmul(points, X[rows].T, out=transposed[:, rows])
+    return transposed.T
 
 
 def add_products(

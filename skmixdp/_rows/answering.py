@@ -157,7 +157,9 @@ def answer(
         for panel_rows, parts in weighted.items():
             # In double precision it does not matter that another row moves rows of a batch to other blocks.
             largest = None if gathered and not isinstance(visit.rows, slice) else panel_rows
-            visit.add_sum(_joined(parts), matrices.setdefault(panel_rows, Cascade()), largest)
+            # Their transposes are joined, which keeps the order of entries in memory.
+            joined = parts[0] if len(parts) == 1 else namespace_of(parts[0]).concat([C.T for C in parts]).T
+            visit.add_sum(joined, matrices.setdefault(panel_rows, Cascade()), largest)
     found = {panel_rows: total.value for panel_rows, total in matrices.items()}
     sums: list[tuple[Array | None, Array | None]] = []
     for request, width, vector in zip(requests, widths, vectors, strict=True):
@@ -212,14 +214,6 @@ def _as_asked(part: Any, request: Request, taking_part: NDArray[np.bool_] | None
     if taking_part is not None:
         part[in_library_of(part, ~taking_part[rows])] = 0
     return part if request.resolution is None else truncated(part, request.resolution)
-
-
-def _joined(parts: Sequence[Array]) -> Array:
-    """The weighted residuals of all requests, shape (rows, sum k)."""
-    if len(parts) == 1:
-        return parts[0]
-    # Their transposes are joined, which keeps the order of entries in memory.
-    return namespace_of(parts[0]).concat([part.T for part in parts]).T
 
 
 class _Columns:

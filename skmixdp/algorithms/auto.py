@@ -80,11 +80,14 @@ class Auto(Algorithm):
 
     def pieces(self, info: PublicInfo, options: Options) -> Recipe:
         query = GradientQuery(L2Clip(self.clip), FullSpace(), sum_to_zero=True)
+        # A head of many classes that starts far from its optimum tolerates more noise in its outputs.
+        from_zero = info.view.n_rows == 0 and info.centered
+        noise_factor = max(1.0, math.log(info.loss.n_outputs) / 3) if from_zero else 1.0
         steps = BalancedSteps(
             options.learning_rate,
             0.0,
             0.0 if options.l2 == "auto" else options.l2,
-            noise_factor=_noise_factor(info),
+            noise_factor=noise_factor,
             minimum=_FEWEST,
             maximum=min(max(_MOST_OF_FEW, info.view.W.shape[1]), _MOST),
             averaged=True,
@@ -100,9 +103,3 @@ class Auto(Algorithm):
         shrinkage = PublicShrinkage(update, info, options.balancing_intercept)
         closing = shrinkage.closing if shrinkage.closing_share else None
         return replace(recipe, update=shrinkage, closing=closing, closing_share=shrinkage.closing_share)
-
-
-def _noise_factor(info: PublicInfo) -> float:
-    """How much noise an output tolerates: more for many classes, whose head starts far from its optimum."""
-    from_zero = info.view.n_rows == 0 and info.centered
-    return max(1.0, math.log(info.loss.n_outputs) / 3) if from_zero else 1.0

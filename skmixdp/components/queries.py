@@ -33,7 +33,6 @@ from .protocols import (
     PrivateQuery,
     ReleasedArray,
     Rounds,
-    Space,
     StepContext,
     Subspace,
     present_sums,
@@ -80,6 +79,13 @@ class GradientQuery:
         # The query must hold neither the noise source nor the view.
         clip = self.clipper.at(ctx.view)
         space = self.subspace.at(ctx.view)
+        lengths = Lengths(term_lengths)
+        if (directions := space.directions) is not None:
+            measure = partial(coordinate_lengths, width=directions.shape[1], gain=space.gain)
+            lengths = Lengths(measure, directions)
+        # Only plain L2 clipping of plain losses has a threshold at which sources may do all of it.
+        threshold = clip.l2_threshold if type(ctx.loss) in (SoftmaxLoss, LogisticLoss) else None
+        least = _least_threshold(ctx.loss.n_outputs, np.dtype(np.float32))
         (released,) = yield PrivateQuery(
             points=ctx.W,
             contribute=partial(clipped_residuals, loss=ctx.loss, clip=clip),
@@ -88,8 +94,8 @@ class GradientQuery:
             ),
             assemble=lambda sums: tuple(map(space.encode, present_sums(sums))),
             takes_tensors=clip.takes_tensors,
-            clipped=_clipped_at(ctx.loss, clip),
-            lengths=_lengths_in(space),
+            clipped=threshold if threshold is not None and least <= threshold <= FARTHEST else None,
+            lengths=lengths,
         )
         total = space.decode(released)
         if self.sum_to_zero and ctx.loss.sum_to_zero:
@@ -128,20 +134,21 @@ def clipped_residuals(Z: Array, block: Block, loss: Loss, clip: Clip) -> Contrib
 def clip_rows(R: Array, block: Block, clip: Clip) -> None:
     """Scale each row of ``R`` (rows, k), in place, such that ``r_i x_i^T`` obeys a clip."""
     threshold = clip.l2_threshold
-    _shorten(R, block, clip, threshold)
+    if threshold is None or not 1 / FARTHEST <= threshold <= FARTHEST or not isinstance(R, np.ndarray):
+        _weigh_rows(R, block, clip)
+    else:
+        # In the dtype of the residuals, this takes half of the passes over them.
+        lengths = block.norms if R.dtype == np.float64 else block.single_norms
+        far = shorten_rows(R, lengths, threshold)
+        if len(far):
+            # All rows, so that what comes out does not depend on how many others are far.
+            every = R.copy(order="K")
+            _weigh_rows(every, block, clip)
+            R[far] = every[far]
     # The rounding of a subnormal entry is no fixed fraction of it. It is at most half of the smallest one,
     # times the length of the row.
     if threshold is None or threshold < _least_threshold(R.shape[1], dtype_of(R)):
         drop_subnormal(R)
-
-
-def _clipped_at(loss: Loss, clip: Clip) -> float | None:
-    """Threshold for ``Request.clipped``; None where :func:`clipped_residuals` does more than that."""
-    threshold = clip.l2_threshold
-    if threshold is None or type(loss) not in (SoftmaxLoss, LogisticLoss):
-        return None
-    least = _least_threshold(loss.n_outputs, np.dtype(np.float32))
-    return threshold if least <= threshold <= FARTHEST else None
 
 
 def _least_threshold(k: int, dtype: np.dtype[Any]) -> float:
@@ -150,35 +157,11 @@ def _least_threshold(k: int, dtype: np.dtype[Any]) -> float:
     return math.sqrt(k) * smallest * LONGEST_ROW / eps
 
 
-def _shorten(R: Array, block: Block, clip: Clip, threshold: float | None) -> None:
-    """Scale each row of ``R`` (rows, k), in place, by its weight; plain L2 clipping has a threshold."""
-    if threshold is None or not 1 / FARTHEST <= threshold <= FARTHEST or not isinstance(R, np.ndarray):
-        _weigh_rows(R, block, clip)
-        return
-    # In the dtype of the residuals, this takes half of the passes over them.
-    lengths = block.norms if R.dtype == np.float64 else block.single_norms
-    far = shorten_rows(R, lengths, threshold)
-    if len(far):
-        # All rows, so that what comes out does not depend on how many others are far.
-        every = R.copy(order="K")
-        _weigh_rows(every, block, clip)
-        R[far] = every[far]
-
-
 def _weigh_rows(R: Array, block: Block, clip: Clip) -> None:
     """Multiply each row of ``R`` (rows, k), in place, by the weight that a clip gives to its gradient."""
     norms = row_norm_bounds(R)
     norms *= block.norms
     scale_rows(R, clip.weights(norms, lambda: largest_entries(R) * block.max_abs))
-
-
-def _lengths_in(space: Space) -> Lengths:
-    """Lengths of the coordinates of each row's gradient."""
-    if space.directions is None:
-        return Lengths(term_lengths)
-    return Lengths(
-        partial(coordinate_lengths, width=space.directions.shape[1], gain=space.gain), space.directions
-    )
 
 
 def coordinate_lengths(

@@ -170,7 +170,14 @@ def collect_public(
     rows, targets = [], []
     for source, label in zip(sources, labels, strict=True):
         check_column_names(source, names)
-        part = check_table(_in_memory(source), "X_pub", minimum=1)
+        # Public rows are few, so they are held as one dense array.
+        held: Any = from_device(source)
+        if isinstance(source, RowFiles):
+            held = np.concatenate(list(source.blocks()))
+        if sp.issparse(source):
+            check_indices(held, "X_pub")
+            held = held.toarray()
+        part = check_table(held, "X_pub", minimum=1)
         if part.shape[1] != n_features:
             raise ValueError(
                 f"X_pub has {part.shape[1]} features and X has {n_features}; pass public rows "
@@ -181,17 +188,6 @@ def collect_public(
         if targets[-1].shape[1:] != targets[0].shape[1:]:
             raise ValueError("the sources of y_pub differ in their number of targets; pass the same ones.")
     return np.concatenate(rows), np.concatenate(targets)
-
-
-def _in_memory(source: Any) -> Any:
-    """A source of public rows as one dense array in memory; public rows are few."""
-    if isinstance(source, RowFiles):
-        return np.concatenate(list(source.blocks()))
-    held: Any = from_device(source)
-    if not sp.issparse(source):
-        return held
-    check_indices(held, "X_pub")
-    return held.toarray()
 
 
 def check_sample_weight(sample_weight: Any, n_rows: int) -> Array | None:

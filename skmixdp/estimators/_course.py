@@ -26,7 +26,16 @@ from .._learning.geometry import (
     noisy_mean,
 )
 from .._linear import Loss, WeightedLoss, predicted_classes, with_weights
-from .._rows import ArrayTable, InMemoryRows, PrivateRows, RowMap, Table, Whitening, few_columns_dominate
+from .._rows import (
+    ArrayTable,
+    InMemoryRows,
+    PrivateRows,
+    RowMap,
+    Table,
+    Whitening,
+    column_scale,
+    few_columns_dominate,
+)
 from .._utils.validation import shown
 from ..algorithms import Algorithm, Auto
 from ..privacy import Charge, NoiseSource, PerInstanceRecord
@@ -115,11 +124,6 @@ class FitInputs:
     record: PerInstanceRecord | None = None
     n_counted: int = 0
     sample_weight: Array | None = None
-
-    @property
-    def scale_rows(self) -> Array:
-        """Public rows that tell the scale of the columns."""
-        return self.X_pub if self.X_scale is None else self.X_scale
 
     @property
     def work(self) -> int | None:
@@ -427,7 +431,9 @@ def map_shares(head: Any, given: FitInputs) -> dict[str, float]:
 def first_rows(head: Any, given: FitInputs, shares: dict[str, float]) -> tuple[HeadRows, Mapped]:
     """The rows that are asked first for the map or, if it is public, for the training."""
     if "mean" in shares:
-        row_map = RowMap(None, True, None, unit_first=True, scale=head._column_scale(given))
+        known = given.X_pub if given.X_scale is None else given.X_scale
+        scale = column_scale(known) if head._scales() else None
+        row_map = RowMap(None, True, None, unit_first=True, scale=scale)
     elif head.whiten != "auto" and head.whiten and len(given.X_pub) == 0:
         raise ValueError("whiten=True needs public rows; pass X_pub and y_pub, or whiten=False.")
     elif shares:

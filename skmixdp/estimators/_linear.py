@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._engine import Budget, Plan, Recipe, Run, make_plan
 from .._learning.class_shares import LogitAdjustment
 from .._linear import Loss, row_norms
-from .._rows import RowMap, Table, check_lengths, column_scale
+from .._rows import RowMap, Table, check_lengths
 from .._utils.validation import (
     CONVERSION_ERRORS,
     FLAG,
@@ -276,7 +276,11 @@ class LinearHead(PrivateEstimator):
         options = self._options(given.n_rows, given.noise, self.l2)
         if self._may_balance(given, info.view.data):
             options = replace(options, balancing_intercept=mapped.row_map.intercept_value)
-        self._check_scale(info)
+        if self.learning_rate == "auto" and not math.isfinite(info.largest_second_moment):
+            raise ValueError(
+                "learning_rate='auto' needs rows of a known scale; pass row_norm='unit', public rows, or a "
+                "learning_rate."
+            )
         recipe = given.algorithm.recipe(info, options)
         adjustment = self._adjustment(given, mapped.row_map, info, recipe)
         if adjustment is not None:
@@ -311,10 +315,6 @@ class LinearHead(PrivateEstimator):
     def _scales(self) -> bool:
         """Whether columns may be scaled by public rows."""
         return self.row_norm is not None if self.scale == "auto" else bool(self.scale)
-
-    def _column_scale(self, given: FitInputs) -> Array | None:
-        """Public factors of the columns."""
-        return column_scale(given.scale_rows) if self._scales() else None
 
     def _learns_geometry(self, given: FitInputs) -> bool:
         """Whether to learn the centre and the leading directions of the rows from private rows."""
@@ -370,14 +370,6 @@ class LinearHead(PrivateEstimator):
                 f"init={shown(self.init)} is not a valid start of {type(self).__name__}; pass 'public', "
                 "'zeros' or an array."
             ) from None
-
-    def _check_scale(self, info: PublicInfo) -> None:
-        """Refuse ``learning_rate="auto"`` for rows of unknown scale."""
-        if self.learning_rate == "auto" and not math.isfinite(info.largest_second_moment):
-            raise ValueError(
-                "learning_rate='auto' needs rows of a known scale; pass row_norm='unit', public "
-                "rows, or a learning_rate."
-            )
 
     # -- predicting and serving -------------------------------------------------------------
 
