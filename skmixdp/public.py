@@ -27,7 +27,6 @@ from ._linear import (
     orthonormal_columns,
     row_norms,
     row_products,
-    weighted_sum,
 )
 
 FloatArray = NDArray[np.floating[Any]]
@@ -184,7 +183,7 @@ class PublicData:
             Z = X @ W.T
             away = W - middle
             value = self.loss.values(Z, self.y).sum() + 0.5 * strength * float(np.vdot(away, away))
-            gradient = weighted_sum(self.loss.residuals(Z, self.y), X) + strength * away
+            gradient = self.loss.residuals(Z, self.y).T @ X + strength * away
             return value, gradient.ravel()
 
         # The distance to the minimiser is at most |gradient| / strength.
@@ -279,7 +278,7 @@ class PublicView:
     def batch_gradients(self, batches: Sequence[NDArray[np.intp]]) -> FloatArray:
         """Mean gradient over each batch of public rows, (m, k, d_in)."""
         R, X = self.residuals, self.data.X
-        return np.stack([weighted_sum(R[batch], X[batch]) / len(batch) for batch in batches])
+        return np.stack([R[batch].T @ X[batch] / len(batch) for batch in batches])
 
     def orthonormal(self, directions: FloatArray) -> FloatArray:
         """Orthonormal directions with the same span; fewer if the directions are linearly dependent."""

@@ -24,7 +24,7 @@ from tqdm.auto import tqdm
 
 from skmixdp import MixedDPLogisticRegression
 from skmixdp._engine import Options, Recipe
-from skmixdp._linear import classification_loss, row_norms, weighted_sum
+from skmixdp._linear import classification_loss, row_norms
 from skmixdp.algorithms import Algorithm
 from skmixdp.algorithms._base import descent
 from skmixdp.components import FullSpace, GradientQuery, L2Clip, PublicQuantileClip, PublicSubspace
@@ -138,7 +138,7 @@ def reconstruction(
     for moment, W in (("start", clf._start(data)), ("end", trained_head(clf))):
         view: PublicView = data.view(W)
         R = data.loss.residuals(X @ W.T, split.y_priv)
-        gradient, energy = weighted_sum(R, X), row_norms(R) ** 2
+        gradient, energy = R.T @ X, row_norms(R) ** 2
         random = np.linalg.qr(rng.normal(size=(X.shape[1], max(dimensions))))[0]
         bases = {"public": view.basis(max(dimensions)), "random": random}
         for kind, basis in bases.items():

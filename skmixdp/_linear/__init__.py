@@ -14,7 +14,6 @@ from .gradients import (
     row_norms,
     scale_rows,
     shorten_rows,
-    weighted_sum,
 )
 from .layout import NARROW, is_narrow, read_ahead, row_memory
 from .losses import (
@@ -88,7 +87,6 @@ __all__ = [
     "scale_rows",
     "shorten_rows",
     "sum_error",
-    "weighted_sum",
     "with_weights",
     "worker_session",
 ]

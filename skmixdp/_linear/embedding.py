@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
 from .arrays import parts_in_cache
-from .gradients import row_norms, weighted_sum
+from .gradients import row_norms
 from .rounding import SHORTEST_DIFFERENCE, UNDERFLOW_PAD, dot_error
 
 FloatArray = NDArray[np.floating[Any]]
@@ -128,7 +128,7 @@ class GradientEmbedding:
         where that is within the tolerance. A more accurate one takes 20 times as long.
         """
         if self._product_rounding(np.float64) <= tolerance:
-            return weighted_sum((self._A @ coordinates)[:, np.newaxis] * self.R, self.X)
+            return np.asarray(((self._A @ coordinates)[:, np.newaxis] * self.R).T @ self.X)
         weights = self._A.astype(np.longdouble) @ coordinates.astype(np.longdouble)
         gradient = (weights[:, np.newaxis] * self.R).T @ self.X.astype(np.longdouble)
         return np.asarray(gradient.astype(np.float64))

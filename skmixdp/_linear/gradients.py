@@ -66,11 +66,6 @@ def largest_singular_value(X: FloatArray) -> float:
     return size * float(np.sqrt(np.linalg.eigvalsh(gram)[-1]))
 
 
-def weighted_sum(C: FloatArray, X: FloatArray) -> FloatArray:
-    """``sum_i c_i x_i^T`` for (n, k) weighted residuals, shape (k, d_in)."""
-    return np.asarray(C.T @ X)
-
-
 def scale_rows(C: Array, factors: Array) -> Array:
     """Multiply each row of ``C`` (n, k) by its factor (n,), in place; the factors that were used.
 

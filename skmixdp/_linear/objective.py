@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .gradients import row_norms, weighted_sum
+from .gradients import row_norms
 from .losses import Labels, Loss
 
 FloatArray = NDArray[np.floating[Any]]
@@ -51,7 +51,7 @@ class PenalizedLoss:
         self.axes = span @ axes
         self.moments = np.maximum(moments, 0.0)
         self.rows = rows @ axes
-        self._moved = weighted_sum(self._residuals(np.zeros((loss.n_outputs, len(moments)))), self.rows)
+        self._moved = self._residuals(np.zeros((loss.n_outputs, len(moments)))).T @ self.rows
 
     @property
     def smallest_curvature(self) -> float:
@@ -140,7 +140,7 @@ class PenalizedLoss:
         return np.asarray(self.loss.residuals(self._outputs(A), self.y))
 
     def _loss_gradient(self, A: FloatArray) -> FloatArray:
-        return weighted_sum(self._residuals(A), self.rows) / self.n_rows
+        return np.asarray(self._residuals(A).T @ self.rows / self.n_rows)
 
     def _newton(self, G: FloatArray, A: FloatArray) -> FloatArray:
         def error_at(A: FloatArray) -> tuple[FloatArray, float]:
@@ -189,7 +189,7 @@ class PenalizedLoss:
             if float(np.linalg.norm(remainder)) <= accuracy:
                 break
             inner = self.loss.hessian_product(Z, self._outputs(direction))
-            image = weighted_sum(inner, self.rows) / self.n_rows + self.l2 * direction
+            image = inner.T @ self.rows / self.n_rows + self.l2 * direction
             length = product / float(np.vdot(direction, image))
             solution += length * direction
             remainder -= length * image

@@ -21,7 +21,6 @@ from .._utils.validation import (
     public_sources,
     shown,
 )
-from ..privacy import Noise
 
 Array = NDArray[Any]
 #: Takes ``(y, name, n_rows, rows_name)`` and returns an array of ``n_rows`` checked labels or targets.
@@ -275,25 +274,3 @@ def check_device(device: Any) -> str | None:
             "device='auto'."
         ) from error
     return device_name(device)
-
-
-def check_movable(table: Table, device: str | None, *, noise: Noise) -> None:
-    """Refuse rows and noise that the requested device does not support.
-
-    Raises
-    ------
-    ValueError
-        For rows that are not dense and in memory, and for discrete noise on a device other than the CPU.
-    """
-    if device is None or device == "cpu":
-        return
-    if not table.is_movable:
-        raise ValueError(
-            f"device={shown(device)} needs dense rows in memory, but X is a {type(table).__name__}; pass "
-            "device='auto'."
-        )
-    if noise == "discrete":
-        raise ValueError(
-            f"noise='discrete' computes its exact sums on the CPU, not on device={shown(device)}; pass "
-            "device='cpu', or noise='float'."
-        )

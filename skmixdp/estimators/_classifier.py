@@ -176,8 +176,12 @@ def encode_labels(
         )
     # As Python objects, so that True is 1 and "1" is not.
     places = {label: place for place, label in enumerate(classes.tolist())}
-    given, where = _in_few_values(y)
-    index = np.asarray(np.array([places.get(label, -1) for label in given], dtype=np.intp)[where])
+    low, high = (int(y.min()), int(y.max())) if y.dtype.kind in "iu" and len(y) else (0, _FEW_VALUES)
+    if high - low < _FEW_VALUES and high <= np.iinfo(np.int64).max:
+        table = np.array([places.get(label, -1) for label in range(low, high + 1)], dtype=np.intp)
+        index = table[y.astype(np.int64) - low]
+    else:
+        index = np.array([places.get(label, -1) for label in y.tolist()], dtype=np.intp)
     unknown = index < 0
     if np.any(unknown):
         # The message must not quote a private label, or its row: it may come from a wrong column.
@@ -191,15 +195,6 @@ def encode_labels(
             )
         raise ValueError(f"{label} is not one of {known}; list every class in classes.")
     return index
-
-
-def _in_few_values(y: Array) -> tuple[list[Any], Any]:
-    """A list of labels, short if possible, and the place of each label of ``y`` in it."""
-    if y.dtype.kind in "iu" and len(y):
-        low, high = int(y.min()), int(y.max())
-        if high - low < _FEW_VALUES and high <= np.iinfo(np.int64).max:
-            return list(range(low, high + 1)), y.astype(np.int64) - low
-    return y.tolist(), slice(None)
 
 
 def warn_of_empty_classes(y_pub: Array, classes: Array) -> None:

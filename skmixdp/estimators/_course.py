@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -126,13 +126,6 @@ class FitInputs:
     sample_weight: Array | None = None
 
     @property
-    def work(self) -> int | None:
-        """Multiplications in a pass over rows in memory, the work on outputs included; None for others."""
-        n_rows, n_features = self.table.shape
-        in_memory = isinstance(self.table, ArrayTable)
-        return n_rows * (n_features + _WORK_ON_OUTPUT) * self.loss.n_outputs if in_memory else None
-
-    @property
     def groups(self) -> Array:
         """Group of each public row for whitening: its class; all rows of a regression are one group."""
         return np.zeros(len(self.y_pub), dtype=np.intp) if self.loss.quadratic else self.y_pub
@@ -151,11 +144,6 @@ class FitInputs:
     def n_features(self) -> int:
         """Number of features."""
         return self.table.shape[1]
-
-    @cached_property
-    def unit_pub(self) -> Array:
-        """Public rows of unit length."""
-        return np.asarray(RowMap(None, True, None)(self.X_pub, np.float64))
 
     def weighted(self, weights: Array, told_by: tuple[Any, ...] = ()) -> "FitInputs":
         """The inputs with a weight (n_rows,) for each private row, which public values tell."""
@@ -315,7 +303,10 @@ def course(head: Any, given: FitInputs) -> FitCourse:
         alone = map_shares(head, without)
         _refuse_ahead(head, without, first_rows(head, without, alone)[1], spent | shares | checking | alone)
     event = given.budget.whole if planned is None else planned.run.plan.event
-    charge = yield Start(head, rows, event, given.n_rows, given.noise.kind != "seeded", given.work)
+    work = None
+    if isinstance(given.table, ArrayTable):
+        work = len(given.y) * (given.n_features + _WORK_ON_OUTPUT) * given.loss.n_outputs
+    charge = yield Start(head, rows, event, given.n_rows, given.noise.kind != "seeded", work)
 
     if given.n_counted:
         balanced = yield from balanced_by_counts(given, learner, spent["class counts"])
@@ -400,7 +391,8 @@ def needs_private_rows(given: FitInputs) -> bool:
     """Whether private rows tell the centre of unit rows much better than the public ones; public facts."""
     if not len(given.X_pub):
         return True
-    public = (1 - float(np.sum(given.unit_pub.mean(axis=0) ** 2))) / len(given.X_pub)
+    unit_pub = RowMap(None, True, None)(given.X_pub, np.float64)
+    public = (1 - float(np.sum(unit_pub.mean(axis=0) ** 2))) / len(given.X_pub)
     shares = Shares.of(given.budget.mu, given.n_rows, given.n_features)
     private = given.n_features / (given.n_rows * given.budget.mu) ** 2 / shares.mean
     return public > _TIMES_AS_GOOD * private
@@ -442,7 +434,16 @@ def first_rows(head: Any, given: FitInputs, shares: dict[str, float]) -> tuple[H
         row_map = RowMap(None, True, None, bound=LONGEST_FOUND)
         return HeadRows(given, row_map), _mapped(head._with_intercept(row_map, given), given)
     else:
-        row_map = head._public_map(given)
+        whiten = given.is_default if head.whiten == "auto" else bool(head.whiten)
+        row_map = RowMap.of(
+            given.X_pub,
+            head.center,
+            head.row_norm is not None,
+            head.fit_intercept,
+            given.groups if whiten and len(given.X_pub) else None,
+            clip=head.row_norm == "clip",
+            scale=head._scales(),
+        )
     return HeadRows(given, row_map, once="mean" in shares), _mapped(row_map, given)
 
 

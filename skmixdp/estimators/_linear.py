@@ -34,7 +34,6 @@ from ._base import PrivateEstimator
 from ._checks import (
     CheckTarget,
     check_device,
-    check_movable,
     check_private_rows,
     collect_public,
     given_labels,
@@ -160,7 +159,17 @@ class LinearHead(PrivateEstimator):
         given = given_labels(data.X, data.y)
         self._leaks = warn_of_leaks(public_rows=data.X_pub is not None)
         table = check_private_rows(self, data.X)
-        check_movable(table, check_device(self.device), noise=self.noise)
+        if check_device(self.device) not in (None, "cpu"):
+            if not table.is_movable:
+                raise ValueError(
+                    f"device={shown(self.device)} needs dense rows in memory, but X is a "
+                    f"{type(table).__name__}; pass device='auto'."
+                )
+            if self.noise == "discrete":
+                raise ValueError(
+                    "noise='discrete' computes its exact sums on the CPU, not on "
+                    f"device={shown(self.device)}; pass device='cpu', or noise='float'."
+                )
         n_rows, n_features = table.shape
         check_public_rows(n_rows, data.X_pub)
         y = check_target(given, "y", n_rows, "X")
@@ -228,37 +237,26 @@ class LinearHead(PrivateEstimator):
             f"{remedy}, or record_per_instance=False."
         )
 
-    def _public_map(self, given: FitInputs) -> RowMap:
-        """The map of the rows that public rows tell."""
-        X_pub = given.X_pub
-        whiten = given.is_default if self.whiten == "auto" else bool(self.whiten)
-        return RowMap.of(
-            X_pub,
-            self.center,
-            self.row_norm is not None,
-            self.fit_intercept,
-            given.groups if whiten and len(X_pub) else None,
-            clip=self.row_norm == "clip",
-            scale=self._scales(),
-        )
-
     def _with_intercept(self, row_map: RowMap, given: FitInputs) -> RowMap:
         """A map with an intercept column, if the head has intercepts."""
         return row_map.with_intercept_for(given.X_pub) if self.fit_intercept else row_map
 
-    def _public_info(
-        self, given: FitInputs, mapped: Mapped, training_share: float, *, ahead: bool = False
-    ) -> PublicInfo:
-        """The public facts of a fit to mapped rows. ``ahead`` of the map, only a given start is used."""
+    def _planned(
+        self, given: FitInputs, mapped: Mapped, spent: dict[str, float], *, ahead: bool = False
+    ) -> PlannedHead:
+        """Plan the steps of a fit to mapped rows, with what is left of the squared budget.
+
+        ``ahead`` of the map, the plan only serves to refuse what cannot be planned.
+        """
+        share = 1 - sum(spent.values()) if spent else 1.0
         l2 = None if self.public_l2 == "auto" else self.public_l2 * len(given.X_pub)
         data = PublicData(mapped.X_pub, given.y_pub, given.loss, l2, given.dtype)
         start = partial(self._start, mapped.row_map)
-        # The public head takes long to find.
+        # Ahead of the map, a start by name is left unknown: the public head takes long to find.
         unknown = ahead and isinstance(self.init, str)
-        W = np.zeros((given.loss.n_outputs, data.X.shape[1])) if unknown else start(data)
-        return PublicInfo(
-            view=data.view(W),
-            mu=given.budget.mu * math.sqrt(training_share),
+        info = PublicInfo(
+            view=data.view(np.zeros((given.loss.n_outputs, data.X.shape[1])) if unknown else start(data)),
+            mu=given.budget.mu * math.sqrt(share),
             n_private=given.n_rows,
             batch_size=self._sampling(given.n_rows).rate(given.n_rows) * given.n_rows,
             row_norm_bound=mapped.row_map.norm_bound,
@@ -266,15 +264,8 @@ class LinearHead(PrivateEstimator):
             second_moment=mapped.second_moment,
             centered=mapped.row_map.mean is not None,
         )
-
-    def _planned(
-        self, given: FitInputs, mapped: Mapped, spent: dict[str, float], *, ahead: bool = False
-    ) -> PlannedHead:
-        """Plan the steps of a fit to mapped rows, with what is left of the squared budget."""
-        share = 1 - sum(spent.values()) if spent else 1.0
-        info = self._public_info(given, mapped, share, ahead=ahead)
         options = self._options(given.n_rows, given.noise, self.l2)
-        if self._may_balance(given, info.view.data):
+        if self._may_balance(given, data):
             options = replace(options, balancing_intercept=mapped.row_map.intercept_value)
         if self.learning_rate == "auto" and not math.isfinite(info.largest_second_moment):
             raise ValueError(
@@ -294,7 +285,7 @@ class LinearHead(PrivateEstimator):
             plan,
             given.noise,
             given.n_rows,
-            info.view.data.n_rows,
+            data.n_rows,
             given.treated_as_public,
             computed_on="cpu" if given.noise.needs_grid else given.table.device,
             shares=_shares_with(spent, plan, adjustment),

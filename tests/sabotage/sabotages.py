@@ -335,8 +335,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "members of a fold ignored",
         "A fit to some of the rows uses all of them, and its number of rows is wrong.",
         "_engine/loop.py",
-        "mechanism.begin_step(run.members, _among(",
-        "mechanism.begin_step(None, _among(",
+        "mechanism.begin_step(run.members, None if",
+        "mechanism.begin_step(None, None if",
         "tests/sklearn/test_fit_many.py::"
         "test_a_row_of_another_fold_moves_no_sum_and_an_own_one_no_more_than_its_sensitivity[noisy-gd]",
     ),
