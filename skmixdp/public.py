@@ -17,6 +17,7 @@ from scipy.optimize import minimize
 
 from ._linear import (
     Cascade,
+    FloatArray,
     GradientEmbedding,
     Loss,
     PenalizedLoss,
@@ -30,7 +31,6 @@ from ._linear import (
     weighted_sum,
 )
 
-FloatArray = NDArray[np.floating[Any]]
 Labels = NDArray[Any]
 
 #: Default strength of the public objective for rows of unit length, on the scale of the SUM of the public

@@ -5,28 +5,3 @@ from .driver import Ask, Asked, Course, OpenRows, Rows, Sources, drive, of_rows
 from .loop import Run, train, training
 from .plan import Budget, Options, Plan, Recipe, as_reported, charge_event, make_plan
 from .release import GaussianMechanism, Released, release
-
-__all__ = [
-    "Ask",
-    "Asked",
-    "Budget",
-    "Course",
-    "GaussianMechanism",
-    "OpenRows",
-    "Options",
-    "Plan",
-    "Recipe",
-    "Released",
-    "Rows",
-    "Run",
-    "Sources",
-    "StepContext",
-    "as_reported",
-    "charge_event",
-    "drive",
-    "make_plan",
-    "of_rows",
-    "release",
-    "train",
-    "training",
-]

@@ -13,13 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._rows import Batch, PrivateRows
-from ..components.protocols import PublicInfo, ReleasedArray, Rounds, StepContext
+from ..components.protocols import FloatArray, PublicInfo, ReleasedArray, Rounds, StepContext
 from ..privacy import NoiseSource
 from .driver import Asked, OpenRows, drive, of_rows
 from .plan import Plan, Recipe
 from .release import GaussianMechanism, Released
 
-FloatArray = NDArray[np.floating[Any]]
 Callback = Callable[[StepContext, FloatArray], object]
 
 

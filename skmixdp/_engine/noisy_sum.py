@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._rows import InMemoryRows
 from .._utils.validation import check
 from ..components import L2Clip
-from ..components.protocols import PrivateQuery, ReleasedArray
+from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
 from ..privacy import (
     LEDGER,
     GaussianEvent,
@@ -26,8 +25,6 @@ from ..privacy.noise import check_noise, noise_caveats, noise_source
 from .driver import Asked, OpenRows, drive, of_rows
 from .plan import Budget, as_reported, charge_event
 from .release import GaussianMechanism, Released
-
-FloatArray = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True)

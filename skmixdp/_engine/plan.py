@@ -7,11 +7,11 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._utils.validation import COUNT, POSITIVE, PROBABILITY, check
 from ..components.protocols import (
     Closing,
+    FloatArray,
     PublicInfo,
     PublicView,
     Query,
@@ -36,8 +36,6 @@ from ..privacy import (
     noise_multiplier_for,
     steps_for,
 )
-
-FloatArray = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True)

@@ -13,17 +13,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._rows import Batch, PrivateRows, Request, sum_resolution
-from ..components.protocols import PrivateQuery, ReleasedArray
+from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
 from ..privacy import NoiseSource
 from .per_instance import Observation
-
-FloatArray = NDArray[np.floating[Any]]
 
 _ROUNDING = 1e-12
 

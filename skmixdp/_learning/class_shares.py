@@ -9,10 +9,8 @@ from numpy.typing import NDArray
 
 from .._linear import class_indices
 from .._rows import Block
-from ..components.protocols import Closing, PrivateQuery, PublicInfo, ReleasedArray
+from ..components.protocols import Closing, FloatArray, PrivateQuery, PublicInfo, ReleasedArray
 from .comparison import comparison_query, comparison_share, expected_losses, sensitivity_of
-
-FloatArray = NDArray[np.floating[Any]]
 
 #: Noise in a class count that its share of the budget aims at, as a part of the mean count.
 _COUNT_ERROR = 0.1

@@ -3,16 +3,13 @@
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._linear import Loss, class_indices, predicted_classes, without_weights
 from .._rows import Block, Contribution
-from ..components.protocols import PrivateQuery, ReleasedArray
-
-FloatArray = NDArray[np.floating[Any]]
+from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
 
 #: Noise in a difference of accuracies that its share of the budget aims at, and the most that still tells
 #: something.

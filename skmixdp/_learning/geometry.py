@@ -19,12 +19,11 @@ from numpy.typing import NDArray
 from .._engine import Asked, GaussianMechanism, Released
 from .._rows import Block, Contribution
 from ..components import L2Clip
-from ..components.protocols import Loss, PrivateQuery, ReleasedArray
+from ..components.protocols import FloatArray, Loss, PrivateQuery, ReleasedArray
 from ..components.queries import clip_rows
 from ..privacy import NoiseSource
 from .comparison import GAIN_OFFSET, GAIN_REACH, scales_query
 
-FloatArray = NDArray[np.floating[Any]]
 _Learned = TypeVar("_Learned")
 
 #: Yields queries with their mechanisms, receives noisy answers, and returns what they tell.

@@ -8,11 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from ..components.protocols import Closing, PublicInfo, StepContext, Update
+from ..components.protocols import Closing, FloatArray, PublicInfo, StepContext, Update
 from ..public import PublicData
 from .comparison import comparison_query, comparison_share, expected_losses, sensitivity_of
-
-FloatArray = NDArray[np.floating[Any]]
 
 #: Candidate shares ``s`` of the way from the start to the released head.
 _SHARES = np.array([0.0, 0.25, 0.5, 0.75])

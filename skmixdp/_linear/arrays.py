@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 Array = Any
+FloatArray = NDArray[np.floating[Any]]
 
 #: Rows of at least so many entries are multiplied with themselves one by one.
 _LONG = 32

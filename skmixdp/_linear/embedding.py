@@ -8,14 +8,11 @@ products with it from products of rows, so nothing of size n x k x d_in is ever 
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
-from .arrays import parts_in_cache
+from .arrays import FloatArray, parts_in_cache
 from .gradients import row_norms, weighted_sum
 from .rounding import SHORTEST_DIFFERENCE, UNDERFLOW_PAD, dot_error
-
-FloatArray = NDArray[np.floating[Any]]
 
 #: Directions whose eigenvalue is at most this fraction of the largest count as dependent.
 _EIGENVALUE_CUT = 1e-8

@@ -5,15 +5,11 @@ size n x k x d_in: the norm of ``g_i`` is ``|r_i| |x_i|`` and a weighted sum of 
 matrix product. What is done to each row takes NumPy arrays and torch tensors alike.
 """
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from .arrays import Array, astype, dtype_of, namespace_of, row_dots
+from .arrays import Array, FloatArray, astype, dtype_of, namespace_of, row_dots
 from .rounding import dot_error
-
-FloatArray = NDArray[np.floating[Any]]
 
 #: Lengths up to this, and their inverses, are far from the ends of float32's range.
 FARTHEST = 1e15

@@ -1,14 +1,11 @@
 """In which order rows and products lie in memory."""
 
-from typing import Any
-
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
+from .arrays import FloatArray
 from .compiled import may_be_compiled
-
-FloatArray = NDArray[np.floating[Any]]
 
 #: Rows of at most so many entries are held column by column. Entries of many rows are then next to each
 #: other, and products need not copy short rows to get them there. The compiled loops gain by it up to the

@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit, softmax
 
-from .arrays import Array, astype, dtype_of, logistic, namespace_of
+from .arrays import Array, FloatArray, astype, dtype_of, logistic, namespace_of
 
-FloatArray = NDArray[np.floating[Any]]
 Labels = NDArray[Any]
 
 #: Exponentials of outputs up to this, and of their negatives, are far from the ends of float32's range.

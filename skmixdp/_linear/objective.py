@@ -5,15 +5,11 @@ is, the Hessian of squared loss is diagonal, and that of the other losses nearly
 span of the rows only the penalty acts. Nothing of size (k d_in)^2 is formed.
 """
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from .arrays import FloatArray
 from .gradients import row_norms, weighted_sum
 from .losses import Labels, Loss
-
-FloatArray = NDArray[np.floating[Any]]
 
 _NEWTON_STEPS = 60
 _CG_STEPS = 1000

@@ -3,14 +3,11 @@
 The second one is added up in panels by a :class:`~skmixdp._linear.sums.Cascade`.
 """
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
+from .arrays import FloatArray
 from .sums import BLOCK_ROWS, PANEL_ROWS, Cascade
-
-FloatArray = NDArray[np.floating[Any]]
 
 #: Products of so many rows, entries and points together are within what OpenBLAS's kernels for small matrices
 #: take, and stay in cache.

@@ -9,9 +9,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.floating[Any]]
+from .arrays import FloatArray
 
 #: Added to each length, it makes room for products that underflow in float32 or flush to zero.
 UNDERFLOW_PAD = 1e-15

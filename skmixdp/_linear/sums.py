@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
-FloatArray = NDArray[np.floating[Any]]
+from .arrays import FloatArray
 
 #: Rows whose terms are added in single precision, in an order that is up to the library that multiplies.
 PANEL_ROWS = 384

@@ -15,6 +15,7 @@ from .._linear import (
     PANEL_ROWS,
     Array,
     Cascade,
+    FloatArray,
     SumError,
     add_products,
     in_library_of,
@@ -25,7 +26,7 @@ from .._linear import (
     row_products,
     sum_error,
 )
-from .source import Block, FloatArray, OuterStatistics, Request, Sums, truncated
+from .source import Block, OuterStatistics, Request, Sums, truncated
 from .whitening import Whitening
 
 #: Rows of a block, at least: each block has a fixed cost.

@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._linear import FloatArray
 from .._linear.gradients import largest_entries, row_norms
 from .._linear.rounding import on_grid
 from .row_map import RowMap
 from .whitening import Whitening
-
-FloatArray = NDArray[np.floating[Any]]
 
 #: A row of another length is left to RowMap: its float32 entries could over- or underflow.
 _SHORTEST, _LONGEST = 1e-20, 1e18

@@ -14,12 +14,12 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
-from .._linear import EXACT, SumError, on_grid, row_norms
+from .._linear import EXACT, FloatArray, SumError, on_grid, row_norms
 from .answering import stated_error
 from .blockmap import finite_rows
 from .memory import InMemoryRows, check_lengths, grid_of_rows
 from .row_map import RowMap
-from .source import Batch, FloatArray, Labels, PrivateRows, Request, Sums, Table
+from .source import Batch, Labels, PrivateRows, Request, Sums, Table
 
 Array = NDArray[Any]
 

@@ -18,12 +18,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from .._linear import FloatArray
 from .._linear.gradients import largest_entries
 from .._linear.rounding import SHORTEST_DIFFERENCE, dot_error
 from .row_map import RowMap
 from .whitening import Whitening
-
-FloatArray = NDArray[np.floating[Any]]
 
 #: Lengths below this are those of rows of zeros; their inverse could overflow.
 _TINY = 1e-280

@@ -14,6 +14,7 @@ from .._linear import (
     PANEL_ROWS,
     Cascade,
     ClippedSums,
+    FloatArray,
     SumError,
     clipped_sums,
     is_narrow,
@@ -40,7 +41,7 @@ from .answering import (
     visit_of,
 )
 from .row_map import RowMap
-from .source import Block, FloatArray, Labels, PrivateRows, Request, Sums, upper_bounds
+from .source import Block, Labels, PrivateRows, Request, Sums, upper_bounds
 
 #: Longer rows would bring products so near the ends of float32's range that rounding no
 #: longer is a fixed fraction of them.

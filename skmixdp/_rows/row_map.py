@@ -10,6 +10,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from .._linear import (
     Array,
+    FloatArray,
     astype,
     empty_in,
     in_library_of,
@@ -22,8 +23,6 @@ from .._linear import (
     row_norms,
 )
 from .whitening import Whitening
-
-FloatArray = NDArray[np.floating[Any]]
 
 #: Bytes of the rows that are centred and scaled at a time, which stay in cache, and their number at least.
 _BLOCK_BYTES, _FEWEST_ROWS = 2**19, 16

@@ -24,10 +24,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .._linear import PANEL_ROWS, Array, SumError, largest_entries, namespace_of, parts_in_cache
+from .._linear import PANEL_ROWS, Array, FloatArray, SumError, largest_entries, namespace_of, parts_in_cache
 from .row_map import RowMap
 
-FloatArray = NDArray[np.floating[Any]]
 Labels = NDArray[Any]
 
 #: More than the rounding of a number to float32.

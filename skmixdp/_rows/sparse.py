@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._linear import SHORTEST_DIFFERENCE, SumError
+from .._linear import SHORTEST_DIFFERENCE, FloatArray, SumError
 from .answering import Selection, Visit, answer, block_size, selections, stated_error
 from .implicit import (
     canonical,
@@ -18,7 +18,7 @@ from .implicit import (
 )
 from .memory import check_lengths
 from .row_map import RowMap
-from .source import Block, FloatArray, Labels, PrivateRows, Request, Sums, Table
+from .source import Block, Labels, PrivateRows, Request, Sums, Table
 
 #: Entries of a block of rows: its products are then no larger than a few MiB.
 _BLOCK_ENTRIES = 2**18

@@ -15,6 +15,7 @@ from .._linear import (
     EXACT,
     NARROW,
     Cascade,
+    FloatArray,
     SumError,
     dot_error,
     largest_entries,
@@ -37,7 +38,7 @@ from .files import IN_PARTS
 from .memory import check_lengths, grid_of_rows
 from .row_map import RowMap
 from .shards import Shard, check_alike, file_shards, read_labels
-from .source import Block, FloatArray, Labels, PrivateRows, Request, Sums, Table
+from .source import Block, Labels, PrivateRows, Request, Sums, Table
 from .whitening import Whitening
 
 Array = NDArray[Any]

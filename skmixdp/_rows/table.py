@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from .._linear import FloatArray
 from .._utils.validation import n_distinct_rows
 from .memory import InMemoryRows, PassingRows
 from .row_map import RowMap
 from .shards import array_shard
-from .source import FloatArray, Labels, PrivateRows, Table
+from .source import Labels, PrivateRows, Table
 from .sparse import SparseTable
 from .streamed import RowFiles, StreamedTable
 

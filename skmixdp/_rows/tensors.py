@@ -15,12 +15,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from .._linear import BLOCK_ROWS, PANEL_ROWS, Cascade, SumError, row_norms
+from .._linear import BLOCK_ROWS, PANEL_ROWS, Cascade, FloatArray, SumError, row_norms
 from .._utils.validation import CONVERSION_ERRORS, shown
 from .answering import Selection, Visit, answer, block_size, selections, stated_error
 from .memory import InMemoryRows, check_lengths
 from .row_map import RowMap
-from .source import Block, Contribute, Contribution, FloatArray, Labels, PrivateRows, Request, Sums, Table
+from .source import Block, Contribute, Contribution, Labels, PrivateRows, Request, Sums, Table
 
 #: Bytes in a block: on a device, each block has the cost of copying its outputs each way.
 _BLOCK_BYTES = {"cpu": 2**21}

@@ -9,10 +9,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy.linalg import solve_triangular
 
-from .._linear import Array, astype, in_library_of
+from .._linear import Array, FloatArray, astype, in_library_of
 from .._linear.rounding import dot_error
-
-FloatArray = NDArray[np.floating[Any]]
 
 #: Share of the sphere in the scatter. On images, text and tables, with 2 to 20 public rows per class,
 #: 0.9 gained 0 to 2 points over no whitening; less of it loses what 2 rows per class do not know.

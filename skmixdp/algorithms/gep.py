@@ -1,18 +1,13 @@
 """GEP: separate releases of gradients inside and outside the public subspace."""
 
 from collections.abc import Callable
-from typing import Any, ClassVar
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import ClassVar
 
 from .._engine import Options, Recipe
 from .._utils.validation import CLIP_OF_DIFFERENCES, COUNT
 from ..components import GepQuery, L2Clip, PublicQuantileClip
-from ..components.protocols import Clipper, PublicInfo, PublicView
+from ..components.protocols import Clipper, FloatArray, PublicInfo, PublicView
 from ._base import MOMENTUM, OPEN_FRACTION, Algorithm, descent, refuse_exact_sums
-
-FloatArray = NDArray[np.floating[Any]]
 
 #: Best or nearly best of seven step sizes, on images, texts and a table.
 _NOISE_FACTOR = 0.75

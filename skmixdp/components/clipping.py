@@ -10,13 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._linear import Array, namespace_of
+from .._linear import Array, FloatArray, namespace_of
 from ..public import PublicView
 from .protocols import Clip
-
-FloatArray = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._linear import (
     LONGEST_TERM,
     SHORTEST_DIFFERENCE,
     UNDERFLOW_PAD,
     Array,
+    FloatArray,
     Loss,
     astype,
     dot_error,
@@ -27,8 +27,6 @@ from .._linear import (
 from .._rows import Block, Contribution
 from ..public import PublicView
 from .protocols import Clip, Clipper, Lengths, PrivateQuery, ReleasedArray, Rounds, StepContext
-
-FloatArray = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True)

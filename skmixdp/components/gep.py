@@ -6,10 +6,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._linear import (
     SHORTEST_DIFFERENCE,
+    FloatArray,
     GradientEmbedding,
     Loss,
     panel_rows_for,
@@ -20,8 +20,6 @@ from .._linear import (
 from .._rows import Block, Contribution, OuterStatistics
 from ..public import PublicView
 from .protocols import Clip, Clipper, Lengths, PrivateQuery, ReleasedArray, Rounds, StepContext
-
-FloatArray = NDArray[np.floating[Any]]
 
 #: A row's gradient and its part on the directions are together no longer than this many longest gradients:
 #: two, and room for rounding.

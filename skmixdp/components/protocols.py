@@ -14,12 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._linear import PANEL_ROWS, Array, SumError, row_norms
+from .._linear import FloatArray as FloatArray
 from .._linear import Loss as Loss
 from .._rows import Block, Contribute, Sums
 from ..public import PublicData, RandomSource
 from ..public import PublicView as PublicView
-
-FloatArray = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._linear import (
     FARTHEST,
     Array,
+    FloatArray,
     LogisticLoss,
     Loss,
     SoftmaxLoss,
@@ -39,8 +39,6 @@ from .protocols import (
     present_sums,
     term_lengths,
 )
-
-FloatArray = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._linear import PenalizedLoss
+from .._linear import FloatArray, PenalizedLoss
 from .protocols import StepContext, Update
-
-FloatArray = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from .._linear import FloatArray
 from ..public import Probe, PublicView, RandomSource
 from .protocols import PrivateQuery, ReleasedArray, Rounds, StepContext
 
-FloatArray = NDArray[np.floating[Any]]
 #: One vector of the model's parameters, and several.
 Vector = Any
 Vectors = Any

@@ -21,16 +21,15 @@ Source: ModelMix (Xiao, Wan and Devadas 2022), Theorem 4.1 and Corollary 4.1.
 
 import math
 from functools import lru_cache
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln, log_ndtr, logsumexp
 
 from .._utils.validation import Number, check
+from ..components.protocols import FloatArray
 from ..privacy.accounting.composition import epsilon_of_rdp
 
-FloatArray = NDArray[np.floating[Any]]
 Conversion = Literal["tight", "classic"]
 CONVERSION: tuple[Conversion, ...] = get_args(Conversion)
 

@@ -6,12 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._linear import Array, namespace_of
 from ..components.protocols import Clip, Clipper, PublicView
-
-FloatArray = NDArray[np.floating[Any]]
 
 
 class L2LinfClip:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._utils.validation import COUNT, POSITIVE, check
+from ..components.protocols import FloatArray
 from ..privacy import (
     GaussianEvent,
     Neighboring,
@@ -17,7 +18,6 @@ from ..privacy import (
     rdp_of_event,
     register_event,
 )
-from ..privacy.accounting.composition import FloatArray
 from ..privacy.accounting.events import check_releases, check_terms, shift_of
 from . import accountant
 from .accountant import CONVERSION, Conversion

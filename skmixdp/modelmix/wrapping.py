@@ -14,10 +14,9 @@ Source: ModelMix, Algorithm 1 and Theorem 4.1.
 from collections.abc import Callable
 from dataclasses import replace
 from functools import singledispatch
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..components import (
     SGD,
@@ -30,6 +29,7 @@ from ..components import (
 )
 from ..components.protocols import (
     Clipper,
+    FloatArray,
     PublicInfo,
     Query,
     ReleaseFacts,
@@ -37,8 +37,6 @@ from ..components.protocols import (
     Steps,
     Update,
 )
-
-FloatArray = NDArray[np.floating[Any]]
 
 #: How far the curvature is taken to lie below its bound, at most. If it reaches the bound, steps are three
 #: quarters of the stability limit instead of half of it, which is stable too.

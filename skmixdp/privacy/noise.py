@@ -10,13 +10,11 @@ import warnings
 from typing import Any, Literal, Never
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._utils.validation import SEED, check
 from ..exceptions import NotPrivateWarning
 from .accounting.events import Noise
-
-FloatArray = NDArray[np.floating[Any]]
+from .accounting.gaussian import FloatArray
 
 _FLOAT_WARNING = (
     "the noise is drawn as floating-point numbers; attacks on their low-order bits are not covered"

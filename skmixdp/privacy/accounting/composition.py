@@ -22,16 +22,15 @@ Orders are floats above 1; budgets are pairs (epsilon, delta).
 import math
 from dataclasses import dataclass
 from functools import lru_cache, singledispatch
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from . import gaussian
 from .calibrate import epsilon_of_event
 from .events import GaussianEvent, Neighboring
+from .gaussian import FloatArray
 
-FloatArray = NDArray[np.floating[Any]]
 Composition = Literal["gaussian", "renyi"]
 COMPOSITION: tuple[Composition, ...] = get_args(Composition)
 

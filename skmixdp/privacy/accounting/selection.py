@@ -20,8 +20,9 @@ from scipy.optimize import brentq
 
 from ..._utils.validation import COUNT, POSITIVE, check, number
 from .calibrate import epsilon_of_event, mu_of_budget
-from .composition import FloatArray, epsilon_of_rdp, rdp_deltas, rdp_of_event
+from .composition import epsilon_of_rdp, rdp_deltas, rdp_of_event
 from .events import GaussianEvent, Neighboring, Noise, SelectionEvent, check_terms, shift_of
+from .gaussian import FloatArray
 from .trials import TrialLaw
 
 #: Relative precision of the budget of a fit, which is rounded down.
