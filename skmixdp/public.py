@@ -163,15 +163,9 @@ class PublicData:
         return float(np.linalg.norm(first.solution - second.solution)) / 2
 
     def fit(self, l2: float, center: FloatArray | None = None) -> FloatArray:
-        """Minimiser (k, d_in) of ``sum_j loss_j(W) + l2 / 2 |W - center|^2``.
+        """Minimiser (k, d_in) of ``sum_j loss_j(W) + l2 / 2 |W - center|^2``, for a positive ``l2``.
 
-        Parameters
-        ----------
-        l2 : float
-            Strength on the scale of the SUM of the losses. It is positive, so the minimiser exists and is
-            unique.
-        center : array of shape (k, d_in) or None
-            Centre of the penalty and start of the search; None is the origin.
+        The centre (k, d_in), by default the origin, is also the start of the search.
         """
         shape = (self.loss.n_outputs, self.X.shape[1])
         # Solve for rows of unit size, so that tolerances do not depend on the scale of the rows.
@@ -190,8 +184,8 @@ class PublicData:
         # The distance to the minimiser is at most |gradient| / strength.
         options: Any = {"maxiter": 5000, "maxfun": 10000, "gtol": 1e-4 * strength, "ftol": 0.0}
         with one_thread() if X.size * len(middle) < _MANY else nullcontext():
-            found = minimize(objective, middle.ravel(), jac=True, method="L-BFGS-B", options=options)
-        return np.asarray(found.x.reshape(shape) / scale)
+            solved = minimize(objective, middle.ravel(), jac=True, method="L-BFGS-B", options=options)
+        return np.asarray(solved.x.reshape(shape) / scale)
 
 
 class PublicView:
@@ -319,14 +313,9 @@ class RandomSource(Protocol):
 
 @dataclass(frozen=True)
 class Probe:
-    """A query for the losses of each row at several heads.
+    """A query for the losses of each row at several heads, by its points for the row source.
 
-    Attributes
-    ----------
-    points
-        The points of the query to the row source.
-    losses : callable
-        ``(Z, y) -> (rows, m)`` losses, from the source's answer ``Z`` for a block of rows.
+    ``losses(Z, y)`` (rows, m) computes them from the source's answer ``Z`` for a block of rows.
     """
 
     points: Any

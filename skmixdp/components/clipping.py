@@ -49,8 +49,7 @@ class L2Clip(Clip):
     def weights(self, norms: Array, largest: Callable[[], Array]) -> Array:
         threshold = float(self.threshold)
         factors = threshold / norms.clip(threshold, math.inf)  # a lone bound takes NumPy three times as long
-        # A row whose norm is no number has no factor, whatever it is. To look at all rows decides nothing but
-        # whether there are such ones.
+        # NaN and infinite norms get factor 0. Looking at all rows only tells whether there are any.
         finite = len(norms) == 0 or bool(norms.max() < math.inf)
         return factors if finite else namespace_of(norms).where(norms < math.inf, factors, 0.0)
 

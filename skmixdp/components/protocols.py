@@ -58,7 +58,7 @@ def present_sums(sums: Sums) -> tuple[FloatArray, ...]:
 
 @dataclass(frozen=True)
 class Lengths:
-    """How long the contribution of each row to each released array is.
+    """The length of each row's contribution to each released array.
 
     Attributes
     ----------

@@ -99,24 +99,10 @@ class GradientQuery:
 
 
 def clipped_residuals(Z: Array, block: Block, loss: Loss, clip: Clip) -> Contribution:
-    """Residuals of a block, weighted such that each row's gradient obeys a clip.
+    """Residuals (rows, k) of a block, weighted such that each row's gradient obeys a clip; no statistics.
 
-    Parameters
-    ----------
-    Z : array of shape (rows, k)
-        Outputs of the head. They are overwritten. May be a tensor if the clip accepts tensors.
-    block : Block
-        Labels and lengths of the rows.
-    loss : Loss
-        The loss of the head.
-    clip : Clip
-        Bounds the gradients.
-
-    Returns
-    -------
-    C : array of shape (rows, k)
-        Weighted residuals, in the dtype of ``Z``.
-    S : None
+    ``Z`` (rows, k) holds outputs of the head, and is overwritten. It may be a tensor if the clip accepts
+    tensors.
     """
     R = loss.residuals(Z, block.y)
     clip_rows(R, block, clip)
@@ -157,10 +143,10 @@ def _shorten(R: Array, block: Block, clip: Clip, threshold: float | None) -> Non
     lengths = block.norms if R.dtype == np.float64 else block.single_norms
     far = shorten_rows(R, lengths, threshold)
     if len(far):
-        # All rows, so that what comes out does not depend on how many others are far.
-        every = R.copy(order="K")
-        _weigh_rows(every, block, clip)
-        R[far] = every[far]
+        # All rows, so that the result of a row does not depend on how many others are far.
+        weighted = R.copy(order="K")
+        _weigh_rows(weighted, block, clip)
+        R[far] = weighted[far]
 
 
 def _weigh_rows(R: Array, block: Block, clip: Clip) -> None:

@@ -259,7 +259,7 @@ class CandidateQuery:
         probe = ctx.view.probe(candidates, [(j, -ctx.step_size) for j in range(count)])
         (sums,) = yield PrivateQuery(
             probe.points,
-            # A loss that is no number counts as the largest, or its candidate would win.
+            # A NaN loss counts as the largest, or its candidate would win.
             lambda Z, block: (None, clipped(probe.losses(Z, block.y), self.loss_clip, self.loss_clip)),
             releases=(scalars(self.loss_clip, count, count / n_losses),),
         )

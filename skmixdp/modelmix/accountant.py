@@ -65,30 +65,12 @@ def epsilon_for(
     delta: float,
     conversion: Conversion = "tight",
 ) -> float:
-    """Smallest epsilon that the Renyi orders give for ``n_steps`` mixed releases.
+    """Smallest epsilon that the Renyi orders give for ``n_steps`` mixed releases; infinite where untested.
 
-    Parameters
-    ----------
-    shift : float
-        Largest change of a coordinate by one row, in units of the noise's standard deviation.
-    width : float
-        Smallest width of the mixing, in the same units.
-    sampling_rate : float
-        Probability that a row is in the batch of a step.
-    linf_split : int
-        Number of coordinates that one row can move by ``shift`` if it moves no others.
-    n_steps : int
-        Number of releases.
-    delta : float
-        The delta at which epsilon is stated.
-    conversion : {"tight", "classic"}
-        Conversion from Renyi orders to (epsilon, delta): Canonne, Kamath and Steinke 2020, Proposition 12,
-        or ``log(1 / delta) / (order - 1)``.
-
-    Returns
-    -------
-    float
-        Epsilon; infinite outside the region in which the argument was tested.
+    ``shift`` is the largest change of a coordinate by one row, and ``width`` the smallest width of the
+    mixing, both in units of the noise's standard deviation. One row can move ``linf_split`` coordinates by
+    ``shift`` if it moves no others. Conversions are Canonne, Kamath and Steinke 2020, Proposition 12, or
+    ``log(1 / delta) / (order - 1)``.
     """
     orders = np.append(_FRACTIONAL, _INTEGER)
     divergences = renyi(

@@ -11,6 +11,7 @@ from .._linear import Array, namespace_of
 from ..components.protocols import Clip, Clipper, PublicView
 
 
+@dataclass(frozen=True)
 class L2LinfClip:
     """A clip that also bounds every coordinate, by the L2 bound divided by ``sqrt(split)``.
 
@@ -33,9 +34,8 @@ class L2LinfClip:
     Source: ModelMix, section 4.2 and Algorithm 2, with a single weight instead of its truncation.
     """
 
-    def __init__(self, clipper: Clipper, split: int) -> None:
-        self.clipper = clipper
-        self.split = split
+    clipper: Clipper
+    split: int
 
     def at(self, view: PublicView) -> "L2LinfClipAt":
         return L2LinfClipAt(self.clipper.at(view), self.split)

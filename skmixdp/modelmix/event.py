@@ -71,13 +71,7 @@ class ModelMixEvent:
 
 
 def _amplification_of(event: ModelMixEvent, neighboring: Neighboring) -> dict[str, Any]:
-    """The mixing of an event in units of its noise, as arguments of :func:`accountant.epsilon_for`.
-
-    Raises
-    ------
-    ValueError
-        If the amplification is not known under these terms.
-    """
+    """The mixing in units of the noise, as arguments of :func:`accountant.epsilon_for`, if terms allow it."""
     if event.noise == "discrete":
         raise ValueError("noise='discrete' cannot be accounted for with ModelMix; use noise='float'.")
     if neighboring == "replace_one" and event.sampling_rate < 1:

@@ -12,7 +12,7 @@ Source: ModelMix, Algorithm 1 and Theorem 4.1.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import singledispatch
 from typing import NoReturn
 
@@ -38,8 +38,8 @@ from ..components.protocols import (
     Update,
 )
 
-#: How far the curvature is taken to lie below its bound, at most. If it reaches the bound, steps are three
-#: quarters of the stability limit instead of half of it, which is stable too.
+#: Largest factor by which the curvature is assumed to lie below its bound. If it reaches the bound, steps
+#: are three quarters of the stability limit instead of half of it, which is stable too.
 _LOWER_CURVATURE = 1.5
 
 #: Smallest width of the mixing divided by the sensitivity, as a function of the number of steps.
@@ -157,20 +157,12 @@ def _(steps: DecayingSteps) -> Steps:
     return steps  # the schedule is fixed, for any update
 
 
+@dataclass(frozen=True)
 class LongerSteps:
-    """Fewer, longer steps, for a curvature that is taken to lie below its bound.
+    """Fewer, longer steps for a curvature that lies below its bound by a factor."""
 
-    Parameters
-    ----------
-    steps : Steps
-        The rule for number and size of steps.
-    factor : float
-        By how much the curvature is lower; 1 changes nothing.
-    """
-
-    def __init__(self, steps: Steps, factor: float) -> None:
-        self.steps = steps
-        self.factor = factor
+    steps: Steps
+    factor: float
 
     def count(self, info: PublicInfo, sensitivity: float) -> int:
         return self.steps.count(self._lower(info), sensitivity)
@@ -182,6 +174,7 @@ class LongerSteps:
         return replace(info, second_moment=info.largest_second_moment / self.factor)
 
 
+@dataclass(frozen=True)
 class MixingDescent(Update):
     """Descent from secretly mixed heads: ``W_t = alpha W_{t-1} + (1 - alpha) W_{t-2} - step_size D``.
 
@@ -204,8 +197,7 @@ class MixingDescent(Update):
     first step would not be mixed at all.
     """
 
-    def __init__(self, width: Width) -> None:
-        self.width = width
+    width: Width
 
     def init(self, W: FloatArray) -> tuple[FloatArray, FloatArray]:
         return W, W
