@@ -5,8 +5,8 @@ outputs, then for the sums. Rows are held column by column or row by row. Loops 
 to each other in memory, of which processors handle many at a time. There is no branch that depends on a row,
 so all rows take the same time.
 
-Importing this module compiles it for this processor, which takes some seconds, or loads what an earlier
-process has compiled. What is compiled in must stand in this file: numba notices changes of no other one.
+Importing this module compiles it for this processor, which takes some seconds, or loads the result of an
+earlier process. All compiled code must be in this file: numba notices changes of no other file.
 """
 
 import math
@@ -23,7 +23,7 @@ _WORDS_OF_A_LINE = 16
 _ZERO, _ONE = np.float32(0), np.float32(1)
 _INFINITY, _TINY = np.float32(np.inf), np.finfo(np.float32).tiny
 
-#: Exponentials of numbers outside are taken at the ends. They are normal numbers, and so are their inverses.
+#: Exponents are clipped to plus and minus this, so that exponentials and their inverses are normal numbers.
 _FARTHEST = np.float32(81)
 
 #: The logarithm of two, in two parts. Whole multiples of the first one are exact.
@@ -170,7 +170,7 @@ def _add_rows_twice(total, other, r, q, i, a, b, c, d):
 def _clip_logistic(z, y, lengths, within):
     """Outputs of class 1 to clipped residuals, in place."""
     for i in range(len(z)):
-        # Comparisons with what is no number are false, and it would be no exponent.
+        # Comparisons with NaN are false, and NaN would be no exponent.
         far = -z[i] if -z[i] > -_FARTHEST else -_FARTHEST
         far = far if far < _FARTHEST else _FARTHEST
         r = _ONE / (_ONE + _exp(far)) - np.float32(y[i])
@@ -219,7 +219,7 @@ def _clip_softmax(Z, y, lengths, within, largest, total):
 
 @njit(inline="always")
 def _part(memory, start, n):
-    """Entries next to each other."""
+    """``n`` entries of the memory from ``start`` on."""
     return memory[start : start + n]
 
 
@@ -228,7 +228,7 @@ def _outputs_of_columns(memory, stride, d_in, W, Z, first, n):
     """Add the products of rows that are held column by column to their outputs ``Z`` (m, n)."""
     m = len(W)
     for f in range(0, d_in, 4):
-        # What has a weight of zero may be any column.
+        # The weights of missing columns are zero, so any column may stand in.
         a = _part(memory, f * stride + first, n)
         b = _part(memory, min(f + 1, d_in - 1) * stride + first, n)
         c = _part(memory, min(f + 2, d_in - 1) * stride + first, n)
@@ -331,33 +331,12 @@ def _read_only(entry, n_dimensions):
 def clipped_sums(memory, words, stride, by_columns, d_in, y, lengths, W, offsets, within, start, stop, panel):
     """``sum_i c_i x_i^T`` over rows from ``start`` to ``stop``, shape (m, width + 1), and ``sum_i c_i``.
 
-    Parameters
-    ----------
-    memory : float32 array of shape (size,)
-        The memory of the rows.
-    words : int32 array of shape (size,)
-        The same memory.
-    stride : int
-        Entries from a column, or from a row, to the next.
-    by_columns : bool
-        Whether rows are held column by column.
-    d_in : int
-        Number of entries of a row.
-    y : int8 array of shape (n_rows,)
-        Class indices.
-    lengths : float32 array of shape (n_rows,)
-        Upper bounds on the lengths of the rows. Rows of infinite length contribute nothing.
-    W : float32 array of shape (m, width)
-        The head. If rows are held column by column, ``width`` is a multiple of four, and there are zeros
-        after the ``d_in`` columns. One output is the logit of class 1.
-    offsets : float32 array of shape (m,)
-        Added to the outputs of each row.
-    within : float32
-        What the computed lengths of clipped gradients do not exceed.
-    start, stop : int
-        Which rows.
-    panel : int
-        Most rows whose terms are added in single precision.
+    ``memory`` and ``words`` are the memory of the rows, with ``stride`` entries from a column, or from a row,
+    to the next. ``lengths`` (n_rows,) are upper bounds on the lengths of the rows; rows of infinite length
+    contribute nothing. ``W`` (m, width) is the head, and one output is the logit of class 1. If rows are held
+    column by column, ``width`` is a multiple of four, with zeros after the ``d_in`` columns. ``offsets`` (m,)
+    are added to the outputs. Computed lengths of clipped gradients do not exceed ``within``. At most
+    ``panel`` terms are added in single precision.
     """
     m, width = W.shape
     size = max(_ENTRIES // ((d_in + m) * panel), 1) * panel
@@ -366,7 +345,7 @@ def clipped_sums(memory, words, stride, by_columns, d_in, y, lengths, W, offsets
     for first in range(start, stop, size):
         n = min(size, stop - first)
         held, step, place = memory, stride, first
-        given, bounds = y[first : first + n], lengths[first : first + n]
+        labels, bounds = y[first : first + n], lengths[first : first + n]
         if not by_columns:
             seen ^= _read(words, first * stride, (first + n - 1) * stride + d_in)
             if n % 4:  # Rows of zeros, which add nothing, make them a multiple of four.
@@ -374,8 +353,8 @@ def clipped_sums(memory, words, stride, by_columns, d_in, y, lengths, W, offsets
                 held, step, place = np.zeros(whole * d_in, float32), d_in, 0
                 for i in range(n):
                     held[i * d_in : (i + 1) * d_in] = _part(memory, (first + i) * stride, d_in)
-                given, bounds = np.zeros(whole, int8), np.full(whole, _INFINITY, float32)
-                given[:n], bounds[:n] = y[first : first + n], lengths[first : first + n]
+                labels, bounds = np.zeros(whole, int8), np.full(whole, _INFINITY, float32)
+                labels[:n], bounds[:n] = y[first : first + n], lengths[first : first + n]
                 n = whole
         Z = outputs[: m * n].reshape(m, n)
         for j in range(m):
@@ -385,9 +364,9 @@ def clipped_sums(memory, words, stride, by_columns, d_in, y, lengths, W, offsets
         else:
             _outputs_of_rows(held, step, d_in, W, Z, place, n)
         if m == 1:
-            _clip_logistic(Z[0], given, bounds, within)
+            _clip_logistic(Z[0], labels, bounds, within)
         else:
-            _clip_softmax(Z, given, bounds, within, largest[:n], total[:n])
+            _clip_softmax(Z, labels, bounds, within, largest[:n], total[:n])
         for p in range(0, n, panel):
             q = min(p + panel, n)
             if by_columns:
@@ -396,5 +375,5 @@ def clipped_sums(memory, words, stride, by_columns, d_in, y, lengths, W, offsets
                 _add_panel_of_rows(held, step, d_in, Z, term, sums, place, p, q)
         for j in range(m):
             sums[j, width] += _total(Z[j])
-    sums[0, 0] += 0.0 * np.float64(seen)  # what was read is used, or the compiler would leave it out
+    sums[0, 0] += 0.0 * np.float64(seen)  # a use of what was read, or the compiler would omit the reading
     return sums

@@ -62,24 +62,12 @@ class PenalizedLoss:
         return np.asarray(self.l2 * W + self._loss_gradient(A) @ self.axes.T)
 
     def with_gradient(self, G: FloatArray, near: FloatArray) -> FloatArray:
-        """The one head (k, d_in) whose gradient is ``G``.
+        """The one head (k, d_in) whose gradient is ``G``; a RuntimeError if the search fails.
 
-        Squared loss: in closed form. Other losses: Newton's method from ``near``, each step
-        solved by conjugate gradients and halved until the error in the gradient shrinks. The distance to the
-        exact head that is left is at most 1e-11 of the head's norm, or of 1 if that is larger, or what
-        rounding leaves.
-
-        Parameters
-        ----------
-        G : array of shape (k, d_in)
-            The gradient.
-        near : array of shape (k, d_in)
-            Where to start.
-
-        Raises
-        ------
-        RuntimeError
-            If Newton's method does not get there.
+        Squared loss: in closed form. Other losses: Newton's method from the head ``near``, each step solved
+        by conjugate gradients and halved until the error in the gradient shrinks. The distance to the exact
+        head that is left is at most 1e-11 of the head's norm, or of 1 if that is larger, or what rounding
+        leaves.
         """
         inside = G @ self.axes
         if self.loss.quadratic:
@@ -91,11 +79,10 @@ class PenalizedLoss:
         return np.asarray((G - inside @ self.axes.T) / self.l2 + A @ self.axes.T)
 
     def noise_gain(self, W: FloatArray) -> float:
-        """How much a held-out row's logits move, against gradient descent, under white noise.
+        """How much white noise moves a held-out row's logits, compared with gradient descent; 1 without rows.
 
-        The noise passes through the inverse Hessian at ``W``, whose largest eigenvalue is
-        normalised to 1. Each row is looked at with itself taken out of the Hessian; outputs
-        share their mean curvature. 1 without rows.
+        The noise passes through the inverse Hessian at ``W``, whose largest eigenvalue is normalised to 1.
+        Each row is measured with itself taken out of the Hessian; outputs share their mean curvature.
         """
         leverages, inverse = self._geometry(W)
         if leverages.size == 0 or not np.any(self.rows):

@@ -143,10 +143,10 @@ def _shorten(R: Array, block: Block, clip: Clip, threshold: float | None) -> Non
     lengths = block.norms if R.dtype == np.float64 else block.single_norms
     far = shorten_rows(R, lengths, threshold)
     if len(far):
-        # All rows, so that the result of a row does not depend on how many others are far.
-        weighted = R.copy(order="K")
-        _weigh_rows(weighted, block, clip)
-        R[far] = weighted[far]
+        # All rows, so that what comes out does not depend on how many others are far.
+        every = R.copy(order="K")
+        _weigh_rows(every, block, clip)
+        R[far] = every[far]
 
 
 def _weigh_rows(R: Array, block: Block, clip: Clip) -> None:
