@@ -236,7 +236,7 @@ class PublicView:
         return self._embeddings[n_components]
 
     def basis(self, n_components: int) -> FloatArray:
-        """Orthonormal (d_in, P) basis that starts with the gradient's own directions.
+        """Orthonormal (d_in, P) basis that starts with the directions of the gradient.
 
         The gradient has rank at most min(k, d_in). Further columns are the principal directions of the public
         rows, in their order. This completion is deterministic; AdaMix leaves it arbitrary. P is at most the

@@ -24,25 +24,11 @@ Callback = Callable[[StepContext, FloatArray], object]
 
 @dataclass(frozen=True)
 class Run:
-    """The training run of one head.
+    """The training run of one head, from ``info.view.W`` on.
 
-    Attributes
-    ----------
-    recipe : Recipe
-        The algorithm's pieces.
-    plan : Plan
-        Noise, steps and step sizes.
-    info : PublicInfo
-        Public facts; ``info.view.W`` is the start.
-    noise : NoiseSource
-        Random source of this run.
-    dtype : dtype
-        Dtype of the products with private rows.
-    members : boolean array (n_rows,) or None
-        Mask of this run's private rows within the source, ``info.n_private`` of them. None is all rows. The
-        run does not use the other rows.
-    callback : callable or None
-        Called as ``callback(ctx, W)`` with every released head. If it returns True, training stops there.
+    ``members`` (n_rows,) is the mask of its ``info.n_private`` rows within the source; None is all rows.
+    ``callback(ctx, W)`` is called with every released head; if it returns True, training stops there.
+    ``dtype`` is that of the products with private rows.
     """
 
     recipe: Recipe
@@ -56,18 +42,12 @@ class Run:
 
 def train(runs: Sequence[Run], rows: PrivateRows) -> list[FloatArray]:
     """The trained heads of runs on the rows of one source, each (k, d_in); see :func:`training`."""
-    given = OpenRows(rows)
-    return drive([of_rows(given, training(run)) for run in runs])
+    source = OpenRows(rows)
+    return drive([of_rows(source, training(run)) for run in runs])
 
 
 def training(run: Run) -> Generator[Asked, Any, FloatArray]:
-    """Ask the queries of a run, step by step.
-
-    Returns
-    -------
-    array of shape (k, d_in)
-        The trained head. Entries of a head that diverged may not be finite.
-    """
+    """Ask the queries of a run, step by step, and return the trained head (k, d_in), finite or not."""
     recipe, plan, info = run.recipe, run.plan, run.info
     mechanism = GaussianMechanism(plan.noise_multiplier, plan.n_steps, run.noise)
     W, state = recipe.update.init(info.view.W)

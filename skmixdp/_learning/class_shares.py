@@ -84,7 +84,7 @@ def class_shares(counts: FloatArray, scale: float, n_rows: int) -> FloatArray:
     energy = float(away @ away)
     chance = _SURELY * (len(counts) - 1) * scale**2
     kept = max(0.0, 1 - chance / energy) if energy > 0 else 0.0
-    # Whatever the noise is, a class without rows has less than a share of its own.
+    # A class without rows gets less than an equal share, with any noise.
     shrunk = np.maximum(mean + kept * away, min(max(scale, 1.0), mean))
     return np.asarray(shrunk / shrunk.sum())
 

@@ -291,7 +291,7 @@ def noisy_counts(
 ) -> Learning[FloatArray]:
     """Noisy numbers (n_counts,) of private rows that meet conditions, of which a row meets at most one.
 
-    ``flags(Z, block)`` (rows, n_counts) says which count each row is added to, given products with ``points``
+    ``flags(Z, block)`` (rows, n_counts) says which count each row is added to, from products with ``points``
     (m, d_in). ``multiplier`` is the standard deviation of the noise in each count. A noisy count may be below
     0 or above the number of rows.
 

@@ -190,7 +190,7 @@ def _clip_softmax(Z, y, lengths, within, largest, total):
         z = Z[j]
         for i in range(n):
             largest[i] = max(largest[i], z[i])
-            total[i] += _ZERO * z[i]  # no number, if an output is not finite
+            total[i] += _ZERO * z[i]  # NaN, if an output is not finite
     for j in range(k):
         z = Z[j]
         for i in range(n):

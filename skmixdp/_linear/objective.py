@@ -1,4 +1,4 @@
-"""A head's penalised mean loss on given rows, and the inverse of its gradient map.
+"""A head's penalised mean loss on public rows, and the inverse of its gradient map.
 
 The rows are rotated once to the principal axes of their span, in which the penalty stays what it
 is, the Hessian of squared loss is diagonal, and that of the other losses nearly so. Outside the
@@ -15,7 +15,7 @@ _NEWTON_STEPS = 60
 _CG_STEPS = 1000
 _HALVINGS = 40
 
-#: Distance of a found head to the exact one, relative to its norm where that exceeds 1.
+#: Distance of the computed head to the exact one, relative to its norm if that exceeds 1.
 _TOLERANCE = 1e-11
 
 

@@ -2,7 +2,7 @@
 
 A norm that is made of a difference, ``|g - m|^2 = |g|^2 - 2 <g, m> + |m|^2``, may come out far too
 small when the products behind it were rounded. Whoever needs an upper bound adds the largest
-error that the arithmetic allows, whatever the order in which it sums.
+error that the arithmetic allows in any order of sums.
 """
 
 import math

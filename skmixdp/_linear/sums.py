@@ -1,6 +1,6 @@
 """Sums over rows with a bound on their rounding.
 
-The released sums are those that a computer has added up. Zeroing out one row changes its own term exactly,
+The released sums are computed with rounding. Zeroing out one row changes its own term exactly,
 and the rounding of every addition that comes after it. :func:`sum_error` bounds how much that can be; the
 release adds it to the stated sensitivity. Two things keep it small. Few rows are added in single precision,
 and few additions lie between a row and the result.

@@ -60,7 +60,7 @@ def worker_session() -> Iterator[None]:
 def one_thread() -> Iterator[None]:
     """A context in which BLAS and OpenMP have one thread, for small work.
 
-    NumPy, SciPy and oneDNN have threads of their own. Those of one library wait for its next product by
+    NumPy and SciPy may have separate threads. Those of one library wait for its next product by
     spinning, while those of another one compute. Small work then takes several times as long.
     """
     with limited(pools_of(len(sys.modules))):

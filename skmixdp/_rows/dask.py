@@ -1,4 +1,4 @@
-"""Private rows in a Dask array: each chunk answers where it lies, and the sums are added in a tree.
+"""Private rows in a Dask array: workers answer for their chunks, and the sums are added in a tree.
 
 Chunks are mapped once and stay on the workers, about as many rows on each. In each pass the queries go
 out to them, without what belongs to the run that asks; the noise is added where the fit runs, to the sum of
@@ -30,7 +30,7 @@ _Part = tuple[NDArray[np.bool_] | None, Batch | None]
 _FAN_IN = 8
 
 
-# Without a repr of its fields, since workers log what a task that failed was given.
+# Without a repr of its fields, since workers log the inputs of tasks that fail.
 @dataclass(frozen=True, repr=False)
 class _Chunk:
     """Mapped rows as a worker keeps them; ``finite`` says whether they were."""
@@ -40,7 +40,7 @@ class _Chunk:
     norms: FloatArray
     finite: bool = True
 
-    @np.errstate(all="ignore")  # a worker has a state of its own
+    @np.errstate(all="ignore")  # a setting of each worker
     def sums(self, requests: Sequence[Request], parts: Sequence[_Part]) -> list[Sums]:
         asked = [
             replace(request, members=members, batch=batch)
@@ -50,35 +50,15 @@ class _Chunk:
 
 
 class DaskRows(PrivateRows):
-    """Private rows in the chunks of a Dask array.
+    """Private rows in the chunks of a Dask array: delayed arrays (rows, n_features) of some ``sizes``.
 
-    Parameters
-    ----------
-    chunks : sequence of delayed arrays (rows, n_features)
-        The features.
-    sizes : sequence of int
-        Number of rows of each.
-    y : array of shape (n_rows,)
-        Class indices or targets.
-    row_map : RowMap
-        What the head sees of the features.
-    dtype : dtype
-        Of the mapped rows and of the products.
-    exact : bool
-        Round rows to a grid on which sums are exact; see :class:`InMemoryRows`.
-    places : sequence of (str or None) or None
-        Address of the worker that keeps each chunk; None leaves that to the scheduler.
+    ``places`` has the address of the worker that keeps each chunk; None leaves that to the scheduler. With
+    ``exact``, rows are rounded to a grid on which sums are exact. A row that is not finite or too long, or a
+    chunk that cannot be computed, is a ValueError.
 
-    Raises
-    ------
-    ValueError
-        If a row is not finite or too long, or a chunk cannot be computed.
-
-    Notes
-    -----
-    *Guarantee*: workers see private rows and released heads; neither noise nor the generator that
-    draws it leaves the process that fits. Exact sums that workers send are NOT private: the
-    cluster is trusted like a disk that holds the rows.
+    *Guarantee*: workers see private rows and released heads; neither noise nor the generator that draws it
+    leaves the process that fits. Exact sums that workers send are NOT private: the cluster is trusted like a
+    disk that holds the rows.
     """
 
     def __init__(
@@ -141,7 +121,7 @@ class DaskRows(PrivateRows):
 
 
 class DaskTable(Table):
-    """A Dask array as a user has it."""
+    """A Dask array that a user passed."""
 
     can_be_observed = False
 
@@ -187,7 +167,7 @@ def _computed(*delayed: Any) -> tuple[Any, ...]:
 
 @contextmanager
 def _without_quotes() -> Iterator[None]:
-    """What makes the chunks is the user's, and its errors may quote rows."""
+    """Replaces errors of the user's code that makes the chunks, which may quote rows."""
     try:
         yield
     except (ValueError, TypeError, ArithmeticError, LookupError) as error:
@@ -268,7 +248,7 @@ def _placed(X: Any, keys: Sequence[Any], sizes: Sequence[int]) -> list[str | Non
 def divided(
     sizes: Sequence[int], threads: dict[str, int], holders: Sequence[Sequence[str]]
 ) -> list[str | None]:
-    """A worker for each chunk, so that all threads get about as many rows.
+    """A worker for each chunk, such that all threads get about the same number of rows.
 
     A chunk stays with one of its ``holders``, unless this worker had more than its share then. All others are
     dealt out in order: neighbours, whose sums are added first, come to lie together.
@@ -296,7 +276,7 @@ def divided(
 
 
 def _at(place: str | None) -> AbstractContextManager[Any]:
-    """Tasks that are made or sent within are for this worker, or for others should it be lost."""
+    """A context whose tasks go to this worker, or to others if it is lost."""
     import dask
 
     preference = {} if place is None else {"workers": [place], "allow_other_workers": True}
@@ -309,9 +289,9 @@ def _persisted(chunks: Sequence[Any], places: Sequence[str | None]) -> list[Any]
 
     kept = list(chunks)
     for place in dict.fromkeys(places):
-        indices = [index for index, own in enumerate(places) if own == place]
+        indices = [index for index, other in enumerate(places) if other == place]
         with _at(place):
-            there = dask.persist(*[chunks[index] for index in indices])
-        for index, chunk in zip(indices, there, strict=True):
+            persisted = dask.persist(*[chunks[index] for index in indices])
+        for index, chunk in zip(indices, persisted, strict=True):
             kept[index] = chunk
     return kept

@@ -1,4 +1,4 @@
-"""Private rows as users hold them: before the row map, and whatever holds them."""
+"""Tables of rows that users pass, before the row map."""
 
 import sys
 from collections.abc import Iterator

@@ -66,7 +66,7 @@ POSITIVE = Number("a positive finite number", low=0)
 #: Squares of a clip and of its noise must stay floats.
 CLIP = Number("a positive finite number up to 1e100", low=0, high=1e100, closed="right")
 #: Differences of gradients of float32 rows are rounded in units of the smallest subnormal number. Above this
-#: bound that does not matter, whatever the length of the rows.
+#: bound that does not matter for rows of any length.
 CLIP_OF_DIFFERENCES = Number("a finite number from 1e-6 to 1e100", low=1e-6, high=1e100, closed="both")
 NON_NEGATIVE = Number("a non-negative finite number", low=0, closed="left")
 FRACTION = Number("a number from 0 to 1", low=0, high=1, closed="both")
@@ -233,7 +233,7 @@ _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 CONVERSION_ERRORS = (ValueError, TypeError, OverflowError, ArithmeticError)
 
 
-@np.errstate(all="ignore")  # the user's own state could tell of tiny or huge rows
+@np.errstate(all="ignore")  # the user's settings could tell of tiny or huge rows
 def check_table(X: Any, name: str, *, minimum: int) -> Array:
     """A finite float table of at least ``minimum`` rows."""
     _refuse_text(X, name)
@@ -439,7 +439,7 @@ def _columns(X: Any) -> tuple[int | None, list[str] | None]:
 def refusal_of(estimator: Any, X: Any, culprit: str, error: Exception, *, numeric: bool = True) -> Exception:
     """A ValueError or TypeError in place of the ``error`` of ``culprit``, which may quote rows of ``X``.
 
-    It describes the problem by checks of our own: the columns, if ``estimator`` is fitted, and numbers, if
+    It describes the problem by our checks: the columns, if ``estimator`` is fitted, and numbers, if
     the culprit is ``numeric``.
     """
     kind = TypeError if isinstance(error, TypeError) else ValueError

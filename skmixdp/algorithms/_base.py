@@ -154,7 +154,7 @@ def refuse_exact_sums(owner: object, options: Options) -> None:
 
 
 def weighting_of(value: Any) -> Weighting:
-    """The rule for the public weight, given as a name, a number or an object."""
+    """The rule for the public weight, from a name, a number or an object."""
     if isinstance(value, str):
         return _WEIGHTINGS[value]()
     if isinstance(value, Real):

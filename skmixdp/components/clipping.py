@@ -1,7 +1,7 @@
 """Clipping rules: factors that bound the contribution of one row's gradient.
 
 A rule is fixed once per step from public values. It then weights each gradient by its norm. Each rule states
-the sensitivity that it guarantees for products in a given dtype.
+the sensitivity that it guarantees for products in a dtype.
 """
 
 import math
@@ -129,7 +129,7 @@ class PublicQuantileClip:
 
 @dataclass(frozen=True)
 class LipschitzClip:
-    """L2 clipping at the loss's own bound on gradients; never active for rows within ``row_norm_bound``.
+    """L2 clipping at the loss's bound on gradients; never active for rows within ``row_norm_bound``.
 
     Parameters
     ----------

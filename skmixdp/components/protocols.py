@@ -307,7 +307,7 @@ class Clip(Protocol):
         return None
 
     def weights(self, norms: Array, largest: Callable[[], Array]) -> Array:
-        """Factor of each row's gradient, given the L2 norms (n,) of the gradients in float64.
+        """Factor of each row's gradient, from the L2 norms (n,) of the gradients in float64.
 
         ``largest()`` returns a bound (n,) on the largest absolute entry of each gradient. It needs a pass
         over the rows, so call it only if the rule needs it.

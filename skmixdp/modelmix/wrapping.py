@@ -178,7 +178,7 @@ class LongerSteps:
 class MixingDescent(Update):
     """Descent from secretly mixed heads: ``W_t = alpha W_{t-1} + (1 - alpha) W_{t-2} - step_size D``.
 
-    Each coordinate has its own secret, uniform ``alpha`` from [0, 1). Coordinates of the two heads may be
+    Each coordinate has a secret, uniform ``alpha`` from [0, 1). Coordinates of the two heads may be
     closer than ``tau = width S step_size (1 - a) / b``, where ``S`` is the sensitivity of this step's
     release. They are then pushed apart by ``tau / 2`` each before mixing. If they are equal, the later head
     is pushed upwards. So the mixing covers at least ``width S`` on the scale of the released sum, for any
