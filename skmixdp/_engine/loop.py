@@ -83,7 +83,7 @@ def training(run: Run) -> Generator[Asked, Any, FloatArray]:
 def _asked(
     mechanism: GaussianMechanism, rounds: Rounds, released: list[ReleasedArray]
 ) -> Generator[Asked, Any, Any]:
-    """Ask the queries of one step, and note what is released; returns what the step returns."""
+    """Ask the queries of one step, record the releases, and return the result of the step."""
     try:
         query = next(rounds)
         while True:

@@ -1,4 +1,4 @@
-"""Plans: noise, steps and epsilon of a run, computed and charged before its first release."""
+"""Budgets, recipes and plans: noise, steps and epsilon of a run."""
 
 import math
 from collections.abc import Callable
@@ -143,7 +143,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class Plan:
-    """The numbers of a run, fixed before the first release.
+    """The numbers of a run, fixed before its first step.
 
     ``epsilon_unamplified`` is the epsilon without amplification beyond sampling, or None if ``epsilon`` has
     no such amplification. ``closing_multiplier`` is the noise multiplier of the closing release, or None if

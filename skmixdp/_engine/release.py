@@ -121,7 +121,7 @@ def release(rows: PrivateRows, asked: Sequence[tuple[GaussianMechanism, PrivateQ
             lengths = watched.pop(0).lengths(stated.releases)
             for part, moved in zip(stated.releases, lengths, strict=True):
                 rows.record.add(moved, part.sensitivity, mechanism.noise_scale(part))
-        # The entries of sums are whole multiples of it.
+        # Entries of the sums are whole multiples of the grid.
         grid = None if rows.grid is None or request.resolution is None else rows.grid * request.resolution
         noisy = mechanism.add_noise(stated, query.assemble(answer), grid)
         if recorder is not None:
@@ -160,7 +160,7 @@ class _Recorder:
                 f"absent has {len(self.absent)} entries and the source {rows.n_rows} rows; pass one entry "
                 "for each row."
             )
-        # They keep their places, as rows outside of a batch do.
+        # Absent rows keep their index, as rows outside of a batch do.
         taken, rate = ~self.absent, 1.0
         if request.batch is not None:
             taken, rate = taken & request.batch.taken, request.batch.rate

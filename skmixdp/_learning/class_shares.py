@@ -18,7 +18,7 @@ _COUNT_ERROR = 0.1
 #: Smallest and largest share of mu squared for class counts.
 _LEAST_SHARE, _MOST_SHARE = 0.005, 0.02
 
-#: The most noise in the counts, as a part of the mean count: if adjustments are compared, and if not.
+#: Largest noise in a count, as a part of the mean count, if adjustments are compared, and if not.
 _MOST_ERROR, _MOST_UNCOMPARED = 0.5, 0.3
 
 #: Factor by which the chance variation of the counts may exceed its expectation.
@@ -130,7 +130,7 @@ class LogitAdjustment:
         self.intercept = intercept
         self.info = info
         self.recipe = recipe
-        # From 1 without noise to a half where counts begin to tell something.
+        # From 1 without noise to a half at the largest noise.
         self.reliability = 1 - min(1.0, count_error(mu, info.n_private, n_classes) / _MOST_ERROR) / 2
         self.spent = {"class shares": count_share(mu, info.n_private, n_classes)}
         compared = comparison_share(mu, info.n_private, len(_MULTIPLES)) if strength is None else 0.0

@@ -17,8 +17,8 @@ _ERROR, _MOST_ERROR = 0.006, 0.03
 #: Smallest and largest share of mu squared for a comparison.
 _LEAST_SHARE, _MOST_SHARE = 0.002, 0.02
 
-#: Distance of a head from a span, as a part of its length, that is rounding; and the largest sum of factors
-#: of heads that is used, by which the rounding of their products grows.
+#: Relative distance of a head from a span that counts as rounding; and the largest sum of factors, by which
+#: the rounding of products grows.
 _ON_SPAN, _LARGEST_FACTORS = 1e-12, 8.0
 
 #: Offset and largest size of what a row adds to the gain of a scale.

@@ -175,8 +175,8 @@ class GradientEmbedding:
 def _signed(vectors: FloatArray) -> FloatArray:
     """Each column with the sign that makes its largest entry positive.
 
-    An eigenvector's sign is up to the last bit of the matrix, and would turn the noise of its coordinate:
-    the same law, but another fit wherever rows are multiplied in another order.
+    The sign of an eigenvector depends on rounding, and changes the sign of the noise in its coordinate: the
+    same law, but another fit if rows are multiplied in another order.
     """
     if vectors.size == 0:
         return vectors

@@ -22,16 +22,8 @@ _TOLERANCE = 1e-11
 class PenalizedLoss:
     """``mean_j loss(W x_j, y_j) + l2 / 2 |W|^2`` as a function of ``W`` (k, d_in).
 
-    Parameters
-    ----------
-    X : array of shape (n, d_in), float64
-        Rows; ``n`` may be 0.
-    y : array of shape (n,) or (n, k)
-        Labels or targets.
-    loss : Loss
-        The loss of the head.
-    l2 : float
-        Positive: without it the gradient's range is bounded, and not every gradient is reached.
+    The rows (n, d_in) are float64, and n may be 0. ``l2`` is positive: without it, the gradient's range is
+    bounded, and not every gradient is reached.
     """
 
     def __init__(self, X: FloatArray, y: Labels, loss: Loss, l2: float) -> None:

@@ -63,31 +63,19 @@ def one_thread() -> Iterator[None]:
     NumPy and SciPy may have separate threads. Those of one library wait for its next product by
     spinning, while those of another one compute. Small work then takes several times as long.
     """
-    with limited(pools_of(len(sys.modules))):
-        yield
-
-
-@contextmanager
-def limited(pools: ThreadpoolController) -> Iterator[bool]:
-    """A context in which libraries have one thread each; it yields whether any had more before.
-
-    Numbers of threads are read and set at once. What another thread of the program has set for a while must
-    not be set back as if it had been there before.
-    """
+    pools = pools_of(len(sys.modules))
+    # Numbers of threads are read and set at once, so that none is restored that another thread of the program
+    # has set for a while.
     with _setting:
         any_more = any(library["num_threads"] > 1 for library in pools.info())
         limit: AbstractContextManager[object] = pools.limit(limits=1) if any_more else nullcontext()
     with limit:
-        yield any_more
+        yield
 
 
 @lru_cache(maxsize=1)
 def pools_of(n_modules: int) -> ThreadpoolController:
-    """The libraries with threads.
-
-    To look for them takes milliseconds, as long as a small fit. So they are looked for again only after an
-    import, which may load another.
-    """
+    """The libraries with threads, searched again after an import: a search takes as long as a small fit."""
     return ThreadpoolController()
 
 

@@ -1,9 +1,10 @@
 """Answers from blocks of rows, for all sources that visit their rows block by block."""
 
 import math
+import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -42,7 +43,7 @@ _LANES, _PER_ROOT = 64, 8
 #: Rows of a source, by number.
 Selection = slice | NDArray[np.intp]
 _Rows = TypeVar("_Rows", slice, Selection)
-#: The points to be multiplied for a request, and what makes all of its products out of theirs.
+#: The points to multiply for a request, and a function that completes their products to all of its products.
 Products = tuple[FloatArray, Callable[[Selection, Array], Array] | None]
 
 
@@ -165,19 +166,21 @@ def in_parts(
     count = 1 if watched else max(1, min(n_parts(), len(blocks)))
     ends = [index * len(blocks) // count for index in range(count + 1)]
     tasks = [partial(visited, blocks[i:j]) for i, j in pairwise(ends)]
-    parts = in_parallel(tasks)
+    return added(in_parallel(tasks))
+
+
+def added(parts: Sequence[list[Sums]]) -> list[Sums]:
+    """The sums of several parts of the rows, added one after the other; None adds nothing."""
     return [
-        (_total([part[index][0] for part in parts]), _total([part[index][1] for part in parts]))
-        for index in range(len(requests))
+        (_total(matrix for matrix, _ in sums), _total(vector for _, vector in sums))
+        for sums in zip(*parts, strict=True)
     ]
 
 
-def _total(sums: Sequence[FloatArray | None]) -> FloatArray | None:
-    """The sum of what the parts of the rows give, one after the other."""
-    total = sums[0]
-    for other in sums[1:]:
-        total = other if total is None else total if other is None else total + other
-    return total
+def _total(sums: Iterable[FloatArray | None]) -> FloatArray | None:
+    """The sum of the arrays; None without any."""
+    present = [array for array in sums if array is not None]
+    return reduce(operator.add, present) if present else None
 
 
 def _as_asked(part: Any, request: Request, taking_part: NDArray[np.bool_] | None, rows: Selection) -> Any:
@@ -231,12 +234,12 @@ def many_rows(m: int, d_in: int) -> int:
 
 
 def block_size(n_rows: int) -> int:
-    """A number of rows for a block: whole panels, and no more than its sums in double precision allow."""
+    """About ``n_rows`` as rows of a block: whole panels, within the limits of a block."""
     return max(min(max(_FEWEST_ROWS, n_rows), BLOCK_ROWS) // PANEL_ROWS, 1) * PANEL_ROWS
 
 
 def even_blocks(n_rows: int, n_parts: int, block_rows: int) -> int:
-    """Rows in a block, at most about ``block_rows``, with which several parts are about equally large."""
+    """Rows in a block, at most about ``block_rows``, such that parts of a pass have about the same size."""
     if n_parts < 2:
         return block_rows
     share = -(-n_rows // n_parts)
@@ -296,14 +299,14 @@ def stated_error(
 
 
 def least_rows(one: int | None, other: int | None) -> int | None:
-    """The smaller of two largest numbers of rows to be added in single precision; None is none."""
+    """The smaller of two limits on rows added in single precision; None allows no row."""
     return None if one is None or other is None else min(one, other)
 
 
 def n_lanes(rates: Iterable[float], n_rows: int, unit: int = _LANES) -> int:
     """Number of lanes, a multiple of a unit, in which to gather the rows of random batches together.
 
-    0 visits all rows. Many rounds (:func:`rounds`) take long for their number, few for their empty places.
+    0 visits all rows. Fewer lanes need more rounds (:func:`rounds`), and more lanes have more empty places.
     The unit is small if a row takes long.
     """
     expected = n_rows * sum(rates)

@@ -1,4 +1,4 @@
-"""A row map on one block after another, at the speed of memory.
+"""A row map for one block after another, as fast as memory.
 
 :class:`RowMap` computes in float64, which is right for rows that are mapped once. Rows larger than memory
 are mapped anew in every pass; those in half or single precision are then mapped in float32, with factors
@@ -19,10 +19,10 @@ from .._linear.rounding import on_grid
 from .row_map import RowMap
 from .whitening import Whitening
 
-#: A row of another length is left to RowMap: its float32 entries could over- or underflow.
+#: Range of lengths for float32, whose entries could over- or underflow otherwise. RowMap maps other rows.
 _SHORTEST, _LONGEST = 1e-20, 1e18
 
-#: Rows that a whitening shortens by less than this are whitened themselves.
+#: Least factor of a whitening that is left to others; stronger ones are applied to the rows.
 _MILD = 1e-2
 
 #: The bits of a float16, moved to where a float32 has them, are read as 2**-112 of its value. All is
@@ -104,7 +104,7 @@ class BlockMap:
 
     @property
     def stretch(self) -> float:
-        """How many times longer mapped rows may be than rows that are whitened as well."""
+        """Factor by which mapped rows may be longer than whitened ones."""
         return 1.0 if self.whitening is None else 1 / float(self.whitening.factors.min(initial=1.0))
 
     def measured(self, X: FloatArray, out: FloatArray) -> Measured:

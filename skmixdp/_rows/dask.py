@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._linear import EXACT, FloatArray, SumError, on_grid, row_norms
-from .answering import stated_error
+from .answering import added, stated_error
 from .blockmap import finite_rows
 from .memory import InMemoryRows, check_lengths, grid_of_rows
 from .row_map import RowMap
@@ -33,7 +33,7 @@ _FAN_IN = 8
 # Without a repr of its fields, since workers log the inputs of tasks that fail.
 @dataclass(frozen=True, repr=False)
 class _Chunk:
-    """Mapped rows as a worker keeps them; ``finite`` says whether they were."""
+    """Mapped rows on a worker; ``finite`` tells whether the features were finite."""
 
     X: FloatArray
     y: Labels
@@ -107,7 +107,7 @@ class DaskRows(PrivateRows):
             parts = [(part.members, part.batch) for part in (request.part(a, b) for request in requests)]
             with _at(place):
                 answers.append(ask(chunk, shared, parts))
-        add = dask.delayed(_add, pure=False)
+        add = dask.delayed(added, pure=False)
         while len(answers) > 1:
             answers = [add(answers[i : i + _FAN_IN]) for i in range(0, len(answers), _FAN_IN)]
         (total,) = _computed(*answers)
@@ -145,7 +145,7 @@ class DaskTable(Table):
         self.shape: tuple[int, int] = (sum(self._sizes), int(X.shape[1]))
 
     def check(self, name: str) -> None:
-        """Rows are looked at where they lie, when they are mapped."""
+        """Workers check the rows when they map them."""
 
     def private_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any], *, exact: bool) -> PrivateRows:
         places = _placed(self._X, [block.key for block in self._blocks], self._sizes)
@@ -158,7 +158,7 @@ class DaskTable(Table):
 
 
 def _computed(*delayed: Any) -> tuple[Any, ...]:
-    """Results of tasks."""
+    """The results of tasks, with errors that quote no rows."""
     import dask
 
     with _without_quotes():
@@ -206,26 +206,9 @@ def _check(chunk: _Chunk) -> tuple[bool, float]:
     return chunk.finite, float(np.max(chunk.norms, initial=0.0))
 
 
-def _add(answers: Sequence[list[Sums]]) -> list[Sums]:
-    """Sums over several chunks; a chunk without rows may have none."""
-    total = list(answers[0])
-    for answer in answers[1:]:
-        total = [
-            tuple(_plus(one, other) for one, other in zip(mine, theirs, strict=True))  # type: ignore[misc]
-            for mine, theirs in zip(total, answer, strict=True)
-        ]
-    return total
-
-
-def _plus(one: FloatArray | None, other: FloatArray | None) -> FloatArray | None:
-    if one is None or other is None:
-        return one if other is None else other
-    return one + other
-
-
 # -- which worker keeps which chunk ----------------------------------------------------------
-# Left to itself, the scheduler gives most chunks to the worker that is ready first; every pass then waits for
-# that one, or moves chunks to where they are not kept.
+# By default, the scheduler gives most chunks to the worker that is ready first. Every pass then waits for it,
+# or moves chunks.
 
 
 def _placed(X: Any, keys: Sequence[Any], sizes: Sequence[int]) -> list[str | None]:
@@ -260,7 +243,7 @@ def divided(
     places: list[str | None] = [None] * len(sizes)
 
     def place(index: int, candidates: Sequence[str], otherwise: Sequence[str] = ()) -> None:
-        # A chunk that is half too much is taken: the next worker gets as much less.
+        # A worker may exceed its share by half a chunk; the next one gets less.
         halves = {worker: sizes[index] / (2 * threads[worker]) for worker in threads}
         fitting = [worker for worker in candidates if load[worker] + halves[worker] <= share]
         for worker in [*fitting, *otherwise][:1]:

@@ -116,7 +116,7 @@ def implicit_rows(X: Any, row_map: RowMap) -> ImplicitRows:
 def _taken_off(
     scaled: Any, mean: FloatArray, unit: FloatArray, largest_mean: float, whitening: Whitening
 ) -> FloatArray:
-    """What a whitening takes off the squares (n,) of rows less the mean, in units of each row's."""
+    """The decrease by a whitening of squared lengths (n,) of rows less the mean, in units of each row."""
     products = np.asarray(scaled @ whitening.directions.T)
     if largest_mean:
         products -= np.outer(largest_mean / unit, whitening.directions @ (mean / largest_mean))

@@ -97,7 +97,7 @@ class InMemoryRows(PrivateRows):
         self._norms = row_norms(X) if norms is None else norms
         check_lengths(self._norms, X.dtype)
         self.n_rows = len(X)
-        # A run's products go when the run does.
+        # The products of a run are freed with the run.
         self._kept: WeakKeyDictionary[object, FixedProducts] = WeakKeyDictionary()
         self._block_rows = block_size(block_bytes // max(X.shape[1] * X.itemsize, 1))
 
@@ -144,7 +144,7 @@ class InMemoryRows(PrivateRows):
         elif m < _MANY_POINTS:
             rows = min(narrow_block(m), self._block_rows)
         else:
-            # Each request has a fixed cost in every block: several of them are asked for larger ones.
+            # Each request has a fixed cost in every block, so several requests get larger blocks.
             smaller = self._block_rows // _SMALLER * min(n_requests, _LARGER)
             rows = max(smaller, many_rows(m, self._X.shape[1]))
         return block_size(even_blocks(self.n_rows, n_parts(), rows))
@@ -161,7 +161,7 @@ class InMemoryRows(PrivateRows):
     def _clipped_sums(self, requests: Sequence[Request], loops: Sequence[Any]) -> list[Sums]:
         """The sums of requests by their loops."""
         d_in, value = self._X.shape[1], self._appended or 0.0
-        # Rows that take no part are as if they were of infinite length.
+        # Rows that take no part get infinite lengths, with which they contribute nothing.
         lengths = [
             self._single_norms if mask is None else np.where(mask, self._single_norms, np.float32(np.inf))
             for mask in (request.taking_part for request in requests)
@@ -183,7 +183,7 @@ class InMemoryRows(PrivateRows):
         return in_parts(requests, blocks, visited)
 
     def _products(self, request: Request) -> Products:
-        """The points to be multiplied for a request, and what completes their products."""
+        """The points to multiply for a request, and the function that completes their products."""
         size = len(request.points) * self.n_rows * self._X.itemsize
         if size > _KEPT_BYTES or request.n_fixed == 0 or not request.takes_all:
             return request.points, None

@@ -125,7 +125,7 @@ class RowMap:
 
     @property
     def norm_bound(self) -> float:
-        """Bound on the L2 norm of any row that comes out; infinite unless rows are scaled."""
+        """Bound on the L2 norm of any mapped row; infinite unless rows are scaled."""
         if not self.normalize:
             return math.inf
         # Rounding unit rows to float32 may lengthen them a little.
@@ -180,7 +180,7 @@ class RowMap:
         if self.intercept_value is None:
             return rows, norms
         rows[:, n_features] = self.intercept_value
-        # As it is rounded in the rows.
+        # The constant as it is rounded in the rows.
         return rows, np.hypot(norms, float(np.asarray(self.intercept_value, rows.dtype)))
 
     def write(self, X: FloatArray, out: FloatArray, norms: FloatArray | None = None) -> None:
@@ -191,7 +191,7 @@ class RowMap:
         row is mapped depends on that row and on its number alone.
         """
         n_rows, n_features = X.shape
-        # Single precision rows that stay in single precision lose no more by it than they lack already.
+        # Single precision is enough for rows that come and go in it.
         largest = 0.0 if self.mean is None else float(np.abs(self.mean).max(initial=0.0))
         precise = self.whitening is None or self.normalize
         single = X.dtype == out.dtype == np.float32 and self.scale is None and precise and largest <= _LONGEST
@@ -237,7 +237,7 @@ class RowMap:
             norms[rows] = self._write_scaled(whitened[rows], all_divided_by[rows], out[rows], wide)
 
     def _centred(self, X: FloatArray, buffer: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Rows of features, centred, and what each was divided by already, (n,) float64.
+        """Centred rows, and what each was divided by already, (n,) float64.
 
         They are in ``buffer`` and in its dtype, or ``X`` itself if nothing is to be done. A row whose square
         may over- or underflow is left to :meth:`_robust`, and no other row is.
@@ -443,7 +443,7 @@ class TargetMap:
         """Map (n, k) targets to new ones of a dtype."""
         with np.errstate(over="ignore"):
             unit = (y - self.center) / self.scale
-        # No float32 overflows; so far out, the clip leaves no more of a target than its sign.
+        # No float32 overflows. At such sizes, the clip leaves only the sign of a target.
         return np.clip(unit, -_FARTHEST_TARGET, _FARTHEST_TARGET).astype(dtype)
 
     def to_units(self, coef: FloatArray, intercept: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -122,39 +122,33 @@ class Batch:
 
 @dataclass(frozen=True)
 class Request:
-    """The part of a query that a row source answers.
+    """The part of a query that a row source answers: products with points, contributions, and which rows.
 
     Attributes
     ----------
     points : array of shape (m, d_in), or what else the source understands
         Directions whose products with the rows are needed.
     contribute : callable
-        ``(Z, block) -> (C, S)``; either may be None. It may overwrite ``Z``, except for the columns
-        of the last ``n_fixed`` points. ``S`` may be an :class:`OuterStatistics`.
+        ``(Z, block) -> (C, S)``; either may be None. It may overwrite ``Z``, except for the columns of the
+        last ``n_fixed`` points. ``S`` may be an :class:`OuterStatistics`.
     members : boolean array of shape (n_rows,) or None
         Rows that take part, a public fact; None is all of them.
     batch : Batch or None
         A random batch of the members; None is all of them.
     resolution : float or None
-        Power of two; contributions are rounded towards zero to multiples of it, so that
-        their sums are exact. None rounds nothing.
+        Power of two. Contributions are rounded towards zero to its multiples, so that their sums are exact.
     panel_rows : int or None
-        Most rows whose weighted residuals are multiplied with the rows and added in single precision. None
-        adds in double precision; sources may do so in any case.
-    n_fixed : int
-        Number of last points that are the same in all requests of the run.
-    run : object
-        Whose points those are: the source may keep their products until the next request.
+        Most rows whose terms may be added in single precision; None is no row.
+    n_fixed, run : int, object
+        The last ``n_fixed`` points are the same in all requests of this run, so their products may be kept.
     takes_tensors : bool
-        Whether ``contribute`` takes tensors as it takes arrays, under the same bounds, and returns tensors.
-        It is then called where the rows are; otherwise it gets arrays on the host.
+        Whether ``contribute`` also takes tensors, under the same bounds, and is called where the rows are.
     clipped : float or None
         A length, if ``contribute`` gives residuals of cross-entropy, scaled such that no ``c_i x_i^T`` is
-        longer. A source may then use compiled loops. One output is the logit of class 1. None
-        promises nothing.
+        longer. A source may then use compiled loops. One output is the logit of class 1.
     observe : callable or None
-        ``(rows, block, Z, (C, S)) -> None``: called with what each block contributes, for records of
-        per-instance privacy. ``rows`` are the numbers of the block's rows. A block may be visited twice.
+        ``(rows, block, Z, (C, S)) -> None``: called with the numbers of each block's rows and with what they
+        contribute, for records of per-instance privacy. A block may be visited twice.
     """
 
     points: Any

@@ -117,7 +117,7 @@ class SparseRows(PrivateRows):
         )
 
     def sum_error(self, request: Request) -> SumError:
-        # Two sums are subtracted whose terms may be so much longer than their differences.
+        # A bound on the terms of two sums that are subtracted, in units of their differences.
         longer = 4 / SHORTEST_DIFFERENCE
         error = stated_error(
             request,

@@ -89,8 +89,10 @@ class ShardedRows(PrivateRows):
                 X = shard.rows()
                 for rows in selections(parts, shard.n_rows, self._block_rows):
                     raw = _take(X, rows)
-                    is_slice = isinstance(rows, slice)
-                    yield slice(first + rows.start, first + rows.stop) if is_slice else first + rows, raw
+                    if isinstance(rows, slice):
+                        yield slice(first + rows.start, first + rows.stop), raw
+                    else:
+                        yield first + rows, raw
                     n_visited += 1
             first = end
         if n_visited == 0:
@@ -163,8 +165,8 @@ class StreamedRows(ShardedRows):
         def rounding_scale() -> FloatArray:
             if whitening is None:
                 return norms
-            # Rows are whitened by linearity, in points and sums. Those that are multiplied are longer, and
-            # there is room for the rounding of the whitened points.
+            # Rows are whitened by linearity, in points and sums. The rows that are multiplied are longer, and
+            # the rounding of the whitened points is added.
             rounding = whitening.rounding / dot_error(X.shape[1] + 1, X.dtype)
             unwhitened = np.hypot(row_norms(X), value or 0.0) * (1 + rounding + 2**-32)
             return np.asarray(np.maximum(norms, unwhitened))
@@ -173,7 +175,7 @@ class StreamedRows(ShardedRows):
         visit = visit_of(rows, X, block, Z, appended=value)
 
         def add_sum(C: Any, total: Cascade, panel_rows: int | None) -> None:
-            # Rows that are longer than what a clip bounds are added in shorter panels.
+            # Rows before whitening, which are longer, are added in shorter panels.
             visit.add_sum(C, total, least_rows(panel_rows, self._panel_rows))
 
         return replace(visit, add_sum=add_sum)
@@ -354,7 +356,7 @@ def _files(paths: Any) -> list[Path]:
 
 
 def _take(X: Array, rows: Selection) -> Array:
-    """Rows of a shard as a plain array, of which the system reads a little more in advance."""
+    """Rows of a shard as a plain array; the system reads a little more in advance."""
     base = X._mmap if isinstance(X, np.memmap) else None  # type: ignore[attr-defined]
     if base is not None and isinstance(rows, slice) and hasattr(mmap, "MADV_WILLNEED"):
         _read_ahead(X, base, rows)
@@ -362,7 +364,7 @@ def _take(X: Array, rows: Selection) -> Array:
 
 
 def _read_ahead(X: Array, base: mmap.mmap, rows: slice) -> None:
-    """Ask for the pages after the block whenever it starts a new stretch of the file."""
+    """Ask for the pages after a block that starts a new part of the file, of ``_AHEAD`` bytes."""
     per_row = X.shape[1] * X.itemsize
     start, stop = rows.start * per_row, rows.stop * per_row
     if start // _AHEAD == stop // _AHEAD and start:

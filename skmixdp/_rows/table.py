@@ -72,13 +72,13 @@ def special_table(X: Any) -> Table | None:
 
 
 def is_dask(X: Any) -> bool:
-    """Whether these are Dask rows; Dask is not imported for the question."""
+    """Whether these are Dask rows, without importing Dask."""
     module = sys.modules.get("dask.array")
     return module is not None and isinstance(X, module.Array)
 
 
 def is_tensor(X: Any) -> bool:
-    """Whether this is a torch tensor; torch is not imported for the question."""
+    """Whether this is a torch tensor, without importing torch."""
     module = sys.modules.get("torch")
     return module is not None and isinstance(X, module.Tensor)
 

@@ -99,7 +99,7 @@ class TorchRows(PrivateRows):
         ]
 
     def _make_room(self) -> None:
-        """Visit fewer rows at a time; where they are few already, keep them on the host."""
+        """Make blocks smaller; if they are small already, keep the rows on the host."""
         if self._block_rows > _FEWEST_ROWS:
             self._block_rows = max(_FEWEST_ROWS, self._block_rows // 4)
         elif not self._streamed:
@@ -274,7 +274,7 @@ class TorchTable(Table):
 
 
 def mapped(X: torch.Tensor, row_map: RowMap, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
-    """What a :class:`~skmixdp._rows.RowMap` makes of a tensor (n, n_features), on a device."""
+    """The rows of a tensor (n, n_features) after a :class:`~skmixdp._rows.RowMap`, on a device."""
     rows = torch.empty((len(X), row_map.width(X.shape[1])), dtype=dtype, device=device)
     with full_precision():
         for start in range(0, len(X), _MAPPED_ROWS):
@@ -319,7 +319,7 @@ def _parts_of(X: torch.Tensor) -> Iterator[torch.Tensor]:
 
 
 def _warn_of_streaming(device: torch.device) -> None:
-    """Say that rows do not fit on a device."""
+    """Warn that rows do not fit on a device."""
     warnings.warn(
         f"the rows do not fit on {device} with what else is there; they are kept in the host's memory and "
         "sent there block by block in every step, which is slower.",

@@ -13,10 +13,10 @@ from .._linear import Array, FloatArray, astype, in_library_of
 from .._linear.rounding import dot_error
 
 #: Share of the sphere in the scatter. On images, text and tables, with 2 to 20 public rows per class,
-#: 0.9 gained 0 to 2 points over no whitening; less of it loses what 2 rows per class do not know.
+#: 0.9 gained 0 to 2 points over no whitening; a smaller share loses accuracy with 2 rows per class.
 _SHRINKAGE = 0.9
 
-#: Directions below this fraction of the largest scatter have none.
+#: Directions below this fraction of the largest scatter count as flat.
 _FLAT = 1e-10
 
 #: With fewer rows than this part of the features, their Gram matrix is used. It is faster to decompose, but
@@ -76,7 +76,7 @@ class Whitening:
 
     @cached_property
     def rounding(self) -> float:
-        """Bound on how far rounding, in float64, brings a product with the map from the exact one.
+        """Bound on the error of a product with the map, by rounding in float64.
 
         In units of the lengths of what is multiplied. It covers a row that is whitened, and products of rows
         with whitened points, compared with those of whitened rows with points. A product of a row of length 1

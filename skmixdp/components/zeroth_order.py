@@ -6,7 +6,7 @@ it represents vectors of parameters.
 """
 
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -15,12 +15,11 @@ from numpy.typing import NDArray
 
 from .._linear import FloatArray
 from ..public import Probe, PublicView, RandomSource
-from .protocols import PrivateQuery, ReleasedArray, Rounds, StepContext
+from .protocols import Closing, PrivateQuery, ReleasedArray, Rounds, StepContext
 
 #: One vector of the model's parameters, and several.
 Vector = Any
 Vectors = Any
-Losses = Generator[PrivateQuery, tuple[FloatArray, ...], FloatArray]
 
 
 class ParameterView(Protocol):
@@ -253,7 +252,7 @@ class CandidateQuery:
         (loss,) = yield from self._losses(ctx, [further], n_losses)
         return further if loss < losses[best] else candidates[best]
 
-    def _losses(self, ctx: StepContext, candidates: Vectors, n_losses: int) -> Losses:
+    def _losses(self, ctx: StepContext, candidates: Vectors, n_losses: int) -> Closing:
         """Ask for the sums of clipped losses after a step along each candidate."""
         count = len(candidates)
         probe = ctx.view.probe(candidates, [(j, -ctx.step_size) for j in range(count)])
