@@ -110,7 +110,7 @@ def log_moments(
     as it stands; otherwise it is the binomial sum over ``A_j``.
     """
     if linf_split == 1:
-        return _log_mean_power(orders, shift, width, sampling_rate)
+        return log_ratio_moments(orders, shift, width, sampling_rate)
     if sampling_rate == 1:  # the sum has one term, and (1 - q)^0 no logarithm
         return linf_split * log_ratio_moments(orders, shift, width)
     j: FloatArray = np.arange(orders.max() + 1)
@@ -127,13 +127,8 @@ def log_moments(
     return np.asarray(logsumexp(np.where(absent >= 0, terms, -np.inf), axis=1))
 
 
-def log_ratio_moments(orders: FloatArray, shift: float, width: float) -> FloatArray:
-    """``log E_{P0} (P1 / P0)^order`` of one coordinate, shape (n_orders,)."""
-    return _log_mean_power(orders, shift, width, 1.0)
-
-
-def _log_mean_power(orders: FloatArray, shift: float, width: float, q: float) -> FloatArray:
-    """``log E_{P0} (1 - q + q P1 / P0)^order`` by the trapezoidal rule."""
+def log_ratio_moments(orders: FloatArray, shift: float, width: float, q: float = 1.0) -> FloatArray:
+    """``log E_{P0} (1 - q + q P1 / P0)^order`` of one coordinate (n_orders,), by the trapezoidal rule."""
     check("width", width, WIDTH)
     half = width / 2
     first = -half - _REACH

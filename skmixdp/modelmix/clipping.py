@@ -27,9 +27,9 @@ class L2LinfClip:
         ``s`` of at least 1: a row that reaches the bound moves at least ``s`` coordinates.
 
     *Guarantee*: a weighted gradient has an L2 norm of at most ``sensitivity(dtype)``, the sensitivity of the
-    L2 rule times ``1 + 4 eps``. No entry exceeds ``largest_entry(dtype)``, which is
-    ``sensitivity(dtype) / sqrt(split)``. The factor ``1 + 4 eps`` covers the rounding of the weight and its
-    product with the residuals to the dtype of precision ``eps``.
+    L2 rule times ``1 + 4 eps``. No entry exceeds ``sensitivity(dtype) / sqrt(split)``. The factor
+    ``1 + 4 eps`` covers the rounding of the weight and its product with the residuals to the dtype of
+    precision ``eps``.
 
     Source: ModelMix, section 4.2 and Algorithm 2, with a single weight instead of its truncation.
     """
@@ -63,7 +63,3 @@ class L2LinfClipAt(Clip):
 
     def sensitivity(self, dtype: np.dtype[Any]) -> float:
         return self.clip.sensitivity(dtype) * (1 + 4 * float(np.finfo(dtype).eps))
-
-    def largest_entry(self, dtype: np.dtype[Any]) -> float:
-        """Guaranteed bound on the entries of a weighted gradient computed in ``dtype``."""
-        return self.sensitivity(dtype) / math.sqrt(self.split)
