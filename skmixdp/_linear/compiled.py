@@ -28,8 +28,8 @@ ClippedSums = Callable[
     tuple[FloatArray, FloatArray],
 ]
 
-#: Least multiplications in a pass that are worth importing numba. The work on an output of a row counts as the
-#: second number of them.
+#: Least multiplications in a pass that are worth importing numba. The work on an output of a row counts as
+#: the second number of them.
 _FEWEST, _WORK_ON_OUTPUT = 200_000_000, 48
 
 #: Most outputs; with more, BLAS is faster.
