@@ -17,6 +17,7 @@ from scipy.optimize import minimize
 
 from ._linear import (
     Cascade,
+    FloatArray,
     GradientEmbedding,
     Loss,
     PenalizedLoss,
@@ -29,7 +30,6 @@ from ._linear import (
     row_products,
 )
 
-FloatArray = NDArray[np.floating[Any]]
 Labels = NDArray[Any]
 
 #: Default strength of the public objective for rows of unit length, on the scale of the SUM of the public
@@ -162,15 +162,9 @@ class PublicData:
         return float(np.linalg.norm(first.solution - second.solution)) / 2
 
     def fit(self, l2: float, center: FloatArray | None = None) -> FloatArray:
-        """Minimiser (k, d_in) of ``sum_j loss_j(W) + l2 / 2 |W - center|^2``.
+        """Minimiser (k, d_in) of ``sum_j loss_j(W) + l2 / 2 |W - center|^2``, for a positive ``l2``.
 
-        Parameters
-        ----------
-        l2 : float
-            Strength on the scale of the SUM of the losses. It is positive, so the minimiser exists and is
-            unique.
-        center : array of shape (k, d_in) or None
-            Centre of the penalty and start of the search; None is the origin.
+        The centre (k, d_in), by default the origin, is also the start of the search.
         """
         shape = (self.loss.n_outputs, self.X.shape[1])
         # Solve for rows of unit size, so that tolerances do not depend on the scale of the rows.
@@ -189,8 +183,8 @@ class PublicData:
         # The distance to the minimiser is at most |gradient| / strength.
         options: Any = {"maxiter": 5000, "maxfun": 10000, "gtol": 1e-4 * strength, "ftol": 0.0}
         with one_thread() if X.size * len(middle) < _MANY else nullcontext():
-            found = minimize(objective, middle.ravel(), jac=True, method="L-BFGS-B", options=options)
-        return np.asarray(found.x.reshape(shape) / scale)
+            solved = minimize(objective, middle.ravel(), jac=True, method="L-BFGS-B", options=options)
+        return np.asarray(solved.x.reshape(shape) / scale)
 
 
 class PublicView:
@@ -241,7 +235,7 @@ class PublicView:
         return self._embeddings[n_components]
 
     def basis(self, n_components: int) -> FloatArray:
-        """Orthonormal (d_in, P) basis that starts with the gradient's own directions.
+        """Orthonormal (d_in, P) basis that starts with the directions of the gradient.
 
         The gradient has rank at most min(k, d_in). Further columns are the principal directions of the public
         rows, in their order. This completion is deterministic; AdaMix leaves it arbitrary. P is at most the
@@ -318,14 +312,9 @@ class RandomSource(Protocol):
 
 @dataclass(frozen=True)
 class Probe:
-    """A query for the losses of each row at several heads.
+    """A query for the losses of each row at several heads, by its points for the row source.
 
-    Attributes
-    ----------
-    points
-        The points of the query to the row source.
-    losses : callable
-        ``(Z, y) -> (rows, m)`` losses, from the source's answer ``Z`` for a block of rows.
+    ``losses(Z, y)`` (rows, m) computes them from the source's answer ``Z`` for a block of rows.
     """
 
     points: Any

@@ -16,28 +16,3 @@ from .loop import (
 )
 from .plan import Budget, Options, Plan, Recipe, as_reported, charge_event, make_plan
 from .release import GaussianMechanism, Released, release
-
-__all__ = [
-    "Ask",
-    "Asked",
-    "Budget",
-    "Course",
-    "GaussianMechanism",
-    "OpenRows",
-    "Options",
-    "Plan",
-    "Recipe",
-    "Released",
-    "Rows",
-    "Run",
-    "Sources",
-    "StepContext",
-    "as_reported",
-    "charge_event",
-    "drive",
-    "make_plan",
-    "of_rows",
-    "release",
-    "train",
-    "training",
-]

@@ -18,12 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._rows import Batch, PrivateRows
-from ..components.protocols import PrivateQuery, PublicInfo, ReleasedArray, Rounds, StepContext
+from ..components.protocols import FloatArray, PrivateQuery, PublicInfo, ReleasedArray, Rounds, StepContext
 from ..privacy import NoiseSource
 from .plan import Plan, Recipe
 from .release import GaussianMechanism, Released, release
 
-FloatArray = NDArray[np.floating[Any]]
 Callback = Callable[[StepContext, FloatArray], object]
 _Result = TypeVar("_Result")
 
@@ -158,25 +157,11 @@ def drive(
 
 @dataclass(frozen=True)
 class Run:
-    """The training run of one head.
+    """The training run of one head, from ``info.view.W`` on.
 
-    Attributes
-    ----------
-    recipe : Recipe
-        The algorithm's pieces.
-    plan : Plan
-        Noise, steps and step sizes.
-    info : PublicInfo
-        Public facts; ``info.view.W`` is the start.
-    noise : NoiseSource
-        Random source of this run.
-    dtype : dtype
-        Dtype of the products with private rows.
-    members : boolean array (n_rows,) or None
-        Mask of this run's private rows within the source, ``info.n_private`` of them. None is all rows. The
-        run does not use the other rows.
-    callback : callable or None
-        Called as ``callback(ctx, W)`` with every released head. If it returns True, training stops there.
+    ``members`` (n_rows,) is the mask of its ``info.n_private`` rows within the source; None is all rows.
+    ``callback(ctx, W)`` is called with every released head; if it returns True, training stops there.
+    ``dtype`` is that of the products with private rows.
     """
 
     recipe: Recipe
@@ -190,18 +175,12 @@ class Run:
 
 def train(runs: Sequence[Run], rows: PrivateRows) -> list[FloatArray]:
     """The trained heads of runs on the rows of one source, each (k, d_in); see :func:`training`."""
-    given = OpenRows(rows)
-    return drive([of_rows(given, training(run)) for run in runs])
+    source = OpenRows(rows)
+    return drive([of_rows(source, training(run)) for run in runs])
 
 
 def training(run: Run) -> Generator[Asked, Any, FloatArray]:
-    """Ask the queries of a run, step by step.
-
-    Returns
-    -------
-    array of shape (k, d_in)
-        The trained head. Entries of a head that diverged may not be finite.
-    """
+    """Ask the queries of a run, step by step, and return the trained head (k, d_in), finite or not."""
     recipe, plan, info = run.recipe, run.plan, run.info
     mechanism = GaussianMechanism(plan.noise_multiplier, plan.n_steps, run.noise)
     W, state = recipe.update.init(info.view.W)
@@ -241,7 +220,7 @@ def training(run: Run) -> Generator[Asked, Any, FloatArray]:
 def _asked(
     mechanism: GaussianMechanism, rounds: Rounds, released: list[ReleasedArray]
 ) -> Generator[Asked, Any, Any]:
-    """Ask the queries of one step, and note what is released; returns what the step returns."""
+    """Ask the queries of one step, record the releases, and return the result of the step."""
     try:
         query = next(rounds)
         while True:

@@ -1,16 +1,15 @@
-"""A noisy sum over private rows with a budget of its own, for moments."""
+"""A noisy sum over private rows with a separate budget, for moments."""
 
 from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._rows import InMemoryRows
 from .._utils.validation import check
 from ..components import L2Clip
-from ..components.protocols import PrivateQuery, ReleasedArray
+from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
 from ..privacy import (
     LEDGER,
     GaussianEvent,
@@ -27,26 +26,10 @@ from .loop import Asked, OpenRows, drive, of_rows
 from .plan import Budget, as_reported, charge_event
 from .release import GaussianMechanism, Released
 
-FloatArray = NDArray[np.floating[Any]]
-
 
 @dataclass(frozen=True)
 class SumBudget:
-    """The budget of one noisy sum, checked when made.
-
-    Attributes
-    ----------
-    epsilon, delta : float
-        Budget of the release.
-    neighboring : {"add_or_remove_one", "zero_out", "replace_one"}
-        Which data sets count as neighbours.
-    noise : {"float", "discrete"}
-        Continuous or discrete Gaussian noise.
-    random_state : None, int or RandomState
-        None for private noise.
-    ledger : LedgerDataset or None, default=None
-        Charged before the release.
-    """
+    """The budget of one noisy sum, checked when made; the ``ledger`` is charged before the release."""
 
     epsilon: float
     delta: float
@@ -80,38 +63,13 @@ def noisy_sum(
     description: str,
     leaks: tuple[str, ...] = (),
 ) -> tuple[FloatArray, PrivacyReport]:
-    """The sum of the rows of ``contributions``, with noise according to the budget.
+    """The noisy sum (m,) of ``contributions`` (n_samples, m) of PRIVATE rows, and its report.
 
-    Parameters
-    ----------
-    contributions : array of shape (n_samples, m)
-        The contribution of each PRIVATE row. An absent row contributes zeros.
-    bound : float
-        Largest length of a contribution, known without looking at the rows. Longer contributions are scaled
-        down to it.
-    budget : SumBudget
-        The budget of the sum.
-    treated_as_public : tuple of str
-        For the report: everything about the contributions that is not protected.
-    description : str
-        For the ledger: the name of the caller.
-    leaks : tuple of str, default=()
-        For the report and the ledger: what is known to be read from private rows without a budget.
+    An absent row contributes zeros. Contributions longer than ``bound``, which is known without looking at
+    the rows, are scaled down to it. ``treated_as_public`` and ``leaks`` are for the report and the ledger,
+    where ``description`` names the caller. The report's noise multiplier is in units of the bound, up to
+    rounding. If the ledger does not admit the release, nothing is charged or released.
 
-    Returns
-    -------
-    noisy : array of shape (m,)
-        The sum with Gaussian noise.
-    report : PrivacyReport
-        The guarantee. ``noise_multiplier`` is in units of ``bound``, up to rounding.
-
-    Raises
-    ------
-    BudgetExceededError
-        If the ledger does not admit the release; nothing is charged or released.
-
-    Notes
-    -----
     *Guarantee*: (epsilon, delta)-differentially private in the rows, as one Gaussian release of L2
     sensitivity ``bound`` through ``_engine/release.py``. The clip enforces the bound, rounding included.
     """

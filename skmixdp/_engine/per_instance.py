@@ -1,4 +1,4 @@
-"""Records of each private row's own privacy loss, in step with the releases.
+"""Records of the privacy loss of each private row, updated with each release.
 
 A release adds Gaussian noise of standard deviation ``s`` to an array. Removing row i moves the array by some
 length ``l_i``, so this release is ``l_i / s``-Gaussian-DP for that pair of data sets. The squares add up over
@@ -20,21 +20,9 @@ FloatArray = NDArray[np.float64]
 
 
 class Observation:
-    """How far each private row moves the arrays that one query releases.
+    """How far each of a source's ``n_rows`` rows moves the arrays that one query releases.
 
-    Parameters
-    ----------
-    query : PrivateQuery
-        The query.
-    request : Request
-        Its request to the rows.
-    n_rows : int
-        Number of rows of the source.
-
-    Attributes
-    ----------
-    request : Request
-        The request to send instead, which observes what rows contribute.
+    Send its ``request`` in place of the query's request; it observes what rows contribute.
     """
 
     def __init__(self, query: PrivateQuery, request: Request, n_rows: int) -> None:
@@ -56,7 +44,7 @@ class Observation:
 
     def _observe(self, rows: Any, block: Block, Z: Any, contribution: Contribution) -> None:
         if self._measure is None:
-            found: Sequence[Any] = [np.full(len(Z), np.inf)] * len(self._releases)
+            lengths_of: Sequence[Any] = [np.full(len(Z), np.inf)] * len(self._releases)
         else:
             more = self._measure.points is not None
             host = Block(
@@ -66,13 +54,13 @@ class Observation:
                 rounding_scale=lambda: from_device(block.rounding_scale),
             )
             C, S = (None if part is None else from_device(part) for part in contribution)
-            found = self._measure.of(C, S, from_device(Z[:, self._n_asked :]) if more else None, host)
-        for j, (part, lengths) in enumerate(zip(self._releases, found, strict=True)):
-            # A bound that is not a number, or exceeds the guaranteed one, is no news.
+            lengths_of = self._measure.of(C, S, from_device(Z[:, self._n_asked :]) if more else None, host)
+        for j, (part, lengths) in enumerate(zip(self._releases, lengths_of, strict=True)):
+            # The guaranteed bound replaces NaN and longer bounds.
             self._lengths[j, rows] = np.where(lengths <= part.sensitivity, lengths, part.sensitivity)
 
     def lengths(self, stated: Sequence[ReleasedArray]) -> list[FloatArray]:
-        """How far each row moves each array as computed, (n_rows,), given the stated sensitivities.
+        """How far each row moves each array as computed, (n_rows,), by the stated sensitivities.
 
         The rounding of sums may move the array by as much as the stated sensitivity exceeds the exact one.
         """

@@ -1,4 +1,4 @@
-"""Plans: noise, steps and epsilon of a run, computed and charged before its first release."""
+"""Budgets, recipes and plans: noise, steps and epsilon of a run."""
 
 import math
 from collections.abc import Callable
@@ -7,11 +7,11 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._utils.validation import COUNT, POSITIVE, PROBABILITY, check
 from ..components.protocols import (
     Closing,
+    FloatArray,
     PublicInfo,
     PublicView,
     Query,
@@ -37,25 +37,14 @@ from ..privacy import (
     steps_for,
 )
 
-FloatArray = NDArray[np.floating[Any]]
-
 
 @dataclass(frozen=True)
 class Options:
-    """The user's settings that every algorithm respects.
+    """The user's settings that every algorithm respects; ``l2`` and rates are those of the mean objective.
 
-    Attributes
-    ----------
-    learning_rate : float or "auto"
-        Step size for the mean objective.
-    l2 : float or "auto"
-        Strength of the regulariser in the mean objective.
-    sampling : Sampling
-        Rule that draws the private rows of a step.
-    exact_sums : bool
-        Whether sums must stay on their grid, without projections before the noise is added.
-    balancing_intercept : float or None
-        Constant of the intercept column, if public rows may balance the classes of the trained head.
+    If ``exact_sums``, sums must stay on their grid, without projections before the noise is added.
+    ``balancing_intercept`` is the constant of the intercept column, if public rows may balance the classes of
+    the trained head.
     """
 
     learning_rate: float | Literal["auto"]
@@ -94,27 +83,7 @@ class Recipe:
 class Budget:
     """The privacy budget of a fit, checked when made.
 
-    Two of epsilon, noise multiplier and steps determine the third.
-
-    Attributes
-    ----------
-    epsilon : float or None
-        Epsilon. None leaves it to ``noise_multiplier`` and ``n_steps``.
-    delta : float
-        Stated delta.
-    n_steps : int or None
-        Number of steps; None derives it.
-    noise_multiplier : float or None
-        Noise multiplier; None derives it.
-    neighboring : {"add_or_remove_one", "zero_out", "replace_one"}
-        Which data sets count as neighbours.
-    noise : {"float", "discrete"}
-        Continuous or discrete Gaussian noise.
-
-    Raises
-    ------
-    ValueError
-        If a value is outside its range, or if too many or too few values are given.
+    Two of epsilon, noise multiplier and steps determine the third. The values that follow are None.
     """
 
     epsilon: float | None
@@ -174,7 +143,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class Plan:
-    """The numbers of a run, fixed before the first release.
+    """The numbers of a run, fixed before its first step.
 
     ``epsilon_unamplified`` is the epsilon without amplification beyond sampling, or None if ``epsilon`` has
     no such amplification. ``closing_multiplier`` is the noise multiplier of the closing release, or None if
@@ -195,26 +164,11 @@ class Plan:
 def make_plan(
     budget: Budget, recipe: Recipe, info: PublicInfo, dtype: np.dtype[Any], share: float = 1.0
 ) -> Plan:
-    """The plan of a run, with everything computed that the budget leaves open.
+    """The plan of a run, with everything computed that the budget of the whole fit leaves open.
 
-    Parameters
-    ----------
-    budget : Budget
-        The budget of the whole fit.
-    recipe : Recipe
-        The algorithm's pieces.
-    info : PublicInfo
-        Public and released facts.
-    dtype : dtype
-        Dtype of the products with private rows.
-    share : float, default=1.0
-        Share of the squared budget that is left for the steps. Below 1, the budget must be divisible and the
-        steps must be full-batch Gaussian releases. The plan's event is then that of the whole budget.
-
-    Raises
-    ------
-    ValueError
-        If the budget is too small for one step.
+    ``share`` of the squared budget is left for the steps. Below 1, the budget must be divisible and the steps
+    must be full-batch Gaussian releases. The plan's event is then that of the whole budget. ``dtype`` is that
+    of the products with private rows. A budget that is too small for one step is a ValueError.
     """
     rate = recipe.sampling.rate(info.n_private)
     sensitivity = recipe.query.sensitivity(info.view, dtype)
@@ -238,7 +192,7 @@ def make_plan(
             n_steps = steps_for(budget.epsilon, budget.delta, noise_multiplier=sigma, **terms)
         elif n_steps is None:
             n_steps = recipe.steps.count(info, sensitivity)
-        # Also if the multiplier was given: whole steps leave a remainder of the budget, which is spent here.
+        # Also with a fixed multiplier, since whole steps leave a remainder of the budget to spend.
         sigma = noise_multiplier_for(budget.epsilon, budget.delta, n_steps=n_steps, **terms)
     assert n_steps is not None and sigma is not None
     facts = ReleaseFacts(sigma, n_steps, sensitivity)
@@ -270,27 +224,9 @@ def charge_event(
     private: bool,
     leaks: tuple[str, ...] = (),
 ) -> Charge | None:
-    """Charge a planned event to a ledger.
+    """Charge a planned event to a data set of a ledger; None charges nothing.
 
-    Parameters
-    ----------
-    ledger : data set of a ledger, or None
-        None charges nothing.
-    event : Event
-        The planned releases.
-    neighboring : str
-        Which data sets count as neighbours.
-    description : str
-        Text for the ledger.
-    private : bool
-        Whether the noise is secret.
-    leaks : tuple of str, default=()
-        Known leaks, for the ledger.
-
-    Raises
-    ------
-    BudgetExceededError
-        If the budget does not allow it; nothing may be released then.
+    If the budget does not allow it, a BudgetExceededError is raised, and nothing may be released.
     """
     if ledger is None:
         return None

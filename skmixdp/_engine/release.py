@@ -13,37 +13,23 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._rows import Batch, PrivateRows, Request, sum_resolution
-from ..components.protocols import PrivateQuery, ReleasedArray
+from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
 from ..privacy import NoiseSource
 from .per_instance import Observation
-
-FloatArray = NDArray[np.floating[Any]]
 
 _ROUNDING = 1e-12
 
 
 class GaussianMechanism:
-    """Adds noise to the answers of one run's queries, within the run's plan.
+    """Adds noise to the answers of one run's queries, within the run's plan of ``n_steps`` steps.
 
-    Parameters
-    ----------
-    noise_multiplier : float
-        Noise standard deviation of a step, in units of its sensitivity.
-    n_steps : int
-        Number of steps that were accounted for.
-    noise : NoiseSource
-        Source of the noise.
-
-    Raises
-    ------
-    RuntimeError
-        From any method, if a run asks for more than the plan accounts for.
+    ``noise_multiplier`` is the noise's standard deviation in a step, in units of its sensitivity. A run that
+    asks for more than the plan accounts for gets a RuntimeError from any method.
     """
 
     def __init__(self, noise_multiplier: float, n_steps: int, noise: NoiseSource) -> None:
@@ -107,21 +93,13 @@ class GaussianMechanism:
 
 @dataclass(frozen=True)
 class Released:
-    """The answer to a query.
-
-    Attributes
-    ----------
-    stated : tuple of ReleasedArray
-        Sensitivity and share of each array. The sensitivities include the rounding of sums.
-    arrays : tuple of array
-        The noisy arrays.
-    """
+    """The noisy arrays that answer a query, and the sensitivity of each, rounding of sums included."""
 
     stated: tuple[ReleasedArray, ...]
     arrays: tuple[FloatArray, ...]
 
 
-# A warning of an overflow would tell that such a row exists, and so would the user's own state.
+# A warning of an overflow, or an error by the user's settings, would tell that such a row exists.
 @np.errstate(all="ignore")
 def release(rows: PrivateRows, asked: Sequence[tuple[GaussianMechanism, PrivateQuery]]) -> list[Released]:
     """Noisy answers to the queries of one or several runs, from one pass over the rows."""
@@ -143,7 +121,7 @@ def release(rows: PrivateRows, asked: Sequence[tuple[GaussianMechanism, PrivateQ
             lengths = watched.pop(0).lengths(stated.releases)
             for part, moved in zip(stated.releases, lengths, strict=True):
                 rows.record.add(moved, part.sensitivity, mechanism.noise_scale(part))
-        # The entries of sums are whole multiples of it.
+        # Entries of the sums are whole multiples of the grid.
         grid = None if rows.grid is None or request.resolution is None else rows.grid * request.resolution
         noisy = mechanism.add_noise(stated, query.assemble(answer), grid)
         if recorder is not None:
@@ -157,17 +135,10 @@ def release(rows: PrivateRows, asked: Sequence[tuple[GaussianMechanism, PrivateQ
 
 @dataclass(frozen=True)
 class RecordedRelease:
-    """The noisy arrays that one query released, and the public facts of the query.
+    """The noisy arrays that one query released, with public facts of the query.
 
-    Attributes
-    ----------
-    query : PrivateQuery
-        The query, with the stated sensitivity and share of each array.
-    arrays : tuple of array
-        The released arrays: sums plus noise.
-    scales : tuple of float
-        Stated standard deviation of the noise in each array: noise multiplier times sensitivity divided by
-        the square root of the share.
+    ``scales`` are the stated standard deviations of the noise: noise multiplier times stated sensitivity
+    divided by the square root of the share.
     """
 
     query: PrivateQuery
@@ -189,7 +160,7 @@ class _Recorder:
                 f"absent has {len(self.absent)} entries and the source {rows.n_rows} rows; pass one entry "
                 "for each row."
             )
-        # They keep their places, as rows outside of a batch do.
+        # Absent rows keep their index, as rows outside of a batch do.
         taken, rate = ~self.absent, 1.0
         if request.batch is not None:
             taken, rate = taken & request.batch.taken, request.batch.rate
@@ -208,24 +179,10 @@ _recorder: ContextVar[_Recorder | None] = ContextVar("_recorder", default=None)
 def recorded_releases(absent: NDArray[np.bool_] | None = None) -> Iterator[list[RecordedRelease]]:
     """Record the releases of fits in this context, optionally with some private rows zeroed out.
 
-    Parameters
-    ----------
-    absent : boolean array of shape (n_rows,) or None, default=None
-        Rows that contribute zero to every sum, as in the neighbouring data sets of the guarantee. The number
-        of rows does not change. None keeps all rows.
+    It yields a list of records, in the order of release. Rows that are ``absent`` (n_rows,) contribute zero
+    to every sum, as in the neighbouring data sets of the guarantee; the number of rows does not change.
+    Another number of rows in the source is a RuntimeError.
 
-    Yields
-    ------
-    list of RecordedRelease
-        The records in the order of release, filled within the context.
-
-    Raises
-    ------
-    RuntimeError
-        From a release within the context, if the source and ``absent`` differ in their number of rows.
-
-    Notes
-    -----
     *Guarantee*: a record holds noisy arrays and public facts of their queries, never a sum without noise. A
     row that is zeroed out has the same effect as a row that was never there, for the same public number of
     rows.

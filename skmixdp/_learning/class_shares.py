@@ -9,21 +9,19 @@ from numpy.typing import NDArray
 
 from .._linear import class_indices
 from .._rows import Block
-from ..components.protocols import Closing, PrivateQuery, PublicInfo, ReleasedArray
+from ..components.protocols import Closing, FloatArray, PrivateQuery, PublicInfo, ReleasedArray
 from .comparison import comparison_query, comparison_share, expected_losses, sensitivity_of
 
-FloatArray = NDArray[np.floating[Any]]
-
-#: Noise in a class count that its share of the budget aims at, as a part of the mean count.
+#: Target for the noise in a class count, as a part of the mean count.
 _COUNT_ERROR = 0.1
 
 #: Smallest and largest share of mu squared for class counts.
 _LEAST_SHARE, _MOST_SHARE = 0.005, 0.02
 
-#: The most noise in the counts, as a part of the mean count: if adjustments are compared, and if not.
+#: Largest noise in a count, as a part of the mean count, if adjustments are compared, and if not.
 _MOST_ERROR, _MOST_UNCOMPARED = 0.5, 0.3
 
-#: Chance variation of the counts is taken to be so many times its expectation.
+#: Factor by which the chance variation of the counts may exceed its expectation.
 _SURELY = 2.0
 
 #: Strength of the usual adjustment: from zeros, and from a start that rare classes get back.
@@ -32,10 +30,11 @@ _FROM_ZERO, _FROM_START = 0.6, 0.25
 #: Multiples of the usual adjustment that private rows compare, the weakest first.
 _MULTIPLES = np.array([0.5, 1.0, 1.5])
 
-#: The strongest adjustment that loses no more accuracy than this is taken.
+#: Largest loss of accuracy that an adjustment may cost.
 _TOLERATED_LOSS = 0.01
 
-#: Before the comparison, a multiple m is taken to lose m times this, give or take the second number.
+#: Prior for the loss of accuracy by a multiple m: mean m times the first number, with the second as standard
+#: deviation.
 _EXPECTED_LOSS, _LOSS_SPREAD = 0.012, 0.02
 
 
@@ -74,26 +73,18 @@ def in_class(Z: FloatArray, block: Block, n_classes: int) -> NDArray[np.bool_]:
 
 
 def class_shares(counts: FloatArray, scale: float, n_rows: int) -> FloatArray:
-    """Estimated class shares (k,), all positive, from noisy counts.
+    """Estimated class shares (k,), all positive, from noisy counts (k,) of ``n_rows`` rows.
 
-    Counts are shrunk towards equal ones by a factor as James and Stein's, so shares that differ by no more
-    than noise come out equal. No count is taken to be below the standard deviation of its noise.
-
-    Parameters
-    ----------
-    counts : array of shape (k,)
-        Noisy counts.
-    scale : float
-        Standard deviation of their noise.
-    n_rows : int
-        Number of rows, which is public.
+    ``scale`` is the standard deviation of the noise. Counts are shrunk towards equal ones by a factor as
+    James and Stein's, so shares that differ by no more than noise come out equal. No count is taken to be
+    below the standard deviation of its noise.
     """
     mean = n_rows / len(counts)
     away = counts - mean
     energy = float(away @ away)
     chance = _SURELY * (len(counts) - 1) * scale**2
     kept = max(0.0, 1 - chance / energy) if energy > 0 else 0.0
-    # Whatever the noise is, a class without rows has less than a share of its own.
+    # A class without rows gets less than an equal share, with any noise.
     shrunk = np.maximum(mean + kept * away, min(max(scale, 1.0), mean))
     return np.asarray(shrunk / shrunk.sum())
 
@@ -103,47 +94,25 @@ class LogitAdjustment:
 
     The class counts are released after the last step. With shares ``q`` and strength ``tau``, the logit of
     class j becomes ``z_j - tau log q_j``. At ``tau = 1`` this estimates the classifier that is best for
-    equally frequent classes. A start is also added to the rows of rare classes, in proportion to
-    ``1 - k q_j``: the private rows of frequent classes erase what the start knew about the others. At a given
+    equally frequent classes. A start is also added to the rows of rare classes, in proportion to ``1 - k
+    q_j``: the private rows of frequent classes erase what the start knew about the others. At a fixed
     strength it is added ``min(1, tau)`` times.
 
-    Without a given strength, private rows choose it. The usual adjustment has ``tau = 0.6`` from zeros, and
+    If ``strength`` is None, private rows choose it. The usual adjustment has ``tau = 0.6`` from zeros, and
     ``tau = 0.25`` with a whole start added back; ``tau`` is less where the counts are noisy. Half, once and
     one and a half times this adjustment are compared with none, by noisy differences of the numbers of
     correct private rows. The strongest that loses at most one point of accuracy is taken; half of it if there
     are too few rows to compare.
 
-    Parameters
-    ----------
-    strength : float or None
-        The strength ``tau``. None lets private rows choose.
-    n_classes : int
-        Number of classes, k.
-    intercept : float
-        Constant of the intercept column, the last one.
-    mu : float
-        The budget of the whole fit.
-    info : PublicInfo
-        The public facts of the fit.
-    recipe : Recipe
-        The recipe of the training, whose own closing comes first.
+    ``mu`` is the budget of the whole fit, ``recipe`` that of the training, whose closing comes first, and
+    ``intercept`` the constant of the intercept column, the last one. ``spent`` holds shares of mu squared for
+    the report, and ``shares`` (k,) the class shares once they are released.
 
-    Attributes
-    ----------
-    spent : dict of str to float
-        Shares of mu squared, for the report.
-    shares : array of shape (k,) or None
-        The estimated class shares, once they have been released.
-
-    Notes
-    -----
     *Guarantee*: one Gaussian release of the counts, of sensitivity 1, and one of three differences. A row
     moves each difference by at most 1, so their sensitivity is ``sqrt(3)``. All else is computed from
     released heads, released counts and public rows.
 
-    References
-    ----------
-    Menon, Jayasumana, Rawat, Jain, Veit and Kumar 2021, "Long-tail learning via logit adjustment",
+    Source: Menon, Jayasumana, Rawat, Jain, Veit and Kumar 2021, "Long-tail learning via logit adjustment",
     section 4.1.
     """
 
@@ -161,7 +130,7 @@ class LogitAdjustment:
         self.intercept = intercept
         self.info = info
         self.recipe = recipe
-        # From 1 without noise to a half where counts begin to tell something.
+        # From 1 without noise to a half at the largest noise.
         self.reliability = 1 - min(1.0, count_error(mu, info.n_private, n_classes) / _MOST_ERROR) / 2
         self.spent = {"class shares": count_share(mu, info.n_private, n_classes)}
         compared = comparison_share(mu, info.n_private, len(_MULTIPLES)) if strength is None else 0.0

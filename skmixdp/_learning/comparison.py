@@ -3,44 +3,32 @@
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._linear import class_indices, predicted_classes
 from .._rows import Block, Contribution
-from ..components.protocols import PrivateQuery, ReleasedArray
+from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
 
-FloatArray = NDArray[np.floating[Any]]
-
-#: Noise in a difference of accuracies that its share of the budget aims at, and the most that still tells
-#: something.
+#: Target for the noise in a difference of accuracies, and the largest noise that is still useful.
 _ERROR, _MOST_ERROR = 0.006, 0.03
 
 #: Smallest and largest share of mu squared for a comparison.
 _LEAST_SHARE, _MOST_SHARE = 0.002, 0.02
 
-#: Distance of a head from a span, as a part of its length, that is rounding; and the largest sum of factors
-#: of heads that is used, by which the rounding of their products grows.
+#: Relative distance of a head from a span that counts as rounding; and the largest sum of factors, by which
+#: the rounding of products grows.
 _ON_SPAN, _LARGEST_FACTORS = 1e-12, 8.0
 
 
 def comparison_share(
     mu: float, n_rows: int, n_heads: int, wanted: float = _ERROR, most: float = _MOST_ERROR
 ) -> float:
-    """Share of mu squared to compare heads with a first one, from public facts; 0 if it would tell nothing.
+    """Share of mu squared to compare ``n_heads`` heads with a first one; 0 if it would tell nothing.
 
-    Parameters
-    ----------
-    mu : float
-        The budget of the whole fit.
-    n_rows : int
-        Number of private rows.
-    n_heads : int
-        Number of the other heads.
-    wanted, most : float
-        Noise in an accuracy that is aimed at, and the most that still tells something.
+    It depends on public facts. ``wanted`` is the target for the noise in an accuracy, and ``most`` the
+    largest noise that is still useful.
     """
     error = math.sqrt(n_heads) / (mu * n_rows)
     share = min(max(min(error / wanted, 1.0) ** 2, _LEAST_SHARE), _MOST_SHARE)
@@ -50,18 +38,8 @@ def comparison_share(
 def comparison_query(first: FloatArray, others: Sequence[FloatArray], share: float = 1.0) -> PrivateQuery:
     """The query for how many more private rows each other head classifies correctly than the first.
 
-    Parameters
-    ----------
-    first : array of shape (k, d_in)
-        The head to compare with.
-    others : sequence of arrays of shape (k, d_in)
-        The other heads.
-    share : float
-        Share of the step's budget.
-
-    Notes
-    -----
-    *Guarantee*: one row changes each of the m differences by at most 1, so the sensitivity is ``sqrt(m)``.
+    All heads are (k, d_in). *Guarantee*: one row changes each of the m differences by at most 1, so the
+    sensitivity is ``sqrt(m)``.
     """
     multiplied, factors = spanning_heads([first, *others])
     return PrivateQuery(
@@ -72,11 +50,10 @@ def comparison_query(first: FloatArray, others: Sequence[FloatArray], share: flo
 
 
 def spanning_heads(heads: Sequence[FloatArray]) -> tuple[list[FloatArray], FloatArray]:
-    """Some of the heads (k, d_in), and factors (m, r) with which their sums are all of the heads.
+    """Heads (k, d_in) that span all ``heads``, and the factors (m, r) that combine them to each.
 
-    Heads that lie on a line need two products with each row, however many they are. A head is only left out
-    if the sum is it to rounding, and if its factors are not so large that they would multiply the rounding of
-    products.
+    Heads on a line need two products with each row, for any number of heads. A head is left out only if it
+    is a combination up to rounding, with factors too small to multiply the rounding of products.
     """
     columns = np.stack([head.ravel() for head in heads], axis=1)
     factors = np.eye(len(heads))
@@ -86,11 +63,11 @@ def spanning_heads(heads: Sequence[FloatArray]) -> tuple[list[FloatArray], Float
     for index, column in enumerate(columns.T):
         if kept:
             spanned = columns[:, kept]
-            found = np.linalg.lstsq(spanned, column)[0]
-            distance = np.linalg.norm(spanned @ found - column)
+            weights = np.linalg.lstsq(spanned, column)[0]
+            distance = np.linalg.norm(spanned @ weights - column)
             on_span = distance <= _ON_SPAN * np.linalg.norm(column)
-            if on_span and 0 < np.abs(found).sum() <= _LARGEST_FACTORS:
-                factors[index, index], factors[index, kept] = 0.0, found
+            if on_span and 0 < np.abs(weights).sum() <= _LARGEST_FACTORS:
+                factors[index, index], factors[index, kept] = 0.0, weights
                 continue
         kept.append(index)
     return [heads[index] for index in kept], factors[:, kept]
@@ -103,14 +80,14 @@ def sensitivity_of(n_heads: int) -> float:
 
 
 def _gains(Z: FloatArray, block: Block, factors: FloatArray) -> Contribution:
-    """For each row and each other head: whether that is right, less whether the first head is.
+    """For each row and each other head: whether it is correct, minus whether the first head is.
 
-    ``Z`` holds outputs of the heads of which all heads are sums with ``factors`` (m, r).
+    ``Z`` holds outputs of the r spanning heads, which ``factors`` (m, r) combine to all heads.
     """
     products = np.split(np.asarray(Z), factors.shape[1], axis=1)
     right = []
-    for own in factors.tolist():
-        outputs = sum(factor * product for factor, product in zip(own, products, strict=True) if factor)
+    for weights in factors.tolist():
+        outputs = sum(weight * Z for weight, Z in zip(weights, products, strict=True) if weight)
         right.append(is_correct(outputs, block).astype(np.float64))
     first, *others = right
     return None, np.concatenate([each - first for each in others], axis=1)
@@ -123,16 +100,9 @@ def is_correct(Z: FloatArray, block: Block) -> NDArray[np.bool_]:
 
 
 def expected_losses(losses: FloatArray, error: float, expected: FloatArray, spread: FloatArray) -> FloatArray:
-    """Losses of accuracy, from noisy ones and from what is expected beforehand.
+    """Posterior means (m,) of losses of accuracy, from noisy ones and a prior for each.
 
-    Parameters
-    ----------
-    losses : array of shape (m,)
-        Noisy losses.
-    error : float
-        Standard deviation of their noise.
-    expected, spread : arrays of shape (m,)
-        Mean and standard deviation of the losses before anything is released.
+    ``error`` is the standard deviation of the noise; ``expected`` and ``spread`` are those of the priors.
     """
     weight = spread**2 / (spread**2 + error**2)
     return np.asarray(weight * losses + (1 - weight) * expected)

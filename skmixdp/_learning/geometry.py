@@ -1,4 +1,4 @@
-"""What private rows tell before the head is trained: counts, a mean, a length and leading directions.
+"""Noisy facts about private rows before training: counts, a mean, a length and leading directions.
 
 Rows that are centred and whitened need fewer steps and less noise. Public rows can tell how to centre and
 whiten. This module learns it from the private rows, for a small part of the budget.
@@ -19,17 +19,16 @@ from numpy.typing import NDArray
 from .._engine import Asked, GaussianMechanism, Released
 from .._rows import Block, Contribution
 from ..components import L2Clip
-from ..components.protocols import PrivateQuery, ReleasedArray
+from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
 from ..components.queries import clip_rows
 from ..privacy import NoiseSource
 
-FloatArray = NDArray[np.floating[Any]]
 _Learned = TypeVar("_Learned")
 
 #: Yields queries with their mechanisms, receives noisy answers, and returns what they tell.
 Learning = Generator[Asked, Released, _Learned]
 
-#: Length of the noise in the mean that its share of the budget aims at, for unit rows.
+#: Target for the length of the noise in the mean, for unit rows.
 _MEAN_ERROR = 0.15
 
 #: Smallest and largest share of mu squared for the mean, and the largest for the directions.
@@ -54,18 +53,9 @@ _CLIP = L2Clip(1.0)
 
 @dataclass(frozen=True)
 class Learner:
-    """Who learns from which private rows.
+    """The private rows to learn from, ``members`` (n_rows of the source) of them, and the noise.
 
-    Attributes
-    ----------
-    n_rows : int
-        Number of private rows that take part.
-    members : boolean array or None
-        Mask of those rows within their source; None is all rows.
-    noise : NoiseSource
-        Source of the noise.
-    dtype : dtype
-        Dtype of the products with rows.
+    ``members`` is a mask; None is all rows. ``dtype`` is that of the products with rows.
     """
 
     n_rows: int
@@ -107,21 +97,14 @@ class Shares:
         return scale * (math.sqrt(n_features) + math.sqrt(min(_DIRECTIONS, n_features)))
 
 
-#: Squared length of the noise in a mean of unit rows, and second moment of noise, that hide no dominance.
+#: Largest noise at which columns that dominate still show: its squared length in a mean of unit rows, and
+#: its second moment.
 _CLEAR_NOISE = 0.25
 
 
 @dataclass(frozen=True)
 class NoisyMean:
-    """A released mean of unit rows.
-
-    Attributes
-    ----------
-    value : array of shape (n_features,)
-        The mean plus noise.
-    variance : float
-        Variance of the noise in each entry.
-    """
+    """A released mean (n_features,) of unit rows, and the variance of the noise in each entry."""
 
     value: FloatArray
     variance: float
@@ -141,8 +124,8 @@ class NoisyMean:
 
     def combined(self, public_mean: FloatArray, public_variance: float) -> FloatArray:
         """The mean weighted with that of public rows, by the inverse of their total variances."""
-        own = len(self.value) * self.variance
-        weight = public_variance / (own + public_variance) if own + public_variance > 0 else 1.0
+        variance = len(self.value) * self.variance
+        weight = public_variance / (variance + public_variance) if variance + public_variance > 0 else 1.0
         return weight * self.value + (1 - weight) * public_mean
 
 
@@ -156,7 +139,7 @@ def noisy_mean(learner: Learner, n_features: int, multiplier: float) -> Learning
 
     def contribute(Z: FloatArray, block: Block) -> Contribution:
         weights = _CLIP.weights(block.norms, lambda: block.max_abs)
-        # In double precision they would make the whole sum one, for which all rows are converted.
+        # In double precision, the sum would convert all rows to it.
         return weights.astype(Z.dtype)[:, None], None
 
     query = PrivateQuery(
@@ -168,11 +151,11 @@ def noisy_mean(learner: Learner, n_features: int, multiplier: float) -> Learning
     return NoisyMean(total[0] / learner.n_rows, (scale / learner.n_rows) ** 2)
 
 
-#: Lengths among which the usual one is found: powers of two with exponents in halves.
+#: Candidates for the usual length: powers of two, with exponents in steps of a half.
 _LOWEST_EXPONENT, _EXPONENTS = -64.0, 256
 
-#: No length that is found is as large as this power of two. Rows are measured in units of it, which is exact,
-#: and longer ones are shortened to it: they are longer than any length that is looked for in either case.
+#: Upper end of the search for a length, a power of two. Rows are measured in units of it, which is exact, and
+#: longer rows are shortened to it.
 LONGEST_FOUND = 2.0**64
 
 #: Rounds of the binary search for a length.
@@ -181,10 +164,10 @@ _SEARCH_ROUNDS = 8
 #: Stated lengths of rows may exceed the true ones by this factor, by rounding.
 _ROUNDED = 1 + 1e-6
 
-#: Quantile of the lengths that is looked for, and the least that noise leaves of it.
+#: Quantile of the lengths to search for, and the smallest quantile where noise lowers it.
 _QUANTILE, _LEAST_QUANTILE = 0.9, 0.5
 
-#: Noise in a count that its share of the budget aims at, and the most that it may be, as parts of the rows.
+#: Target for the noise in a count, and the largest noise allowed, as parts of the rows.
 _COUNT_ERROR, _MOST_ERROR = 0.05, 0.2
 
 
@@ -227,22 +210,15 @@ def _length(index: int) -> float:
 
 
 def _within(Z: FloatArray, block: Block, length: float) -> Contribution:
-    """Whether each row is at most so long."""
+    """Flags (rows, 1) of the rows whose length is at most ``length``."""
     return None, (block.norms <= length * _ROUNDED).astype(np.float64)[:, np.newaxis]
 
 
 @dataclass(frozen=True)
 class LeadingDirections:
-    """Released directions in which centred rows of unit length vary most.
+    """Released orthonormal directions (r, n_features) in which centred rows of unit length vary most.
 
-    Attributes
-    ----------
-    directions : array of shape (r, n_features)
-        Orthonormal directions.
-    moments : array of shape (r,)
-        Estimated second moments along them; 0 where noise hides them.
-    floor : float
-        Second moments below this cannot be told from noise.
+    ``moments`` (r,) are estimated second moments along them, 0 where noise hides them: below ``floor``.
     """
 
     directions: FloatArray
@@ -314,7 +290,7 @@ def noisy_counts(
 ) -> Learning[FloatArray]:
     """Noisy numbers (n_counts,) of private rows that meet conditions, of which a row meets at most one.
 
-    ``flags(Z, block)`` (rows, n_counts) says which count each row is added to, given products with ``points``
+    ``flags(Z, block)`` (rows, n_counts) says which count each row is added to, from products with ``points``
     (m, d_in). ``multiplier`` is the standard deviation of the noise in each count. A noisy count may be below
     0 or above the number of rows.
 

@@ -9,20 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from ..components.protocols import Closing, PublicInfo, StepContext, Update
+from ..components.protocols import Closing, FloatArray, PublicInfo, StepContext, Update
 from ..public import PublicData
 from .comparison import comparison_query, comparison_share, expected_losses, sensitivity_of
 
-FloatArray = NDArray[np.floating[Any]]
-
-#: Candidate shares ``s`` of the way from the start to the released head.
+#: Candidate shares ``s`` of the change from the start to the released head.
 _SHARES = np.array([0.0, 0.25, 0.5, 0.75])
 
 #: The share is at least this multiple of the share that cannot be noise.
 _KEPT = 1.5
 
 #: The usual share is ``0.2 + 2 j``, if a share ``j`` cannot be noise. Descent stops short of the best head,
-#: so the signal may be lengthened. Even a change that looks like noise points the right way.
+#: so the signal may be lengthened. Even a change that looks like noise points in the right direction.
 _LEAST_USUAL, _SLOPE = 0.2, 2.0
 
 #: Candidate factors ``b`` of the outputs.
@@ -31,7 +29,7 @@ _TEMPERATURES = 2.0 ** np.arange(-3, 3.25, 0.25)
 #: With fewer public rows, the head is returned unchanged.
 _FEWEST = 20
 
-#: Noise in an accuracy that the comparison of shares aims at, and the most that still tells something.
+#: Target for the noise in an accuracy when shares are compared, and the largest noise that is still useful.
 _ERROR, _LARGEST_ERROR = 0.01, 0.1
 
 #: By how many standard deviations of the noise another share must be better, if public rows do not favour it.
@@ -43,14 +41,14 @@ _FEWEST_PER_CLASS = 2
 #: Parts of the balancing intercepts that private rows compare, and the usual one.
 _PARTS, _USUAL_PART = np.array([0.4, 0.8]), 0.4
 
-#: Before the comparison, a part t is taken to lose ``0.02 t (t - 0.6)`` of accuracy, give or take ``0.02 t``.
+#: Prior for the loss of accuracy by a part t: mean ``0.02 t (t - 0.6)``, standard deviation ``0.02 t``.
 _EXPECTED_LOSSES, _SPREADS = 0.02 * _PARTS * (_PARTS - 0.6), 0.02 * _PARTS
 
 
-#: Public rows of a class in each half, beyond which more tell nothing that matters for class balance.
+#: Most public rows of a class in each half that class balance uses.
 _MOST_PER_CLASS = 100
 
-#: Largest change of a round at which the search for intercepts ends, and the most rounds.
+#: The search for intercepts ends after a round of changes up to the first number, or after so many rounds.
 _TOLERANCE, _ROUNDS = 1e-3, 100
 
 
@@ -65,47 +63,32 @@ def can_balance(data: PublicData) -> bool:
 class PublicShrinkage(Update):
     """Returns the shrunk head ``b (W_0 + s (W - W_0) + t B)``, where public rows choose b, s and B.
 
-    The public rows are split into halves. Each half evaluates the change ``W - W_0``, added to the start
-    that the other half gives.
+    The public rows are split into halves. Each half evaluates the change ``W - W_0``, added to the start that
+    the other half gives.
 
     **The share s.** Let ``j = max(0, 1 - v / e)``, the factor of James and Stein. Here ``e`` is the mean
     square of the outputs of ``W - W_0`` on public rows, and ``v`` is the mean square that undamped noise
     alone would give. The usual share is ``min(1, 0.2 + 2 j)``, or 1 for squared loss. A smaller share is
     taken if it has a clearly lower loss, each with its own best ``b``. Clearly means by more than the
     standard error of the difference. This evaluation underrates the change: ``W`` moves away from a start
-    that was fitted to the evaluating rows themselves. So a share is only considered if it is at least
-    ``1.5 j``. If ``s = 0``, private rows were of no use under this budget, and a warning says so.
+    that was fitted to the evaluating rows themselves. So a share is only considered if it is at least ``1.5
+    j``. If ``s = 0``, private rows were of no use under this budget, and a warning says so.
 
     **The temperature b** has the lowest loss on public rows. It changes probabilities, not predictions. It is
     1 for squared loss.
 
     **Class balance B.** A private head outputs classes with few private rows too rarely. ``B`` holds the
     intercepts at which all classes have the same mean probability on public rows, where each class has the
-    same weight. It is shrunk by how far the halves agree. The usual part is ``t = 0.4``.
+    same weight. It is shrunk by how far the halves agree. The usual part is ``t = 0.4``. ``intercept``, the
+    constant of the last column, is None if classes are not balanced.
 
-    Parameters
-    ----------
-    inner : Update
-        The update that moves the head.
-    info : PublicInfo
-        The public facts of the fit.
-    intercept : float or None, default=None
-        Constant of the intercept column, the last one, to balance the classes. None does not balance them.
+    ``closing_share`` is the share of mu squared for the comparison of heads by private rows. It is 0 if there
+    are too few of them or of public rows, or no classes to count.
 
-    Attributes
-    ----------
-    closing_share : float
-        Share of mu squared for the comparison of heads by private rows. It is 0 if there are too few of them
-        or of public rows, or no classes to count.
+    *Guarantee*: it uses only released heads and public rows, and :meth:`closing` also its comparison.
 
-    Notes
-    -----
-    *Guarantee*: it uses only released heads and public rows.
-
-    References
-    ----------
-    James and Stein 1961, "Estimation with quadratic loss"; Menon et al. 2021, "Long-tail learning via logit
-    adjustment", section 4.1, for adjusting the outputs to equally frequent classes.
+    Sources: James and Stein 1961, "Estimation with quadratic loss"; Menon et al. 2021, "Long-tail learning
+    via logit adjustment", section 4.1, for adjusting the outputs to equally frequent classes.
     """
 
     def __init__(self, inner: Update, info: PublicInfo, intercept: float | None = None) -> None:
@@ -142,12 +125,10 @@ class PublicShrinkage(Update):
         Public rows may be few, or have another mix of classes than the private ones. So the usual share ``s``
         is compared with 1, and with the share that public rows favour, or 0 if they favour no other. The
         released numbers are differences of the numbers of correctly classified private rows. A share that
-        public rows favour is kept if its difference favours it too. Any other share needs a difference of
-        two standard deviations of the noise. Parts ``t`` of 0.4 and 0.8 are compared with 0, if there are
-        enough rows to tell; the one with the highest expected accuracy is taken.
+        public rows favour is kept if its difference favours it too. Any other share needs a difference of two
+        standard deviations of the noise. Parts ``t`` of 0.4 and 0.8 are compared with 0, if there are enough
+        rows to tell; the one with the highest expected accuracy is taken.
 
-        Notes
-        -----
         *Guarantee*: one release of m differences, of sensitivity ``sqrt(m)``, since one row changes each
         difference by at most 1.
         """
@@ -182,7 +163,7 @@ class PublicShrinkage(Update):
     def _head(
         self, W: FloatArray, share: float, balance: FloatArray | None = None, scale: float = 1.0
     ) -> FloatArray:
-        """The head that moves this share of the way, with balanced classes and scaled outputs."""
+        """The start plus this share of the change, with balanced classes and scaled outputs."""
         start = self.info.view.W
         head = np.array(W if share == 1 else start + share * (W - start))
         if balance is not None and self.intercept is not None:
@@ -190,23 +171,23 @@ class PublicShrinkage(Update):
         return scale * head
 
     def _balance(self, W: FloatArray, share: float) -> FloatArray:
-        """Intercepts (k,) that balance the classes after this share of the way; zero for the start."""
+        """Intercepts (k,) that balance the classes of the head with this share; zero for the start."""
         if self.intercept is None or share == 0:
             return np.zeros(len(W))
-        way = share * (W - self.info.view.W)
-        halves = [(judge.X @ (start + way).T, judge.y) for start, judge in self.info.held_out]
+        change = share * (W - self.info.view.W)
+        halves = [(judge.X @ (start + change).T, judge.y) for start, judge in self.info.held_out]
         return reliable_balance(halves, len(W))
 
     def _chosen_on_public_rows(self, W: FloatArray, variance: float) -> tuple[float, float, float]:
         """The share ``s`` that public rows choose, the usual one, and the temperature ``b``."""
-        data, way = self.info.view.data, W - self.info.view.W
+        data, change = self.info.view.data, W - self.info.view.W
         if data.n_rows < _FEWEST:
             return 1.0, 1.0, 1.0
-        certain = _certain_share(data, way, variance)
+        certain = _certain_share(data, change, variance)
         usual = 1.0 if data.loss.quadratic else min(1.0, _LEAST_USUAL + _SLOPE * certain)
         smaller = _SHARES[(min(1.0, _KEPT * certain) <= _SHARES) & (usual > _SHARES)]
         candidates = np.append(smaller, usual)
-        losses = self._losses(way, candidates)
+        losses = self._losses(change, candidates)
         best = losses.mean(axis=2).argmin(axis=1)
         # The usual share, unless the loss of a smaller one is clearly lower.
         of_rows = losses[np.arange(len(candidates)), best]
@@ -226,19 +207,19 @@ class PublicShrinkage(Update):
             stacklevel=2,
         )
 
-    def _losses(self, way: FloatArray, shares: FloatArray) -> FloatArray:
+    def _losses(self, change: FloatArray, shares: FloatArray) -> FloatArray:
         """Loss of each held-out row, (shares, temperatures, rows)."""
         scales = np.ones(1) if self.info.loss.quadratic else _TEMPERATURES
         parts = []
         for start, judge in self.info.held_out:
-            near, far = judge.X @ start.T, judge.X @ way.T
+            near, far = judge.X @ start.T, judge.X @ change.T
             parts.append([[judge.loss.values(b * (near + s * far), judge.y) for b in scales] for s in shares])
         return np.concatenate(parts, axis=2)
 
 
-def _certain_share(data: PublicData, way: FloatArray, variance: float) -> float:
+def _certain_share(data: PublicData, change: FloatArray, variance: float) -> float:
     """Share of the change that cannot be noise with this variance per coefficient."""
-    outputs = data.X @ way.T
+    outputs = data.X @ change.T
     noise = variance * float(np.mean(data.norms**2))
     if data.loss.sum_to_zero:
         outputs -= outputs.mean(axis=1, keepdims=True)
@@ -248,45 +229,27 @@ def _certain_share(data: PublicData, way: FloatArray, variance: float) -> float:
 
 
 def reliable_balance(halves: Sequence[tuple[FloatArray, NDArray[Any]]], n_classes: int) -> FloatArray:
-    """Intercepts (k,) that balance a head, as far as the two halves agree on them.
+    """Intercepts (k,) that balance a head, as far as the two ``halves`` agree on them.
 
-    Parameters
-    ----------
-    halves : two tuples (Z, y)
-        Logits (n, k) of held-out rows of one half, and their class indices.
-    n_classes : int
-        Number of classes k.
-
-    Returns
-    -------
-    array of shape (k,)
-        The mean of the intercepts of both halves, times ``2 r / (1 + r)``. Here r is the correlation of the
-        halves about zero, or 0 if it is negative. This is the reliability of the mean (Spearman 1910,
-        Brown 1910), so intercepts that differ by chance alone come out near zero.
+    Each half is a pair of logits (n, k) of held-out rows and their class indices. The result is the mean of
+    the intercepts of both halves, times ``2 r / (1 + r)``. Here r is the correlation of the halves about
+    zero, or 0 if it is negative. This is the reliability of the mean (Spearman 1910, Brown 1910), so
+    intercepts that differ by chance alone come out near zero.
     """
-    found = []
+    intercepts = []
     for Z, y in halves:
         rows = np.concatenate([np.flatnonzero(y == c)[:_MOST_PER_CLASS] for c in range(n_classes)])
-        found.append(balance(Z[rows], y[rows], n_classes))
-    first, second = found
+        intercepts.append(balance(Z[rows], y[rows], n_classes))
+    first, second = intercepts
     energy = float(first @ first + second @ second) / 2
     r = max(0.0, float(first @ second) / energy) if energy > 0 else 0.0
     return np.asarray((first + second) / 2 * (2 * r / (1 + r)))
 
 
 def balance(Z: FloatArray, y: NDArray[Any], n_classes: int) -> FloatArray:
-    """Intercepts (k,), of mean zero, at which every class has the same mean probability.
+    """Intercepts (k,), of mean zero, at which every class has the same mean probability for logits (n, k).
 
-    The mean gives the rows of every class the same weight in total. Classes without rows get zero.
-
-    Parameters
-    ----------
-    Z : array of shape (n, k)
-        Logits.
-    y : array of shape (n,)
-        Class indices.
-    n_classes : int
-        Number of classes k.
+    The mean gives the rows of every class ``y`` (n,) the same weight in total. Classes without rows get zero.
     """
     counts = np.bincount(y, minlength=n_classes)
     present = counts > 0

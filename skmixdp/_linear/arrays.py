@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 Array = Any
+FloatArray = NDArray[np.floating[Any]]
 
 #: Rows of at least so many entries are multiplied with themselves one by one.
 _LONG = 32
@@ -34,7 +35,7 @@ def dtype_of(array: Array) -> np.dtype[Any]:
 
 
 def astype(array: Array, dtype: DTypeLike, *, copy: bool = False) -> Array:
-    """The array in a dtype of NumPy's, itself where it has that already, unless a copy is asked for."""
+    """The array in a dtype of NumPy's; the same object if it has that dtype, unless ``copy``."""
     if isinstance(array, np.ndarray):
         return array.astype(dtype, copy=copy)
     return array.to(getattr(namespace_of(array), np.dtype(dtype).name), copy=copy)
@@ -46,10 +47,10 @@ def empty_in(array: Array, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
     return xp.empty(shape, dtype=getattr(xp, np.dtype(dtype).name), device=array.device)
 
 
-def in_library_of(array: Array, given: Array) -> Array:
-    """A NumPy array in the library of another array and on its device."""
+def in_library_of(array: Array, values: Array) -> Array:
+    """NumPy's ``values`` in the library of another array and on its device."""
     xp = namespace_of(array)
-    return given if xp is np else xp.asarray(np.ascontiguousarray(given), device=array.device)
+    return values if xp is np else xp.asarray(np.ascontiguousarray(values), device=array.device)
 
 
 def row_dots(A: Array, B: Array, dtype: DTypeLike) -> Array:
@@ -66,7 +67,7 @@ def row_dots(A: Array, B: Array, dtype: DTypeLike) -> Array:
 def _widened_squares(A: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     """Sums of squares (n,) in another dtype, to which a few rows of ``A`` (n, k) at a time are converted.
 
-    That takes half of the time that ``einsum`` takes to convert entries as it goes.
+    ``einsum`` takes twice as long, since it converts entries one by one.
     """
     dots = np.empty(len(A), dtype)
     for rows in parts_in_cache(A):

@@ -8,16 +8,14 @@ what NumPy adds up, and differs by rounding.
 from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
-from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import DTypeLike, NDArray
 
+from .arrays import FloatArray
 from .rounding import dot_error
 from .sums import PANEL_ROWS
-
-FloatArray = NDArray[np.floating[Any]]
 
 #: ``(X, y, lengths, points, offsets, threshold, rows)``: ``sum_i c_i x_i^T`` (m, d_in) and ``sum_i c_i`` (m,)
 #: in float64 over some of the rows ``X`` (n_rows, d_in). The residuals ``c_i`` of cross-entropy are clipped
@@ -30,25 +28,25 @@ ClippedSums = Callable[
     tuple[FloatArray, FloatArray],
 ]
 
-#: A fit of fewer multiplications in a pass takes less time than to import numba. The work on an output of a
-#: row takes as long as so many of them.
+#: Least multiplications in a pass that are worth importing numba. The work on an output of a row counts as
+#: the second number of them.
 _FEWEST, _WORK_ON_OUTPUT = 200_000_000, 48
 
-#: Outputs, at most. Products of more of them are what BLAS is made for.
+#: Most outputs; with more, BLAS is faster.
 _MOST_OUTPUTS = 16
 
-#: How much the small sums may differ from those in double precision: in units of the longest term.
+#: Tolerance for the check of the sums, in units of the longest term.
 _TOLERANCE = 1e-4
 
 
 def clipped_sums(n_rows: int, d_in: int, m: int, dtype: DTypeLike) -> ClippedSums | None:
-    """How to add up clipped residuals of ``m`` outputs times rows; None leaves it to NumPy."""
+    """The function that sums clipped residuals of ``m`` outputs times rows; None where NumPy is faster."""
     few = d_in > 0 and 0 < m <= _MOST_OUTPUTS and np.dtype(dtype) == np.float32
     return compiled() if few and n_rows * (d_in + _WORK_ON_OUTPUT) * m >= _FEWEST else None
 
 
 def may_be_compiled(n_rows: int, d_in: int) -> bool:
-    """Whether the loops may take rows (n_rows, d_in), for some number of outputs."""
+    """Whether the loops may be used for rows (n_rows, d_in), with some number of outputs."""
     return n_rows * (d_in + _WORK_ON_OUTPUT) * _MOST_OUTPUTS >= _FEWEST and _is_installed()
 
 
@@ -59,7 +57,7 @@ def _is_installed() -> bool:
 
 @cache
 def compiled() -> ClippedSums | None:
-    """The compiled loops; None without numba, or where they cannot be compiled or do not add up right."""
+    """The compiled loops; None without numba, or if compiling or a check of their sums fails."""
     try:
         from . import loops
 
@@ -81,23 +79,23 @@ def compiled() -> ClippedSums | None:
             memory = as_strided(X, ((n - 1) * stride + (n_rows if by_columns else d_in),), (X.itemsize,))
             within = np.float32(threshold / (1 + dot_error(m + 5, np.dtype(np.float32))))
             start, stop, _ = rows.indices(n_rows)
-            found = loops.clipped_sums(
+            totals = loops.clipped_sums(
                 *(memory, memory.view(np.int32), stride, by_columns, d_in, y, lengths),
                 *(W, offsets.astype(np.float32), within, start, stop, PANEL_ROWS),
             )
-            return found[:, :d_in], found[:, -1]
+            return totals[:, :d_in], totals[:, -1]
 
-        # It has none if numba is told not to compile.
+        # There are no signatures if numba is told not to compile.
         if not getattr(loops.clipped_sums, "signatures", ()):
             return None
         return sums if is_right(sums) else None
-    # Whatever fails here, NumPy adds up as well. A fit may have been charged already.
+    # NumPy can always replace the loops, and a fit may have been charged already.
     except Exception:
         return None
 
 
 def is_right(sums: ClippedSums) -> bool:
-    """Whether a few small sums come out as they must."""
+    """Whether a few small sums are right."""
     for n, d_in, k in ((3, 1, 1), (PANEL_ROWS + 5, 5, 1), (5 * PANEL_ROWS - 1, 7, 3), (40, 4, 4)):
         # (Cosines of whole numbers are as good as random ones here.)
         X = np.cos(np.arange(n * d_in)).reshape(n, d_in)
@@ -109,11 +107,11 @@ def is_right(sums: ClippedSums) -> bool:
         C = ((0.3 / np.maximum(norms, 0.3))[:, np.newaxis] * R)[1:]
         for order in ("C", "F"):
             rows = np.asarray(X, np.float32, order=order)
-            given = rows, y, lengths.astype(np.float32), W, offsets, 0.3, slice(1, n)
-            found = np.column_stack(sums(*given))
+            inputs = rows, y, lengths.astype(np.float32), W, offsets, 0.3, slice(1, n)
+            result = np.column_stack(sums(*inputs))
             exact = np.column_stack([C.T @ X[1:], C.sum(axis=0)])
             error = _TOLERANCE * n**0.5 * np.append(np.full(d_in, 0.3), 1)
-            if found.shape != exact.shape or not np.all(np.abs(found - exact) <= error):
+            if result.shape != exact.shape or not np.all(np.abs(result - exact) <= error):
                 return False
     return True
 

@@ -8,46 +8,24 @@ products with it from products of rows, so nothing of size n x k x d_in is ever 
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
-from .arrays import parts_in_cache
+from .arrays import FloatArray, parts_in_cache
 from .gradients import row_norms
 from .rounding import SHORTEST_DIFFERENCE, UNDERFLOW_PAD, dot_error
-
-FloatArray = NDArray[np.floating[Any]]
 
 #: Directions whose eigenvalue is at most this fraction of the largest count as dependent.
 _EIGENVALUE_CUT = 1e-8
 
 
 class GradientEmbedding:
-    """Orthonormal basis of the span of anchor gradients, or of its leading directions.
+    """Orthonormal basis of the span of anchor gradients, or of its ``n_components`` strongest directions.
 
-    Parameters
-    ----------
-    X : array of shape (m, d_in)
-        Anchor rows.
-    R : array of shape (m, k)
-        Their loss residuals.
-    n_components : int or None
-        Largest number of directions, the strongest first; None keeps all of them.
-    products : array of shape (m, m) or None
-        ``X X^T``, if it is known.
+    Anchor rows ``X`` (m, d_in) and their residuals ``R`` (m, k) are kept scaled such that the longest has
+    unit length, since the basis does not depend on their scale. ``products`` is ``X X^T``, if it is known.
+    ``held_out_coordinates`` and ``held_out_residuals`` (m,) are lengths of each anchor's gradient within and
+    outside the basis of the others, which is how a row that is no anchor looks.
 
-    Attributes
-    ----------
-    X, R : arrays of shape (m, d_in) and (m, k)
-        Anchor rows and residuals, scaled such that the longest has unit length (the basis does not
-        depend on their scale).
-    n_components : int
-        Number of directions kept: q.
-    held_out_coordinates, held_out_residuals : arrays of shape (m,)
-        Lengths of each anchor's gradient within and outside the basis of the others, which
-        is how a row that is no anchor looks.
-
-    Notes
-    -----
     The Gram matrix is ``G = (R R^T) * (X X^T)``. If its rank is full and all directions are kept, the basis
     is ``A = L^(-T)`` for the Cholesky factor ``G = L L^T``, which is cheap to find and to multiply with.
     Otherwise ``G = Q D Q^T`` and ``A = Q D^(-1/2)``; eigenvalues of at most ``1e-8`` of the largest are
@@ -58,8 +36,8 @@ class GradientEmbedding:
     (``rho`` at the cut, or 0 at full rank); where weaker directions are left out, the strongest of them is
     ``rho``, a soft form of the same choice.
 
-    Source: GEP (Yu et al. 2021, "Do Not Let Privacy Overbill Utility"), Algorithm 1, whose power
-    iteration on materialised gradients the Gram matrix replaces.
+    Source: GEP (Yu et al. 2021, "Do Not Let Privacy Overbill Utility"), Algorithm 1, whose power iteration on
+    materialised gradients the Gram matrix replaces.
     """
 
     def __init__(
@@ -96,7 +74,7 @@ class GradientEmbedding:
             held_out = _held_out(values, vectors, max(cut, float(values[kept:].max(initial=0.0))))
             square = self._A.T @ gram @ self._A
         self.n_components = self._A.shape[1]
-        #: How far errors in the anchors' products can reach into each coordinate.
+        #: Error of each coordinate per relative error of the anchors' products.
         self._rounding_scale = np.abs(self._A).T @ self._lengths
         #: Largest eigenvalue, at most, of the basis' distance from orthonormality.
         self._skew = float(np.abs(square - np.eye(len(square))).sum(axis=1).max(initial=0.0))
@@ -143,10 +121,10 @@ class GradientEmbedding:
 
         A subtraction after it is included. The bound exceeds the tolerance where no product is as accurate.
         """
-        found = self._product_rounding(np.float64)
-        if found > tolerance:
-            found = self._product_rounding(np.longdouble)
-        return found + 2 * float(np.finfo(np.float64).eps) * (1 + self._skew)
+        rounding = self._product_rounding(np.float64)
+        if rounding > tolerance:
+            rounding = self._product_rounding(np.longdouble)
+        return rounding + 2 * float(np.finfo(np.float64).eps) * (1 + self._skew)
 
     def residual_bounds(
         self,
@@ -161,29 +139,16 @@ class GradientEmbedding:
     ) -> FloatArray:
         """Upper bounds (n,) on ``|g_i - sum_j z_ij V_j|``, rounding included.
 
-        Parameters
-        ----------
-        residual_norms, norms : arrays of shape (n,)
-            Lengths of the rows' residuals and of the rows.
-        coordinates : array of shape (n, q)
-            As :meth:`coordinates` returned them from rounded products.
-        coordinate_norms : array of shape (n,)
-            Their lengths, in double precision.
-        dtype : dtype
-            In which the products with the anchor rows and the coordinates were computed, and in which
-            the residuals will be weighted.
-        rounding_scale : array of shape (n,) or None
-            Lengths in proportion to which products may be off, where those are not the rows'.
-        shortest : float, default=SHORTEST_DIFFERENCE
-            No bound is below this multiple of ``|g| + |z|``.
+        ``residual_norms`` and ``norms`` (n,) are lengths of the rows' residuals and of the rows.
+        ``coordinates`` (n, q) come from products rounded to ``dtype``, in which residuals will be weighted
+        too; ``coordinate_norms`` (n,) are in double precision. Products may be off in proportion to
+        ``rounding_scale`` (n,), by default the lengths of the rows. No bound is below ``shortest`` times
+        ``|g| + |z|``. A row of which nothing finite is known has an infinite bound.
 
-        Notes
-        -----
-        With coordinates off by ``e`` and a basis off orthonormality by ``E``, the square is
-        ``|g|^2 - |z|^2 + 2 z^T e + z^T E z``. ``|e_j|`` is at most ``|g| sum_a |A_aj| |g_a|`` times the
-        relative error of three products in a row, those with rows, residuals and basis. The bound also
-        covers the rounding of residuals that are weighted in ``dtype`` (two roundings of their full length)
-        and of ``sum_j z_j V_j``. A row of which nothing finite is known has an infinite bound.
+        With coordinates off by ``e`` and a basis off orthonormality by ``E``, the square is ``|g|^2 - |z|^2 +
+        2 z^T e + z^T E z``. ``|e_j|`` is at most ``|g| sum_a |A_aj| |g_a|`` times the relative error of three
+        products in a row, those with rows, residuals and basis. The bound also covers the rounding of
+        weighted residuals (two roundings of their full length) and of ``sum_j z_j V_j``.
         """
         eps = float(np.finfo(dtype).eps)
         (m, k), (d_in, q) = self.R.shape, (self.X.shape[1], self.n_components)
@@ -210,8 +175,8 @@ class GradientEmbedding:
 def _signed(vectors: FloatArray) -> FloatArray:
     """Each column with the sign that makes its largest entry positive.
 
-    An eigenvector's sign is up to the last bit of the matrix, and would turn the noise of its coordinate:
-    the same law, but another fit wherever rows are multiplied in another order.
+    The sign of an eigenvector depends on rounding, and changes the sign of the noise in its coordinate: the
+    same law, but another fit if rows are multiplied in another order.
     """
     if vectors.size == 0:
         return vectors
@@ -249,6 +214,6 @@ def _held_out(values: FloatArray, vectors: FloatArray, ridge: float) -> tuple[Fl
     if ridge == 0:  # no gradient at all
         return np.zeros(len(values)), np.zeros(len(values))
     energy = vectors**2
-    own = energy @ (1 / (values + ridge))
-    residuals = np.sqrt(energy @ (values / (values + ridge) ** 2)) / own
+    inverse = energy @ (1 / (values + ridge))
+    residuals = np.sqrt(energy @ (values / (values + ridge) ** 2)) / inverse
     return np.sqrt(np.maximum(energy @ values - residuals**2, 0)), residuals

@@ -5,15 +5,11 @@ size n x k x d_in: the norm of ``g_i`` is ``|r_i| |x_i|`` and a weighted sum of 
 matrix product. What is done to each row takes NumPy arrays and torch tensors alike.
 """
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from .arrays import Array, astype, dtype_of, namespace_of, row_dots
+from .arrays import Array, FloatArray, astype, dtype_of, namespace_of, row_dots
 from .rounding import dot_error
-
-FloatArray = NDArray[np.floating[Any]]
 
 #: Lengths up to this, and their inverses, are far from the ends of float32's range.
 FARTHEST = 1e15
@@ -43,8 +39,8 @@ def row_norm_bounds(C: Array) -> Array:
     bounds = astype(squares, np.float64)
     if len(bounds) and not bounds.max() < np.inf:
         finite = xp.isfinite(bounds)
-        # Squares overflowed in these rows. In float64 only those of what is infinite do. All rows are
-        # measured, so that what comes out does not depend on how many others overflowed.
+        # Squares overflowed in these rows, which in float64 only infinite entries do. All rows are measured,
+        # so that the result of a row does not depend on how many others overflowed.
         measured = row_norms(C) * (1 + 2 * dot_error(k + 2, np.dtype(np.float64)))
         bounds[~finite] = measured[~finite]
     return bounds
@@ -57,7 +53,7 @@ def largest_entries(X: Array) -> Array:
 
 def largest_singular_value(X: FloatArray) -> float:
     """Largest singular value of a matrix, from the Gram matrix of its shorter side."""
-    # By the largest entry first: the square of a huge or tiny one is inf or 0.
+    # Divided by the largest entry first, since squares of huge or tiny entries are inf or 0.
     size = float(np.abs(X).max(initial=0.0))
     if not 0 < size < np.inf:
         return size
@@ -67,9 +63,9 @@ def largest_singular_value(X: FloatArray) -> float:
 
 
 def scale_rows(C: Array, factors: Array) -> Array:
-    """Multiply each row of ``C`` (n, k) by its factor (n,), in place; the factors that were used.
+    """Multiply each row of ``C`` (n, k) by its factor (n,), in place, and return the factors used.
 
-    A factor of 0 makes a row 0 whatever stood there. So does a factor below the smallest normal
+    A factor of 0 makes a row 0, even of NaN. So does a factor below the smallest normal
     number of the dtype of ``C``, in which it would be rounded by more than a fixed fraction,
     and one that makes the row overflow.
     """
@@ -77,7 +73,7 @@ def scale_rows(C: Array, factors: Array) -> Array:
         return factors
     xp, dtype = namespace_of(C), dtype_of(C)
     tiny = float(np.finfo(dtype).tiny)
-    # Comparisons with what is not a number are false.
+    # Comparisons with NaN are false.
     if factors.min() >= tiny and factors.max() <= 1:
         C *= astype(factors, dtype)[:, None]
         return factors
@@ -99,31 +95,17 @@ def scale_rows(C: Array, factors: Array) -> Array:
 def shorten_rows(C: FloatArray, lengths: FloatArray, longest: float) -> NDArray[np.intp]:
     """Scale each row of ``C`` (n, k), in place, such that ``|c_i| lengths_i`` is at most ``longest``.
 
-    Parameters
-    ----------
-    C : array of shape (n, k)
-        Rows in float32 or float64.
-    lengths : array of shape (n,)
-        Upper bounds on what multiplies the rows' lengths, in the dtype of ``C``.
-    longest : float
-        From ``1 / FARTHEST`` to ``FARTHEST``.
+    Returned are the indices (m,) of rows left as they are, whose length in the dtype of ``C`` is above
+    ``FARTHEST`` or NaN. ``lengths`` (n,), in that dtype, are upper bounds. ``longest`` is from ``1 /
+    FARTHEST`` to ``FARTHEST``. The result of a row depends on that row alone.
 
-    Returns
-    -------
-    array of shape (m,)
-        Numbers of the rows that are left as they are: those whose length in the dtype of ``C`` is out of
-        reach or no number.
-
-    Notes
-    -----
     *Guarantee*: ``|c_i| lengths_i`` is at most ``longest`` times ``1 + 2 eps`` afterwards, ``eps`` being the
     precision of the dtype. With ``u`` its half, computed squares fall short by at most ``dot_error(k)`` and
     what underflows, which is added. Four more roundings follow before the division, each of ``u``, and
     ``dot_error(k + 5)`` is taken off ``longest`` for all of them. It is rounded itself, and so are the factor
-    and its product with the row: ``(1 + u)**3``. What is done to a row depends on that row alone.
-
-    Entries that become subnormal numbers are rounded by up to half of the smallest one, which is no fixed
-    fraction of them. Where that matters, :func:`drop_subnormal` has to follow.
+    and its product with the row: ``(1 + u)**3``. Entries that become subnormal are rounded by up to half of
+    the smallest number, which is no fixed fraction of them. Where that matters, :func:`drop_subnormal` has to
+    follow.
     """
     k = C.shape[1]
     with np.errstate(over="ignore", invalid="ignore"):
@@ -135,8 +117,8 @@ def shorten_rows(C: FloatArray, lengths: FloatArray, longest: float) -> NDArray[
             np.sqrt(bounds, out=bounds)
         bounds *= lengths
     within = longest / (1 + dot_error(k + 5, C.dtype))
-    # The comparison is false where a bound is no number. To look at all rows decides nothing but whether
-    # there are far ones, which get a factor of 1.
+    # The comparison is false for NaN. Looking at all rows only tells whether there are far ones, which get
+    # factor 1.
     far = np.empty(0, np.intp)
     if len(bounds) and not bounds.max() <= FARTHEST:
         far = np.flatnonzero(~(bounds <= FARTHEST))
@@ -162,21 +144,10 @@ _DEPENDENT = 1e-6
 
 
 def orthonormal_columns(candidates: FloatArray, n_columns: int) -> FloatArray:
-    """First ``n_columns`` independent rows of ``candidates``, orthonormalised in their order.
+    """The first ``n_columns`` independent rows of ``candidates`` (m, d_in), orthonormalised: (d_in, P).
 
-    A direction whose component outside the span of those before it is shorter than 1e-6 is dropped.
-
-    Parameters
-    ----------
-    candidates : array of shape (m, d_in)
-        Directions, each of unit length, the most important first.
-    n_columns : int
-        How many to keep at the most.
-
-    Returns
-    -------
-    array of shape (d_in, P)
-        Orthonormal to rounding; P is ``n_columns`` or the rank reached, if that is smaller.
+    Candidates have unit length. One whose component outside the span of those before it is shorter than 1e-6
+    is dropped, so P is at most the rank.
     """
     remaining = candidates
     while True:

@@ -1,25 +1,22 @@
-"""In which order rows and products lie in memory."""
-
-from typing import Any
+"""Memory layout of rows and products."""
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
+from .arrays import FloatArray
 from .compiled import may_be_compiled
-
-FloatArray = NDArray[np.floating[Any]]
 
 #: Rows of at most so many entries are held column by column. Entries of many rows are then next to each
 #: other, and products need not copy short rows to get them there. The compiled loops gain by it up to the
 #: second number.
 NARROW, _NARROW_IN_LOOPS = 64, 128
 
-#: Bytes at whose multiples wide rows start, those of the longest vectors of a processor; and entries of rows
-#: that are long enough to be padded for it.
+#: Wide rows start at multiples of so many bytes, the longest vectors of a processor, if they have at least
+#: the second number of entries.
 _ALIGNMENT, _PADDED = 64, 128
 
-#: Bytes of the whole numbers as which rows are read ahead.
+#: Bytes of a whole number when rows are read ahead.
 _WORD = 8
 
 
@@ -55,7 +52,7 @@ def read_ahead(X: FloatArray) -> None:
     length = X.shape[1] * size
     if len(X) < 2 or step != size or not 0 < length <= stride < 2 * length or stride % size:
         return
-    # From the first row to the last, which is left out. What lies between two rows is read as well.
+    # From the first row to the start of the last, with the padding between rows.
     n_bytes = (len(X) - 1) * stride // _WORD * _WORD
     entries = as_strided(X, (n_bytes // size,), (size,), writeable=False)
     np.bitwise_xor.reduce(entries.view(np.int64))

@@ -5,8 +5,8 @@ outputs, then for the sums. Rows are held column by column or row by row. Loops 
 to each other in memory, of which processors handle many at a time. There is no branch that depends on a row,
 so all rows take the same time.
 
-Importing this module compiles it for this processor, which takes some seconds, or loads what an earlier
-process has compiled. What is compiled in must stand in this file: numba notices changes of no other one.
+Importing this module compiles it for this processor, which takes some seconds, or loads the result of an
+earlier process. All compiled code must be in this file: numba notices changes of no other file.
 """
 
 import math
@@ -23,7 +23,7 @@ _WORDS_OF_A_LINE = 16
 _ZERO, _ONE = np.float32(0), np.float32(1)
 _INFINITY, _TINY = np.float32(np.inf), np.finfo(np.float32).tiny
 
-#: Exponentials of numbers outside are taken at the ends. They are normal numbers, and so are their inverses.
+#: Exponents are clipped to plus and minus this, so that exponentials and their inverses are normal numbers.
 _FARTHEST = np.float32(81)
 
 #: The logarithm of two, in two parts. Whole multiples of the first one are exact.
@@ -51,16 +51,16 @@ def _exp(x):
 
 
 @njit(**_AS_WRITTEN)
-def _add_columns(z, w, a, b, c, d):
-    """Add four columns of rows times the weights of one output to its products."""
+def _add_combination(z, w, a, b, c, d):
+    """Add ``w_0 a + w_1 b + w_2 c + w_3 d`` to ``z``: four columns to outputs, or four rows to sums."""
     w0, w1, w2, w3 = w[0], w[1], w[2], w[3]
     for i in range(len(z)):
         z[i] += w0 * a[i] + w1 * b[i] + w2 * c[i] + w3 * d[i]
 
 
 @njit(**_AS_WRITTEN)
-def _add_columns_twice(z, v, w, u, a, b, c, d):
-    """The same for two outputs, which read the columns once."""
+def _add_two_combinations(z, v, w, u, a, b, c, d):
+    """The same for two vectors, which read the four once."""
     w0, w1, w2, w3 = w[0], w[1], w[2], w[3]
     u0, u1, u2, u3 = u[0], u[1], u[2], u[3]
     for i in range(len(z)):
@@ -70,8 +70,8 @@ def _add_columns_twice(z, v, w, u, a, b, c, d):
 
 
 @njit(**_ANY_ORDER)
-def _add_sums(r, a, b, c, d, total):
-    """Add the sums of one output's residuals times four columns, over the rows of a panel."""
+def _add_dots(r, a, b, c, d, total):
+    """Add dot products of ``r`` with four vectors to ``total``: with columns to sums, or rows to outputs."""
     s0 = s1 = s2 = s3 = _ZERO
     for i in range(len(r)):
         s0 += r[i] * a[i]
@@ -85,8 +85,8 @@ def _add_sums(r, a, b, c, d, total):
 
 
 @njit(**_ANY_ORDER)
-def _add_sums_twice(r, q, a, b, c, d, total, other):
-    """The same for two outputs, which read the columns once."""
+def _add_two_dots(r, q, a, b, c, d, total, other):
+    """The same for two vectors ``r`` and ``q``, which read the four once."""
     s0 = s1 = s2 = s3 = _ZERO
     t0 = t1 = t2 = t3 = _ZERO
     for i in range(len(r)):
@@ -108,69 +108,11 @@ def _add_sums_twice(r, q, a, b, c, d, total, other):
     other[3] += t3
 
 
-@njit(**_ANY_ORDER)
-def _dots(z, i, w, a, b, c, d):
-    """Add the products of four rows with one output's weights to its outputs from number ``i`` on."""
-    s0 = s1 = s2 = s3 = _ZERO
-    for f in range(len(w)):
-        s0 += a[f] * w[f]
-        s1 += b[f] * w[f]
-        s2 += c[f] * w[f]
-        s3 += d[f] * w[f]
-    z[i] += s0
-    z[i + 1] += s1
-    z[i + 2] += s2
-    z[i + 3] += s3
-
-
-@njit(**_ANY_ORDER)
-def _dots_twice(z, v, i, w, u, a, b, c, d):
-    """The same for two outputs, which read the rows once."""
-    s0 = s1 = s2 = s3 = _ZERO
-    t0 = t1 = t2 = t3 = _ZERO
-    for f in range(len(w)):
-        s0 += a[f] * w[f]
-        s1 += b[f] * w[f]
-        s2 += c[f] * w[f]
-        s3 += d[f] * w[f]
-        t0 += a[f] * u[f]
-        t1 += b[f] * u[f]
-        t2 += c[f] * u[f]
-        t3 += d[f] * u[f]
-    z[i] += s0
-    z[i + 1] += s1
-    z[i + 2] += s2
-    z[i + 3] += s3
-    v[i] += t0
-    v[i + 1] += t1
-    v[i + 2] += t2
-    v[i + 3] += t3
-
-
-@njit(**_AS_WRITTEN)
-def _add_rows(total, r, i, a, b, c, d):
-    """Add four rows times the residuals of one output, from number ``i`` on, to its sum."""
-    r0, r1, r2, r3 = r[i], r[i + 1], r[i + 2], r[i + 3]
-    for f in range(len(total)):
-        total[f] += r0 * a[f] + r1 * b[f] + r2 * c[f] + r3 * d[f]
-
-
-@njit(**_AS_WRITTEN)
-def _add_rows_twice(total, other, r, q, i, a, b, c, d):
-    """The same for two outputs, which read the rows once."""
-    r0, r1, r2, r3 = r[i], r[i + 1], r[i + 2], r[i + 3]
-    q0, q1, q2, q3 = q[i], q[i + 1], q[i + 2], q[i + 3]
-    for f in range(len(total)):
-        a_, b_, c_, d_ = a[f], b[f], c[f], d[f]
-        total[f] += r0 * a_ + r1 * b_ + r2 * c_ + r3 * d_
-        other[f] += q0 * a_ + q1 * b_ + q2 * c_ + q3 * d_
-
-
 @njit(**_AS_WRITTEN)
 def _clip_logistic(z, y, lengths, within):
     """Outputs of class 1 to clipped residuals, in place."""
     for i in range(len(z)):
-        # Comparisons with what is no number are false, and it would be no exponent.
+        # Comparisons with NaN are false, and NaN would be no exponent.
         far = -z[i] if -z[i] > -_FARTHEST else -_FARTHEST
         far = far if far < _FARTHEST else _FARTHEST
         r = _ONE / (_ONE + _exp(far)) - np.float32(y[i])
@@ -190,7 +132,7 @@ def _clip_softmax(Z, y, lengths, within, largest, total):
         z = Z[j]
         for i in range(n):
             largest[i] = max(largest[i], z[i])
-            total[i] += _ZERO * z[i]  # no number, if an output is not finite
+            total[i] += _ZERO * z[i]  # NaN, if an output is not finite
     for j in range(k):
         z = Z[j]
         for i in range(n):
@@ -219,7 +161,7 @@ def _clip_softmax(Z, y, lengths, within, largest, total):
 
 @njit(inline="always")
 def _part(memory, start, n):
-    """Entries next to each other."""
+    """``n`` entries of the memory from ``start`` on."""
     return memory[start : start + n]
 
 
@@ -228,15 +170,15 @@ def _outputs_of_columns(memory, stride, d_in, W, Z, first, n):
     """Add the products of rows that are held column by column to their outputs ``Z`` (m, n)."""
     m = len(W)
     for f in range(0, d_in, 4):
-        # What has a weight of zero may be any column.
+        # The weights of missing columns are zero, so any column may stand in.
         a = _part(memory, f * stride + first, n)
         b = _part(memory, min(f + 1, d_in - 1) * stride + first, n)
         c = _part(memory, min(f + 2, d_in - 1) * stride + first, n)
         d = _part(memory, min(f + 3, d_in - 1) * stride + first, n)
         for j in range(0, m - 1, 2):
-            _add_columns_twice(Z[j], Z[j + 1], W[j, f:], W[j + 1, f:], a, b, c, d)
+            _add_two_combinations(Z[j], Z[j + 1], W[j, f:], W[j + 1, f:], a, b, c, d)
         if m % 2:
-            _add_columns(Z[m - 1], W[m - 1, f:], a, b, c, d)
+            _add_combination(Z[m - 1], W[m - 1, f:], a, b, c, d)
 
 
 @njit(nogil=True, error_model="numpy")
@@ -249,9 +191,9 @@ def _add_panel_of_columns(memory, stride, d_in, Z, sums, first, p, q):
         c = _part(memory, min(f + 2, d_in - 1) * stride + first + p, q - p)
         d = _part(memory, min(f + 3, d_in - 1) * stride + first + p, q - p)
         for j in range(0, m - 1, 2):
-            _add_sums_twice(Z[j, p:q], Z[j + 1, p:q], a, b, c, d, sums[j, f:], sums[j + 1, f:])
+            _add_two_dots(Z[j, p:q], Z[j + 1, p:q], a, b, c, d, sums[j, f:], sums[j + 1, f:])
         if m % 2:
-            _add_sums(Z[m - 1, p:q], a, b, c, d, sums[m - 1, f:])
+            _add_dots(Z[m - 1, p:q], a, b, c, d, sums[m - 1, f:])
 
 
 @njit(nogil=True, error_model="numpy")
@@ -263,9 +205,9 @@ def _outputs_of_rows(memory, stride, d_in, W, Z, first, n):
         a, b = _part(memory, place, d_in), _part(memory, place + stride, d_in)
         c, d = _part(memory, place + 2 * stride, d_in), _part(memory, place + 3 * stride, d_in)
         for j in range(0, m - 1, 2):
-            _dots_twice(Z[j], Z[j + 1], i, W[j], W[j + 1], a, b, c, d)
+            _add_two_dots(W[j], W[j + 1], a, b, c, d, Z[j, i:], Z[j + 1, i:])
         if m % 2:
-            _dots(Z[m - 1], i, W[m - 1], a, b, c, d)
+            _add_dots(W[m - 1], a, b, c, d, Z[m - 1, i:])
 
 
 @njit(nogil=True, error_model="numpy")
@@ -280,9 +222,9 @@ def _add_panel_of_rows(memory, stride, d_in, Z, term, sums, first, p, q):
             a, b = _part(memory, place, d_in), _part(memory, place + stride, d_in)
             c, d = _part(memory, place + 2 * stride, d_in), _part(memory, place + 3 * stride, d_in)
             if k > j:
-                _add_rows_twice(term[j], term[k], Z[j], Z[k], i, a, b, c, d)
+                _add_two_combinations(term[j], term[k], Z[j, i:], Z[k, i:], a, b, c, d)
             else:
-                _add_rows(term[j], Z[j], i, a, b, c, d)
+                _add_combination(term[j], Z[j, i:], a, b, c, d)
     sums[:, :d_in] += term
 
 
@@ -304,25 +246,18 @@ def _read(words, first, last):
     return seen
 
 
-def _read_only(entry, n_dimensions):
+def _read_only(entry, n_dimensions=1):
     return types.Array(entry, n_dimensions, "C", readonly=True)
+
+
+_VECTOR, _MATRIX = _read_only(float32), _read_only(float32, 2)
+_WORDS, _LABELS = _read_only(int32), _read_only(int8)
 
 
 @njit(
     float64[:, ::1](
-        _read_only(float32, 1),
-        _read_only(int32, 1),
-        int64,
-        boolean,
-        int64,
-        _read_only(int8, 1),
-        _read_only(float32, 1),
-        _read_only(float32, 2),
-        _read_only(float32, 1),
-        float32,
-        int64,
-        int64,
-        int64,
+        *(_VECTOR, _WORDS, int64, boolean, int64, _LABELS, _VECTOR),
+        *(_MATRIX, _VECTOR, float32, int64, int64, int64),
     ),
     nogil=True,
     error_model="numpy",
@@ -331,33 +266,12 @@ def _read_only(entry, n_dimensions):
 def clipped_sums(memory, words, stride, by_columns, d_in, y, lengths, W, offsets, within, start, stop, panel):
     """``sum_i c_i x_i^T`` over rows from ``start`` to ``stop``, shape (m, width + 1), and ``sum_i c_i``.
 
-    Parameters
-    ----------
-    memory : float32 array of shape (size,)
-        The memory of the rows.
-    words : int32 array of shape (size,)
-        The same memory.
-    stride : int
-        Entries from a column, or from a row, to the next.
-    by_columns : bool
-        Whether rows are held column by column.
-    d_in : int
-        Number of entries of a row.
-    y : int8 array of shape (n_rows,)
-        Class indices.
-    lengths : float32 array of shape (n_rows,)
-        Upper bounds on the lengths of the rows. Rows of infinite length contribute nothing.
-    W : float32 array of shape (m, width)
-        The head. If rows are held column by column, ``width`` is a multiple of four, and there are zeros
-        after the ``d_in`` columns. One output is the logit of class 1.
-    offsets : float32 array of shape (m,)
-        Added to the outputs of each row.
-    within : float32
-        What the computed lengths of clipped gradients do not exceed.
-    start, stop : int
-        Which rows.
-    panel : int
-        Most rows whose terms are added in single precision.
+    ``memory`` and ``words`` are the memory of the rows, with ``stride`` entries from a column, or from a row,
+    to the next. ``lengths`` (n_rows,) are upper bounds on the lengths of the rows; rows of infinite length
+    contribute nothing. ``W`` (m, width) is the head, and one output is the logit of class 1. If rows are held
+    column by column, ``width`` is a multiple of four, with zeros after the ``d_in`` columns. ``offsets`` (m,)
+    are added to the outputs. Computed lengths of clipped gradients do not exceed ``within``. At most
+    ``panel`` terms are added in single precision.
     """
     m, width = W.shape
     size = max(_ENTRIES // ((d_in + m) * panel), 1) * panel
@@ -366,7 +280,7 @@ def clipped_sums(memory, words, stride, by_columns, d_in, y, lengths, W, offsets
     for first in range(start, stop, size):
         n = min(size, stop - first)
         held, step, place = memory, stride, first
-        given, bounds = y[first : first + n], lengths[first : first + n]
+        labels, bounds = y[first : first + n], lengths[first : first + n]
         if not by_columns:
             seen ^= _read(words, first * stride, (first + n - 1) * stride + d_in)
             if n % 4:  # Rows of zeros, which add nothing, make them a multiple of four.
@@ -374,8 +288,8 @@ def clipped_sums(memory, words, stride, by_columns, d_in, y, lengths, W, offsets
                 held, step, place = np.zeros(whole * d_in, float32), d_in, 0
                 for i in range(n):
                     held[i * d_in : (i + 1) * d_in] = _part(memory, (first + i) * stride, d_in)
-                given, bounds = np.zeros(whole, int8), np.full(whole, _INFINITY, float32)
-                given[:n], bounds[:n] = y[first : first + n], lengths[first : first + n]
+                labels, bounds = np.zeros(whole, int8), np.full(whole, _INFINITY, float32)
+                labels[:n], bounds[:n] = y[first : first + n], lengths[first : first + n]
                 n = whole
         Z = outputs[: m * n].reshape(m, n)
         for j in range(m):
@@ -385,9 +299,9 @@ def clipped_sums(memory, words, stride, by_columns, d_in, y, lengths, W, offsets
         else:
             _outputs_of_rows(held, step, d_in, W, Z, place, n)
         if m == 1:
-            _clip_logistic(Z[0], given, bounds, within)
+            _clip_logistic(Z[0], labels, bounds, within)
         else:
-            _clip_softmax(Z, given, bounds, within, largest[:n], total[:n])
+            _clip_softmax(Z, labels, bounds, within, largest[:n], total[:n])
         for p in range(0, n, panel):
             q = min(p + panel, n)
             if by_columns:
@@ -396,5 +310,5 @@ def clipped_sums(memory, words, stride, by_columns, d_in, y, lengths, W, offsets
                 _add_panel_of_rows(held, step, d_in, Z, term, sums, place, p, q)
         for j in range(m):
             sums[j, width] += _total(Z[j])
-    sums[0, 0] += 0.0 * np.float64(seen)  # what was read is used, or the compiler would leave it out
+    sums[0, 0] += 0.0 * np.float64(seen)  # a use of what was read, or the compiler would omit the reading
     return sums

@@ -14,12 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit, softmax
 
-from .arrays import Array, astype, dtype_of, logistic, namespace_of
+from .arrays import Array, FloatArray, astype, dtype_of, logistic, namespace_of
 
-FloatArray = NDArray[np.floating[Any]]
 Labels = NDArray[Any]
 
-#: Exponentials of outputs up to this, and of their negatives, are far from the ends of float32's range.
+#: Exponentials of outputs between minus this and this are well within float32's range.
 _FAR = 40.0
 
 #: Outputs and probabilities below these do not matter next to those of the same row, in any precision: the
@@ -37,26 +36,25 @@ _LARGEST_WEIGHT = 1e30
 
 
 class Loss(Protocol):
-    """What the library asks of a loss. Two of a kind that have as many outputs are equal.
+    """The interface of losses. Losses of one class with the same number of outputs are equal.
 
     Attributes
     ----------
     name : str
-        What messages call it.
+        Its name in messages.
     n_outputs : int
         Number of outputs k.
     curvature : float
-        Largest eigenvalue that the Hessian in one row's outputs can have.
+        Largest eigenvalue of the Hessian in one row's outputs.
     lipschitz : float
-        Largest L2 norm that a residual can have.
+        Largest L2 norm of a residual.
     sum_to_zero : bool
         Whether residuals sum to zero over the outputs, so that the noise's component
         outside that subspace carries nothing and may be removed after the release.
     noise_per_output : float
-        Standard deviation of noise in an output that costs about as much accuracy as it buys:
-        what balanced steps aim at.
+        Target of balanced steps for the standard deviation of the noise in an output.
     quadratic : bool
-        Whether the Hessian is the identity, whatever the outputs.
+        Whether the Hessian is the identity for all outputs.
     """
 
     name: str
@@ -104,8 +102,8 @@ class SoftmaxLoss:
         xp, k = namespace_of(Z), Z.shape[1]
         with np.errstate(over="ignore", invalid="ignore"):
             low, high = float(Z.min()), float(Z.max())
-            # To look at the outputs of all rows decides nothing but whether there is anything to do: zero is
-            # subtracted from those of other rows. The comparisons are false if an output is no number.
+            # Looking at all rows only tells whether there is anything to do: zero is subtracted from other
+            # rows. The comparisons are false for NaN.
             if not (low >= -_FAR and high <= _FAR):
                 largest = xp.amax(Z, axis=1)
                 Z -= (largest - largest.clip(-_FAR, _FAR))[:, None]
@@ -139,7 +137,7 @@ def _at_least(least: float, R: Array) -> None:
     Processors take a hundred times as long for subnormal numbers, which such probabilities or their squares
     would be. On devices they do not, and tensors stay as they are.
     """
-    # The comparison is false if an entry is no number. Whether entries are looked at changes none of them.
+    # The comparison is false for NaN. Looking at the entries changes none of them.
     if isinstance(R, np.ndarray) and not R.min() >= least:
         np.clip(R, least, np.inf, out=R)  # with both bounds, a third of the time of np.maximum
 
@@ -291,13 +289,13 @@ def predicted_classes(Z: FloatArray) -> NDArray[np.intp]:
     if k > _FEW_OUTPUTS or n < _MANY_ROWS or Z.strides[0] != Z.itemsize:
         return np.asarray(Z.argmax(axis=1))
     # Column by column, comparisons are vectorised over rows. Of equal outputs the first one counts.
-    largest, found = Z[:, 0].copy(), np.zeros(n, np.int8)
+    largest, best = Z[:, 0].copy(), np.zeros(n, np.int8)
     for index in range(1, k):
         larger = (Z[:, index] > largest).view(np.int8)
         larger *= index
-        np.maximum(found, larger, out=found)
+        np.maximum(best, larger, out=best)
         np.maximum(largest, Z[:, index], out=largest)
-    return np.asarray(Z.argmax(axis=1) if np.isnan(largest).any() else found, dtype=np.intp)
+    return np.asarray(Z.argmax(axis=1) if np.isnan(largest).any() else best, dtype=np.intp)
 
 
 def classification_loss(n_classes: int) -> SoftmaxLoss | LogisticLoss:

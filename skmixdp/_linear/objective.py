@@ -1,41 +1,29 @@
-"""A head's penalised mean loss on given rows, and the inverse of its gradient map.
+"""A head's penalised mean loss on public rows, and the inverse of its gradient map.
 
 The rows are rotated once to the principal axes of their span, in which the penalty stays what it
 is, the Hessian of squared loss is diagonal, and that of the other losses nearly so. Outside the
 span of the rows only the penalty acts. Nothing of size (k d_in)^2 is formed.
 """
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from .arrays import FloatArray
 from .gradients import row_norms
 from .losses import Labels, Loss
-
-FloatArray = NDArray[np.floating[Any]]
 
 _NEWTON_STEPS = 60
 _CG_STEPS = 1000
 _HALVINGS = 40
 
-#: Distance of a found head to the exact one, relative to its norm where that exceeds 1.
+#: Distance of the computed head to the exact one, relative to its norm if that exceeds 1.
 _TOLERANCE = 1e-11
 
 
 class PenalizedLoss:
     """``mean_j loss(W x_j, y_j) + l2 / 2 |W|^2`` as a function of ``W`` (k, d_in).
 
-    Parameters
-    ----------
-    X : array of shape (n, d_in), float64
-        Rows; ``n`` may be 0.
-    y : array of shape (n,) or (n, k)
-        Labels or targets.
-    loss : Loss
-        The loss of the head.
-    l2 : float
-        Positive: without it the gradient's range is bounded, and not every gradient is reached.
+    The rows (n, d_in) are float64, and n may be 0. ``l2`` is positive: without it, the gradient's range is
+    bounded, and not every gradient is reached.
     """
 
     def __init__(self, X: FloatArray, y: Labels, loss: Loss, l2: float) -> None:
@@ -66,24 +54,12 @@ class PenalizedLoss:
         return np.asarray(self.l2 * W + self._loss_gradient(A) @ self.axes.T)
 
     def with_gradient(self, G: FloatArray, near: FloatArray) -> FloatArray:
-        """The one head (k, d_in) whose gradient is ``G``.
+        """The one head (k, d_in) whose gradient is ``G``; a RuntimeError if the search fails.
 
-        Squared loss: in closed form. Other losses: Newton's method from ``near``, each step
-        solved by conjugate gradients and halved until the error in the gradient shrinks. The distance to the
-        exact head that is left is at most 1e-11 of the head's norm, or of 1 if that is larger, or what
-        rounding leaves.
-
-        Parameters
-        ----------
-        G : array of shape (k, d_in)
-            The gradient.
-        near : array of shape (k, d_in)
-            Where to start.
-
-        Raises
-        ------
-        RuntimeError
-            If Newton's method does not get there.
+        Squared loss: in closed form. Other losses: Newton's method from the head ``near``, each step solved
+        by conjugate gradients and halved until the error in the gradient shrinks. The distance to the exact
+        head that is left is at most 1e-11 of the head's norm, or of 1 if that is larger, or what rounding
+        leaves.
         """
         inside = G @ self.axes
         if self.loss.quadratic:
@@ -95,11 +71,10 @@ class PenalizedLoss:
         return np.asarray((G - inside @ self.axes.T) / self.l2 + A @ self.axes.T)
 
     def noise_gain(self, W: FloatArray) -> float:
-        """How much a held-out row's logits move, against gradient descent, under white noise.
+        """How much white noise moves a held-out row's logits, compared with gradient descent; 1 without rows.
 
-        The noise passes through the inverse Hessian at ``W``, whose largest eigenvalue is
-        normalised to 1. Each row is looked at with itself taken out of the Hessian; outputs
-        share their mean curvature. 1 without rows.
+        The noise passes through the inverse Hessian at ``W``, whose largest eigenvalue is normalised to 1.
+        Each row is measured with itself taken out of the Hessian; outputs share their mean curvature.
         """
         leverages, inverse = self._geometry(W)
         if leverages.size == 0 or not np.any(self.rows):

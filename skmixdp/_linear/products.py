@@ -1,19 +1,16 @@
-"""The two products that row sources are made of: rows with a few points, and weighted residuals with rows.
+"""The two products of row sources: rows times a few points, and weighted residuals times rows.
 
 The second one is added up in panels by a :class:`~skmixdp._linear.sums.Cascade`.
 """
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
+from .arrays import FloatArray
 from .sums import BLOCK_ROWS, PANEL_ROWS, Cascade
 
-FloatArray = NDArray[np.floating[Any]]
-
-#: Products of so many rows, entries and points together are within what OpenBLAS's kernels for small matrices
-#: take, and stay in cache.
+#: Rows times entries times points of a product that OpenBLAS computes by its kernels for small matrices, and
+#: that stays in cache.
 _NARROW_WORK = 10**6
 
 #: Rows and outputs of a block, at most. The work between products has a fixed cost for each block.
@@ -22,7 +19,7 @@ _NARROW_ROWS, _NARROW_OUTPUTS = 64512, 2**19
 #: Sums of so few entries are multiplied panel by panel in one call, whose result is small.
 _FEW_ENTRIES = 2**13
 
-#: Rows of such a panel, at least; with fewer of them, their sums would be as many numbers as the rows.
+#: Least rows of such a panel; with fewer, the sums of panels would be as large as the rows.
 _FEWEST_SUMMED = 96
 
 
@@ -61,24 +58,11 @@ def add_products(
     panel_rows: int = PANEL_ROWS,
     appended: float | None = None,
 ) -> None:
-    """Add ``sum_i c_i x_i^T``, shape (k, d_in), of weighted residuals (rows, k) and rows (rows, d_in).
+    """Add ``sum_i c_i x_i^T``, shape (k, d_in), of weighted residuals ``C`` (rows, k) and rows (rows, d_in).
 
-    Parameters
-    ----------
-    total : Cascade
-        What the sum is added to.
-    C : array of shape (rows, k)
-        Weighted residuals. In double precision they make the whole sum one in double precision.
-    X : array of shape (rows, d_in)
-        The rows.
-    panel_rows : int, default=PANEL_ROWS
-        Largest number of rows whose terms are added in single precision.
-    appended : float or None
-        A constant entry that each row has after its last; the sum then has one more column.
-
-    Notes
-    -----
-    The rounding is that of :func:`~skmixdp._linear.sums.sum_error`.
+    Residuals in double precision make the whole sum one in double precision; else at most ``panel_rows``
+    terms are added in single precision. With an ``appended`` constant after each row's last entry, the sum
+    has one more column. Its rounding is that of :func:`~skmixdp._linear.sums.sum_error`.
     """
     k, d_in = C.shape[1], X.shape[1]
     n_columns = d_in + (appended is not None)

@@ -1,6 +1,6 @@
-"""Sums over rows whose rounding is known in advance.
+"""Sums over rows with a bound on their rounding.
 
-The released sums are those that a computer has added up. Zeroing out one row changes its own term exactly,
+The released sums are computed with rounding. Zeroing out one row changes its own term exactly,
 and the rounding of every addition that comes after it. :func:`sum_error` bounds how much that can be; the
 release adds it to the stated sensitivity. Two things keep it small. Few rows are added in single precision,
 and few additions lie between a row and the result.
@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
-FloatArray = NDArray[np.floating[Any]]
+from .arrays import FloatArray
 
-#: Rows whose terms are added in single precision, in an order that is up to the library that multiplies.
+#: Rows whose terms are added in single precision, in an order that the library chooses.
 PANEL_ROWS = 384
 
 #: Rows whose terms are added in double precision, in any order.
@@ -27,11 +27,11 @@ _PANELS = 6
 #: Sums in double precision that one level adds before it hands them on.
 _FAN_IN = 16
 
-#: In units of the double-precision roundoff and of all terms: what a :class:`Cascade` of double-precision
-#: sums adds, for up to 16**8 of them.
+#: Rounding of a :class:`Cascade` of up to 16**8 double-precision sums, in units of the roundoff and of all
+#: terms.
 _CASCADE = 64
 
-#: What the rounding of sums may add to a sensitivity where the number of rows in a panel is a choice.
+#: Target for what the rounding of sums adds to a sensitivity, by the choice of rows in a panel.
 _AIM = 0.01
 
 #: Panels of fewer rows take longer than double precision.
@@ -46,16 +46,10 @@ _UNDERFLOW = 2.0**-126
 
 @dataclass(frozen=True)
 class SumError:
-    """How far the rounding of a sum moves when one row is zeroed out.
+    """How far the rounding of a sum of ``n_rows`` terms moves when one row is zeroed out.
 
-    Attributes
-    ----------
-    relative : float
-        In units of the norm of the longest term.
-    absolute : float
-        What underflow can add.
-    n_rows : int
-        Number of terms. What is computed from the sum is rounded in proportion to it.
+    ``relative`` is in units of the norm of the longest term, and ``absolute`` is what underflow can add. What
+    is computed from the sum is rounded in proportion to the number of terms.
     """
 
     relative: float = 0.0
@@ -63,14 +57,9 @@ class SumError:
     n_rows: int = 0
 
     def of(self, longest_term: float, later_roundings: float = 0.0) -> float:
-        """Bound on the L2 norm of the change in rounding.
+        """Bound on the L2 norm of the change in rounding, for terms of norm at most ``longest_term``.
 
-        Parameters
-        ----------
-        longest_term : float
-            Bound on the norm of every row's term.
-        later_roundings : float, default=0
-            Bound on the rounding of what is computed from the sum afterwards, relative to the sum's norm.
+        ``later_roundings`` bounds the rounding of what is computed from the sum, relative to the sum's norm.
         """
         later = 2 * later_roundings * self.n_rows * (1 + self.relative)
         return (self.relative + later) * longest_term + self.absolute
@@ -89,15 +78,13 @@ def any_order(n_terms: int, roundoff: float) -> float:
 
     In units of the longest term, and of products that are rounded once before they are added.
 
-    Notes
-    -----
-    Adding ``n`` terms in any order is a binary tree. Each addition is off by at most the roundoff ``u``
-    times its result, which is no longer than the number of leaves below it. The sum of these numbers over
-    all inner nodes is largest where terms are added one after the other: ``n (n + 1) / 2 - 1``. Rounded
-    products add ``n``. Two sums may be off in opposite directions, hence ``u (n^2 + 3 n)``. The growth of
-    the partial sums by rounding is at most ``(1 + u)^(n + 1)``. The bound is one on the Frobenius norm of
-    sums of ``c_i x_i^T``, since each entry's error is bounded by the entries' magnitudes and ``| |c_i|
-    |x_i|^T | = |c_i| |x_i|``.
+    Adding ``n`` terms in any order is a binary tree. Each addition is off by at most the roundoff ``u`` times
+    its result, which is no longer than the number of leaves below it. The sum of these numbers over all inner
+    nodes is largest where terms are added one after the other: ``n (n + 1) / 2 - 1``. Rounded products add
+    ``n``. Two sums may be off in opposite directions, hence ``u (n^2 + 3 n)``. The growth of the partial sums
+    by rounding is at most ``(1 + u)^(n + 1)``. The bound is one on the Frobenius norm of sums of ``c_i
+    x_i^T``, since each entry's error is bounded by the entries' magnitudes and ``| |c_i| |x_i|^T | = |c_i|
+    |x_i|``.
     """
     return roundoff * (n_terms**2 + 3 * n_terms) * math.exp((n_terms + 1) * roundoff)
 
@@ -111,40 +98,23 @@ def sum_error(
     stretch: float = 1.0,
     moving: bool = False,
 ) -> SumError:
-    """The error of sums over rows as :class:`Cascade` adds them.
+    """The error of sums over rows as :class:`Cascade` adds them, in units of terms of which a bound is known.
 
-    Parameters
-    ----------
-    n_rows : int
-        Number of rows.
-    dtype : dtype
-        In which weighted residuals and rows are multiplied: float32 or float64.
-    panel_rows : int, default=PANEL_ROWS
-        Largest number of rows whose terms are added in float32.
-    block_rows : int, default=BLOCK_ROWS
-        Largest number of rows whose terms are added in float64, in any order, before they are cascaded.
-    stretch : float, default=1
-        How many times longer the terms that are added may be than those of which a bound is known.
-    moving : bool, default=False
-        Whether a row may move others to other blocks, all of which are then added in double precision.
+    Weighted residuals and rows are multiplied in ``dtype``, float32 or float64. At most ``panel_rows`` terms
+    are added in float32, and ``block_rows`` in float64 in any order. Terms may be ``stretch`` times longer
+    than those of the bound. With ``moving``, a row may move others to other blocks, all of which are then
+    added in double precision.
 
-    Returns
-    -------
-    SumError
-        In units of the terms of which a bound is known.
-
-    Notes
-    -----
     Only one panel of rows holds the row that is zeroed out. All other panels are the same numbers in both
-    sums, bit for bit, so that their own rounding cancels. What differs is the panel itself
-    (:func:`any_order`), and every addition between it and the result. The ``q`` panels that are added one
-    after the other are off by at most ``u (2 + ... + q)`` panels in each of the two cases, and a column of
-    constants, which is added up separately, is rounded once more: ``u (q^2 + q)`` panels together. A level
-    of double precision with ``f`` terms of ``m`` rows each is off by at most ``u m (f^2 + f) / 2``, again
-    twice. Over all levels that is less than ``u n (f + 1) f / (f - 1)``, and the last additions of what the
-    levels hold are off by less than ``2 u n`` times their number. Adding up to eight such sums, one for each
-    part of the rows, is off by less than ``14 u n``. Source: Higham 2002, "Accuracy and
-    Stability of Numerical Algorithms", sections 3.1 and 4.2, for one sum.
+    sums, bit for bit, so that their rounding cancels. What differs is the panel itself (:func:`any_order`),
+    and every addition between it and the result. The ``q`` panels that are added one after the other are off
+    by at most ``u (2 + ... + q)`` panels in each of the two cases, and a column of constants, which is added
+    up separately, is rounded once more: ``u (q^2 + q)`` panels together. A level of double precision with
+    ``f`` terms of ``m`` rows each is off by at most ``u m (f^2 + f) / 2``, again twice. Over all levels that
+    is less than ``u n (f + 1) f / (f - 1)``, and the last additions of what the levels hold are off by less
+    than ``2 u n`` times their number. Adding up to eight such sums, one for each part of the rows, is off by
+    less than ``14 u n``. Source: Higham 2002, "Accuracy and Stability of Numerical Algorithms", sections 3.1
+    and 4.2, for one sum.
     """
     double = float(np.finfo(np.float64).eps) / 2
     n_blocks = -(-n_rows // block_rows) if moving else 1

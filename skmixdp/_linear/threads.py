@@ -18,7 +18,7 @@ from typing import TypeVar
 
 from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
-#: Most threads, and most parts of a pass: the sum of each part is rounded once more.
+#: Most threads, and most parts of a pass, since the sum of each part is rounded once more.
 _MOST_PARTS = 8
 
 #: Parts for each thread: a thread that other programs hold up then leaves some of its work to others.
@@ -60,39 +60,27 @@ def worker_session() -> Iterator[None]:
 def one_thread() -> Iterator[None]:
     """A context in which BLAS and OpenMP have one thread, for small work.
 
-    NumPy, SciPy and oneDNN have threads of their own. Those of one library wait for its next product by
+    NumPy and SciPy may have separate threads. Those of one library wait for its next product by
     spinning, while those of another one compute. Small work then takes several times as long.
     """
-    with limited(pools_of(len(sys.modules))):
-        yield
-
-
-@contextmanager
-def limited(pools: ThreadpoolController) -> Iterator[bool]:
-    """A context in which libraries have one thread each; whether any had more before.
-
-    Numbers of threads are read and set at once. What another thread of the program has set for a while must
-    not be set back as if it had been there before.
-    """
+    pools = pools_of(len(sys.modules))
+    # Numbers of threads are read and set at once, so that none is restored that another thread of the program
+    # has set for a while.
     with _setting:
         any_more = any(library["num_threads"] > 1 for library in pools.info())
         limit: AbstractContextManager[object] = pools.limit(limits=1) if any_more else nullcontext()
     with limit:
-        yield any_more
+        yield
 
 
 @lru_cache(maxsize=1)
 def pools_of(n_modules: int) -> ThreadpoolController:
-    """The libraries with threads.
-
-    To look for them takes milliseconds, as long as a small fit. So they are looked for again only after an
-    import, which may load another.
-    """
+    """The libraries with threads, searched again after an import: a search takes as long as a small fit."""
     return ThreadpoolController()
 
 
 def n_parts() -> int:
-    """Into how many parts to divide a pass over the rows; 1 where :func:`in_parallel` has no threads."""
+    """Number of parts for a pass over the rows; 1 where :func:`in_parallel` has no threads."""
     return _n_parts.get()
 
 
@@ -135,7 +123,7 @@ def in_parallel(tasks: Sequence[Callable[[], _Result]]) -> list[_Result]:
 
 
 def _allowed_threads() -> int:
-    """How many threads BLAS may use, at most one for each processor; 1 where their number cannot be set."""
+    """Number of threads for BLAS, at most one for each processor; 1 where it cannot be set."""
     blas: list[int] = [
         library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"
     ]
@@ -145,5 +133,5 @@ def _allowed_threads() -> int:
 
 
 def _one_thread_each() -> None:
-    # Not of BLAS, which has one already, but of OpenMP, whose number is one of the calling thread.
+    # BLAS has one already; the number of OpenMP belongs to the calling thread.
     threadpool_limits(limits=1, user_api="openmp")

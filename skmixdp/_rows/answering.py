@@ -1,9 +1,10 @@
-"""Answers from blocks of rows: what every source that visits its rows block by block shares."""
+"""Answers from blocks of rows, for all sources that visit their rows block by block."""
 
 import math
+import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -15,6 +16,7 @@ from .._linear import (
     PANEL_ROWS,
     Array,
     Cascade,
+    FloatArray,
     SumError,
     add_products,
     in_library_of,
@@ -25,43 +27,34 @@ from .._linear import (
     row_products,
     sum_error,
 )
-from .source import Block, FloatArray, OuterStatistics, Request, Sums, truncated
+from .source import Block, OuterStatistics, Request, Sums, truncated
 from .whitening import Whitening
 
-#: Rows of a block, at least: each block has a fixed cost.
+#: Least rows of a block, since each block has a fixed cost.
 _FEWEST_ROWS = 512
 
 #: Fewer outputs than this are laid out column by column.
 _NARROW = 32
 
-#: The lanes for random batches are a multiple of the first number. The second one fixes how many rows a lane
-#: has: as many as the square root of a batch times it, divided by the first.
+#: The number of lanes for random batches is a multiple of the first number. A lane has about the square root
+#: of a batch times the second number, divided by the first, rows.
 _LANES, _PER_ROOT = 64, 8
 
 #: Rows of a source, by number.
 Selection = slice | NDArray[np.intp]
 _Rows = TypeVar("_Rows", slice, Selection)
-#: The points to be multiplied for a request, and what makes all of its products out of theirs.
+#: The points to multiply for a request, and a function that completes their products to all of its products.
 Products = tuple[FloatArray, Callable[[Selection, Array], Array] | None]
 
 
 @dataclass(frozen=True)
 class Visit:
-    """One block of rows, and the two products that a source implements.
+    """A block of rows by number, what queries may know of it, and the two products of its source.
 
-    Attributes
-    ----------
-    rows : slice or array of shape (rows,)
-        Which rows of the source these are.
-    block : Block
-        What queries may know of them besides products.
-    times : callable
-        ``points`` (m, d_in), :func:`~skmixdp._linear.laid_out`, to ``X points^T``, shape (rows, m), in
-        the dtype of the products and where the rows are.
-    add_sum : callable
-        Adds ``C^T X``, shape (k, d_in), to a :class:`~skmixdp._linear.Cascade`, given ``C`` (rows, k) and
-        the largest number of rows whose terms may be added in single precision. Terms are added in double
-        precision if ``C`` is, and if that number is None.
+    ``times`` takes ``points`` (m, d_in), :func:`~skmixdp._linear.laid_out`, to ``X points^T`` (rows, m),
+    where the rows are and in the dtype of the products. ``add_sum`` adds ``C^T X`` (k, d_in) to a
+    :class:`~skmixdp._linear.Cascade`, given ``C`` (rows, k) and the most rows whose terms may be added in
+    single precision. Terms are added in double precision if ``C`` is, or if that number is None.
     """
 
     rows: Selection
@@ -78,21 +71,10 @@ def visit_of(
     *,
     appended: float | None,
 ) -> Visit:
-    """The visit of a block of rows in an array.
+    """The visit of a block of rows ``X`` (rows, n_features) in an array.
 
-    Parameters
-    ----------
-    rows : slice or array
-        Which rows these are.
-    X : array of shape (rows, n_features)
-        The rows, but for an appended entry.
-    block : Block
-        What queries may know of them.
-    buffer : array of shape (rows, m)
-        Memory for products.
-    appended : float or None
-        A constant that each row has after its last entry. Rows of a power of two of features are multiplied
-        faster than those with one more.
+    ``buffer`` (rows, m) is memory for products. ``appended`` is a constant that each row has after its last
+    entry, or None: rows of a power of two of features are multiplied faster than those with one more.
     """
 
     def times(points: FloatArray) -> FloatArray:
@@ -140,12 +122,13 @@ def answer(
         weighted: dict[int | None, list[Array]] = {}
         for index, (request, end) in enumerate(zip(requests, ends, strict=True)):
             computed, complete = products[index]
-            own = Z[:, end - len(computed) : end]
-            own = own if complete is None else complete(visit.rows, own)
-            C, S = request.contribute(own, visit.block)
+            products_of_request = Z[:, end - len(computed) : end]
+            if complete is not None:
+                products_of_request = complete(visit.rows, products_of_request)
+            C, S = request.contribute(products_of_request, visit.block)
             C, S = (_as_asked(part, request, taking_part[index], visit.rows) for part in (C, S))
             if request.observe is not None:
-                request.observe(visit.rows, visit.block, own, (C, S))
+                request.observe(visit.rows, visit.block, products_of_request, (C, S))
             if C is not None:
                 weighted.setdefault(request.panel_rows, []).append(C)
                 widths[index] = C.shape[1]
@@ -160,13 +143,13 @@ def answer(
             # Their transposes are joined, which keeps the order of entries in memory.
             joined = parts[0] if len(parts) == 1 else namespace_of(parts[0]).concat([C.T for C in parts]).T
             visit.add_sum(joined, matrices.setdefault(panel_rows, Cascade()), largest)
-    found = {panel_rows: total.value for panel_rows, total in matrices.items()}
+    totals = {panel_rows: total.value for panel_rows, total in matrices.items()}
     sums: list[tuple[Array | None, Array | None]] = []
     for request, width, vector in zip(requests, widths, vectors, strict=True):
         matrix = None
         if width:
-            rest = found[request.panel_rows]
-            matrix, found[request.panel_rows] = rest[:width], rest[width:]
+            rest = totals[request.panel_rows]
+            matrix, totals[request.panel_rows] = rest[:width], rest[width:]
             matrix = matrix if whitening is None else whitening(matrix)
         sums.append((matrix, vector.value))
     return sums
@@ -185,23 +168,25 @@ def in_parts(
     count = 1 if watched else max(1, min(n_parts(), len(blocks)))
     ends = [index * len(blocks) // count for index in range(count + 1)]
     tasks = [partial(visited, blocks[i:j]) for i, j in pairwise(ends)]
-    parts = in_parallel(tasks)
+    return added(in_parallel(tasks))
+
+
+def added(parts: Sequence[list[Sums]]) -> list[Sums]:
+    """The sums of several parts of the rows, added one after the other; None adds nothing."""
     return [
-        (_total([part[index][0] for part in parts]), _total([part[index][1] for part in parts]))
-        for index in range(len(requests))
+        (_total(matrix for matrix, _ in sums), _total(vector for _, vector in sums))
+        for sums in zip(*parts, strict=True)
     ]
 
 
-def _total(sums: Sequence[FloatArray | None]) -> FloatArray | None:
-    """The sum of what the parts of the rows give, one after the other."""
-    total = sums[0]
-    for other in sums[1:]:
-        total = other if total is None else total if other is None else total + other
-    return total
+def _total(sums: Iterable[FloatArray | None]) -> FloatArray | None:
+    """The sum of the arrays; None without any."""
+    present = [array for array in sums if array is not None]
+    return reduce(operator.add, present) if present else None
 
 
 def _as_asked(part: Any, request: Request, taking_part: NDArray[np.bool_] | None, rows: Selection) -> Any:
-    """What a block contributes, without the rows that take no part and at the resolution asked for.
+    """The contribution of a block at the request's resolution, with zeros for rows that take no part.
 
     Statistics that are not formed are formed only if a resolution is asked for.
     """
@@ -217,9 +202,7 @@ def _as_asked(part: Any, request: Request, taking_part: NDArray[np.bool_] | None
 
 
 class _Columns:
-    """NumPy's products column by column, where there are few: what runs over a row's few outputs is then
-    vectorised over rows.
-    """
+    """NumPy's products column by column if there are few, so that work on them is vectorised over rows."""
 
     def __init__(self, narrow: bool, dtype: DTypeLike) -> None:
         self._narrow = narrow
@@ -236,22 +219,21 @@ class _Columns:
 
 
 def many_rows(m: int, d_in: int) -> int:
-    """Rows in a block whose products with ``m`` points take long: many, to share its fixed cost.
+    """Rows in a block whose products with ``m`` points take long, so many that its fixed cost is small.
 
-    Arithmetic takes so long then that it does not matter whether rows are still in cache for their second
-    product. The larger the sums of a block, the more rows it takes for adding them up to be cheap, as far as
-    its outputs are no more than a million.
+    Arithmetic then takes so long that rows need not stay in cache for their second product. The larger the
+    sums of a block, the more rows it needs for adding them up to be cheap, up to a million outputs.
     """
     return max(1536, min(m * d_in // 32, 2**20 // max(m, 1)))
 
 
 def block_size(n_rows: int) -> int:
-    """A number of rows for a block: whole panels, and no more than its sums in double precision allow."""
+    """About ``n_rows`` as rows of a block: whole panels, within the limits of a block."""
     return max(min(max(_FEWEST_ROWS, n_rows), BLOCK_ROWS) // PANEL_ROWS, 1) * PANEL_ROWS
 
 
 def even_blocks(n_rows: int, n_parts: int, block_rows: int) -> int:
-    """Rows in a block, at most about ``block_rows``, with which several parts are about equally large."""
+    """Rows in a block, at most about ``block_rows``, such that parts of a pass have about the same size."""
     if n_parts < 2:
         return block_rows
     share = -(-n_rows // n_parts)
@@ -294,14 +276,10 @@ def stated_error(
     block_rows: int = BLOCK_ROWS,
     stretch: float = 1.0,
 ) -> SumError:
-    """The error of the sums of a request over rows of a dtype.
+    """The error of the sums of a request over ``n_rows`` rows of a dtype.
 
-    Parameters
-    ----------
-    panel_rows : int or None
-        Most rows that the source adds in single precision; None adds in double precision alone.
-    block_rows, stretch
-        As for :func:`~skmixdp._linear.sum_error`.
+    The source adds at most ``panel_rows`` rows in single precision; None is no row. ``block_rows`` and
+    ``stretch`` are those of :func:`~skmixdp._linear.sum_error`.
     """
     few = least_rows(panel_rows, request.panel_rows)
     return sum_error(
@@ -315,14 +293,14 @@ def stated_error(
 
 
 def least_rows(one: int | None, other: int | None) -> int | None:
-    """The smaller of two largest numbers of rows to be added in single precision; None is none."""
+    """The smaller of two limits on rows added in single precision; None allows no row."""
     return None if one is None or other is None else min(one, other)
 
 
 def n_lanes(rates: Iterable[float], n_rows: int, unit: int = _LANES) -> int:
     """Number of lanes, a multiple of a unit, in which to gather the rows of random batches together.
 
-    0 visits all rows. Many rounds (:func:`rounds`) take long for their number, few for their empty places.
+    0 visits all rows. Fewer lanes need more rounds (:func:`rounds`), and more lanes have more empty places.
     The unit is small if a row takes long.
     """
     expected = n_rows * sum(rates)
@@ -333,7 +311,7 @@ def n_lanes(rates: Iterable[float], n_rows: int, unit: int = _LANES) -> int:
 
 
 def rounds(batch: NDArray[np.bool_], lanes: int) -> Iterator[NDArray[np.intp]]:
-    """The rows of a random batch (n_rows,), in blocks (lanes,) that are alike whatever rows it holds.
+    """The rows of a random batch (n_rows,), in blocks (lanes,) of the same shapes for any batch.
 
     Row ``i`` is at place ``i % lanes`` of some block. Another row in the batch may move it to the next
     block, where all computations have the same shapes and the row the same place. What it contributes is

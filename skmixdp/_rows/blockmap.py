@@ -1,4 +1,4 @@
-"""A row map on one block after another, at the speed of memory.
+"""A row map for one block after another, as fast as memory.
 
 :class:`RowMap` computes in float64, which is right for rows that are mapped once. Rows larger than memory
 are mapped anew in every pass; those in half or single precision are then mapped in float32, with factors
@@ -13,17 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._linear import FloatArray
 from .._linear.gradients import largest_entries, row_norms
 from .._linear.rounding import on_grid
 from .row_map import RowMap
 from .whitening import Whitening
 
-FloatArray = NDArray[np.floating[Any]]
-
-#: A row of another length is left to RowMap: its float32 entries could over- or underflow.
+#: Range of lengths for float32, whose entries could over- or underflow otherwise. RowMap maps other rows.
 _SHORTEST, _LONGEST = 1e-20, 1e18
 
-#: Rows that a whitening shortens by less than this are whitened themselves.
+#: Least factor of a whitening that is left to others; stronger ones are applied to the rows.
 _MILD = 1e-2
 
 #: The bits of a float16, moved to where a float32 has them, are read as 2**-112 of its value. All is
@@ -36,19 +35,13 @@ _HALF_SHORTEST = 1e-4
 
 @dataclass(frozen=True)
 class Measured:
-    """What is found of a block of rows in advance, each array of shape (n,).
+    """What one pass in advance finds of a block of rows, each array of shape (n,).
 
-    Attributes
-    ----------
-    factors : array
-        What multiplies each row in later passes, in the precision of mapped rows. A negative one is for a row
-        that :class:`RowMap` maps, which is then multiplied by its absolute value.
-    norms : array
-        Lengths of the mapped rows, float64, the intercept included: the true ones to rounding, or,
-        where whitening is left to be done, upper bounds on those of the whitened rows.
-    max_abs : array or None
-        Upper bounds on the largest absolute entries of the whitened rows, intercept included, where
-        whitening is left to be done.
+    ``factors`` multiply rows in later passes, in the precision of mapped rows. A negative one is for a row
+    that :class:`RowMap` maps, which is then multiplied by its absolute value. ``norms`` are lengths of the
+    mapped rows, float64, the intercept included: true up to rounding, or upper bounds for the whitened rows
+    if whitening is left to others. ``max_abs`` are then upper bounds on the largest absolute entries of the
+    whitened rows, intercept included.
     """
 
     factors: FloatArray
@@ -57,28 +50,13 @@ class Measured:
 
 
 class BlockMap:
-    """A :class:`RowMap` for blocks of rows of one dtype.
+    """A :class:`RowMap` for blocks of rows of dtype ``source``, to rows of another dtype.
 
-    Parameters
-    ----------
-    row_map : RowMap
-        The map.
-    source : dtype
-        Of the features.
-    dtype : dtype
-        Of the mapped rows.
-    grid : float or None, default=None
-        Power of two to whose multiples mapped rows are rounded, for sums that are exact.
-
-    Attributes
-    ----------
-    single : bool
-        Whether rows are mapped in float32 with given factors, but for those out of its reach, or all by the
-        row map itself.
-    whitening : Whitening or None
-        What mapped rows lack, being scaled as if they had it: it is linear, and much cheaper on points
-        and sums than on rows in every pass. Sums that are exact on a grid would not be so after it, so
-        there rows are whitened themselves.
+    Mapped rows are rounded to multiples of ``grid``, a power of two, for sums that are exact. If ``single``,
+    rows are mapped in float32 with factors from :meth:`measured`, except those out of its range; otherwise
+    the row map itself maps them. Mapped rows lack ``whitening`` and are scaled as if they had it: it is
+    linear, and much cheaper on points and sums than on rows in every pass. Sums that are exact on a grid
+    would not be so after it, so there rows are whitened themselves.
     """
 
     def __init__(
@@ -90,7 +68,7 @@ class BlockMap:
         self._unit, self._shortest = (
             (_HALF_UNIT, _HALF_SHORTEST) if source == np.float16 else (1.0, _SHORTEST)
         )
-        # A row's own length, which clipping needs, is not known once the row is scaled.
+        # With a bound, the length of a row, which clipping needs, is not known once the row is scaled.
         linear = grid is None and row_map.bound is None
         self.whitening = row_map.whitening if linear and _mild(row_map.whitening) else None
         if self.whitening is not None:
@@ -113,7 +91,7 @@ class BlockMap:
 
     @property
     def appended(self) -> float | None:
-        """The constant of an intercept column that mapped rows are left without.
+        """The constant of an intercept column that mapped rows lack.
 
         Rows of a power of two of features are multiplied faster than those with one more.
         """
@@ -126,16 +104,12 @@ class BlockMap:
 
     @property
     def stretch(self) -> float:
-        """How many times longer mapped rows may be than rows that are whitened as well."""
+        """Factor by which mapped rows may be longer than whitened ones."""
         return 1.0 if self.whitening is None else 1 / float(self.whitening.factors.min(initial=1.0))
 
     def measured(self, X: FloatArray, out: FloatArray) -> Measured:
-        """Factors and lengths of rows.
+        """Factors and lengths of rows; overwrites ``out`` (n or more, n_features), of the mapped dtype.
 
-        ``out`` (n or more, n_features), of the dtype of mapped rows, is overwritten.
-
-        Notes
-        -----
         Rows are whitened once, as they are when scaled without regard to it: ``|M u|``, by whose upper bound
         they are divided then. With ``q`` the ratio of the new factor to the old, the row of later passes is
         ``q u`` but for two roundings of each entry, so ``q (|M u| + 2 eps |u|)`` bounds its length after the
@@ -145,12 +119,12 @@ class BlockMap:
         rows = self(X, factors, out)
         if self.whitening is None:
             return Measured(factors, self._with_appended(row_norms(rows)))
-        own = row_norms(rows)
+        lengths = row_norms(rows)
         whitened = self.whitening(rows)
         # Lengths of up to a million squares are themselves off by less than a part in 2**33.
         change = 2 * float(np.finfo(self._dtype).eps) if self._map.normalize else 0.0
         norms = row_norms(whitened)
-        pads = (self.whitening.rounding + change) * own * (1 + 2**-32) + 2**-32 * norms
+        pads = (self.whitening.rounding + change) * lengths * (1 + 2**-32) + 2**-32 * norms
         norms += pads
         entries = largest_entries(whitened) + pads
         if self._map.normalize:
@@ -177,7 +151,7 @@ class BlockMap:
                 rows *= factors[:, np.newaxis]
         far = factors < 0
         if far.any():
-            # All rows, so that what comes out does not depend on how many others are far.
+            # All rows, so that the result of a row does not depend on how many others are far.
             rows[far] = self._map(X, self._dtype)[far, : rows.shape[1]]
             if self.whitening is not None and self._map.normalize:
                 rows[far] *= -factors[far, np.newaxis]
@@ -194,7 +168,7 @@ class BlockMap:
         return np.where(known, lengths, np.nan)
 
     def _factors(self, lengths: FloatArray) -> FloatArray:
-        """What multiplies each centred row, (n,) float32; -1 for a row of unknown length."""
+        """Factor of each centred row, (n,) float32; -1 for a row of unknown length."""
         if self._map.bound is not None:
             lengths = lengths.clip(min=self._map.bound)
         divisors = np.where(lengths > 0, lengths, 1.0) if self._map.normalize else np.ones(len(lengths))
@@ -220,7 +194,7 @@ class BlockMap:
 
 
 def _mild(whitening: Whitening | None) -> bool:
-    """Whether rows before whitening are not so long that their sums would be made of rounding."""
+    """Whether rows before whitening are short enough for the rounding of their sums not to matter."""
     return whitening is not None and float(whitening.factors.min(initial=1.0)) >= _MILD
 
 

@@ -1,4 +1,4 @@
-"""Private rows in a Dask array: each chunk answers where it lies, and the sums are added in a tree.
+"""Private rows in a Dask array: workers answer for their chunks, and the sums are added in a tree.
 
 Chunks are mapped once and stay on the workers, about as many rows on each. In each pass the queries go
 out to them, without what belongs to the run that asks; the noise is added where the fit runs, to the sum of
@@ -14,12 +14,12 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
-from .._linear import EXACT, SumError, on_grid, row_norms
-from .answering import stated_error
+from .._linear import EXACT, FloatArray, SumError, on_grid, row_norms
+from .answering import added, stated_error
 from .blockmap import finite_rows
 from .memory import InMemoryRows, check_lengths, grid_of_rows
 from .row_map import RowMap
-from .source import Batch, FloatArray, Labels, PrivateRows, Request, Sums, Table
+from .source import Batch, Labels, PrivateRows, Request, Sums, Table
 
 Array = NDArray[Any]
 
@@ -30,17 +30,17 @@ _Part = tuple[NDArray[np.bool_] | None, Batch | None]
 _FAN_IN = 8
 
 
-# Without a repr of its fields, since workers log what a task that failed was given.
+# Without a repr of its fields, since workers log the inputs of tasks that fail.
 @dataclass(frozen=True, repr=False)
 class _Chunk:
-    """Mapped rows as a worker keeps them; ``finite`` says whether they were."""
+    """Mapped rows on a worker; ``finite`` tells whether the features were finite."""
 
     X: FloatArray
     y: Labels
     norms: FloatArray
     finite: bool = True
 
-    @np.errstate(all="ignore")  # a worker has a state of its own
+    @np.errstate(all="ignore")  # a setting of each worker
     def sums(self, requests: Sequence[Request], parts: Sequence[_Part]) -> list[Sums]:
         asked = [
             replace(request, members=members, batch=batch)
@@ -50,35 +50,15 @@ class _Chunk:
 
 
 class DaskRows(PrivateRows):
-    """Private rows in the chunks of a Dask array.
+    """Private rows in the chunks of a Dask array: delayed arrays (rows, n_features) of some ``sizes``.
 
-    Parameters
-    ----------
-    chunks : sequence of delayed arrays (rows, n_features)
-        The features.
-    sizes : sequence of int
-        Number of rows of each.
-    y : array of shape (n_rows,)
-        Class indices or targets.
-    row_map : RowMap
-        What the head sees of the features.
-    dtype : dtype
-        Of the mapped rows and of the products.
-    exact : bool
-        Round rows to a grid on which sums are exact; see :class:`InMemoryRows`.
-    places : sequence of (str or None) or None
-        Address of the worker that keeps each chunk; None leaves that to the scheduler.
+    ``places`` has the address of the worker that keeps each chunk; None leaves that to the scheduler. With
+    ``exact``, rows are rounded to a grid on which sums are exact. A row that is not finite or too long, or a
+    chunk that cannot be computed, is a ValueError.
 
-    Raises
-    ------
-    ValueError
-        If a row is not finite or too long, or a chunk cannot be computed.
-
-    Notes
-    -----
-    *Guarantee*: workers see private rows and released heads; neither noise nor the generator that
-    draws it leaves the process that fits. Exact sums that workers send are NOT private: the
-    cluster is trusted like a disk that holds the rows.
+    *Guarantee*: workers see private rows and released heads; neither noise nor the generator that draws it
+    leaves the process that fits. Exact sums that workers send are NOT private: the cluster is trusted like a
+    disk that holds the rows.
     """
 
     def __init__(
@@ -127,7 +107,7 @@ class DaskRows(PrivateRows):
             parts = [(part.members, part.batch) for part in (request.part(a, b) for request in requests)]
             with _at(place):
                 answers.append(ask(chunk, shared, parts))
-        add = dask.delayed(_add, pure=False)
+        add = dask.delayed(added, pure=False)
         while len(answers) > 1:
             answers = [add(answers[i : i + _FAN_IN]) for i in range(0, len(answers), _FAN_IN)]
         (total,) = _computed(*answers)
@@ -141,7 +121,7 @@ class DaskRows(PrivateRows):
 
 
 class DaskTable(Table):
-    """A Dask array as a user has it."""
+    """A Dask array that a user passed."""
 
     can_be_observed = False
 
@@ -165,7 +145,7 @@ class DaskTable(Table):
         self.shape: tuple[int, int] = (sum(self._sizes), int(X.shape[1]))
 
     def check(self, name: str) -> None:
-        """Rows are looked at where they lie, when they are mapped."""
+        """Workers check the rows when they map them."""
 
     def private_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any], *, exact: bool) -> PrivateRows:
         places = _placed(self._X, [block.key for block in self._blocks], self._sizes)
@@ -178,7 +158,7 @@ class DaskTable(Table):
 
 
 def _computed(*delayed: Any) -> tuple[Any, ...]:
-    """Results of tasks."""
+    """The results of tasks, with errors that quote no rows."""
     import dask
 
     with _without_quotes():
@@ -187,7 +167,7 @@ def _computed(*delayed: Any) -> tuple[Any, ...]:
 
 @contextmanager
 def _without_quotes() -> Iterator[None]:
-    """What makes the chunks is the user's, and its errors may quote rows."""
+    """Replaces errors of the user's code that makes the chunks, which may quote rows."""
     try:
         yield
     except (ValueError, TypeError, ArithmeticError, LookupError) as error:
@@ -226,26 +206,9 @@ def _check(chunk: _Chunk) -> tuple[bool, float]:
     return chunk.finite, float(np.max(chunk.norms, initial=0.0))
 
 
-def _add(answers: Sequence[list[Sums]]) -> list[Sums]:
-    """Sums over several chunks; a chunk without rows may have none."""
-    total = list(answers[0])
-    for answer in answers[1:]:
-        total = [
-            tuple(_plus(one, other) for one, other in zip(mine, theirs, strict=True))  # type: ignore[misc]
-            for mine, theirs in zip(total, answer, strict=True)
-        ]
-    return total
-
-
-def _plus(one: FloatArray | None, other: FloatArray | None) -> FloatArray | None:
-    if one is None or other is None:
-        return one if other is None else other
-    return one + other
-
-
 # -- which worker keeps which chunk ----------------------------------------------------------
-# Left to itself, the scheduler gives most chunks to the worker that is ready first; every pass then waits for
-# that one, or moves chunks to where they are not kept.
+# By default, the scheduler gives most chunks to the worker that is ready first. Every pass then waits for it,
+# or moves chunks.
 
 
 def _placed(X: Any, keys: Sequence[Any], sizes: Sequence[int]) -> list[str | None]:
@@ -268,7 +231,7 @@ def _placed(X: Any, keys: Sequence[Any], sizes: Sequence[int]) -> list[str | Non
 def divided(
     sizes: Sequence[int], threads: dict[str, int], holders: Sequence[Sequence[str]]
 ) -> list[str | None]:
-    """A worker for each chunk, so that all threads get about as many rows.
+    """A worker for each chunk, such that all threads get about the same number of rows.
 
     A chunk stays with one of its ``holders``, unless this worker had more than its share then. All others are
     dealt out in order: neighbours, whose sums are added first, come to lie together.
@@ -280,7 +243,7 @@ def divided(
     places: list[str | None] = [None] * len(sizes)
 
     def place(index: int, candidates: Sequence[str], otherwise: Sequence[str] = ()) -> None:
-        # A chunk that is half too much is taken: the next worker gets as much less.
+        # A worker may exceed its share by half a chunk; the next one gets less.
         halves = {worker: sizes[index] / (2 * threads[worker]) for worker in threads}
         fitting = [worker for worker in candidates if load[worker] + halves[worker] <= share]
         for worker in [*fitting, *otherwise][:1]:
@@ -296,7 +259,7 @@ def divided(
 
 
 def _at(place: str | None) -> AbstractContextManager[Any]:
-    """Tasks that are made or sent within are for this worker, or for others should it be lost."""
+    """A context whose tasks go to this worker, or to others if it is lost."""
     import dask
 
     preference = {} if place is None else {"workers": [place], "allow_other_workers": True}
@@ -309,9 +272,9 @@ def _persisted(chunks: Sequence[Any], places: Sequence[str | None]) -> list[Any]
 
     kept = list(chunks)
     for place in dict.fromkeys(places):
-        indices = [index for index, own in enumerate(places) if own == place]
+        indices = [index for index, other in enumerate(places) if other == place]
         with _at(place):
-            there = dask.persist(*[chunks[index] for index in indices])
-        for index, chunk in zip(indices, there, strict=True):
+            persisted = dask.persist(*[chunks[index] for index in indices])
+        for index, chunk in zip(indices, persisted, strict=True):
             kept[index] = chunk
     return kept

@@ -27,7 +27,7 @@ class MissingPackageError(FileError, ImportError):
 
 
 class RowFile:
-    """An open file of rows; ``where`` is what messages call it."""
+    """An open file of rows; ``where`` is its name in messages."""
 
     def __init__(self, path: Path, where: str) -> None:
         self.path = path
@@ -36,7 +36,7 @@ class RowFile:
             self._open()
 
     def _open(self) -> None:
-        """Read what stands in the header, if there is one."""
+        """Read the header, if there is one."""
 
 
 class ArrayFile(RowFile, ABC):
@@ -152,7 +152,7 @@ class ArrowFile(TableFile):
             return self._part(i, columns)
 
     def part_where(self, i: int) -> str:
-        """What messages call a part."""
+        """The name of a part in messages."""
         return f"{self.where} ({self.part_name} {i})"
 
     def _part(self, i: int, columns: list[str]) -> Any:
@@ -181,7 +181,7 @@ class ParquetFile(ArrowFile):
         return self._file.read_row_group(i, columns=columns, use_threads=False)
 
 
-#: Ending of a name -> what reads the file, for formats of which a part can be read.
+#: Ending of a name -> class that reads the file, for formats that can be read in parts.
 IN_PARTS: dict[str, type[RowFile]] = {
     ".npy": NpyFile,
     ".npz": NpzFile,
@@ -214,7 +214,7 @@ def reading(where: str) -> Iterator[None]:
                 f"{where} holds Python objects, which are not opened because they could run code, or is "
                 "not a NumPy file; save numbers, and labels as numbers or with astype(str)."
             ) from None
-        # What a reader says itself may quote the file.
+        # The text of a reader's error may quote the file.
         reason = f"damaged, cut short, or not what its name says: {type(error).__name__}"
         if isinstance(error, OSError) and error.errno:
             reason = os.strerror(error.errno)

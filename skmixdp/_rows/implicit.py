@@ -18,12 +18,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from .._linear import FloatArray
 from .._linear.gradients import largest_entries
 from .._linear.rounding import SHORTEST_DIFFERENCE, dot_error
 from .row_map import RowMap
 from .whitening import Whitening
-
-FloatArray = NDArray[np.floating[Any]]
 
 #: Lengths below this are those of rows of zeros; their inverse could overflow.
 _TINY = 1e-280
@@ -35,19 +34,12 @@ _SLACK = 1 + 16 * float(np.finfo(np.float64).eps)
 class ImplicitRows:
     """What is kept of mapped sparse rows, each array of shape (n,), float64.
 
-    Attributes
-    ----------
-    factors : array
-        ``s``.
-    norms : array
-        Upper bounds on the lengths of the mapped rows, whitening and intercept included; never
-        below the true ones, and above them by little more than rounding.
-    rounding_scale : array
-        ``s (|x| + |m|) + v``: the size of what products are differences of, with which
-        their rounding grows; more with a whitening, for that of points.
-    max_abs : array
-        Upper bounds on the largest absolute entries of the mapped rows; with a whitening, their
-        lengths, which :func:`whitened_entries` improves on.
+    ``factors`` are ``s``. ``norms`` are upper bounds on the lengths of the mapped rows, whitening and
+    intercept included, never below the true ones and above them by little more than rounding.
+    ``rounding_scale`` is ``s (|x| + |m|) + v``, the size of the terms whose difference products are, with
+    which their rounding grows; more with a whitening, for that of points. ``max_abs`` are upper bounds on the
+    largest absolute entries of the mapped rows; with a whitening, their lengths, which
+    :func:`whitened_entries` improves on.
     """
 
     factors: FloatArray
@@ -56,7 +48,7 @@ class ImplicitRows:
     max_abs: FloatArray
 
 
-# The length of a row that overflows is no number, and such rows are refused.
+# The length of a row that overflows is NaN or infinite, and such rows are refused.
 @np.errstate(over="ignore", invalid="ignore")
 def implicit_rows(X: Any, row_map: RowMap) -> ImplicitRows:
     """Factors and bounds of mapped CSR rows (n, n_features) without duplicate entries.
@@ -65,17 +57,15 @@ def implicit_rows(X: Any, row_map: RowMap) -> ImplicitRows:
     length is stated as if it did not lie nearer. So no sum has terms that are a thousand times longer than
     what is known of their differences.
 
-    Notes
-    -----
-    With ``a`` the largest entry of row and mean, all is computed on ``x / a`` and ``m / a``, whose
-    squares neither overflow nor vanish. The sum over the support is a sum of squares; the part
-    of ``|m|^2`` outside is a difference, off by at most ``dot_error(d + 16)`` times ``2 |m|^2``,
-    which is added. Source: Higham 2002, section 3.1.
+    With ``a`` the largest entry of row and mean, all is computed on ``x / a`` and ``m / a``, whose squares
+    neither overflow nor vanish. The sum over the support is a sum of squares; the part of ``|m|^2`` outside
+    is a difference, off by at most ``dot_error(d + 16)`` times ``2 |m|^2``, which is added. Source: Higham
+    2002, section 3.1.
 
-    A whitening with orthonormal directions ``u_j`` and factors ``f_j`` takes
-    ``sum_j (1 - f_j^2) (u_j^T (x - m))^2`` off the square. With ``e`` the bound, in units of ``|x| + |m|``,
-    on what these products are off by and on what tells the map from one whose directions are orthonormal, the
-    difference of the squares is off by less than ``4 e (|x| + |m|)^2``, and the length by ``e (|x| + |m|)``.
+    A whitening with orthonormal directions ``u_j`` and factors ``f_j`` takes ``sum_j (1 - f_j^2) (u_j^T (x -
+    m))^2`` off the square. With ``e`` the bound, in units of ``|x| + |m|``, on the errors of these products
+    and on what tells the map from one whose directions are orthonormal, the difference of the squares is off
+    by less than ``4 e (|x| + |m|)^2``, and the length by ``e (|x| + |m|)``.
     """
     n_rows, n_features = X.shape
     values = X.data.astype(np.float64)
@@ -89,13 +79,13 @@ def implicit_rows(X: Any, row_map: RowMap) -> ImplicitRows:
     differences = values - below
     largest = np.maximum(_row_max(np.abs(differences), X.indptr), largest_mean)
     inside = _row_sum((differences / units) ** 2, X.indptr)
-    own = _row_sum((values / units) ** 2, X.indptr)
+    uncentred = _row_sum((values / units) ** 2, X.indptr)
     covered = _row_sum((below / units) ** 2, X.indptr)
     mean_length = largest_mean * math.sqrt(float(np.sum((mean / (largest_mean or 1.0)) ** 2)))
     whole = (mean_length / unit) ** 2
     slack = dot_error(n_features + 16, np.dtype(np.float64)) * (inside + 2 * whole)
     squares = inside + np.maximum(whole - covered, 0) + slack
-    sizes = np.sqrt(own) + np.sqrt(whole)
+    sizes = np.sqrt(uncentred) + np.sqrt(whole)
     rounding_scale = 1.0
     if row_map.whitening is None:
         lengths = unit * np.sqrt(squares) * _SLACK
@@ -126,7 +116,7 @@ def implicit_rows(X: Any, row_map: RowMap) -> ImplicitRows:
 def _taken_off(
     scaled: Any, mean: FloatArray, unit: FloatArray, largest_mean: float, whitening: Whitening
 ) -> FloatArray:
-    """What a whitening takes off the squares (n,) of rows less the mean, in units of each row's."""
+    """The decrease by a whitening of squared lengths (n,) of rows less the mean, in units of each row."""
     products = np.asarray(scaled @ whitening.directions.T)
     if largest_mean:
         products -= np.outer(largest_mean / unit, whitening.directions @ (mean / largest_mean))
@@ -136,7 +126,7 @@ def _taken_off(
 def whitened_entries(X: Any, factors: FloatArray, row_map: RowMap) -> FloatArray:
     """Upper bounds (n,) on the largest absolute entries of mapped CSR rows under a map that whitens.
 
-    Unlike lengths they are found of dense rows: ``X`` should have few.
+    The rows are made dense, so ``X`` should have few.
     """
     assert row_map.whitening is not None
     rows = X.astype(np.float64).toarray()
@@ -161,7 +151,7 @@ def scaled_first(X: Any, row_map: RowMap) -> tuple[Any, RowMap]:
     if row_map.scale is not None:
         values *= row_map.scale[X.indices]
     if row_map.unit_first:
-        # First by the largest entry: the square of a huge or tiny one is inf or 0.
+        # Divided by the largest entry first, since squares of huge or tiny entries are inf or 0.
         values = _divided(values, _row_max(np.abs(values), X.indptr), X.indptr)
         values = _divided(values, np.sqrt(_row_sum(values**2, X.indptr)), X.indptr)
     scaled = sp.csr_array((values, X.indices, X.indptr), shape=X.shape)
@@ -225,7 +215,7 @@ def _row_max(values: FloatArray, starts: NDArray[Any]) -> FloatArray:
 
 def _reduce(operation: np.ufunc, values: FloatArray, starts: NDArray[Any]) -> FloatArray:
     result = np.zeros(len(starts) - 1)
-    filled = np.diff(starts) > 0  # an empty row would be given its neighbour's first entry
+    filled = np.diff(starts) > 0  # an empty row would get its neighbour's first entry
     if filled.any():
         result[filled] = operation.reduceat(values, starts[:-1][filled])
     return result

@@ -14,6 +14,7 @@ from .._linear import (
     PANEL_ROWS,
     Cascade,
     ClippedSums,
+    FloatArray,
     SumError,
     clipped_sums,
     is_narrow,
@@ -40,18 +41,17 @@ from .answering import (
     visit_of,
 )
 from .row_map import RowMap
-from .source import Block, FloatArray, Labels, PrivateRows, Request, Sums, upper_bounds
+from .source import Block, Labels, PrivateRows, Request, Sums, upper_bounds
 
-#: Longer rows would bring products so near the ends of float32's range that rounding no
-#: longer is a fixed fraction of them.
+#: Products of longer rows may lie near the ends of float32's range, where rounding is no fixed fraction.
 LONGEST_ROW = 1e30
 
 
-#: With at least so many points, blocks are as large as :func:`many_rows` says, or this part of those with
-#: fewer points: there are more outputs, which are in cache as well.
+#: With at least so many points, blocks have the size of :func:`many_rows`, or at least half of the usual
+#: size, since the cache must hold more outputs too.
 _MANY_POINTS, _SMALLER = 32, 2
 
-#: There, blocks for several requests are larger than those for one by this factor, at most.
+#: Largest factor by which such blocks grow with the number of requests.
 _LARGER = 4
 
 #: Size of the largest blocks that are read ahead of their products with fewer points.
@@ -65,30 +65,16 @@ _KEPT_BYTES = 2**28
 
 
 class InMemoryRows(PrivateRows):
-    """Private rows in one array.
+    """Private rows in one array (n_rows, d_in), after the :class:`~skmixdp._rows.RowMap`.
 
-    Parameters
-    ----------
-    X : array of shape (n_rows, d_in)
-        Rows after the :class:`~skmixdp._rows.RowMap`; their dtype is that of the products.
-    y : array of shape (n_rows,)
-        Class indices.
-    exact : bool
-        Keep the rows in float64, rounded to a grid so coarse that sums over all of them can
-        be computed without rounding.
-    block_bytes : int
-        Size of the blocks that are visited in turn: so large that the fixed cost of a block is small next
-        to its products, so small that some caches still hold a block when it is needed again. A
-        block has at least 512 rows: to add up (k, d_in) sums costs little compared with their products.
-    norms : array of shape (n_rows,) or None
-        L2 norms of the rows, where they are known; with ``exact`` they are computed anew.
-    appended : float or None
-        A constant entry that each row has after those in ``X``. The norms that are passed include it.
+    Their dtype is that of the products; ``y`` (n_rows,) are class indices or targets. With ``exact``, rows
+    are kept in float64, rounded to a grid so coarse that sums over all of them are computed without rounding.
+    ``norms`` (n_rows,) are the L2 norms if they are known. ``appended`` is a constant entry that each row has
+    after those in ``X``, included in the norms. Rows so long that products could overflow are a ValueError.
 
-    Raises
-    ------
-    ValueError
-        If a row is so long that its products could overflow.
+    Blocks of ``block_bytes`` are so large that their fixed cost is small, and so small that some caches still
+    hold a block when it is needed again. A block has at least 512 rows: adding up (k, d_in) sums then costs
+    little compared with their products.
     """
 
     def __init__(
@@ -111,7 +97,7 @@ class InMemoryRows(PrivateRows):
         self._norms = row_norms(X) if norms is None else norms
         check_lengths(self._norms, X.dtype)
         self.n_rows = len(X)
-        # A run's products go when the run does.
+        # The products of a run are freed with the run.
         self._kept: WeakKeyDictionary[object, FixedProducts] = WeakKeyDictionary()
         self._block_rows = block_size(block_bytes // max(X.shape[1] * X.itemsize, 1))
 
@@ -119,7 +105,7 @@ class InMemoryRows(PrivateRows):
     def mapped(
         cls, X: FloatArray, y: Labels, row_map: RowMap, dtype: np.dtype[Any], *, out: FloatArray | None = None
     ) -> "InMemoryRows":
-        """Rows after a map of features (n_rows, n_features); wide rows are written to ``out``, if given."""
+        """Rows after a map of features (n_rows, n_features); ``out`` may hold wide ones."""
         if is_narrow(*X.shape):
             narrow, norms = row_map.measured(X, dtype)
             return cls(narrow, y, norms=norms)
@@ -152,19 +138,19 @@ class InMemoryRows(PrivateRows):
         return in_parts(requests, list(selections(requests, self.n_rows, block_rows)), visited)
 
     def _block_of(self, m: int, n_requests: int) -> int:
-        """Rows in a block, all of whose requests together have ``m`` points."""
+        """Rows in a block, for requests with ``m`` points together."""
         if self._narrow:
             rows = narrow_block(m)
         elif m < _MANY_POINTS:
             rows = min(narrow_block(m), self._block_rows)
         else:
-            # Each request has a fixed cost in every block: several of them are asked for larger ones.
+            # Each request has a fixed cost in every block, so several requests get larger blocks.
             smaller = self._block_rows // _SMALLER * min(n_requests, _LARGER)
             rows = max(smaller, many_rows(m, self._X.shape[1]))
         return block_size(even_blocks(self.n_rows, n_parts(), rows))
 
     def _loops(self, request: Request) -> ClippedSums | None:
-        """How an accelerator adds up the clipped residuals of a request; None where it does not."""
+        """The compiled loops for a request of clipped residuals; None if they do not apply or do not gain."""
         plain = request.clipped is not None and request.resolution is None and request.observe is None
         # Of fewer rows, NumPy reads only those that take part.
         few = request.members is not None and 2 * np.count_nonzero(request.members) < self.n_rows
@@ -175,7 +161,7 @@ class InMemoryRows(PrivateRows):
     def _clipped_sums(self, requests: Sequence[Request], loops: Sequence[Any]) -> list[Sums]:
         """The sums of requests by their loops."""
         d_in, value = self._X.shape[1], self._appended or 0.0
-        # Rows that take no part are as if they were of infinite length.
+        # Rows that take no part get infinite lengths, with which they contribute nothing.
         lengths = [
             self._single_norms if mask is None else np.where(mask, self._single_norms, np.float32(np.inf))
             for mask in (request.taking_part for request in requests)
@@ -184,11 +170,11 @@ class InMemoryRows(PrivateRows):
         def visited(blocks: Sequence[slice]) -> list[Sums]:
             totals = [Cascade() for _ in requests]
             for rows in blocks:
-                for request, add, own, total in zip(requests, loops, lengths, totals, strict=True):
+                for request, add, norms, total in zip(requests, loops, lengths, totals, strict=True):
                     W = np.asarray(request.points)
                     offsets = value * W[:, d_in:].sum(axis=1)
-                    given = W[:, :d_in], offsets, request.clipped, rows
-                    matrix, column = add(self._X, self._y, own, *given)
+                    inputs = W[:, :d_in], offsets, request.clipped, rows
+                    matrix, column = add(self._X, self._y, norms, *inputs)
                     total.add(matrix if self._appended is None else np.c_[matrix, value * column])
             return [(total.value, None) for total in totals]
 
@@ -197,7 +183,7 @@ class InMemoryRows(PrivateRows):
         return in_parts(requests, blocks, visited)
 
     def _products(self, request: Request) -> Products:
-        """The points to be multiplied for a request, and what completes their products."""
+        """The points to multiply for a request, and the function that completes their products."""
         size = len(request.points) * self.n_rows * self._X.itemsize
         if size > _KEPT_BYTES or request.n_fixed == 0 or not request.takes_all:
             return request.points, None
@@ -207,7 +193,7 @@ class InMemoryRows(PrivateRows):
         return kept.begin(request.points, request.n_fixed), kept.complete
 
     def _visit(self, rows: Selection, buffer: FloatArray, ahead: bool) -> Visit:
-        """A block of rows; its products are in the buffer, until the next one's are."""
+        """A block of rows, whose products are in the buffer until the next block."""
         X, value = self._X[rows], abs(self._appended or 0.0)
         if ahead and isinstance(rows, slice):  # others were copied just now
             read_ahead(X)
@@ -233,16 +219,7 @@ class InMemoryRows(PrivateRows):
 class PassingRows(PrivateRows):
     """Private rows in memory that are mapped anew in every pass: for a few passes, without a copy of them.
 
-    Parameters
-    ----------
-    X : array of shape (n_rows, n_features)
-        Features.
-    y : array of shape (n_rows,)
-        Class indices.
-    row_map : RowMap
-        A map that scales rows to unit length and appends no intercept.
-    dtype : dtype
-        Of the products.
+    Rows are features (n_rows, n_features), and the map scales them to unit length and appends no intercept.
     """
 
     def __init__(self, X: FloatArray, y: Labels, row_map: RowMap, dtype: np.dtype[Any]) -> None:
@@ -264,11 +241,11 @@ class PassingRows(PrivateRows):
         return in_parts(requests, list(selections(requests, self.n_rows, size)), visited)
 
     def _visit(self, rows: Selection, held: FloatArray, buffer: FloatArray) -> Visit:
-        """A block of rows; it and its products are in buffers, until the next one's are."""
-        given = self._X[rows]
-        X, norms = held[: len(given)], np.empty(len(given))
-        self._map.write(given, X, norms)
-        return visit_of(rows, X, Block(X, self._y[rows], norms), buffer[: len(given)], appended=None)
+        """A block of rows, which is in a buffer with its products until the next block."""
+        features = self._X[rows]
+        X, norms = held[: len(features)], np.empty(len(features))
+        self._map.write(features, X, norms)
+        return visit_of(rows, X, Block(X, self._y[rows], norms), buffer[: len(features)], appended=None)
 
     def sum_error(self, request: Request) -> SumError:
         return stated_error(request, self.n_rows, self._dtype)
@@ -278,13 +255,6 @@ class FixedProducts:
     """Products of one run's points that are the same in all of its requests.
 
     They are private state, and stay with the rows.
-
-    Parameters
-    ----------
-    n_rows : int
-        Number of rows.
-    dtype : dtype
-        That of the products.
     """
 
     def __init__(self, n_rows: int, dtype: np.dtype[Any]) -> None:
@@ -293,12 +263,9 @@ class FixedProducts:
         self._points: FloatArray | None = None
 
     def begin(self, points: FloatArray, n_fixed: int) -> FloatArray:
-        """Start a pass for points (m, d_in), of which the last ``n_fixed`` are fixed.
+        """Start a pass for points (m, d_in), and return those whose products the pass must compute.
 
-        Returns
-        -------
-        array of shape (m', d_in)
-            The points whose products the pass must compute.
+        The last ``n_fixed`` points are the same in all requests.
         """
         fixed = points[len(points) - n_fixed :]
         if self._points is not None and np.array_equal(self._points, fixed):
@@ -314,7 +281,7 @@ class FixedProducts:
 
 
 def check_lengths(norms: FloatArray, dtype: np.dtype[Any], name: str = "X") -> None:
-    """Refuse rows so long, or of a length so unknown, that products could overflow."""
+    """Refuse rows so long that products could overflow, and lengths that are NaN."""
     if not np.all(norms <= LONGEST_ROW):
         raise ValueError(
             f"{name} holds a row that is too large for {dtype} products; pass row_norm='unit' or scale the "
@@ -334,5 +301,5 @@ def sum_resolution(n_rows: int, row_grid: float, bound: float) -> float:
 
 
 def grid_of_rows(n_rows: int) -> float:
-    """Half of the bits that sums over the rows leave, the other half being the residuals'."""
+    """Grid of the rows for exact sums: it has half of the free bits, and the residuals have the others."""
     return 2.0 ** -((52 - math.ceil(math.log2(max(n_rows, 2)))) // 2)

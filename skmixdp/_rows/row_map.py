@@ -10,6 +10,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from .._linear import (
     Array,
+    FloatArray,
     astype,
     empty_in,
     in_library_of,
@@ -23,9 +24,7 @@ from .._linear import (
 )
 from .whitening import Whitening
 
-FloatArray = NDArray[np.floating[Any]]
-
-#: Bytes of the rows that are centred and scaled at a time, which stay in cache, and their number at least.
+#: Bytes of the rows that are centred and scaled at a time, which stay in cache, and their least number.
 _BLOCK_BYTES, _FEWEST_ROWS = 2**19, 16
 
 #: Blocks that one thread maps at a time.
@@ -40,7 +39,7 @@ _SHORTEST, _LONGEST = 1e-15, 1e15
 #: Entries of a row are kept within this when it is centred.
 _LARGEST = float(np.finfo(np.float64).max)
 
-#: Constant of the intercept column where no public rows tell (they give 0.3 to 0.5 on images,
+#: Constant of the intercept column without public rows (which give 0.3 to 0.5 on images,
 #: text and tables): uncentred rows of unit length have a common direction that serves as one.
 _INTERCEPT = 0.3
 
@@ -56,21 +55,11 @@ class RowMap:
     """Scale columns, subtract a mean, whiten, divide each row by its L2 norm, append the intercept column.
 
     It acts on one row at a time. Its values are public or released, so applying it to private rows costs no
-    privacy.
-
-    Attributes
-    ----------
-    mean : array of shape (n_features,) or None
-        Subtracted from each row; None subtracts nothing.
-    normalize : bool
-        Whether rows are scaled to unit length; a row of zeros stays as it is.
-    intercept_value : float or None
-        Constant of the last column; None appends no column.
-    whitening : Whitening or None
-        Applied to rows less the mean.
-    unit_first : bool
-        Whether each row is also divided by its L2 norm before the mean is subtracted. The mean is then one
-        of unit rows, which a noisy sum of bounded sensitivity can estimate.
+    privacy. ``mean`` (n_features,), ``whitening``, ``scale`` (n_features,) and ``intercept_value`` leave out
+    their step if they are None. With ``normalize``, rows are scaled to unit length, or those longer than
+    ``bound`` to length 1 and others in proportion; a row of zeros stays as it is. With ``unit_first``, each
+    row is also divided by its L2 norm before the mean is subtracted. The mean is then one of unit rows, which
+    a noisy sum of bounded sensitivity can estimate.
     """
 
     mean: FloatArray | None
@@ -96,12 +85,8 @@ class RowMap:
         """The map that public rows (n, n_features) suggest; n may be 0.
 
         With their class indices ``y`` it whitens. With ``clip`` it keeps the lengths of most rows. With
-        ``scale`` it scales columns, if a few of them dominate.
-
-        Raises
-        ------
-        ValueError
-            If the rows are so long that their mean overflows.
+        ``scale`` it scales columns, if a few of them dominate. Rows so long that their mean overflows are a
+        ValueError.
         """
         first = cls(None, normalize, None, scale=column_scale(X) if scale else None)
         if center and len(X):
@@ -133,14 +118,14 @@ class RowMap:
         """
         with np.errstate(over="ignore"):
             lengths = row_norms(replace(self, normalize=False)(X, np.float64))
-        lengths = np.minimum(lengths, np.finfo(np.float64).max)  # quantiles of infinite ones are no numbers
+        lengths = np.minimum(lengths, np.finfo(np.float64).max)  # quantiles of infinite lengths may be NaN
         median, most = np.quantile(lengths, [0.5, _USUAL]).tolist()  # np.median's mean of two could overflow
         usual = min(most, 2 * median)
         return usual if 0 < usual < math.inf else None
 
     @property
     def norm_bound(self) -> float:
-        """Bound on the L2 norm of any row that comes out; infinite unless rows are scaled."""
+        """Bound on the L2 norm of any mapped row; infinite unless rows are scaled."""
         if not self.normalize:
             return math.inf
         # Rounding unit rows to float32 may lengthen them a little.
@@ -151,7 +136,7 @@ class RowMap:
         return all(_same(getattr(self, each.name), getattr(other, each.name)) for each in fields(self))
 
     def after(self, earlier: "RowMap") -> "RowMap | None":
-        """The map that takes unit rows after an earlier map to rows after this one; None if there is none.
+        """The map from rows after an ``earlier`` map, of unit length, to rows after this one, or None.
 
         There is one if this map is the earlier one with a whitening or an intercept.
         """
@@ -165,7 +150,7 @@ class RowMap:
         return n_features + (self.intercept_value is not None)
 
     def __call__(self, X: Array, dtype: DTypeLike) -> Array:
-        """Map (n, n_features) features to new (n, d_in) rows of the given dtype.
+        """Map (n, n_features) features to new (n, d_in) rows of a dtype.
 
         Tensors are mapped on their device. Arrays of few columns are laid out column by column.
         """
@@ -195,26 +180,18 @@ class RowMap:
         if self.intercept_value is None:
             return rows, norms
         rows[:, n_features] = self.intercept_value
-        # As it is rounded in the rows.
+        # The constant as it is rounded in the rows.
         return rows, np.hypot(norms, float(np.asarray(self.intercept_value, rows.dtype)))
 
     def write(self, X: FloatArray, out: FloatArray, norms: FloatArray | None = None) -> None:
-        """Write mapped rows, without the intercept, to another array.
+        """Write mapped rows (n, n_features), without the intercept, to ``out``, in its dtype.
 
-        How a row is mapped depends on that row and on its number alone.
-
-        Parameters
-        ----------
-        X : array of shape (n, n_features)
-            Finite features.
-        out : array of shape (n, n_features)
-            Takes the mapped rows, in its dtype. It may be ``X`` itself.
-        norms : array of shape (n,) or None, default=None
-            Takes upper bounds on their lengths, up to rounding in float64. They exceed the lengths by
-            rounding in the dtype of ``out``.
+        ``X`` holds finite features, and ``out`` may be ``X`` itself. ``norms`` (n,) takes upper bounds on the
+        lengths, up to rounding in float64; they exceed the lengths by rounding in the dtype of ``out``. How a
+        row is mapped depends on that row and on its number alone.
         """
         n_rows, n_features = X.shape
-        # Single precision rows that stay in single precision lose no more by it than they lack already.
+        # Single precision is enough for rows that come and go in it.
         largest = 0.0 if self.mean is None else float(np.abs(self.mean).max(initial=0.0))
         precise = self.whitening is None or self.normalize
         single = X.dtype == out.dtype == np.float32 and self.scale is None and precise and largest <= _LONGEST
@@ -248,19 +225,19 @@ class RowMap:
         all_centred = np.empty(X.shape, out.dtype if self.normalize else np.float64, order=order)
         all_divided_by = np.empty(len(X))
         for rows in parts:
-            own = all_centred[rows]
-            buffer = own if own.dtype == dtype else in_cache[: len(own)]
+            target = all_centred[rows]
+            buffer = target if target.dtype == dtype else in_cache[: len(target)]
             centred, all_divided_by[rows] = self._centred(X[rows], buffer)
-            if centred is not own:
-                own[:] = centred
-        # ``out`` may be the features, of which nothing is left to be read.
+            if centred is not target:
+                target[:] = centred
+        # ``out`` may be the features, which are not read any more.
         whitened = out if out.dtype == all_centred.dtype else np.empty_like(all_centred)
         self.whitening.of_rows(all_centred, whitened)
         for rows in parts:
             norms[rows] = self._write_scaled(whitened[rows], all_divided_by[rows], out[rows], wide)
 
     def _centred(self, X: FloatArray, buffer: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Rows of features, centred, and what each was divided by already, (n,) float64.
+        """Centred rows, and what each was divided by already, (n,) float64.
 
         They are in ``buffer`` and in its dtype, or ``X`` itself if nothing is to be done. A row whose square
         may over- or underflow is left to :meth:`_robust`, and no other row is.
@@ -274,20 +251,20 @@ class RowMap:
             if self.scale is not None:
                 rows = np.multiply(rows, self.scale, out=buffer)
             if self.unit_first and self.mean is not None:
-                lengths = _own_lengths(rows)
+                lengths = _rounded_lengths(rows)
                 near &= _in_reach(lengths)
                 rows = np.multiply(rows, (1 / lengths)[:, np.newaxis], out=buffer)
             if self.mean is not None:
                 leading = self.mean.astype(buffer.dtype)
                 rows = np.subtract(rows, leading, out=buffer)
                 if buffer.dtype == np.float32:
-                    # The mean's own rounding would move all rows in the same direction.
+                    # The rounding of the mean would move all rows in the same direction.
                     rows -= (self.mean - leading).astype(buffer.dtype)
             if self.normalize:
-                near &= _in_reach(_own_lengths(rows))
+                near &= _in_reach(_rounded_lengths(rows))
         divided_by = np.ones(len(rows))
         if not near.all():
-            # All rows, so that what comes out does not depend on how many others are far.
+            # All rows, so that the result of a row does not depend on how many others are far.
             robust, lengths = self._robust(X)
             np.copyto(buffer, rows)
             buffer[~near], divided_by[~near] = robust[~near], lengths[~near]
@@ -306,7 +283,7 @@ class RowMap:
             _to_unit_length(block)
         if self.mean is not None:
             block -= in_library_of(block, self.mean)
-            # The difference of two finite numbers may overflow: a row of such entries would be no number.
+            # The difference of two finite numbers may overflow, and infinite rows have no direction.
             block = block.clip(-_LARGEST, _LARGEST)
         if not self.normalize:
             return block, namespace_of(block).ones(len(block), dtype=block.dtype, device=block.device)
@@ -315,7 +292,7 @@ class RowMap:
     def _write_scaled(
         self, rows: FloatArray, divided_by: FloatArray, out: FloatArray, wide: FloatArray
     ) -> FloatArray:
-        """Write rows to ``out``, scaled as the map says; upper bounds (n,) on their lengths there.
+        """Write scaled rows to ``out``, and return upper bounds (n,) on their lengths there.
 
         ``divided_by`` (n,) is what the rows have been divided by, and ``wide`` is memory in float64. Rows are
         measured in float64 before they are scaled; clips make room for the rounding of that. Scaling then
@@ -331,7 +308,7 @@ class RowMap:
         return np.asarray(lengths * factors * (1 + float(precision.eps)) + smallest)
 
     def _divisors(self, lengths: Array, divided_by: Array) -> Array:
-        """What to divide rows of these lengths by, (n,), given what they have been divided by."""
+        """Divisors (n,) of rows of these lengths, which were ``divided_by`` (n,) already."""
         xp = namespace_of(lengths)
         if not self.normalize:
             return xp.ones_like(lengths)
@@ -339,26 +316,23 @@ class RowMap:
             lengths = lengths.clip(min=self.bound / divided_by)
         return xp.where(lengths > 0, lengths, xp.ones_like(lengths))
 
-    def join(self, given: FloatArray, n_outputs: int, n_features: int) -> FloatArray:
+    def join(self, coefficients: FloatArray, n_outputs: int, n_features: int) -> FloatArray:
         """A (k, d_in) head from coefficients, with the intercepts in a last column or without.
 
-        Raises
-        ------
-        ValueError
-            If ``given`` has another shape or is not finite.
+        Coefficients of another shape, or not finite, are a ValueError.
         """
         bare, full = (n_outputs, n_features), (n_outputs, n_features + 1)
-        fits = given.shape == bare or (given.shape == full and self.intercept_value is not None)
-        if not fits or not np.all(np.isfinite(given)):
+        fits = coefficients.shape == bare or (coefficients.shape == full and self.intercept_value is not None)
+        if not fits or not np.all(np.isfinite(coefficients)):
             ending = f", or of shape {full} with the intercepts in the last column"
             raise ValueError(
-                f"init of shape {given.shape} must be a finite array of shape {bare}"
+                f"init of shape {coefficients.shape} must be a finite array of shape {bare}"
                 f"{'' if self.intercept_value is None else ending}."
             )
         if self.intercept_value is None:
-            return given
+            return coefficients
         head = np.zeros(full)
-        head[:, : given.shape[1]] = given
+        head[:, : coefficients.shape[1]] = coefficients
         head[:, n_features] /= self.intercept_value
         return head
 
@@ -369,13 +343,13 @@ class RowMap:
         return W[:, :n_features], W[:, n_features] * self.intercept_value
 
 
-def _own_lengths(rows: FloatArray) -> FloatArray:
+def _rounded_lengths(rows: FloatArray) -> FloatArray:
     """Length of each row, (n,), computed in the rows' dtype."""
     return np.asarray(np.sqrt(row_dots(rows, rows, rows.dtype)))
 
 
 def _in_reach(lengths: FloatArray) -> NDArray[np.bool_]:
-    """Whether rows of computed lengths are as long as that."""
+    """Whether computed lengths are right: their squares neither over- nor underflowed."""
     return (lengths >= _SHORTEST) & (lengths <= _LONGEST)
 
 
@@ -384,13 +358,13 @@ def _to_unit_length(rows: Array) -> Array:
 
     A row of zeros stays as it is, and counts as one of length 1.
     """
-    # First by the largest entry: the square of a huge or tiny one is inf or 0.
+    # Divided by the largest entry first, since squares of huge or tiny entries are inf or 0.
     largest = _divide(rows, largest_entries(rows))
     return largest * _divide(rows, row_norms(rows))
 
 
 def _divide(rows: Array, lengths: Array) -> Array:
-    """Divide each row by its length, in place; by 1 where it is 0. The lengths that were used."""
+    """Divide each row by its length, in place, or by 1 if it is 0, and return the divisors."""
     lengths[lengths == 0] = 1.0
     rows /= lengths[:, None]
     return lengths
@@ -408,12 +382,12 @@ def _same(one: Any, other: Any) -> bool:
 #: Rows whose variance lies in fewer columns than this need a scale of columns, if they have many more.
 _FEW_COLUMNS = 3.0
 
-#: There are many more columns if there are so many times as many.
+#: Ratio that counts as many more.
 _MANY_TIMES = 3
 
 
 def few_columns_dominate(energies: FloatArray) -> bool:
-    """Whether a few columns hold nearly all of the rows' length, given each column's mean square.
+    """Whether a few columns hold nearly all of the rows' length, by each column's mean square.
 
     The effective number of columns is ``(sum e)^2 / sum e^2``.
     """
@@ -448,13 +422,8 @@ def column_scale(X: FloatArray) -> FloatArray | None:
 class TargetMap:
     """The fixed map between targets in a user's units and targets of unit scale.
 
-    Like :class:`RowMap` it acts on each row by itself and is fixed before private rows are
-    looked at.
-
-    Attributes
-    ----------
-    center, scale : arrays of shape (k,)
-        ``(y - center) / scale`` is what the head is trained on; ``scale`` is positive.
+    The head is trained on ``(y - center) / scale``, with a positive scale; both are (k,). Like
+    :class:`RowMap` it acts on each row by itself and is fixed before private rows are read.
     """
 
     center: FloatArray
@@ -463,7 +432,7 @@ class TargetMap:
     @classmethod
     def of(cls, y: FloatArray) -> "TargetMap":
         """Mean and standard deviation of public (n, k) targets; constant ones have scale 1."""
-        # By the largest target first: the square of a huge or tiny one is inf or 0.
+        # Divided by the largest target first, since squares of huge or tiny ones are inf or 0.
         size = np.abs(y).max(axis=0)
         size[size == 0] = 1.0
         scale = (y / size).std(axis=0)
@@ -471,10 +440,10 @@ class TargetMap:
         return cls((y / size).mean(axis=0) * size, np.where(constant, 1.0, scale * size))
 
     def __call__(self, y: FloatArray, dtype: DTypeLike) -> FloatArray:
-        """Map (n, k) targets to new ones of the given dtype."""
+        """Map (n, k) targets to new ones of a dtype."""
         with np.errstate(over="ignore"):
             unit = (y - self.center) / self.scale
-        # No float32 overflows; so far out, the clip leaves no more of a target than its sign.
+        # No float32 overflows. At such sizes, the clip leaves only the sign of a target.
         return np.clip(unit, -_FARTHEST_TARGET, _FARTHEST_TARGET).astype(dtype)
 
     def to_units(self, coef: FloatArray, intercept: FloatArray) -> tuple[FloatArray, FloatArray]:

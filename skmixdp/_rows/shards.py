@@ -21,22 +21,10 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Shard:
-    """A part of the rows.
+    """A part of the rows, named ``where`` in messages; messages about rows name its ``file`` alone.
 
-    Attributes
-    ----------
-    where, file : str
-        What messages call it, and the file of which it is all or a part. What is said of rows names the file.
-    n_rows, n_features : int
-        Its shape.
-    dtype : dtype
-        Of its features.
-    rows : callable
-        Reads the features, (n_rows, n_features); a ValueError names the shard if it cannot.
-    labels : callable or None
-        Reads the labels, (n_rows,); None where it has none.
-    names : tuple of str or None
-        Names of the features.
+    ``rows`` reads the features (n_rows, n_features), and ``labels`` the labels (n_rows,); ValueErrors name
+    the shard. ``labels`` and the ``names`` of features may be None.
     """
 
     where: str
@@ -143,7 +131,7 @@ class _Layout:
             if len(flat) != len(table) * self.n_features or flat.null_count:
                 raise ValueError(f"{where} has lists with empty values; drop their rows or fill them.")
             return np.asarray(flat, dtype=self.dtype).reshape(len(table), self.n_features)
-        # Column by column, as they are in the file and as narrow rows are mapped.
+        # Column by column, as in the file and as narrow rows are mapped.
         order: Any = "F" if self.n_features <= NARROW else "C"
         rows = np.empty((len(table), self.n_features), dtype=self.dtype, order=order)
         for j, column in enumerate(table.columns):

@@ -1,4 +1,4 @@
-"""Private rows, kept behind one method that answers queries about them in sums.
+"""The interface of sources of private rows: one method that answers queries by sums.
 
 A *query* is a set of ``points`` and a function ``contribute``. For a linear head, points are a
 matrix (m, d_in): for each block of rows the source computes ``Z = X points^T`` (rows, m), the
@@ -24,10 +24,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .._linear import PANEL_ROWS, Array, SumError, largest_entries, namespace_of, parts_in_cache
+from .._linear import PANEL_ROWS, Array, FloatArray, SumError, largest_entries, namespace_of, parts_in_cache
 from .row_map import RowMap
 
-FloatArray = NDArray[np.floating[Any]]
 Labels = NDArray[Any]
 
 #: More than the rounding of a number to float32.
@@ -37,17 +36,9 @@ _UP = 1 + 2.0**-22
 class Block:
     """What a query may know of a block of rows besides its products: arrays, or tensors where the rows are.
 
-    Parameters
-    ----------
-    X : array of shape (rows, d_in) or None
-        The rows; None where they are never formed.
-    y : array of shape (rows,)
-        Labels.
-    norms : array of shape (rows,)
-        L2 norm of each row, float64: the true one to rounding, or an upper bound.
-    max_abs, rounding_scale, single_norms : callable or None, default=None
-        Compute the properties of these names, when asked for the first time. None takes them from the rows
-        and from their norms.
+    ``X`` (rows, d_in) is None where rows are never formed. ``norms`` (rows,) are L2 norms in float64: true up
+    to rounding, or upper bounds. The callables compute the properties of these names when they are first
+    read; by default these follow from the rows and their norms.
     """
 
     def __init__(
@@ -69,10 +60,9 @@ class Block:
 
     @cached_property
     def rounding_scale(self) -> Array:
-        """Lengths (rows,) in proportion to which products may be rounded: the norms, or more.
+        """Lengths (rows,) to which the rounding of products is in proportion: the norms, or more.
 
-        More, where a row is a difference that is never formed and its products are
-        differences too.
+        They are more if a row is a difference that is never formed, as are its products.
         """
         return self.norms if self._find_rounding_scale is None else self._find_rounding_scale()
 
@@ -91,12 +81,7 @@ class Block:
 class OuterStatistics:
     """Statistics ``f_ij v_il`` of each row, (rows, s q), whose sums are one product; they are not formed.
 
-    Attributes
-    ----------
-    factors : array of shape (rows, s), float64
-        Factors of each row.
-    values : array of shape (rows, q), float32 or float64
-        What they multiply.
+    ``factors`` (rows, s) are float64, and ``values`` (rows, q) float32 or float64.
     """
 
     factors: FloatArray
@@ -129,15 +114,7 @@ Sums = tuple[FloatArray | None, FloatArray | None]
 
 @dataclass(frozen=True)
 class Batch:
-    """A random batch of rows.
-
-    Attributes
-    ----------
-    taken : boolean array of shape (n_rows,)
-        The rows in the batch, which are SECRET.
-    rate : float
-        Probability that a row is in the batch, which is public.
-    """
+    """A random batch of rows: ``taken`` (n_rows,) is SECRET; the ``rate`` of rows is public."""
 
     taken: NDArray[np.bool_]
     rate: float
@@ -145,39 +122,33 @@ class Batch:
 
 @dataclass(frozen=True)
 class Request:
-    """The part of a query that a row source answers.
+    """The part of a query that a row source answers: products with points, contributions, and which rows.
 
     Attributes
     ----------
     points : array of shape (m, d_in), or what else the source understands
         Directions whose products with the rows are needed.
     contribute : callable
-        ``(Z, block) -> (C, S)``; either may be None. ``Z`` is its own to overwrite, except for the columns
-        of the last ``n_fixed`` points. ``S`` may be an :class:`OuterStatistics`.
+        ``(Z, block) -> (C, S)``; either may be None. It may overwrite ``Z``, except for the columns of the
+        last ``n_fixed`` points. ``S`` may be an :class:`OuterStatistics`.
     members : boolean array of shape (n_rows,) or None
         Rows that take part, a public fact; None is all of them.
     batch : Batch or None
         A random batch of the members; None is all of them.
     resolution : float or None
-        Power of two; contributions are rounded towards zero to multiples of it, so that
-        their sums are exact. None rounds nothing.
+        Power of two. Contributions are rounded towards zero to its multiples, so that their sums are exact.
     panel_rows : int or None
-        Most rows whose weighted residuals are multiplied with the rows and added in single precision. None
-        adds in double precision; sources may do so in any case.
-    n_fixed : int
-        Number of last points that are the same in all requests of the run.
-    run : object
-        Whose points those are: the source may keep their products until the next request.
+        Most rows whose terms may be added in single precision; None is no row.
+    n_fixed, run : int, object
+        The last ``n_fixed`` points are the same in all requests of this run, so their products may be kept.
     takes_tensors : bool
-        Whether ``contribute`` takes tensors as it takes arrays, under the same bounds, and returns tensors.
-        It is then called where the rows are; otherwise it gets arrays on the host.
+        Whether ``contribute`` also takes tensors, under the same bounds, and is called where the rows are.
     clipped : float or None
         A length, if ``contribute`` gives residuals of cross-entropy, scaled such that no ``c_i x_i^T`` is
-        longer. A source may then add them up in another way. One output is the logit of class 1. None
-        promises nothing.
+        longer. A source may then use compiled loops. One output is the logit of class 1.
     observe : callable or None
-        ``(rows, block, Z, (C, S)) -> None``: called with what each block contributes, for records of
-        per-instance privacy. ``rows`` are the numbers of the block's rows. A block may be visited twice.
+        ``(rows, block, Z, (C, S)) -> None``: called with the numbers of each block's rows and with what they
+        contribute, for records of per-instance privacy. A block may be visited twice.
     """
 
     points: Any
@@ -226,7 +197,7 @@ class PrivateRows(Protocol):
     grid : float or None
         Power of two of which every entry of the rows is a multiple; None where none is known.
     record : object or None
-        What adds up each row's own privacy loss; None records nothing. Set before the first release.
+        The record of the privacy loss of each row, or None. Set before the first release.
     """
 
     n_rows: int
@@ -245,22 +216,12 @@ class PrivateRows(Protocol):
 
 
 class Table(Protocol):
-    """Rows that an estimator has been given for ``X``: before the row map, and whatever holds them.
+    """Rows that a user passed for ``X``, before the row map.
 
-    Attributes
-    ----------
-    shape : tuple of int
-        ``(n_rows, n_features)``.
-    names : list of str or None
-        Names of the features, where the rows have them.
-    counts_repeats : bool
-        Whether :meth:`n_distinct` can tell; it would take too much memory for some.
-    is_movable : bool
-        Whether :meth:`on_device` can hold the private rows on another device.
-    device : str
-        Where the private rows are held.
-    can_be_observed : bool
-        Whether the private rows are visited in this process, so that ``Request.observe`` is called.
+    ``shape`` is (n_rows, n_features), and ``names`` those of the features, if known. ``counts_repeats`` tells
+    whether :meth:`n_distinct` counts, which takes too much memory for some rows. If ``is_movable``,
+    :meth:`on_device` can hold the private rows on another ``device``. If ``can_be_observed``, rows are
+    visited in this process, so that ``Request.observe`` is called.
     """
 
     shape: tuple[int, int]
@@ -271,7 +232,7 @@ class Table(Protocol):
     can_be_observed: bool = True
 
     def check(self, name: str) -> None:
-        """Refuse what cannot be rows, as far as that is seen without reading them all."""
+        """Refuse what cannot be rows, without reading all of them."""
 
     def n_distinct(self) -> int:
         """Number of distinct rows; all of them where they are not counted."""
@@ -285,7 +246,7 @@ class Table(Protocol):
         return self.private_rows(y, row_map, dtype, exact=False)
 
     def blocks(self) -> Iterator[Any]:
-        """The features, a part of the rows after the other: dense arrays or CSR."""
+        """The features, one part of the rows after the other: dense arrays or CSR."""
 
     def on_device(self, device: str) -> "Table":
         """The table whose private rows are held on a device, if it is movable."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._linear import SHORTEST_DIFFERENCE, SumError
+from .._linear import SHORTEST_DIFFERENCE, FloatArray, SumError
 from .answering import Selection, Visit, answer, block_size, selections, stated_error
 from .implicit import (
     canonical,
@@ -18,12 +18,12 @@ from .implicit import (
 )
 from .memory import check_lengths
 from .row_map import RowMap
-from .source import Block, FloatArray, Labels, PrivateRows, Request, Sums, Table
+from .source import Block, Labels, PrivateRows, Request, Sums, Table
 
 #: Entries of a block of rows: its products are then no larger than a few MiB.
 _BLOCK_ENTRIES = 2**18
 
-#: Entries that a row is taken to have, for the size of a block. The true number is private.
+#: Entries per row assumed for the size of a block. The true number is private.
 _ENTRIES_PER_ROW = 128
 
 #: Entries of the arrays that measure whitened rows: products with directions, or a few dense rows.
@@ -85,11 +85,11 @@ class SparseRows(PrivateRows):
 
     @cached_property
     def _max_abs(self) -> FloatArray:
-        """Bounds on entries of whitened rows, which no other clip than that of entries asks for."""
+        """Bounds on entries of whitened rows; only entrywise clips need them."""
         few = max(_MEASURED_ENTRIES // self._X.shape[1], 1)
         parts = [slice(start, start + few) for start in range(0, self.n_rows, few)]
-        found = [whitened_entries(self._X[part], self._factors[part], self._map) for part in parts]
-        return np.asarray(np.minimum(np.concatenate(found), self._norms))
+        bounds = [whitened_entries(self._X[part], self._factors[part], self._map) for part in parts]
+        return np.asarray(np.minimum(np.concatenate(bounds), self._norms))
 
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
         whitening = self._map.whitening
@@ -117,7 +117,7 @@ class SparseRows(PrivateRows):
         )
 
     def sum_error(self, request: Request) -> SumError:
-        # Two sums are subtracted whose terms may be so much longer than their differences.
+        # A bound on the terms of two sums that are subtracted, in units of their differences.
         longer = 4 / SHORTEST_DIFFERENCE
         error = stated_error(
             request,
@@ -144,7 +144,7 @@ def check_indices(X: Any, name: str) -> None:
 
 
 class SparseTable(Table):
-    """A sparse matrix as a user has it."""
+    """A sparse matrix that a user passed."""
 
     counts_repeats = True
 

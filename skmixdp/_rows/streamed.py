@@ -15,6 +15,7 @@ from .._linear import (
     EXACT,
     NARROW,
     Cascade,
+    FloatArray,
     SumError,
     dot_error,
     largest_entries,
@@ -37,7 +38,7 @@ from .files import IN_PARTS
 from .memory import check_lengths, grid_of_rows
 from .row_map import RowMap
 from .shards import Shard, check_alike, file_shards, read_labels
-from .source import Block, FloatArray, Labels, PrivateRows, Request, Sums, Table
+from .source import Block, Labels, PrivateRows, Request, Sums, Table
 from .whitening import Whitening
 
 Array = NDArray[Any]
@@ -45,24 +46,15 @@ Array = NDArray[Any]
 #: Bytes of a mapped block: it stays in cache between its two products.
 _BLOCK_BYTES = 2**21
 
-#: Bytes of a memory map that the system is asked for in advance.
+#: Bytes of a memory map to ask the system for in advance.
 _AHEAD = 2**26
 
 
 class ShardedRows(PrivateRows):
     """Base class of private rows in shards, which are read block by block in every pass.
 
-    A subclass maps a block in :meth:`_visit`, and finds its memory ``_out`` and the number ``_block_rows`` of
-    rows of a block when it is made.
-
-    Parameters
-    ----------
-    shards : sequence of Shard
-        Where the rows are.
-    y : array of shape (n_rows,)
-        Class indices or targets of all rows.
-    dtype : dtype
-        Dtype of the products.
+    ``dtype`` is that of the products, and ``y`` (n_rows,) are class indices or targets. A subclass maps a
+    block in :meth:`_visit`, and sets its memory ``_out`` and the rows of a block ``_block_rows``.
     """
 
     #: Whitening that rows lack when they are visited.
@@ -85,31 +77,29 @@ class ShardedRows(PrivateRows):
 
     @abstractmethod
     def _visit(self, rows: Selection, raw: Array, Z: FloatArray) -> Visit:
-        """The visit of a block of features; it and its products are in buffers, until the next one's are."""
+        """The visit of a block of features, which is in a buffer with its products until the next block."""
 
     def _read(self, requests: Sequence[Request]) -> Iterator[tuple[Selection, Array]]:
-        """Rows by number, and their features, of all blocks that take part: one at least."""
+        """Numbers and features of the rows of all blocks that take part, at least one block."""
         first, n_visited = 0, 0
         for shard in self._shards:
             end = first + shard.n_rows
-            own = [request.part(first, end) for request in requests]
-            if any(request.members is None or request.members.any() for request in own):
+            parts = [request.part(first, end) for request in requests]
+            if any(request.members is None or request.members.any() for request in parts):
                 X = shard.rows()
-                for rows in selections(own, shard.n_rows, self._block_rows):
+                for rows in selections(parts, shard.n_rows, self._block_rows):
                     raw = _take(X, rows)
-                    there = (
-                        slice(first + rows.start, first + rows.stop)
-                        if isinstance(rows, slice)
-                        else first + rows
-                    )
-                    yield there, raw
+                    if isinstance(rows, slice):
+                        yield slice(first + rows.start, first + rows.stop), raw
+                    else:
+                        yield first + rows, raw
                     n_visited += 1
             first = end
         if n_visited == 0:
             yield slice(0, 0), np.empty((0, self._shards[0].n_features), self._shards[0].dtype)
 
     def _checked(self) -> Iterator[tuple[slice, Array]]:
-        """Rows by number, and their features, of all blocks; those that are not finite are refused."""
+        """Numbers and features of the rows of all blocks; refuses features that are not finite."""
         first = 0
         for shard in self._shards:
             X = shard.rows()
@@ -128,30 +118,13 @@ class ShardedRows(PrivateRows):
 class StreamedRows(ShardedRows):
     """Private rows on disk, read and mapped anew in every pass.
 
-    Parameters
-    ----------
-    shards : sequence of Shard
-        Where the rows are.
-    y : array of shape (n_rows,)
-        Class indices or targets of all rows.
-    row_map : RowMap
-        What the head sees of them.
-    dtype : dtype
-        Of the products.
-    exact : bool
-        Round rows to a grid on which sums are exact; see :class:`InMemoryRows`.
+    With ``exact``, rows are rounded to a grid on which sums are exact; see :class:`InMemoryRows`. A shard
+    that cannot be read, or holds a row that is not finite or too long, is a ValueError that names it.
 
-    Raises
-    ------
-    ValueError
-        If a shard cannot be read or holds a row that is not finite or too long, by name.
-
-    Notes
-    -----
-    *Guarantee*: one pass in advance finds each row's length after the map; rows are mapped by
-    the same arithmetic in every later pass, so that the length is that of the row that
-    contributes, but for roundings that the clip's sensitivity allows for. Rows that are whitened
-    before they are multiplied are measured again in every pass. The files must not change meanwhile.
+    *Guarantee*: one pass in advance finds each row's length after the map; rows are mapped by the same
+    arithmetic in every later pass, so that the length is that of the row that contributes, but for roundings
+    that the clip's sensitivity allows for. Rows that are whitened before they are multiplied are measured
+    again in every pass. The files must not change meanwhile.
     """
 
     def __init__(
@@ -174,7 +147,7 @@ class StreamedRows(ShardedRows):
         self._out = np.empty((min(self._block_rows, max(self.n_rows, 1)), n_features), self._dtype)
         self._norms = np.empty(self.n_rows)
         self._factors = np.ones(self.n_rows, self._dtype)
-        #: Bounds on entries, kept where it would take a whitening of the rows to find them again.
+        #: Bounds on entries, kept if computing them again would whiten the rows.
         self._max_abs = np.empty(0 if self._whitening is None else self.n_rows)
         self._measure()
         check_lengths(self._norms, self._dtype)
@@ -192,17 +165,17 @@ class StreamedRows(ShardedRows):
         def rounding_scale() -> FloatArray:
             if whitening is None:
                 return norms
-            # Rows are whitened by linearity, in points and sums. Those that are multiplied are longer, and
-            # there is room for the rounding of the whitened points.
+            # Rows are whitened by linearity, in points and sums. The rows that are multiplied are longer, and
+            # the rounding of the whitened points is added.
             rounding = whitening.rounding / dot_error(X.shape[1] + 1, X.dtype)
-            own = np.hypot(row_norms(X), value or 0.0) * (1 + rounding + 2**-32)
-            return np.asarray(np.maximum(norms, own))
+            unwhitened = np.hypot(row_norms(X), value or 0.0) * (1 + rounding + 2**-32)
+            return np.asarray(np.maximum(norms, unwhitened))
 
         block = Block(X, self._y[rows], norms, max_abs=max_abs, rounding_scale=rounding_scale)
         visit = visit_of(rows, X, block, Z, appended=value)
 
         def add_sum(C: Any, total: Cascade, panel_rows: int | None) -> None:
-            # Rows that are longer than what a clip bounds are added in shorter panels.
+            # Rows before whitening, which are longer, are added in shorter panels.
             visit.add_sum(C, total, least_rows(panel_rows, self._panel_rows))
 
         return replace(visit, add_sum=add_sum)
@@ -217,7 +190,7 @@ class StreamedRows(ShardedRows):
         return error.plus_later(whitening.sum_rounding * stretch)
 
     def _measure(self) -> None:
-        """Find each row's factor and length, and refuse rows that are not finite."""
+        """Compute each row's factor and length, and refuse rows that are not finite."""
         for rows, raw in self._checked():
             measured = self._map.measured(raw, self._out)
             self._factors[rows], self._norms[rows] = measured.factors, measured.norms
@@ -275,7 +248,7 @@ def _largest(X: FloatArray, value: float) -> FloatArray:
 
 
 class StreamedTable(Table):
-    """Shards as a user has them."""
+    """Shards that a user passed."""
 
     def __init__(self, shards: Sequence[Shard]) -> None:
         check_alike(shards)
@@ -373,17 +346,17 @@ def open_rows(paths: Any, *, label: str | None = None) -> RowFiles:
 
 
 def _files(paths: Any) -> list[Path]:
-    """The files that are named; those of a known format, in the order of their names, if a folder is."""
+    """The files named, or all of known formats in a folder, in the order of their names."""
     if isinstance(paths, (list, tuple)) or not Path(paths).is_dir():
         return [Path(path) for path in (paths if isinstance(paths, (list, tuple)) else [paths])]
-    found = sorted(path for path in Path(paths).iterdir() if path.name.lower().endswith(tuple(IN_PARTS)))
-    if not found:
+    files = sorted(path for path in Path(paths).iterdir() if path.name.lower().endswith(tuple(IN_PARTS)))
+    if not files:
         raise ValueError(f"paths={str(paths)!r} has no {', '.join(IN_PARTS)} file; name another folder.")
-    return found
+    return files
 
 
 def _take(X: Array, rows: Selection) -> Array:
-    """Rows of a shard as a plain array, of which the system reads a little more in advance."""
+    """Rows of a shard as a plain array; the system reads a little more in advance."""
     base = X._mmap if isinstance(X, np.memmap) else None  # type: ignore[attr-defined]
     if base is not None and isinstance(rows, slice) and hasattr(mmap, "MADV_WILLNEED"):
         _read_ahead(X, base, rows)
@@ -391,7 +364,7 @@ def _take(X: Array, rows: Selection) -> Array:
 
 
 def _read_ahead(X: Array, base: mmap.mmap, rows: slice) -> None:
-    """Ask for the pages after the block whenever it starts a new stretch of the file."""
+    """Ask for the pages after a block that starts a new part of the file, of ``_AHEAD`` bytes."""
     per_row = X.shape[1] * X.itemsize
     start, stop = rows.start * per_row, rows.stop * per_row
     if start // _AHEAD == stop // _AHEAD and start:

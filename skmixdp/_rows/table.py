@@ -1,4 +1,4 @@
-"""Private rows as users hold them: before the row map, and whatever holds them."""
+"""Tables of rows that users pass, before the row map."""
 
 import sys
 from collections.abc import Iterator
@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from .._linear import FloatArray
 from .._utils.validation import n_distinct_rows
 from .memory import InMemoryRows, PassingRows
 from .row_map import RowMap
 from .shards import array_shard
-from .source import FloatArray, Labels, PrivateRows, Table
+from .source import Labels, PrivateRows, Table
 from .sparse import SparseTable
 from .streamed import RowFiles, StreamedTable
 
@@ -71,13 +72,13 @@ def special_table(X: Any) -> Table | None:
 
 
 def is_dask(X: Any) -> bool:
-    """Whether these are Dask rows; Dask is not imported for the question."""
+    """Whether these are Dask rows, without importing Dask."""
     module = sys.modules.get("dask.array")
     return module is not None and isinstance(X, module.Array)
 
 
 def is_tensor(X: Any) -> bool:
-    """Whether this is a torch tensor; torch is not imported for the question."""
+    """Whether this is a torch tensor, without importing torch."""
     module = sys.modules.get("torch")
     return module is not None and isinstance(X, module.Tensor)
 

@@ -1,9 +1,8 @@
 """Private rows in a torch tensor, on the processor or on a device, where they stay.
 
-Loaded only for tensors and devices. A device is a row source like any other: it has its own two products, and
-all else is what NumPy's arrays have too. Contributions are computed where the rows are if the query takes
-tensors; otherwise outputs and weighted residuals go back and forth. The noise is added to the sums on the
-processor, by the same generator as always.
+Loaded only for tensors and devices. A device is a row source with two products, like any other. Contributions
+are computed where the rows are if the query takes tensors; otherwise outputs and weighted residuals go back
+and forth. The noise is added to the sums on the processor, by the same generator as always.
 """
 
 import warnings
@@ -15,18 +14,18 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from .._linear import BLOCK_ROWS, PANEL_ROWS, Cascade, SumError, row_norms
+from .._linear import BLOCK_ROWS, PANEL_ROWS, Cascade, FloatArray, SumError, row_norms
 from .._utils.validation import CONVERSION_ERRORS, shown
 from .answering import Selection, Visit, answer, block_size, selections, stated_error
 from .memory import InMemoryRows, check_lengths
 from .row_map import RowMap
-from .source import Block, Contribute, Contribution, FloatArray, Labels, PrivateRows, Request, Sums, Table
+from .source import Block, Contribute, Contribution, Labels, PrivateRows, Request, Sums, Table
 
 #: Bytes in a block: on a device, each block has the cost of copying its outputs each way.
 _BLOCK_BYTES = {"cpu": 2**21}
 _DEVICE_BYTES = 2**28
 
-#: A block has at least so many rows.
+#: Least rows of a block.
 _FEWEST_ROWS = 512
 
 #: Rows that are measured at a time, and that are mapped at a time, in float64.
@@ -40,30 +39,14 @@ _KINDS = ("cpu", "cuda", "xpu")
 
 
 class TorchRows(PrivateRows):
-    """Private rows in a tensor.
+    """Private rows in a float32 or float64 tensor (n_rows, d_in), after the row map.
 
-    Parameters
-    ----------
-    X : tensor of shape (n_rows, d_in), float32 or float64
-        Rows after the row map.
-    y : array of shape (n_rows,) or (n_rows, k)
-        Class indices or targets.
-    device : torch.device or None
-        Where products are computed; blocks of rows that lie elsewhere are sent there in every
-        pass. None is where ``X`` is.
-    block_bytes : int or None
-        Size of the blocks that are visited in turn; None is 2 MiB on the processor and 256 MiB
-        on a device.
+    Products are computed on ``device``, by default that of ``X``; blocks of rows elsewhere are sent there in
+    every pass. Blocks have ``block_bytes``, by default 2 MiB on the processor and 256 MiB on a device. Rows
+    so long that products could overflow are a ValueError.
 
-    Notes
-    -----
-    *Guarantee*: that of :class:`~skmixdp._rows.InMemoryRows`. Products must be those of IEEE
-    arithmetic in the rows' precision or better: TensorFloat-32 is not used.
-
-    Raises
-    ------
-    ValueError
-        If a row is so long that its products could overflow.
+    *Guarantee*: that of :class:`~skmixdp._rows.InMemoryRows`. Products must be those of IEEE arithmetic in
+    the rows' precision or better: TensorFloat-32 is not used.
     """
 
     def __init__(
@@ -104,7 +87,7 @@ class TorchRows(PrivateRows):
     def _sums(self, requests: Sequence[Request]) -> list[Sums] | None:
         """Sums of all requests; None if the device has no room for the pass."""
         try:
-            found = answer(requests, self._visits(requests), self._dtype)
+            sums = answer(requests, self._visits(requests), self._dtype)
         except torch.OutOfMemoryError:
             return None
         return [
@@ -112,11 +95,11 @@ class TorchRows(PrivateRows):
                 None if matrix is None else array_of(matrix),
                 None if vector is None else array_of(vector),
             )
-            for matrix, vector in found
+            for matrix, vector in sums
         ]
 
     def _make_room(self) -> None:
-        """Visit fewer rows at a time; where they are few already, keep them on the host."""
+        """Make blocks smaller; if they are small already, keep the rows on the host."""
         if self._block_rows > _FEWEST_ROWS:
             self._block_rows = max(_FEWEST_ROWS, self._block_rows // 4)
         elif not self._streamed:
@@ -157,11 +140,11 @@ class TorchRows(PrivateRows):
 
 
 def _on_host(contribute: Contribute) -> Contribute:
-    """A contribution that takes arrays alone, for blocks of tensors: what goes in and out is copied."""
+    """A contribution for blocks of tensors from one for arrays, by copying its inputs and results."""
 
     def copied(Z: torch.Tensor, block: Block) -> Contribution:
-        there = Block(None, array_of(block.y), array_of(block.norms), max_abs=lambda: array_of(block.max_abs))
-        C, S = contribute(array_of(Z), there)
+        host = Block(None, array_of(block.y), array_of(block.norms), max_abs=lambda: array_of(block.max_abs))
+        C, S = contribute(array_of(Z), host)
         return (
             None if C is None else torch.from_numpy(np.ascontiguousarray(C)).to(Z.device),
             None if S is None else torch.from_numpy(np.ascontiguousarray(S)).to(Z.device),
@@ -199,7 +182,7 @@ def add_tensor_products(total: Cascade, C: torch.Tensor, X: torch.Tensor) -> Non
 
 
 class full_precision:  # noqa: N801
-    """Products in float32 as they are stated, whatever the user allows elsewhere.
+    """A context in which float32 products are IEEE products, also if the user allows others elsewhere.
 
     A row's part in a sum is bounded by what was clipped. TensorFloat-32 would round rows and weighted
     residuals to 11 bits after that, so that a part could exceed its bound by one in a thousand; and
@@ -207,10 +190,10 @@ class full_precision:  # noqa: N801
     """
 
     def __enter__(self) -> None:
-        # Since torch 2.9 every backend has a setting of its own, which the one for all may contradict.
+        # Since torch 2.9 every backend has a separate setting, which the common one may contradict.
         owners: list[Any] = [torch.backends.cuda.matmul, getattr(torch.backends.mkldnn, "matmul", None)]
         settings = [(owner, getattr(owner, "fp32_precision", None)) for owner in owners]
-        self._own = [(owner, setting) for owner, setting in settings if isinstance(setting, str)]
+        self._settings = [(owner, setting) for owner, setting in settings if isinstance(setting, str)]
         try:
             self._allowed: str | None = torch.get_float32_matmul_precision()
         except RuntimeError:
@@ -220,12 +203,12 @@ class full_precision:  # noqa: N801
     def __exit__(self, *error: object) -> None:
         if self._allowed is not None:
             torch.set_float32_matmul_precision(self._allowed)
-        for owner, precision in self._own:
+        for owner, precision in self._settings:
             owner.fp32_precision = precision
 
 
 class TorchTable(Table):
-    """A tensor as a user has it.
+    """A tensor that a user passed.
 
     Private rows are held on ``place``, None being where the tensor is.
     """
@@ -241,7 +224,7 @@ class TorchTable(Table):
 
     @classmethod
     def of_array(cls, X: NDArray[Any], device: str) -> "TorchTable":
-        """The table of an array in the host's memory, which is not copied there."""
+        """The table of an array in the host's memory, without a copy."""
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*not writable", category=UserWarning)
             return cls(torch.from_numpy(np.ascontiguousarray(X)), torch.device(device))
@@ -291,7 +274,7 @@ class TorchTable(Table):
 
 
 def mapped(X: torch.Tensor, row_map: RowMap, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
-    """What a :class:`~skmixdp._rows.RowMap` makes of a tensor (n, n_features), on a device."""
+    """The rows of a tensor (n, n_features) after a :class:`~skmixdp._rows.RowMap`, on a device."""
     rows = torch.empty((len(X), row_map.width(X.shape[1])), dtype=dtype, device=device)
     with full_precision():
         for start in range(0, len(X), _MAPPED_ROWS):
@@ -303,14 +286,11 @@ def mapped(X: torch.Tensor, row_map: RowMap, dtype: torch.dtype, device: torch.d
 def device_name(device: Any) -> str:
     """The name of what torch takes for a device, ``"cpu"`` for the processor.
 
-    Raises
-    ------
-    ValueError
-        If there is none, or none that knows float64.
+    A ValueError tells that there is none, or none that knows float64.
     """
     try:
         place = torch.empty(0, device=device, dtype=torch.float64).device
-    # Which it is differs from device to device.
+    # The type of the error differs from device to device.
     except (RuntimeError, TypeError, AssertionError, *CONVERSION_ERRORS):
         place = None
     if place is None or place.type not in _KINDS:
@@ -339,7 +319,7 @@ def _parts_of(X: torch.Tensor) -> Iterator[torch.Tensor]:
 
 
 def _warn_of_streaming(device: torch.device) -> None:
-    """Say that rows do not fit on a device."""
+    """Warn that rows do not fit on a device."""
     warnings.warn(
         f"the rows do not fit on {device} with what else is there; they are kept in the host's memory and "
         "sent there block by block in every step, which is slower.",

@@ -1,4 +1,4 @@
-"""Whitening by what public rows of one class differ in."""
+"""Whitening by the differences of public rows of one class."""
 
 import math
 from dataclasses import dataclass
@@ -9,20 +9,18 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy.linalg import solve_triangular
 
-from .._linear import Array, astype, in_library_of
+from .._linear import Array, FloatArray, astype, in_library_of
 from .._linear.rounding import dot_error
 
-FloatArray = NDArray[np.floating[Any]]
-
 #: Share of the sphere in the scatter. On images, text and tables, with 2 to 20 public rows per class,
-#: 0.9 gained 0 to 2 points over no whitening; less of it loses what 2 rows per class do not know.
+#: 0.9 gained 0 to 2 points over no whitening; a smaller share loses accuracy with 2 rows per class.
 _SHRINKAGE = 0.9
 
-#: Directions below this fraction of the largest scatter have none.
+#: Directions below this fraction of the largest scatter count as flat.
 _FLAT = 1e-10
 
-#: The Gram matrix of the rows is used if there are fewer of them than this part of the features. It is sooner
-#: decomposed, but its directions then need to be made orthonormal.
+#: With fewer rows than this part of the features, their Gram matrix is used. It is faster to decompose, but
+#: its directions must then be made orthonormal.
 _FEW = 0.75
 
 
@@ -31,14 +29,8 @@ class Whitening:
     """A symmetric linear map that shortens the directions in which rows of one class differ.
 
     The noise is in proportion to the longest row. Where rows of one class differ much, most of that length
-    tells nothing about classes.
-
-    Attributes
-    ----------
-    directions : array of shape (r, n_features)
-        Orthonormal directions.
-    factors : array of shape (r,)
-        By how much rows are shortened along each, in (0, 1]; other directions stay as they are.
+    tells nothing about classes. Rows are shortened by ``factors`` (r,), in (0, 1], along orthonormal
+    ``directions`` (r, n_features).
     """
 
     directions: FloatArray
@@ -50,27 +42,22 @@ class Whitening:
 
     @classmethod
     def of(cls, X: FloatArray, y: NDArray[np.integer[Any]]) -> "Whitening | None":
-        """The whitening of rows (n, n_features) with class indices (n,).
+        """The whitening of rows (n, n_features) with class indices (n,); None if no class has differing rows.
 
-        With the scatter within classes ``S = 1 / (n - classes) sum_i d_i d_i^T``, ``d_i`` being rows less
-        the mean of their class, it is ``C^(-1/2)`` up to a factor, for
-        ``C = (1 - s) S + s trace(S) / d I``: Hatch and Stolcke 2006, "Generalized linear kernels for
-        one-versus-all classification" (within-class covariance normalisation), shrunk.
-
-        Returns
-        -------
-        Whitening or None
-            None where rows of a class do not differ, or no class has two.
+        With the scatter within classes ``S = 1 / (n - classes) sum_i d_i d_i^T``, ``d_i`` being rows less the
+        mean of their class, it is ``C^(-1/2)`` up to a factor, for ``C = (1 - s) S + s trace(S) / d I``:
+        Hatch and Stolcke 2006, "Generalized linear kernels for one-versus-all classification" (within-class
+        covariance normalisation), shrunk.
         """
-        classes, own = np.unique(y, return_inverse=True)
+        classes, index = np.unique(y, return_inverse=True)
         n_free = len(X) - len(classes)
         if n_free < 1:
             return None
-        counts = np.bincount(own)
-        by_class = X[np.argsort(own, kind="stable")]
+        counts = np.bincount(index)
+        by_class = X[np.argsort(index, kind="stable")]
         totals = np.add.reduceat(by_class, np.cumsum(counts) - counts)
-        deviations = X - (totals / counts[:, np.newaxis])[own]
-        # By the largest entry first: the square of a huge or tiny one is inf or 0.
+        deviations = X - (totals / counts[:, np.newaxis])[index]
+        # Divided by the largest entry first, since squares of huge or tiny entries are inf or 0.
         size = float(np.abs(deviations).max(initial=0.0))
         if not 0 < size < np.inf:
             return None
@@ -89,16 +76,13 @@ class Whitening:
 
     @cached_property
     def rounding(self) -> float:
-        """Bound on how far rounding, in float64, brings a product with the map from the exact one.
+        """Bound on the error of a product with the map, by rounding in float64.
 
-        In units of the lengths of what is multiplied. It covers a row that is whitened, and products of
-        rows with whitened points, compared with those of whitened rows with points.
-
-        Notes
-        -----
-        A product of a row of length 1 with an (n, r) matrix ``A`` is off by at most ``dot_error(n) |A|_F``;
-        here two follow each other, of norms 1 and Frobenius norms ``sqrt(r)``, and their own product, where
-        it is formed, is off by ``dot_error(r) r``. Source: Higham 2002, section 3.1.
+        In units of the lengths of what is multiplied. It covers a row that is whitened, and products of rows
+        with whitened points, compared with those of whitened rows with points. A product of a row of length 1
+        with an (n, r) matrix ``A`` is off by at most ``dot_error(n) |A|_F``; here two follow each other, of
+        norms 1 and Frobenius norms ``sqrt(r)``, and their own product, where it is formed, is off by
+        ``dot_error(r) r``. Source: Higham 2002, section 3.1.
         """
         n_directions, n_features = self.directions.shape
         roundings = dot_error(2 * (n_directions + n_features) + 16, np.dtype(np.float64))

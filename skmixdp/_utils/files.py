@@ -12,26 +12,10 @@ import numpy as np
 
 @contextmanager
 def written_whole(path: Path) -> Iterator[BinaryIO]:
-    """A file to write, which gets its name in one step at the end.
+    """A binary file for ``path``, which replaces the former one in one step when the block ends.
 
-    A reader finds the former content or all of the new one, also after a crash of the process or the machine.
-    The draft's name starts with a dot and ends in ``.tmp``, and nothing reads it. A killed process may leave
-    a draft behind.
-
-    Parameters
-    ----------
-    path : Path
-        The file. An existing one is replaced.
-
-    Yields
-    ------
-    file
-        An open binary file, which the block writes.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be written. The former content is kept.
+    A reader sees the former content or all of the new one, even after an error or a crash. Drafts are named
+    ``.*.tmp``; a killed process may leave one behind, and nothing reads it.
     """
     # A random name, since threads and processes may write the same file at once.
     draft = path.with_name(f".{secrets.token_hex(8)}.tmp")

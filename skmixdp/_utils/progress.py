@@ -43,21 +43,10 @@ class HiddenBar:
 def progress_bar(
     items: Iterable[Any] | None = None, *, verbose: Any, hidden: bool = False, **options: Any
 ) -> Any:
-    """A bar with an estimate of the remaining time, as ``tqdm`` makes it.
+    """A bar of ``tqdm`` with its ``options``; without ``items``, it is updated by hand.
 
-    If ``verbose``, the bar is shown at once and everywhere. Otherwise, it appears on terminals after 2
-    seconds and goes away at the end, except within :func:`no_bars`.
-
-    Parameters
-    ----------
-    items : iterable or None, default=None
-        What to iterate over; None if the bar is updated by hand.
-    verbose : bool or int
-        Whether to show it at once.
-    hidden : bool, default=False
-        Show nothing, whatever ``verbose`` says.
-    **options
-        Options of ``tqdm``.
+    With ``verbose``, it is shown at once and everywhere. Otherwise it appears on terminals after 2 seconds
+    and goes away at the end, except within :func:`no_bars`. ``hidden`` shows nothing in any case.
     """
     # In a notebook, tqdm shows bars that are no output of a terminal.
     seen = verbose or (not _hidden.get() and (sys.stderr.isatty() or "ipykernel" in sys.modules))

@@ -30,18 +30,10 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Number:
-    """A real number between two bounds.
+    """A real number between two bounds; ``closed`` tells which of them are allowed.
 
-    Attributes
-    ----------
-    text : str
-        Description for messages.
-    low, high : float
-        Bounds.
-    closed : {"neither", "left", "right", "both"}
-        Which bounds are allowed values.
-    whole : bool
-        Whether the number must be an integer; ``2.0`` is not one.
+    It is "neither", "left", "right" or "both". ``text`` describes the number in messages. If ``whole``, it
+    must be an integer; ``2.0`` is not one.
     """
 
     text: str
@@ -74,7 +66,7 @@ POSITIVE = Number("a positive finite number", low=0)
 #: Squares of a clip and of its noise must stay floats.
 CLIP = Number("a positive finite number up to 1e100", low=0, high=1e100, closed="right")
 #: Differences of gradients of float32 rows are rounded in units of the smallest subnormal number. Above this
-#: bound that does not matter, whatever the length of the rows.
+#: bound that does not matter for rows of any length.
 CLIP_OF_DIFFERENCES = Number("a finite number from 1e-6 to 1e100", low=1e-6, high=1e100, closed="both")
 NON_NEGATIVE = Number("a non-negative finite number", low=0, closed="left")
 FRACTION = Number("a number from 0 to 1", low=0, high=1, closed="both")
@@ -107,25 +99,10 @@ def number(low: float, high: float = math.inf, *, closed: str = "neither") -> Nu
 
 
 def check(name: str, value: Any, *allowed: Allowed, remedy: str = "", owner: str = "") -> None:
-    """Refuse a parameter that none of ``allowed`` admits.
+    """Refuse a parameter that none of ``allowed`` admits, by a ValueError with its name and value.
 
-    Parameters
-    ----------
-    name : str
-        Name of the parameter.
-    value : object
-        Value of the parameter.
-    *allowed : Number, Kind, str or None
-        The allowed values.
-    remedy : str, default=""
-        What to pass instead, if ``allowed`` does not say it. It ends the sentence of the message.
-    owner : str, default=""
-        The class that has the parameter, if messages should name it.
-
-    Raises
-    ------
-    ValueError
-        If no rule admits the value. The message names the parameter, its value and the remedy.
+    ``remedy`` ends the message if ``allowed`` does not say what to pass. ``owner`` is the class that has the
+    parameter, if the message should name it.
     """
     if any(_admits(rule, value) for rule in allowed):
         return
@@ -137,27 +114,10 @@ def check(name: str, value: Any, *allowed: Allowed, remedy: str = "", owner: str
 def check_params(
     owner: Any, table: Mapping[str, tuple[Allowed, ...]], *, named: bool = False
 ) -> dict[str, Any]:
-    """Check the attributes of an object against a table.
+    """The attributes of an object that a table lists, by name, each checked against its allowed values.
 
-    Parameters
-    ----------
-    owner : object
-        An estimator, algorithm or component.
-    table : mapping of str to tuple
-        The allowed values of each attribute.
-    named : bool, default=False
-        Whether messages name the class of the owner. Use it for objects that are parameters themselves.
-
-    Returns
-    -------
-    dict
-        The values by name. NumPy numbers are converted to Python numbers, since arithmetic in a narrow
-        type would round sensitivities.
-
-    Raises
-    ------
-    ValueError
-        For the first attribute that no rule admits.
+    NumPy numbers become Python numbers, since arithmetic in a narrow type would round sensitivities. If
+    ``named``, messages name the owner's class, for objects that are parameters themselves.
     """
     for name, allowed in table.items():
         check(name, getattr(owner, name), *allowed, owner=type(owner).__name__ if named else "")
@@ -219,29 +179,15 @@ def _letters(name: str) -> str:
 
 
 def refuse_arguments(owner: Any, unsupported: Iterable[str], known: Iterable[str], otherwise: str) -> None:
-    """Refuse keyword arguments of ``fit`` that an estimator does not know.
+    """Refuse names of arguments that ``fit`` does not know, by a TypeError.
 
-    Parameters
-    ----------
-    owner : estimator
-        The estimator.
-    unsupported : iterable of str
-        Names of the arguments.
-    known : iterable of str
-        Names that ``fit`` accepts.
-    otherwise : str
-        The remedy for a name that is not a misspelt one.
-
-    Raises
-    ------
-    TypeError
-        If there are any.
+    It suggests the closest of the ``known`` names; ``otherwise`` is the remedy if none is close.
     """
     names, known = sorted(unsupported), tuple(known)
     if not names:
         return
-    found = next(filter(None, (suggestion(name, known) for name in names)), None)
-    remedy = f"{found}?" if found else f"{otherwise}."
+    hint = next(filter(None, (suggestion(name, known) for name in names)), None)
+    remedy = f"{hint}?" if hint else f"{otherwise}."
     raise TypeError(f"fit of {type(owner).__name__} does not accept {', '.join(names)}; {remedy}")
 
 
@@ -287,7 +233,7 @@ _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 CONVERSION_ERRORS = (ValueError, TypeError, OverflowError, ArithmeticError)
 
 
-@np.errstate(all="ignore")  # the user's own state could tell of tiny or huge rows
+@np.errstate(all="ignore")  # the user's settings could tell of tiny or huge rows
 def check_table(X: Any, name: str, *, minimum: int) -> Array:
     """A finite float table of at least ``minimum`` rows."""
     _refuse_text(X, name)
@@ -373,7 +319,7 @@ def _refuse_text(X: Any, name: str) -> None:
 
 
 def _holds_text(X: Any, dtype: Any) -> bool:
-    """Whether some entries are text, as far as the type leaves that open."""
+    """Whether some entries are text; reads them only if the type does not tell."""
     if getattr(dtype, "kind", "O") not in "OUST":
         return False
     try:
@@ -411,13 +357,7 @@ def _is_plain(X: Any) -> bool:
 
 
 def public_sources(X_pub: Any, y_pub: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """The sources of public rows and those of their labels, as two tuples of one length.
-
-    Raises
-    ------
-    ValueError
-        If one of the two is missing, if there is no source, or if their numbers differ.
-    """
+    """The sources of public rows and of their labels, as two tuples of the same length, at least 1."""
     for name, value in (("X_pub", X_pub), ("y_pub", y_pub)):
         if value is None:
             raise ValueError(f"{name}=None must be given too; public rows need both X_pub and y_pub.")
@@ -450,19 +390,9 @@ _WHOLE_COLUMNS = "and wrap a whole ColumnTransformer: PublicOnly(ColumnTransform
 
 
 def join_rows(X: Any, X_pub: Any) -> Any:
-    """The rows of all public sources in one container.
+    """The public rows of one or several sources in one container, with the columns of ``X``.
 
-    Parameters
-    ----------
-    X : array-like of shape (n_samples, n_features)
-        PRIVATE rows, of which only the number and names of the columns are read.
-    X_pub : array-like of shape (n_pub, n_features), or tuple of such
-        Public rows: one source, or several.
-
-    Raises
-    ------
-    ValueError
-        Without public rows, or if their columns are not those of ``X``.
+    Of the PRIVATE rows ``X``, only the number and names of the columns are read.
     """
     if is_empty(X_pub):
         named = "X_pub=None" if X_pub is None else "an empty X_pub"
@@ -507,25 +437,10 @@ def _columns(X: Any) -> tuple[int | None, list[str] | None]:
 
 
 def refusal_of(estimator: Any, X: Any, culprit: str, error: Exception, *, numeric: bool = True) -> Exception:
-    """An error that replaces another library's error, which may quote rows of ``X``.
+    """A ValueError or TypeError in place of the ``error`` of ``culprit``, which may quote rows of ``X``.
 
-    Parameters
-    ----------
-    estimator : estimator
-        The estimator that processes the rows. If it is fitted, the rows must have its columns.
-    X : array-like
-        The rows.
-    culprit : str
-        Name of the function or object that failed.
-    error : Exception
-        The error that it raised. A TypeError stays a TypeError; the text is left out.
-    numeric : bool, default=True
-        Whether the culprit accepts only numbers.
-
-    Returns
-    -------
-    Exception
-        A ValueError or TypeError that describes the problem without quoting rows.
+    It describes the problem by our checks: the columns, if ``estimator`` is fitted, and numbers, if
+    the culprit is ``numeric``.
     """
     kind = TypeError if isinstance(error, TypeError) else ValueError
     if sp.issparse(X):
@@ -562,11 +477,11 @@ def n_distinct_rows(X: Array) -> int:
     digest = hashlib.shake_256(b"distinct rows").digest(8 * n_words)
     factors = 0.5 + np.frombuffer(digest, dtype="<u8") / 2.0**65
     step = _HASHED_WORDS // n_words
-    found = [
+    hashes = [
         np.vecdot(words[start : start + step].astype(np.float64), factors)
         for start in range(0, len(rows), step)
     ]
-    return len(np.unique(np.concatenate(found)))
+    return len(np.unique(np.concatenate(hashes)))
 
 
 def warn_of_repeats(n_distinct: int, n_rows: int, stacklevel: int = 6) -> None:

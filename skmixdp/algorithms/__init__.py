@@ -11,7 +11,7 @@ from .noisy_gd import NoisyGD
 from .pazo import PAZO
 from .pda_dpmd import PDADPMD, CosinePDADPMD
 
-#: Algorithm names that estimators accept; :mod:`skmixdp.modelmix` adds its own.
+#: Algorithm names that estimators accept; :mod:`skmixdp.modelmix` adds one.
 BY_NAME: dict[str, type[Algorithm]] = {
     "auto": Auto,
     "noisy-gd": NoisyGD,

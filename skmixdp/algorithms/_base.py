@@ -47,8 +47,9 @@ OPEN_FRACTION = number(0, 1)
 class Algorithm(BaseEstimator, ABC):  # type: ignore[misc]
     """Base class of algorithms: holds parameters and builds the recipe of a fit.
 
-    Parameters behave as those of a scikit-learn estimator. ``set_params`` and ``clone`` work, and nothing
-    is checked before :meth:`recipe`. In a parameter grid, use the name ``algorithm__<name>``.
+    Parameters behave as those of a scikit-learn estimator. ``set_params`` and ``clone`` work, and nothing is
+    checked before :meth:`recipe`. In a parameter grid, use the name ``algorithm__<name>``. A subclass is a
+    dataclass with ``eq=False`` and ``repr=False``, whose fields are its parameters.
     """
 
     #: The allowed values of each parameter.
@@ -130,7 +131,7 @@ def descent(
 
 
 def step_scale_with_clipped(loss: Loss) -> float:
-    """How far the curvature along clipped gradients is taken to lie below its bound.
+    """Factor by which the curvature along clipped gradients is assumed to lie below its bound.
 
     The Hessian of the cross-entropies is mostly far below the bound. Where it is not, clipped residuals keep
     oscillations small. Squared loss has the same Hessian everywhere.
@@ -139,17 +140,7 @@ def step_scale_with_clipped(loss: Loss) -> float:
 
 
 def refuse_loss(owner: object, loss: Loss, fix: str) -> NoReturn:
-    """Refuse a loss that an algorithm, or its present parameters, cannot train.
-
-    Parameters
-    ----------
-    owner : object
-        The algorithm.
-    loss : Loss
-        The loss.
-    fix : str
-        The reason and the remedy. It ends the sentence of the message.
-    """
+    """Refuse a loss that an algorithm cannot train; ``fix`` says why, and what to do instead."""
     raise ValueError(f"{type(owner).__name__} cannot train {loss.name}: {fix}.")
 
 
@@ -163,7 +154,7 @@ def refuse_exact_sums(owner: object, options: Options) -> None:
 
 
 def weighting_of(value: Any) -> Weighting:
-    """The rule for the public weight, given as a name, a number or an object."""
+    """The rule for the public weight, from a name, a number or an object."""
     if isinstance(value, str):
         return _WEIGHTINGS[value]()
     if isinstance(value, Real):

@@ -1,5 +1,6 @@
 """AdaMix: start, clip and subspace from public rows."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 from .._engine import Options, Recipe
@@ -10,6 +11,7 @@ from ._base import MOMENTUM, OPEN_FRACTION, WEIGHTS, Algorithm, descent, weighti
 from .noisy_gd import NoisyGD
 
 
+@dataclass(eq=False, repr=False)
 class AdaMix(Algorithm):
     """Noisy gradient descent that takes start, clip and subspace from public rows.
 
@@ -56,22 +58,13 @@ class AdaMix(Algorithm):
         "public_weight": WEIGHTS,
     }
 
-    def __init__(
-        self,
-        quantile: float = 0.9,
-        *,
-        clip_floor: float = 0.5,
-        n_components: int | None = None,
-        momentum: float = 0.9,
-        center: str = "zero",
-        public_weight: Any = "sample",
-    ) -> None:
-        self.quantile = quantile
-        self.clip_floor = clip_floor
-        self.n_components = n_components
-        self.momentum = momentum
-        self.center = center
-        self.public_weight = public_weight
+    quantile: float = 0.9
+    _: KW_ONLY
+    clip_floor: float = 0.5
+    n_components: int | None = None
+    momentum: float = 0.9
+    center: str = "zero"
+    public_weight: Any = "sample"
 
     def pieces(self, info: PublicInfo, options: Options) -> Recipe:
         clipper = PublicQuantileClip(quantile=self.quantile, floor=self.clip_floor)
@@ -89,6 +82,7 @@ class AdaMix(Algorithm):
         )
 
 
+@dataclass(eq=False, repr=False)
 class TheoreticalAdaMix(Algorithm):
     """AdaMix as analysed in its Theorem 3: a fixed clip, decaying steps, and averaged heads in a ball.
 
@@ -112,8 +106,7 @@ class TheoreticalAdaMix(Algorithm):
 
     _allowed: ClassVar = {"radius": (POSITIVE,)}
 
-    def __init__(self, radius: float) -> None:
-        self.radius = radius
+    radius: float
 
     def pieces(self, info: PublicInfo, options: Options) -> Recipe:
         equivalent = NoisyGD(

@@ -1,7 +1,7 @@
 """The default algorithm."""
 
 import math
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -29,6 +29,7 @@ _FEWEST = 12
 _MOST_OF_FEW, _MOST = 50, 100
 
 
+@dataclass(eq=False, repr=False)
 class Auto(Algorithm):
     """Noisy gradient descent whose settings follow from public quantities; the default algorithm.
 
@@ -74,9 +75,9 @@ class Auto(Algorithm):
         "shrink": (FLAG,),
     }
 
-    def __init__(self, clip: float = 0.3, *, shrink: bool = True) -> None:
-        self.clip = clip
-        self.shrink = shrink
+    clip: float = 0.3
+    _: KW_ONLY
+    shrink: bool = True
 
     def pieces(self, info: PublicInfo, options: Options) -> Recipe:
         query = GradientQuery(L2Clip(self.clip), FullSpace(), sum_to_zero=True)

@@ -1,5 +1,6 @@
 """Coupling: automatic clipping with mixed public and private gradients."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 from .._engine import Options, Recipe
@@ -9,6 +10,7 @@ from ..components.protocols import PublicInfo
 from ._base import MOMENTUM, WEIGHTS, Algorithm, descent, weighting_of
 
 
+@dataclass(eq=False, repr=False)
 class Coupling(Algorithm):
     """Noisy gradient descent with automatic clipping and a rule for the public weight.
 
@@ -46,18 +48,11 @@ class Coupling(Algorithm):
         "public_weight": WEIGHTS,
     }
 
-    def __init__(
-        self,
-        gamma: float = 1.0,
-        *,
-        public_weight: Any = "coupling",
-        momentum: float = 0.9,
-        center: str = "zero",
-    ) -> None:
-        self.gamma = gamma
-        self.public_weight = public_weight
-        self.momentum = momentum
-        self.center = center
+    gamma: float = 1.0
+    _: KW_ONLY
+    public_weight: Any = "coupling"
+    momentum: float = 0.9
+    center: str = "zero"
 
     def pieces(self, info: PublicInfo, options: Options) -> Recipe:
         l2 = 0.0 if options.l2 == "auto" else options.l2

@@ -1,5 +1,6 @@
 """DOPE-SGD: clipping of differences from the public gradient."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
 from .._engine import Options, Recipe
@@ -9,6 +10,7 @@ from ..components.protocols import Clipper, PublicInfo
 from ._base import MOMENTUM, OPEN_FRACTION, Algorithm, descent, refuse_exact_sums
 
 
+@dataclass(eq=False, repr=False)
 class DOPE(Algorithm):
     """Noisy gradient descent that clips each row's difference from the public gradient.
 
@@ -54,20 +56,12 @@ class DOPE(Algorithm):
         "center": ("zero", "public"),
     }
 
-    def __init__(
-        self,
-        clip: float | str = "quantile",
-        *,
-        quantile: float = 0.9,
-        clip_floor: float = 0.5,
-        momentum: float = 0.9,
-        center: str = "zero",
-    ) -> None:
-        self.clip = clip
-        self.quantile = quantile
-        self.clip_floor = clip_floor
-        self.momentum = momentum
-        self.center = center
+    clip: float | str = "quantile"
+    _: KW_ONLY
+    quantile: float = 0.9
+    clip_floor: float = 0.5
+    momentum: float = 0.9
+    center: str = "zero"
 
     def pieces(self, info: PublicInfo, options: Options) -> Recipe:
         refuse_exact_sums(self, options)

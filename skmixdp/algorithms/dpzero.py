@@ -1,5 +1,6 @@
 """DPZero: zeroth-order descent without public rows."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -24,17 +25,8 @@ def zeroth_order_descent(
 ) -> Recipe:
     """The recipe of plain descent along estimates of the gradient.
 
-    Parameters
-    ----------
-    info, options : PublicInfo, Options
-        Public facts and the user's settings.
-    query : Query
-        The query to private rows.
-    weighting : Weighting
-        Rule for the public weight.
-    spread : float
-        Mean squared length of a direction divided by that of its mean, for a sphere of the gradient's
-        dimension. Stable steps are smaller by this factor than with exact gradients.
+    ``spread`` is the mean squared length of a direction divided by that of its mean, for a sphere of the
+    gradient's dimension. Stable steps are smaller by this factor than with exact gradients.
     """
     l2 = 0.0 if options.l2 == "auto" else options.l2
     return Recipe(
@@ -54,6 +46,7 @@ def zeroth_order_descent(
     )
 
 
+@dataclass(eq=False, repr=False)
 class DPZero(Algorithm):
     """Zeroth-order descent along random directions, without public gradients.
 
@@ -89,18 +82,11 @@ class DPZero(Algorithm):
         "directions": DIRECTIONS,
     }
 
-    def __init__(
-        self,
-        n_directions: int = 1,
-        *,
-        smoothing: float = 1e-2,
-        loss_clip: float = 1.0,
-        directions: str = "sphere",
-    ) -> None:
-        self.n_directions = n_directions
-        self.smoothing = smoothing
-        self.loss_clip = loss_clip
-        self.directions = directions
+    n_directions: int = 1
+    _: KW_ONLY
+    smoothing: float = 1e-2
+    loss_clip: float = 1.0
+    directions: str = "sphere"
 
     def pieces(self, info: PublicInfo, options: Options) -> Recipe:
         on_sphere = self.directions == "sphere"

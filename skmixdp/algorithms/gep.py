@@ -1,23 +1,20 @@
 """GEP: separate releases of gradients inside and outside the public subspace."""
 
 from collections.abc import Callable
-from typing import Any, ClassVar
-
-import numpy as np
-from numpy.typing import NDArray
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
 
 from .._engine import Options, Recipe
 from .._utils.validation import CLIP_OF_DIFFERENCES, COUNT
 from ..components import GepQuery, L2Clip, PublicQuantileClip
-from ..components.protocols import Clipper, PublicInfo, PublicView
+from ..components.protocols import Clipper, FloatArray, PublicInfo, PublicView
 from ._base import MOMENTUM, OPEN_FRACTION, Algorithm, descent, refuse_exact_sums
-
-FloatArray = NDArray[np.floating[Any]]
 
 #: Best or nearly best of seven step sizes, on images, texts and a table.
 _NOISE_FACTOR = 0.75
 
 
+@dataclass(eq=False, repr=False)
 class GEP(Algorithm):
     """Noisy gradient descent with two releases: gradients on public gradient directions, and the rest.
 
@@ -72,24 +69,14 @@ class GEP(Algorithm):
         "center": ("zero", "public"),
     }
 
-    def __init__(
-        self,
-        n_components: int | None = None,
-        *,
-        clip: float | str = "quantile",
-        residual_clip: float | str = "quantile",
-        quantile: float = 0.9,
-        clip_floor: float = 0.35,
-        momentum: float = 0.9,
-        center: str = "zero",
-    ) -> None:
-        self.n_components = n_components
-        self.clip = clip
-        self.residual_clip = residual_clip
-        self.quantile = quantile
-        self.clip_floor = clip_floor
-        self.momentum = momentum
-        self.center = center
+    n_components: int | None = None
+    _: KW_ONLY
+    clip: float | str = "quantile"
+    residual_clip: float | str = "quantile"
+    quantile: float = 0.9
+    clip_floor: float = 0.35
+    momentum: float = 0.9
+    center: str = "zero"
 
     def pieces(self, info: PublicInfo, options: Options) -> Recipe:
         refuse_exact_sums(self, options)

@@ -1,7 +1,7 @@
 """Noisy gradient descent."""
 
 import math
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
 from .._engine import Options, Recipe
@@ -20,6 +20,7 @@ from ..components.protocols import PublicInfo
 from ._base import MOMENTUM, WEIGHTS, Algorithm, descent, refuse_loss, weighting_of
 
 
+@dataclass(eq=False, repr=False)
 class NoisyGD(Algorithm):
     """Gradient descent on clipped private gradients with Gaussian noise (NoisyGD, NGD).
 
@@ -72,24 +73,14 @@ class NoisyGD(Algorithm):
         "average": (FLAG,),
     }
 
-    def __init__(
-        self,
-        clip: float | str = 0.5,
-        *,
-        momentum: float = 0.9,
-        radius: float | None = None,
-        center: str = "zero",
-        schedule: str = "balanced",
-        public_weight: Any = "sample",
-        average: bool = False,
-    ) -> None:
-        self.clip = clip
-        self.momentum = momentum
-        self.radius = radius
-        self.center = center
-        self.schedule = schedule
-        self.public_weight = public_weight
-        self.average = average
+    clip: float | str = 0.5
+    _: KW_ONLY
+    momentum: float = 0.9
+    radius: float | None = None
+    center: str = "zero"
+    schedule: str = "balanced"
+    public_weight: Any = "sample"
+    average: bool = False
 
     def pieces(self, info: PublicInfo, options: Options) -> Recipe:
         decaying = self.schedule == "decaying"

@@ -1,5 +1,6 @@
 """PAZO-M, PAZO-P and PAZO-S: zeroth-order descent with public gradients."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 from .._engine import Options, Recipe
@@ -10,6 +11,7 @@ from ._base import WEIGHTS, Algorithm, weighting_of
 from .dpzero import DIRECTIONS, NO_PUBLIC_WEIGHT, zeroth_order_descent
 
 
+@dataclass(eq=False, repr=False)
 class PAZO(Algorithm):
     """Zeroth-order descent that combines losses of private rows with gradients of public rows.
 
@@ -72,32 +74,18 @@ class PAZO(Algorithm):
         "directions": DIRECTIONS,
     }
 
-    def __init__(
-        self,
-        variant: str = "m",
-        *,
-        n_directions: int = 1,
-        smoothing: float = 1e-2,
-        loss_clip: float = 1.0,
-        public_weight: Any = 0.5,
-        public_batch_size: int | None = None,
-        n_public_batches: int = 3,
-        n_candidates: int = 3,
-        candidate_noise: float | None = 1e-3,
-        orthonormal: bool = True,
-        directions: str = "sphere",
-    ) -> None:
-        self.variant = variant
-        self.n_directions = n_directions
-        self.smoothing = smoothing
-        self.loss_clip = loss_clip
-        self.public_weight = public_weight
-        self.public_batch_size = public_batch_size
-        self.n_public_batches = n_public_batches
-        self.n_candidates = n_candidates
-        self.candidate_noise = candidate_noise
-        self.orthonormal = orthonormal
-        self.directions = directions
+    variant: str = "m"
+    _: KW_ONLY
+    n_directions: int = 1
+    smoothing: float = 1e-2
+    loss_clip: float = 1.0
+    public_weight: Any = 0.5
+    public_batch_size: int | None = None
+    n_public_batches: int = 3
+    n_candidates: int = 3
+    candidate_noise: float | None = 1e-3
+    orthonormal: bool = True
+    directions: str = "sphere"
 
     def pieces(self, info: PublicInfo, options: Options) -> Recipe:
         build = {"m": self._mixing, "p": self._public_subspace, "s": self._selection}

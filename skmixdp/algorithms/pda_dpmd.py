@@ -1,7 +1,7 @@
 """PDA-DPMD: mirror descent with the public loss as mirror map."""
 
 import math
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import ClassVar
 
 from .._engine import Options, Recipe
@@ -20,6 +20,7 @@ from ..components.protocols import PublicInfo
 from ._base import Algorithm, descent
 
 
+@dataclass(eq=False, repr=False)
 class PDADPMD(Algorithm):
     """Mirror descent on private gradients, with the public loss as mirror map.
 
@@ -49,8 +50,7 @@ class PDADPMD(Algorithm):
 
     _allowed: ClassVar = {"clip": (CLIP,)}
 
-    def __init__(self, clip: float = 0.5) -> None:
-        self.clip = clip
+    clip: float = 0.5
 
     def pieces(self, info: PublicInfo, options: Options) -> Recipe:
         query = GradientQuery(L2Clip(self.clip), FullSpace(), sum_to_zero=True)
@@ -70,6 +70,7 @@ class PDADPMD(Algorithm):
         return replace(recipe, update=UniformAverage(MirrorDescent(psi)))
 
 
+@dataclass(eq=False, repr=False)
 class CosinePDADPMD(Algorithm):
     """Gradient descent that approximates mirror descent, with a growing weight of the public gradient.
 
@@ -103,12 +104,10 @@ class CosinePDADPMD(Algorithm):
         "second_clip": (CLIP, None),
     }
 
-    def __init__(
-        self, clip: float = 0.5, *, cosine_steps: float | None = None, second_clip: float | None = None
-    ) -> None:
-        self.clip = clip
-        self.cosine_steps = cosine_steps
-        self.second_clip = second_clip
+    clip: float = 0.5
+    _: KW_ONLY
+    cosine_steps: float | None = None
+    second_clip: float | None = None
 
     def pieces(self, info: PublicInfo, options: Options) -> Recipe:
         query = GradientQuery(L2Clip(self.clip), FullSpace(), sum_to_zero=True, second_clip=self.second_clip)

@@ -1,7 +1,7 @@
 """Clipping rules: factors that bound the contribution of one row's gradient.
 
 A rule is fixed once per step from public values. It then weights each gradient by its norm. Each rule states
-the sensitivity that it guarantees for products in a given dtype.
+the sensitivity that it guarantees for products in a dtype.
 """
 
 import math
@@ -10,13 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._linear import Array, namespace_of
+from .._linear import Array, FloatArray, namespace_of
 from ..public import PublicView
 from .protocols import Clip
-
-FloatArray = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True)
@@ -52,8 +49,7 @@ class L2Clip(Clip):
     def weights(self, norms: Array, largest: Callable[[], Array]) -> Array:
         threshold = float(self.threshold)
         factors = threshold / norms.clip(threshold, math.inf)  # a lone bound takes NumPy three times as long
-        # A row whose norm is no number has no factor, whatever it is. To look at all rows decides nothing but
-        # whether there are such ones.
+        # NaN and infinite norms get factor 0. Looking at all rows only tells whether there are any.
         finite = len(norms) == 0 or bool(norms.max() < math.inf)
         return factors if finite else namespace_of(norms).where(norms < math.inf, factors, 0.0)
 
@@ -133,7 +129,7 @@ class PublicQuantileClip:
 
 @dataclass(frozen=True)
 class LipschitzClip:
-    """L2 clipping at the loss's own bound on gradients; never active for rows within ``row_norm_bound``.
+    """L2 clipping at the loss's bound on gradients; never active for rows within ``row_norm_bound``.
 
     Parameters
     ----------

@@ -6,13 +6,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._linear import (
     LONGEST_TERM,
     SHORTEST_DIFFERENCE,
     UNDERFLOW_PAD,
     Array,
+    FloatArray,
     Loss,
     astype,
     dot_error,
@@ -27,8 +27,6 @@ from .._linear import (
 from .._rows import Block, Contribution
 from ..public import PublicView
 from .protocols import Clip, Clipper, Lengths, PrivateQuery, ReleasedArray, Rounds, StepContext
-
-FloatArray = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True)
@@ -93,28 +91,11 @@ def difference_part(sensitivity: float) -> ReleasedArray:
 
 
 def clipped_deviations(Z: Array, block: Block, loss: Loss, clip: Clip, centre: FloatArray) -> Contribution:
-    """Weighted residuals, such that ``c_i (r_i x_i^T - centre)`` obeys the clip, and the weights.
+    """Weighted residuals (rows, k), with ``c_i (r_i x_i^T - centre)`` within the clip, and weights (rows, 1).
 
-    Parameters
-    ----------
-    Z : array of shape (rows, 2 k)
-        Products of the rows with the head and with the centre. They are overwritten. May be a tensor if the
-        clip accepts tensors.
-    block : Block
-        Labels and lengths of the rows.
-    loss : Loss
-        The loss of the head.
-    clip : Clip
-        Bounds the differences.
-    centre : array of shape (k, d_in)
-        The matrix that is subtracted from each gradient.
-
-    Returns
-    -------
-    C : array of shape (rows, k)
-        Weighted residuals, in the dtype of ``Z``.
-    weights : array of shape (rows, 1)
-        The factors. The centre is later subtracted as many times as their sum.
+    ``Z`` (rows, 2 k) holds products of the rows with the head and with the centre (k, d_in), and is
+    overwritten. It may be a tensor if the clip accepts tensors. The centre is later subtracted as many times
+    as the weights add up to.
     """
     k = loss.n_outputs
     C = loss.residuals(Z[:, :k], block.y)
@@ -144,30 +125,17 @@ def deviation_bounds(
     centre: FloatArray,
     rounding_scale: Array | None = None,
 ) -> Array:
-    """Upper bounds (n,) on ``|r_i x_i^T - M|``, rounding included.
+    """Upper bounds (n,) on ``|r_i x_i^T - M|``, rounding included; infinite where values are not finite.
 
-    Parameters
-    ----------
-    R : array of shape (n, k)
-        Loss residuals, in the dtype of the products.
-    products : array of shape (n, k)
-        Products ``M x_i`` of the rows with the centre, which was rounded to the dtype of the products.
-    norms : array of shape (n,)
-        Lengths of the rows, float64.
-    centre : array of shape (k, d_in)
-        The centre ``M``, float64.
-    rounding_scale : array of shape (n,) or None
-        Scale of the errors of the products; None is the lengths of the rows.
+    ``R`` (n, k) are residuals, and ``products`` (n, k) those of the rows with the centre ``M`` (k, d_in).
+    ``norms`` (n,) are lengths of the rows. The errors of products are in proportion to ``rounding_scale``
+    (n,), by default the lengths.
 
-    Notes
-    -----
     The square is ``|r|^2 |x|^2 - 2 r^T M x + |M|^2``. If its terms cancel, the result may be pure rounding
     error, and a factor computed from it could leave the row unclipped. So the largest error of the three
-    terms is added. It is ``(|r| |x| + |M|)^2`` times 16 eps plus the error of sums of ``d_in`` and ``k``
-    terms in any order. The bound also covers the weighting of residuals in their own precision, which
-    rounds their full length twice. If ``|g - M|`` is small compared with ``|g|``, this is a large part of
-    the difference. No bound is below :data:`SHORTEST_DIFFERENCE` times ``|g| + |M|``. A row with infinite
-    or undefined values has an infinite bound.
+    terms is added: ``(|r| |x| + |M|)^2`` times 16 eps plus the error of sums of ``d_in`` and ``k`` terms in
+    any order. The bound also covers the weighting of residuals in their own precision, which rounds their
+    full length twice. No bound is below :data:`SHORTEST_DIFFERENCE` times ``|g| + |M|``.
     """
     xp, dtype = namespace_of(R), dtype_of(R)
     (k, d_in), eps = centre.shape, float(np.finfo(dtype).eps)

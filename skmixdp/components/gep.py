@@ -1,15 +1,15 @@
 """Gradients in two parts: coordinates on public gradient directions, and residuals."""
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._linear import (
     SHORTEST_DIFFERENCE,
+    FloatArray,
     GradientEmbedding,
     Loss,
     panel_rows_for,
@@ -21,19 +21,18 @@ from .._rows import Block, Contribution, OuterStatistics
 from ..public import PublicView
 from .protocols import Clip, Clipper, Lengths, PrivateQuery, ReleasedArray, Rounds, StepContext
 
-FloatArray = NDArray[np.floating[Any]]
-
-#: A row's gradient and its part on the directions are together no longer than this many longest gradients:
-#: two, and room for rounding.
+#: Bound on the length of a gradient plus its part on the directions, in units of the longest gradient.
 _TOGETHER = 2.25
 
-#: Room for the rounding of a row's factor.
+#: Margin for the rounding of a row's factor.
 _MARGIN = 1.01
 
-#: What the rounding of a projection may add to the sensitivity of a sum over so many rows.
+#: The rounding of a projection may add the first number, relatively, to the sensitivity of a sum over the
+#: second number of rows.
 _ADDED, _MANY_ROWS = 0.01, 10**6
 
 
+@dataclass(frozen=True)
 class GepQuery:
     """The sums of coordinates on public gradient directions and of residuals, clipped separately.
 
@@ -65,19 +64,11 @@ class GepQuery:
     Perturbation for Private Learning"), Algorithm 1, for heads in closed form.
     """
 
-    def __init__(
-        self,
-        n_components: int | None,
-        clipper: Clipper,
-        residual_clipper: Clipper,
-        sum_to_zero: bool,
-        longest_gradient: float = math.inf,
-    ) -> None:
-        self.n_components = n_components
-        self.clipper = clipper
-        self.residual_clipper = residual_clipper
-        self.sum_to_zero = sum_to_zero
-        self.longest_gradient = longest_gradient
+    n_components: int | None
+    clipper: Clipper
+    residual_clipper: Clipper
+    sum_to_zero: bool
+    longest_gradient: float = math.inf
 
     def sensitivity(self, view: PublicView, dtype: np.dtype[Any]) -> float:
         releases = self._parts(view, dtype)
@@ -129,9 +120,9 @@ class GepQuery:
         return ReleasedArray(inside, 0.5), replace(residual, share=0.5)
 
     def _shortest(self, sensitivity: float) -> float:
-        """The length as which a residual counts at least, in units of its gradient and coordinates together.
+        """Least length that a residual counts as, divided by that of its gradient and coordinates together.
 
-        A gradient no longer than expected has the same clip either way: so short a residual is not clipped.
+        If a gradient is no longer than expected, a residual this short is not clipped, so nothing changes.
         """
         return max(SHORTEST_DIFFERENCE, min(sensitivity / (_TOGETHER * self.longest_gradient), 1.0))
 
@@ -150,30 +141,12 @@ def clipped_parts(
     outside: Clip,
     shortest: float = SHORTEST_DIFFERENCE,
 ) -> Contribution:
-    """Weighted loss residuals, and each row's coordinates with the weight of either part.
+    """Weighted residuals ``c_i r_i`` (rows, k), and coordinates (rows, 2 q) as ``a_i z_i`` and ``c_i z_i``.
 
-    Parameters
-    ----------
-    Z : array of shape (rows, k + m)
-        Products of the rows with the head and with the embedding's anchor rows.
-    block : Block
-        Labels and lengths of the rows.
-    loss : Loss
-        The loss of the head.
-    embedding : GradientEmbedding
-        The basis ``V`` of q directions.
-    inside, outside : Clip
-        Bounds on coordinates and on residuals, with factors ``a_i`` and ``c_i``.
-    shortest : float, default=SHORTEST_DIFFERENCE
-        A residual counts as no shorter than this multiple of its gradient and coordinates together.
-
-    Returns
-    -------
-    C : array of shape (rows, k)
-        ``c_i r_i``, in the dtype of ``Z``.
-    S : OuterStatistics of shape (rows, 2 q)
-        ``a_i z_i`` and ``c_i z_i``. The sum of residuals is ``C^T X`` minus the gradient of the sum of the
-        second half.
+    ``Z`` (rows, k + m) holds products of the rows with the head and with the embedding's anchor rows. ``a_i``
+    are the factors of the clip ``inside`` for coordinates, and ``c_i`` those of ``outside`` for residuals. A
+    residual counts as no shorter than ``shortest`` times its gradient and coordinates together. The sum of
+    residuals is ``C^T X`` minus the gradient of the sum of ``c_i z_i``.
     """
     k = loss.n_outputs
     C = loss.residuals(Z[:, :k], block.y)

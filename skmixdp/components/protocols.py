@@ -14,12 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._linear import PANEL_ROWS, Array, SumError, row_norms
+from .._linear import FloatArray as FloatArray
 from .._linear import Loss as Loss
 from .._rows import Block, Contribute, Sums
 from ..public import PublicData, RandomSource
 from ..public import PublicView as PublicView
-
-FloatArray = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ def present_sums(sums: Sums) -> tuple[FloatArray, ...]:
 
 @dataclass(frozen=True)
 class Lengths:
-    """How long the contribution of each row to each released array is.
+    """The length of each row's contribution to each released array.
 
     Attributes
     ----------
@@ -308,7 +307,7 @@ class Clip(Protocol):
         return None
 
     def weights(self, norms: Array, largest: Callable[[], Array]) -> Array:
-        """Factor of each row's gradient, given the L2 norms (n,) of the gradients in float64.
+        """Factor of each row's gradient, from the L2 norms (n,) of the gradients in float64.
 
         ``largest()`` returns a bound (n,) on the largest absolute entry of each gradient. It needs a pass
         over the rows, so call it only if the rule needs it.

@@ -6,11 +6,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._linear import (
     FARTHEST,
     Array,
+    FloatArray,
     LogisticLoss,
     Loss,
     SoftmaxLoss,
@@ -38,8 +38,6 @@ from .protocols import (
     present_sums,
     term_lengths,
 )
-
-FloatArray = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True)
@@ -107,24 +105,10 @@ class GradientQuery:
 
 
 def clipped_residuals(Z: Array, block: Block, loss: Loss, clip: Clip) -> Contribution:
-    """Residuals of a block, weighted such that each row's gradient obeys a clip.
+    """Residuals (rows, k) of a block, weighted such that each row's gradient obeys a clip; no statistics.
 
-    Parameters
-    ----------
-    Z : array of shape (rows, k)
-        Outputs of the head. They are overwritten. May be a tensor if the clip accepts tensors.
-    block : Block
-        Labels and lengths of the rows.
-    loss : Loss
-        The loss of the head.
-    clip : Clip
-        Bounds the gradients.
-
-    Returns
-    -------
-    C : array of shape (rows, k)
-        Weighted residuals, in the dtype of ``Z``.
-    S : None
+    ``Z`` (rows, k) holds outputs of the head, and is overwritten. It may be a tensor if the clip accepts
+    tensors.
     """
     R = loss.residuals(Z, block.y)
     clip_rows(R, block, clip)

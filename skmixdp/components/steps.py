@@ -82,17 +82,7 @@ class BalancedSteps:
         return math.ceil(min(max(wanted, least), self.maximum))
 
     def least_momentum(self, info: PublicInfo, sensitivity: float, most: float) -> float:
-        """Least momentum, up to ``most``, with which the steps cover the total step at stable rates.
-
-        Parameters
-        ----------
-        info : PublicInfo
-            Public facts of the fit.
-        sensitivity : float
-            Sensitivity of the private sum.
-        most : float
-            Largest momentum.
-        """
+        """Least momentum, up to ``most``, with which the steps cover the total step at stable rates."""
         n_steps = self.count(info, sensitivity)
         # How many times longer the steps are than half of the stability limit without momentum.
         ratio = self._stiffness(info, sensitivity) / (n_steps * self.max_step_scale)

@@ -2,15 +2,11 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._linear import dot_error
+from .._linear import FloatArray, dot_error
 from ..public import PublicView
-
-FloatArray = NDArray[np.floating[Any]]
 
 #: Allowed distance of a basis from orthonormality: far above rounding errors, and still negligible.
 _ORTHONORMALITY = 1e-9

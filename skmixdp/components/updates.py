@@ -4,16 +4,14 @@
 another update, so that updates can be nested.
 """
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._linear import PenalizedLoss
+from .._linear import FloatArray, PenalizedLoss
 from .protocols import StepContext, Update
-
-FloatArray = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True)
@@ -89,6 +87,15 @@ class _Average(Update):
         W, inner = self.inner.init(W)
         return W, (inner, np.zeros_like(W))
 
+    def step(self, ctx: StepContext, direction: FloatArray, state: Any) -> tuple[FloatArray, Any]:
+        inner, average = state
+        W, inner = self.inner.step(ctx, direction, inner)
+        return W, (inner, average + self.term(ctx, W))
+
+    @abstractmethod
+    def term(self, ctx: StepContext, W: FloatArray) -> FloatArray | float:
+        """What the step that led to ``W`` adds to the average."""
+
     def result(self, W: FloatArray, state: Any) -> FloatArray:
         average: FloatArray = state[1]
         return average
@@ -107,11 +114,8 @@ class PolynomialAverage(_Average):
     Source: AdaMix, Theorem 3 and Algorithm 3; Lacoste-Julien, Schmidt and Bach 2012.
     """
 
-    def step(self, ctx: StepContext, direction: FloatArray, state: Any) -> tuple[FloatArray, Any]:
-        inner, average = state
-        average = average + 2 * ctx.t / (ctx.n_steps * (ctx.n_steps + 1)) * ctx.W
-        W, inner = self.inner.step(ctx, direction, inner)
-        return W, (inner, average)
+    def term(self, ctx: StepContext, W: FloatArray) -> FloatArray:
+        return 2 * ctx.t / (ctx.n_steps * (ctx.n_steps + 1)) * ctx.W
 
 
 class UniformAverage(_Average):
@@ -125,10 +129,8 @@ class UniformAverage(_Average):
     Source: PDA-DPMD, Algorithm 1, last line.
     """
 
-    def step(self, ctx: StepContext, direction: FloatArray, state: Any) -> tuple[FloatArray, Any]:
-        inner, average = state
-        W, inner = self.inner.step(ctx, direction, inner)
-        return W, (inner, average + W / ctx.n_steps)
+    def term(self, ctx: StepContext, W: FloatArray) -> FloatArray:
+        return W / ctx.n_steps
 
 
 class TailAverage(_Average):
@@ -146,11 +148,9 @@ class TailAverage(_Average):
     regression" (tail averaging).
     """
 
-    def step(self, ctx: StepContext, direction: FloatArray, state: Any) -> tuple[FloatArray, Any]:
-        inner, average = state
-        W, inner = self.inner.step(ctx, direction, inner)
+    def term(self, ctx: StepContext, W: FloatArray) -> FloatArray | float:
         n_last = -(-ctx.n_steps // 4)
-        return W, (inner, average + W / n_last if ctx.t > ctx.n_steps - n_last else average)
+        return W / n_last if ctx.t > ctx.n_steps - n_last else 0.0
 
 
 def project_on_ball(W: FloatArray, radius: float) -> FloatArray:

@@ -6,21 +6,20 @@ it represents vectors of parameters.
 """
 
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._linear import FloatArray
 from ..public import Probe, PublicView, RandomSource
-from .protocols import PrivateQuery, ReleasedArray, Rounds, StepContext
+from .protocols import Closing, PrivateQuery, ReleasedArray, Rounds, StepContext
 
-FloatArray = NDArray[np.floating[Any]]
 #: One vector of the model's parameters, and several.
 Vector = Any
 Vectors = Any
-Losses = Generator[PrivateQuery, tuple[FloatArray, ...], FloatArray]
 
 
 class ParameterView(Protocol):
@@ -253,13 +252,13 @@ class CandidateQuery:
         (loss,) = yield from self._losses(ctx, [further], n_losses)
         return further if loss < losses[best] else candidates[best]
 
-    def _losses(self, ctx: StepContext, candidates: Vectors, n_losses: int) -> Losses:
+    def _losses(self, ctx: StepContext, candidates: Vectors, n_losses: int) -> Closing:
         """Ask for the sums of clipped losses after a step along each candidate."""
         count = len(candidates)
         probe = ctx.view.probe(candidates, [(j, -ctx.step_size) for j in range(count)])
         (sums,) = yield PrivateQuery(
             probe.points,
-            # A loss that is no number counts as the largest, or its candidate would win.
+            # A NaN loss counts as the largest, or its candidate would win.
             lambda Z, block: (None, clipped(probe.losses(Z, block.y), self.loss_clip, self.loss_clip)),
             releases=(scalars(self.loss_clip, count, count / n_losses),),
         )

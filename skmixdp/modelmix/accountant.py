@@ -21,16 +21,15 @@ Source: ModelMix (Xiao, Wan and Devadas 2022), Theorem 4.1 and Corollary 4.1.
 
 import math
 from functools import lru_cache
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln, log_ndtr, logsumexp
 
 from .._utils.validation import Number, check
+from ..components.protocols import FloatArray
 from ..privacy.accounting.composition import epsilon_of_rdp
 
-FloatArray = NDArray[np.floating[Any]]
 Conversion = Literal["tight", "classic"]
 CONVERSION: tuple[Conversion, ...] = get_args(Conversion)
 
@@ -66,30 +65,12 @@ def epsilon_for(
     delta: float,
     conversion: Conversion = "tight",
 ) -> float:
-    """Smallest epsilon that the Renyi orders give for ``n_steps`` mixed releases.
+    """Smallest epsilon that the Renyi orders give for ``n_steps`` mixed releases; infinite where untested.
 
-    Parameters
-    ----------
-    shift : float
-        Largest change of a coordinate by one row, in units of the noise's standard deviation.
-    width : float
-        Smallest width of the mixing, in the same units.
-    sampling_rate : float
-        Probability that a row is in the batch of a step.
-    linf_split : int
-        Number of coordinates that one row can move by ``shift`` if it moves no others.
-    n_steps : int
-        Number of releases.
-    delta : float
-        The delta at which epsilon is stated.
-    conversion : {"tight", "classic"}
-        Conversion from Renyi orders to (epsilon, delta): Canonne, Kamath and Steinke 2020, Proposition 12,
-        or ``log(1 / delta) / (order - 1)``.
-
-    Returns
-    -------
-    float
-        Epsilon; infinite outside the region in which the argument was tested.
+    ``shift`` is the largest change of a coordinate by one row, and ``width`` the smallest width of the
+    mixing, both in units of the noise's standard deviation. One row can move ``linf_split`` coordinates by
+    ``shift`` if it moves no others. Conversions are Canonne, Kamath and Steinke 2020, Proposition 12, or
+    ``log(1 / delta) / (order - 1)``.
     """
     orders = np.append(_FRACTIONAL, _INTEGER)
     divergences = renyi(
@@ -129,7 +110,7 @@ def log_moments(
     as it stands; otherwise it is the binomial sum over ``A_j``.
     """
     if linf_split == 1:
-        return _log_mean_power(orders, shift, width, sampling_rate)
+        return log_ratio_moments(orders, shift, width, sampling_rate)
     if sampling_rate == 1:  # the sum has one term, and (1 - q)^0 no logarithm
         return linf_split * log_ratio_moments(orders, shift, width)
     j: FloatArray = np.arange(orders.max() + 1)
@@ -146,13 +127,8 @@ def log_moments(
     return np.asarray(logsumexp(np.where(absent >= 0, terms, -np.inf), axis=1))
 
 
-def log_ratio_moments(orders: FloatArray, shift: float, width: float) -> FloatArray:
-    """``log E_{P0} (P1 / P0)^order`` of one coordinate, shape (n_orders,)."""
-    return _log_mean_power(orders, shift, width, 1.0)
-
-
-def _log_mean_power(orders: FloatArray, shift: float, width: float, q: float) -> FloatArray:
-    """``log E_{P0} (1 - q + q P1 / P0)^order`` by the trapezoidal rule."""
+def log_ratio_moments(orders: FloatArray, shift: float, width: float, q: float = 1.0) -> FloatArray:
+    """``log E_{P0} (1 - q + q P1 / P0)^order`` of one coordinate (n_orders,), by the trapezoidal rule."""
     check("width", width, WIDTH)
     half = width / 2
     first = -half - _REACH

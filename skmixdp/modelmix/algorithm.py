@@ -1,7 +1,7 @@
 """The algorithm ModelMix."""
 
 import math
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
 from .._engine import Options, Recipe
@@ -19,6 +19,7 @@ from .wrapping import Width, mixed_query, mixed_steps, mixed_update
 _RELATIVE_WIDTH = 2.0
 
 
+@dataclass(eq=False, repr=False)
 class ModelMix(Algorithm):
     """Noisy descent from a secret random mix of the last two heads, which hides each release. Experimental.
 
@@ -57,10 +58,10 @@ class ModelMix(Algorithm):
     Algorithms 1 and 2, Theorem 4.1, Corollary 4.1.
     """
 
-    def __init__(self, base: Any = None, *, width: float | str = "auto", linf_split: int = 1) -> None:
-        self.base = base
-        self.width = width
-        self.linf_split = linf_split
+    base: Any = None
+    _: KW_ONLY
+    width: float | str = "auto"
+    linf_split: int = 1
 
     _allowed: ClassVar = {"width": (WIDTH, "auto"), "linf_split": (COUNT,)}
 

@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._linear import Array, namespace_of
 from ..components.protocols import Clip, Clipper, PublicView
 
-FloatArray = NDArray[np.floating[Any]]
 
-
+@dataclass(frozen=True)
 class L2LinfClip:
     """A clip that also bounds every coordinate, by the L2 bound divided by ``sqrt(split)``.
 
@@ -29,16 +27,15 @@ class L2LinfClip:
         ``s`` of at least 1: a row that reaches the bound moves at least ``s`` coordinates.
 
     *Guarantee*: a weighted gradient has an L2 norm of at most ``sensitivity(dtype)``, the sensitivity of the
-    L2 rule times ``1 + 4 eps``. No entry exceeds ``largest_entry(dtype)``, which is
-    ``sensitivity(dtype) / sqrt(split)``. The factor ``1 + 4 eps`` covers the rounding of the weight and its
-    product with the residuals to the dtype of precision ``eps``.
+    L2 rule times ``1 + 4 eps``. No entry exceeds ``sensitivity(dtype) / sqrt(split)``. The factor
+    ``1 + 4 eps`` covers the rounding of the weight and its product with the residuals to the dtype of
+    precision ``eps``.
 
     Source: ModelMix, section 4.2 and Algorithm 2, with a single weight instead of its truncation.
     """
 
-    def __init__(self, clipper: Clipper, split: int) -> None:
-        self.clipper = clipper
-        self.split = split
+    clipper: Clipper
+    split: int
 
     def at(self, view: PublicView) -> "L2LinfClipAt":
         return L2LinfClipAt(self.clipper.at(view), self.split)
@@ -66,7 +63,3 @@ class L2LinfClipAt(Clip):
 
     def sensitivity(self, dtype: np.dtype[Any]) -> float:
         return self.clip.sensitivity(dtype) * (1 + 4 * float(np.finfo(dtype).eps))
-
-    def largest_entry(self, dtype: np.dtype[Any]) -> float:
-        """Guaranteed bound on the entries of a weighted gradient computed in ``dtype``."""
-        return self.sensitivity(dtype) / math.sqrt(self.split)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._utils.validation import COUNT, POSITIVE, check
+from ..components.protocols import FloatArray
 from ..privacy import (
     GaussianEvent,
     Neighboring,
@@ -17,7 +18,6 @@ from ..privacy import (
     rdp_of_event,
     register_event,
 )
-from ..privacy.accounting.composition import FloatArray
 from ..privacy.accounting.events import check_releases, check_terms, shift_of
 from . import accountant
 from .accountant import CONVERSION, Conversion
@@ -71,13 +71,7 @@ class ModelMixEvent:
 
 
 def _amplification_of(event: ModelMixEvent, neighboring: Neighboring) -> dict[str, Any]:
-    """The mixing of an event in units of its noise, as arguments of :func:`accountant.epsilon_for`.
-
-    Raises
-    ------
-    ValueError
-        If the amplification is not known under these terms.
-    """
+    """The mixing in units of the noise, as arguments of :func:`accountant.epsilon_for`, if terms allow it."""
     if event.noise == "discrete":
         raise ValueError("noise='discrete' cannot be accounted for with ModelMix; use noise='float'.")
     if neighboring == "replace_one" and event.sampling_rate < 1:

@@ -12,12 +12,11 @@ Source: ModelMix, Algorithm 1 and Theorem 4.1.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import singledispatch
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..components import (
     SGD,
@@ -30,6 +29,7 @@ from ..components import (
 )
 from ..components.protocols import (
     Clipper,
+    FloatArray,
     PublicInfo,
     Query,
     ReleaseFacts,
@@ -38,10 +38,8 @@ from ..components.protocols import (
     Update,
 )
 
-FloatArray = NDArray[np.floating[Any]]
-
-#: How far the curvature is taken to lie below its bound, at most. If it reaches the bound, steps are three
-#: quarters of the stability limit instead of half of it, which is stable too.
+#: Largest factor by which the curvature is assumed to lie below its bound. If it reaches the bound, steps
+#: are three quarters of the stability limit instead of half of it, which is stable too.
 _LOWER_CURVATURE = 1.5
 
 #: Smallest width of the mixing divided by the sensitivity, as a function of the number of steps.
@@ -159,20 +157,12 @@ def _(steps: DecayingSteps) -> Steps:
     return steps  # the schedule is fixed, for any update
 
 
+@dataclass(frozen=True)
 class LongerSteps:
-    """Fewer, longer steps, for a curvature that is taken to lie below its bound.
+    """Fewer, longer steps for a curvature that lies below its bound by a factor."""
 
-    Parameters
-    ----------
-    steps : Steps
-        The rule for number and size of steps.
-    factor : float
-        By how much the curvature is lower; 1 changes nothing.
-    """
-
-    def __init__(self, steps: Steps, factor: float) -> None:
-        self.steps = steps
-        self.factor = factor
+    steps: Steps
+    factor: float
 
     def count(self, info: PublicInfo, sensitivity: float) -> int:
         return self.steps.count(self._lower(info), sensitivity)
@@ -184,10 +174,11 @@ class LongerSteps:
         return replace(info, second_moment=info.largest_second_moment / self.factor)
 
 
+@dataclass(frozen=True)
 class MixingDescent(Update):
     """Descent from secretly mixed heads: ``W_t = alpha W_{t-1} + (1 - alpha) W_{t-2} - step_size D``.
 
-    Each coordinate has its own secret, uniform ``alpha`` from [0, 1). Coordinates of the two heads may be
+    Each coordinate has a secret, uniform ``alpha`` from [0, 1). Coordinates of the two heads may be
     closer than ``tau = width S step_size (1 - a) / b``, where ``S`` is the sensitivity of this step's
     release. They are then pushed apart by ``tau / 2`` each before mixing. If they are equal, the later head
     is pushed upwards. So the mixing covers at least ``width S`` on the scale of the released sum, for any
@@ -206,8 +197,7 @@ class MixingDescent(Update):
     first step would not be mixed at all.
     """
 
-    def __init__(self, width: Width) -> None:
-        self.width = width
+    width: Width
 
     def init(self, W: FloatArray) -> tuple[FloatArray, FloatArray]:
         return W, W

@@ -1,7 +1,7 @@
 """Sources of the noise and of all other randomness of a fit.
 
 AES-128 in counter mode (the ``randomgen`` package) drives NumPy's samplers. An adversary who sees part of the
-stream cannot predict the rest. The speed is that of NumPy's own generator.
+stream cannot predict the rest. It is as fast as NumPy's generator.
 """
 
 import os
@@ -10,13 +10,11 @@ import warnings
 from typing import Any, Literal, Never
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._utils.validation import SEED, check
 from ..exceptions import NotPrivateWarning
 from .accounting.events import Noise
-
-FloatArray = NDArray[np.floating[Any]]
+from .accounting.gaussian import FloatArray
 
 _FLOAT_WARNING = (
     "the noise is drawn as floating-point numbers; attacks on their low-order bits are not covered"
@@ -40,7 +38,7 @@ class NoiseSource:
     guarantee, and the report says so. :class:`DiscreteNoise` resists them.
 
     *Guarantee*: no two sources draw from the same stream, unless they have the same seed. A source cannot be
-    copied or pickled, since noise that is used twice cancels. After a fork, the child draws a key of its own.
+    copied or pickled, since noise that is used twice cancels. After a fork, the child draws a new key.
     The representation does not show the key.
     """
 
@@ -54,14 +52,14 @@ class NoiseSource:
         self._process = os.getpid()
 
     def normal(self, shape: tuple[int, ...]) -> FloatArray:
-        """Independent standard normal float64 draws of the given shape."""
-        return self._own_generator().standard_normal(shape)
+        """Independent standard normal draws of a shape, in float64."""
+        return self._current_generator().standard_normal(shape)
 
     def uniform(self, shape: tuple[int, ...]) -> FloatArray:
-        """Independent float64 draws from [0, 1) of the given shape."""
-        return self._own_generator().random(shape)
+        """Independent draws from [0, 1) of a shape, in float64."""
+        return self._current_generator().random(shape)
 
-    def _own_generator(self) -> np.random.Generator:
+    def _current_generator(self) -> np.random.Generator:
         """The generator, with a new key in a forked process: two processes must not add the same noise."""
         if self._process != os.getpid() and self.kind != "seeded":
             self._generator = _generator_of(None)
@@ -79,16 +77,9 @@ class NoiseSource:
         )
 
     def add_noise(self, array: FloatArray, scale: float, grid: float | None) -> FloatArray:
-        """The array plus Gaussian noise of standard deviation ``scale``.
+        """The float64 array plus Gaussian noise of standard deviation ``scale``.
 
-        Parameters
-        ----------
-        array : array of float64
-            The array to release.
-        scale : float
-            Standard deviation of the noise.
-        grid : float or None
-            Every entry of the array is a multiple of this number. None if no such number is known.
+        All entries are multiples of ``grid``, which only discrete noise needs.
         """
         return array + scale * self.normal(array.shape)
 
@@ -122,13 +113,7 @@ class DiscreteNoise(NoiseSource):
         self._dp = dp
 
     def add_noise(self, array: FloatArray, scale: float, grid: float | None) -> FloatArray:
-        """The array plus discrete Gaussian noise of parameter ``scale`` on its grid.
-
-        Raises
-        ------
-        RuntimeError
-            If the entries are not whole multiples of a known grid.
-        """
+        """The array plus discrete Gaussian noise of parameter ``scale``; refused off a known grid."""
         if grid is None:
             raise RuntimeError("discrete noise needs sums on a known grid.")
         units = array / grid
@@ -156,7 +141,7 @@ def _key_from(seed: int) -> int:
 
 
 def seed_of(random_state: Any) -> int | None:
-    """The seed given by ``random_state``; None for secure noise."""
+    """The seed that ``random_state`` stands for; None for secure noise."""
     check("random_state", random_state, SEED)
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31 - 1))

@@ -51,17 +51,11 @@ class PerInstanceRecord:
         return np.sqrt(self._squares)
 
     def add(self, lengths: FloatArray, largest: float, scale: float) -> None:
-        """Add one Gaussian release.
+        """Add a Gaussian release of sensitivity ``largest``, with noise of standard deviation ``scale``.
 
-        Parameters
-        ----------
-        lengths : array of shape (n_rows,)
-            How far removing each row moves the released array: its L2 norm, or an upper bound. Zero for rows
-            that take no part; with ``"replace_one"``, these are counted as if another row took part.
-        largest : float
-            The sensitivity of the array, which no length exceeds.
-        scale : float
-            Standard deviation of the noise; zero if the array does not depend on the rows.
+        ``lengths`` (n_rows,) are upper bounds on how far removing each row moves the released array in L2
+        norm, zero for rows that take no part. ``scale`` is zero for an array that does not depend on the
+        rows.
         """
         if scale == 0:
             return
@@ -72,15 +66,15 @@ class PerInstanceRecord:
     def epsilon(self, delta: float, more: float = 0.0) -> FloatArray:
         """Epsilon (n_rows,) of each row at a delta. PRIVATE.
 
-        ``more`` is the squared Gaussian-DP parameter of other releases, in which each row is taken to be the
+        ``more`` is the squared Gaussian-DP parameter of other releases, in which each row counts as the
         worst.
         """
         squares = self._squares + more
         if self._noise != "discrete":
             return np.asarray(epsilons_for(np.sqrt(squares), delta))
-        losses, places = np.unique(squares, return_inverse=True)
-        found = [epsilon_of_rho(loss / 2, delta) if loss > 0 else 0.0 for loss in losses]
-        return np.array(found)[places]
+        losses, index = np.unique(squares, return_inverse=True)
+        epsilons = [epsilon_of_rho(loss / 2, delta) if loss > 0 else 0.0 for loss in losses]
+        return np.array(epsilons)[index]
 
     def __repr__(self) -> str:
         return f"<PerInstanceRecord of {self.n_rows} rows: its values are private and not shown>"

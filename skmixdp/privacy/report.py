@@ -22,8 +22,8 @@ RELATION_WORDS = {
 
 def first_line(leaks: Iterable[str]) -> str:
     """The first line of a document with known leaks, which it names; empty without any."""
-    found = "; and ".join(dict.fromkeys(leaks))
-    return f"NO GUARANTEE: {found}" if found else ""
+    listed = "; and ".join(dict.fromkeys(leaks))
+    return f"NO GUARANTEE: {listed}" if listed else ""
 
 
 class Document(ABC):

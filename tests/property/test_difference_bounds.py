@@ -81,7 +81,7 @@ def test_no_difference_from_a_centre_exceeds_the_clip(
     both = L2LinfClip(L2Clip(threshold), 5).at(None)
     for clip, entry in (
         (L2Clip(threshold), np.inf),
-        (both, both.largest_entry(np.dtype(dtype))),
+        (both, both.sensitivity(np.dtype(dtype)) / np.sqrt(both.split)),
     ):
         Z, block = block_products(X, y, np.concatenate([W, centre]))
         C, weights = deviations(held, Z, block, loss, clip, centre)

@@ -14,7 +14,7 @@ from .events import MULTIPLIER, Event, EventFamily, GaussianEvent, Neighboring, 
 #: Beyond this number of steps, whole numbers are not exact as floats.
 _MOST_STEPS = 2**53
 
-#: Relative precision to which the noise multiplier of an amplified event is found, from above.
+#: Relative precision of the noise multiplier of an amplified event, which is rounded up.
 _PRECISION = 1e-4
 
 

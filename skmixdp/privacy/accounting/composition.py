@@ -22,16 +22,15 @@ Orders are floats above 1; budgets are pairs (epsilon, delta).
 import math
 from dataclasses import dataclass
 from functools import lru_cache, singledispatch
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from . import gaussian
 from .calibrate import epsilon_of_event
 from .events import GaussianEvent, Neighboring
+from .gaussian import FloatArray
 
-FloatArray = NDArray[np.floating[Any]]
 Composition = Literal["gaussian", "renyi"]
 COMPOSITION: tuple[Composition, ...] = get_args(Composition)
 
@@ -141,18 +140,10 @@ class PrivacyFilter:
         neighboring: Neighboring,
         composition: Composition | None = None,
     ) -> "PrivacyFilter":
-        """The filter for a data set, given its first event.
+        """The filter of a data set from which nothing was released before ``event``; parameters as above.
 
-        Parameters
-        ----------
-        event : event
-            The first event. Nothing was released from the private rows before it.
-        epsilon, delta : float
-            The budget.
-        neighboring : {"add_or_remove_one", "zero_out", "replace_one"}
-            Which data sets count as neighbours.
-        composition : {"gaussian", "renyi"} or None, default=None
-            None takes "gaussian" for full batches of continuous Gaussian noise, "renyi" otherwise.
+        ``composition=None`` takes "gaussian" for full batches of continuous Gaussian noise, "renyi"
+        otherwise.
         """
         if composition is None:
             exact = isinstance(event, GaussianEvent) and event.mu(neighboring) is not None
@@ -173,12 +164,9 @@ class PrivacyFilter:
         return float(rdp_limits(self.epsilon, self.delta, np.array([self.order]))[0])
 
     def cost(self, event: object) -> float:
-        """The term that ``event`` adds to the sum; infinite if this sum cannot include it.
+        """What ``event`` adds to the sum, or infinity if this sum cannot include it.
 
-        Raises
-        ------
-        ValueError
-            If the numbers of the event are invalid.
+        Invalid numbers of the event are a ValueError.
         """
         if self.order is None:
             cost = mu_of_event(event, self.neighboring) ** 2
@@ -191,8 +179,8 @@ class PrivacyFilter:
     def admits(self, spent: float, event: object) -> bool:
         """Whether ``event`` fits in addition to the sum ``spent``; ask before it releases anything.
 
-        A first event may also be admitted by its own accountant. If the sum has no room for it, there is no
-        room for a second event either, and the composition is not adaptive.
+        A first event may also be admitted by its own accountant: if the sum has no room for it, no second
+        event will fit, and the composition is not adaptive.
         """
         if spent + self.cost(event) <= self.limit * (1 + _SLACK):
             return True

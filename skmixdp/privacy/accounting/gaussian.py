@@ -83,7 +83,7 @@ def mu_for(epsilon: float, delta: float) -> float:
         mu = math.exp(log_mu)
         return float(log_delta(epsilon / mu, mu)[0]) - target
 
-    # This mu is allowed: there the Gaussian tail alone is below delta.
+    # A mu that is allowed, since its Gaussian tail alone is below delta.
     tail = math.sqrt(-2 * target)
     low = high = math.log(2 * epsilon / (tail + math.sqrt(tail * tail + 2 * epsilon)))
     width = 1.0
@@ -114,12 +114,12 @@ def epsilons_for(mus: FloatArray, delta: float) -> FloatArray:
         value, slope = log_delta(x, mu)
         step = np.where(needed, np.maximum((value - target) / slope, 0.0), 0.0)
         x = x - step
-    found = np.where(needed, mu * x * (1 + _SAFETY), 0.0)
-    return np.where(solved, found, np.where(mus > 0, math.inf, 0.0))
+    epsilons = np.where(needed, mu * x * (1 + _SAFETY), 0.0)
+    return np.where(solved, epsilons, np.where(mus > 0, math.inf, 0.0))
 
 
 def _target(delta: float) -> float:
-    """The logarithm that a delta is solved for, on the safe side of its own."""
+    """The logarithm of a delta, rounded down."""
     return math.log(delta) * (1 + _CURVE_SAFETY)
 
 
@@ -142,8 +142,8 @@ def epsilon_of_rho(rho: float, delta: float) -> float:
 
     # The classical conversion is minimal at this order; the tight one lies near it.
     centre = 0.5 * (math.log(-math.log(delta)) - math.log(rho))
-    found = minimize_scalar(epsilon, bounds=(centre - 6, centre + 6), method="bounded")
-    return max(float(found.fun), 0.0)
+    least = minimize_scalar(epsilon, bounds=(centre - 6, centre + 6), method="bounded")
+    return max(float(least.fun), 0.0)
 
 
 def rho_for(epsilon: float, delta: float) -> float:

@@ -7,17 +7,16 @@ which gets tighter as the interval shrinks. Releases that are chosen adaptively 
 
 import math
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from dp_accounting import dp_event, mechanism_calibration, privacy_accountant
 from dp_accounting.pld import pld_privacy_accountant
 from dp_accounting.rdp import rdp_privacy_accountant
-from numpy.typing import NDArray
 
 from . import gaussian
 from .composition import ORDERS, epsilon_of_rdp
 from .events import GaussianEvent, Neighboring, relation_name
+from .gaussian import FloatArray
 
 _RELATION = {
     # Zeroing out a row has the same privacy loss as adding or removing it.
@@ -103,9 +102,7 @@ def _epsilon(event: GaussianEvent, delta: float, neighboring: Neighboring, inter
     return float(accountant.get_epsilon(kept))
 
 
-def renyi(
-    event: GaussianEvent, orders: NDArray[np.floating[Any]], neighboring: Neighboring
-) -> NDArray[np.floating[Any]]:
+def renyi(event: GaussianEvent, orders: FloatArray, neighboring: Neighboring) -> FloatArray:
     """Upper bounds (n_orders,) on the Renyi divergences of ``event``, infinite where none is computed.
 
     Replacing a row means removing one and adding another. The bound combines the divergences of both changes
@@ -120,7 +117,7 @@ def renyi(
     return np.asarray((orders - 0.5) / (orders - 1) * out + back)
 
 
-def _renyi_of_zeroing(event: GaussianEvent, orders: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
+def _renyi_of_zeroing(event: GaussianEvent, orders: FloatArray) -> FloatArray:
     accountant = rdp_privacy_accountant.RdpAccountant(orders)
     release = dp_event.GaussianDpEvent(event.noise_multiplier)
     accountant.compose(dp_event.PoissonSampledDpEvent(event.sampling_rate, release), event.n_steps)

@@ -20,8 +20,9 @@ from scipy.optimize import brentq
 
 from ..._utils.validation import COUNT, POSITIVE, check, number
 from .calibrate import epsilon_of_event, mu_of_budget
-from .composition import FloatArray, epsilon_of_rdp, rdp_deltas, rdp_of_event
+from .composition import epsilon_of_rdp, rdp_deltas, rdp_of_event
 from .events import GaussianEvent, Neighboring, Noise, SelectionEvent, check_terms, shift_of
+from .gaussian import FloatArray
 from .trials import TrialLaw
 
 #: Relative precision of the budget of a fit, which is rounded down.
@@ -57,20 +58,20 @@ def _divergences(event: SelectionEvent, orders: FloatArray, neighboring: Neighbo
     """
     shift, law = shift_of(neighboring), event.law
     trial = 0.5 * (shift / event.noise_multiplier) ** 2 * orders
-    found = trial + math.log(law.mean) / (orders - 1)
+    result = trial + math.log(law.mean) / (orders - 1)
     if law.shape == math.inf:
         # Both bounds on the delta of a trial hold: by the total variation, and by an order above 1.
         by_order = rdp_deltas(np.log1p(1 / (orders - 1)), trial, orders)
         by_variation = np.sqrt(-np.expm1(-trial.min()))
-        found = found + law.mean * np.minimum(by_order, by_variation)
+        result = result + law.mean * np.minimum(by_order, by_variation)
     else:
         log_gamma = math.log(law.least_halting_probability)
-        found = found + (1 + law.shape) * np.min((1 - 1 / orders) * trial - log_gamma / orders)
+        result = result + (1 + law.shape) * np.min((1 - 1 / orders) * trial - log_gamma / orders)
         # A divergence is at most that of any larger order.
-        found = np.minimum.accumulate(found[::-1])[::-1]
+        result = np.minimum.accumulate(result[::-1])[::-1]
     if event.refit_multiplier is not None:
-        found = found + 0.5 * (shift / event.refit_multiplier) ** 2 * orders
-    return np.asarray(found)
+        result = result + 0.5 * (shift / event.refit_multiplier) ** 2 * orders
+    return np.asarray(result)
 
 
 @dataclass(frozen=True)
@@ -121,15 +122,7 @@ class SearchTerms:
         return self.trial_multiplier(fit_epsilon) / math.sqrt(self.score_share)
 
     def event(self, trials: int | TrialLaw, fit_epsilon: float) -> GaussianEvent | SelectionEvent:
-        """The event of a whole search whose fits have this epsilon.
-
-        Parameters
-        ----------
-        trials : int or TrialLaw
-            A fixed number of trials, or the distribution of a random number.
-        fit_epsilon : float
-            Epsilon of one fit.
-        """
+        """The event of a search with a fixed number, or a law, of ``trials`` and fits of this epsilon."""
         trial, fit = self.trial_multiplier(fit_epsilon), 1 / self.fit_mu(fit_epsilon)
         if isinstance(trials, TrialLaw):
             return SelectionEvent(trial, trials.mean, trials.name, self.noise, fit if self.refit else None)
@@ -146,10 +139,7 @@ class SearchTerms:
     def fit_epsilon(self, trials: int | TrialLaw, epsilon: float) -> float:
         """Largest epsilon of one fit with which the whole search costs at most ``epsilon``.
 
-        Raises
-        ------
-        ValueError
-            If the budget leaves nothing for a fit.
+        A budget that leaves nothing for a fit is a ValueError.
         """
         check("epsilon", epsilon, POSITIVE)
         low, high = epsilon / 2, epsilon
@@ -167,7 +157,7 @@ class SearchTerms:
             """The cost of the search above its budget, as a fraction of the budget."""
             return self.epsilon(trials, math.exp(log_epsilon)) / epsilon - 1
 
-        found = math.exp(brentq(excess, math.log(low), math.log(high), xtol=_PRECISION / 4))
-        while self.epsilon(trials, found) > epsilon:
-            found *= 1 - _PRECISION / 2
-        return found
+        result = math.exp(brentq(excess, math.log(low), math.log(high), xtol=_PRECISION / 4))
+        while self.epsilon(trials, result) > epsilon:
+            result *= 1 - _PRECISION / 2
+        return result

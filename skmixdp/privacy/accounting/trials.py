@@ -104,7 +104,7 @@ class TrialLaw:
 
 
 def shape_of(distribution: object) -> float:
-    """The shape of a distribution, given by name or as a number.
+    """The shape of a distribution that is passed by name or as a number.
 
     Raises
     ------

@@ -41,35 +41,13 @@ def _is_unicode(text: str) -> bool:
 
 @dataclass(frozen=True)
 class Account:
-    """A data set's budget and its running sums. :meth:`after` returns the account after a charge.
+    """A data set's budget and the running sums of its charges; :meth:`after` returns the next account.
 
-    Attributes
-    ----------
-    dataset : str
-        Name of the data set.
-    epsilon, delta : float
-        The budget.
-    neighboring : {"add_or_remove_one", "zero_out", "replace_one"} or None
-        Which data sets count as neighbours; None if the first charge will decide.
-    composition : {"gaussian", "renyi"} or None
-        What is summed; None if the first charge will decide.
-    order : float or None
-        The Renyi order whose divergences must stay within the budget.
-    total : float
-        The filter's sum so far.
-    divergences : tuple of float
-        Sums of Renyi divergences at ``ORDERS`` so far; empty if none are summed.
-    spent : float
-        Smallest epsilon of a budget that would have admitted the charges so far.
-    n_charges : int
-        Number of charges.
-    private : bool
-        Whether the noise of all charges is secret and no leak is known; otherwise nothing is guaranteed.
-
-    Raises
-    ------
-    ValueError
-        If a field is outside its range, as in an account read from a damaged ledger.
+    ``neighboring``, ``composition`` and ``order`` (the Renyi order that must stay within the budget) are None
+    until the first charge decides. ``total`` is the filter's sum. ``divergences`` are sums of Renyi
+    divergences at ``ORDERS``, or empty. ``spent`` is the smallest epsilon of a budget that would have
+    admitted the charges. ``private`` tells whether the noise of all charges is secret and no leak is known. A
+    field outside its range, as in a damaged ledger, is a ValueError.
     """
 
     dataset: str
@@ -149,7 +127,7 @@ class Account:
             divergences = tuple(np.nextafter(np.array(self.divergences or 0.0) + more, math.inf).tolist())
             spent = epsilon_of_rdp(np.array(divergences), self.delta, ORDERS)
         if self.n_charges == 0:
-            spent = min(spent, own_epsilon(event, self.delta, neighboring))
+            spent = min(spent, single_epsilon(event, self.delta, neighboring))
         return replace(
             self,
             neighboring=neighboring,
@@ -180,7 +158,7 @@ class Account:
         return PrivacyFilter(self.epsilon, self.delta, neighboring, self.composition, self.order)
 
     def _refusal(self, event: object, rule: PrivacyFilter) -> str:
-        asked = own_epsilon(event, self.delta, rule.neighboring)
+        asked = single_epsilon(event, self.delta, rule.neighboring)
         fix = "use a smaller epsilon, or private rows of other people"
         if rule.composition == "gaussian" and _costs_less_than_in_full(event, rule.neighboring):
             fix = (
@@ -200,6 +178,6 @@ def _costs_less_than_in_full(event: object, neighboring: Neighboring) -> bool:
 
 
 @lru_cache(maxsize=256)
-def own_epsilon(event: object, delta: float, neighboring: Neighboring) -> float:
+def single_epsilon(event: object, delta: float, neighboring: Neighboring) -> float:
     """Epsilon of an event alone; cached, since some accountants take a second."""
     return epsilon_of_event(event, delta, neighboring)

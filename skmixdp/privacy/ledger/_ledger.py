@@ -9,7 +9,7 @@ from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
 from sqlite3 import Connection
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from ..._utils.validation import POSITIVE, PROBABILITY, Kind, check
 from ..accounting.composition import Composition
@@ -42,7 +42,20 @@ _FAILED = Kind(
 )
 
 
-class PrivacyLedger:
+class _Shared:
+    """Copies and clones are the object itself."""
+
+    def __sklearn_clone__(self) -> Self:
+        return self
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        return self
+
+
+class PrivacyLedger(_Shared):
     """A persistent record of the privacy budgets of named data sets and of all charges to them.
 
     :meth:`add_dataset` fixes the budget of a data set. After that, ``ledger["name"]`` is the data set, and
@@ -212,15 +225,6 @@ class PrivacyLedger:
     def __repr__(self) -> str:
         return f"PrivacyLedger({_MEMORY if self.path is None else str(self.path)!r})"
 
-    def __sklearn_clone__(self) -> "PrivacyLedger":
-        return self
-
-    def __copy__(self) -> "PrivacyLedger":
-        return self
-
-    def __deepcopy__(self, memo: Any) -> "PrivacyLedger":
-        return self
-
     def __getstate__(self) -> dict[str, Any]:
         if self.path is None:
             raise TypeError(
@@ -235,7 +239,7 @@ class PrivacyLedger:
 
 
 @dataclass(frozen=True, repr=False)
-class LedgerDataset:
+class LedgerDataset(_Shared):
     """One data set of a ledger, for the parameter ``ledger`` of estimators.
 
     :meth:`PrivacyLedger.add_dataset` and ``ledger[name]`` return it. Each fit is charged after its input is
@@ -341,17 +345,12 @@ class LedgerDataset:
             )
 
     def holds(self, charge: Charge) -> bool:
-        """Whether a charge is in the ledger, whatever its outcome.
+        """Whether what :meth:`charge` returned is in the ledger, with any outcome.
 
-        A charge is missing if the ledger's file was replaced, for example by an earlier copy.
-
-        Parameters
-        ----------
-        charge : Charge
-            What :meth:`charge` returned.
+        It is missing if the ledger's file was replaced, for example by an earlier copy.
         """
-        found = self.ledger._read(partial(read_charge, number=charge.id))
-        return found is not None and replace(found, outcome=charge.outcome) == charge
+        recorded = self.ledger._read(partial(read_charge, number=charge.id))
+        return recorded is not None and replace(recorded, outcome=charge.outcome) == charge
 
     @property
     def account(self) -> Account:
@@ -388,15 +387,6 @@ class LedgerDataset:
 
     def __repr__(self) -> str:
         return f"{self.ledger!r}[{self.name!r}]"
-
-    def __sklearn_clone__(self) -> "LedgerDataset":
-        return self
-
-    def __copy__(self) -> "LedgerDataset":
-        return self
-
-    def __deepcopy__(self, memo: Any) -> "LedgerDataset":
-        return self
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Charges and reports of a ledger, frozen when they are made."""
+"""Charges and reports of a ledger, which are immutable."""
 
 import csv
 import html
@@ -100,20 +100,9 @@ class LedgerReport:
     def to_dict(self) -> dict[str, Any]:
         """Data sets and charges, as values that JSON supports."""
         datasets = [{name: getattr(account, name) for name in _REPORTED} for account in self.accounts]
-        charges = [
-            {
-                "id": charge.id,
-                "dataset": charge.dataset,
-                "time": charge.time.isoformat(),
-                "event": json.loads(event_to_json(charge.event)),
-                "description": charge.description,
-                "private": charge.private,
-                "spent": charge.spent,
-                "user": charge.user,
-                "outcome": charge.outcome,
-            }
-            for charge in self.charges
-        ]
+        charges = [dict(zip(_COLUMNS, _values(charge), strict=True)) for charge in self.charges]
+        for charge in charges:
+            charge["event"] = json.loads(charge["event"])
         return {"no_guarantee": self.no_guarantee, "datasets": datasets, "charges": charges}
 
     def to_json(self, indent: int | None = 2) -> str:
@@ -128,13 +117,7 @@ class LedgerReport:
         composition with all earlier charges to the data set, as :attr:`Charge.spent`. A text that a
         spreadsheet would take for a formula gets an apostrophe in front.
         """
-        lines = [_csv_line(_COLUMNS)]
-        for charge in self.charges:
-            values = _values(charge)
-            lines.append(
-                _csv_line([_no_formula(value) if isinstance(value, str) else value for value in values])
-            )
-        return "".join(lines)
+        return "".join(map(_csv_line, [_COLUMNS, *map(_values, self.charges)]))
 
     def to_html(self) -> str:
         """An HTML page with the budgets of the data sets and all charges."""
@@ -187,9 +170,7 @@ class LedgerReport:
     def _repr_html_(self) -> str:
         head = "".join(f"<th style={_LEFT}>{name}</th>" for name in _HEADER)
         body = "".join(
-            "<tr>"
-            + "".join(f"<td style='text-align:left'>{html.escape(cell)}</td>" for cell in row)
-            + "</tr>"
+            "<tr>" + "".join(f"<td style={_LEFT}>{html.escape(cell)}</td>" for cell in row) + "</tr>"
             for row in self._rows()
         )
         failures = "".join(f"<p>{html.escape(line)}</p>" for line in self._failures())
@@ -206,10 +187,11 @@ def _values(charge: Charge) -> list[Any]:
 def _csv_line(values: Sequence[Any]) -> str:
     """One line of CSV, which ends with a line feed.
 
-    The writer's own end of line has both characters, so that texts with either of them are quoted.
+    The writer ends lines with both characters, so that it quotes texts that contain either of them.
     """
     text = io.StringIO()
-    csv.writer(text, lineterminator="\r\n").writerow(values)
+    safe = [_no_formula(value) if isinstance(value, str) else value for value in values]
+    csv.writer(text, lineterminator="\r\n").writerow(safe)
     return text.getvalue().removesuffix("\r\n") + "\n"
 
 

@@ -63,14 +63,14 @@ class FileStore:
     def _connection(self) -> sqlite3.Connection:
         held: _Held | None = getattr(self._local, "held", None)
         try:
-            found = self.path.stat()
+            file = self.path.stat()
         except FileNotFoundError:
             raise FileNotFoundError(
                 f"the ledger {self.path} does not exist; restore the file, or pass the ledger of these "
                 "private rows."
             ) from None
         # An old connection must not charge a file that was moved away and replaced.
-        owner = os.getpid(), found.st_dev, found.st_ino
+        owner = os.getpid(), file.st_dev, file.st_ino
         if held is None or self._local.owner != owner:
             held = _Held(_connect(self.path.as_uri() + "?mode=rw"))
             _check_version(held.connection, self.path)

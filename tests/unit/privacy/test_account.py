@@ -10,7 +10,7 @@ from skmixdp.modelmix import ModelMixEvent
 from skmixdp.privacy import GaussianEvent, LedgerReport, epsilon_of_event
 from skmixdp.privacy.accounting.composition import ORDERS, divergences_of, epsilon_of_rdp
 from skmixdp.privacy.accounting.gaussian import epsilon_for, mu_for
-from skmixdp.privacy.ledger._account import Account, _costs_less_than_in_full, own_epsilon
+from skmixdp.privacy.ledger._account import Account, _costs_less_than_in_full, single_epsilon
 
 ADD, REPLACE = "add_or_remove_one", "replace_one"
 DELTA = 1e-5
@@ -53,7 +53,7 @@ def test_divergences_add_up_at_every_order():
 def test_a_first_charge_costs_what_its_own_accountant_says_if_that_is_less():
     sampled = GaussianEvent(1.5, 50, 0.02)
     account = Account("a", 3.0, DELTA).after(sampled, ADD)
-    assert account.spent == own_epsilon(sampled, DELTA, ADD) == epsilon_of_event(sampled, DELTA, ADD)
+    assert account.spent == single_epsilon(sampled, DELTA, ADD) == epsilon_of_event(sampled, DELTA, ADD)
     assert account.spent < epsilon_of_rdp(np.array(account.divergences), DELTA, ORDERS)
     again = account.after(sampled, ADD)
     assert again.spent == epsilon_of_rdp(np.array(again.divergences), DELTA, ORDERS)

@@ -391,7 +391,7 @@ def test_what_takes_time_is_computed_before_the_lock_is_taken(path, monkeypatch)
         return real(*args)
 
     monkeypatch.setattr(account, "epsilon_of_event", slow)
-    account.own_epsilon.cache_clear()
+    account.single_epsilon.cache_clear()
     charge(ledger, SAMPLED)
     other.close()
     assert len(computed) == 1
