@@ -1,7 +1,7 @@
 """The logistic regression."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +14,6 @@ from .._linear import WeightedLoss, classification_loss
 from .._rows import RowMap
 from .._utils.validation import NON_NEGATIVE, Allowed, Kind
 from ..components.protocols import PublicInfo
-from ..privacy import LedgerDataset
 from ..public import PublicData
 from ._checks import check_class_weight, check_labels, check_sample_weight, passed
 from ._classifier import Classifier, encode_labels
@@ -28,6 +27,7 @@ Array = NDArray[Any]
 _WEIGHTS_BY_CLASS = Kind("a dict of weights", lambda value: isinstance(value, Mapping))
 
 
+@dataclass(eq=False, repr=False)
 class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
     """Differentially private logistic regression on private and public rows.
 
@@ -191,66 +191,10 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
     }
     _saved: ClassVar[tuple[str, ...]] = (*LinearHead._saved, "classes_", "class_shares_")
 
-    def __init__(
-        self,
-        algorithm: Any = "auto",
-        *,
-        epsilon: float | None = 1.0,
-        delta: float = 1e-5,
-        n_steps: int | None = None,
-        noise_multiplier: float | None = None,
-        learning_rate: Any = "auto",
-        l2: Any = "auto",
-        public_l2: Any = "auto",
-        classes: Any = None,
-        class_weight: Any = None,
-        logit_adjustment: Any = "auto",
-        fit_intercept: bool = True,
-        center: bool = True,
-        whiten: Any = "auto",
-        geometry: Any = "auto",
-        row_norm: str | None = "unit",
-        scale: Any = "auto",
-        batch_size: int | None = None,
-        init: Any = "public",
-        neighboring: str = "add_or_remove_one",
-        noise: str = "float",
-        ledger: LedgerDataset | None = None,
-        record_per_instance: Any = False,
-        device: Any = "auto",
-        dtype: str = "float32",
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            algorithm,
-            epsilon=epsilon,
-            delta=delta,
-            n_steps=n_steps,
-            noise_multiplier=noise_multiplier,
-            learning_rate=learning_rate,
-            l2=l2,
-            public_l2=public_l2,
-            fit_intercept=fit_intercept,
-            center=center,
-            whiten=whiten,
-            geometry=geometry,
-            row_norm=row_norm,
-            scale=scale,
-            batch_size=batch_size,
-            init=init,
-            neighboring=neighboring,
-            noise=noise,
-            ledger=ledger,
-            record_per_instance=record_per_instance,
-            device=device,
-            dtype=dtype,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.classes = classes
-        self.class_weight = class_weight
-        self.logit_adjustment = logit_adjustment
+    _: KW_ONLY
+    classes: Any = None
+    class_weight: Any = None
+    logit_adjustment: Any = "auto"
 
     def fit(
         self,

@@ -3,7 +3,7 @@
 import math
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -82,6 +82,7 @@ def module_course(
     del head._leaks  # the report has them
 
 
+@dataclass(eq=False, repr=False)
 class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
     """Differentially private classifier that trains a torch module on losses of private rows.
 
@@ -177,48 +178,26 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
         *("classes_", "n_features_in_", "feature_names_in_", "module_"),
     )
 
-    def __init__(
-        self,
-        module: Any,
-        algorithm: Any = "auto",
-        *,
-        trainable: Any = None,
-        loss: Any = None,
-        chunk_size: int = 1024,
-        epsilon: float | None = 1.0,
-        delta: float = 1e-5,
-        n_steps: int | None = None,
-        noise_multiplier: float | None = None,
-        learning_rate: Any = "auto",
-        classes: Any = None,
-        batch_size: int | None = None,
-        init: str = "public",
-        neighboring: str = "add_or_remove_one",
-        noise: Noise = "float",
-        ledger: Any = None,
-        device: Any = "auto",
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.module = module
-        self.algorithm = algorithm
-        self.trainable = trainable
-        self.loss = loss
-        self.chunk_size = chunk_size
-        self.epsilon = epsilon
-        self.delta = delta
-        self.n_steps = n_steps
-        self.noise_multiplier = noise_multiplier
-        self.learning_rate = learning_rate
-        self.classes = classes
-        self.batch_size = batch_size
-        self.init = init
-        self.neighboring = neighboring
-        self.noise = noise
-        self.ledger = ledger
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
+    module: Any
+    algorithm: Any = "auto"
+    _: KW_ONLY
+    trainable: Any = None
+    loss: Any = None
+    chunk_size: int = 1024
+    epsilon: float | None = 1.0
+    delta: float = 1e-5
+    n_steps: int | None = None
+    noise_multiplier: float | None = None
+    learning_rate: Any = "auto"
+    classes: Any = None
+    batch_size: int | None = None
+    init: str = "public"
+    neighboring: str = "add_or_remove_one"
+    noise: Noise = "float"
+    ledger: Any = None
+    device: Any = "auto"
+    random_state: Any = None
+    verbose: int = 0
 
     def fit(
         self, X: Any, y: Any = None, X_pub: Any = None, y_pub: Any = None, **unsupported: Any

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +14,6 @@ from .._engine import Budget
 from .._linear import SquaredLoss
 from .._rows import is_dask
 from ..algorithms import BY_NAME, AdaMix, Algorithm
-from ..privacy import LedgerDataset
 from ._checks import (
     check_sample_weight,
     check_target_map,
@@ -39,6 +39,7 @@ _WORST_FIT = 1.5
 _CONSTANT = 1e-12
 
 
+@dataclass(eq=False, repr=False)
 class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
     """Differentially private linear least squares on private and public rows.
 
@@ -176,64 +177,10 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
     _algorithms: ClassVar[Mapping[str, Callable[[], Algorithm]]] = {**BY_NAME, "auto": AdaMix}
     _saved: ClassVar[tuple[str, ...]] = (*LinearHead._saved, "_target_map", "_flat")
 
-    def __init__(
-        self,
-        algorithm: Any = "auto",
-        *,
-        epsilon: float | None = 1.0,
-        delta: float = 1e-5,
-        n_steps: int | None = None,
-        noise_multiplier: float | None = None,
-        learning_rate: Any = "auto",
-        l2: Any = "auto",
-        public_l2: Any = "auto",
-        target_center: Any = None,
-        target_scale: Any = None,
-        fit_intercept: bool = True,
-        center: bool = True,
-        whiten: Any = "auto",
-        geometry: Any = "auto",
-        row_norm: str | None = "clip",
-        scale: Any = "auto",
-        batch_size: int | None = None,
-        init: Any = "public",
-        neighboring: str = "add_or_remove_one",
-        noise: str = "float",
-        ledger: LedgerDataset | None = None,
-        record_per_instance: Any = False,
-        device: Any = "auto",
-        dtype: str = "float32",
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            algorithm,
-            epsilon=epsilon,
-            delta=delta,
-            n_steps=n_steps,
-            noise_multiplier=noise_multiplier,
-            learning_rate=learning_rate,
-            l2=l2,
-            public_l2=public_l2,
-            fit_intercept=fit_intercept,
-            center=center,
-            whiten=whiten,
-            geometry=geometry,
-            row_norm=row_norm,
-            scale=scale,
-            batch_size=batch_size,
-            init=init,
-            neighboring=neighboring,
-            noise=noise,
-            ledger=ledger,
-            record_per_instance=record_per_instance,
-            device=device,
-            dtype=dtype,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.target_center = target_center
-        self.target_scale = target_scale
+    _: KW_ONLY
+    row_norm: str | None = "clip"
+    target_center: Any = None
+    target_scale: Any = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
