@@ -37,30 +37,7 @@ def module_course(
     report: Callable[[Charge | None, str], Any],
     n_threads: int,
 ) -> FitCourse:
-    """All that the fit of a module asks, in order; the results are set on the head.
-
-    Parameters
-    ----------
-    head : ZerothOrderDPModuleClassifier
-        The copy of the estimator that receives the results.
-    run : Run
-        The training run.
-    source : PrivateRows
-        The private rows.
-    worker : torch.nn.Module
-        The copy of the module that processes the private rows.
-    report : callable
-        Takes the charge and the device of the computation, and returns the report of the fit.
-    n_threads : int
-        Number of threads for forward passes.
-
-    Yields
-    ------
-    Start
-        First, and once. The answer is the charge.
-    Ask
-        Queries of private rows. The answers are noisy.
-    """
+    """Yield a Start and the queries of a module's fit, and set the results on the copy ``head``."""
     rows, modules = OpenRows(source), load_modules()
     charge = yield Start(head, rows, run.plan.event, run.info.n_private, run.noise.kind != "seeded")
     withheld = None
@@ -93,10 +70,8 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
     ----------
     module : torch.nn.Module
         The module to train. It maps rows (n, ...) to one output per class, (n, n_classes), in the order of
-        ``classes_``. It must process each row separately: the guarantee assumes this. ``fit`` refuses
-        quantised modules, and modules that it finds to mix rows. The module itself does not change:
-        ``fit`` trains a copy in evaluation mode, without dropout and with fixed running statistics in
-        batch normalisation.
+        ``classes_``, and must process each row separately. ``fit`` trains a copy in evaluation mode, without
+        dropout and with fixed running statistics in batch normalisation.
     algorithm : {"auto", "pazo-m", "pazo-p", "pazo-s", "dpzero"} or object, default="auto"
         As in :class:`ZerothOrderDPClassifier`.
     trainable : list of str, callable or None, default=None
@@ -352,13 +327,7 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
 
 
 def load_modules() -> Any:
-    """The package for torch modules, imported on demand.
-
-    Raises
-    ------
-    ImportError
-        If torch is not installed.
-    """
+    """The package for torch modules, imported on demand."""
     try:
         from . import _modules
     except ModuleNotFoundError as error:

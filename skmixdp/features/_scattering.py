@@ -31,10 +31,9 @@ class ScatteringFeatures(FrozenFeatures):
     L : int, default=8
         Number of orientations.
     normalization : {"group", "batch"} or None, default="group"
-        ``"group"``: each of ``n_groups`` groups of channels has mean 0 and variance 1 within
-        each image (1e-5 is added to the variance first). This needs no statistics.
-        ``"batch"``: each channel has mean 0 and variance 1 over the images and positions of
-        PUBLIC rows, ``X_pub`` of :meth:`fit`. None: no normalisation.
+        ``"group"`` gives each of ``n_groups`` groups of channels mean 0 and variance 1 within each image.
+        ``"batch"`` gives each channel mean 0 and variance 1 over the images and positions of PUBLIC rows,
+        ``X_pub`` of :meth:`fit`. None does not normalise.
     n_groups : int, default=27
         Must divide the number of channels, ``1 + J L + J (J - 1) L^2 / 2`` for each colour, by
         default 81.

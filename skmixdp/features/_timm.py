@@ -19,10 +19,9 @@ class TimmFeatures(FrozenFeatures):
         True: the weights that timm downloads. A path: a checkpoint (safetensors or PyTorch),
         without the weights of its classifier. False: random weights from a fixed seed.
     layers : None, int or list of int or "head", default=None
-        The layers of which a row consists. None: the pooled input of the classifier. Numbers:
-        stages or blocks as timm's ``forward_intermediates`` counts them, negative ones from the
-        end, each pooled. ``"head"`` among them: the same as None. Layers are concatenated in the
-        network's order.
+        The layers of a row, concatenated in the network's order. Numbers are stages or blocks as timm's
+        ``forward_intermediates`` counts them, negative ones from the end, each pooled. ``"head"`` or None is
+        the pooled input of the classifier.
     pooling : None, str or list of str, default=None
         How to pool positions: ``"avg"``, ``"max"`` or ``"token"`` (the class token of a
         transformer). Several are concatenated. None is the network's own pooling for the classifier's

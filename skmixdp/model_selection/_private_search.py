@@ -57,9 +57,8 @@ class PrivateSearchCV(BestEstimatorMixin, GuaranteeBoxMixin, MetaEstimatorMixin,
         The guarantee's delta, well below 1/n.
     scoring : "private", "public", str or callable, default="private"
         ``"private"`` scores a classifier by a noisy count of the private rows that it classifies correctly.
-        The count takes ``score_share`` of a trial's budget, and the fits use all public rows. ``"public"``
-        keeps some public rows out of the fits, and calls the estimator's ``score`` on them. This spends no
-        budget. The name of a metric, or a scorer, selects another score on these rows.
+        ``"public"`` keeps some public rows out of the fits, and calls the estimator's ``score`` on them. The
+        name of a metric, or a scorer, selects another score on these rows.
     score_share : float, default=0.05
         Fraction of each trial's squared budget (``mu**2``) that a noisy count takes.
     holdout : float, default=0.2
@@ -81,9 +80,7 @@ class PrivateSearchCV(BestEstimatorMixin, GuaranteeBoxMixin, MetaEstimatorMixin,
         Number of trials that run at a time.
     memory : str, Path, joblib.Memory or None, default=None
         Folder on a local disk that keeps an interrupted search. A call with the same input resumes it
-        without a second charge. A search that ended with an error cannot be resumed, and its budget is
-        spent. The folder holds unreleased results: protect it like the private rows. Estimators with
-        callbacks are refused, since a callback would see an interrupted trial twice.
+        without a second charge. The folder holds unreleased results: protect it like the private rows.
     ledger : LedgerDataset or None, default=None
         The ledger entry of the data set in ``X``, such as ``PrivacyLedger("ledger.sqlite")["patients"]``.
         The whole search is charged once, before the first trial.
@@ -93,8 +90,7 @@ class PrivateSearchCV(BestEstimatorMixin, GuaranteeBoxMixin, MetaEstimatorMixin,
         are refused.
     verbose : int, default=0
         1 shows a progress bar at once, in any output. 0 shows it on terminals after 2 seconds. A random
-        search shows none, since it would count the trials. It also ignores ``verbose`` and callbacks of its
-        estimators.
+        search shows none, since it would count the trials.
 
     Attributes
     ----------
