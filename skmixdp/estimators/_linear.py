@@ -54,7 +54,7 @@ _PENALTY = Number("a positive finite number up to 1e100", low=0, high=1e100, clo
 def _shares_with(
     spent: dict[str, float], plan: Plan, adjustment: LogitAdjustment | None
 ) -> tuple[tuple[str, float], ...]:
-    """What the budget is spent on, the training and the closing releases included."""
+    """The shares of the squared budget, those of training and closing releases included."""
     if plan.training_share == 1:
         return ()
     shares = {**spent, "training": plan.training_share}
@@ -128,10 +128,7 @@ class LinearHead(PrivateEstimator):
     def _check_rows(
         self, data: FitData, check_target: CheckTarget
     ) -> tuple[Table, Array, Array, Array | None, Array | None]:
-        """Checked private and public rows with their labels, and the mask of the private rows to fit to.
-
-        Labels are not encoded yet, and targets are not scaled yet.
-        """
+        """Checked private and public rows, labels not yet encoded, and the mask of the rows to fit to."""
         given = given_labels(data.X, data.y)
         self._leaks = warn_of_leaks(public_rows=data.X_pub is not None)
         table = check_private_rows(self, data.X)
@@ -183,7 +180,7 @@ class LinearHead(PrivateEstimator):
         )
 
     def _record(self, table: Table) -> PerInstanceRecord | None:
-        """What adds up each row's own privacy loss, if that was asked for and can be had."""
+        """The record of each row's own privacy loss, if it was asked for."""
         if not self.record_per_instance:
             return None
         if self.batch_size is not None:
@@ -204,7 +201,7 @@ class LinearHead(PrivateEstimator):
         )
 
     def _public_map(self, given: FitInputs) -> RowMap:
-        """The map of the rows that public rows tell."""
+        """The row map that public rows determine."""
         X_pub = given.X_pub
         whiten = given.is_default if self.whiten == "auto" else bool(self.whiten)
         return RowMap.of(
@@ -224,7 +221,7 @@ class LinearHead(PrivateEstimator):
     def _public_info(
         self, given: FitInputs, mapped: Mapped, training_share: float, *, ahead: bool = False
     ) -> PublicInfo:
-        """The public facts of a fit to mapped rows. ``ahead`` of the map, only a given start is used."""
+        """The public facts of a fit to mapped rows; ``ahead`` of the map, no public start is computed."""
         l2 = None if self.public_l2 == "auto" else self.public_l2 * len(given.X_pub)
         data = PublicData(mapped.X_pub, given.y_pub, given.loss, l2, given.dtype)
         start = partial(self._start, mapped.row_map)
@@ -345,7 +342,7 @@ class LinearHead(PrivateEstimator):
         return data.solution
 
     def _given_start(self) -> Array:
-        """The coefficients in ``init``, for the targets on which the head is trained."""
+        """The coefficients in ``init``, for targets as they are in training."""
         try:
             return np.asarray(self.init, dtype=np.float64)
         except CONVERSION_ERRORS:
