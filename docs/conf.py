@@ -34,6 +34,8 @@ myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 
 autosummary_generate = True
+# The sections of docstrings say more than annotations such as Any.
+autodoc_typehints = "none"
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 # Inherited docstrings refer to labels of scikit-learn's own documentation.
@@ -81,7 +83,7 @@ def own_signature(
     if what != "class" or not (signature or "").startswith("(*args"):
         return None
     shown = inspect.signature(obj).replace(return_annotation=inspect.Signature.empty)
-    return stringify_signature(shown), returned
+    return stringify_signature(shown, show_annotation=False), returned
 
 
 def fold_navigation(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:

@@ -90,21 +90,7 @@ def from_folder(path: str | os.PathLike[str]) -> ImageFolder:
 
 
 def image_files(path: str | os.PathLike[str]) -> list[str]:
-    """The images in a folder and in the folders below it, sorted by path.
-
-    Parameters
-    ----------
-    path : path-like
-
-    Returns
-    -------
-    list of str
-
-    Raises
-    ------
-    FileNotFoundError, NotADirectoryError, ValueError
-        If there is no such folder, if it has no images, or if it holds other files.
-    """
+    """The images in a folder and its subfolders, sorted by path; other files are refused."""
     folder = _checked_folder(path)
     files = sorted(entry for entry in folder.rglob("*") if entry.is_file() and _seen(entry, folder))
     strange = [file for file in files if file.suffix.lower() not in IMAGE_ENDINGS]

@@ -23,15 +23,9 @@ _MANY = 50
 class ColumnEncoder:
     """A map of tables to rows of numbers, which treats each row by itself.
 
-    Attributes
-    ----------
-    numbers : dict of str to list of float
-        For each column of numbers: what is subtracted, what it is then divided by, and the lowest and
-        highest value of the result.
-    categories : dict of str to list of str
-        For each column of text: its values. Each becomes a column of zeros and ones.
-    origin : str
-        What the facts come from, for messages.
+    ``numbers`` has for each column what is subtracted, what it is then divided by, and the lowest and highest
+    result; ``categories`` has the values of each column of text, which become columns of zeros and ones.
+    ``origin`` names the source of these facts in messages.
     """
 
     numbers: dict[str, list[float]]
@@ -78,8 +72,8 @@ class ColumnEncoder:
             raise InputError(f"{where} must map columns to bounds and to values; write it {_FORM}.")
         if twice := sorted(set(numbers) & set(categories)):
             raise InputError(f"{where} names {twice[0]!r} under numbers and categories; keep one of them.")
-        found = {name: _bounds(value, name, where) for name, value in numbers.items()}
-        return cls(found, {name: _values(value, name, where) for name, value in categories.items()}, where)
+        entries = {name: _bounds(value, name, where) for name, value in numbers.items()}
+        return cls(entries, {name: _values(value, name, where) for name, value in categories.items()}, where)
 
     @property
     def columns(self) -> list[str]:
@@ -87,11 +81,7 @@ class ColumnEncoder:
         return [*self.numbers, *self.categories]
 
     def __call__(self, frame: pd.DataFrame, where: str) -> pd.DataFrame:
-        """Rows of numbers for a table with these columns.
-
-        A missing number becomes the mean or the middle of its bounds. Text that is missing or unknown has
-        zeros in all its columns.
-        """
+        """Rows of numbers; missing numbers become 0, and unknown or missing text becomes zeros."""
         rows: dict[str, Any] = {}
         for name, (center, scale, low, high) in self.numbers.items():
             column = frame[name]
@@ -111,30 +101,27 @@ class ColumnEncoder:
         return pd.DataFrame(rows)
 
     def to_dict(self) -> dict[str, Any]:
-        """What JSON can hold; infinite bounds become None.
-
-        A file of a model sorts the keys of its JSON, so the order of the columns is kept apart.
-        """
-        found = asdict(self) | {"order": self.columns}
-        found["numbers"] = {
+        """The encoder as JSON, with None for infinite bounds; ``order`` keeps the order of the columns."""
+        entries = asdict(self) | {"order": self.columns}
+        entries["numbers"] = {
             name: [value if np.isfinite(value) else None for value in values]
             for name, values in self.numbers.items()
         }
-        return found
+        return entries
 
     @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> "ColumnEncoder":
+    def from_dict(cls, entries: Mapping[str, Any]) -> "ColumnEncoder":
         """The inverse of :meth:`to_dict`."""
         numbers = {
             name: [center, scale, -np.inf if low is None else low, np.inf if high is None else high]
-            for name, (center, scale, low, high) in found["numbers"].items()
+            for name, (center, scale, low, high) in entries["numbers"].items()
         }
-        categories = found["categories"]
-        order = found["order"]
+        categories = entries["categories"]
+        order = entries["order"]
         return cls(
             {name: numbers[name] for name in order if name in numbers},
             {name: categories[name] for name in order if name in categories},
-            found["origin"],
+            entries["origin"],
         )
 
 
@@ -148,11 +135,7 @@ def _texts(column: "pd.Series[Any]") -> NDArray[np.object_]:
 
 
 def _text(entry: Any) -> str:
-    """An entry as text, in one spelling of numbers and truth values.
-
-    A file's reader takes a column for numbers unless one row holds something else. The spelling must not
-    depend on that, or one row would change how others are encoded.
-    """
+    """An entry as text, spelt alike whether or not other rows made the reader take its column for text."""
     text = str(entry)
     if text.lower() in ("true", "false"):
         return text.capitalize()

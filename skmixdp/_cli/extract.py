@@ -9,8 +9,8 @@ import numpy as np
 
 from .._utils.files import write_arrays
 from .items import LabelledItems, read_images
-from .messages import EXIT_CODES, InputError, count, count_or_zero, in_flags, path_named
-from .models import FAMILIES, located, make_transformer
+from .messages import EXIT_CODES, InputError, count, count_or_zero, path_named
+from .models import FAMILIES, extracted, located, make_transformer
 from .outputs import check_outputs, write_together
 
 _DESCRIPTION = f"""\
@@ -32,16 +32,6 @@ examples:
   skmixdp extract photos --model open-clip:ViT-B-32 --weights laion2b_s34b_b79k --out feats.npz
 
 {EXIT_CODES}"""
-
-#: Parameters of the transformers that messages name, and their flags.
-FLAGS = {
-    "on_error": "--on-error",
-    "batch_size": "--batch-size",
-    "n_workers": "--workers",
-    "cache": "--cache",
-    "device": "--device",
-    "dtype": "--dtype",
-}
 
 
 def add_to(commands: Any) -> None:
@@ -115,39 +105,35 @@ def run(args: argparse.Namespace) -> None:
         },
     )
     items = read_images(args.images, args.labels)
-    try:
-        found = transformer.extract(items.X)
-    # ImportError: the network's library is missing.
-    except (ValueError, TypeError, ImportError, MemoryError) as error:
-        raise InputError(in_flags(error, FLAGS)) from error
-    if len(found.features) == 0:
-        raise InputError(f"IMAGES {args.images}: none of the {len(found.skipped)} images could be read.")
-    arrays = _arrays(items, found)
+    extraction = extracted(transformer, items.X, f"IMAGES {args.images}", "extract")
+    arrays = _arrays(items, extraction)
     encoder = {
         "model": args.model,
         "weights": located(args.weights),
         "options": args.options,
-        "report": found.report,
+        "report": extraction.report,
     }
     arrays["encoder"] = np.array(json.dumps(encoder))
     write_together({args.out: lambda file: write_arrays(file, **arrays)})
-    for item in found.skipped:
-        sys.stderr.write(f"skmixdp extract: skipped {item.name}, which {item.reason}\n")
     if not args.quiet:
-        n, width = found.features.shape
+        n, width = extraction.features.shape
         sys.stdout.write(
-            f"{args.out}: {n} rows of {width} features, {found.n_computed} computed, {len(found.skipped)} "
-            "images skipped\n"
+            f"{args.out}: {n} rows of {width} features, {extraction.n_computed} computed, "
+            f"{len(extraction.skipped)} images skipped\n"
         )
 
 
-def _arrays(items: LabelledItems, found: Any) -> dict[str, Any]:
+def _arrays(items: LabelledItems, extraction: Any) -> dict[str, Any]:
     """What the file holds."""
-    arrays = {"X": found.features, "index": found.index, "report": np.array(json.dumps(found.report))}
+    arrays = {
+        "X": extraction.features,
+        "index": extraction.index,
+        "report": np.array(json.dumps(extraction.report)),
+    }
     if items.y is not None:
-        arrays["y"] = items.y[found.index]
+        arrays["y"] = items.y[extraction.index]
     if items.files is not None:
-        arrays["files"] = items.files[found.index]
+        arrays["files"] = items.files[extraction.index]
     if items.class_names is not None:
         arrays["class_names"] = items.class_names
     return arrays

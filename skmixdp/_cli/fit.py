@@ -189,8 +189,8 @@ def _written(report: PrivacyReport, path: Path) -> str:
 
 def _check_ledger(args: argparse.Namespace) -> None:
     if (args.ledger is None) != (args.dataset is None):
-        given, missing = ("--dataset", "--ledger") if args.ledger is None else ("--ledger", "--dataset")
-        raise InputError(f"{given} was given without {missing}; give both, or neither.")
+        tables, missing = ("--dataset", "--ledger") if args.ledger is None else ("--ledger", "--dataset")
+        raise InputError(f"{tables} was given without {missing}; give both, or neither.")
     if args.ledger is None and (args.ledger_epsilon is not None or args.ledger_delta is not None):
         raise InputError("--ledger-epsilon and --ledger-delta are the budget in a --ledger; name one.")
     if args.ledger is not None and args.ledger_epsilon is None:
@@ -228,12 +228,9 @@ def _read(args: argparse.Namespace) -> tuple[Rows, Rows | None, dict[str, Any] |
             "give public rows of their own, or leave --public out."
         )
     files = [(flag, path) for flag, path in (("--private", args.private), ("--public", args.public)) if path]
-    if args.label_column is not None and not any(is_table(path, f"{flag} {path}") for flag, path in files):
-        raise InputError(
-            f"--label-column {args.label_column!r} is for tables and no file here has columns; drop it."
-        )
-    if args.id is not None and not any(is_table(path, f"{flag} {path}") for flag, path in files):
-        raise InputError(f"--id {args.id!r} is for tables and no file here has columns; drop it.")
+    for name, value in (("--label-column", args.label_column), ("--id", args.id)):
+        if value is not None and not any(is_table(path, f"{flag} {path}") for flag, path in files):
+            raise InputError(f"{name} {value!r} is for tables and no file here has columns; drop it.")
     how: dict[str, Any] = {"id_column": args.id, "raw": args.encode is not None}
     private = read_labelled(args.private, "--private", args.label_column, args.labels, "--labels", **how)
     public = None
@@ -256,12 +253,12 @@ def _encoded(
         encoder = ColumnEncoder.of_public(public.X, public.where)
     else:
         encoder = ColumnEncoder.declared(Path(args.encode))
-    given = [rows for rows in (private, public) if rows is not None]
-    found: list[Rows] = []
-    for rows in given:
+
+    def encoded(rows: Rows) -> Rows:
         frame = align(rows.X, encoder.columns, rows.where, encoder.origin)
-        found.append(replace(rows, X=encoder(frame, rows.where)))
-    return found[0], found[1] if public is not None else None, {"columns": encoder.to_dict()}
+        return replace(rows, X=encoder(frame, rows.where))
+
+    return encoded(private), None if public is None else encoded(public), {"columns": encoder.to_dict()}
 
 
 def _train(args: argparse.Namespace, private: Rows, public: Rows | None) -> MixedDPLogisticRegression:

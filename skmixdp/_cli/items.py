@@ -35,8 +35,10 @@ def read_images(path: Path, labels: Path | None) -> LabelledItems:
         if labels is None and any(
             entry.is_dir() and not entry.name.startswith(".") for entry in path.iterdir()
         ):
-            found = from_folder(path)
-            return LabelledItems(found.paths, found.labels, _relative(found.paths, path), found.class_names)
+            images = from_folder(path)
+            return LabelledItems(
+                images.paths, images.labels, _relative(images.paths, path), images.class_names
+            )
         files = image_files(path)
     except (OSError, ValueError) as error:
         raise InputError(str(error)) from error

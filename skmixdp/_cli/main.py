@@ -29,8 +29,10 @@ def build_parser() -> Parser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for command in (extract, fit, predict, report):
         command.add_to(commands)
-    for own in commands.choices.values():
-        own.set_defaults(parser=own, known=[flag for flag in own.flags() if flag.startswith("--")])
+    for command_parser in commands.choices.values():
+        command_parser.set_defaults(
+            parser=command_parser, known=[flag for flag in command_parser.flags() if flag.startswith("--")]
+        )
     return parser
 
 
@@ -45,24 +47,7 @@ def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command.
-
-    Parameters
-    ----------
-    argv : sequence of str or None, default=None
-        Arguments after the program's name; None takes those of the process.
-
-    Returns
-    -------
-    int
-        0 for success, 2 for bad input (one line on stderr), 1 for an unexpected error (where it happened, on
-        stderr) or if the reader of the output went away, 130 if interrupted.
-
-    Raises
-    ------
-    SystemExit
-        For ``--help``, ``--version`` and arguments that cannot be parsed.
-    """
+    """Run one command; return 0, 2 for bad input, 1 for other errors, or 130 if interrupted."""
     args = _parsed(argv)
     try:
         quiet = no_bars() if getattr(args, "quiet", False) else nullcontext()

@@ -67,15 +67,7 @@ def one_line(message: object) -> str:
 
 
 def in_flags(message: object, flags: Mapping[str, str]) -> str:
-    """A message of the library with the names of flags for the names of parameters.
-
-    Parameters
-    ----------
-    message : object
-        The message, in which ``name=value`` is a parameter.
-    flags : mapping of str to str
-        Flag of each parameter, such as ``{"on_error": "--on-error"}``.
-    """
+    """A message of the library in which flags replace ``name=value`` and names of parameters."""
     text = str(message)
     for name, flag in flags.items():
         text = re.sub(rf"(?<![\w-]){name}=(['\"]?)([^\s,;'\"]+)\1", rf"{flag} \2", text)

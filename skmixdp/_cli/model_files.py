@@ -18,22 +18,17 @@ from .messages import InputError
 
 @dataclass(frozen=True)
 class EncodedModel:
-    """A fitted estimator, and how its rows were made.
+    """A fitted estimator (``head``), and how its rows were made (``encoder``, as JSON).
 
-    Attributes
-    ----------
-    head : estimator
-        The fitted estimator.
-    encoder : dict
-        What JSON can hold: under ``"columns"`` a :class:`~skmixdp._cli.columns.ColumnEncoder`, or under
-        ``"images"`` the flags of ``extract`` and, under ``"report"``, its report.
+    ``encoder`` holds ``"columns"``, a :class:`~skmixdp._cli.columns.ColumnEncoder`, or ``"images"``, the
+    flags and the report of ``extract``.
     """
 
     head: Any
     encoder: dict[str, Any]
 
     def __getattr__(self, name: str) -> Any:
-        """Whatever else is asked for is the estimator's, such as ``classes_`` and ``privacy_``."""
+        """All other attributes are those of the estimator, such as ``classes_`` and ``privacy_``."""
         if name.startswith("__") or name in ("head", "encoder"):
             raise AttributeError(name)
         return getattr(self.head, name)
@@ -54,10 +49,7 @@ def save_model(model: Any, file: BinaryIO, ending: str) -> None:
 
 
 def load_model(path: Path) -> Any:
-    """The model in a file.
-
-    Unless its name ends in ``.safetensors``, reading it can run code: the help texts say so.
-    """
+    """The model in a file; unless its name ends in ``.safetensors``, reading it can run code."""
     where = f"MODEL {path}"
     if path.suffix == PLAIN:
         with reading(where):

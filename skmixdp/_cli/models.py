@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,16 +10,12 @@ from typing import Any
 
 from .._utils.validation import listed, shown
 from ..features import OpenClipFeatures, ScatteringFeatures, TimmFeatures
-from .messages import InputError
+from .messages import InputError, in_flags
 
 
 @dataclass(frozen=True)
 class Family:
-    """A transformer class, and which of its parameters the command line fills.
-
-    ``name`` is the parameter of what follows the colon in ``--model`` and ``weights`` that of
-    ``--weights``; None where the class has no such parameter. ``example`` is for help texts.
-    """
+    """A transformer, its parameters for the name in ``--model`` and for ``--weights``, and an example."""
 
     transformer: Callable[..., Any]
     name: str | None
@@ -33,7 +30,18 @@ FAMILIES: Mapping[str, Family] = {
 }
 
 
-def make_transformer(model: str, weights: str | None, options: str | None, given: Mapping[str, Any]) -> Any:
+#: Parameters of the transformers that messages name, and their flags.
+_FLAGS = {
+    **{
+        name: f"--{name.replace('_', '-')}" for name in ("batch_size", "cache", "device", "dtype", "on_error")
+    },
+    "n_workers": "--workers",
+}
+
+
+def make_transformer(
+    model: str, weights: str | None, options: str | None, settings: Mapping[str, Any]
+) -> Any:
     """The transformer of ``--model``, ``--weights``, ``--options`` and the parameters ``given``."""
     prefix, _, name = model.partition(":")
     family = FAMILIES.get(prefix)
@@ -44,7 +52,7 @@ def make_transformer(model: str, weights: str | None, options: str | None, given
         raise InputError(f"--model {model} is written like {family.example}; fix the name.")
     if weights is not None and family.weights is None:
         raise InputError(f"--weights {weights} was given and {prefix} has none; leave it out.")
-    parameters = dict(given)
+    parameters = dict(settings)
     if family.name is not None:
         parameters[family.name] = name
     if family.weights is not None and weights is not None:
@@ -58,6 +66,20 @@ def make_transformer(model: str, weights: str | None, options: str | None, given
             )
         parameters[key] = value
     return family.transformer(**parameters)
+
+
+def extracted(transformer: Any, images: Any, where: str, command: str) -> Any:
+    """The extraction of images; skipped ones are named on stderr."""
+    try:
+        extraction = transformer.extract(images)
+    # ImportError: the network's library is missing.
+    except (ValueError, TypeError, ImportError, MemoryError) as error:
+        raise InputError(in_flags(error, _FLAGS)) from error
+    if len(extraction.features) == 0:
+        raise InputError(f"{where}: none of the {len(extraction.skipped)} images could be read.")
+    for item in extraction.skipped:
+        sys.stderr.write(f"skmixdp {command}: skipped {item.name}, which {item.reason}\n")
+    return extraction
 
 
 def located(weights: str | None) -> str | None:

@@ -16,10 +16,7 @@ Writer = Callable[[BinaryIO], object]
 
 
 def check_outputs(outputs: Mapping[str, Path], inputs: Sequence[Path], *, force: bool) -> None:
-    """Refuse outputs that could not, or should not, be written; ``outputs`` maps flags to paths.
-
-    This stands before a fit, since a fit whose result cannot be kept has spent its budget.
-    """
+    """Refuse outputs, by flag, that cannot or should not be written, before a fit spends its budget."""
     for flag, path in outputs.items():
         folder = path.parent
         if not folder.is_dir():
@@ -50,11 +47,9 @@ def check_outputs(outputs: Mapping[str, Path], inputs: Sequence[Path], *, force:
 def write_together(outputs: Mapping[Path, Writer]) -> None:
     """Write all files or none.
 
-    Each is written in full next to its target and then moved into place. If a move fails, the targets get
-    their former content back.
-
-    A killed process cannot undo anything. So the former targets but the first are removed before the first
-    move: files of two runs, such as a model and the report of another one, are never there together.
+    Each is written in full next to its target and then moved into place; if a move fails, the targets get
+    their former content back. A killed process cannot undo anything, so all former targets but the first are
+    removed before the first move: a model never stands next to the report of another run.
     """
     drafts: dict[Path, Path] = {}
     formers: dict[Path, Path] = {}

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from .columns import ColumnEncoder
-from .extract import FLAGS
 from .files import is_table, shape_of
 from .items import read_images
-from .messages import EXIT_CODES, TRUST, InputError, in_flags, path_named
+from .messages import EXIT_CODES, TRUST, InputError, path_named
 from .model_files import EncodedModel, load_model
-from .models import make_transformer
+from .models import extracted, make_transformer
 from .outputs import check_outputs, write_together
 from .rows import Unlabelled, align, check_same_network, read_features
 
@@ -129,19 +128,11 @@ def _from_images(args: argparse.Namespace, encoder: dict[str, Any] | None) -> Un
     settings = {"device": args.device, "on_error": args.on_error, "verbose": verbose}
     weights = encoder["weights"] if args.weights is None else args.weights
     transformer = make_transformer(encoder["model"], weights, encoder["options"], settings)
-    try:
-        found = transformer.extract(items.X)
-    # ImportError: the network's library is missing.
-    except (ValueError, TypeError, ImportError, MemoryError) as error:
-        raise InputError(in_flags(error, FLAGS)) from error
-    if len(found.features) == 0:
-        raise InputError(f"ROWS {args.rows}: none of the {len(found.skipped)} images could be read.")
+    extraction = extracted(transformer, items.X, f"ROWS {args.rows}", "predict")
     what = f"the images of ROWS {args.rows} and the training rows of MODEL {args.model}"
-    check_same_network(encoder["report"], found.report, what)
-    for item in found.skipped:
-        sys.stderr.write(f"skmixdp predict: skipped {item.name}, which {item.reason}\n")
-    names = None if items.files is None else ("file", items.files[found.index].tolist())
-    return Unlabelled(found.features, names)
+    check_same_network(encoder["report"], extraction.report, what)
+    names = None if items.files is None else ("file", items.files[extraction.index].tolist())
+    return Unlabelled(extraction.features, names)
 
 
 def _from_columns(args: argparse.Namespace, encoder: ColumnEncoder) -> Unlabelled:

@@ -24,10 +24,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, repr=False)
 class Rows:
-    """Labelled rows of one file; ``where`` is what messages call it.
-
-    ``report`` is what ``extract`` wrote about the rows, if it made them, and ``encoder`` how it made them.
-    """
+    """Labelled rows of the file that messages call ``where``, and how ``extract`` made them, if it did."""
 
     X: Any
     y: Array
@@ -38,7 +35,7 @@ class Rows:
 
 @dataclass(frozen=True, repr=False)
 class Unlabelled:
-    """Rows to predict, and their names: of the column, and of each row."""
+    """Rows to predict; ``names`` has the name of the column of row names, and these names."""
 
     X: Any
     names: tuple[str, list[Any]] | None
@@ -55,10 +52,7 @@ def read_labelled(
     id_column: str | None = None,
     raw: bool = False,
 ) -> Rows:
-    """Rows with their labels, from inside the file or from a label file.
-
-    A table loses its column ``id_column``. If it is to be encoded (``raw``), its columns stay as they are.
-    """
+    """Rows with their labels, from inside the file or from a label file; a ``raw`` table stays as it is."""
     where = f"{flag} {path}"
     report = encoder = None
     if is_table(path, where):
@@ -153,7 +147,7 @@ def read_classes(text: str, y: Array) -> Array:
 
 
 def check_together(private: Rows, public: Rows | None, classes: Array | None) -> None:
-    """What must agree between private rows, public rows and declared classes."""
+    """Check that private rows, public rows and declared classes agree."""
     if public is not None:
         if private.X.shape[1] != public.X.shape[1]:
             raise InputError(
@@ -185,10 +179,7 @@ def check_together(private: Rows, public: Rows | None, classes: Array | None) ->
 
 
 def check_same_network(one: dict[str, Any], other: dict[str, Any], what: str) -> None:
-    """Refuse rows of different networks, which may agree in width and make no sense together.
-
-    ``one`` and ``other`` are reports of ``extract``, and ``what`` is what messages call the rows.
-    """
+    """Refuse rows (``what`` in messages) whose two reports of ``extract`` name different networks."""
     # What may differ without changing rows by more than rounding.
     free = {"device", "dtype", "precision"}
     left, right = (
@@ -211,7 +202,7 @@ def _hash_in(report: dict[str, Any]) -> Any:
 def _labelled_table(
     path: Path, where: str, label_column: str | None, id_column: str | None, raw: bool
 ) -> tuple[Any, Array | None]:
-    """Features and, where a column of the table holds them, labels."""
+    """Features and, if the table has a label column, labels."""
     frame = read_table(path, where)
     if id_column is not None:
         frame, _ = _without_ids(frame, id_column, where)
@@ -230,7 +221,7 @@ def _labelled_table(
 def _labelled_arrays(
     path: Path, where: str
 ) -> tuple[Array, Array | None, dict[str, Any] | None, dict[str, Any] | None]:
-    """Features and, where an archive has them, labels and the report and flags of their extraction."""
+    """Features and, if the archive has them, labels and the report and flags of their extraction."""
     arrays = read_arrays(path, where, ("X", "y", "report", "encoder"))
     y = labels_of_array(arrays["y"], f"array y of {where}") if "y" in arrays else None
     report, encoder = (_json(arrays.get(name)) for name in ("report", "encoder"))
@@ -240,10 +231,10 @@ def _labelled_arrays(
 def _json(text: Array | None) -> dict[str, Any] | None:
     """An object as ``extract`` writes it; None for anything else under that name."""
     try:
-        found = json.loads(str(text))
+        value = json.loads(str(text))
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return value if isinstance(value, dict) else None
 
 
 def read_labels(labels: Path | None, flag: str, where: str, inside: Array | None) -> Array | None:

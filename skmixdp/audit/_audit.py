@@ -10,6 +10,7 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import check_random_state
 
 from .._utils.progress import progress_bar
+from .._utils.validation import PROBABILITY, check
 from ..privacy import epsilon_of
 from ._bounds import (
     epsilon_from_rates,
@@ -23,9 +24,7 @@ from ._canaries import synthetic_rows
 from ._checks import (
     Rows,
     check_canaries,
-    check_confidence,
     check_count,
-    check_delta,
     check_fits,
     check_guesses,
     check_rows,
@@ -149,14 +148,13 @@ def audit_epsilon(
     >>> result.exceeds_claim
     False
     """
-    check_confidence(confidence)
-    check_delta(delta)
-    if view not in ("released", "model"):
-        raise ValueError(f"view={view!r} must be 'released' or 'model'.")
+    check("confidence", confidence, PROBABILITY)
+    check("delta", delta, PROBABILITY, None)
+    check("view", view, "released", "model")
     check_fits(n_fits)
     known = check_rows(X, y, "X", "y", 2)
-    given = None if canaries is None else check_canaries(canaries, known)
-    n_canaries = check_count(n_canaries, n_fits, given, known)
+    user_canaries = None if canaries is None else check_canaries(canaries, known)
+    n_canaries = check_count(n_canaries, n_fits, user_canaries, known)
     guesses = check_guesses(n_guesses, n_canaries, n_fits)
     estimator = check_factory(factory)
     if view == "released":
@@ -164,16 +162,16 @@ def audit_epsilon(
     rng = check_random_state(random_state)
 
     fits = Fits(factory, known, X_pub, y_pub)
-    chosen = given
+    chosen = user_canaries
     if chosen is None:
         chosen = _make_canaries(fits, known, n_canaries, estimator, rng)
     if n_fits == 1:
         included, scores, claim = _one_fit(fits, known, chosen, view, delta, rng)
         level = (1 - confidence) / len(guesses)
-        found = [(r, _n_correct(scores, included, r)) for r in guesses]
+        guessed = [(r, _n_correct(scores, included, r)) for r in guesses]
         m = len(chosen)
-        epsilon = max(one_run_epsilon(m, r, v, claim.delta, level) for r, v in found)
-        mu = max(one_run_mu(m, r, v, level) for r, v in found)
+        epsilon = max(one_run_epsilon(m, r, v, claim.delta, level) for r, v in guessed)
+        mu = max(one_run_mu(m, r, v, level) for r, v in guessed)
     else:
         included, scores, claim = _many_fits(fits, known, chosen, n_fits, view, delta)
         bound = partial(threshold_bound, scores[included], scores[~included], 1 - confidence)

@@ -29,10 +29,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(100)
 
 
 def proportion_lower(successes: int, trials: int, level: float) -> float:
-    """Clopper-Pearson lower confidence bound on a probability.
-
-    It exceeds the true one with a probability of at most ``level``.
-    """
+    """Clopper-Pearson lower bound on a probability, wrong with a probability of at most ``level``."""
     return float(betaincinv(successes, trials - successes + 1, level)) if successes > 0 else 0.0
 
 
@@ -42,22 +39,7 @@ def proportion_upper(successes: int, trials: int, level: float) -> float:
 
 
 def epsilon_from_rates(true_positive: float, false_positive: float, delta: float) -> float:
-    """Smallest epsilon, at ``delta``, under which a test may have these two rates or better ones.
-
-    Parameters
-    ----------
-    true_positive : float
-        Lower bound on the probability of saying "included" of an included row.
-    false_positive : float
-        Upper bound on the probability of saying so of an excluded one.
-    delta : float
-        The guarantee's delta.
-
-    Notes
-    -----
-    An (epsilon, delta)-differentially private mechanism has ``TPR <= e^epsilon FPR + delta`` for each
-    test, and the same for "excluded" (Kairouz, Oh and Viswanath 2015, Theorem 2.1).
-    """
+    """Smallest epsilon at which a test may have these rates or better (Kairouz et al. 2015, Theorem 2.1)."""
 
     def one_way(hit: float, miss: float) -> float:
         if hit <= delta:
@@ -68,10 +50,10 @@ def epsilon_from_rates(true_positive: float, false_positive: float, delta: float
 
 
 def mu_from_rates(true_positive: float, false_positive: float) -> float:
-    """Smallest Gaussian-DP parameter under which a test may have these two rates or better ones.
+    """Smallest Gaussian-DP parameter at which a test may have these rates or better.
 
-    Source: Dong, Roth and Su 2022, section 2.2; Nasr et al. 2023, "Tight Auditing of Differentially
-    Private Machine Learning".
+    Dong, Roth and Su 2022, section 2.2; Nasr et al. 2023, "Tight Auditing of Differentially Private Machine
+    Learning".
     """
     return max(0.0, float(ndtri(true_positive) - ndtri(false_positive)))
 
@@ -82,22 +64,11 @@ def threshold_bound(
     level: float,
     bound_of_rates: Callable[[float, float], float],
 ) -> float:
-    """Lower bound from scores of independent fits with and without one canary.
+    """Lower bound from scores (n_in,), (n_out,) of fits with and without one canary.
 
-    Parameters
-    ----------
-    included, excluded : arrays of shape (n_in,), (n_out,)
-        Scores of the fits in the order of the fits; higher scores suggest an included canary.
-    level : float
-        Probability that the bound is wrong.
-    bound_of_rates : callable
-        :func:`epsilon_from_rates` at a delta, or :func:`mu_from_rates`.
-
-    Notes
-    -----
-    The first quarter of the fits chooses the sign and the threshold of the test, by the rates that
-    normal scores of the same mean and spread would have. The others estimate its two rates, each by a
-    Clopper-Pearson bound of half the level.
+    The first quarter of the fits chooses the sign and the threshold of the test, by the rates of normal
+    scores with the same mean and spread. The others estimate its two rates, each by a Clopper-Pearson bound
+    of half the level.
     """
     n_choose = max(2, len(included) // 4), max(2, len(excluded) // 4)
     choose_in, choose_out = included[: n_choose[0]], excluded[: n_choose[1]]
@@ -125,26 +96,9 @@ def threshold_bound(
 def one_run_p_value(n_canaries: int, n_guesses: int, n_correct: int, epsilon: float, delta: float) -> float:
     """Upper bound on the probability of so many correct guesses under an (epsilon, delta) guarantee.
 
-    Parameters
-    ----------
-    n_canaries : int
-        Canaries of one fit, each included independently with probability 1/2.
-    n_guesses : int
-        Number of guesses, fixed beforehand; the attacker abstains on the rest.
-    n_correct : int
-        Number of correct guesses.
-    epsilon, delta : float
-        The guarantee that is tested.
-
-    Returns
-    -------
-    float
-        ``P[B >= v] + 2 m delta max_i P[v > B >= v - i] / i`` for v correct guesses of r on m canaries and
-        B binomial with r trials of probability ``e^epsilon / (1 + e^epsilon)``, but at most 1.
-
-    Notes
-    -----
-    Source: Steinke, Nasr and Jagielski 2023, "Privacy Auditing with One (1) Training Run", Theorem 5.2.
+    It is ``P[B >= v] + 2 m delta max_i P[v > B >= v - i] / i`` for v correct guesses of r on m canaries and B
+    binomial with r trials of probability ``e^epsilon / (1 + e^epsilon)`` (Steinke, Nasr and Jagielski 2023,
+    "Privacy Auditing with One (1) Training Run", Theorem 5.2).
     """
     right = 1 / (1 + math.exp(-epsilon))
     tail = float(binom.sf(n_correct - 1, n_guesses, right))
@@ -156,11 +110,7 @@ def one_run_p_value(n_canaries: int, n_guesses: int, n_correct: int, epsilon: fl
 
 
 def one_run_epsilon(n_canaries: int, n_guesses: int, n_correct: int, delta: float, level: float) -> float:
-    """Lower bound on epsilon at ``delta`` from the guesses of one fit; see :func:`one_run_p_value`.
-
-    All values below the bound are rejected at ``level``. The search goes from 0 upwards, so the p-value
-    need not be monotone.
-    """
+    """Largest epsilon up to which :func:`one_run_p_value` rejects all values at ``level``."""
 
     def rejected(epsilon: float) -> bool:
         return one_run_p_value(n_canaries, n_guesses, n_correct, epsilon, delta) < level
@@ -176,28 +126,18 @@ def one_run_epsilon(n_canaries: int, n_guesses: int, n_correct: int, delta: floa
 def one_run_mu(n_canaries: int, n_guesses: int, n_correct: int, level: float) -> float:
     """Lower bound on the Gaussian-DP parameter from the guesses of one fit.
 
-    Parameters are those of :func:`one_run_p_value`.
+    Let ``p_l`` be the probability of l correct guesses among r, and for some i let ``a = sum_{l >= i} (l / m)
+    p_l`` (a random canary was guessed right, and at least i in all) and ``b = sum_{l >= i - 1} ((r - l) / m)
+    p_l`` (it was guessed wrong, and at least i - 1 others right). Moving that canary in or out turns one
+    event into the other. So a mechanism with the trade-off function f has ``a <= 1 - f(b)``, by f-DP for each
+    draw of the canaries and on average by concavity; for Gaussian DP ``b >= Phi(Phi^-1(a) - mu)``. If v or
+    more correct guesses had probability ``level``, each constraint, going down from i = v, would ask for some
+    probability of fewer correct guesses. :func:`_excluded` adds up the least that will do, and rejects mu if
+    that exceeds 1. The least in each step is best: any other distribution has, on every level, at least as
+    much of ``a`` for its amount of ``b``.
 
-    Notes
-    -----
-    Let ``p_l`` be the probability of l correct guesses among r, and for some i
-
-    - ``a = sum_{l >= i} (l / m) p_l``: a random canary was guessed right, and at least i were in all;
-    - ``b = sum_{l >= i - 1} ((r - l) / m) p_l``: a random canary was guessed wrong, and at least
-      i - 1 others right.
-
-    Moving that canary in or out turns one event into the other. So a mechanism with the trade-off
-    function f has ``a <= 1 - f(b)``: by f-DP for each draw of the canaries, and on average by
-    concavity. For Gaussian DP that reads ``b >= Phi(Phi^-1(a) - mu)``. Suppose that v or more
-    correct guesses had probability ``level``. Going down from i = v, each constraint asks for some
-    probability of fewer correct guesses; :func:`_excluded` adds up the least that will do, and where
-    that comes to more than 1 the supposition was wrong.
-
-    Taking the least in each step is best: any other distribution has, on every level, at least as
-    much of ``a`` for its amount of ``b``, since correct guesses outweigh wrong ones the more the higher l.
-
-    Source: Mahloujifar, Melis and Chaudhuri 2024, "Auditing f-Differential Privacy in One Run", for a
-    fixed number of guesses; Steinke, Nasr and Jagielski 2023 for the game.
+    Mahloujifar, Melis and Chaudhuri 2024, "Auditing f-Differential Privacy in One Run", for a fixed number of
+    guesses; Steinke, Nasr and Jagielski 2023 for the game.
     """
 
     def rejected(mu: float) -> bool:
@@ -238,22 +178,10 @@ def _last_true(condition: Callable[[float], bool], low: float, high: float, tole
 def separation(
     included: FloatArray, excluded: FloatArray, confidence: float
 ) -> tuple[float, tuple[float, float]]:
-    """Distance between two samples of scores in units of their spread, and its interval.
+    """Difference of two samples' means in pooled standard deviations, and its confidence interval.
 
-    Parameters
-    ----------
-    included, excluded : arrays of shape (n_in,), (n_out,)
-        Scores. With fewer than two of either, the value is NaN and the interval is the whole line.
-    confidence : float
-        Confidence of the two-sided interval.
-
-    Returns
-    -------
-    value : float
-        Difference of means over the pooled standard deviation.
-    interval : (float, float)
-        Exact for independent normal scores of one variance: the statistic
-        ``value sqrt(n_in n_out / (n_in + n_out))`` is then noncentral t.
+    The interval is exact for independent normal scores of one variance, whose t statistic is noncentral t.
+    With fewer than two scores in a sample, the value is NaN and the interval is the whole line.
     """
     n_in, n_out = len(included), len(excluded)
     if min(n_in, n_out) < 2:
@@ -276,9 +204,9 @@ def separation(
 def _noncentrality(statistic: float, freedom: int, probability: float) -> float:
     """Noncentrality at which a t statistic falls below the given one with ``probability``.
 
-    With ``S`` the pooled standard deviation over the true one, that probability is the mean of
-    ``Phi(statistic S - shift)``: an integral over the quantiles of S, by Gauss and Legendre's rule. It falls
-    in the shift for every statistic, which SciPy's noncentral t does not for large ones.
+    With ``S`` the pooled over the true standard deviation, that probability is the mean of ``Phi(statistic S
+    - shift)``, here by Gauss and Legendre's rule: it falls in the shift, which SciPy's noncentral t does not
+    for large statistics.
     """
     S = np.sqrt(chi2.ppf((_NODES + 1) / 2, freedom) / freedom)
 

@@ -17,29 +17,9 @@ _FAR_TARGET = 20.0
 def synthetic_rows(
     X: Array, y: Array, n_rows: int, *, classifier: bool, wrong_labels: bool, rng: np.random.RandomState
 ) -> tuple[Array, Array]:
-    """Generate rows from which canaries are chosen.
+    """At least ``n_rows`` rows far from ``X`` in random directions, with random labels or far targets.
 
-    Parameters
-    ----------
-    X : array of shape (n, n_features)
-        Rows that show the range of the data.
-    y : array of shape (n,) or (n, k)
-        Their labels or targets.
-    n_rows : int
-        Smallest number of rows to generate.
-    classifier : bool
-        Whether ``y`` holds labels.
-    wrong_labels : bool
-        Whether to add each class's mean under the labels of all others, and the direction in which
-        rows vary least.
-    rng : RandomState
-        Source of directions and labels.
-
-    Returns
-    -------
-    X_synthetic, y_synthetic : arrays
-        Rows far from the given ones, in random directions, orthogonal where there are enough
-        dimensions. Labels are random; targets are far from the mean on either side.
+    ``wrong_labels`` adds each class's mean, and the direction in which rows vary least, under all labels.
     """
     centre = X.mean(axis=0)
     deviations = X - centre

@@ -1,11 +1,12 @@
 """Checks of the input of an audit; each error names the remedy."""
 
 from dataclasses import dataclass
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from .._utils.validation import COUNT, check, whole_from
 
 Array = NDArray[Any]
 
@@ -32,32 +33,11 @@ _FEWEST_CANARIES = 4
 _GUESSED = (1 / 2, 1 / 4, 1 / 8, 1 / 16)
 
 
-def check_confidence(confidence: Any) -> None:
-    """A number strictly between 0 and 1."""
-    if not _is_real(confidence) or not 0 < confidence < 1:
-        raise ValueError(f"confidence={confidence!r} must lie strictly between 0 and 1; 0.95 is usual.")
-
-
-def check_delta(delta: Any) -> None:
-    """None, or a number strictly between 0 and 1."""
-    if delta is not None and not (_is_real(delta) and 0 < delta < 1):
-        raise ValueError(
-            f"delta={delta!r} must lie strictly between 0 and 1, or be None for the estimator's own."
-        )
-
-
 def check_fits(n_fits: Any) -> None:
-    """1, or an even number that is large enough."""
-    check_whole("n_fits", n_fits, 1)
+    """Refuse all but 1 and even numbers that are large enough."""
+    check("n_fits", n_fits, COUNT)
     if n_fits > 1 and (n_fits < _FEWEST_FITS or n_fits % 2):
         raise ValueError(f"n_fits={n_fits!r} must be 1 or an even number of at least {_FEWEST_FITS}.")
-
-
-def check_whole(name: str, value: Any, least: int) -> None:
-    """A whole number of at least ``least``."""
-    whole = isinstance(value, Integral) and not isinstance(value, (bool, np.bool_))
-    if not whole or value < least:
-        raise ValueError(f"{name}={value!r} must be a whole number of at least {least}.")
 
 
 def check_rows(X: Any, y: Any, X_name: str, y_name: str, least: int) -> Rows:
@@ -84,24 +64,24 @@ def check_canaries(canaries: Any, known: Rows) -> Rows:
     """The given canaries, in the form of the known rows."""
     if not isinstance(canaries, tuple) or len(canaries) != 2:
         raise TypeError(f"canaries must be None or a tuple (X, y), not {type(canaries).__name__}.")
-    given = check_rows(*canaries, "canaries[0]", "canaries[1]", 1)
-    if given.X.shape[1] != known.X.shape[1] or given.y.shape[1:] != known.y.shape[1:]:
+    rows = check_rows(*canaries, "canaries[0]", "canaries[1]", 1)
+    if rows.X.shape[1] != known.X.shape[1] or rows.y.shape[1:] != known.y.shape[1:]:
         raise ValueError(
-            f"canaries have {given.X.shape[1]} features and targets of shape {given.y.shape[1:]}, the rows "
+            f"canaries have {rows.X.shape[1]} features and targets of shape {rows.y.shape[1:]}, the rows "
             f"{known.X.shape[1]} and {known.y.shape[1:]}; pass the same of both."
         )
-    return given
+    return rows
 
 
-def check_count(n_canaries: Any, n_fits: int, given: Rows | None, known: Rows) -> int:
+def check_count(n_canaries: Any, n_fits: int, rows: Rows | None, known: Rows) -> int:
     """The number of canaries in a fit."""
     if n_canaries is None:
         default = 1 if n_fits > 1 else min(1000, len(known) // 2)
-        n_canaries = default if given is None else len(given)
-    check_whole("n_canaries", n_canaries, 1)
-    if given is not None and n_canaries != len(given):
+        n_canaries = default if rows is None else len(rows)
+    check("n_canaries", n_canaries, COUNT)
+    if rows is not None and n_canaries != len(rows):
         raise ValueError(
-            f"n_canaries={n_canaries} and canaries holds {len(given)} rows; leave n_canaries out."
+            f"n_canaries={n_canaries} and canaries holds {len(rows)} rows; leave n_canaries out."
         )
     if n_fits > 1 and n_canaries != 1:
         raise ValueError(
@@ -125,13 +105,9 @@ def check_guesses(n_guesses: Any, n_canaries: int, n_fits: int) -> list[int]:
         return sorted({2 * max(1, round(share * n_canaries / 2)) for share in _GUESSED})
     if n_fits > 1:
         raise ValueError(f"n_guesses={n_guesses!r} has no effect with many fits; leave it out.")
-    check_whole("n_guesses", n_guesses, 2)
+    check("n_guesses", n_guesses, whole_from(2))
     if n_guesses % 2 or n_guesses > n_canaries:
         raise ValueError(
             f"n_guesses={n_guesses} must be even and at most the number of canaries, {n_canaries}."
         )
     return [int(n_guesses)]
-
-
-def _is_real(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))

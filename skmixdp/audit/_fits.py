@@ -23,24 +23,11 @@ class Fitted:
 
 
 class Fits:
-    """Fit estimators to the known rows and the included canaries.
+    """Fit new estimators of ``factory`` to the known rows and the included canaries.
 
-    Parameters
-    ----------
-    factory : callable
-        Returns a new estimator.
-    known : Rows
-        Private rows that take part in every fit.
-    X_pub, y_pub : array-likes or None
-        Public rows, passed to ``fit``.
-
-    Notes
-    -----
-    In the guarantee's neighbouring data sets, one row is *zeroed out*: it adds zero to every sum, and
-    the public number of rows stays the same. No row of numbers does that: after centring, and with an
-    intercept, a row of zeros has a gradient like any other. So an excluded canary is zeroed out where
-    sums are released. In ``X`` the mean of two known rows replaces it, so that the rest of an estimator
-    or a pipeline does not see the canary either.
+    The guarantee's neighbours have one row *zeroed out*: it adds zero to every sum, and the public number of
+    rows stays. No row of numbers does that, so an excluded canary is zeroed out where sums are released. In
+    ``X`` the mean of two known rows replaces it, so that no other step of a pipeline sees it.
     """
 
     def __init__(self, factory: Callable[[], Any], known: Rows, X_pub: Any, y_pub: Any) -> None:
@@ -49,13 +36,7 @@ class Fits:
         self._public = {} if X_pub is None and y_pub is None else {"X_pub": X_pub, "y_pub": y_pub}
 
     def __call__(self, canaries: Rows, included: NDArray[np.bool_]) -> Fitted:
-        """Fit with some of the canaries.
-
-        Raises
-        ------
-        ValueError
-            If the estimator makes no release through this library's mechanism.
-        """
+        """Fit with those canaries that are ``included`` (m,)."""
         known, m = self._known, len(canaries)
         X, y = _stand_ins(known, m)
         pool = Rows(np.concatenate([X, canaries.X]), np.concatenate([y, canaries.y]))

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import ndtri
-from scipy.stats import rankdata
+from scipy.stats import mannwhitneyu
 from sklearn.base import is_regressor
 from sklearn.utils.validation import check_is_fitted
 
-from ._checks import check_confidence
+from .._utils.validation import PROBABILITY, check
 
 FloatArray = NDArray[np.float64]
 
@@ -21,24 +21,7 @@ _LEAST_PROBABILITY = 1e-300
 
 
 def losses_of(estimator: Any, X: Any, y: Any, name: str) -> FloatArray:
-    """Loss (n,) of each row: cross-entropy of a classifier, squared error of a regressor.
-
-    Parameters
-    ----------
-    estimator : fitted classifier with ``predict_proba``, or regressor
-        May be a pipeline.
-    X, y : array-likes of n rows
-        Rows and labels or targets.
-    name : str
-        Name of ``y`` in messages.
-
-    Raises
-    ------
-    ValueError
-        If a row has no label or target, or a label is not in ``classes_``.
-    TypeError
-        If the estimator is neither.
-    """
+    """Loss (n,) of each row: cross-entropy of a classifier, squared error of a regressor."""
     targets = np.asarray(y)
     if is_regressor(estimator):
         predicted = np.asarray(estimator.predict(X), dtype=np.float64)
@@ -56,14 +39,14 @@ def losses_of(estimator: Any, X: Any, y: Any, name: str) -> FloatArray:
     columns = np.array([positions.get(label, -1) for label in targets.ravel().tolist()], dtype=np.intp)
     if np.any(columns < 0):
         raise ValueError(f"{name} has a label that is none of the estimator's classes_; drop such rows.")
-    own = probabilities[np.arange(len(columns)), columns]
-    return np.asarray(-np.log(np.maximum(own, _LEAST_PROBABILITY)))
+    probability = probabilities[np.arange(len(columns)), columns]
+    return np.asarray(-np.log(np.maximum(probability, _LEAST_PROBABILITY)))
 
 
 def _check_length(targets: NDArray[Any], n_rows: int, name: str) -> None:
     if targets.ndim == 0 or len(targets) != n_rows:
-        found = "no length" if targets.ndim == 0 else f"{len(targets)} entries"
-        raise ValueError(f"{name} has {found} and its rows are {n_rows}; pass one label or target for each.")
+        length = "no length" if targets.ndim == 0 else f"{len(targets)} entries"
+        raise ValueError(f"{name} has {length} and its rows are {n_rows}; pass one label or target for each.")
 
 
 _END = 1e-12
@@ -156,7 +139,7 @@ def membership_attack(
     >>> result.auc_interval[0] > 0.5
     True
     """
-    check_confidence(confidence)
+    check("confidence", confidence, PROBABILITY)
     check_is_fitted(estimator)
     losses = []
     for X, y, ending in ((X_in, y_in, "in"), (X_out, y_out, "out")):
@@ -170,13 +153,12 @@ def membership_attack(
 
 def area_under_curve(included: FloatArray, excluded: FloatArray) -> float:
     """Probability that an included score is larger than an excluded one, ties counting half."""
-    n_in, n_out = len(included), len(excluded)
-    ranks = rankdata(np.concatenate([included, excluded]))
-    return float((ranks[:n_in].sum() - n_in * (n_in + 1) / 2) / (n_in * n_out))
+    statistic = mannwhitneyu(included, excluded, method="asymptotic").statistic
+    return float(statistic / (len(included) * len(excluded)))
 
 
 def auc_interval(auc: float, n_in: int, n_out: int, confidence: float) -> tuple[float, float]:
-    """Newcombe's interval of an area under the curve; see :func:`membership_attack`."""
+    """Newcombe's confidence interval of an area under the curve; see :func:`membership_attack`."""
     z = float(ndtri((1 + confidence) / 2))
     N = (n_in + n_out) / 2 - 1
 

@@ -37,17 +37,10 @@ class Claim:
 
 
 def claim_of(estimator: Any, delta: float | None, *, released: bool) -> Claim:
-    """The claim of a fitted estimator or pipeline.
+    """The claim of a fitted estimator or pipeline, at its own or another delta.
 
-    Parameters
-    ----------
-    estimator : fitted estimator or pipeline
-        Its steps that release something have ``privacy_``.
-    delta : float or None
-        The delta of the claimed epsilon; None is the estimator's own.
-    released : bool
-        Whether the claim must hold against an attacker who sees every release. ModelMix relies on
-        secret mixing weights; its claim is then that of the noise alone.
+    ``released``: against an attacker who sees every release. Without the secret mixing weights on which
+    ModelMix relies, its claim is that of the noise alone.
     """
     reports = [step.privacy_ for step in steps_of(estimator) if hasattr(step, "privacy_")]
     pairs = [_epsilon_and_mu(report, released) for report in reports]
@@ -142,8 +135,8 @@ class AuditResult:
             ("measured mu", f"{self.measured_mu:.3g} ({low:.3g} to {high:.3g})", self.claimed_mu),
         ]
         lines = [
-            f"  {name:<18}  {found:<24}  claimed: {'none' if claim is None else format(claim, '.4g')}"
-            for name, found, claim in rows
+            f"  {name:<18}  {bound:<24}  claimed: {'none' if claim is None else format(claim, '.4g')}"
+            for name, bound, claim in rows
         ]
         verdict = "THE CLAIM IS REFUTED" if self.exceeds_claim else "the claim is not refuted"
         plural = "s" if self.n_fits > 1 else ""

@@ -18,19 +18,13 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Evidence:
-    """Sufficient statistics of the released arrays of one fit for its canaries.
+    """Sufficient statistics of the released arrays of one fit for its m canaries.
 
-    Let ``c_i`` be all contributions of canary i, concatenated, in units of the noise's standard
-    deviation, and ``b_i`` in {0, 1} whether it was included. Without the known contributions, the
-    released arrays are ``sum_i (b_i - 1/2) c_i`` plus standard normal noise.
-
-    Attributes
-    ----------
-    products : array of shape (m,)
-        Inner products of these arrays with each ``c_i``: ``gram (b - 1/2)`` plus noise of covariance
-        ``gram``.
-    gram : array of shape (m, m)
-        Inner products of the contributions.
+    Let ``c_i`` be all contributions of canary i in units of the noise's standard deviation, and ``b_i`` in
+    {0, 1} whether it was included. Without the known contributions, the released arrays are ``sum_i (b_i -
+    1/2) c_i`` plus standard normal noise. ``gram`` (m, m) has the inner products of the ``c_i``, and
+    ``products`` (m,) those of the arrays with each ``c_i``: ``gram (b - 1/2)`` plus noise of covariance
+    ``gram``.
     """
 
     products: FloatArray
@@ -39,11 +33,10 @@ class Evidence:
     def scores(self) -> FloatArray:
         """Score of each canary (m,): normal with variance 1 if the claim is true.
 
-        Without other canaries it is ``products / strength``, a multiple of the logarithm of the
-        likelihood ratio between N(mu / 2, 1) and N(-mu / 2, 1). Other canaries overlap with it. The
-        best linear estimate of ``b - 1/2`` takes this into account: ``u = (I + gram / 4)^-1 products``.
-        Including canary i moves it by ``a_i``, the diagonal of ``(I + gram / 4)^-1 gram``, and its
-        variance is otherwise ``a_i (1 - a_i / 4)``.
+        A single canary has ``products / strength``, a multiple of its log-likelihood ratio. Several overlap,
+        which the best linear estimate of ``b - 1/2`` accounts for: ``u = (I + gram / 4)^-1 products``.
+        Including canary i moves it by ``a_i``, the diagonal of ``(I + gram / 4)^-1 gram``; its variance is
+        otherwise ``a_i (1 - a_i / 4)``.
         """
         whitener = np.eye(len(self.gram)) + self.gram / 4
         u = np.linalg.solve(whitener, self.products)
@@ -53,19 +46,10 @@ class Evidence:
 
 
 def evidence_of(fitted: Fitted, known: Rows, canaries: Rows) -> Evidence:
-    """Compare the released arrays with the answers of known rows and canaries to the same queries.
+    """Compare released arrays with the answers of known rows and canaries to the same queries.
 
-    Parameters
-    ----------
-    fitted : Fitted
-        A fit to the known rows and to some of the canaries.
-    known, canaries : Rows
-        As passed to ``fit``.
-
-    Notes
-    -----
-    The attacker knows all rows except the canaries, so the contributions of the known rows are
-    subtracted from each release. For a sampled batch, only their expectation is known.
+    The attacker knows all rows except the canaries, so the known rows' contributions are subtracted from each
+    release; for a sampled batch, their expectation.
     """
     others, alone = _Asked(*_as_trained(fitted, known)), _one_by_one(fitted, canaries)
     rate = float(getattr(trained_step(fitted.estimator).privacy_, "sampling_rate", 1.0))
@@ -73,11 +57,11 @@ def evidence_of(fitted: Fitted, known: Rows, canaries: Rows) -> Evidence:
     gram = np.zeros((len(canaries), len(canaries)))
     for release in others.understood(fitted.releases):
         expected = others.answer(release)
-        for part, own in _contributions(alone, release):
+        for part, contributions in _contributions(alone, release):
             released = release.arrays[part] - rate * expected[part]
-            rest = released.ravel() / release.scales[part] - rate / 2 * own.sum(axis=0)
-            products += own @ rest
-            gram += own @ own.T
+            rest = released.ravel() / release.scales[part] - rate / 2 * contributions.sum(axis=0)
+            products += contributions @ rest
+            gram += contributions @ contributions.T
     return Evidence(products, gram)
 
 
@@ -86,8 +70,8 @@ def strengths_of(fitted: Fitted, canaries: Rows) -> FloatArray:
     alone = _one_by_one(fitted, canaries)
     squares = np.zeros(len(canaries))
     for release in alone[0].understood(fitted.releases):
-        for _, own in _contributions(alone, release):
-            squares += np.sum(own**2, axis=1)
+        for _, contributions in _contributions(alone, release):
+            squares += np.sum(contributions**2, axis=1)
     return np.sqrt(squares)
 
 
@@ -109,10 +93,7 @@ class _Asked:
         self._rows = InMemoryRows(X, y)
 
     def understood(self, releases: Sequence[RecordedRelease]) -> Iterator[RecordedRelease]:
-        """The releases of the head's training; others, such as a scaler's, are left out.
-
-        Ignoring a release weakens the attack, but its bounds still hold.
-        """
+        """The releases of the head's training; bounds hold without others, such as a scaler's."""
         for release in releases:
             points = release.query.points
             if isinstance(points, np.ndarray) and len(points) > 0 and points.shape[1] == self._d_in:
@@ -126,7 +107,7 @@ class _Asked:
 
 
 def _as_trained(fitted: Fitted, rows: Rows) -> tuple[FloatArray, NDArray[Any]]:
-    """Rows and labels as the head saw them."""
+    """Rows and labels as the head saw them in training."""
     head = trained_step(fitted.estimator)
     X = rows.X if head is fitted.estimator else fitted.estimator[:-1].transform(rows.X)
     X, y = head._as_trained(np.asarray(X), rows.y)
@@ -139,10 +120,7 @@ def _one_by_one(fitted: Fitted, rows: Rows) -> list[_Asked]:
 
 
 def _contributions(alone: Sequence[_Asked], release: RecordedRelease) -> Iterator[tuple[int, FloatArray]]:
-    """For each released array its place, and each row's contribution (m, size) in units of the noise.
-
-    An array that does not depend on private rows has no noise and is left out.
-    """
+    """Place of each noisy released array, and each row's contribution (m, size) in units of the noise."""
     answers = [source.answer(release) for source in alone]
     for part, scale in enumerate(release.scales):
         if scale > 0:

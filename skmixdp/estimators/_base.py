@@ -153,15 +153,7 @@ class PrivateEstimator(PrivateCallbackMixin, GuaranteeBoxMixin, BaseEstimator): 
 
     @abstractmethod
     def _course(self, budget: Budget, data: FitData) -> FitCourse:
-        """Check the rows, and return all that the fit asks. This object will hold the results.
-
-        Parameters
-        ----------
-        budget : Budget
-            The budget that :meth:`_check_parameters` returned.
-        data : FitData
-            The rows, as they were passed.
-        """
+        """Check the rows, and return all that the fit asks; this object will hold the results."""
 
     def _check_parameters(self) -> Budget:
         """Check every parameter that needs no data."""
@@ -182,13 +174,7 @@ class PrivateEstimator(PrivateCallbackMixin, GuaranteeBoxMixin, BaseEstimator): 
         return budget
 
     def _chosen_algorithm(self) -> Algorithm:
-        """The algorithm object, created with default settings if ``algorithm`` is a name.
-
-        Raises
-        ------
-        ValueError
-            If it is neither an algorithm nor one of the names.
-        """
+        """The algorithm object, created with default settings if ``algorithm`` is a name."""
         algorithm, names = self.algorithm, self._algorithms
         if isinstance(algorithm, Algorithm):
             return algorithm

@@ -67,13 +67,7 @@ class PrivateCallbackMixin(CallbackSupportMixin):  # type: ignore[misc]
 
 
 def refuse_row_callbacks(callbacks: Sequence[Any]) -> None:
-    """Refuse callbacks that ask for the rows of a fit, which are private.
-
-    Raises
-    ------
-    ValueError
-        It names the callback.
-    """
+    """Refuse callbacks that ask for the rows of a fit, which are private."""
     for callback in callbacks:
         for hook in ("on_fit_task_begin", "on_fit_task_end"):
             method = getattr(callback, hook, None)
@@ -118,20 +112,7 @@ def stage_ended(estimator: Any) -> None:
 
 
 class FitTasks:
-    """The tasks of one training that callbacks and its progress bar follow.
-
-    Parameters
-    ----------
-    estimator : estimator
-        The copy that is fitted.
-    n_steps : int
-        Number of steps.
-
-    Attributes
-    ----------
-    n_done : int
-        Number of steps taken.
-    """
+    """The tasks of one training that callbacks and its progress bar follow; ``n_done`` counts steps."""
 
     def __init__(self, estimator: Any, n_steps: int) -> None:
         self._estimator = estimator
@@ -171,10 +152,7 @@ class FitTasks:
 
 
 def step_facts(ctx: StepContext) -> dict[str, Any]:
-    """Public facts of a step, for callbacks; nothing here depends on private rows but by released heads.
-
-    The keys are those of a record of :class:`~skmixdp.inspection.StepHistory`.
-    """
+    """Public facts of a step, as :class:`~skmixdp.inspection.StepHistory` records them."""
     norms = getattr(ctx.view, "gradient_norms", None)
     return {
         "step": ctx.t,

@@ -33,9 +33,9 @@ def given_labels(X: Any, y: Any) -> Any:
 
 
 def check_private_rows(estimator: Any, X: Any, *, minimum: int = 2, reset: bool = True) -> Table:
-    """A table of at least ``minimum`` rows; ``reset`` sets the estimator's number and names of features.
+    """A table of at least ``minimum`` rows; ``reset`` sets the estimator's features.
 
-    The values of rows that are not in memory are checked later, when the rows are mapped, before any charge.
+    The values of rows that are not in memory are checked when the rows are mapped, before any charge.
     """
     table = special_table(X)
     if table is None:
@@ -190,14 +190,7 @@ def collect_public(
 
 
 def check_sample_weight(sample_weight: Any, n_rows: int) -> Array | None:
-    """Weights of the private rows as a float64 array (n_rows,); None stays None.
-
-    Raises
-    ------
-    ValueError
-        Unless there is one finite, non-negative number for each row, not all of them zero. No message quotes
-        a weight.
-    """
+    """Weights of the private rows as a float64 array (n_rows,); None stays None."""
     if sample_weight is None:
         return None
     try:
@@ -228,13 +221,7 @@ def refuse_sample_weight(estimator: Any, sample_weight: Any) -> None:
 
 
 def check_class_weight(class_weight: Any, classes: Array) -> Array | None:
-    """Weights (k,) of the classes from a mapping; None for None and "balanced".
-
-    Raises
-    ------
-    ValueError
-        If a key is no class, or a weight is not a finite non-negative number.
-    """
+    """Weights (k,) of the classes from a mapping; None for None and "balanced"."""
     if not isinstance(class_weight, Mapping):
         return None
     known = {label: index for index, label in enumerate(classes.tolist())}
@@ -255,15 +242,7 @@ def check_class_weight(class_weight: Any, classes: Array) -> Array | None:
 
 
 def check_device(device: Any) -> str | None:
-    """The name of a device, or None for ``"auto"``. Devices other than ``"cpu"`` need torch.
-
-    Raises
-    ------
-    ValueError
-        If there is no such device.
-    ImportError
-        If torch is needed and not installed.
-    """
+    """The name of a device, or None for ``"auto"``; all but ``"cpu"`` need torch."""
     if isinstance(device, str) and device in ("auto", "cpu"):
         return None if device == "auto" else device
     try:

@@ -31,17 +31,7 @@ _MANY = 70_000_000
 
 @dataclass(frozen=True, repr=False)
 class FitData:
-    """The rows of one fit, as they were passed.
-
-    Attributes
-    ----------
-    X, y, X_pub, y_pub : array-like
-        PRIVATE rows with their labels or targets, and public ones.
-    sample_weight : array-like of shape (n_samples,) or None
-        Weights of all private rows; only linear heads take them.
-    rows : tuple of str and array, or None
-        Name and value of a selection of rows of ``X`` to fit to; None selects all rows.
-    """
+    """The rows of one fit as they were passed; ``rows`` names and selects rows of ``X``, None all."""
 
     X: Any
     y: Any
@@ -53,22 +43,10 @@ class FitData:
 
 @dataclass(frozen=True, repr=False)
 class Start:
-    """What a course says before its first query: all that public facts can refuse has been refused.
+    """First request of a course, made after all public checks: rows to open, and event to charge.
 
-    Attributes
-    ----------
-    estimator : estimator
-        The copy that receives the results.
-    rows : Rows
-        The private rows to be opened: what is wrong with them is refused before the charge.
-    event : Event
-        The event to be charged.
-    n_rows : int
-        Number of private rows.
-    private : bool
-        Whether the noise is secret.
-    work : int or None
-        Multiplications in a pass over rows in memory; None for other rows.
+    ``estimator`` is the copy that receives the results, ``private`` says whether the noise is secret, and
+    ``work`` counts the multiplications in a pass over rows in memory (None for other rows).
     """
 
     estimator: Any
@@ -207,13 +185,7 @@ def fit_many(
 
 
 def run_fits(courses: Sequence[FitCourse]) -> None:
-    """Check all fits and read their rows, then charge all fits, then run them.
-
-    Raises
-    ------
-    BudgetExceededError
-        If a ledger does not allow a fit; nothing is released then.
-    """
+    """Check all fits and read their rows, then charge all fits, then run them."""
     starts: list[Any] = [next(course) for course in courses]
     sources = Sources()
     with ExitStack() as outcomes:
@@ -244,28 +216,12 @@ def _charged(start: Start, outcomes: ExitStack) -> Charge | None:
 
 
 def adopt(estimator: Any, fitted: Any) -> None:
-    """Give an estimator every attribute of its fitted copy, and none that the fit removed.
-
-    One assignment, so that an interruption leaves the estimator as it was or fitted, and nothing in between.
-    """
+    """Replace an estimator's attributes by those of its fitted copy, in one uninterruptible assignment."""
     estimator.__dict__ = dict(vars(fitted))
 
 
 def members(rows: tuple[str, Any] | None, n_rows: int) -> NDArray[np.bool_] | None:
-    """Mask (n_rows,) of the rows of ``X`` to fit to; None means all rows.
-
-    Parameters
-    ----------
-    rows : tuple of str and array, or None
-        The name of the selection in messages, and its row numbers or mask.
-    n_rows : int
-        Number of rows of ``X``.
-
-    Raises
-    ------
-    ValueError
-        If the selection has fewer than two rows, or names a row twice.
-    """
+    """Mask (n_rows,) of the rows of ``X`` to fit to; None means all rows."""
     if rows is None:
         return None
     name, chosen = rows[0], np.asarray(rows[1])

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, NoReturn
 
@@ -27,7 +27,7 @@ from .._utils.validation import (
 from ..algorithms import BY_NAME, Algorithm
 from ..components.protocols import PublicInfo
 from ..preprocessing._leaks import check_public_rows, warn_of_leaks
-from ..privacy import PerInstanceRecord
+from ..privacy import LedgerDataset, Neighboring, Noise, PerInstanceRecord
 from ..privacy.noise import noise_source
 from ..public import PublicData
 from ._base import PrivateEstimator
@@ -52,7 +52,7 @@ _PENALTY = Number("a positive finite number up to 1e100", low=0, high=1e100, clo
 def _shares_with(
     spent: dict[str, float], plan: Plan, adjustment: LogitAdjustment | None
 ) -> tuple[tuple[str, float], ...]:
-    """What the budget is spent on, the training and the closing releases included."""
+    """The shares of the squared budget, those of training and closing releases included."""
     if plan.training_share == 1:
         return ()
     shares = {**spent, "training": plan.training_share}
@@ -65,6 +65,7 @@ def _shares_with(
     return tuple(shares.items())
 
 
+@dataclass(eq=False, repr=False)
 class LinearHead(PrivateEstimator):
     """Base class of the estimators that train a private linear head."""
 
@@ -89,58 +90,31 @@ class LinearHead(PrivateEstimator):
         *PrivateEstimator._saved,
     )
 
-    def __init__(
-        self,
-        algorithm: Any,
-        *,
-        epsilon: Any,
-        delta: Any,
-        n_steps: Any,
-        noise_multiplier: Any,
-        learning_rate: Any,
-        l2: Any,
-        public_l2: Any,
-        fit_intercept: Any,
-        center: Any,
-        whiten: Any,
-        geometry: Any,
-        row_norm: Any,
-        scale: Any,
-        batch_size: Any,
-        init: Any,
-        neighboring: Any,
-        noise: Any,
-        ledger: Any,
-        record_per_instance: Any,
-        device: Any,
-        dtype: Any,
-        random_state: Any,
-        verbose: Any,
-    ) -> None:
-        self.algorithm = algorithm
-        self.epsilon = epsilon
-        self.delta = delta
-        self.n_steps = n_steps
-        self.noise_multiplier = noise_multiplier
-        self.learning_rate = learning_rate
-        self.l2 = l2
-        self.public_l2 = public_l2
-        self.fit_intercept = fit_intercept
-        self.center = center
-        self.whiten = whiten
-        self.geometry = geometry
-        self.row_norm = row_norm
-        self.scale = scale
-        self.batch_size = batch_size
-        self.init = init
-        self.neighboring = neighboring
-        self.noise = noise
-        self.ledger = ledger
-        self.record_per_instance = record_per_instance
-        self.device = device
-        self.dtype = dtype
-        self.random_state = random_state
-        self.verbose = verbose
+    algorithm: Any = "auto"
+    _: KW_ONLY
+    epsilon: float | None = 1.0
+    delta: float = 1e-5
+    n_steps: int | None = None
+    noise_multiplier: float | None = None
+    learning_rate: Any = "auto"
+    l2: Any = "auto"
+    public_l2: Any = "auto"
+    fit_intercept: bool = True
+    center: bool = True
+    whiten: Any = "auto"
+    geometry: Any = "auto"
+    row_norm: str | None = "unit"
+    scale: Any = "auto"
+    batch_size: int | None = None
+    init: Any = "public"
+    neighboring: Neighboring = "add_or_remove_one"
+    noise: Noise = "float"
+    ledger: LedgerDataset | None = None
+    record_per_instance: Any = False
+    device: Any = "auto"
+    dtype: str = "float32"
+    random_state: Any = None
+    verbose: int = 0
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -152,10 +126,7 @@ class LinearHead(PrivateEstimator):
     def _check_rows(
         self, data: FitData, check_target: CheckTarget
     ) -> tuple[Table, Array, Array, Array | None, Array | None]:
-        """Checked private and public rows with their labels, and the mask of the private rows to fit to.
-
-        Labels are not encoded yet, and targets are not scaled yet.
-        """
+        """Checked private and public rows, labels not yet encoded, and the mask of the rows to fit to."""
         given = given_labels(data.X, data.y)
         self._leaks = warn_of_leaks(public_rows=data.X_pub is not None)
         table = check_private_rows(self, data.X)
@@ -217,7 +188,7 @@ class LinearHead(PrivateEstimator):
         )
 
     def _record(self, table: Table) -> PerInstanceRecord | None:
-        """What adds up each row's own privacy loss, if that was asked for and can be had."""
+        """The record of each row's own privacy loss, if it was asked for."""
         if not self.record_per_instance:
             return None
         if self.batch_size is not None:
@@ -353,7 +324,7 @@ class LinearHead(PrivateEstimator):
         return data.solution
 
     def _given_start(self) -> Array:
-        """The coefficients in ``init``, for the targets on which the head is trained."""
+        """The coefficients in ``init``, for targets as they are in training."""
         try:
             return np.asarray(self.init, dtype=np.float64)
         except CONVERSION_ERRORS:

@@ -1,7 +1,7 @@
 """The logistic regression."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +14,6 @@ from .._linear import WeightedLoss, classification_loss
 from .._rows import RowMap
 from .._utils.validation import NON_NEGATIVE, Allowed, Kind
 from ..components.protocols import PublicInfo
-from ..privacy import LedgerDataset
 from ..public import PublicData
 from ._checks import check_class_weight, check_labels, check_sample_weight, passed
 from ._classifier import Classifier, encode_labels
@@ -28,13 +27,29 @@ Array = NDArray[Any]
 _WEIGHTS_BY_CLASS = Kind("a dict of weights", lambda value: isinstance(value, Mapping))
 
 
+@dataclass(eq=False, repr=False)
 class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
     """Differentially private logistic regression on private and public rows.
 
     ``X, y`` are the private rows. A few labelled public rows ``X_pub, y_pub`` make the classifier much more
     accurate. The objective is the mean cross-entropy of all rows: softmax for three or more classes, one
     output for two classes. Rows are first centred by the public mean, whitened by the public rows, and
-    scaled to unit length. The *squared budget* below is the ``mu**2`` of epsilon and delta.
+    scaled to unit length.
+
+    The parameters fall into six groups. Most fits need those of the first two alone.
+
+    - :ref:`Budget <parameters-budget>`: ``epsilon``, ``delta``, ``n_steps``, ``noise_multiplier``,
+      ``neighboring`` and ``noise`` say what the fit guarantees.
+    - :ref:`Classes and weights <parameters-classes>`: ``classes``, ``class_weight`` and
+      ``logit_adjustment`` declare the classes and help rare ones.
+    - :ref:`Preprocessing <parameters-preprocessing>`: ``fit_intercept``, ``center``, ``whiten``,
+      ``geometry``, ``row_norm`` and ``scale`` say how rows are mapped before training.
+    - :ref:`Optimisation <parameters-optimisation>`: ``algorithm``, ``learning_rate``, ``l2``, ``public_l2``,
+      ``batch_size`` and ``init`` say how the head is trained.
+    - :ref:`Computing <parameters-computing>`: ``device``, ``dtype``, ``random_state`` and ``verbose`` say
+      where and how precisely.
+    - :ref:`Bookkeeping <parameters-bookkeeping>`: ``ledger`` and ``record_per_instance`` keep account of
+      the cost.
 
     Parameters
     ----------
@@ -48,80 +63,55 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
     n_steps : int or None, default=None
         Number of steps. If None, the algorithm chooses it.
     noise_multiplier : float or None, default=None
-        Standard deviation of the noise divided by the sensitivity. If ``epsilon`` is given too, both
-        determine the number of steps, rounded down. The rest of the budget then lowers the noise.
+        Standard deviation of the noise divided by the sensitivity. With ``epsilon``, it determines the
+        number of steps.
+    neighboring : {"add_or_remove_one", "zero_out", "replace_one"}, default="add_or_remove_one"
+        Which data sets count as neighbours. The number of private rows is always treated as public.
+    noise : {"float", "discrete"}, default="float"
+        ``"discrete"`` protects against attacks on low-order bits, by exact sums and discrete Gaussian noise.
+        It needs ``skmixdp[discrete]`` and is slower.
+    classes : array-like or None, default=None
+        All class labels. If None, they are those of ``y_pub``. Without public rows they are read from
+        ``y``, which the guarantee does not cover, and a PrivacyLeakWarning says so.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes in the gradients of private rows, before they are clipped; 1 for classes that a
+        dict leaves out. ``"balanced"`` weights by the inverse of the class shares, from noisy counts of the
+        private rows.
+    logit_adjustment : float or "auto", default="auto"
+        Corrects the logits after training for classes with few rows: a number ``tau`` subtracts ``tau`` times
+        the logarithms of the class shares, which noisy counts estimate. ``"auto"`` takes the largest of a few
+        ``tau`` that costs at most a point of accuracy. 0 turns the correction off.
+    fit_intercept : bool, default=True
+        Whether to add a constant column after centring and scaling.
+    center : bool, default=True
+        Whether to subtract the mean of the public rows, or the one that ``geometry`` learns.
+    whiten : bool or "auto", default="auto"
+        Whether to shrink the directions in which public rows of the same class differ. ``"auto"`` is True
+        only for ``algorithm="auto"``.
+    geometry : bool or "auto", default="auto"
+        Whether to learn the centre and the leading directions from the private rows, for 3 to 10% of the
+        squared budget. ``"auto"`` does so for ``algorithm="auto"`` if public rows are too few to tell them.
+    row_norm : {"unit", "clip", None}, default="unit"
+        How the lengths of rows are bounded. ``"unit"`` divides each row by its L2 norm. ``"clip"`` divides
+        all rows by one length and shortens longer ones, and None leaves rows unchanged.
+    scale : bool or "auto", default="auto"
+        Whether to scale columns to unit spread by the public rows, if a few columns dominate. ``"auto"`` does
+        so unless ``row_norm`` is None.
     learning_rate : float or "auto", default="auto"
         Step size for the mean objective. ``"auto"`` derives it from public quantities.
     l2 : float or "auto", default="auto"
         Strength of the penalty ``l2 / 2 |W - center|^2`` in the mean objective. ``"auto"`` is 0, except
         for decaying steps, which need a penalty.
     public_l2 : float or "auto", default="auto"
-        Strength of the L2 penalty in the mean public objective, whose minimiser is the warm start.
-        PDA-DPMD also uses this objective as its mirror map. ``"auto"`` is 0.2 / n_pub for rows of
-        unit length.
-    classes : array-like or None, default=None
-        All class labels. If None, the classes are those of ``y_pub``. Without public rows, they are
-        read from ``y``; the guarantee does not cover this, and a PrivacyLeakWarning says so.
-    class_weight : dict, "balanced" or None, default=None
-        Weights of the classes, with which the gradients of private rows are multiplied before they are
-        clipped. Classes that a dict leaves out have weight 1. ``"balanced"`` is ``1 / (k * share)`` for k
-        classes. The shares come from noisy class counts of the private rows, for 0.5 to 2% of the squared
-        budget. They do not come from public labels, because public rows may be chosen evenly from the
-        classes. This needs the full batch and a budget that is given by ``epsilon`` alone.
-    logit_adjustment : float or "auto", default="auto"
-        How to correct the logits, after training, for classes with few rows. A number ``tau`` subtracts
-        ``tau`` times the logarithms of the class shares. 1 estimates the classifier for equally frequent
-        classes, and 0 turns the correction off. A part of the start's coefficients is also added to those of
-        rare classes. The shares come from noisy class counts, for 0.5 to 2% of the squared budget. Shares
-        that differ by no more than their noise change nothing. ``"auto"`` takes the largest of a few ``tau``
-        that costs at most a point of accuracy, by a noisy comparison for 0.2 to 2%. It subtracts nothing for
-        two classes, with weights, in random batches, without an intercept, or for any algorithm but "auto".
-        Counts that would be too noisy are skipped. If each class has two public rows, ``"auto"`` first
-        balances the intercepts. They move part of the way to those that give every class the same mean
-        probability on public rows.
-    fit_intercept : bool, default=True
-        Whether to add a constant column after centring and scaling.
-    center : bool, default=True
-        Whether to subtract the mean of the public rows, or the one that ``geometry`` learns.
-    whiten : bool or "auto", default="auto"
-        Whether to shrink, after centring, the directions in which public rows of the same class differ.
-        ``geometry`` may learn others. The directions that separate the classes then make up more of each
-        row's unit length. ``"auto"`` is True only for ``algorithm="auto"``.
-    geometry : bool or "auto", default="auto"
-        Whether to learn the centre and the leading directions of the rows from the private rows. This takes 3
-        to 10% of the squared budget. Rows are scaled to unit length first. Whitening uses the directions.
-        ``"auto"`` learns them for ``algorithm="auto"`` if public rows are too few to estimate them. It
-        needs ``row_norm="unit"``, the full batch, and a budget given by ``epsilon`` alone.
-    row_norm : {"unit", "clip", None}, default="unit"
-        How the lengths of rows are bounded. ``"unit"`` divides each row by its L2 norm. ``"clip"`` divides
-        all rows by one length, and shortens longer rows to it. Most rows then keep their relative lengths.
-        The length is close to the largest of the public rows. Without public rows, it is a noisy quantile,
-        for a small part of the budget. That excludes ``n_steps``, ``noise_multiplier``, ``batch_size`` and
-        discrete noise. With one of these, or too few rows, rows get unit length. None leaves rows unchanged.
-    scale : bool or "auto", default="auto"
-        Whether to scale columns to unit spread by the public rows, if a few columns dominate. ``"auto"`` does
-        so unless ``row_norm`` is None. Without public rows, columns are not scaled, and a warning says if a
-        few of them dominate.
+        Strength of the L2 penalty in the mean public objective, whose minimiser is the start.
+        ``"auto"`` is 0.2 / n_pub for rows of unit length.
     batch_size : int or None, default=None
-        Expected number of private rows in a step. Each row is drawn independently (Poisson sampling).
-        If None, every step uses all rows; this is accounted for exactly and is better for most heads.
+        Expected number of private rows in a step, each drawn independently (Poisson sampling). If None,
+        every step uses all rows, which is accounted for exactly and is better for most heads.
     init : {"public", "zeros"}, array of shape (k, n_features) or (k, n_features + 1), or object
         The head before the first step. ``"public"`` is the public fit, or zeros without public rows. An
-        array holds coefficients, with or without intercepts; k is the number of classes, or 1 for two
-        classes. The object can be a :class:`~skmixdp.features.ZeroShotHead`.
-    neighboring : {"add_or_remove_one", "zero_out", "replace_one"}, default="add_or_remove_one"
-        Which data sets count as neighbours. The number of private rows is always treated as public.
-    noise : {"float", "discrete"}, default="float"
-        ``"discrete"`` computes sums without rounding and adds discrete Gaussian noise on the same grid.
-        This protects against attacks on low-order bits. It needs ``skmixdp[discrete]``. It takes some
-        ten microseconds per coefficient and step, and 5 to 20% more noise for the same epsilon.
-    ledger : LedgerDataset or None, default=None
-        The ledger entry of the data set in ``X``, such as ``PrivacyLedger(path)["patients"]``. The fit is
-        charged to it after all checks and before the first release.
-    record_per_instance : bool or "picklable", default=False
-        Whether to record each private row's own privacy loss, for
-        :func:`~skmixdp.audit.per_instance_epsilon`. The record is itself PRIVATE. It is neither printed nor
-        pickled; ``"picklable"`` allows pickling. It needs the full batch, and one number per row.
+        array holds coefficients, with or without intercepts; an object is a
+        :class:`~skmixdp.features.ZeroShotHead`.
     device : "auto" or torch device, default="auto"
         The device that holds and multiplies dense rows. ``"auto"`` leaves the rows where they are.
     dtype : {"float32", "float64"}, default="float32"
@@ -131,6 +121,13 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         makes the run reproducible and NOT private: a NotPrivateWarning and the report say so.
     verbose : int, default=0
         1 shows a progress bar at once, in any output. 0 shows it on terminals after 2 seconds.
+    ledger : LedgerDataset or None, default=None
+        The ledger entry of the data set in ``X``, such as ``PrivacyLedger(path)["patients"]``. The fit is
+        charged to it after all checks and before the first release.
+    record_per_instance : bool or "picklable", default=False
+        Whether to record each private row's own privacy loss, for
+        :func:`~skmixdp.audit.per_instance_epsilon`. The record is PRIVATE; only ``"picklable"`` allows
+        pickling it.
 
     Attributes
     ----------
@@ -191,66 +188,10 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
     }
     _saved: ClassVar[tuple[str, ...]] = (*LinearHead._saved, "classes_", "class_shares_")
 
-    def __init__(
-        self,
-        algorithm: Any = "auto",
-        *,
-        epsilon: float | None = 1.0,
-        delta: float = 1e-5,
-        n_steps: int | None = None,
-        noise_multiplier: float | None = None,
-        learning_rate: Any = "auto",
-        l2: Any = "auto",
-        public_l2: Any = "auto",
-        classes: Any = None,
-        class_weight: Any = None,
-        logit_adjustment: Any = "auto",
-        fit_intercept: bool = True,
-        center: bool = True,
-        whiten: Any = "auto",
-        geometry: Any = "auto",
-        row_norm: str | None = "unit",
-        scale: Any = "auto",
-        batch_size: int | None = None,
-        init: Any = "public",
-        neighboring: str = "add_or_remove_one",
-        noise: str = "float",
-        ledger: LedgerDataset | None = None,
-        record_per_instance: Any = False,
-        device: Any = "auto",
-        dtype: str = "float32",
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            algorithm,
-            epsilon=epsilon,
-            delta=delta,
-            n_steps=n_steps,
-            noise_multiplier=noise_multiplier,
-            learning_rate=learning_rate,
-            l2=l2,
-            public_l2=public_l2,
-            fit_intercept=fit_intercept,
-            center=center,
-            whiten=whiten,
-            geometry=geometry,
-            row_norm=row_norm,
-            scale=scale,
-            batch_size=batch_size,
-            init=init,
-            neighboring=neighboring,
-            noise=noise,
-            ledger=ledger,
-            record_per_instance=record_per_instance,
-            device=device,
-            dtype=dtype,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.classes = classes
-        self.class_weight = class_weight
-        self.logit_adjustment = logit_adjustment
+    _: KW_ONLY
+    classes: Any = None
+    class_weight: Any = None
+    logit_adjustment: Any = "auto"
 
     def fit(
         self,

@@ -3,7 +3,7 @@
 import math
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -37,30 +37,7 @@ def module_course(
     report: Callable[[Charge | None, str], Any],
     n_threads: int,
 ) -> FitCourse:
-    """All that the fit of a module asks, in order; the results are set on the head.
-
-    Parameters
-    ----------
-    head : ZerothOrderDPModuleClassifier
-        The copy of the estimator that receives the results.
-    run : Run
-        The training run.
-    source : PrivateRows
-        The private rows.
-    worker : torch.nn.Module
-        The copy of the module that processes the private rows.
-    report : callable
-        Takes the charge and the device of the computation, and returns the report of the fit.
-    n_threads : int
-        Number of threads for forward passes.
-
-    Yields
-    ------
-    Start
-        First, and once. The answer is the charge.
-    Ask
-        Queries of private rows. The answers are noisy.
-    """
+    """Yield a Start and the queries of a module's fit, and set the results on the copy ``head``."""
     rows, modules = OpenRows(source), load_modules()
     charge = yield Start(head, rows, run.plan.event, run.info.n_private, run.noise.kind != "seeded")
     withheld = None
@@ -82,6 +59,7 @@ def module_course(
     del head._leaks  # the report has them
 
 
+@dataclass(eq=False, repr=False)
 class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
     """Differentially private classifier that trains a torch module on losses of private rows.
 
@@ -92,10 +70,8 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
     ----------
     module : torch.nn.Module
         The module to train. It maps rows (n, ...) to one output per class, (n, n_classes), in the order of
-        ``classes_``. It must process each row separately: the guarantee assumes this. ``fit`` refuses
-        quantised modules, and modules that it finds to mix rows. The module itself does not change:
-        ``fit`` trains a copy in evaluation mode, without dropout and with fixed running statistics in
-        batch normalisation.
+        ``classes_``, and must process each row separately. ``fit`` trains a copy in evaluation mode, without
+        dropout and with fixed running statistics in batch normalisation.
     algorithm : {"auto", "pazo-m", "pazo-p", "pazo-s", "dpzero"} or object, default="auto"
         As in :class:`ZerothOrderDPClassifier`.
     trainable : list of str, callable or None, default=None
@@ -177,48 +153,26 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
         *("classes_", "n_features_in_", "feature_names_in_", "module_"),
     )
 
-    def __init__(
-        self,
-        module: Any,
-        algorithm: Any = "auto",
-        *,
-        trainable: Any = None,
-        loss: Any = None,
-        chunk_size: int = 1024,
-        epsilon: float | None = 1.0,
-        delta: float = 1e-5,
-        n_steps: int | None = None,
-        noise_multiplier: float | None = None,
-        learning_rate: Any = "auto",
-        classes: Any = None,
-        batch_size: int | None = None,
-        init: str = "public",
-        neighboring: str = "add_or_remove_one",
-        noise: Noise = "float",
-        ledger: Any = None,
-        device: Any = "auto",
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.module = module
-        self.algorithm = algorithm
-        self.trainable = trainable
-        self.loss = loss
-        self.chunk_size = chunk_size
-        self.epsilon = epsilon
-        self.delta = delta
-        self.n_steps = n_steps
-        self.noise_multiplier = noise_multiplier
-        self.learning_rate = learning_rate
-        self.classes = classes
-        self.batch_size = batch_size
-        self.init = init
-        self.neighboring = neighboring
-        self.noise = noise
-        self.ledger = ledger
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
+    module: Any
+    algorithm: Any = "auto"
+    _: KW_ONLY
+    trainable: Any = None
+    loss: Any = None
+    chunk_size: int = 1024
+    epsilon: float | None = 1.0
+    delta: float = 1e-5
+    n_steps: int | None = None
+    noise_multiplier: float | None = None
+    learning_rate: Any = "auto"
+    classes: Any = None
+    batch_size: int | None = None
+    init: str = "public"
+    neighboring: str = "add_or_remove_one"
+    noise: Noise = "float"
+    ledger: Any = None
+    device: Any = "auto"
+    random_state: Any = None
+    verbose: int = 0
 
     def fit(
         self, X: Any, y: Any = None, X_pub: Any = None, y_pub: Any = None, **unsupported: Any
@@ -373,13 +327,7 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
 
 
 def load_modules() -> Any:
-    """The package for torch modules, imported on demand.
-
-    Raises
-    ------
-    ImportError
-        If torch is not installed.
-    """
+    """The package for torch modules, imported on demand."""
     try:
         from . import _modules
     except ModuleNotFoundError as error:

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +14,6 @@ from .._engine import Budget
 from .._linear import SquaredLoss
 from .._rows import is_dask
 from ..algorithms import BY_NAME, AdaMix, Algorithm
-from ..privacy import LedgerDataset
 from ._checks import (
     check_sample_weight,
     check_target_map,
@@ -39,6 +39,7 @@ _WORST_FIT = 1.5
 _CONSTANT = 1e-12
 
 
+@dataclass(eq=False, repr=False)
 class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
     """Differentially private linear least squares on private and public rows.
 
@@ -48,34 +49,18 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
     gradient of the squared loss gives the gradient of Huber's loss. A target far from its prediction
     therefore adds no more than the clip.
 
+    The groups of parameters are those of :class:`MixedDPLogisticRegression`, and :doc:`/parameters` explains
+    them.
+
     Parameters
     ----------
     algorithm : str or object, default="auto"
-        One of "auto", "adamix", "noisy-gd", "coupling", "pda-dpmd", "dope-sgd", "gep" and "modelmix",
-        or an object from :mod:`skmixdp.algorithms`. A name selects the algorithm with its default settings.
-        "auto" stands for "adamix".
-    epsilon : float or None, default=1.0
-        Privacy budget of one fit. If None, ``noise_multiplier`` and ``n_steps`` determine the epsilon.
-    delta : float, default=1e-5
-        The delta of the guarantee. Choose it well below 1/n.
-    n_steps : int or None, default=None
-        Number of steps. If None, the algorithm chooses it.
-    noise_multiplier : float or None, default=None
-        Standard deviation of the noise divided by the sensitivity. If ``epsilon`` is given too, both
-        determine the number of steps, rounded down. The rest of the budget then lowers the noise.
-    learning_rate : float or "auto", default="auto"
-        Step size for the mean objective. ``"auto"`` derives it from public quantities.
-    l2 : float or "auto", default="auto"
-        Strength of the penalty ``l2 / 2 |W - center|^2`` in the mean objective, for targets of unit scale.
-        ``"auto"`` is 0, except for decaying steps, which need a penalty.
-    public_l2 : float or "auto", default="auto"
-        Strength of the L2 penalty in the mean public objective, whose minimiser is the warm start.
-        ``"auto"`` is 0.2 / n_pub for rows of unit length.
+        As in :class:`MixedDPLogisticRegression`, but "auto" stands for "adamix".
+    epsilon, delta, n_steps, noise_multiplier, neighboring, noise
+        As in :class:`MixedDPLogisticRegression`.
     target_center, target_scale : float, array of shape (k,) or None, default=None
-        Centre and scale of the targets, in their own units. The fit uses
-        ``(y - target_center) / target_scale``. None takes the mean and the standard deviation of
-        ``y_pub``, or scale 1 for constant targets. Without public rows, None means 0 and 1, with a
-        warning unless a scale is declared. With ``fit_intercept=False``, nothing is subtracted and
+        Centre and scale of the targets in their own units; the fit uses ``(y - center) / scale``. None takes
+        the mean and the standard deviation of ``y_pub``, or else 0 and 1. With ``fit_intercept=False``,
         ``target_center`` must be None.
     fit_intercept : bool, default=True
         Whether to add a constant column after centring and scaling.
@@ -85,48 +70,23 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         Whether to shrink, after centring, the directions in which public rows differ most. ``"auto"`` is
         False.
     geometry : bool or "auto", default="auto"
-        Whether to learn the centre and the leading directions of the rows from the private rows. This takes 3
-        to 10% of the squared budget (``mu**2``). Rows are scaled to unit length first. Whitening uses the
-        directions. ``"auto"`` is False. True needs ``row_norm="unit"``, the full batch, and a
-        budget given by ``epsilon`` alone.
+        Whether to learn the centre and the leading directions from the private rows, for 3 to 10% of the
+        squared budget. ``"auto"`` is False.
     row_norm : {"unit", "clip", None}, default="clip"
-        How the lengths of rows are bounded. ``"unit"`` divides each row by its L2 norm. ``"clip"`` divides
-        all rows by one length, and shortens longer rows to it. Most rows then keep their relative lengths.
-        The length is close to the largest of the public rows. Without public rows, it is a noisy quantile,
-        for a small part of the budget. That excludes ``n_steps``, ``noise_multiplier``, ``batch_size`` and
-        discrete noise. With one of these, or too few rows, rows get unit length. None leaves rows unchanged.
-    scale : bool or "auto", default="auto"
-        Whether to scale columns to unit spread by the public rows, if a few columns dominate. ``"auto"`` does
-        so unless ``row_norm`` is None. Without public rows, columns are not scaled, and a warning says if a
-        few of them dominate.
-    batch_size : int or None, default=None
-        Expected number of private rows in a step. Each row is drawn independently (Poisson sampling).
-        If None, every step uses all rows; this is accounted for exactly and is better for most heads.
+        As in :class:`MixedDPLogisticRegression`. With ``"unit"``, the model cannot use the lengths of rows.
+    scale, learning_rate
+        As in :class:`MixedDPLogisticRegression`.
+    l2 : float or "auto", default="auto"
+        Strength of the penalty ``l2 / 2 |W - center|^2`` in the mean objective, for targets of unit scale.
+        ``"auto"`` is 0, except for decaying steps, which need a penalty.
+    public_l2, batch_size
+        As in :class:`MixedDPLogisticRegression`.
     init : {"public", "zeros"} or array of shape (k, n_features) or (k, n_features + 1)
-        The head before the first step. ``"public"`` is the public fit. ``"zeros"`` predicts the centre of
+        The head before the first step. ``"public"`` is the public fit; ``"zeros"`` predicts the centre of
         the targets, as ``"public"`` does without public rows. An array holds coefficients in the units of
         the targets, with or without intercepts; it may be flat if ``y`` is.
-    neighboring : {"add_or_remove_one", "zero_out", "replace_one"}, default="add_or_remove_one"
-        Which data sets count as neighbours. The number of private rows is always treated as public.
-    noise : {"float", "discrete"}, default="float"
-        ``"discrete"`` computes sums without rounding and adds discrete Gaussian noise on the same grid.
-        This protects against attacks on low-order bits; see :class:`MixedDPLogisticRegression`.
-    ledger : LedgerDataset or None, default=None
-        The ledger entry of the data set in ``X``, such as ``PrivacyLedger(path)["patients"]``. The fit is
-        charged to it after all checks and before the first release.
-    record_per_instance : bool or "picklable", default=False
-        Whether to record each private row's own privacy loss, for
-        :func:`~skmixdp.audit.per_instance_epsilon`. The record is itself PRIVATE. It is neither printed nor
-        pickled; ``"picklable"`` allows pickling. It needs the full batch, and one number per row.
-    device : "auto" or torch device, default="auto"
-        The device that holds and multiplies dense rows. ``"auto"`` leaves the rows where they are.
-    dtype : {"float32", "float64"}, default="float32"
-        Precision of the products with private rows; discrete noise always uses float64.
-    random_state : None, int or RandomState, default=None
-        If None, noise comes from a cryptographic generator that the operating system seeds. A given seed
-        makes the run reproducible and NOT private: a NotPrivateWarning and the report say so.
-    verbose : int, default=0
-        1 shows a progress bar at once, in any output. 0 shows it on terminals after 2 seconds.
+    device, dtype, random_state, verbose, ledger, record_per_instance
+        As in :class:`MixedDPLogisticRegression`.
 
     Attributes
     ----------
@@ -156,8 +116,6 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
     alone; weights computed from all private rows leak. Predictions and scores computed on private rows are
     further releases, which this does not cover.
 
-    With ``row_norm="unit"``, all rows have unit length, and the model cannot use their lengths.
-
     References
     ----------
     Golatkar et al. 2022, "Mixed Differential Privacy in Computer Vision" (AdaMix).
@@ -176,64 +134,10 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
     _algorithms: ClassVar[Mapping[str, Callable[[], Algorithm]]] = {**BY_NAME, "auto": AdaMix}
     _saved: ClassVar[tuple[str, ...]] = (*LinearHead._saved, "_target_map", "_flat")
 
-    def __init__(
-        self,
-        algorithm: Any = "auto",
-        *,
-        epsilon: float | None = 1.0,
-        delta: float = 1e-5,
-        n_steps: int | None = None,
-        noise_multiplier: float | None = None,
-        learning_rate: Any = "auto",
-        l2: Any = "auto",
-        public_l2: Any = "auto",
-        target_center: Any = None,
-        target_scale: Any = None,
-        fit_intercept: bool = True,
-        center: bool = True,
-        whiten: Any = "auto",
-        geometry: Any = "auto",
-        row_norm: str | None = "clip",
-        scale: Any = "auto",
-        batch_size: int | None = None,
-        init: Any = "public",
-        neighboring: str = "add_or_remove_one",
-        noise: str = "float",
-        ledger: LedgerDataset | None = None,
-        record_per_instance: Any = False,
-        device: Any = "auto",
-        dtype: str = "float32",
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            algorithm,
-            epsilon=epsilon,
-            delta=delta,
-            n_steps=n_steps,
-            noise_multiplier=noise_multiplier,
-            learning_rate=learning_rate,
-            l2=l2,
-            public_l2=public_l2,
-            fit_intercept=fit_intercept,
-            center=center,
-            whiten=whiten,
-            geometry=geometry,
-            row_norm=row_norm,
-            scale=scale,
-            batch_size=batch_size,
-            init=init,
-            neighboring=neighboring,
-            noise=noise,
-            ledger=ledger,
-            record_per_instance=record_per_instance,
-            device=device,
-            dtype=dtype,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.target_center = target_center
-        self.target_scale = target_scale
+    _: KW_ONLY
+    row_norm: str | None = "clip"
+    target_center: Any = None
+    target_scale: Any = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -284,10 +188,7 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         return self
 
     def _warn_of_other_units(self, X_pub: Any, y_pub: Any) -> None:
-        """Warn if the trained head fits the public rows worse than a constant.
-
-        Only the released head and public rows are looked at, so this costs no privacy.
-        """
+        """Warn if the trained head, which is released, fits public rows worse than a constant."""
         names = getattr(self, "feature_names_in_", None)
         public = collect_public(X_pub, y_pub, names, self.n_features_in_, check_targets)
         if public is None:

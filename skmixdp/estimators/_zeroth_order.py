@@ -26,13 +26,7 @@ _OBJECT = Kind(
 
 
 def zeroth_order_algorithm(algorithm: Any) -> Algorithm:
-    """The zeroth-order algorithm, created here if ``algorithm`` is a name.
-
-    Raises
-    ------
-    ValueError
-        For any other value, such as an algorithm that needs gradients of private rows.
-    """
+    """The zeroth-order algorithm, created here if ``algorithm`` is a name."""
     check(
         "algorithm",
         algorithm,

@@ -2,6 +2,7 @@
 
 import os
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import joblib
@@ -26,6 +27,7 @@ _CHECKS: dict[str, tuple[Allowed, ...]] = {
 }
 
 
+@dataclass(eq=False, repr=False)
 class FrozenFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Base of transformers from images or texts to the rows of a frozen network.
 
@@ -64,25 +66,15 @@ class FrozenFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     #: The parameters that choose the network; the backend's ``load`` takes them by name.
     _choosing: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(
-        self,
-        device: str = "auto",
-        batch_size: Any = "auto",
-        n_workers: Any = "auto",
-        amp: Any = "auto",
-        cache: Any = None,
-        dtype: Any = "float32",
-        on_error: Any = "raise",
-        verbose: int = 0,
-    ) -> None:
-        self.device = device
-        self.batch_size = batch_size
-        self.n_workers = n_workers
-        self.amp = amp
-        self.cache = cache
-        self.dtype = dtype
-        self.on_error = on_error
-        self.verbose = verbose
+    _: KW_ONLY
+    device: str = "auto"
+    batch_size: Any = "auto"
+    n_workers: Any = "auto"
+    amp: Any = "auto"
+    cache: Any = None
+    dtype: Any = "float32"
+    on_error: Any = "raise"
+    verbose: int = 0
 
     def fit(self, X: Any = None, y: Any = None) -> "FrozenFeatures":
         """Check the parameters and load the network; nothing is learned.
@@ -137,16 +129,16 @@ class FrozenFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         *Guarantee*: a row depends on its own item and on the weights alone, so rows of private
         items may be passed to a private head as they are.
         """
-        found = self.extract(X)
-        if not found.skipped:
-            return found.features
-        n = len(found.features) + len(found.skipped)
-        rows = np.full((n, found.features.shape[1]), np.nan, dtype=np.float32)
-        rows[found.index] = found.features
-        names = ", ".join(item.name for item in found.skipped[:8])
+        result = self.extract(X)
+        if not result.skipped:
+            return result.features
+        n = len(result.features) + len(result.skipped)
+        rows = np.full((n, result.features.shape[1]), np.nan, dtype=np.float32)
+        rows[result.index] = result.features
+        names = ", ".join(item.name for item in result.skipped[:8])
         warnings.warn(
-            f"{len(found.skipped)} of {n} items could not be read and have rows of NaN: {names}"
-            f"{', ...' if len(found.skipped) > 8 else ''}; leave them out, or use extract.",
+            f"{len(result.skipped)} of {n} items could not be read and have rows of NaN: {names}"
+            f"{', ...' if len(result.skipped) > 8 else ''}; leave them out, or use extract.",
             UserWarning,
             stacklevel=2,
         )
@@ -199,7 +191,7 @@ class FrozenFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
     def _encoder(self, **changed: Any) -> Encoder:
-        """The encoder of these parameters, of which some are replaced."""
+        """The encoder of the parameters that choose the network; ``changed`` overrides some of them."""
         settings = {name: getattr(self, name) for name in self._choosing}
         return load_encoder(self._backend, self._extra, {**settings, **changed})
 
@@ -218,7 +210,7 @@ class FrozenFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         )
 
     def _settings(self) -> Settings:
-        """What ``"auto"`` means on this machine."""
+        """The parameters of the computation, with the values of ``"auto"`` on this machine."""
         machine = load_backend("machine", self._extra)
         device = machine.resolve_device(self.device)
         gpu = device.startswith("cuda")

@@ -31,22 +31,7 @@ _DAMAGE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.err
 
 
 class RowCache:
-    """Stored rows of one encoder, by the digest of their item.
-
-    Parameters
-    ----------
-    folder : path-like
-        The cache. If it does not exist, it is created, readable by its owner alone.
-    description : mapping
-        Everything except the items that determines the rows, as JSON.
-    dtype : {"float32", "float16"}
-        Type of the stored rows.
-
-    Raises
-    ------
-    ValueError
-        If the folder cannot be created or is not a folder.
-    """
+    """Stored rows of one encoder, by the digest of their item; ``description`` has all else."""
 
     def __init__(self, folder: str | os.PathLike[str], description: Mapping[str, Any], dtype: str) -> None:
         text = json.dumps({**description, "dtype": dtype}, sort_keys=True)
@@ -72,19 +57,19 @@ class RowCache:
         )
 
     def read(self, keys: Sequence[bytes | None], out: NDArray[np.float32]) -> NDArray[np.bool_]:
-        """Copy stored rows into ``out`` (n, d), and return a mask (n,) of those found."""
+        """Copy stored rows into ``out`` (n, d), and return the mask (n,) of the rows that were stored."""
         places: dict[bytes, list[int]] = {}
         for place, key in enumerate(keys):
             if key is not None:
                 places.setdefault(key, []).append(place)
-        found = np.zeros(len(keys), dtype=bool)
+        stored = np.zeros(len(keys), dtype=bool)
         for path in sorted(self._folder.glob("*.npz")):
             if not places:
                 break
             known = self._read_shard(path, places, out)
             for key in known:
-                found[places.pop(key)] = True
-        return found
+                stored[places.pop(key)] = True
+        return stored
 
     def _read_shard(
         self, path: Path, places: Mapping[bytes, list[int]], out: NDArray[np.float32]
@@ -125,13 +110,7 @@ class RowCache:
             self.flush()
 
     def flush(self) -> None:
-        """Write the rows that are not yet on disk.
-
-        Raises
-        ------
-        ValueError
-            If they cannot be written, for example because the disk is full. Earlier shards stay.
-        """
+        """Write the rows that are not yet on disk."""
         if not self._waiting:
             return
         digests, rows = zip(*self._waiting, strict=True)

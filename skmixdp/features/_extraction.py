@@ -59,34 +59,7 @@ def extract(
     progress: str,
     verbose: bool,
 ) -> Extraction:
-    """Rows of all items.
-
-    Parameters
-    ----------
-    items : Items
-    encoder : Encoder
-    run : callable
-        The loop that passes items through the encoder, chunk by chunk.
-    settings : Settings
-    cache : path-like or None
-        Folder of stored rows.
-    dtype : {"float32", "float16"}
-        Precision to which rows are rounded, stored or not.
-    on_error : {"raise", "skip"}
-    progress : str
-        Title of the progress bar.
-    verbose : bool
-        Whether to show it at once and everywhere, rather than on terminals after 2 seconds.
-
-    Returns
-    -------
-    Extraction
-
-    Raises
-    ------
-    ValueError
-        If an item cannot be read and ``on_error`` is ``"raise"``, or if a row is not finite.
-    """
+    """Rows of all items, from the cache or by ``run`` from the encoder, rounded to ``dtype``."""
     n = len(items)
     if n == 0:
         raise ValueError("X holds no items; pass at least one.")
@@ -152,7 +125,7 @@ def digests(items: Items) -> list[bytes | None]:
 
 
 def _followers(keys: Sequence[bytes | None], done: NDArray[np.bool_]) -> dict[int, int]:
-    """Map positions of repeated items to that of the first one, which is still to be computed."""
+    """Map positions of repeated items to the position of the first one, which is still to be computed."""
     first: dict[bytes, int] = {}
     repeated = {}
     for place, key in enumerate(keys):
@@ -164,7 +137,7 @@ def _followers(keys: Sequence[bytes | None], done: NDArray[np.bool_]) -> dict[in
 def _rounded(
     rows: NDArray[np.float32], dtype: str, items: Items, places: Sequence[int]
 ) -> NDArray[np.float32]:
-    """Rows rounded as the cache would return them."""
+    """Rows (m, d) rounded as the cache would return them; refused unless finite."""
     with np.errstate(over="ignore"):
         rounded = rows.astype(dtype).astype(np.float32)
     finite = np.isfinite(rounded).all(axis=1)

@@ -114,8 +114,8 @@ def as_items(X: Any, kind: ItemKind) -> Items:
     """The items of an input ``X``."""
     if isinstance(X, (str, bytes, os.PathLike)):
         fix = "skmixdp.datasets.from_folder lists the images of a folder" if kind == "image" else "use [X]"
-        given = f"X={X!r}" if kind == "image" else "X"  # a path may be named, a text may be private
-        raise TypeError(f"{given} is one {type(X).__name__}; pass a list of items ({fix}).")
+        name = f"X={X!r}" if kind == "image" else "X"  # a path may be named, a text may be private
+        raise TypeError(f"{name} is one {type(X).__name__}; pass a list of items ({fix}).")
     if hasattr(X, "iloc") or type(X).__module__.partition(".")[0] == "polars":
         X = X.to_numpy()
     elif hasattr(X, "detach"):  # a tensor

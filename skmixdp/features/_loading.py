@@ -1,4 +1,4 @@
-"""Encoders of this process: loaded on first use, shared by clones, dropped in order of use."""
+"""A cache of encoders, which are slow to load: clones share them."""
 
 import os
 from collections import OrderedDict
@@ -9,7 +9,7 @@ from typing import Any
 
 from ._protocols import Encoder
 
-#: Clones in a cross-validation share an encoder. Two are kept, for images and for texts.
+#: Number of encoders to keep: one of images and one of texts.
 _KEPT = 2
 _loaded: OrderedDict[str, Encoder] = OrderedDict()
 _lock = Lock()

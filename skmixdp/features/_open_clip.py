@@ -1,6 +1,7 @@
 """Images, and the texts that describe them, through the networks of open_clip."""
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,6 +11,7 @@ from ._base import FrozenFeatures
 from ._inputs import as_items
 
 
+@dataclass(eq=False, repr=False)
 class OpenClipFeatures(FrozenFeatures):
     """Turn images into rows with a frozen network of open_clip and its own preprocessing.
 
@@ -49,25 +51,10 @@ class OpenClipFeatures(FrozenFeatures):
     _backend: ClassVar[str] = "open_clip_models"
     _choosing: ClassVar[tuple[str, ...]] = ("model_name", "pretrained", "normalize")
 
-    def __init__(
-        self,
-        model_name: str = "ViT-B-32",
-        *,
-        pretrained: Any = "laion2b_s34b_b79k",
-        normalize: bool = True,
-        device: str = "auto",
-        batch_size: Any = "auto",
-        n_workers: Any = "auto",
-        amp: Any = "auto",
-        cache: Any = None,
-        dtype: Any = "float32",
-        on_error: Any = "raise",
-        verbose: int = 0,
-    ) -> None:
-        self.model_name = model_name
-        self.pretrained = pretrained
-        self.normalize = normalize
-        super().__init__(device, batch_size, n_workers, amp, cache, dtype, on_error, verbose)
+    model_name: str = "ViT-B-32"
+    _: KW_ONLY
+    pretrained: Any = "laion2b_s34b_b79k"
+    normalize: bool = True
 
     def encode_texts(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return one row for each text, in the space of the images' rows.

@@ -18,10 +18,7 @@ class Preparation(Protocol):
         """Prepared items as a batch: a tensor, or a dict of tensors, whose first axis counts items."""
 
     def many(self, pixels: Any) -> Any | None:
-        """A batch from a uint8 tensor (n, height, width, channels) on any device.
-
-        None if these pixels must be prepared one by one.
-        """
+        """A batch from a uint8 tensor (n, height, width, channels), or None if these need :meth:`one`."""
 
 
 class Encoder(Protocol):
@@ -55,10 +52,7 @@ class Encoder(Protocol):
 
 @dataclass(frozen=True)
 class Settings:
-    """How to run an encoder; the numbers change rows by rounding at most.
-
-    ``precision`` is ``"float32"``, or the type that automatic mixed precision uses.
-    """
+    """How to run an encoder; ``precision`` is ``"float32"``, or the type of automatic mixed precision."""
 
     device: str
     precision: str

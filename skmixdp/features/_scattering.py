@@ -1,5 +1,6 @@
 """Scattering features of images, which need no weights."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,6 +20,7 @@ _CHECKS: dict[str, tuple[Allowed, ...]] = {
 }
 
 
+@dataclass(eq=False, repr=False)
 class ScatteringFeatures(FrozenFeatures):
     """Turn images into rows with two layers of wavelets and moduli, without training.
 
@@ -29,10 +31,9 @@ class ScatteringFeatures(FrozenFeatures):
     L : int, default=8
         Number of orientations.
     normalization : {"group", "batch"} or None, default="group"
-        ``"group"``: each of ``n_groups`` groups of channels has mean 0 and variance 1 within
-        each image (1e-5 is added to the variance first). This needs no statistics.
-        ``"batch"``: each channel has mean 0 and variance 1 over the images and positions of
-        PUBLIC rows, ``X_pub`` of :meth:`fit`. None: no normalisation.
+        ``"group"`` gives each of ``n_groups`` groups of channels mean 0 and variance 1 within each image.
+        ``"batch"`` gives each channel mean 0 and variance 1 over the images and positions of PUBLIC rows,
+        ``X_pub`` of :meth:`fit`. None does not normalise.
     n_groups : int, default=27
         Must divide the number of channels, ``1 + J L + J (J - 1) L^2 / 2`` for each colour, by
         default 81.
@@ -78,31 +79,13 @@ class ScatteringFeatures(FrozenFeatures):
     _backend: ClassVar[str] = "scattering"
     _choosing: ClassVar[tuple[str, ...]] = ("J", "L", "image_size", "n_channels")
 
-    def __init__(
-        self,
-        J: int = 2,
-        L: int = 8,
-        *,
-        normalization: str | None = "group",
-        n_groups: int = 27,
-        image_size: Any = 32,
-        n_channels: int = 1,
-        device: str = "auto",
-        batch_size: Any = "auto",
-        n_workers: Any = "auto",
-        amp: Any = "auto",
-        cache: Any = None,
-        dtype: Any = "float32",
-        on_error: Any = "raise",
-        verbose: int = 0,
-    ) -> None:
-        self.J = J
-        self.L = L
-        self.normalization = normalization
-        self.n_groups = n_groups
-        self.image_size = image_size
-        self.n_channels = n_channels
-        super().__init__(device, batch_size, n_workers, amp, cache, dtype, on_error, verbose)
+    J: int = 2
+    L: int = 8
+    _: KW_ONLY
+    normalization: str | None = "group"
+    n_groups: int = 27
+    image_size: Any = 32
+    n_channels: int = 1
 
     def fit(self, X: Any = None, y: Any = None, X_pub: Any = None, y_pub: Any = None) -> "ScatteringFeatures":
         """Check the parameters; with ``normalization="batch"``, compute statistics of public images.
@@ -145,19 +128,19 @@ class ScatteringFeatures(FrozenFeatures):
         return self
 
     def extract(self, X: Any) -> Any:
-        found = super().extract(X)
+        result = super().extract(X)
         if self.normalization != "batch":
-            return found
+            return result
         check_is_fitted(
             self,
             "channel_mean_",
             msg="normalization='batch' of %(name)s needs a fit with public images X_pub first; pass "
             "normalization='group' otherwise.",
         )
-        values = self._by_channel(found.features)
+        values = self._by_channel(result.features)
         values -= self.channel_mean_[:, None].astype(np.float32)
         values /= self.channel_scale_[:, None].astype(np.float32)
-        return found
+        return result
 
     def _by_channel(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
         """Rows (n, d) as (n, n_channels_out, positions), without a copy."""

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,6 +23,7 @@ _CHECKS: dict[str, tuple[Allowed, ...]] = {
 }
 
 
+@dataclass(eq=False, repr=False)
 class SentenceFeatures(FrozenFeatures):
     """Turn texts into rows with a frozen network of sentence-transformers.
 
@@ -62,25 +64,10 @@ class SentenceFeatures(FrozenFeatures):
     _kind: ClassVar[ItemKind] = "text"
     _choosing: ClassVar[tuple[str, ...]] = ("model", "normalize", "prompt")
 
-    def __init__(
-        self,
-        model: Any = "all-MiniLM-L6-v2",
-        *,
-        normalize: bool = True,
-        prompt: str | None = None,
-        device: str = "auto",
-        batch_size: Any = "auto",
-        n_workers: Any = "auto",
-        amp: Any = "auto",
-        cache: Any = None,
-        dtype: Any = "float32",
-        on_error: Any = "raise",
-        verbose: int = 0,
-    ) -> None:
-        self.model = model
-        self.normalize = normalize
-        self.prompt = prompt
-        super().__init__(device, batch_size, n_workers, amp, cache, dtype, on_error, verbose)
+    model: Any = "all-MiniLM-L6-v2"
+    _: KW_ONLY
+    normalize: bool = True
+    prompt: str | None = None
 
     def encode_texts(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return one row for each text; :class:`ZeroShotHead` calls this.

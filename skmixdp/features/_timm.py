@@ -1,10 +1,12 @@
 """Features of images, by the networks of timm."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 from ._base import FrozenFeatures
 
 
+@dataclass(eq=False, repr=False)
 class TimmFeatures(FrozenFeatures):
     """Turn images into rows with a frozen network of timm and its own preprocessing.
 
@@ -17,10 +19,9 @@ class TimmFeatures(FrozenFeatures):
         True: the weights that timm downloads. A path: a checkpoint (safetensors or PyTorch),
         without the weights of its classifier. False: random weights from a fixed seed.
     layers : None, int or list of int or "head", default=None
-        The layers of which a row consists. None: the pooled input of the classifier. Numbers:
-        stages or blocks as timm's ``forward_intermediates`` counts them, negative ones from the
-        end, each pooled. ``"head"`` among them: the same as None. Layers are concatenated in the
-        network's order.
+        The layers of a row, concatenated in the network's order. Numbers are stages or blocks as timm's
+        ``forward_intermediates`` counts them, negative ones from the end, each pooled. ``"head"`` or None is
+        the pooled input of the classifier.
     pooling : None, str or list of str, default=None
         How to pool positions: ``"avg"``, ``"max"`` or ``"token"`` (the class token of a
         transformer). Several are concatenated. None is the network's own pooling for the classifier's
@@ -58,39 +59,14 @@ class TimmFeatures(FrozenFeatures):
 
     _backend: ClassVar[str] = "timm_models"
     _choosing: ClassVar[tuple[str, ...]] = (
-        "model_name",
-        "pretrained",
-        "layers",
-        "pooling",
-        "image_size",
-        "model_args",
-        "preprocessing",
+        *("model_name", "pretrained", "layers", "pooling", "image_size", "model_args", "preprocessing"),
     )
 
-    def __init__(
-        self,
-        model_name: str = "resnet50",
-        *,
-        pretrained: Any = True,
-        layers: Any = None,
-        pooling: Any = None,
-        image_size: Any = None,
-        model_args: Any = None,
-        preprocessing: Any = None,
-        device: str = "auto",
-        batch_size: Any = "auto",
-        n_workers: Any = "auto",
-        amp: Any = "auto",
-        cache: Any = None,
-        dtype: Any = "float32",
-        on_error: Any = "raise",
-        verbose: int = 0,
-    ) -> None:
-        self.model_name = model_name
-        self.pretrained = pretrained
-        self.layers = layers
-        self.pooling = pooling
-        self.image_size = image_size
-        self.model_args = model_args
-        self.preprocessing = preprocessing
-        super().__init__(device, batch_size, n_workers, amp, cache, dtype, on_error, verbose)
+    model_name: str = "resnet50"
+    _: KW_ONLY
+    pretrained: Any = True
+    layers: Any = None
+    pooling: Any = None
+    image_size: Any = None
+    model_args: Any = None
+    preprocessing: Any = None

@@ -1,6 +1,7 @@
 """A starting head from the names of the classes."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,11 @@ Array = NDArray[Any]
 #: Scales among which ``beta="auto"`` chooses: four to a factor of ten, up to CLIP's.
 _SCALES = np.logspace(0, 2, 9)
 
-#: The scale where nothing tells a better one: it suits sentence encoders.
+#: The scale without rows to choose one; it suits sentence encoders.
 _USUAL_SCALE = 5.0
 
 
+@dataclass(eq=False, repr=False)
 class ZeroShotHead(BaseEstimator):  # type: ignore[misc]
     """Start of a classifier (``init``) from the names of the classes.
 
@@ -76,22 +78,13 @@ class ZeroShotHead(BaseEstimator):  # type: ignore[misc]
     True
     """
 
-    def __init__(
-        self,
-        class_names: Any,
-        *,
-        templates: Any = "{}",
-        encoder: Any = None,
-        embeddings: Any = None,
-        beta: Any = "auto",
-        few_shot: bool = True,
-    ) -> None:
-        self.class_names = class_names
-        self.templates = templates
-        self.encoder = encoder
-        self.embeddings = embeddings
-        self.beta = beta
-        self.few_shot = few_shot
+    class_names: Any
+    _: KW_ONLY
+    templates: Any = "{}"
+    encoder: Any = None
+    embeddings: Any = None
+    beta: Any = "auto"
+    few_shot: bool = True
 
     def directions(self, classes: Any) -> Array:
         """Return the unit encodings of the classes' names.
@@ -113,9 +106,9 @@ class ZeroShotHead(BaseEstimator):  # type: ignore[misc]
         labels = np.asarray(classes).tolist()
         order = self._matched(labels)
         if (self.encoder is None) == (self.embeddings is None):
-            given = "neither" if self.encoder is None else "both"
+            number = "neither" if self.encoder is None else "both"
             raise ValueError(
-                f"ZeroShotHead has {given} of encoder and embeddings; pass an encoder with encode_texts, or "
+                f"ZeroShotHead has {number} of encoder and embeddings; pass an encoder with encode_texts, or "
                 "the encodings of class_names as embeddings."
             )
         if self.embeddings is not None:
@@ -183,8 +176,7 @@ class ZeroShotHead(BaseEstimator):  # type: ignore[misc]
     def _names(self) -> list[str]:
         if isinstance(self.class_names, str):
             raise TypeError(f"class_names={self.class_names!r} is one str; pass a list of names.")
-        given = self.class_names
-        names = list(given.values() if isinstance(given, Mapping) else given)
+        names = list(self.class_names.values() if isinstance(self.class_names, Mapping) else self.class_names)
         for name in names:
             if not isinstance(name, str) or not name:
                 raise TypeError(f"class_names holds {name!r}, which is not a name; pass texts (str).")

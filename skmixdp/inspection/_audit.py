@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
 
+@dataclass(eq=False, repr=False)
 class AuditDisplay:
     """Plot of the lower bounds on epsilon that audits found, next to the claims.
 
@@ -43,8 +45,7 @@ class AuditDisplay:
     *Guarantee*: none. An audit reads private rows without noise, unless they are synthetic.
     """
 
-    def __init__(self, results: Mapping[str, AuditResult]) -> None:
-        self.results = dict(results)
+    results: Mapping[str, AuditResult]
 
     @classmethod
     def from_results(
@@ -83,19 +84,19 @@ class AuditDisplay:
         """Draw; ``ax`` is a matplotlib Axes, or None for a new figure."""
         self.ax_ = axes(ax, len(self.results))
         self.figure_ = self.ax_.figure
-        found = list(self.results.values())
-        places = np.arange(len(found))[::-1]
-        self.ax_.hlines(places, 0, [_reach(result) for result in found], color="0.8", linewidth=1, zorder=1)
-        claimed = [np.nan if each.claimed_epsilon is None else each.claimed_epsilon for each in found]
-        sure = f"{100 * found[0].confidence:g}% confidence"
-        self.claims_ = self._markers(claimed, f"claim at δ = {short(found[0].delta)}", "|", OKABE_ITO[6])
-        bounds = [each.epsilon for each in found]
+        results = list(self.results.values())
+        places = np.arange(len(results))[::-1]
+        self.ax_.hlines(places, 0, [_reach(result) for result in results], color="0.8", linewidth=1, zorder=1)
+        claimed = [np.nan if each.claimed_epsilon is None else each.claimed_epsilon for each in results]
+        sure = f"{100 * results[0].confidence:g}% confidence"
+        self.claims_ = self._markers(claimed, f"claim at δ = {short(results[0].delta)}", "|", OKABE_ITO[6])
+        bounds = [each.epsilon for each in results]
         self.bounds_ = self._markers(bounds, f"lower bound, any mechanism ({sure})", "o", OKABE_ITO[0])
-        bounds = [each.epsilon_from_mu for each in found]
+        bounds = [each.epsilon_from_mu for each in results]
         self.gaussian_bounds_ = self._markers(bounds, "lower bound, if Gaussian", "^", OKABE_ITO[1])
         self.ax_.set_yticks(places, list(self.results))
-        self.ax_.set_ylim(-0.6, len(found) - 0.4)
-        self.ax_.set_xlim(left=-0.02 * max(_reach(result) for result in found))
+        self.ax_.set_ylim(-0.6, len(results) - 0.4)
+        self.ax_.set_xlim(left=-0.02 * max(_reach(result) for result in results))
         self.ax_.set_xlabel("ε")
         self.ax_.tick_params(axis="y", length=0)
         self.ax_.spines[["top", "right", "left"]].set_visible(False)

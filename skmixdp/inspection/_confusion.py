@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +27,7 @@ _Z = 1.959964
 _CLEAR = 2.0
 
 
+@dataclass(eq=False, repr=False)
 class ConfusionDisplay:
     """Plot of the recall of each class, and of the class with which it is most often confused.
 
@@ -56,10 +58,10 @@ class ConfusionDisplay:
         Name of that other class.
     """
 
-    def __init__(self, counts: Any, classes: Sequence[Any], *, noise_scale: float = 0.0) -> None:
-        self.counts = counts
-        self.classes = classes
-        self.noise_scale = noise_scale
+    counts: Any
+    classes: Sequence[Any]
+    _: KW_ONLY
+    noise_scale: float = 0.0
 
     @classmethod
     def from_estimator(
@@ -193,11 +195,9 @@ class ConfusionDisplay:
 
 
 def shares_of(counts: Floats, noise_scale: float) -> tuple[Floats, Floats]:
-    """Shares of each class's rows (k, k), and half-lengths of their 95% intervals.
+    """Shares of each class's rows (k, k), and half-lengths of their 95% intervals; NaN for unclear classes.
 
-    The noise of a share ``a / n`` comes from its count ``a`` and from the other counts of the class, to first
-    order ``noise_scale sqrt((1 - a/n)^2 + (k - 1) (a/n)^2) / n``. Both are NaN for a class whose number of
-    rows is 0 or cannot be told from noise.
+    To first order, the noise of a share ``a / n`` is ``noise_scale sqrt((1 - a/n)^2 + (k - 1) (a/n)^2) / n``.
     """
     k = len(counts)
     totals = counts.sum(axis=1, keepdims=True)

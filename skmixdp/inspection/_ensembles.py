@@ -115,9 +115,9 @@ def ensemble_report(ensemble: Any, *, delta: float | None = None) -> EnsembleRep
     >>> round(report.epsilon, 2), len(report.members)
     (1.51, 2)
     """
-    found = list(_members(ensemble, "ensemble", set()))
-    reports = [(where, member.privacy_) for where, member in found if hasattr(member, "privacy_")]
-    unprotected = tuple(where for where, member in found if not hasattr(member, "privacy_"))
+    members = list(_members(ensemble, "ensemble", set()))
+    reports = [(where, member.privacy_) for where, member in members if hasattr(member, "privacy_")]
+    unprotected = tuple(where for where, member in members if not hasattr(member, "privacy_"))
     if not reports:
         raise ValueError(
             f"ensemble={type(ensemble).__name__} contains no fitted estimator with privacy_; pass a fitted "
@@ -144,11 +144,11 @@ def ensemble_report(ensemble: Any, *, delta: float | None = None) -> EnsembleRep
 def checked(report: _Report, estimator: Any) -> _Report:
     """The report with what :func:`~skmixdp.preprocessing.check_pipeline` finds in its estimator."""
     parts = estimator if isinstance(estimator, (list, tuple)) else [estimator]
-    found = PipelineReport(tuple(finding for part in parts for finding in check_pipeline(part)))
+    findings = PipelineReport(tuple(finding for part in parts for finding in check_pipeline(part)))
     return replace(
         report,
-        leaks=tuple(dict.fromkeys((*report.leaks, *found.in_words("leak", "uncounted")))),
-        warnings=(*report.warnings, *found.in_words("note")),
+        leaks=tuple(dict.fromkeys((*report.leaks, *findings.in_words("leak", "uncounted")))),
+        warnings=(*report.warnings, *findings.in_words("note")),
     )
 
 
@@ -200,9 +200,9 @@ def _members(value: Any, where: str, seen: set[int]) -> Iterator[tuple[str, Any]
         yield f"{where}.calibrators", value.calibrators
     elif hasattr(value, "get_params") and _is_fitted(value):
         inner = [
-            found
+            member
             for name, entry in _fitted_parts(value)
-            for found in _members(entry, f"{where}.{name}", seen)
+            for member in _members(entry, f"{where}.{name}", seen)
         ]
         if not inner and callable(getattr(value, "predict", None)):
             inner = [(where, value)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ._style import axes, curve_style, plain_axes, short
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
 
+@dataclass(eq=False, repr=False)
 class LedgerDisplay:
     """Plot of the share of each data set's budget that was spent, after each charge.
 
@@ -41,8 +43,7 @@ class LedgerDisplay:
     ['patients']
     """
 
-    def __init__(self, report: Any) -> None:
-        self.report = report
+    report: Any
 
     @classmethod
     def from_ledger(cls, ledger: Any, *, over: str = "time", ax: Axes | None = None) -> LedgerDisplay:

@@ -197,8 +197,8 @@ def _facts(estimator: Any) -> dict[str, str]:
         facts["features"] = str(estimator.n_features_in_)
     if hasattr(estimator, "classes_"):
         facts["classes"] = ", ".join(map(str, estimator.classes_))
-    own = import_module("skmixdp").__version__
-    facts["made with"] = f"skmixdp {own}, scikit-learn {sklearn.__version__}"
+    version = import_module("skmixdp").__version__
+    facts["made with"] = f"skmixdp {version}, scikit-learn {sklearn.__version__}"
     return facts
 
 
@@ -212,7 +212,7 @@ def _assumptions(report: Any) -> list[str]:
 def _metrics(
     public: Mapping[str, float], accounted: Mapping[str, tuple[float, str]]
 ) -> tuple[dict[str, Any], ...]:
-    found = [
+    metrics = [
         {"name": str(name), "value": _number("public_scores", name, value), "rows": "public"}
         for name, value in public.items()
     ]
@@ -223,8 +223,8 @@ def _metrics(
                 "accounted for; pass (0.9, 'noisy count, charged to the ledger')."
             )
         value = _number("accounted_scores", name, pair[0])
-        found.append({"name": str(name), "value": value, "rows": f"private, accounted for: {pair[1]}"})
-    return tuple(found)
+        metrics.append({"name": str(name), "value": value, "rows": f"private, accounted for: {pair[1]}"})
+    return tuple(metrics)
 
 
 def _number(parameter: str, name: str, value: Any) -> float:

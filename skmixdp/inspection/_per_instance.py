@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 
+@dataclass(eq=False, repr=False)
 class PerInstanceDisplay:
     """Plot of each private row's epsilon, in ascending order, next to the guarantee. PRIVATE.
 
@@ -68,10 +70,10 @@ class PerInstanceDisplay:
     ['AdaMix']
     """
 
-    def __init__(self, epsilons: Mapping[str, Floats], worst: Mapping[str, float], *, delta: float) -> None:
-        self.epsilons = dict(epsilons)
-        self.worst = dict(worst)
-        self.delta = delta
+    epsilons: Mapping[str, Floats]
+    worst: Mapping[str, float]
+    _: KW_ONLY
+    delta: float
 
     @classmethod
     def from_estimator(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +27,7 @@ _FONT_SIZE = 10.0
 _LABEL_PITCH = 1.35
 
 
+@dataclass(eq=False, repr=False)
 class PrivacyUtilityDisplay:
     """Plot of the mean score of each method against epsilon, with its spread.
 
@@ -76,20 +78,12 @@ class PrivacyUtilityDisplay:
     ['AdaMix', 'non-private']
     """
 
-    def __init__(
-        self,
-        summary: pd.DataFrame,
-        *,
-        score_name: str,
-        spread: str = "std",
-        percent: bool = True,
-        delta: float | None = None,
-    ) -> None:
-        self.summary = summary
-        self.score_name = score_name
-        self.spread = spread
-        self.percent = percent
-        self.delta = delta
+    summary: pd.DataFrame
+    _: KW_ONLY
+    score_name: str
+    spread: str = "std"
+    percent: bool = True
+    delta: float | None = None
 
     @classmethod
     def from_results(

@@ -28,36 +28,15 @@ class Columns(NamedTuple):
 
 
 def summarise(table: Any, columns: Columns, spread: str) -> pd.DataFrame:
-    """Mean and spread of the score for each method and epsilon.
-
-    Parameters
-    ----------
-    table : DataFrame or anything that its constructor takes
-        One row per fit.
-    columns : Columns
-        Where to find method, epsilon and score.
-    spread : {"std", "t95"}
-        What ``low`` and ``high`` are.
-
-    Returns
-    -------
-    DataFrame
-        Columns ``method, epsilon, mean, low, high, n_fits``, methods in the table's order,
-        epsilon ascending and NaN for a method without budget.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the table cannot be read in this form.
-    """
+    """Table of ``method, epsilon, mean, low, high, n_fits``; epsilon is NaN for a method without budget."""
     if spread not in SPREADS:
         raise ValueError(f"spread={spread!r} must be one of {', '.join(map(repr, SPREADS))}.")
     methods, epsilons, scores = _read(table, columns)
     lines = []
     for method in dict.fromkeys(methods):
-        own = np.array([other == method for other in methods])
-        for epsilon in np.unique(epsilons[own]):
-            part = scores[own & ((epsilons == epsilon) | (np.isnan(epsilons) & np.isnan(epsilon)))]
+        of_method = np.array([other == method for other in methods])
+        for epsilon in np.unique(epsilons[of_method]):
+            part = scores[of_method & ((epsilons == epsilon) | (np.isnan(epsilons) & np.isnan(epsilon)))]
             mean, half = float(part.mean()), _half_width(part, spread)
             lines.append((method, float(epsilon), mean, mean - half, mean + half, len(part)))
     return pd.DataFrame(lines, columns=["method", "epsilon", "mean", "low", "high", "n_fits"])

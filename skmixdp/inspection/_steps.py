@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -67,11 +68,11 @@ class StepHistory:
             self.steps.append(dict(metadata))
 
 
+@dataclass(eq=False, repr=False)
 class _StepsDisplay:
     """What plots over steps share."""
 
-    def __init__(self, steps: Sequence[dict[str, Any]]) -> None:
-        self.steps = list(steps)
+    steps: Sequence[dict[str, Any]]
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Axes | None = None) -> Any:

@@ -82,10 +82,7 @@ def legible(budgets: Floats, ratio: float) -> Floats:
 
 
 def spread_out(wanted: Floats, gap: float) -> Floats:
-    """Places in [0, 1] at least ``gap`` apart and nearest to the sorted ``wanted``, by least squares.
-
-    Where they do not all fit they are centred and reach beyond.
-    """
+    """Places in [0, 1], nearest to the sorted ``wanted`` and ``gap`` apart; centred if they do not fit."""
     offsets = gap * np.arange(len(wanted))
     room = 1 - offsets[-1]
     low, high = min(0.0, room / 2), max(room, room / 2)

@@ -19,19 +19,7 @@ _TRIALS = 10
 
 
 class Candidates:
-    """Parameter settings: a grid of lists, or distributions to draw from.
-
-    Parameters
-    ----------
-    space : dict or list of dict
-        For each parameter a list of values or an object with ``rvs``, such as the distributions of
-        ``scipy.stats``.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If it is neither, or empty.
-    """
+    """Parameter settings: a grid of lists, or distributions to draw from."""
 
     def __init__(self, space: Any) -> None:
         parts = [space] if isinstance(space, Mapping) else space
@@ -74,18 +62,10 @@ class Candidates:
 
 @dataclass(frozen=True)
 class SearchPlan:
-    """What a search is going to do, and what that costs.
+    """The strategy of a search, the options for the number of trials, and what each fit may cost.
 
-    Attributes
-    ----------
-    terms : SearchTerms
-        What a trial is.
-    options : dict
-        Strategy -> a fixed number of trials, or the law of a random one.
-    affordable : dict
-        Strategy -> epsilon of one fit that the budget covers.
-    strategy : {"grid", "random"}
-        The one that is followed.
+    ``options`` maps strategies to a fixed number of trials or the law of a random one, and ``affordable``
+    maps them to the epsilon of one fit.
     """
 
     terms: SearchTerms
@@ -109,7 +89,7 @@ class SearchPlan:
         return {name: self.terms.epsilon(trials, self.fit_epsilon) for name, trials in self.options.items()}
 
     def draw(self, candidates: Candidates, noise: NoiseSource) -> list[dict[str, Any]]:
-        """The candidates to try. A random number of them is secret, and so are all but the best."""
+        """The candidates to try; if their number is random, all but the best are secret."""
 
         def uniform() -> float:
             return float(noise.uniform((1,))[0])
@@ -130,13 +110,7 @@ def make_plan(
     n_trials: float | None,
     distribution: str | float,
 ) -> SearchPlan:
-    """Divide a budget, by the strategy that leaves more to each fit if it may choose.
-
-    Raises
-    ------
-    ValueError
-        If the budget leaves nothing for a fit.
-    """
+    """Divide a budget; strategy "auto" takes the one that leaves more to each fit."""
     number = n_trials or candidates.size or _TRIALS
     options: dict[str, int | TrialLaw] = {
         "grid": candidates.size or round(number),
@@ -175,13 +149,7 @@ _ALLOWED = {
 
 
 def check_parameters(search: Any) -> None:
-    """Check those parameters of a search that need no data.
-
-    Raises
-    ------
-    ValueError
-        In one sentence, for the first parameter outside its range.
-    """
+    """Check those parameters of a search that need no data."""
     check_params(search, _ALLOWED)
     shape_of(search.distribution)
     if search.refit and search.scoring == "private":
@@ -192,13 +160,7 @@ def check_parameters(search: Any) -> None:
 
 
 def check_head(head: Any, prefix: str, names: set[str]) -> None:
-    """Check that the estimator leaves its budget to the search.
-
-    Raises
-    ------
-    ValueError
-        If it has a ledger, or if candidates vary what the search sets.
-    """
+    """Check that the estimator leaves its budget to the search."""
     if head.ledger is not None:
         raise ValueError(
             f"{prefix}ledger of the estimator is set, which would be charged for each fit; pass it "

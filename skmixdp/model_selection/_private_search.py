@@ -1,7 +1,7 @@
 """A search over parameters within one privacy budget."""
 
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
 import joblib
@@ -33,10 +33,11 @@ from ._trials import (
 from ._warnings import distinct, quiet, recorded, show
 from ._with_public import check_routing
 
-#: Parameters that do not tell one search from another.
-_NO_PART = frozenset({"ledger", "memory", "n_jobs", "verbose"})
+#: Parameters that are left out of the cache key.
+_NOT_IN_KEY = frozenset({"ledger", "memory", "n_jobs", "verbose"})
 
 
+@dataclass(eq=False, repr=False)
 class PrivateSearchCV(BestEstimatorMixin, GuaranteeBoxMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """Search over parameters with one privacy budget for all fits, all scores and the choice.
 
@@ -56,9 +57,8 @@ class PrivateSearchCV(BestEstimatorMixin, GuaranteeBoxMixin, MetaEstimatorMixin,
         The guarantee's delta, well below 1/n.
     scoring : "private", "public", str or callable, default="private"
         ``"private"`` scores a classifier by a noisy count of the private rows that it classifies correctly.
-        The count takes ``score_share`` of a trial's budget, and the fits use all public rows. ``"public"``
-        keeps some public rows out of the fits, and calls the estimator's ``score`` on them. This spends no
-        budget. The name of a metric, or a scorer, selects another score on these rows.
+        ``"public"`` keeps some public rows out of the fits, and calls the estimator's ``score`` on them. The
+        name of a metric, or a scorer, selects another score on these rows.
     score_share : float, default=0.05
         Fraction of each trial's squared budget (``mu**2``) that a noisy count takes.
     holdout : float, default=0.2
@@ -80,9 +80,7 @@ class PrivateSearchCV(BestEstimatorMixin, GuaranteeBoxMixin, MetaEstimatorMixin,
         Number of trials that run at a time.
     memory : str, Path, joblib.Memory or None, default=None
         Folder on a local disk that keeps an interrupted search. A call with the same input resumes it
-        without a second charge. A search that ended with an error cannot be resumed, and its budget is
-        spent. The folder holds unreleased results: protect it like the private rows. Estimators with
-        callbacks are refused, since a callback would see an interrupted trial twice.
+        without a second charge. The folder holds unreleased results: protect it like the private rows.
     ledger : LedgerDataset or None, default=None
         The ledger entry of the data set in ``X``, such as ``PrivacyLedger("ledger.sqlite")["patients"]``.
         The whole search is charged once, before the first trial.
@@ -92,8 +90,7 @@ class PrivateSearchCV(BestEstimatorMixin, GuaranteeBoxMixin, MetaEstimatorMixin,
         are refused.
     verbose : int, default=0
         1 shows a progress bar at once, in any output. 0 shows it on terminals after 2 seconds. A random
-        search shows none, since it would count the trials. It also ignores ``verbose`` and callbacks of its
-        estimators.
+        search shows none, since it would count the trials.
 
     Attributes
     ----------
@@ -146,42 +143,23 @@ class PrivateSearchCV(BestEstimatorMixin, GuaranteeBoxMixin, MetaEstimatorMixin,
     # Routed to fit by default, without set_fit_request, as for the estimators.
     __metadata_request__fit: ClassVar = {"X_pub": True, "y_pub": True}
 
-    def __init__(
-        self,
-        estimator: Any,
-        param_grid: Any,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-5,
-        scoring: Any = "private",
-        score_share: float = 0.05,
-        holdout: float = 0.2,
-        strategy: str = "auto",
-        n_trials: float | None = None,
-        distribution: str | float = "geometric",
-        refit: bool = False,
-        n_jobs: int | None = None,
-        memory: Any = None,
-        ledger: Any = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.estimator = estimator
-        self.param_grid = param_grid
-        self.epsilon = epsilon
-        self.delta = delta
-        self.scoring = scoring
-        self.score_share = score_share
-        self.holdout = holdout
-        self.strategy = strategy
-        self.n_trials = n_trials
-        self.distribution = distribution
-        self.refit = refit
-        self.n_jobs = n_jobs
-        self.memory = memory
-        self.ledger = ledger
-        self.random_state = random_state
-        self.verbose = verbose
+    estimator: Any
+    param_grid: Any
+    _: KW_ONLY
+    epsilon: float = 1.0
+    delta: float = 1e-5
+    scoring: Any = "private"
+    score_share: float = 0.05
+    holdout: float = 0.2
+    strategy: str = "auto"
+    n_trials: float | None = None
+    distribution: str | float = "geometric"
+    refit: bool = False
+    n_jobs: int | None = None
+    memory: Any = None
+    ledger: Any = None
+    random_state: Any = None
+    verbose: int = 0
 
     def fit(
         self, X: Any, y: Any = None, X_pub: Any = None, y_pub: Any = None, **unsupported: Any
@@ -247,8 +225,8 @@ class PrivateSearchCV(BestEstimatorMixin, GuaranteeBoxMixin, MetaEstimatorMixin,
             best = None
             if succeeded:
                 winner = succeeded[best_of(scores)]
-                _, best, own = done[winner]
-                caught = own if plan.strategy == "random" else caught
+                _, best, winner_warnings = done[winner]
+                caught = winner_warnings if plan.strategy == "random" else caught
             if best is not None and self.refit:
                 last = (prepared(self, plan, tried[winner], seeds[-1]), everything, False)
                 (((_, best, more),), _) = self._run(plan, token, [last], progress, first=len(tried))
@@ -296,11 +274,11 @@ class PrivateSearchCV(BestEstimatorMixin, GuaranteeBoxMixin, MetaEstimatorMixin,
         first: int = 0,
         secret: bool = False,
     ) -> tuple[list[Any], list[Warning]]:
-        """Run trials, or take them from the cache; their outcomes, and all that they warned of.
+        """Run trials, or take them from the cache; their outcomes and warnings.
 
-        Without a cache or other processes, heads share their passes over the rows. Trials whose number is
-        secret do not, since sharing changes the last bits of their sums. A trial that fails ends the search.
-        If it is ``secret``, its outcome is None instead.
+        Without a cache or other processes, heads share their passes over the rows, unless the number of
+        trials is secret: sharing changes the last bits of sums. A trial that fails ends the search, or has
+        the outcome None if it is ``secret``.
         """
         with quiet(), recorded() as together, progress.ended_by_errors():
             if self.memory is None and self.n_jobs in (None, 1) and plan.strategy == "grid":
@@ -321,8 +299,10 @@ class PrivateSearchCV(BestEstimatorMixin, GuaranteeBoxMixin, MetaEstimatorMixin,
         return done, distinct([*together, *caught])
 
     def _key(self, *rows: Any) -> str:
-        """Tells this search from others; the same input gives the same key."""
+        """Cache key: equal for equal parameters and rows."""
         if self.memory is None:
             return ""
-        own = {name: value for name, value in self.get_params(deep=False).items() if name not in _NO_PART}
-        return str(joblib.hash((own, repr(self.ledger), rows)))
+        winner_warnings = {
+            name: value for name, value in self.get_params(deep=False).items() if name not in _NOT_IN_KEY
+        }
+        return str(joblib.hash((winner_warnings, repr(self.ledger), rows)))

@@ -1,5 +1,6 @@
 """Public rows in a form that scikit-learn passes on whole, and scores on them."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -62,16 +63,13 @@ def public_params(X_pub: Any, y_pub: Any) -> dict[str, Any]:
     return {"X_pub": rows, "y_pub": labels}
 
 
+@dataclass(eq=False, repr=False)
 class PublicScorer:
-    """A scorer that looks at its own public rows, whatever rows it is called with.
+    """A scorer of :func:`public_score` that scores its own public rows, and no others."""
 
-    Made by :func:`public_score`.
-    """
-
-    def __init__(self, X: Any, y: Array, scoring: Any) -> None:
-        self.X = X
-        self.y = y
-        self.scoring = scoring
+    X: Any
+    y: Array
+    scoring: Any
 
     def __call__(self, estimator: Any, X: Any = None, y: Any = None) -> float:
         """Score of a fitted estimator on the public rows; ``X`` and ``y`` are not looked at."""
@@ -198,23 +196,7 @@ def take(X: Any, y: Array, indices: Indices) -> tuple[Any, Array]:
 
 
 def hold_out(y: Array, fraction: float, *, stratify: bool) -> tuple[Indices, Indices]:
-    """Rows to fit on and rows to score on, evenly spread over each class.
-
-    Parameters
-    ----------
-    y : array of shape (n_pub,)
-        Labels or targets of public rows.
-    fraction : float
-        Share of each class to be scored on: at least one row and not all. A class of one row is
-        fitted on.
-    stratify : bool
-        Whether ``y`` holds classes.
-
-    Returns
-    -------
-    train, test : arrays of indices
-        Sorted; ``test`` may be empty.
-    """
+    """Sorted row numbers to fit on, and to score on: a ``fraction`` of each class with two rows or more."""
     groups = [np.flatnonzero(y == label) for label in np.unique(y)] if stratify else [np.arange(len(y))]
     test = []
     for group in groups:

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 from sklearn.utils import get_tags
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ..privacy import SearchReport, TrialLaw
 from ._plan import SearchPlan
 from ._rows import Rows
+from ._with_public import delegated
 
 Array = NDArray[Any]
 
@@ -21,15 +21,12 @@ _SECRET = "time, logs and memory= tell how many trials there were, which must st
 
 
 def best_of(scores: list[float]) -> int:
-    """Position of the first of the highest scores; what is not a number is lowest."""
+    """Position of the first of the highest scores; NaN is lowest."""
     return int(np.argmax(np.where(np.isnan(scores), -np.inf, scores)))
 
 
 def results_of(candidates: list[dict[str, Any]], scores: list[float]) -> dict[str, Any]:
-    """``cv_results_`` of candidates with one score each, in the form of GridSearchCV.
-
-    There are no times: how long a fit takes may depend on private rows.
-    """
+    """``cv_results_`` of candidates with one score each, without times, which may depend on private rows."""
     results: dict[str, Any] = {}
     for name in sorted({name for candidate in candidates for name in candidate}):
         values = np.ma.MaskedArray(np.empty(len(candidates), dtype=object), mask=True)
@@ -58,26 +55,7 @@ def report_of(
     *,
     private: bool,
 ) -> SearchReport:
-    """State the whole; the winner's own report is told that it is not the whole.
-
-    Parameters
-    ----------
-    search : PrivateSearchCV
-        Of which ``delta`` is read.
-    plan : SearchPlan
-        What was done.
-    head : estimator
-        The private estimator of the winner, fitted.
-    rows : Rows
-        On which trials were run.
-    charge : Charge or None
-        What the ledger recorded.
-    leaks : tuple of str
-        Known leaks of the search; the winner may add its own.
-    private : bool
-        Whether the noise of all trials is secret. Trials that are not alike in this, or in the kind of
-        noise, were refused, so the winner's kind is that of all.
-    """
+    """The report of the search; the report of the winner (``head``) is marked as a part of it."""
     inner, trials = head.privacy_, plan.trials
     random = isinstance(trials, TrialLaw)
     multiplier = rows.score_multiplier
@@ -115,21 +93,8 @@ def report_of(
     return report
 
 
-def _of_winner(name: str, returned: str) -> Any:
-    """A method of that name of the winner, where the winner, or else the estimator, has one."""
-
-    def method(self: Any, X: Any) -> Any:
-        check_is_fitted(self)
-        return getattr(self.best_estimator_, name)(X)
-
-    method.__name__ = name
-    method.__qualname__ = f"BestEstimatorMixin.{name}"
-    method.__doc__ = f"{returned} of the winner for rows (n_samples, n_features)."
-    return available_if(lambda self: hasattr(getattr(self, "best_estimator_", self.estimator), name))(method)
-
-
 class BestEstimatorMixin:
-    """What a fitted search hands on to its winner."""
+    """Methods of a fitted search that call those of its best estimator."""
 
     estimator: Any
     best_estimator_: Any
@@ -153,11 +118,13 @@ class BestEstimatorMixin:
         check_is_fitted(self)
         return float(self.scorer_(self.best_estimator_, X, y))
 
-    predict = _of_winner("predict", "Predictions")
-    predict_proba = _of_winner("predict_proba", "Class probabilities")
-    predict_log_proba = _of_winner("predict_log_proba", "Logarithms of class probabilities")
-    decision_function = _of_winner("decision_function", "Decision values")
-    transform = _of_winner("transform", "Transformed rows")
+    predict = delegated("predict", "best_estimator_", "Predictions of the winner")
+    predict_proba = delegated("predict_proba", "best_estimator_", "Class probabilities of the winner")
+    predict_log_proba = delegated(
+        "predict_log_proba", "best_estimator_", "Logarithms of the winner's class probabilities"
+    )
+    decision_function = delegated("decision_function", "best_estimator_", "Decision values of the winner")
+    transform = delegated("transform", "best_estimator_", "Transformed rows of the winner")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]

@@ -26,13 +26,7 @@ from .._utils.files import sync_folder, written_whole
 
 
 class Progress:
-    """A search's place on disk.
-
-    Parameters
-    ----------
-    folder : Path or None
-        Where it lies; None keeps nothing.
-    """
+    """The state of a search in a folder; None keeps nothing."""
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
@@ -65,10 +59,7 @@ class Progress:
 
     @contextmanager
     def ended_by_errors(self) -> Iterator[None]:
-        """Forget the plan and the trials if the block raises an error; an interruption keeps them.
-
-        A worker process that died is an interruption too.
-        """
+        """Forget plan and trials if the block raises an error; interruptions and dead workers keep them."""
         try:
             yield
         except BrokenExecutor:
@@ -88,11 +79,7 @@ class Progress:
 
 
 def resumed(search: Any, progress: Progress) -> Any:
-    """The plan of an interrupted search whose charge is in the search's ledger; None if there is none.
-
-    The ledger may have been replaced by an earlier copy, which lacks the charge. The search then starts
-    again, and is charged.
-    """
+    """The plan of an interrupted search, if the search's ledger still holds its charge; else None."""
     plan = progress.load()
     if plan is None or search.ledger is None:
         return plan
@@ -102,20 +89,7 @@ def resumed(search: Any, progress: Progress) -> Any:
 
 @contextmanager
 def progress_of(memory: Any, key: str) -> Iterator[Progress]:
-    """The progress of the search ``key``, while nobody else has it.
-
-    Parameters
-    ----------
-    memory : str, Path, joblib.Memory or None
-        Folder for all searches; None keeps nothing.
-    key : str
-        Tells searches apart.
-
-    Raises
-    ------
-    RuntimeError
-        If another process or thread is at this search.
-    """
+    """The progress of the search ``key`` in a folder, locked against other processes."""
     location = memory.location if isinstance(memory, Memory) else memory
     if location is None:
         yield Progress(None)

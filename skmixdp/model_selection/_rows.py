@@ -12,11 +12,10 @@ from ._public import PublicScorer, hold_out, public_params, public_score, take
 
 @dataclass(frozen=True, repr=False)
 class Rows:
-    """The rows of a search: private ones, public ones to fit on, and how a trial is scored.
+    """Private rows, public rows to fit on, and how a trial is scored.
 
-    ``public`` and ``scorer`` are None where there are none; without a scorer a trial is scored on the
-    private rows by a noisy count of noise multiplier ``score_multiplier``. ``fitted`` says that estimators
-    have been fitted on the rows already, side by side.
+    Without a scorer, a noisy count of noise multiplier ``score_multiplier`` scores private rows. ``fitted``
+    says that estimators have been fitted already, side by side.
     """
 
     X: Any
@@ -65,24 +64,7 @@ def metric_of(scoring: Any) -> Any:
 
 
 def rows_of(search: Any, X: Any, y: Any, X_pub: Any, y_pub: Any, head: Any) -> tuple[Rows, Rows]:
-    """What trials are run on, and what a last fit may use.
-
-    Parameters
-    ----------
-    search : PrivateSearchCV
-        Of which ``scoring``, ``holdout`` and ``estimator`` are read.
-    X, y : array-like
-        PRIVATE rows.
-    X_pub, y_pub : array-like, tuple of such, or None
-        Public rows.
-    head : estimator
-        The private estimator.
-
-    Raises
-    ------
-    ValueError
-        If there is nothing to score on.
-    """
+    """The rows of the trials, and those of a last fit on all public rows."""
     public = None
     if not (is_empty(X_pub) and is_empty(y_pub)):
         joined = public_score(X_pub, y_pub)

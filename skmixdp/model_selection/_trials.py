@@ -30,25 +30,14 @@ _ROUNDING = 1e-9
 
 
 class Rehearsed(Exception):  # noqa: N818
-    """A fit went well up to where it would have released something, and stopped there. It has the leaks."""
+    """Raised where a fit would release something first; it holds the known leaks."""
 
 
 @dataclass(frozen=True)
 class Allowance:
-    """Replaces a data set of a ledger within a trial: a fit may cost what was set aside, and no more.
+    """Replaces a ledger's data set in a trial: a fit may cost ``mu`` (Gaussian DP), and no more.
 
-    The search has been charged as a whole, or is about to be, so nothing is recorded.
-
-    Parameters
-    ----------
-    mu : float
-        What one fit may cost: full-batch Gaussian-DP parameter of a zeroed-out row.
-    neighboring, noise : str
-        Of the search.
-    private : bool, default=True
-        Whether the noise of the search is secret; a fit for which the opposite holds is refused.
-    rehearsal : bool, default=False
-        Stop every fit here, before its first release.
+    The whole search is charged at once, so nothing is recorded. In a ``rehearsal``, each fit stops here.
     """
 
     mu: float
@@ -60,18 +49,7 @@ class Allowance:
     def charge(
         self, event: Any, *, neighboring: Any, private: bool, leaks: tuple[str, ...], **unused: Any
     ) -> None:
-        """Let a fit pass that costs no more than it may.
-
-        Raises
-        ------
-        ValueError
-            If it is not full batches of Gaussian noise, on the terms of the search, or if its noise comes
-            from a seed and that of the search does not.
-        RuntimeError
-            If it costs more.
-        Rehearsed
-            In a rehearsal, if all is well.
-        """
+        """Refuse a fit that costs more, or that is not full batches of Gaussian noise as in the search."""
         if type(event) is not GaussianEvent or event.sampling_rate != 1:
             raise ValueError(
                 f"a search cannot divide its budget into fits like {event!r}, only into full batches of "
@@ -99,13 +77,7 @@ class Allowance:
 
 
 def head_of(estimator: Any) -> tuple[str, Any]:
-    """The private estimator, itself or the last step of a Pipeline, and the prefix of its parameters.
-
-    Raises
-    ------
-    TypeError
-        If there is none, or if something else in it spends a budget of its own.
-    """
+    """The private estimator, itself or the last step of a Pipeline, and the prefix of its parameters."""
     prefix, head = "", estimator
     while hasattr(head, "steps"):
         name, head = head.steps[-1]
@@ -125,22 +97,7 @@ def head_of(estimator: Any) -> tuple[str, Any]:
 
 
 def prepare(estimator: Any, candidate: dict[str, Any], settings: dict[str, Any]) -> Any:
-    """A clone of the estimator with the parameters of a candidate and of its head's share.
-
-    Parameters
-    ----------
-    estimator : estimator
-        What is searched over.
-    candidate : dict
-        Parameters to try; estimators among them are cloned.
-    settings : dict
-        Parameters of the head.
-
-    Raises
-    ------
-    ValueError
-        If the candidate records the privacy loss of each row.
-    """
+    """A clone of the estimator with the parameters of a candidate and the settings of its head."""
     trial = clone(estimator).set_params(**{name: clone(v, safe=False) for name, v in candidate.items()})
     prefix, head = head_of(trial)
     if record := getattr(head, "record_per_instance", False):
@@ -159,7 +116,7 @@ def verbosity_of(estimator: Any) -> dict[str, Any]:
 
 
 def silenced(estimator: Any) -> Any:
-    """The estimator, which prints nothing, shows no progress and calls nothing: that would count its fits."""
+    """The estimator without prints, progress bars and callbacks, which would show the number of trials."""
     for part in (estimator, *estimator.get_params().values()):
         if hasattr(part, "_skl_callbacks"):
             part.set_callbacks()
@@ -168,13 +125,7 @@ def silenced(estimator: Any) -> Any:
 
 
 def rehearse(estimator: Any, rows: Rows) -> tuple[str, ...]:
-    """Let a fit check its input and make its plan, without a release; return its known leaks.
-
-    Raises
-    ------
-    Exception
-        Whatever the fit raises for bad input.
-    """
+    """Run a fit up to its first release; return its known leaks."""
     try:
         rows.fit(estimator)
     except Rehearsed as stopped:
@@ -187,10 +138,7 @@ Outcome = tuple[float | None, Any, list[Warning]]
 
 
 def run_trial(token: str, number: int, estimator: Any, rows: Rows, scored: bool) -> Outcome:
-    """Fit and score one candidate: its score, None unless ``scored``, the fitted estimator, its warnings.
-
-    ``token`` and ``number`` name the trial, for a cache.
-    """
+    """Fit and score one candidate; ``token`` and ``number`` tell trials apart in a cache."""
     with no_bars(), recorded() as caught:
         rows.fit(estimator)
         prefix, _ = head_of(estimator)
@@ -200,7 +148,7 @@ def run_trial(token: str, number: int, estimator: Any, rows: Rows, scored: bool)
 
 
 def run_secret_trial(run: Callable[..., Outcome], *trial: Any) -> Outcome | None:
-    """A trial that must not be told from others by its failure; None if it failed."""
+    """A trial whose failure stays secret: its outcome is then None."""
     try:
         return run(*trial)
     except Exception:  # whatever it is, to say it is to say that this candidate was tried
@@ -212,11 +160,7 @@ Trial = tuple[Any, Rows, bool]
 
 
 def fitted_side_by_side(trials: list[Trial]) -> list[Trial]:
-    """The trials with their fits done, in shared passes over the rows; as they are where that cannot be.
-
-    Pipelines transform rows, each in its own way, and modules are fitted by themselves. Each fit asks
-    its allowance before the first of them releases anything.
-    """
+    """The trials, fitted in shared passes over the rows if all are heads without a Pipeline."""
     estimators = [estimator for estimator, _, _ in trials]
     if not all(hasattr(estimator, "_fit_many") for estimator in estimators):
         return trials
@@ -233,10 +177,9 @@ def begin(
     progress: Progress,
     shown: list[Warning],
 ) -> tuple[str, list[dict[str, Any]], list[int | None], tuple[str, ...], Any]:
-    """Draw the trials, check that they can be run, and charge for them. Also returns known leaks.
+    """Draw the trials, check and charge them; return token, candidates, seeds, leaks and charge.
 
-    Of a grid all candidates are checked, drawn or not: neither an error nor the time that this takes
-    depends on what was drawn.
+    All candidates of a grid are checked, drawn or not: neither errors nor time depend on what was drawn.
     """
     seed, (_, head) = seed_of(search.random_state), head_of(search.estimator)
     noise = NoiseSource(seed)
@@ -274,10 +217,7 @@ def begin(
 def prepared(
     search: Any, plan: SearchPlan, candidate: dict[str, Any], seed: int | None, *, rehearsal: bool = False
 ) -> Any:
-    """A candidate as an estimator with its share of the budget, that cannot spend more than it.
-
-    ``seed`` is that of the trial in a seeded search; a ``rehearsal`` stops before its first release.
-    """
+    """A candidate as an estimator that cannot spend more than its share of the budget."""
     terms, epsilon = plan.terms, plan.fit_epsilon
     allowance = Allowance(
         terms.fit_mu(epsilon),
@@ -297,13 +237,7 @@ def prepared(
 
 
 def _check_memory(memory: Any, trial: Any) -> None:
-    """Refuse callbacks in a search that can be resumed: they see heads of a trial that may run again.
-
-    Raises
-    ------
-    ValueError
-        If the search has a memory and a part of the trial has callbacks.
-    """
+    """Refuse callbacks in a search that can be resumed: they would see trials twice."""
     if memory is None or getattr(memory, "location", memory) is None:
         return
     for part in (trial, *trial.get_params().values()):
@@ -316,6 +250,6 @@ def _check_memory(memory: Any, trial: Any) -> None:
 
 
 def is_seeded(search: Any) -> bool:
-    """Whether the noise of all trials comes from seeds; trials that are not alike in this are refused."""
-    own: bool = search.random_state is not None
-    return own or head_of(search.estimator)[1].random_state is not None
+    """Whether all noise comes from seeds; trials must be alike in this."""
+    seeded: bool = search.random_state is not None
+    return seeded or head_of(search.estimator)[1].random_state is not None

@@ -24,11 +24,10 @@ def _catch(message: Warning | str, category: type[Warning], *args: Any, **kwargs
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Nothing that is warned of within is shown, whatever the user's filters say.
+    """Show no warnings from the block, in any thread.
 
-    Filters belong to the process and not to a thread, so this is to be entered by the thread that waits for
-    the others. Processes take the filters from here (see ``sklearn.utils.parallel``), and :func:`recorded`
-    there does the rest.
+    Filters belong to the process, so the thread that waits for the others enters this. Worker processes copy
+    the filters (``sklearn.utils.parallel``), and :func:`recorded` does the rest.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("always")
@@ -38,7 +37,7 @@ def quiet() -> Iterator[None]:
 
 @contextmanager
 def recorded() -> Iterator[list[Warning]]:
-    """The warnings of a trial, in a list that fills up; none of them is shown."""
+    """The warnings of a trial in a list, none of them shown."""
     caught: list[Warning] = []
     token = _caught.set(caught)
     try:
@@ -52,22 +51,19 @@ def recorded() -> Iterator[list[Warning]]:
 
 
 def distinct(caught: Iterable[Warning]) -> list[Warning]:
-    """Each of them once, by category and text.
-
-    That a fit has a seed is left out: the search says so itself, before anything is drawn.
-    """
+    """Each warning once, by category and text; the search itself warns of seeds."""
     kept = (warning for warning in caught if not isinstance(warning, NotPrivateWarning))
     return list({_key(warning): warning for warning in kept}.values())
 
 
 def common(lists: Sequence[Iterable[Warning]]) -> list[Warning]:
-    """Those that are in every list."""
+    """Warnings common to all lists."""
     keys = [{_key(warning) for warning in caught} for caught in lists]
     return [warning for warning in distinct(lists[0]) if all(_key(warning) in other for other in keys)]
 
 
 def show(caught: Iterable[Warning], shown: list[Warning], stacklevel: int) -> None:
-    """Warn of each that is not among those ``shown``, and add it to them."""
+    """Show each warning that is not in ``shown``, and add it there."""
     known = {_key(warning) for warning in shown}
     for warning in distinct(caught):
         if _key(warning) not in known:

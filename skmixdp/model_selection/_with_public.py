@@ -1,6 +1,6 @@
 """An estimator that carries its public rows with it."""
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import sklearn
@@ -16,14 +16,18 @@ from ._public import public_params
 Array = NDArray[Any]
 
 
-def _inner_has(name: str) -> Callable[[Any], Any]:
-    """A method exists where the wrapped estimator has one of that name."""
-    condition: Callable[[Any], Any] = available_if(
-        lambda self: hasattr(getattr(self, "estimator_", self.estimator), name)
-    )
-    return condition
+def delegated(name: str, fitted: str, returned: str) -> Any:
+    """A method that calls that of the estimator in the attribute ``fitted``, and exists where that does."""
+
+    def method(self: Any, X: Any) -> Any:
+        check_is_fitted(self)
+        return getattr(getattr(self, fitted), name)(X)
+
+    method.__name__, method.__doc__ = name, f"{returned} for rows (n_samples, n_features)."
+    return available_if(lambda self: hasattr(getattr(self, fitted, self.estimator), name))(method)
 
 
+@dataclass(eq=False, repr=False)
 class WithPublicRows(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """A private estimator with its public rows, for wrappers that do not pass them on.
 
@@ -71,10 +75,9 @@ class WithPublicRows(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     True
     """
 
-    def __init__(self, estimator: Any, X_pub: Any = None, y_pub: Any = None) -> None:
-        self.estimator = estimator
-        self.X_pub = X_pub
-        self.y_pub = y_pub
+    estimator: Any
+    X_pub: Any = None
+    y_pub: Any = None
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters of this object and, if ``deep``, of the estimator.
@@ -89,8 +92,8 @@ class WithPublicRows(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         dict
             Values by name; those called ``random_state`` are left out.
         """
-        found = super().get_params(deep)
-        return {name: value for name, value in found.items() if name.split("__")[-1] != "random_state"}
+        parameters = super().get_params(deep)
+        return {name: value for name, value in parameters.items() if name.split("__")[-1] != "random_state"}
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "WithPublicRows":
         """Fit the estimator to private rows and to the public rows of this object.
@@ -133,35 +136,20 @@ class WithPublicRows(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
                 setattr(self, name, getattr(estimator, name))
         return self
 
-    @_inner_has("predict")
-    def predict(self, X: Any) -> Any:
-        """Predictions of the fitted estimator, shape (n_samples,) or (n_samples, k)."""
-        return self._asked("predict", X)
+    predict = delegated("predict", "estimator_", "Predictions, (n_samples,) or (n_samples, k),")
+    predict_proba = delegated("predict_proba", "estimator_", "Probabilities (n_samples, n_classes)")
+    predict_log_proba = delegated(
+        "predict_log_proba", "estimator_", "Logarithms (n_samples, n_classes) of the probabilities"
+    )
+    decision_function = delegated(
+        "decision_function", "estimator_", "Logits, (n_samples, n_classes) or (n_samples,),"
+    )
 
-    @_inner_has("predict_proba")
-    def predict_proba(self, X: Any) -> Any:
-        """Class probabilities of each row, shape (n_samples, n_classes)."""
-        return self._asked("predict_proba", X)
-
-    @_inner_has("predict_log_proba")
-    def predict_log_proba(self, X: Any) -> Any:
-        """Logarithms of the class probabilities, shape (n_samples, n_classes)."""
-        return self._asked("predict_log_proba", X)
-
-    @_inner_has("decision_function")
-    def decision_function(self, X: Any) -> Any:
-        """Logits of each row, shape (n_samples, n_classes) or (n_samples,)."""
-        return self._asked("decision_function", X)
-
-    @_inner_has("score")
+    @available_if(lambda self: hasattr(getattr(self, "estimator_", self.estimator), "score"))  # type: ignore[untyped-decorator]
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Score of the fitted estimator on rows and their labels or targets."""
         check_is_fitted(self)
         return float(self.estimator_.score(X, y, sample_weight=sample_weight))
-
-    def _asked(self, method: str, X: Any) -> Any:
-        check_is_fitted(self)
-        return getattr(self.estimator_, method)(X)
 
     def __sklearn_clone__(self) -> "WithPublicRows":
         return type(self)(clone(self.estimator), self.X_pub, self.y_pub)
@@ -176,13 +164,7 @@ class WithPublicRows(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def check_routing(estimator: Any) -> None:
-    """Refuse public rows for a Pipeline if scikit-learn will not pass them to its steps.
-
-    Raises
-    ------
-    ValueError
-        If ``estimator`` is a Pipeline and metadata routing is off.
-    """
+    """Refuse public rows for a Pipeline without metadata routing, which does not pass them on."""
     if hasattr(estimator, "steps") and not sklearn.get_config()["enable_metadata_routing"]:
         raise ValueError(
             "X_pub reaches the steps of a Pipeline only with metadata routing; call "

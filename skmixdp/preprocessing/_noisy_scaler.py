@@ -1,6 +1,7 @@
 """A scaler that learns from private rows within a privacy budget."""
 
 import math
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ _B = 1 / _C**2
 _A = 1 - _B * (1 - _C) ** 2
 
 
+@dataclass(eq=False, repr=False)
 class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, GuaranteeBoxMixin, BaseEstimator):  # type: ignore[misc]
     """Standardise columns by noisy means and deviations, within a privacy budget.
 
@@ -105,28 +107,16 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, GuaranteeBoxMixin, Bas
     True
     """
 
-    def __init__(
-        self,
-        epsilon: float = 0.1,
-        delta: float = 1e-5,
-        *,
-        bounds: Any = None,
-        with_mean: bool = True,
-        with_std: bool = True,
-        neighboring: Any = "add_or_remove_one",
-        noise: Any = "float",
-        ledger: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.with_mean = with_mean
-        self.with_std = with_std
-        self.neighboring = neighboring
-        self.noise = noise
-        self.ledger = ledger
-        self.random_state = random_state
+    epsilon: float = 0.1
+    delta: float = 1e-5
+    _: KW_ONLY
+    bounds: Any = None
+    with_mean: bool = True
+    with_std: bool = True
+    neighboring: Any = "add_or_remove_one"
+    noise: Any = "float"
+    ledger: Any = None
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> "NoisyScaler":
         """Release noisy means and variances of the clipped columns.

@@ -1,5 +1,6 @@
 """Centring and whitening by what public rows say."""
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -108,6 +109,7 @@ class PublicCenterer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         return tags
 
 
+@dataclass(eq=False, repr=False)
 class PublicWhitener(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Centre by the public mean and scale each principal direction of the public rows to variance 1.
 
@@ -167,9 +169,8 @@ class PublicWhitener(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     __metadata_request__fit: ClassVar = {"X_pub": True, "y_pub": True}
 
-    def __init__(self, shrinkage: Any = "auto", n_components: int | None = None) -> None:
-        self.shrinkage = shrinkage
-        self.n_components = n_components
+    shrinkage: Any = "auto"
+    n_components: int | None = None
 
     def fit(self, X: Any, y: Any = None, X_pub: Any = None, y_pub: Any = None) -> "PublicWhitener":
         """Take mean and shrunk covariance of the public rows.

@@ -1,6 +1,7 @@
 """A transformer whose state comes from public rows."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,11 +14,12 @@ from .._utils.validation import join_rows, refusal_of
 
 
 def _inner_has(name: str) -> Callable[[Any], Any]:
-    """A method exists where the wrapped transformer has one of that name."""
+    """Decorator of methods that exist if the wrapped transformer has them."""
     condition: Callable[[Any], Any] = available_if(lambda self: hasattr(self._inner, name))
     return condition
 
 
+@dataclass(eq=False, repr=False)
 class PublicOnly(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[misc, call-arg]
     """Fit a transformer on public rows, and transform any rows with it.
 
@@ -62,8 +64,7 @@ class PublicOnly(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
     # Routed to fit by default, without set_fit_request, as for the estimators.
     __metadata_request__fit: ClassVar = {"X_pub": True, "y_pub": True}
 
-    def __init__(self, transformer: Any) -> None:
-        self.transformer = transformer
+    transformer: Any
 
     @property
     def _inner(self) -> Any:

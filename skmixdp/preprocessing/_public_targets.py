@@ -1,6 +1,7 @@
 """A regressor whose target transformation comes from public targets."""
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +16,7 @@ from .._utils.validation import CONVERSION_ERRORS, is_empty, public_sources
 Array = NDArray[Any]
 
 
+@dataclass(eq=False, repr=False)
 class PublicTransformedTargetRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """Fit a private regressor to transformed targets, private and public ones alike.
 
@@ -69,18 +71,11 @@ class PublicTransformedTargetRegressor(RegressorMixin, MetaEstimatorMixin, BaseE
     # Routed to fit by default, without set_fit_request, as for the estimators.
     __metadata_request__fit: ClassVar = {"X_pub": True, "y_pub": True}
 
-    def __init__(
-        self,
-        regressor: Any,
-        *,
-        transformer: Any = None,
-        func: Callable[[Array], Array] | None = None,
-        inverse_func: Callable[[Array], Array] | None = None,
-    ) -> None:
-        self.regressor = regressor
-        self.transformer = transformer
-        self.func = func
-        self.inverse_func = inverse_func
+    regressor: Any
+    _: KW_ONLY
+    transformer: Any = None
+    func: Callable[[Array], Array] | None = None
+    inverse_func: Callable[[Array], Array] | None = None
 
     def fit(
         self, X: Any, y: Any, X_pub: Any = None, y_pub: Any = None, sample_weight: Any = None

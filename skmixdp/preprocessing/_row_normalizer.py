@@ -69,12 +69,12 @@ class RowNormalizer(Normalizer):  # type: ignore[misc]
         """Rows (n_samples, n_features), each of unit length; ``copy`` overrides the parameter."""
         return self._without_quotes(super().transform, X, copy=copy)
 
-    def _without_quotes(self, method: Callable[..., Any], X: Any, **given: Any) -> Any:
+    def _without_quotes(self, method: Callable[..., Any], X: Any, **options: Any) -> Any:
         """What a method of scikit-learn's makes of rows, which its errors may quote."""
         check_params(self, {"norm": ("l1", "l2", "max"), "copy": (FLAG,)})
-        check("copy", given.get("copy"), FLAG, None)
+        check("copy", options.get("copy"), FLAG, None)
         try:
-            return method(X, **given)
+            return method(X, **options)
         except CONVERSION_ERRORS as error:
             refusal = refusal_of(self, X, type(self).__name__, error)
         raise refusal

@@ -89,18 +89,7 @@ _REPORTS: dict[type, dict[str, tuple[Allowed, ...]]] = {
 
 
 def check_loaded(estimator: Any) -> None:
-    """Check types and shapes of the fitted attributes, and that they fit together.
-
-    Parameters
-    ----------
-    estimator : PrivateEstimator
-        An estimator with the parameters and attributes of a file.
-
-    Raises
-    ------
-    ValueError, AttributeError
-        For a parameter that a fit would refuse. Also if an attribute is missing, or is not what a fit sets.
-    """
+    """Check types and shapes of the parameters and fitted attributes that were read from a file."""
     check_params(estimator, estimator._allowed)
     check("n_iter_", estimator.n_iter_, COUNT)
     check("learning_rate_", estimator.learning_rate_, NON_NEGATIVE)

@@ -53,13 +53,7 @@ class NotEncodableError(TypeError):
 
 
 def class_named(name: Any) -> type:
-    """The class of :data:`CLASSES` with this name.
-
-    Raises
-    ------
-    ValueError
-        If it is not one of them.
-    """
+    """The class of :data:`CLASSES` with this name."""
     if not isinstance(name, str) or name not in CLASSES:
         raise ValueError(f"the class {name!r} is unknown")
     kind: type = getattr(import_module(CLASSES[name]), name)
@@ -73,20 +67,7 @@ class Encoder:
         self.arrays: dict[str, Array] = {}
 
     def encode(self, value: Any, where: str) -> Any:
-        """A value that JSON supports.
-
-        Parameters
-        ----------
-        value : object
-            The value.
-        where : str
-            Name of the attribute, for messages. It also names the arrays.
-
-        Raises
-        ------
-        NotEncodableError
-            If the value, or something in it, is neither plain nor of a known class.
-        """
+        """A value as JSON; ``where`` names its attribute in messages, and its array."""
         if isinstance(value, np.ndarray):
             return self._array(value, where)
         if isinstance(value, np.generic):
@@ -147,18 +128,7 @@ class Encoder:
 
 
 class Decoder:
-    """Decodes what :class:`Encoder` made.
-
-    Parameters
-    ----------
-    arrays : mapping of str to array
-        The arrays of the file.
-
-    Raises
-    ------
-    ValueError
-        From every method, if the JSON is not of the form that an encoder makes.
-    """
+    """Decodes what :class:`Encoder` made; every method raises ValueError for anything else."""
 
     def __init__(self, arrays: Mapping[str, Array]) -> None:
         self._arrays = arrays

@@ -19,15 +19,7 @@ _IR_VERSION = 8
 
 
 class _Graph:
-    """Nodes and constants of an ONNX graph, in one precision.
-
-    Parameters
-    ----------
-    onnx : module
-        The package.
-    dtype : {"float32", "float64"}
-        Precision of the constants.
-    """
+    """Nodes and constants of an ONNX graph, in one precision."""
 
     def __init__(self, onnx: Any, dtype: str) -> None:
         self.onnx = onnx

@@ -53,15 +53,7 @@ def save(estimator: Any, path: str | PathLike[str]) -> None:
 
 
 def model_bytes(estimator: Any, note: Any = None) -> bytes:
-    """The content of the file of a fitted estimator.
-
-    Parameters
-    ----------
-    estimator : estimator
-        The fitted estimator.
-    note : object that JSON can hold, default=None
-        Something to keep with the model, such as how its rows were made.
-    """
+    """The content of the file of a fitted estimator; ``note`` is JSON that is kept with it."""
     check_is_fitted(estimator)
     kind: Any = type(estimator)
     name = kind.__name__

@@ -15,10 +15,7 @@ Array = NDArray[Any]
 
 
 def to_sklearn(estimator: Any) -> Pipeline:
-    """The pipeline of a fitted estimator; see :meth:`LinearHead.to_sklearn`.
-
-    Every step is a class of scikit-learn with its fitted attributes set, or a function of NumPy.
-    """
+    """The pipeline of a fitted estimator; see :meth:`LinearHead.to_sklearn`."""
     row_map: RowMap = estimator._row_map
     d = estimator.n_features_in_
     coef, intercept = estimator.coef_, estimator.intercept_
@@ -87,11 +84,7 @@ def _linear_map(whitening: Whitening) -> TruncatedSVD:
 
 
 def _with_missing_length(bound: float) -> FeatureUnion:
-    """Appends ``sqrt(max(bound^2 - |x|^2, 0))``.
-
-    The L2 norm of the longer row is ``max(|x|, bound)``. Normalising it therefore clips ``x`` at the bound,
-    in units of the bound.
-    """
+    """Append ``sqrt(max(bound^2 - |x|^2, 0))``: normalising the longer row then clips ``x`` at the bound."""
     missing = Pipeline(
         [
             ("length", FunctionTransformer(np.linalg.norm, kw_args={"axis": 1, "keepdims": True})),

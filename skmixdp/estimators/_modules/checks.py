@@ -55,14 +55,7 @@ def trained_batch_norms(module: nn.Module) -> list[str]:
 
 
 def refuse_quantised(module: nn.Module) -> None:
-    """Refuse modules with quantised parts, many of which take their scale from all rows of a pass.
-
-    Raises
-    ------
-    ValueError
-        If a submodule is of one of torch's quantised, fake-quantised or observing classes, or holds a
-        quantised tensor.
-    """
+    """Refuse modules with quantised parts, many of which take their scale from all rows of a pass."""
     for name, part in module.named_modules():
         kind = type(part)
         if kind.__module__.startswith(_QUANTISING):

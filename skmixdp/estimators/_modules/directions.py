@@ -8,6 +8,7 @@ Source: MeZO (Malladi et al. 2023), Algorithm 1.
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import torch
@@ -23,17 +24,11 @@ class Vector(Protocol):
         """The block for each parameter, with its shape, dtype and device."""
 
 
+@dataclass(frozen=True)
 class Seeded:
-    """A vector of independent standard normal entries, drawn from a seed.
+    """Independent standard normal entries, drawn from a seed."""
 
-    Parameters
-    ----------
-    seed : int
-        Seed of the generator from which the entries are drawn.
-    """
-
-    def __init__(self, seed: int) -> None:
-        self.seed = seed
+    seed: int
 
     def blocks(self, parameters: Sequence[Tensor]) -> Iterator[Tensor]:
         generator = torch.Generator(parameters[0].device).manual_seed(self.seed)
@@ -43,30 +38,18 @@ class Seeded:
             )
 
 
+@dataclass(frozen=True)
 class Dense:
-    """A vector that is stored, such as a gradient.
+    """A stored vector, such as a gradient: one tensor per parameter."""
 
-    Parameters
-    ----------
-    tensors : sequence of Tensor
-        The block for each parameter.
-    """
-
-    def __init__(self, tensors: Sequence[Tensor]) -> None:
-        self.tensors = tensors
+    tensors: Sequence[Tensor]
 
     def blocks(self, parameters: Sequence[Tensor]) -> Iterator[Tensor]:
         return iter(self.tensors)
 
 
 class Direction:
-    """A linear combination ``sum_j c_j v_j`` of vectors, computed only when needed.
-
-    Parameters
-    ----------
-    terms : tuple of (float, Vector)
-        Factors and vectors.
-    """
+    """A linear combination ``sum_j c_j v_j`` of vectors, computed only when needed."""
 
     # Makes NumPy leave the product of a NumPy number and a direction to this class.
     __array_ufunc__ = None
@@ -121,8 +104,8 @@ def dot(one: Sequence[Tensor], other: Sequence[Tensor]) -> float:
 def orthonormal(directions: Sequence[Direction], parameters: Sequence[Tensor]) -> list[Direction]:
     """Orthonormal directions with the same span, by Gram-Schmidt with repeated subtraction.
 
-    A direction is dropped if the part outside the span of earlier directions is relatively shorter than the
-    square root of the dtype's precision, since that part is rounding error.
+    A direction is dropped if what lies outside the span of earlier ones is rounding error: relatively shorter
+    than the square root of the precision.
     """
     basis: list[list[Tensor]] = []
     for direction in directions:

@@ -29,13 +29,7 @@ Losses = Callable[[Tensor, Tensor], Tensor]
 
 
 def differentiable_outputs(parameters: "ModuleParameters", x: Tensor) -> Tensor:
-    """Outputs (n, k) of PUBLIC rows, ready for backpropagation.
-
-    Raises
-    ------
-    ValueError
-        If no trained parameter reaches the outputs, or the module allows no backpropagation.
-    """
+    """Outputs (n, k) of PUBLIC rows, ready for backpropagation."""
     with torch.enable_grad():
         outputs: Tensor = parameters.module(x)
     if not outputs.requires_grad:
@@ -52,15 +46,7 @@ def cross_entropy(outputs: Tensor, y: Tensor) -> Tensor:
 
 
 class ModuleParameters:
-    """A module and its trained parameters, which zeroth-order steps move in place.
-
-    Parameters
-    ----------
-    module : torch.nn.Module
-        In evaluation mode; moved in place.
-    names : sequence of str
-        Names of the parameters that are trained.
-    """
+    """A module in evaluation mode and its trained parameters, which steps move in place."""
 
     def __init__(self, module: nn.Module, names: Sequence[str]) -> None:
         self.module = module
@@ -101,17 +87,7 @@ class ModuleParameters:
 
 
 class LabelledRows:
-    """Rows of any shape with their class indices, read in chunks on the device of a module.
-
-    Parameters
-    ----------
-    X : array or Tensor of shape (n, ...)
-        Rows; a memory-mapped array is read piece by piece.
-    y : array of shape (n,)
-        Class indices.
-    chunk_size : int
-        Rows that pass through the module at a time.
-    """
+    """Rows (n, ...) with class indices (n,), read in chunks on the device of a module."""
 
     def __init__(self, X: Array | Tensor, y: Array, chunk_size: int) -> None:
         self._X = X.detach() if isinstance(X, Tensor) else X
@@ -170,10 +146,7 @@ def losses_together(
     index: NDArray[np.intp] | None = None,
     chunk_size: int | None = None,
 ) -> NDArray[np.float64]:
-    """Losses (n, m) at the parameters plus ``step * direction`` for each move, in one vectorised pass.
-
-    It needs memory for m copies of the parameters. The parameters themselves do not change.
-    """
+    """Losses (n, m) after each of m moves, in one vectorised pass with m copies of the parameters."""
     values = [np.empty((0, len(moves)))]
     with torch.no_grad():
         losses = stacked_losses(parameters, moves, loss)
@@ -201,11 +174,11 @@ def stacked_losses(
 
 
 def separately(losses: Losses, x: Tensor, y: Tensor, shape: tuple[int, ...] = ()) -> NDArray[np.float64]:
-    """Losses (n, ...) of a chunk of n rows, each of a shape; NaN for rows on which the module fails.
+    """Losses (n, ...) of a chunk of rows; NaN for rows on which the module fails.
 
-    If a chunk fails, each half of it is tried by itself, down to single rows. The places of other rows hold
-    copies of one that is tried. So all passes have the same shape, and a row its place: the losses of rows
-    that do not fail are the same, bit for bit, whatever other rows do.
+    If a chunk fails, each half is tried by itself, down to single rows, with copies of a row in the other
+    places. So all passes have one shape and each row keeps its place: its losses do not depend on other rows,
+    bit for bit.
     """
     values = np.full((len(x), *shape), np.nan)
     waiting = [np.arange(len(x))]

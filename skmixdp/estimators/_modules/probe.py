@@ -31,22 +31,7 @@ from .forward import (
 
 
 def replacements(x: Tensor, *, thorough: bool) -> Iterator[tuple[Tensor, Tensor]]:
-    """Replacements for rows, and which rows they replace.
-
-    Parameters
-    ----------
-    x : Tensor of shape (n, ...)
-        PUBLIC rows.
-    thorough : bool
-        All ways to replace rows, or the two that tell most.
-
-    Yields
-    ------
-    values : Tensor of shape (m, ...) or (1, ...)
-        New rows, in the dtype of the old ones.
-    index : Tensor of shape (m,)
-        Rows that they replace.
-    """
+    """Yield new rows (m, ...) or (1, ...), and the numbers (m,) of the PUBLIC rows that they replace."""
     few = torch.tensor(sorted({0, len(x) // 3, len(x) // 2, len(x) - 1}))
     half = torch.arange(0, len(x), 2)
     if not x.is_floating_point():
@@ -108,35 +93,9 @@ def check_forward(
     bit by bit on a CPU, to 64 units of the precision on other devices. Another place or another number of
     rows may change it by more rounding. The same is tried after two moves of the parameters.
 
-    Parameters
-    ----------
-    parameters : ModuleParameters
-        The trained parameters; moved, and put back. ``stackable`` is set.
-    loss : callable
-        ``(outputs, y)`` to the loss of each row.
-    rows : LabelledRows
-        PUBLIC rows; there may be none.
-    n_classes : int
-        Number of classes.
-    private : array or Tensor of shape (n, ...)
-        Private rows, of which only the shape and the dtype are used.
-    size : int
-        Number of rows in the largest pass of private rows.
-    start : torch.nn.Module
-        A module of the same architecture with the values that the parameters get back.
-
-    Raises
-    ------
-    ValueError
-        If the module does not take the rows, its outputs are not one for each class, the loss is not per
-        sample, or the loss of a row depends on other rows, on chance or on earlier passes.
-
-    Notes
-    -----
-    *Guarantee*: the test uses no private rows and costs no budget. It can show that a module mixes rows. It
-    cannot show that a module does not mix rows, which the guarantee of the fit assumes.
-
-    The test takes some 22 passes of ``size`` rows, and the memory of one pass and of two copies of its rows.
+    *Guarantee*: the test uses no private rows and costs no budget; of ``private`` only shape and dtype are
+    read. It can show that a module mixes rows, but not that it does not, which the guarantee of the fit
+    assumes.
     """
     size = max(size, _FIRST)
     x, y = _ordinary_rows(parameters, loss, rows, n_classes, private, size)
@@ -160,17 +119,7 @@ def check_forward(
 
 
 class _Trial:
-    """Passes that differ from a first one in known rows, and the comparison of all other rows.
-
-    Parameters
-    ----------
-    losses : callable
-        Rows and class indices to the loss of each row.
-    n_classes : int
-        Number of classes.
-    parameters : ModuleParameters
-        They say what rounding may do: their precision and their device.
-    """
+    """Passes that differ from a first one in known rows, and the comparison of all other rows."""
 
     def __init__(self, losses: Losses, n_classes: int, parameters: ModuleParameters) -> None:
         self._losses = losses
@@ -180,13 +129,7 @@ class _Trial:
         self._slack = 0.0 if on_processor else _ON_DEVICES * torch.finfo(parameters.dtype).eps
 
     def run(self, x: Tensor, y: Tensor, *, thorough: bool) -> None:
-        """Try a pass of rows ``x`` (size, ...) with class indices ``y`` (size,) in all ways, or in a few.
-
-        Raises
-        ------
-        ValueError
-            If the loss of a row changes where it should not.
-        """
+        """Try a pass of rows ``x`` (size, ...) with class indices ``y`` (size,) in all ways, or in a few."""
         base = self._losses(x, y)
         if thorough:  # so that chance is not taken for the effect of other rows
             self._repeats(x, y, base)

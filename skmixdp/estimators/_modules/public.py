@@ -36,10 +36,7 @@ def mean_squared_length(parameters: ModuleParameters, x: Tensor, seed: int) -> f
 
 
 def largest_second_moment(parameters: ModuleParameters, x: Tensor, seed: int) -> float:
-    """Largest eigenvalue of the mean of ``J^T J`` over rows, by the power method.
-
-    ``J v`` is a difference of outputs on both sides of the parameters, which works for any module.
-    """
+    """Largest eigenvalue of the mean of ``J^T J`` over rows, by the power method."""
     vector = Direction(((1.0, Seeded(seed)),)).formed(parameters.tensors)
     value = 0.0
     for _ in range(_ROUNDS):
@@ -79,9 +76,8 @@ _SCALE_ROWS = 256
 class ModuleLoss:
     """A per-sample loss of a module's outputs, with the constants that step rules need.
 
-    ``curvature`` and ``noise_per_output`` are those of the cross-entropy of logits
-    (:class:`~skmixdp._linear.SoftmaxLoss`). The latter is divided by the change of an output for a parameter
-    change of length 1.
+    ``curvature`` and ``noise_per_output`` are those of :class:`~skmixdp._linear.SoftmaxLoss`; the latter is
+    divided by the change of an output for a parameter change of length 1.
     """
 
     function: PerSampleLoss
@@ -98,17 +94,7 @@ class ModuleLoss:
 
 
 class ModuleData:
-    """Labelled public rows of a module.
-
-    Parameters
-    ----------
-    rows : LabelledRows
-        Public rows; there may be none.
-    loss : ModuleLoss
-        The loss.
-    seed : int
-        Seed of the estimates of the outputs' scale.
-    """
+    """Labelled public rows of a module."""
 
     def __init__(self, rows: LabelledRows, loss: ModuleLoss, seed: int) -> None:
         self.rows = rows
@@ -142,10 +128,7 @@ class ModuleData:
         return replace(self._loss, noise_per_output=self._loss.noise_per_output / max(length, 1e-12))
 
     def largest_second_moment(self, row_norm_bound: float) -> float:
-        """Largest eigenvalue of the mean of ``J^T J``, J being a row's Jacobian of outputs; at the start.
-
-        For a linear module it is that of the rows' second moment. Infinite without public rows.
-        """
+        """Largest eigenvalue of the mean of ``J^T J`` at the start; infinite without public rows."""
         return largest_second_moment(*self._sample, self._seed) if self.n_rows else math.inf
 
     @property
@@ -167,10 +150,7 @@ class ModuleData:
 
 
 class ModuleView:
-    """Public rows at a module's parameters: what a zeroth-order step asks, and nothing of private rows.
-
-    Vectors of parameters are :class:`~skmixdp.estimators._modules.directions.Direction`; several are a list.
-    """
+    """Public rows at a module's parameters, for zeroth-order steps; directions are :class:`Direction`."""
 
     def __init__(self, data: ModuleData, W: ModuleParameters) -> None:
         self.data = data
@@ -194,10 +174,7 @@ class ModuleView:
     def random_directions(
         self, source: RandomSource, count: int, radius: float, *, sphere: bool
     ) -> list[Direction]:
-        """Directions uniform on the sphere of a radius, or Gaussian of that root mean square length.
-
-        The source gives their seeds.
-        """
+        """Directions, stored as seeds, uniform on a sphere or Gaussian of that root mean square length."""
         directions = []
         for draw in source.uniform((count,)):
             direction = Direction(((1.0, Seeded(int(draw * 2**53))),))

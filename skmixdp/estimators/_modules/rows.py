@@ -42,17 +42,7 @@ _FEW = 32
 
 @dataclass(frozen=True)
 class LossesAt:
-    """Points of a query: losses at the parameters plus ``step * directions[j]`` for each move.
-
-    Attributes
-    ----------
-    parameters : ModuleParameters
-        Moved in place, and back.
-    directions : sequence of Direction
-        Directions.
-    moves : sequence of (int, float)
-        ``(j, step)``.
-    """
+    """Points of a query: losses at the parameters plus ``step * directions[j]`` for each of the ``moves``."""
 
     parameters: ModuleParameters
     directions: Sequence[Direction]
@@ -62,22 +52,12 @@ class LossesAt:
 class ModuleRows(PrivateRows):
     """Private rows that answer with losses, computed by forward passes of a module.
 
-    ``contribute`` gets losses (rows, m) instead of products, one column for each move. It returns only
-    statistics.
+    ``contribute`` gets losses (rows, m), one column for each move, instead of products, and returns
+    statistics alone.
 
-    Parameters
-    ----------
-    rows : LabelledRows
-        The rows.
-    loss : callable
-        ``(outputs, y)`` to the loss of each row.
-    exact : bool
-        Whether sums have no rounding, as discrete noise needs.
-
-    *Guarantee*: rows pass through the module under ``torch.no_grad``, in evaluation mode. Only sums of the
-    statistics of ``contribute`` are released. If these are at most B in absolute value, zeroing out one row
-    moves each released sum by at most B, rounding included. Sums on a grid are exact; others are computed by
-    :func:`_rounded_sums`.
+    *Guarantee*: rows pass through the module under ``torch.no_grad``, in evaluation mode, and only sums of
+    statistics are released. If these are at most B in absolute value, zeroing out one row moves each sum by
+    at most B, rounding included. Sums on a grid are ``exact``; :func:`_rounded_sums` computes others.
     """
 
     def __init__(self, rows: LabelledRows, loss: PerSampleLoss, *, exact: bool = False) -> None:
@@ -87,13 +67,7 @@ class ModuleRows(PrivateRows):
         self.grid = 1.0 if exact else None
 
     def check(self, parameters: ModuleParameters) -> None:
-        """Pass all rows through the module once, before the charge.
-
-        Raises
-        ------
-        ValueError
-            If the module or the loss fails on a row. That they do not is treated as public.
-        """
+        """Pass all rows through the module once, before the charge; that none fails counts as public."""
         failed = None
         try:
             with torch.no_grad():

@@ -13,13 +13,7 @@ _AS_BITS = {torch.bfloat16: torch.int16}
 
 
 def state_of(module: torch.nn.Module) -> dict[str, tuple[str, NDArray[Any]]]:
-    """Name of the type, and values, of each parameter and buffer of a module.
-
-    Raises
-    ------
-    TypeError
-        If the module has state that is not a tensor, or tensors of a type without an array.
-    """
+    """Name of the type, and values, of each parameter and buffer of a module."""
     state = {}
     for name, tensor in module.state_dict().items():
         if not isinstance(tensor, torch.Tensor):
@@ -34,13 +28,7 @@ def state_of(module: torch.nn.Module) -> dict[str, tuple[str, NDArray[Any]]]:
 
 
 def with_state(module: torch.nn.Module, state: Mapping[str, tuple[str, NDArray[Any]]]) -> torch.nn.Module:
-    """A copy of a module with parameters and buffers of :func:`state_of`, in evaluation mode.
-
-    Raises
-    ------
-    ValueError
-        If they are not those of this architecture.
-    """
+    """A copy of a module with the parameters and buffers of :func:`state_of`, in evaluation mode."""
     own = module.state_dict()
     tensors = {}
     for name, (kind, array) in state.items():

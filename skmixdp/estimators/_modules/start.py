@@ -26,22 +26,10 @@ def warm_start(
 ) -> None:
     """Train the parameters on public rows by Adam, in place.
 
-    Every fifth row, class by class, is held out. Each of the rates 1e-2, 1e-3 and 1e-4 trains on the other
-    rows in random batches of 32. Training stops when the mean held-out loss has not fallen for 10 epochs, and
-    after 100 epochs or 1,000 steps at most. The rate and number of epochs with the lowest held-out loss then
-    train the start on all rows. If no epoch lowered the loss, the parameters do not change. With fewer than
-    10 rows, training takes 10 epochs at rate 1e-3.
-
-    Parameters
-    ----------
-    parameters : ModuleParameters
-        The parameters to train.
-    rows : LabelledRows
-        Public rows.
-    loss : callable
-        ``(outputs, y)`` to the loss of each row.
-    source : RandomSource
-        Orders the rows.
+    Every fifth row of each class is held out. Each of the rates 1e-2, 1e-3 and 1e-4 trains on the others in
+    random batches of 32, until the held-out loss has not fallen for 10 epochs, or for 100 epochs or 1,000
+    steps. The rate and number of epochs with the lowest loss then train the start on all rows; if none
+    lowered it, nothing changes. Fewer than 10 rows train for 10 epochs at rate 1e-3.
     """
     everything = np.arange(len(rows))
     start = [tensor.clone() for tensor in parameters.tensors]

@@ -22,19 +22,9 @@ _PASSES, _LONG = 3, 0.3
 
 
 def threads_for(parameters: ModuleParameters, X: Array | Tensor, size: int) -> int:
-    """Number of threads for forward passes on the processor: as many as torch has, or 1.
+    """Number of threads for passes of ``size`` rows like ``X``: all of torch's, or 1 if that is faster.
 
-    Threads wait for each other by spinning. Where passes are small, or other programs use the cores, one
-    thread can be many times as fast.
-
-    Parameters
-    ----------
-    parameters : ModuleParameters
-        The parameters of the module.
-    X : array or Tensor of shape (n, ...)
-        Rows, of which only the shape and the dtype are used.
-    size : int
-        Number of rows in a pass.
+    Threads spin while they wait, so for small passes or on busy cores one can be many times as fast.
     """
     given = torch.get_num_threads()
     if given == 1 or parameters.device.type != "cpu":

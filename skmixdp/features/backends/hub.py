@@ -11,11 +11,7 @@ from huggingface_hub import constants
 
 @contextmanager
 def reachable_hub() -> Iterator[None]:
-    """Use only weights that were downloaded before if the hub's name has no address.
-
-    Without a network, the hub's client would retry for a minute and then say that it is offline. A proxy may
-    know the name where this machine does not, so a machine with a proxy asks the hub.
-    """
+    """Use downloaded weights alone if the hub has no address: its client would retry for a minute."""
     if constants.HF_HUB_OFFLINE or getproxies() or _has_address(urlsplit(constants.ENDPOINT).hostname):
         yield
         return

@@ -10,19 +10,10 @@ from torchvision.transforms.v2 import functional
 
 
 class ImagePreparation:
-    """The transform of a library for evaluation, which ends in ``ToTensor`` and ``Normalize``.
+    """A library's transform for evaluation, of PIL images and of batches of pixels alike.
 
-    Images in memory go through the same steps as a batch, on whatever device they are: resizing
-    pixels of 8 bits as a tensor or as a PIL image gives the same pixels up to one grey level.
-    Batches have their channels last in memory, as convolutions run fastest (1.4 times for
-    ResNet-50 and 1.8 times for MobileNetV2 on a CPU).
-
-    Parameters
-    ----------
-    transform : callable
-        From a PIL image to a tensor (channels, height, width).
-    n_channels : {1, 3}
-        Channels that the network takes.
+    Tensors of 8 bits give the same pixels as PIL images up to one grey level. Channels are last in memory, as
+    convolutions run fastest (1.4 to 1.8 times on a CPU).
     """
 
     def __init__(self, transform: Any, n_channels: int) -> None:
@@ -41,16 +32,16 @@ class ImagePreparation:
         return torch.stack(list(prepared)).contiguous(memory_format=torch.channels_last)
 
     def many(self, pixels: Any) -> Any | None:
-        given = pixels.shape[3]
+        n_channels = pixels.shape[3]
         # Colour to grey is weighted sums with a rounding of their own: left to PIL.
-        if self._steps is None or given not in (1, self._n_channels):
+        if self._steps is None or n_channels not in (1, self._n_channels):
             return None
         batch = pixels.permute(0, 3, 1, 2)
         before, after = self._steps
         for step in before:
             batch = _resized(step, batch) if isinstance(step, transforms.Resize) else step(batch)
         batch = batch.to(torch.float32) / 255
-        if given != self._n_channels:
+        if n_channels != self._n_channels:
             batch = batch.expand(-1, self._n_channels, -1, -1)
         for step in after:
             batch = step(batch)
@@ -61,10 +52,9 @@ class ImagePreparation:
 
 
 def _resized(step: transforms.Resize, pixels: Tensor) -> Tensor:
-    """Width first, then height, with 8 bits in between, as PIL does it.
+    """Resize the width, then the height, rounding to 8 bits in between, as PIL does.
 
-    In one pass, what bicubic weights overshoot would be cut off once and not twice, and pixels
-    at sharp edges would differ by up to 16 grey levels.
+    One pass would cut off bicubic overshoot once and not twice, which changes sharp edges by up to 16 levels.
     """
     height, width = step(torch.empty((1, 1, *pixels.shape[2:]), device="meta")).shape[2:]
     for size in ([pixels.shape[2], width], [height, width]):

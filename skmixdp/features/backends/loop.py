@@ -66,8 +66,7 @@ class _Fetch:
     def rows(self) -> NDArray[np.float32]:
         if self._event is not None:
             self._event.synchronize()
-        found: NDArray[np.float32] = self._rows.to("cpu", torch.float32).numpy()
-        return found
+        return np.asarray(self._rows.to("cpu", torch.float32))
 
 
 class _Forward:
@@ -175,10 +174,10 @@ class _Prepared(Dataset[Any]):
             return Skipped(place, self._items.name(place), str(error))
 
 
-def _stacked(preparation: Preparation, found: Sequence[Any]) -> Loaded:
+def _stacked(preparation: Preparation, prepared: Sequence[Any]) -> Loaded:
     """Prepared items as a batch, made in the loader's worker."""
-    failures = [item for item in found if isinstance(item, Skipped)]
-    good = [item for item in found if not isinstance(item, Skipped)]
+    failures = [item for item in prepared if isinstance(item, Skipped)]
+    good = [item for item in prepared if not isinstance(item, Skipped)]
     numbers = [place for place, _ in good]
-    batch = preparation.stack([prepared for _, prepared in good]) if good else None
+    batch = preparation.stack([item for _, item in good]) if good else None
     return numbers, batch, failures

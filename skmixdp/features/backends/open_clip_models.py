@@ -58,18 +58,7 @@ def _model(model_name: str, pretrained: str | None, stamp: int | None) -> tuple[
 
 
 class OpenClipEncoder:
-    """One tower of a network of open_clip.
-
-    Parameters
-    ----------
-    module : nn.Module
-        The whole network.
-    weights : dict
-        Origin and hash of its weights.
-    model_name : str
-    normalize : bool
-    tower : {"image", "text"}
-    """
+    """The image or text tower of an open_clip network."""
 
     def __init__(
         self, module: Any, weights: dict[str, Any], model_name: str, normalize: bool, tower: str
@@ -112,9 +101,6 @@ class TextPreparation:
 
     def stack(self, prepared: Sequence[Any]) -> Any:
         return self._tokenizer(list(prepared))
-
-    def many(self, pixels: Any) -> Any | None:
-        return None
 
     def __repr__(self) -> str:
         length = getattr(self._tokenizer, "context_length", None)

@@ -18,20 +18,7 @@ from .weights import weights_hash
 
 
 class ScatteringEncoder:
-    """Scattering coefficients of order 0 to 2, normalised within each image or not at all.
-
-    Parameters
-    ----------
-    J, L : int
-        Octaves and orientations.
-    image_size : int or (height, width)
-        Size to which images are resized.
-    n_channels : {1, 3}
-        Grey or colour.
-    n_groups : int or None
-        Groups of channels, each with mean 0 and variance 1 within an image; None leaves the
-        coefficients as they are.
-    """
+    """Scattering coefficients of order 0 to 2, normalised within each image if ``n_groups`` is given."""
 
     def __init__(
         self, J: int, L: int, image_size: int | Sequence[int], n_channels: int, n_groups: int | None

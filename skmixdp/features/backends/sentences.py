@@ -30,17 +30,7 @@ def load(model: str | os.PathLike[str], normalize: bool, prompt: str | None) -> 
 
 
 class SentenceEncoder:
-    """Sentence embeddings, of unit length or as they are.
-
-    Parameters
-    ----------
-    module : SentenceTransformer
-    name : str
-        The model's name or folder.
-    normalize : bool
-    prompt : str or None
-        Put before each text.
-    """
+    """A sentence-transformers network as an encoder; ``prompt`` is put before each text."""
 
     def __init__(self, module: Any, name: str, normalize: bool, prompt: str | None) -> None:
         self.module = module
@@ -73,8 +63,5 @@ class TextPreparation:
         return self._prompt + item
 
     def stack(self, prepared: Sequence[Any]) -> Any:
-        found = self._tokenize(list(prepared))
-        return {name: value for name, value in found.items() if isinstance(value, Tensor)}
-
-    def many(self, pixels: Any) -> Any | None:
-        return None
+        batch = self._tokenize(list(prepared))
+        return {name: value for name, value in batch.items() if isinstance(value, Tensor)}

@@ -60,20 +60,7 @@ def load(
 
 
 class TimmEncoder:
-    """Pooled outputs of a network of timm, or of several of its layers.
-
-    Parameters
-    ----------
-    module : nn.Module
-        The network without a classifier.
-    preparation : ImagePreparation
-    model_name : str
-    origin : dict
-        Where the weights come from.
-    input_size : (channels, height, width)
-    layers : list of int or "head", or None
-    poolings : list of str, or None
-    """
+    """Pooled outputs of a timm network without classifier, or of several of its layers."""
 
     def __init__(
         self,
@@ -109,11 +96,11 @@ class TimmEncoder:
         if "token" in (poolings or ()):
             options["return_prefix_tokens"] = True
         if "head" not in layers:
-            found = module.forward_intermediates(batch, intermediates_only=True, stop_early=True, **options)
-            return torch.cat([self._pooled(output) for output in found], dim=1)
-        final, found = module.forward_intermediates(batch, **options)
+            outputs = module.forward_intermediates(batch, intermediates_only=True, stop_early=True, **options)
+            return torch.cat([self._pooled(output) for output in outputs], dim=1)
+        final, outputs = module.forward_intermediates(batch, **options)
         head = module.forward_head(final, pre_logits=True)
-        return torch.cat([*(self._pooled(output) for output in found), head], dim=1)
+        return torch.cat([*(self._pooled(output) for output in outputs), head], dim=1)
 
     def _pooled(self, output: Any) -> Tensor:
         """Positions pooled in each requested way, and concatenated: (n, features)."""
@@ -201,9 +188,9 @@ def _load_checkpoint(module: nn.Module, path: Path, model_name: str) -> None:
         state = load_state_dict(str(path))
         named = getattr(module, "pretrained_cfg", {}).get("classifier", ())
         classifier = tuple(f"{name}." for name in ([named] if isinstance(named, str) else named))
-        own = set(module.state_dict())
+        known = set(module.state_dict())
         module.load_state_dict(
-            {key: value for key, value in state.items() if key in own or not key.startswith(classifier)}
+            {key: value for key, value in state.items() if key in known or not key.startswith(classifier)}
         )
     # A damaged or foreign file may raise any error.
     except Exception as error:

@@ -8,10 +8,7 @@ from torch import nn
 
 
 def weights_hash(module: nn.Module) -> str:
-    """SHA-256 over names, types, shapes and bytes of all parameters and buffers, in order of name.
-
-    It is the hash of the loaded weights, and so does not depend on the file format.
-    """
+    """SHA-256 over names, types, shapes and bytes of all parameters and buffers, in any file format."""
     hasher = hashlib.sha256()
     for name, tensor in sorted(module.state_dict().items()):
         hasher.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())

@@ -64,7 +64,7 @@ def check_pipeline(pipe: Any, *, public_rows: bool = True) -> PipelineReport:
 
 
 def _walk(estimator: Any, path: str, *, in_columns: bool) -> Iterator[Finding]:
-    """As :func:`_findings`. An object that breaks when it is looked at counts as a leak."""
+    """Findings of an estimator and its parts; an object that raises when inspected counts as a leak."""
     try:
         yield from list(_findings(estimator, path, in_columns))
     except Exception as error:

@@ -46,25 +46,7 @@ _ONE_OF_SEVERAL = {
 
 
 def warn_of_leaks(*, public_rows: bool) -> tuple[str, ...]:
-    """Find the leaks of the outermost call of scikit-learn that makes this fit, and warn once in each call.
-
-    Parameters
-    ----------
-    public_rows : bool
-        Whether the head was given public rows.
-
-    Returns
-    -------
-    tuple of str
-        The leaks, for the report of the fit.
-
-    Warns
-    -----
-    PrivacyLeakWarning
-        If something there learns from private rows without a budget.
-    UserWarning
-        If public rows reached a step untransformed.
-    """
+    """Warn of leaks in the outermost scikit-learn call around this fit, once per call; return them."""
     try:
         call, search, depth = _find()
         if call is None:
@@ -73,7 +55,7 @@ def warn_of_leaks(*, public_rows: bool) -> tuple[str, ...]:
         leaks, lost = report.of_kind("leak"), report.of_kind("public rows")
         # All fits of a private search may warn, since it shows each warning once.
         token = object() if search is None else search.f_locals.setdefault(_MARK, object())
-        said = call.f_locals
+        variables = call.f_locals
     except Exception:  # a check that inspects foreign objects must not make a fit fail
         return ()
     for found, category, words in (
@@ -81,7 +63,7 @@ def warn_of_leaks(*, public_rows: bool) -> tuple[str, ...]:
         (lost, UserWarning, "the pipeline does not transform the public rows as it does the private ones"),
     ):
         mark = _MARK + category.__name__
-        if found and said.get(mark, token) is token:
+        if found and variables.get(mark, token) is token:
             listed = "; and ".join(map(str, found[:_SHOWN]))
             more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
             warnings.warn(
@@ -89,32 +71,12 @@ def warn_of_leaks(*, public_rows: bool) -> tuple[str, ...]:
                 category,
                 stacklevel=depth,
             )
-            said[mark] = token  # not if a filter made an error of it: then each fit fails
+            variables[mark] = token  # not if a filter made an error of it: then each fit fails
     return report.in_words("leak")
 
 
 def check_public_rows(n_rows: int, X_pub: Any) -> None:
-    """Refuse public rows that a wrapper misuses, and warn of public rows that were cut.
-
-    Parameters
-    ----------
-    n_rows : int
-        Number of private rows.
-    X_pub : array-like, tuple or None
-        The public rows.
-
-    Raises
-    ------
-    ValueError
-        If a ``TransformedTargetRegressor`` was given ``y_pub``, since it transforms ``y`` alone. Also if a
-        stack was given ``X_pub``, since it passes these rows to its final estimator, which has other columns.
-        Also within a wrapper that fits to parts of the targets, such as ``OneVsRestClassifier``.
-
-    Warns
-    -----
-    UserWarning
-        If scikit-learn took the rows of a training fold from the public rows too.
-    """
+    """Refuse public rows that an enclosing wrapper misuses, and warn if it cut them to a fold."""
     if X_pub is None:
         return
     try:

@@ -266,9 +266,9 @@ def test_a_module_is_audited_by_its_predictions_alone():
 
 
 BAD = {
-    "confidence=1": ({"confidence": 1}, ValueError, r"confidence=1 must lie strictly between 0 and 1"),
-    "confidence=nan": ({"confidence": float("nan")}, ValueError, r"confidence=nan must lie strictly"),
-    "delta": ({"delta": 0}, ValueError, r"delta=0 must lie strictly between 0 and 1"),
+    "confidence=1": ({"confidence": 1}, ValueError, r"confidence=1 must be a number strictly"),
+    "confidence=nan": ({"confidence": float("nan")}, ValueError, r"confidence=nan must be a number strictly"),
+    "delta": ({"delta": 0}, ValueError, r"delta=0 must be a number strictly between 0 and 1"),
     "view": ({"view": "gradients"}, ValueError, r"view='gradients' must be 'released' or 'model'"),
     "fits": ({"n_fits": 0}, ValueError, r"n_fits=0 must be a whole number of at least 1"),
     "odd fits": ({"n_fits": 11}, ValueError, r"n_fits=11 must be 1 or an even number of at least 10"),

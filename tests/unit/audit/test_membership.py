@@ -99,7 +99,7 @@ def test_text_labels_and_certain_wrong_predictions():
 def test_bad_input_is_refused_in_one_sentence():
     X, y = noise_rows(60)
     fitted = LogisticRegression().fit(X, y)
-    with pytest.raises(ValueError, match=r"confidence=1.5 must lie strictly between 0 and 1"):
+    with pytest.raises(ValueError, match=r"confidence=1.5 must be a number strictly between 0 and 1"):
         membership_attack(fitted, X, y, X, y, confidence=1.5)
     with pytest.raises(NotFittedError):
         membership_attack(LogisticRegression(), X, y, X, y)
