@@ -25,7 +25,6 @@ from .gradients import (
     scale_rows,
     shorten_rows,
 )
-from .layout import NARROW, is_narrow, read_ahead, row_memory
 from .losses import (
     LogisticLoss,
     Loss,
@@ -38,7 +37,28 @@ from .losses import (
     with_weights,
 )
 from .objective import PenalizedLoss
-from .products import add_products, laid_out, narrow_block, row_products
-from .rounding import LONGEST_TERM, SHORTEST_DIFFERENCE, UNDERFLOW_PAD, dot_error, on_grid
-from .sums import BLOCK_ROWS, EXACT, PANEL_ROWS, Cascade, SumError, panel_rows_for, sum_error
+from .products import (
+    NARROW,
+    add_products,
+    is_narrow,
+    laid_out,
+    narrow_block,
+    read_ahead,
+    row_memory,
+    row_products,
+)
+from .sums import (
+    BLOCK_ROWS,
+    EXACT,
+    LONGEST_TERM,
+    PANEL_ROWS,
+    SHORTEST_DIFFERENCE,
+    UNDERFLOW_PAD,
+    Cascade,
+    SumError,
+    dot_error,
+    on_grid,
+    panel_rows_for,
+    sum_error,
+)
 from .threads import in_parallel, n_parts, one_thread, worker_session

@@ -14,8 +14,7 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import DTypeLike, NDArray
 
 from .arrays import FloatArray
-from .rounding import dot_error
-from .sums import PANEL_ROWS
+from .sums import PANEL_ROWS, dot_error
 
 #: ``(X, y, lengths, points, offsets, threshold, rows)``: ``sum_i c_i x_i^T`` (m, d_in) and ``sum_i c_i`` (m,)
 #: in float64 over some of the rows ``X`` (n_rows, d_in). The residuals ``c_i`` of cross-entropy are clipped

@@ -12,7 +12,7 @@ from scipy.linalg import blas, lapack
 
 from .arrays import FloatArray, parts_in_cache
 from .gradients import row_norms
-from .rounding import SHORTEST_DIFFERENCE, UNDERFLOW_PAD, dot_error
+from .sums import SHORTEST_DIFFERENCE, UNDERFLOW_PAD, dot_error
 
 #: Directions whose eigenvalue is at most this fraction of the largest count as dependent.
 _EIGENVALUE_CUT = 1e-8

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .arrays import Array, FloatArray, astype, dtype_of, namespace_of, row_dots
-from .rounding import dot_error
+from .sums import dot_error
 
 #: Lengths up to this, and their inverses, are far from the ends of float32's range.
 FARTHEST = 1e15

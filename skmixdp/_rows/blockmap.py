@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._linear import FloatArray
+from .._linear import FloatArray, on_grid
 from .._linear.gradients import largest_entries, row_norms
-from .._linear.rounding import on_grid
 from .row_map import RowMap
 from .whitening import Whitening
 

@@ -18,9 +18,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .._linear import FloatArray
+from .._linear import SHORTEST_DIFFERENCE, FloatArray, dot_error
 from .._linear.gradients import largest_entries
-from .._linear.rounding import SHORTEST_DIFFERENCE, dot_error
 from .row_map import RowMap
 from .whitening import Whitening
 

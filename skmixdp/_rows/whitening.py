@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy.linalg import solve_triangular
 
-from .._linear import Array, FloatArray, astype, in_library_of
-from .._linear.rounding import dot_error
+from .._linear import Array, FloatArray, astype, dot_error, in_library_of
 
 #: Share of the sphere in the scatter. On images, text and tables, with 2 to 20 public rows per class,
 #: 0.9 gained 0 to 2 points over no whitening; a smaller share loses accuracy with 2 rows per class.
