@@ -1,7 +1,7 @@
 """All releases of a fit, whatever stages it has, add up to the budget that its report states.
 
-What a release costs is the squared ratio of its sensitivity and the scale of its noise, as they were asked for
-when the noise was drawn. Stages are combined in every way: class counts, checks of the start, starts that are
+What a release costs is the squared ratio of its sensitivity and the scale of its noise, as they were when the
+noise was drawn. Stages are combined in every way: class counts, checks of the start, starts that are
 left out, learned geometry and lengths, adjustments and comparisons. A stage that is forgotten in the account,
 or a share that is given to two stages, is at least a few thousandths of the budget.
 """
@@ -41,7 +41,7 @@ STARTS = {
 #: Kind of noise, and which data sets are neighbours. A replaced row costs twice the sensitivity.
 RELATIONS = [("float", "add_or_remove_one"), ("float", "replace_one"), ("discrete", "zero_out")]
 TERMS = {"epsilon": 3.0, "delta": 1e-5}
-#: A mu that belongs to an epsilon is rounded down, by some 1e-9 of it. The least share is 0.002 of mu squared.
+#: A mu that belongs to an epsilon is rounded down, by some 1e-9 of it; the least share is 0.002 of its square.
 ROUNDED = 1e-8
 
 
