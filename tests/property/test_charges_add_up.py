@@ -41,7 +41,7 @@ STARTS = {
 #: Kind of noise, and which data sets are neighbours. A replaced row costs twice the sensitivity.
 RELATIONS = [("float", "add_or_remove_one"), ("float", "replace_one"), ("discrete", "zero_out")]
 TERMS = {"epsilon": 3.0, "delta": 1e-5}
-#: A mu that belongs to an epsilon is rounded down, by some 1e-9 of it; the least share is 0.002 of its square.
+#: A mu that belongs to an epsilon is rounded down, by some 1e-9; the least share is 0.002 of its square.
 ROUNDED = 1e-8
 
 
@@ -113,6 +113,20 @@ def test_stages_of_a_classifier(
         assert "check of the start" in names
         assert head.privacy_.n_public == 0  # the start was left out
         assert geometry is not True or {"mean", "unused mean"} <= names
+
+
+@pytest.mark.parametrize("geometry", [True, False])
+@pytest.mark.parametrize("class_weight", [None, "balanced"])
+def test_a_start_that_is_left_out_is_paid_for(monkeypatch, class_weight, geometry):
+    """With what was learned by its public rows, and with the class counts, which are still of use."""
+    log = watch(monkeypatch)
+    head = MixedDPLogisticRegression(
+        **TERMS, classes=range(K), class_weight=class_weight, geometry=geometry, logit_adjustment=0
+    )
+    head.fit(X, Y, X_PUB, (Y_PUB + 1) % K)
+    assert_adds_up(log, head.privacy_)
+    unused = {name for name, _ in head.privacy_.shares if name.startswith("unused")}
+    assert unused == ({"unused mean"} if geometry else set())
 
 
 @pytest.mark.covering("head public", "head relation")
