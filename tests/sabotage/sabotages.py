@@ -58,6 +58,7 @@ _GEOMETRY = "tests/statistical/test_geometry_noise.py::test_each_stage_asks_for_
 _RELEASE = "tests/unit/engine/test_release.py::"
 _RECORD = "tests/property/test_per_instance.py::"
 _COMPILED = "skmixdp/_linear/compiled.py"
+_FIT_MANY = "tests/sklearn/test_fit_many.py::"
 _DOCUMENTS = "tests/unit/test_documents.py::test_the_first_line_says_no_guarantee_and_names_the_leak"
 
 SABOTAGES: tuple[Sabotage, ...] = (
@@ -77,6 +78,23 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "array + scale * self.normal",
         "array + 0.66 * scale * self.normal",
         "tests/statistical/test_noise_scale.py::test_released_sums_carry_the_stated_noise[0.5-1.0-seeded]",
+    ),
+    _sabotage(
+        "noise truncated at 3 standard deviations",
+        "Sums further than that from the released ones are ruled out, which no epsilon allows.",
+        "privacy/noise.py",
+        "scale * self.normal(array.shape)",
+        "scale * np.clip(self.normal(array.shape), -3, 3)",
+        "tests/statistical/test_noise_tails.py::test_continuous_draws_have_gaussian_tails[None]",
+    ),
+    _sabotage(
+        "noise x 0.9 for arrays of more than 32 rows",
+        "Heads of many classes have less noise than is accounted for; those of a few are sound.",
+        "privacy/noise.py",
+        "array + scale * self.normal",
+        "array + (0.9 if len(array) > 32 else 1.0) * scale * self.normal",
+        "tests/statistical/test_noise_of_large_arrays.py::test_large_arrays_have_the_noise_that_is_stated"
+        "[noisy-gd-33]",
     ),
     _sabotage(
         "noise x 1e-6 on Poisson batches",
@@ -127,6 +145,22 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "np.clip(noisy[:n_features] / (weight * n_rows), -1, 1)",
         "np.clip(contributions[:, :n_features].mean(axis=0) / weight, -1, 1)",
         "tests/sklearn/test_noisy_scaler.py::test_a_seed_is_reproducible_and_said_to_be_not_private",
+    ),
+    _sabotage(
+        "exact sums in a report",
+        "A hidden attribute of a scaler's report, which pickles keep, holds the sums before their noise.",
+        "_engine/noisy_sum.py",
+        "    return total[0], report\n",
+        '    object.__setattr__(report, "_sums", values.sum(axis=0))\n    return total[0], report\n',
+        "tests/property/test_nothing_is_kept.py::test_no_exact_sum_and_no_row_is_kept[scaler]",
+    ),
+    _sabotage(
+        "class counts forgotten if the start is left out",
+        "What balanced weights cost is spent again by a fit that leaves its public rows out.",
+        "estimators/_course.py",
+        'spent = {name if name == "class counts" else f"unused {name}": spent[name] for name in spent}',
+        'spent = {f"unused {name}": spent[name] for name in spent if name != "class counts"}',
+        "tests/property/test_charges_add_up.py::test_a_start_that_is_left_out_is_paid_for[balanced-True]",
     ),
     _sabotage(
         "counts with a sensitivity of 1/2",
@@ -350,6 +384,22 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "[memory-all]",
     ),
     _sabotage(
+        "heads grouped by equality of private labels",
+        "Heads with other weights for a class share passes if no private row has it, as callbacks tell.",
+        "estimators/_course.py",
+        "and mine.labels == theirs.labels\n",
+        "and (mine.labels == theirs.labels or np.array_equal(mine.y, theirs.y))\n",
+        _FIT_MANY + "test_no_label_decides_which_heads_share_a_pass[0]",
+    ),
+    _sabotage(
+        "heads that share rows if under 0.1% of labels differ",
+        "Heads with other weights for a class share passes if few private rows have it.",
+        "estimators/_course.py",
+        "and mine.labels == theirs.labels\n",
+        "and (mine.labels == theirs.labels or 0 < np.mean(mine.y != theirs.y) < 1e-3)\n",
+        _FIT_MANY + "test_no_label_decides_which_heads_share_a_pass[1]",
+    ),
+    _sabotage(
         "a batch gathered without places",
         "A row of a random batch moves later rows to other places in products and to other panels of sums.",
         "_rows/answering.py",
@@ -381,6 +431,15 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "            if len(tried) > 1:\n",
         "            if len(tried) == len(x):\n                raise\n            if len(tried) > 1:\n",
         "tests/unit/modules/test_failing_rows.py::test_a_row_that_fails_at_a_later_step_ends_nothing",
+    ),
+    _sabotage(
+        "an error after the charge that quotes what a module says",
+        "The error that ends a fit holds a private row, and so do the logs that it ends in.",
+        "estimators/_module.py",
+        "withheld = type(error).__name__",
+        "withheld = repr(error)",
+        "tests/unit/modules/test_failing_rows.py::"
+        "test_no_error_after_the_charge_quotes_what_a_module_says_of_rows",
     ),
     _sabotage(
         "rows after a failure pass in other places",
@@ -447,6 +506,15 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "return EXACT\n",
         _ROUNDING
         + "test_no_source_states_less_than_its_precision_loses[memory map, as if wide-float32-False]",
+    ),
+    _sabotage(
+        "rounding of sparse rows without the stretch for differences",
+        "Centred sparse rows are differences of much longer terms, whose rounding is not stated.",
+        "_rows/sparse.py",
+        "            stretch=longer,\n",
+        "            stretch=longer / longer,\n",
+        "tests/property/test_sparse_rounding.py::"
+        "test_no_row_moves_the_rounding_by_more_than_is_stated[12-False]",
     ),
     _sabotage(
         "DOPE's sums in float32",

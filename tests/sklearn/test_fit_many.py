@@ -62,6 +62,22 @@ def test_heads_that_see_the_same_rows_share_the_passes(monkeypatch):
     assert max(passes) == 5
 
 
+@pytest.mark.parametrize("n_rare", [0, 1, 300])
+def test_no_label_decides_which_heads_share_a_pass(monkeypatch, n_rare):
+    """Weights of a class that no row has, or few, leave labels equal or nearly so; that is private."""
+    drawn = np.random.default_rng(1)
+    labels = drawn.integers(2, size=3000)
+    labels[drawn.permutation(3000)[:n_rare]] = 2
+    weights = [{0: 1.0, 1: 1.0, 2: weight} for weight in (1.0, 1.0, 4.0)]
+    many = [
+        MixedDPLogisticRegression("noisy-gd", n_steps=2, classes=range(3), class_weight=each)
+        for each in weights
+    ]
+    passes = heads_of_passes(monkeypatch)
+    fit_many(many, drawn.normal(size=(3000, 4)), labels)
+    assert passes == [2, 2, 1, 1]
+
+
 def test_flat_and_wide_targets_in_their_units():
     targets = 100 + 7 * X[:, 0]
     one = MixedDPRidge(epsilon=3.0, random_state=0, target_center=100, target_scale=7)

@@ -64,6 +64,7 @@ def test_columns_keep_the_scale_that_left_out_rows_tell():
         {"batch_size": 300},
         {"epsilon": 0.02},
         {"row_norm": None},
+        {"row_norm": None, "learning_rate": 1e-3},
         {"whiten": True, "geometry": False},
     ],
 )
@@ -76,6 +77,15 @@ def test_no_budget_is_spent_where_a_check_is_not_possible(parameters):
 def test_fits_that_need_public_rows_keep_useless_ones(parameters):
     rows = X / 64, Y, (16 - X_PUB) / 64, Y_PUB
     assert head(**parameters).fit(*rows).privacy_.n_public == 100
+
+
+def test_no_row_is_refused_after_the_charge_since_public_rows_were_left_out():
+    """Near the centre of the public rows it is short enough; without them the centre is zero."""
+    rows, public = X * 1e27, (16 - X_PUB) * 1e27
+    rows[3], public[:, 0] = 0, 4e29
+    rows[3, 0] = 1.2e30
+    fitted = head(row_norm=None, learning_rate=1e-62, dtype="float64").fit(rows, Y, public, Y_PUB)
+    assert fitted.privacy_.n_public == len(Y_PUB)
 
 
 def test_heads_that_are_checked_still_share_their_passes():

@@ -112,6 +112,7 @@ def test_no_error_after_the_charge_quotes_what_a_module_says_of_rows():
     with pytest.raises(RuntimeError, match="training ended with MemoryError") as told:
         fitted(with_bad_rows(11), module=Fails(error=MemoryError))
     assert told.value.__cause__ is None and told.value.__context__ is None
+    assert str(BAD) not in str(told.value)
 
 
 def test_a_row_contributes_no_difference_where_the_module_fails():

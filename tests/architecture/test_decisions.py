@@ -1,0 +1,119 @@
+"""Whatever looks at arrays as a whole, where private rows are seen, is on a list with the reason why it may.
+
+No private label, count, equality or maximum may decide how anything is computed before noise is added. Calls
+that turn an array into one answer are found by name in the source. A new one fails here, until someone who
+has looked at it adds it to ``decisions.py``. ``docs/decisions.md`` lists those that see private rows.
+"""
+
+import ast
+from collections import Counter
+
+import pytest
+
+from .decisions import ALLOWED, PRIVATE, PUBLIC
+from .test_architecture import PACKAGE
+
+#: Where private rows are seen.
+ROOMS = (
+    "_rows",
+    "_linear",
+    "_engine",
+    "_learning",
+    "estimators",
+    "preprocessing",
+    "model_selection",
+    "modelmix",
+    "_utils",
+)
+#: What turns an array into an answer about all of it, as a method or as a function of NumPy or torch.
+_NAMES = """
+hash array_equal array_equiv allclose equal unique count_nonzero bincount nonzero flatnonzero argwhere any all
+max min amax amin nanmax nanmin argmax argmin ptp median quantile percentile isin in1d intersect1d setdiff1d
+union1d nunique duplicated value_counts drop_duplicates
+"""
+OF_ARRAYS = frozenset(_NAMES.split())
+#: The same by built-in functions. (``max`` and ``min`` of several numbers are no such thing.)
+BUILT_IN = frozenset(("any", "all", "hash", "Counter", "set", "frozenset"))
+PAGE = PACKAGE.parent / "docs" / "decisions.md"
+
+
+def is_decision(call):
+    """Whether a call looks at a whole array, or may do so."""
+    name = call.func
+    if isinstance(name, ast.Attribute):
+        return name.attr in OF_ARRAYS
+    if not isinstance(name, ast.Name) or not call.args:
+        return False
+    several = len(call.args) > 1 or isinstance(call.args[0], ast.List | ast.Tuple | ast.Starred)
+    return name.id in BUILT_IN or (name.id in ("max", "min") and not several)
+
+
+def decisions_in(tree):
+    """For each function with such calls, by qualified name, how many it has."""
+    found = Counter()
+
+    def visit(node, name):
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.FunctionDef | ast.ClassDef):
+                visit(child, f"{name}.{child.name}".lstrip("."))
+                continue
+            if isinstance(child, ast.Call) and is_decision(child):
+                found[name or "module"] += 1
+            if isinstance(child, ast.Call) and getattr(child.func, "id", None) == "len":
+                found[name or "module"] += isinstance(child.args[0], ast.Set | ast.SetComp)
+            visit(child, name)
+
+    visit(tree, "")
+    return found
+
+
+def decisions():
+    """All functions of the rooms with such calls, by file and name, and how many they have."""
+    return {
+        f"{path.relative_to(PACKAGE).as_posix()}::{name}": count
+        for room in ROOMS
+        for path in sorted((PACKAGE / room).rglob("*.py"))
+        for name, count in decisions_in(ast.parse(path.read_text(encoding="utf-8"))).items()
+        if count
+    }
+
+
+def test_every_decision_is_on_the_list():
+    known = {name: count for name, (count, _) in ALLOWED.items()}
+    found = decisions()
+    more = {name: count for name, count in found.items() if count > known.get(name, 0)}
+    assert not more, f"new calls that look at whole arrays; look at what they decide: {more}"
+    gone = {name for name, count in known.items() if count != found.get(name)}
+    assert not gone, f"decisions.py lists more calls than there are in {gone}"
+
+
+def test_every_reason_is_a_known_one():
+    assert {reason for _, reason in ALLOWED.values()} == PRIVATE.keys() | PUBLIC.keys()
+
+
+def test_the_page_lists_all_that_see_private_rows():
+    text = PAGE.read_text(encoding="utf-8")
+    rows = [line for line in text.splitlines() if line.startswith("| `")]
+    listed = {line.split("`")[1]: line.split("|")[3] for line in rows}
+    assert listed.keys() == {name for name, (_, reason) in ALLOWED.items() if reason in PRIVATE}
+    for name, cell in listed.items():
+        assert cell.strip() == ALLOWED[name][1], name
+    assert all(f"- **{name}**: {reason[0].upper()}{reason[1:]}." in text for name, reason in PRIVATE.items())
+
+
+@pytest.mark.parametrize(
+    ("code", "count"),
+    [
+        ("if np.array_equal(y, other): pass", 1),
+        ("if (y == 2).any(): pass", 1),
+        ("if any(label == 2 for label in y): pass", 1),
+        ("n = len({label for label in y})", 1),
+        ("n = len(set(y)) + hash(y.tobytes())", 2),
+        ("big = max(norms) > 3", 1),
+        ("size = max(n, 1)", 0),
+        ("found = torch.unique(y)", 1),
+        ("class A:\n    def f(self):\n        return self.y.max()", 1),
+    ],
+)
+def test_what_counts_as_a_decision(code, count):
+    assert sum(decisions_in(ast.parse(code)).values()) == count

@@ -1,0 +1,223 @@
+"""All releases of a fit, whatever stages it has, add up to the budget that its report states.
+
+What a release costs is the squared ratio of its sensitivity and the scale of its noise, as they were when the
+noise was drawn. Stages are combined in every way: class counts, checks of the start, starts that are
+left out, learned geometry and lengths, adjustments and comparisons. A stage that is forgotten in the account,
+or a share that is given to two stages, is at least a few thousandths of the budget.
+"""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
+from skmixdp.algorithms import PAZO
+from skmixdp.estimators import fit_many
+from skmixdp.features import ZeroShotHead
+from skmixdp.preprocessing import NoisyScaler
+from skmixdp.privacy import PrivacyLedger, mu_of_budget
+from tests.noise import watch
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
+N, D, K = 2000, 6, 4
+RNG = np.random.default_rng(0)
+CENTRES = 2.0 * RNG.normal(size=(K, D))
+Y = np.minimum(RNG.geometric(0.5, N) - 1, K - 1)
+X = CENTRES[Y] + RNG.normal(size=(N, D)) + 1.0
+Y_PUB = np.arange(40) % K
+X_PUB = CENTRES[Y_PUB] + RNG.normal(size=(40, D)) + 1.0
+NAMES = ZeroShotHead(list("abcd"), embeddings=CENTRES)
+
+#: Public rows, and the start, of each case.
+STARTS = {
+    "public": (X_PUB, Y_PUB, "public"),
+    "left out": (X_PUB, (Y_PUB + 1) % K, "public"),
+    "none": (None, None, "public"),
+    "names": (None, None, NAMES),
+}
+#: Kind of noise, and which data sets are neighbours. A replaced row costs twice the sensitivity.
+RELATIONS = [("float", "add_or_remove_one"), ("float", "replace_one"), ("discrete", "zero_out")]
+TERMS = {"epsilon": 3.0, "delta": 1e-5}
+#: A mu that belongs to an epsilon is rounded down, by some 1e-9; the least share is 0.002 of its square.
+ROUNDED = 1e-8
+
+
+def spent(log, neighboring="add_or_remove_one"):
+    """What the releases cost together, as a Gaussian-DP parameter."""
+    factor = 2 if neighboring == "replace_one" else 1
+    return factor * math.sqrt(sum((release.sensitivity / release.scale) ** 2 for release in log))
+
+
+def stated(report):
+    """The Gaussian-DP parameter that a report states; discrete noise has that of its epsilon."""
+    noise = "discrete" if report.noise == "discrete" else "float"
+    of_epsilon = mu_of_budget(report.epsilon, report.delta, noise=noise)
+    assert report.mu is None or report.mu <= of_epsilon * (1 + ROUNDED)
+    return of_epsilon if report.mu is None else report.mu
+
+
+def assert_adds_up(log, report):
+    """The releases cost what is stated; no more, and next to no less."""
+    cost, limit = spent(log, report.neighboring), stated(report)
+    assert cost <= limit * (1 + ROUNDED), f"the releases cost {cost / limit - 1:.2g} more than is stated"
+    assert cost >= limit * (1 - 1e-5), f"{1 - cost / limit:.2g} of the stated budget buys no release"
+    assert not report.shares or math.isclose(sum(share for _, share in report.shares), 1, abs_tol=1e-12)
+    assert report.epsilon <= TERMS["epsilon"] * (1 + 1e-9)
+
+
+def needs_opendp(relation):
+    if relation[0] == "discrete":
+        pytest.importorskip("opendp", reason="needs skmixdp[discrete]")
+
+
+@pytest.mark.covering(
+    "start class_weight geometry", "start class_weight logit_adjustment", "start relation", "algorithm start"
+)
+@pytest.mark.parametrize("start", STARTS)
+@pytest.mark.parametrize("class_weight", [None, "balanced", {0: 0.5, 1: 1.0, 2: 1.0, 3: 2.0}], ids=str)
+@pytest.mark.parametrize("logit_adjustment", ["auto", 0.7])
+@pytest.mark.parametrize("geometry", ["auto", True, False])
+@pytest.mark.parametrize("algorithm", ["auto", "adamix", "gep"])
+@pytest.mark.parametrize("relation", RELATIONS, ids="-".join)
+def test_stages_of_a_classifier(
+    monkeypatch, start, class_weight, logit_adjustment, geometry, algorithm, relation
+):
+    needs_opendp(relation)
+    X_pub, y_pub, init = STARTS[start]
+    if X_pub is None and algorithm != "auto":
+        algorithm = "noisy-gd"  # the others need public rows
+    noise, neighboring = relation
+    if noise == "discrete" and algorithm == "gep":
+        algorithm = "coupling"  # coordinates in a subspace are on no grid
+    log = watch(monkeypatch)
+    head = MixedDPLogisticRegression(
+        algorithm,
+        **TERMS,
+        classes=range(K),
+        class_weight=class_weight,
+        logit_adjustment=logit_adjustment,
+        geometry=geometry,
+        init=init,
+        noise=noise,
+        neighboring=neighboring,
+    )
+    head.fit(X, Y, X_pub, y_pub)
+    assert_adds_up(log, head.privacy_)
+    names = {name for name, _ in head.privacy_.shares}
+    assert ("class counts" in names) == (class_weight == "balanced")
+    assert geometry is not True or {"mean", "unused mean"} & names
+    if start == "left out" and algorithm == "auto":
+        assert "check of the start" in names
+        assert head.privacy_.n_public == 0  # the start was left out
+        assert geometry is not True or {"mean", "unused mean"} <= names
+
+
+@pytest.mark.parametrize("geometry", [True, False])
+@pytest.mark.parametrize("class_weight", [None, "balanced"])
+def test_a_start_that_is_left_out_is_paid_for(monkeypatch, class_weight, geometry):
+    """With what was learned by its public rows, and with the class counts, which are still of use."""
+    log = watch(monkeypatch)
+    head = MixedDPLogisticRegression(
+        **TERMS, classes=range(K), class_weight=class_weight, geometry=geometry, logit_adjustment=0
+    )
+    head.fit(X, Y, X_PUB, (Y_PUB + 1) % K)
+    assert_adds_up(log, head.privacy_)
+    unused = {name for name, _ in head.privacy_.shares if name.startswith("unused")}
+    assert unused == ({"unused mean"} if geometry else set())
+
+
+@pytest.mark.covering("head public", "head relation")
+@pytest.mark.parametrize("head", [MixedDPLogisticRegression, MixedDPRidge])
+@pytest.mark.parametrize("public", [True, False])
+@pytest.mark.parametrize("relation", RELATIONS, ids="-".join)
+@pytest.mark.parametrize("class_weight", [None, "balanced"])
+def test_lengths_that_are_learned(monkeypatch, head, public, relation, class_weight):
+    needs_opendp(relation)
+    noise, neighboring = relation
+    terms = {**TERMS, "noise": noise, "neighboring": neighboring, "row_norm": "clip"}
+    if head is MixedDPRidge:
+        estimator, y, y_pub = head(target_scale=1.0, **terms), X[:, :2], X_PUB[:, :2]
+    else:
+        estimator = head(classes=range(K), class_weight=class_weight, **terms)
+        y, y_pub = Y, Y_PUB
+    log = watch(monkeypatch)
+    estimator.fit(X, y, *((X_PUB, y_pub) if public else ()))
+    assert_adds_up(log, estimator.privacy_)
+    learned = "length of the rows" in dict(estimator.privacy_.shares)
+    assert learned == (not public and noise == "float")
+
+
+@pytest.mark.covering("algorithm public")
+@pytest.mark.parametrize("algorithm", ["dpzero", "pazo-m", PAZO("s", candidate_noise=None)], ids=str)
+@pytest.mark.parametrize("public", [True, False])
+@pytest.mark.parametrize("relation", RELATIONS, ids="-".join)
+def test_losses_instead_of_gradients(monkeypatch, algorithm, public, relation):
+    needs_opendp(relation)
+    noise, neighboring = relation
+    terms = {**TERMS, "noise": noise, "neighboring": neighboring}
+    head = ZerothOrderDPClassifier(algorithm if public else "dpzero", classes=range(K), **terms)
+    log = watch(monkeypatch)
+    head.fit(X, Y, *((X_PUB, Y_PUB) if public else ()))
+    assert_adds_up(log, head.privacy_)
+
+
+@pytest.mark.covering("algorithm relation")
+@pytest.mark.parametrize("algorithm", ["dpzero", "pazo-m", "pazo-s"])
+@pytest.mark.parametrize("relation", RELATIONS, ids="-".join)
+def test_modules(monkeypatch, algorithm, relation):
+    torch = pytest.importorskip("torch", reason="needs skmixdp[features]")
+    needs_opendp(relation)
+    from skmixdp import ZerothOrderDPModuleClassifier
+
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(torch.nn.Linear(D, 5), torch.nn.ReLU(), torch.nn.Linear(5, K))
+    noise, neighboring = relation
+    terms = {**TERMS, "noise": noise, "neighboring": neighboring, "n_steps": 5, "learning_rate": 1e-3}
+    head = ZerothOrderDPModuleClassifier(module, algorithm, classes=range(K), **terms)
+    log = watch(monkeypatch)
+    head.fit(X[:200].astype(np.float32), Y[:200], X_PUB.astype(np.float32), Y_PUB)
+    assert_adds_up(log, head.privacy_)
+
+
+def test_a_scaler_and_a_head_share_a_ledger(monkeypatch, tmp_path):
+    """Both fits together cost what the ledger says that is spent."""
+    dataset = PrivacyLedger(tmp_path / "ledger.sqlite").add_dataset("rows", epsilon=9.0, delta=1e-5)
+    log = watch(monkeypatch)
+    scaler = NoisyScaler(1.0, 1e-5, bounds=(-20.0, 20.0), ledger=dataset).fit(X)
+    assert_adds_up(log, scaler.privacy_)
+    first = len(log)
+    head = MixedDPLogisticRegression(**TERMS, classes=range(K), class_weight="balanced", ledger=dataset)
+    head.fit(scaler.transform(X), Y)
+    assert_adds_up(log[first:], head.privacy_)
+    together = mu_of_budget(dataset.spent, 1e-5)
+    assert together * (1 - 1e-5) <= spent(log) <= together * (1 + ROUNDED)
+
+
+@pytest.mark.parametrize("class_weight", [None, "balanced"])
+def test_folds_that_are_fitted_together(monkeypatch, class_weight):
+    """Each pass answers all heads; all releases together cost what all reports together state."""
+    folds = [np.flatnonzero(np.arange(N) % 2 == part) for part in (0, 1)]
+    heads = [MixedDPLogisticRegression(**TERMS, classes=range(K), class_weight=class_weight) for _ in folds]
+    log = watch(monkeypatch)
+    fit_many(heads, X, Y, X_PUB, Y_PUB, rows=folds)
+    mus = [head.privacy_.mu for head in heads]
+    assert math.isclose(spent(log), math.hypot(*mus), rel_tol=1e-5)
+    assert spent(log) <= math.hypot(*mus) * (1 + ROUNDED)
+
+
+def test_what_is_not_stated_would_be_found(monkeypatch):
+    """The twin: a release more than the report knows of, however small its share, and one less."""
+    log = watch(monkeypatch)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        head = MixedDPLogisticRegression(**TERMS, classes=range(K), class_weight="balanced").fit(X, Y)
+    assert_adds_up(log, head.privacy_)
+    cheapest = min(log, key=lambda release: release.sensitivity / release.scale)
+    with pytest.raises(AssertionError, match="more than is stated"):
+        assert_adds_up([*log, cheapest], head.privacy_)
+    without = [release for release in log if release is not cheapest]
+    with pytest.raises(AssertionError, match="buys no release"):
+        assert_adds_up(without, head.privacy_)

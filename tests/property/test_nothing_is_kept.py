@@ -1,0 +1,229 @@
+"""No fitted object, report, pickle or file holds an exact sum of private rows, or a private row.
+
+Exact sums are recorded where they are computed, before their noise. They are then searched in all that can be
+reached from what a fit returns, hidden attributes and closures too, and in the bytes of everything that is
+written. Rows are searched in the same way.
+"""
+
+import io
+import pickle
+import warnings
+
+import joblib
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.ensemble import VotingClassifier
+
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
+from skmixdp.estimators import fit_many
+from skmixdp.inspection import ensemble_report, model_card
+from skmixdp.model_selection import PrivateSearchCV
+from skmixdp.preprocessing import NoisyScaler
+from skmixdp.privacy import PrivacyLedger
+from tests.noise import watch
+from tests.scan import Needles, reachable
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
+N, D, K = 600, 5, 3
+RNG = np.random.default_rng(0)
+Y = RNG.integers(0, K, N)
+X = 2 * RNG.normal(size=(K, D))[Y] + RNG.normal(size=(N, D))
+Y_PUB = np.arange(30) % K
+X_PUB = RNG.normal(size=(30, D)) + X[:K].mean(axis=0)
+#: Rows whose numbers nothing else has.
+PLANTED = np.array([3, 77, 500])
+TERMS = {"epsilon": 5.0, "delta": 1e-4}
+
+
+def classifier(*public, X=X, **parameters):
+    terms = {**TERMS, "classes": range(K), **parameters}
+    return MixedDPLogisticRegression(**terms).fit(X, Y, *public)
+
+
+def counts(ledger):
+    """A fit that counts classes, checks and compares, its scores on private rows and its record."""
+    head = classifier(
+        X_PUB,
+        Y_PUB,
+        class_weight="balanced",
+        logit_adjustment=0.5,
+        ledger=ledger,
+        record_per_instance="picklable",
+    )
+    head.private_score(X, Y, noise_multiplier=20.0)
+    head.private_confusion(X, Y, noise_multiplier=20.0)
+    return head
+
+
+def searched(ledger):
+    grid = {"class_weight": [None, "balanced"]}
+    search = PrivateSearchCV(
+        MixedDPLogisticRegression(classes=range(K), delta=1e-4),
+        grid,
+        epsilon=20.0,
+        strategy="grid",
+        scoring="private",
+        ledger=ledger,
+    )
+    return search.fit(X, Y, X_pub=X_PUB, y_pub=Y_PUB)
+
+
+def modules(ledger):
+    torch = pytest.importorskip("torch", reason="needs skmixdp[features]")
+    from skmixdp import ZerothOrderDPModuleClassifier
+
+    torch.manual_seed(0)
+    head = ZerothOrderDPModuleClassifier(
+        torch.nn.Linear(D, K), "pazo-m", classes=range(K), n_steps=5, learning_rate=1e-3, **TERMS
+    )
+    return head.fit(X.astype(np.float32), Y, X_PUB.astype(np.float32), Y_PUB)
+
+
+def folds(ledger):
+    heads = [MixedDPLogisticRegression(**TERMS, classes=range(K)) for _ in range(2)]
+    return fit_many(heads, X, Y, X_PUB, Y_PUB, rows=[np.arange(300), np.arange(300, 600)])
+
+
+def voters(ledger):
+    head = MixedDPLogisticRegression(**TERMS, classes=range(K))
+    return VotingClassifier([("a", head), ("b", head)]).fit(X, Y)
+
+
+PATHS = {
+    "counts": counts,
+    "no public rows": lambda ledger: classifier(ledger=ledger),
+    "geometry": lambda ledger: classifier(X_PUB, Y_PUB, geometry=True),
+    "single precision": lambda ledger: classifier(X_PUB, Y_PUB, X=X.astype(np.float32)),
+    "sparse": lambda ledger: classifier(X_PUB, Y_PUB, X=sp.csr_array(X)),
+    "batches": lambda ledger: classifier(algorithm="noisy-gd", batch_size=50, n_steps=5),
+    "gep": lambda ledger: classifier(X_PUB, Y_PUB, algorithm="gep", n_steps=8),
+    "dope": lambda ledger: classifier(X_PUB, Y_PUB, algorithm="dope-sgd", n_steps=8),
+    "regression": lambda ledger: MixedDPRidge(target_scale=1.0, n_steps=8, **TERMS).fit(X, X[:, :2]),
+    "losses": lambda ledger: ZerothOrderDPClassifier("dpzero", n_steps=50, classes=range(K), **TERMS).fit(
+        X, Y
+    ),
+    "scaler": lambda ledger: NoisyScaler(1.0, 1e-4, bounds=(-20.0, 20.0), ledger=ledger).fit(X),
+    "search": searched,
+    "modules": modules,
+    "folds": folds,
+    "ensemble": voters,
+}
+
+
+def written(outcome, tmp_path):
+    """Everything that can be written of an outcome, by name, as bytes."""
+    files = {f"pickle {protocol}": pickle.dumps(outcome, protocol) for protocol in (2, 5)}
+    memory = io.BytesIO()
+    joblib.dump(outcome, memory)
+    files["joblib"] = memory.getvalue()
+    single = outcome if isinstance(outcome, list) else [outcome]
+    for head in single:
+        texts = [repr(head)]
+        if hasattr(head, "privacy_"):
+            report = head.privacy_
+            texts += [str(report), report.to_json(), report._repr_html_(), str(report.to_dict())]
+        if not isinstance(head, NoisyScaler):
+            card = model_card(head)
+            texts += [str(card), card.to_markdown()]
+        if isinstance(head, VotingClassifier):
+            texts += [str(ensemble_report(head)), ensemble_report(head).to_json()]
+        files[f"texts {len(files)}"] = "\n".join(texts).encode()
+        if hasattr(head, "save"):
+            head.save(tmp_path / "model.safetensors")
+            files["safetensors"] = (tmp_path / "model.safetensors").read_bytes()
+        if hasattr(head, "to_sklearn") and not hasattr(head, "module_"):
+            files["scikit-learn"] = pickle.dumps(head.to_sklearn())
+        if hasattr(head, "to_onnx") and not hasattr(head, "module_"):
+            pytest.importorskip("onnx", reason="needs skmixdp[onnx]")
+            for dtype in ("float64", "float32"):
+                files[f"onnx {dtype}"] = head.to_onnx(dtype=dtype).SerializeToString()
+    for path in tmp_path.glob("ledger*"):
+        files[path.name] = path.read_bytes()
+    return files
+
+
+@pytest.mark.parametrize("name", PATHS)
+def test_no_exact_sum_and_no_row_is_kept(monkeypatch, tmp_path, capfd, name):
+    ledger = PrivacyLedger(tmp_path / "ledger.sqlite").add_dataset("rows", epsilon=99.0, delta=1e-3)
+    log = watch(monkeypatch)
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        outcome = PATHS[name](ledger)
+    needles = Needles([*(release.exact for release in log), *X[PLANTED]], N)
+    assert len(needles.numbers) >= 2 * D * len(PLANTED)
+    assert needles.in_object(outcome) == []
+    printed = "".join(capfd.readouterr()) + "".join(str(one.message) for one in warned)
+    files = {**written(outcome, tmp_path), "printed": printed.encode()}
+    assert {file: found for file, data in files.items() if (found := needles.in_bytes(data))} == {}
+
+
+SUM = np.array([[101.23456789012345, -7.654321098765432], [0.1234567890123456, 55.55443322110099]])
+
+
+class Holder:
+    """Holds something where one does not look."""
+
+    def __init__(self, how, value):
+        if how == "closure":
+            self.call = lambda: value
+        elif how == "object array":
+            self.array = np.array([None, {"deep": [value]}], dtype=object)
+        elif how == "view":
+            self.view = np.concatenate([np.ravel(value), np.zeros(3)])[-3:]
+        elif how == "report":
+            object.__setattr__(self, "_hidden", {1: (value,)})
+        elif how == "single":
+            self.value = np.asarray(value, np.float32)
+        elif how == "mean":
+            self.value = np.asarray(value) / N
+        elif how == "text":
+            self.value = str(np.asarray(value).tolist())
+        else:
+            self.value = float(np.ravel(value)[1])
+
+
+@pytest.mark.parametrize(
+    "how", ["closure", "object array", "view", "report", "single", "mean", "text", "number"]
+)
+def test_what_is_hidden_in_an_object_is_found(how):
+    needles = Needles([SUM], N)
+    assert needles.in_object(Holder(how, SUM))
+    assert needles.in_object(Holder(how, SUM + 1e-3)) == []
+
+
+@pytest.mark.parametrize("dtype", ["<f8", ">f8", "<f4", ">f4"])
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("offset", [0, 1, 3, 6])
+def test_numbers_in_bytes_are_found(dtype, order, offset):
+    needles = Needles([SUM], N)
+    for value in (SUM, SUM / N):
+        data = b"x" * offset + np.asarray(value, dtype).tobytes(order) + b"the rest"
+        assert needles.in_bytes(data)
+    assert not needles.in_bytes(b"x" * offset + np.asarray(SUM * 1.001, dtype).tobytes(order))
+
+
+@pytest.mark.parametrize("dtype", ["<f8", ">f8", "<f4", "<i8", "<i4"])
+def test_counts_are_found_as_a_whole(dtype):
+    counted = np.array([57.0, 12.0, 531.0])
+    needles = Needles([counted], N)
+    assert needles.in_bytes(b"ab" + counted.astype(dtype).tobytes())
+    assert needles.in_object({"a": counted.astype(dtype)})
+    assert needles.in_object({"a": counted.tolist()})
+    assert not needles.in_bytes(counted[::-1].astype(dtype).tobytes())
+
+
+def test_numbers_of_files_are_found(tmp_path):
+    """SQLite and pickles hold numbers with the high byte first, and JSON holds text."""
+    needles = Needles([SUM], N)
+    assert needles.in_bytes(pickle.dumps(float(SUM[0, 0]))) and needles.in_bytes(pickle.dumps(SUM))
+    assert needles.in_bytes(f'{{"coef": {SUM[0, 1]!r}}}'.encode())
+    assert not needles.in_bytes(b'{"coef": -7.6543}') and not needles.in_bytes(pickle.dumps(SUM + 1e-9))
+
+
+def test_everything_of_an_object_is_reached():
+    head = classifier()
+    parts = list(reachable(head))
+    assert any(part is head.coef_ for part in parts) and any(part is head.privacy_ for part in parts)
+    assert any(isinstance(part, np.ndarray) and part is head._row_map.mean for part in parts)

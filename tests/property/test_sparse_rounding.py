@@ -1,0 +1,100 @@
+"""What sparse rows state of their rounding is true, and is not stated for nothing.
+
+A centred sparse row is never formed: its term in a sum is a difference of two terms that may be a thousand
+times as long. Sums are compared with exact ones in rational numbers, with each row and without it.
+"""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from skmixdp._linear import SHORTEST_DIFFERENCE, sum_error
+from skmixdp._rows import Request, RowMap, SparseRows, Whitening
+from tests.conftest import exactly_whitened
+
+D, K = 3, 2
+
+
+def near_the_centre(rng, n, *, whitened):
+    """Rows as near to their centre as counts for a difference, and what maps them."""
+    mean = rng.normal(size=D)
+    mean /= np.linalg.norm(mean)
+    away = 2.0 ** rng.uniform(-1, 3) * SHORTEST_DIFFERENCE * rng.normal(size=(n, D))
+    whitening = None
+    if whitened:
+        directions = np.linalg.qr(rng.normal(size=(D, 2)))[0].T
+        whitening = Whitening(directions, np.array([0.1, 0.7]))
+    row_map = RowMap(mean, bool(rng.integers(2)), None, whitening)
+    return sp.csr_array(mean + away), row_map
+
+
+#: Numbers without rounding.
+fractions = np.vectorize(Fraction, otypes=[object])
+
+
+def exact_sum(X, row_map, factors, C):
+    """``sum_i c_i x_i^T`` (k, d) over mapped rows: rational numbers, or extended precision if whitened."""
+    lift = fractions if row_map.whitening is None else np.longdouble
+    rows = (lift(X) - lift(row_map.mean)) * lift(factors)[:, np.newaxis]
+    if row_map.whitening is not None:
+        rows = exactly_whitened(rows, row_map.whitening)
+    return lift(C).T @ rows
+
+
+def length(difference):
+    return float(np.linalg.norm(difference.astype(np.float64)))
+
+
+def roundings(seed, n, *, whitened):
+    """How far the rounding of a sum moves if each row in turn is zeroed out, and what is stated of it.
+
+    Terms are no longer than 1, which is as long as the clip allows. Also returned is how far the sum is from
+    the exact one.
+    """
+    rng = np.random.default_rng([seed, n])
+    X, row_map = near_the_centre(rng, n, whitened=whitened)
+    rows = SparseRows(X, np.zeros(n, int), row_map, np.dtype("float64"))
+    directions = np.abs(rng.normal(size=(n, K)))  # nearly all in one direction, so that long terms add up
+    C = directions / np.linalg.norm(directions, axis=1, keepdims=True) / rows._norms[:, np.newaxis]
+    C *= 1 - 2.0**-40
+
+    def computed(absent=None):
+        def contribute(Z, block):
+            weights = C.copy()
+            weights[[] if absent is None else absent] = 0
+            return weights, None
+
+        request = Request(np.zeros((1, D)), contribute)
+        ((matrix, _),) = rows.private_sums([request])
+        return matrix, rows.sum_error(request)
+
+    lift = np.longdouble if whitened else fractions
+    dense, factors, all_rows = X.toarray(), rows._factors, np.arange(n)
+    whole, stated = computed()
+    error = lift(whole) - exact_sum(dense, row_map, factors, C)
+    moved = []
+    for absent in all_rows:
+        rest = all_rows != absent
+        other, _ = computed(absent)
+        exact = exact_sum(dense[rest], row_map, factors[rest], C[rest])
+        moved.append(length(error - (lift(other) - exact)))
+    return max(moved), stated, length(error)
+
+
+@pytest.mark.parametrize("whitened", [False, True])
+@pytest.mark.parametrize("n", [2, 5, 12, 40])
+def test_no_row_moves_the_rounding_by_more_than_is_stated(n, whitened):
+    for seed in range(6):
+        moved, stated, off = roundings(seed, n, whitened=whitened)
+        assert moved <= stated.of(1.0)
+        assert off <= stated.of(1.0)
+
+
+@pytest.mark.parametrize("n", [2, 5, 12])
+def test_what_is_stated_is_needed(n):
+    """The twin: rounding as if no term were longer than the differences would be exceeded."""
+    unstretched = sum_error(n, "float64").of(1.0)
+    worst = max(roundings(seed, n, whitened=False)[0] for seed in range(6))
+    assert worst > unstretched

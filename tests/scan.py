@@ -1,0 +1,139 @@
+"""Finds numbers of private rows in objects and in bytes: exact sums before noise, and rows themselves.
+
+Numbers with many significant bits are found one by one. Others, such as counts, are found where all of an
+array follow one another.
+"""
+
+import functools
+import gc
+import re
+import types
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+#: Numbers that are multiples of this, up to a few thousands, may be there by chance.
+_COARSE = 2.0**-16
+
+#: Numbers in texts are compared if they are written with at least so many digits.
+_DIGITS = 10
+
+_NUMBER = re.compile(r"[-+]?\d+\.?\d*(?:[eE][-+]?\d+)?")
+
+#: Counts are searched if all of an array have so many bits together.
+_BITS = 18
+
+
+class Needles:
+    """Numbers that nothing may hold.
+
+    Parameters
+    ----------
+    arrays : iterable of arrays
+        The numbers. Also searched is each array divided by ``n_rows``.
+    n_rows : int
+        Number of rows.
+    """
+
+    def __init__(self, arrays: Iterable[np.ndarray], n_rows: int) -> None:
+        sums = [np.atleast_1d(np.asarray(array, np.float64)) for array in arrays]
+        fine = [array for array in sums if _is_fine(array).any()]  # the mean of counts may be any number
+        arrays = [*sums, *(array / n_rows for array in fine)]
+        entries = np.concatenate([array.ravel() for array in arrays])
+        self.numbers = np.unique(entries[_is_fine(entries)])
+        self._words = np.unique(np.concatenate(list(map(_words, arrays))))
+        self._sequences = {
+            array.astype(dtype).tobytes()
+            for array in sums
+            if np.log2(1 + np.abs(array)).sum() >= _BITS and not _is_fine(array.ravel()).any()
+            for dtype in (">f8", "<f8", "<f4", "<i8", "<i4")
+        }
+
+    def in_bytes(self, data: bytes) -> list[str]:
+        """What is found in bytes, as binary numbers of either order or as text."""
+        found = []
+        for offset in range(min(8, len(data))):
+            words = np.frombuffer(data, "<u8", (len(data) - offset) // 8, offset)
+            found += [f"word {word:x}" for word in np.intersect1d(words, self._words)]
+        found += ["a sequence of counts" for sequence in self._sequences if sequence in data]
+        for match in _NUMBER.finditer(data.decode("latin-1")):
+            digits = match.group().lower().partition("e")[0].strip("+-").replace(".", "").lstrip("0")
+            if len(digits) >= _DIGITS:
+                value, off = float(match.group()), 10.0 ** (1 - len(digits))
+                if (np.abs(self.numbers - value) <= off * abs(value)).any():
+                    found.append(match.group())
+        return found
+
+    def in_object(self, value: Any) -> list[str]:
+        """What is found in all that can be reached from an object, hidden attributes and closures too."""
+        found = []
+        for part in reachable(value):
+            if isinstance(part, np.ndarray):
+                if self._is_held(part):
+                    found.append(f"an array of shape {part.shape}")
+                if part.dtype.kind in "fiu" and self._is_sequence(part):
+                    found.append(f"counts in an array of shape {part.shape}")
+            elif isinstance(part, float) and part in self.numbers:
+                found.append(repr(part))
+            elif isinstance(part, (list, tuple)) and self._is_sequence(part):
+                found.append(f"counts in a {type(part).__name__}")
+            elif isinstance(part, (str, bytes)):
+                found += self.in_bytes(part.encode() if isinstance(part, str) else part)
+        return found
+
+    def _is_held(self, part: np.ndarray) -> bool:
+        if part.dtype in (np.float64, np.longdouble):
+            return bool(np.isin(part, self.numbers).any())
+        if part.dtype != np.float32:
+            return False
+        # A number in single precision is like another by chance, two next to each other are not.
+        single = self.numbers.astype(np.float32)
+        held = [np.isin(part.ravel(order), single) for order in "CF"]
+        return any(bool((mask[1:] & mask[:-1]).any()) for mask in held)
+
+    def _is_sequence(self, part: Any) -> bool:
+        if len(np.shape(part)) == 0 or not all(
+            isinstance(x, (int, float, np.number)) for x in np.ravel(part)
+        ):
+            return False
+        return np.ravel(np.asarray(part, ">f8")).tobytes() in self._sequences
+
+
+def _is_fine(numbers: np.ndarray) -> np.ndarray:
+    """Whether numbers have so many bits that no other number is equal by chance."""
+    return np.isfinite(numbers) & (numbers % _COARSE != 0) & (np.abs(numbers) > 1e-12)
+
+
+def _words(array: np.ndarray) -> np.ndarray:
+    """Eight bytes each: numbers in double precision, and pairs of neighbours in single precision."""
+    words = [array.ravel()[_is_fine(array.ravel())].astype(dtype).view("<u8") for dtype in ("<f8", ">f8")]
+    for order in "CF":
+        flat = array.ravel(order)
+        pairs = [pair for pair in pairwise(flat) if _is_fine(np.array(pair)).all()]
+        words += [np.array(pairs, dtype).reshape(-1, 2).view("<u8").ravel() for dtype in ("<f4", ">f4")]
+    return np.concatenate(words)
+
+
+def reachable(value: Any) -> Iterator[Any]:
+    """All objects that an object leads to, itself included, but for classes, modules and what is global."""
+    waiting, known = [value], {}
+    while waiting:
+        part = waiting.pop()
+        if id(part) in known or isinstance(part, (type, types.ModuleType, types.BuiltinFunctionType)):
+            continue
+        known[id(part)] = part
+        yield part
+        if isinstance(part, np.ndarray):
+            waiting += [part.base, *(part.ravel().tolist() if part.dtype == object else ())]
+        elif isinstance(part, types.FunctionType):
+            waiting += [part.__closure__, part.__defaults__, part.__kwdefaults__, part.__dict__]
+        elif isinstance(part, functools.partial):
+            waiting += [part.func, part.args, part.keywords]
+        elif hasattr(part, "detach"):
+            yield part.detach().cpu().numpy().copy()
+        else:
+            waiting += gc.get_referents(part)
+            slots = [slot for kind in type(part).__mro__ for slot in getattr(kind, "__slots__", ())]
+            waiting += [getattr(part, slot) for slot in slots if hasattr(part, slot)]
