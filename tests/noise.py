@@ -17,7 +17,7 @@ from scipy.special import log_ndtr
 from scipy.stats import binom, chi2, kstest, norm
 
 from skmixdp._engine.release import Released
-from skmixdp._rows import PrivateRows, Request
+from skmixdp._rows import Request
 from skmixdp.privacy import DiscreteNoise, NoiseSource
 
 #: ``NoiseSource.<METHOD>(array, scale, grid)``: the array plus noise.
@@ -84,8 +84,8 @@ class Release:
 Sabotage = Callable[[Release, list[Release]], np.ndarray]
 
 
-#: Takes a request and the rows, and returns the request that is put to them in its place, with the same answer.
-Listener = Callable[[Request, PrivateRows], Request]
+#: Takes a request, and returns the one that is put to the rows in its place, with the same answer.
+Listener = Callable[[Request], Request]
 
 
 class _Rows:
@@ -102,7 +102,7 @@ class _Rows:
         self.masks = [request.taking_part for request in requests]
         self.errors = [self._rows.sum_error(request) for request in requests]
         if self._listener is not None:
-            requests = [self._listener(request, self._rows) for request in requests]
+            requests = [self._listener(request) for request in requests]
         self.answers = self._rows.private_sums(requests)
         return self.answers
 

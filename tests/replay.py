@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from skmixdp._rows import PrivateRows, Request, from_device
+from skmixdp._rows import Request, from_device
 from skmixdp.privacy import noise
 from tests.noise import Release, watch
 
@@ -81,7 +81,8 @@ Path = Callable[[Calls], Any]
 def seen(monkeypatch: Any, path: Path, earlier: Seen | None = None, *, each_row: bool = True) -> Seen:
     """Run a path, and hand out the noisy arrays of an earlier run, if one is given.
 
-    The terms of single rows are kept if ``each_row``. Rows are then not visited by compiled loops.
+    The terms of single rows are kept if ``each_row``, which is not for Dask arrays: workers visit their rows.
+    No rows are then visited by compiled loops.
     """
     keys, calls = count(), Calls()
     terms: list[dict[int, Any]] = []
@@ -95,9 +96,8 @@ def seen(monkeypatch: Any, path: Path, earlier: Seen | None = None, *, each_row:
     def generator(seed: int | None) -> np.random.Generator:
         return np.random.default_rng([next(keys), 0 if seed is None else seed])
 
-    def listener(request: Request, rows: PrivateRows) -> Request:
-        # What happens in another process, or by the user's own record, is not heard.
-        return _heard(request, terms) if rows.can_be_observed and request.observe is None else request
+    def listener(request: Request) -> Request:
+        return _heard(request, terms)
 
     with monkeypatch.context() as patch, warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
@@ -132,6 +132,8 @@ def seen(monkeypatch: Any, path: Path, earlier: Seen | None = None, *, each_row:
 
 def _heard(request: Request, terms: list[dict[int, Any]]) -> Request:
     """The request, which lists what each row contributes to it."""
+    if request.observe is not None:  # it records the rows' own losses
+        return request
     heard: dict[int, Any] = {}
     terms.append(heard)
     mask = request.taking_part
@@ -140,9 +142,13 @@ def _heard(request: Request, terms: list[dict[int, Any]]) -> Request:
         parts = [np.asarray(from_device(part)) for part in (Z, *contribution) if part is not None]
         size = len(parts[0])
         numbers = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
-        for place, number in enumerate(numbers.tolist()):
-            if mask is None or mask[number]:
-                heard[number] = (place, size, *(part[place].tobytes() for part in parts))
+        joint = np.concatenate([part.reshape(size, -1).astype(np.float64) for part in parts], axis=1)
+        joint = np.ascontiguousarray(joint)
+        bits = joint.view(f"V{joint.itemsize * joint.shape[1]}")[:, 0]  # of a whole row
+        kept = np.arange(size) if mask is None else np.flatnonzero(mask[numbers])
+        heard.update(
+            zip(numbers[kept].tolist(), ((place, size, bits[place].tobytes()) for place in kept), strict=True)
+        )
 
     return replace(request, observe=observe)
 
