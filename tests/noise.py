@@ -17,6 +17,7 @@ from scipy.special import log_ndtr
 from scipy.stats import binom, chi2, kstest, norm
 
 from skmixdp._engine.release import Released
+from skmixdp._rows import Request
 from skmixdp.privacy import DiscreteNoise, NoiseSource
 
 #: ``NoiseSource.<METHOD>(array, scale, grid)``: the array plus noise.
@@ -83,11 +84,16 @@ class Release:
 Sabotage = Callable[[Release, list[Release]], np.ndarray]
 
 
+#: Takes a request, and returns the one that is put to the rows in its place, with the same answer.
+Listener = Callable[[Request], Request]
+
+
 class _Rows:
     """Private rows that keep what they are asked and what they answer."""
 
-    def __init__(self, rows: Any) -> None:
+    def __init__(self, rows: Any, listener: Listener | None) -> None:
         self._rows = rows
+        self._listener = listener
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._rows, name)
@@ -95,11 +101,15 @@ class _Rows:
     def private_sums(self, requests):
         self.masks = [request.taking_part for request in requests]
         self.errors = [self._rows.sum_error(request) for request in requests]
+        if self._listener is not None:
+            requests = [self._listener(request) for request in requests]
         self.answers = self._rows.private_sums(requests)
         return self.answers
 
 
-def watch(monkeypatch: Any, sabotage: Sabotage | None = None) -> list[Release]:
+def watch(
+    monkeypatch: Any, sabotage: Sabotage | None = None, listener: Listener | None = None
+) -> list[Release]:
     """Record all releases from now on, in their order, and change what they hand out.
 
     The exact sums are taken from the rows and the noisy ones from what a run receives, so that noise
@@ -127,7 +137,7 @@ def watch(monkeypatch: Any, sabotage: Sabotage | None = None) -> list[Release]:
     def watched(rows, visits):
         del asked[:]
         of_pass = next(passes)
-        seen = _Rows(rows)
+        seen = _Rows(rows, listener)
         noisy = original(seen, visits)
         exact = [query.assemble(answer) for (_, query), answer in zip(visits, seen.answers, strict=True)]
         n_parts = sum(len(query.releases) for _, query in visits)

@@ -6,17 +6,23 @@ of callbacks, the releases that share a pass, tells of the private rows, and no 
 differ by as much as was stated of them.
 """
 
+import io
 import math
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from itertools import count
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass, field, replace
+from itertools import count, zip_longest
 from typing import Any
 
 import numpy as np
 
+from skmixdp._rows import Request, from_device
 from skmixdp.privacy import noise
 from tests.noise import Release, watch
+
+#: Letters of a fact in a message.
+_SHOWN = 300
 
 
 class Calls:
@@ -48,12 +54,19 @@ class Seen:
     ----------
     releases : list of Release
         All arrays that left private rows, in their order.
+    terms : list of dict
+        For each request that rows answered, by number of a row that took part: its place in a block, the size
+        of the block, its products and what it contributed, bit for bit.
     facts : dict
         By name, what must not depend on private rows but through the releases.
+    failed : bool
+        Whether the run ended with an error, which is a fact too.
     """
 
     releases: list[Release]
+    terms: list[dict[int, Any]]
     facts: dict[str, Any] = field(default_factory=dict)
+    failed: bool = False
 
     @property
     def stated(self) -> float:
@@ -65,9 +78,14 @@ class Seen:
 Path = Callable[[Calls], Any]
 
 
-def seen(monkeypatch: Any, path: Path, earlier: Seen | None = None) -> Seen:
-    """Run a path, and hand out the noisy arrays of an earlier run, if one is given."""
+def seen(monkeypatch: Any, path: Path, earlier: Seen | None = None, *, each_row: bool = True) -> Seen:
+    """Run a path, and hand out the noisy arrays of an earlier run, if one is given.
+
+    The terms of single rows are kept if ``each_row``, which is not for Dask arrays: workers visit their rows.
+    No rows are then visited by compiled loops.
+    """
     keys, calls = count(), Calls()
+    terms: list[dict[int, Any]] = []
 
     def handed_out(release: Release, log: list[Release]) -> np.ndarray:
         if earlier is None or len(log) >= len(earlier.releases):
@@ -78,14 +96,18 @@ def seen(monkeypatch: Any, path: Path, earlier: Seen | None = None) -> Seen:
     def generator(seed: int | None) -> np.random.Generator:
         return np.random.default_rng([next(keys), 0 if seed is None else seed])
 
+    def listener(request: Request) -> Request:
+        return _heard(request, terms)
+
     with monkeypatch.context() as patch, warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         patch.setattr(noise, "_generator_of", generator)
-        found = Seen(watch(patch, handed_out))
-        try:
-            outcome = path(calls)
-        except Exception as error:
-            outcome = f"{type(error).__name__}: {error}"
+        found = Seen(watch(patch, handed_out, listener if each_row else None), terms)
+        with redirect_stdout(io.StringIO()) as printed, redirect_stderr(printed):
+            try:
+                outcome = path(calls)
+            except Exception as error:
+                found.failed, outcome = True, f"{type(error).__name__}: {error}"
     runs: dict[int, int] = {}
     found.facts = {
         "releases": [
@@ -97,32 +119,74 @@ def seen(monkeypatch: Any, path: Path, earlier: Seen | None = None) -> Seen:
                 release.share,
                 release.scale,
                 release.grid,
-                None if release.mask is None else release.mask.tobytes(),
             )
             for release in found.releases
         ],
         "warnings": [(one.category.__name__, str(one.message)) for one in warned],
         "calls": calls.list,
+        "printed": printed.getvalue(),
         **facts_of(outcome, "outcome"),
     }
     return found
 
 
-def compare(one: Seen, other: Seen, most: float = 2.0) -> None:
-    """Only sums differ, each by at most ``most`` of what is stated; 2 for a row that is replaced."""
-    names = sorted(set(one.facts) | set(other.facts))
-    differing = {
-        name: (one.facts.get(name), other.facts.get(name))
-        for name in names
+def _heard(request: Request, terms: list[dict[int, Any]]) -> Request:
+    """The request, which lists what each row contributes to it."""
+    if request.observe is not None:  # it records the rows' own losses
+        return request
+    heard: dict[int, Any] = {}
+    terms.append(heard)
+    mask = request.taking_part
+
+    def observe(rows, block, Z, contribution):
+        parts = [np.asarray(from_device(part)) for part in (Z, *contribution) if part is not None]
+        size = len(parts[0])
+        numbers = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+        joint = np.concatenate([part.reshape(size, -1).astype(np.float64) for part in parts], axis=1)
+        joint = np.ascontiguousarray(joint)
+        bits = joint.view(f"V{joint.itemsize * joint.shape[1]}")[:, 0]  # of a whole row
+        kept = np.arange(size) if mask is None else np.flatnonzero(mask[numbers])
+        heard.update(
+            zip(numbers[kept].tolist(), ((place, size, bits[place].tobytes()) for place in kept), strict=True)
+        )
+
+    return replace(request, observe=observe)
+
+
+def compare(one: Seen, other: Seen, row: int, most: float = 2.0) -> None:
+    """Only sums differ, each by at most ``most`` of what is stated; 2 for a row that is replaced.
+
+    Where the row takes no part, sums do not differ at all. The terms of other rows are the same everywhere.
+    """
+    differing = [
+        f"{name}: {_difference(one.facts.get(name), other.facts.get(name))}"
+        for name in sorted(one.facts.keys() | other.facts.keys())
         if one.facts.get(name) != other.facts.get(name)
-    }
-    assert not differing, f"private rows decide {differing}"
+    ]
+    assert not differing, "\n".join(["private rows decide", *differing])
+    assert len(one.terms) == len(other.terms)
+    for mine, theirs in zip(one.terms, other.terms, strict=True):
+        changed = {n for n in mine.keys() | theirs.keys() if mine.get(n) != theirs.get(n)} - {row}
+        assert not changed, f"a row decides what rows {sorted(changed)} contribute"
     moved = 0.0
     for mine, theirs in zip(one.releases, other.releases, strict=True):
+        masks = [None if each.mask is None else np.delete(each.mask, row) for each in (mine, theirs)]
+        assert np.array_equal(*masks), "other rows take part"
+        if mine.mask is not None and not mine.mask[row] and not theirs.mask[row]:
+            assert mine.exact.tobytes() == theirs.exact.tobytes(), "a row that takes no part moves a sum"
         distance = float(np.linalg.norm(mine.exact - theirs.exact))
         assert distance <= most * mine.sensitivity, distance / mine.sensitivity
         moved += (distance / mine.scale) ** 2
     assert math.sqrt(moved) <= most * one.stated * (1 + 1e-12)
+
+
+def _difference(one: Any, other: Any) -> str:
+    """The first difference of two facts, in a few words."""
+    if isinstance(one, list) and isinstance(other, list):
+        for place, (mine, theirs) in enumerate(zip_longest(one, other)):
+            if mine != theirs:
+                return f"[{place}] {_difference(mine, theirs)}"
+    return f"{str(one)[:_SHOWN]} and {str(other)[:_SHOWN]}"
 
 
 def facts_of(value: Any, name: str) -> dict[str, Any]:

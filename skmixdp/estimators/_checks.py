@@ -61,11 +61,12 @@ def header(table: Table) -> Any:
     return pd.DataFrame(columns=table.names)
 
 
-def passed(table: Table, *, labels: bool, weights: bool) -> str:
+def passed(table: Table, *, lengths: bool, labels: bool, weights: bool) -> str:
     """Text for the report: which checks of private rows were treated as public."""
     all_checks = {
         "shapes": True,
         "finiteness": True,
+        "lengths": lengths,
         "repeats": table.counts_repeats,
         "labels": labels,
         "weights": weights,

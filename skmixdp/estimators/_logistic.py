@@ -241,7 +241,12 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         y, y_pub, origin = self._encode(y, y_pub)
         treated_as_public = (
             "the numbers of private rows and of features, and the features' names",
-            passed(table, labels=True, weights=data.sample_weight is not None),
+            passed(
+                table,
+                lengths=self.row_norm is None,
+                labels=True,
+                weights=data.sample_weight is not None,
+            ),
             f"the classes ({origin})",
         )
         loss = classification_loss(len(self.classes_))

@@ -222,7 +222,12 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
             y_pub = self._target_map(y_pub, np.float64)
         treated_as_public = (
             "the numbers of private rows, of features and of targets, and the features' names",
-            passed(table, labels=False, weights=data.sample_weight is not None),
+            passed(
+                table,
+                lengths=self.row_norm is None,
+                labels=False,
+                weights=data.sample_weight is not None,
+            ),
             f"centre and scale of the targets ({origin})",
         )
         y = self._target_map(y, self._products_dtype())

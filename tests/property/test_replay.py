@@ -1,0 +1,442 @@
+"""What a fit shows of private rows is what its noise pays for, and nothing else; see :mod:`tests.replay`.
+
+Each pair of neighbours differs in one row. It alone has the last class, so any decision by labels, counts,
+equality or sizes of private rows is a decision by this row.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from itertools import count, product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from skmixdp import (
+    MixedDPLogisticRegression,
+    MixedDPRidge,
+    ZerothOrderDPClassifier,
+    ZerothOrderDPModuleClassifier,
+    fit_many,
+)
+from skmixdp._engine.release import recorded_releases
+from skmixdp.model_selection import PrivateSearchCV
+from skmixdp.preprocessing import NoisyScaler
+from skmixdp.privacy import PrivacyLedger
+from tests.replay import Calls, Seen, compare, seen
+from tests.unit.rows.conftest import HELD, NEEDS_CUDA, has_cuda
+
+from .spies import prepare
+
+__all__ = ["has_cuda"]  # which the condition of NEEDS_CUDA names
+
+#: Few rows; and so many that batches of EXPECTED rows are gathered.
+SMALL, LARGE, EXPECTED = 60, 1000, 8
+D, K, ROW = 4, 3, 23
+
+rng = np.random.default_rng(0)
+CENTRES = 2 * rng.normal(size=(K, D))
+COEF = rng.normal(size=(D, 2))
+BUDGET = {"epsilon": 30.0, "delta": 1e-4}
+#: The same without a budget, since it takes long to find the noise of random batches.
+TERMS = {"epsilon": None, "noise_multiplier": 2.0}
+
+
+def around_centres(labels):
+    return (CENTRES[labels] + rng.normal(size=(len(labels), D))).astype("f4")
+
+
+Y_PUB = np.arange(30) % K
+X_PUB = around_centres(Y_PUB)
+
+STATES = ("warn", "raise")
+
+
+# -- neighbours ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Private:
+    """Private rows; ``absent`` ones are zeroed out of all sums."""
+
+    X: np.ndarray
+    y: np.ndarray
+    weights: np.ndarray
+    absent: np.ndarray
+
+    @classmethod
+    def drawn(cls, n, dtype="f4", *, targets=False):
+        y = np.arange(n) % (K - 1)
+        y[ROW] = K - 1
+        X = around_centres(y).astype(dtype)
+        weights = rng.choice([0.5, 1.0, 2.0], size=n)
+        return cls(X, (X @ COEF).astype(dtype) if targets else y, weights, np.zeros(n, bool))
+
+    def with_row(self, x=None, y=None, weight=None):
+        """The neighbour with another row."""
+        changed = replace(self, X=self.X.copy(), y=self.y.copy(), weights=self.weights.copy())
+        for array, value in ((changed.X, x), (changed.y, y), (changed.weights, weight)):
+            if value is not None:
+                array[ROW] = value
+        return changed
+
+
+SIGNS = np.array([1, -1, 1, 1])
+NEIGHBOURS: dict[str, Callable[[Private], Private]] = {
+    "relabelled": lambda one: one.with_row(y=0 if one.y.ndim == 1 else 1e6),
+    "zeroed": lambda one: one.with_row(0.0),
+    "tiny": lambda one: one.with_row(SIGNS * np.finfo(one.X.dtype).smallest_subnormal),
+    "small": lambda one: one.with_row(SIGNS * np.finfo(one.X.dtype).tiny),
+    "huge": lambda one: one.with_row(
+        SIGNS * np.finfo(one.X.dtype).max, None if one.y.ndim == 1 else np.finfo(one.X.dtype).max
+    ),
+    "duplicated": lambda one: one.with_row(one.X[0], one.y[0]),
+    "constant": lambda one: one.with_row(1.0),
+    "absent": lambda one: replace(one, absent=np.arange(len(one.X)) == ROW),
+}
+REWEIGHTED = {
+    "weight 0": lambda one: one.with_row(weight=0.0),
+    "tiny weight": lambda one: one.with_row(weight=5e-324),
+    "huge weight": lambda one: one.with_row(weight=1e308),
+}
+
+
+def check(monkeypatch, path, one, name, state, each_row=True, row=ROW, most=None):
+    """Replay the path of some rows in that of a neighbour's, under the user's own state of NumPy."""
+    other = (NEIGHBOURS | REWEIGHTED)[name](one)
+
+    def run(private: Private, earlier: Seen | None) -> Seen:
+        def within(calls: Calls) -> Any:
+            with np.errstate(all=state), recorded_releases(private.absent if name == "absent" else None):
+                return path(private, calls)
+
+        return seen(monkeypatch, within, earlier, each_row=each_row)
+
+    first = run(one, None)
+    assert not first.failed, first.facts["outcome"]
+    assert first.releases
+    compare(first, run(other, first), row, (1.0 if name == "absent" else 2.0) if most is None else most)
+    return first
+
+
+# -- estimators and their options ------------------------------------------------------------
+
+DESCENT = ("noisy-gd", "adamix", "coupling", "pda-dpmd", "dope-sgd", "gep", "modelmix")
+LOGISTIC = [f"logistic, {name}" for name in ("auto", *DESCENT)]
+RIDGE = [f"ridge, {name}" for name in ("auto", "noisy-gd", "gep")]
+ZEROTH = [f"zeroth, {name}" for name in ("dpzero", "pazo-m", "pazo-p", "pazo-s")]
+MODULES = [f"module, {name}" for name in ("dpzero", "pazo-m", "pazo-p", "pazo-s")]
+LINEAR = [*LOGISTIC, *RIDGE, *ZEROTH]
+ALL = [*LINEAR, *MODULES]
+ESTIMATORS = {
+    "logistic": MixedDPLogisticRegression,
+    "ridge": MixedDPRidge,
+    "zeroth": ZerothOrderDPClassifier,
+}
+
+
+@dataclass(frozen=True)
+class Option:
+    """Parameters, how the rows are passed, and what accepts them."""
+
+    parameters: dict[str, Any] = field(default_factory=dict)
+    only: list[str] = field(default_factory=lambda: ALL)
+    n_rows: int = SMALL
+    public: bool = True
+    weights: bool = False
+    dtype: str = "f4"
+
+
+def among(group, *excepted):
+    return [what for what in group if not any(name in what for name in excepted)]
+
+
+WITHOUT_PUBLIC = ["logistic, auto", "logistic, noisy-gd", "ridge, auto", "ridge, noisy-gd"]
+#: What takes few steps for its default budget.
+QUICK = ["logistic, auto", "logistic, coupling"]
+OPTIONS = {
+    "default": Option({"n_steps": None}, [*LOGISTIC, *RIDGE, "zeroth, pazo-s"]),
+    "few steps": Option(),
+    "rates": Option({"learning_rate": 0.5, "l2": 0.1, "public_l2": 0.1}, LINEAR),
+    "balanced": Option({"class_weight": "balanced", "n_steps": None}, QUICK),
+    "weighted classes": Option({"class_weight": {0: 1.0, 1: 0.5, 2: 3.0}}, LOGISTIC),
+    "adjusted": Option({"logit_adjustment": 1.0, "n_steps": None}, QUICK),
+    "not adjusted": Option({"logit_adjustment": 0, "n_steps": None}, QUICK),
+    "geometry": Option({"geometry": True, "row_norm": "unit", "n_steps": None}, [*QUICK, "ridge, noisy-gd"]),
+    "geometry of private rows": Option(
+        {"geometry": True, "row_norm": "unit", "whiten": True, "n_steps": None}, WITHOUT_PUBLIC, public=False
+    ),
+    "whitened": Option({"whiten": True}, LINEAR),
+    "not centred": Option({"center": False}, LINEAR),
+    "no intercept": Option({"fit_intercept": False}, LINEAR),
+    "rows as they are": Option({"row_norm": None, "learning_rate": 0.1}, LINEAR),
+    "unit rows": Option({"row_norm": "unit"}, LINEAR),
+    "clipped rows": Option({"row_norm": "clip"}, LINEAR),
+    "noisy length": Option({"row_norm": "clip", "n_steps": None}, WITHOUT_PUBLIC, public=False),
+    "scaled": Option({"scale": True}, LINEAR),
+    "batches": Option({**TERMS, "batch_size": EXPECTED, "n_steps": 12}, n_rows=LARGE),
+    "large batches": Option({**TERMS, "batch_size": 20}),
+    "zeros": Option({"init": "zeros"}, LINEAR),
+    "public start": Option({"init": "public", "learning_rate": "auto"}, MODULES),
+    "chunks": Option({"chunk_size": 16}, MODULES),
+    "replace one": Option({"neighboring": "replace_one"}),
+    "zero out": Option({"neighboring": "zero_out"}),
+    "discrete": Option({"noise": "discrete", "n_steps": 2}, among(ALL, "dope", "gep", "modelmix")),
+    "float64": Option({"dtype": "float64"}, LINEAR, dtype="f8"),
+    "rows in float64": Option(dtype="f8"),
+    "weights": Option({}, [*LOGISTIC, *RIDGE], weights=True),
+    "weights, balanced": Option({"class_weight": "balanced", "n_steps": None}, QUICK, weights=True),
+    "no public rows": Option(
+        {"learning_rate": 0.5},
+        [*WITHOUT_PUBLIC, "logistic, modelmix", "zeroth, dpzero", "module, dpzero"],
+        public=False,
+    ),
+    "no public rows, default": Option({"n_steps": None}, WITHOUT_PUBLIC, public=False),
+    "ledger": Option({"ledger": True}),
+    "noise multiplier": Option(TERMS),
+    "noise multiplier and budget": Option({"noise_multiplier": 0.5, "n_steps": None}),
+    "record": Option({"record_per_instance": True}, among(LINEAR, "modelmix")),
+    "device": Option({"device": "cpu"}),
+}
+
+
+def module():
+    torch = pytest.importorskip("torch", reason="needs torch; install skmixdp[features]")
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(D, 5), torch.nn.Tanh(), torch.nn.Linear(5, K))
+
+
+def as_it_is(private: Private) -> Any:
+    return private.X, private.y
+
+
+def fit_path(what, option, hold=as_it_is):
+    """The fit of an estimator; what comes out is the estimator, its report and its entries in a ledger."""
+    kind, algorithm = what.split(", ")
+    parameters = {**BUDGET, "n_steps": 4, **option.parameters}
+    public = {"X_pub": X_PUB, "y_pub": (X_PUB @ COEF) if kind == "ridge" else Y_PUB} if option.public else {}
+    if kind == "ridge" and not option.public:
+        parameters["target_scale"] = 2.0
+    elif kind != "ridge":
+        parameters["classes"] = range(K)
+    if kind == "module":
+        parameters = {"init": "module", "learning_rate": 1e-3, **parameters}
+
+    def path(private: Private, calls: Calls) -> Any:
+        entry, own = None, dict(parameters)
+        if own.get("ledger"):
+            entry = own["ledger"] = PrivacyLedger(":memory:").add_dataset("rows", epsilon=50, delta=1e-3)
+        if kind == "module":
+            head = ZerothOrderDPModuleClassifier(module(), algorithm, **own)
+        else:
+            head = ESTIMATORS[kind](algorithm, **own)
+        weights = {"sample_weight": private.weights} if option.weights else {}
+        head.set_callbacks(calls).fit(*hold(private), **public, **weights)
+        vars(head).pop("per_instance_", None)  # private, as it says
+        charges = None if entry is None else [(c.event, c.description) for c in entry.charges()]
+        head.ledger = None  # has times and the path of a file
+        return head, str(head.privacy_), charges
+
+    return path
+
+
+def accepted(option, neighbour):
+    """Whether the neighbour of accepted rows is accepted; other tests say what is refused."""
+    if neighbour in REWEIGHTED:
+        return option.weights
+    return neighbour != "huge" or option.parameters.get("row_norm", "") is not None
+
+
+def with_states(cases):
+    """Every other case of each neighbour, which is the last parameter, under each state."""
+    numbers = {name: count(place) for place, name in enumerate(NEIGHBOURS | REWEIGHTED)}
+    return [(*case, STATES[next(numbers[case[-1]]) % 2]) for case in cases]
+
+
+CASES = with_states(
+    [
+        (what, name, neighbour)
+        for (name, option), neighbour in product(OPTIONS.items(), NEIGHBOURS | REWEIGHTED)
+        if accepted(option, neighbour)
+        for what in option.only
+    ]
+)
+
+
+@pytest.mark.covering("what neighbour", "option state")
+@pytest.mark.parametrize(("what", "option", "neighbour", "state"), CASES)
+def test_a_fit_shows_what_its_noise_pays_for(monkeypatch, what, option, neighbour, state):
+    chosen = OPTIONS[option]
+    one = Private.drawn(chosen.n_rows, chosen.dtype, targets=what.startswith("ridge"))
+    check(monkeypatch, fit_path(what, chosen), one, neighbour, state, each_row=state == "warn")
+
+
+@pytest.mark.parametrize(("x", "fact"), [(SIGNS * np.finfo("f4").max, "lengths"), (np.nan, "finiteness")])
+def test_what_is_refused_is_refused_before_the_charge_and_listed_as_public(monkeypatch, x, fact):
+    one = Private.drawn(SMALL)
+    path = fit_path("logistic, noisy-gd", OPTIONS["rows as they are"])
+    first = seen(monkeypatch, lambda calls: path(one, calls))
+    other = seen(monkeypatch, lambda calls: path(one.with_row(x), calls), first)
+    assert not first.failed and fact in first.facts["outcome[1]"]
+    assert other.failed and not other.releases and not other.facts["warnings"]
+    assert "ValueError: " in other.facts["outcome"] and "e+38" not in other.facts["outcome"]
+
+
+# -- where the rows are ----------------------------------------------------------------------
+
+#: An estimator and its option.
+PLACED = [
+    ("logistic, noisy-gd", "few steps"),
+    ("logistic, noisy-gd", "not centred"),
+    ("logistic, noisy-gd", "rows as they are"),
+    ("logistic, noisy-gd", "whitened"),
+    ("logistic, noisy-gd", "batches"),
+    ("logistic, noisy-gd", "large batches"),
+    ("logistic, noisy-gd", "geometry of private rows"),
+    ("logistic, noisy-gd", "discrete"),
+    ("logistic, auto", "default"),
+    ("logistic, gep", "few steps"),
+    ("zeroth, pazo-s", "few steps"),
+]
+
+
+#: Accepted neighbours of rows of each source; sources on a device that there may not be are tried in full.
+HELD_CASES = [
+    pytest.param(*case, marks=(NEEDS_CUDA, pytest.mark.slow) if "CUDA" in case[0] else ())
+    for case in with_states(
+        [
+            (kind, what, option, neighbour)
+            for (what, option), kind, neighbour in product(PLACED, HELD, NEIGHBOURS)
+            if accepted(OPTIONS[option], neighbour) and (kind, option) != ("sparse", "discrete")
+        ]
+    )
+]
+
+
+@pytest.mark.covering("kind state", "option state")
+@pytest.mark.parametrize(("kind", "what", "option", "neighbour", "state"), HELD_CASES)
+def test_a_fit_to_rows_of_any_source_shows_what_its_noise_pays_for(
+    monkeypatch, tmp_path, kind, what, option, neighbour, state
+):
+    prepare(kind, monkeypatch)
+    chosen = OPTIONS[option]
+    one = Private.drawn(chosen.n_rows)
+    folders = iter(["one", "other"])
+
+    def hold(private):
+        folder = tmp_path / next(folders)
+        folder.mkdir()
+        return HELD[kind](folder, private.X, private.y)
+
+    each_row = state == "warn" and kind != "dask"
+    check(monkeypatch, fit_path(what, chosen, hold), one, neighbour, state, each_row)
+
+
+# -- several fits, searches, scores and statistics -------------------------------------------
+
+PUBLIC = {"X_pub": X_PUB, "y_pub": Y_PUB}
+FOLDS = [np.flatnonzero(np.arange(SMALL) % 3 != fold) for fold in range(3)]
+OTHERS = around_centres(np.arange(SMALL) % K), np.arange(SMALL) % K
+BY_CLASS = [{0: 1.0, 1: 0.5, 2: weight} for weight in (1.0, 2.0, 3.0)]
+
+
+def head(algorithm="noisy-gd", **parameters):
+    return MixedDPLogisticRegression(algorithm, **{"classes": range(K), **BUDGET, "n_steps": 4, **parameters})
+
+
+def together(*each, rows=None, weighted=False, **common):
+    """Heads with these parameters, fitted side by side."""
+
+    def path(private, calls):
+        heads = [head(**common, **own).set_callbacks(calls) for own in each]
+        weights = {"sample_weight": private.weights} if weighted else {}
+        return fit_many(heads, private.X, private.y, **PUBLIC, **weights, rows=rows)
+
+    return path
+
+
+def search(grid, *, of=None, **parameters):
+    def path(private, calls):
+        base = (head(epsilon=1.0) if of is None else of).set_callbacks(calls)
+        found = PrivateSearchCV(base, grid, **{**BUDGET, **parameters})
+        return found.fit(private.X, private.y, **PUBLIC)
+
+    return path
+
+
+def scaler(**parameters):
+    def path(private, calls):
+        return NoisyScaler(**BUDGET, **{"bounds": (-3.0, 5.0), **parameters}).fit(private.X)
+
+    return path
+
+
+def counts(method, **parameters):
+    """Noisy counts of private rows, by a head that was fitted to other rows."""
+
+    def path(private, calls):
+        fitted = head(**parameters).fit(*OTHERS, **PUBLIC)
+        return getattr(fitted, method)(private.X, private.y, noise_multiplier=2.0)
+
+    return path
+
+
+RATES = [{"learning_rate": rate} for rate in (0.3, 1.0, 2.0)]
+WEIGHTS = [{"class_weight": weight} for weight in BY_CLASS]
+PATHS = {
+    "heads": together(*RATES),
+    "heads with weights by class": together(*WEIGHTS),
+    "heads with weights by class, some the same": together({}, *WEIGHTS, *WEIGHTS[1:]),
+    "heads with weights by class and row": together(*WEIGHTS, weighted=True),
+    "heads with balanced weights": together({"class_weight": "balanced"}, {}, n_steps=None),
+    "heads that learn their geometry": together({"geometry": True}, {}, n_steps=None),
+    "heads of several algorithms": together(*({"algorithm": name} for name in ("auto", "gep", "modelmix"))),
+    "heads in batches": together(*RATES, **TERMS, batch_size=20),
+    "heads, discrete": together(*WEIGHTS, noise="discrete", n_steps=2),
+    "folds": together(*RATES, rows=FOLDS),
+    "folds, default": together({}, {}, {}, rows=FOLDS, algorithm="auto", n_steps=None),
+    "folds, weights by class": together(*WEIGHTS, rows=FOLDS),
+    "folds, weights by class, all rows too": together(*WEIGHTS, rows=[FOLDS[0], FOLDS[ROW % 3], None]),
+    "folds in batches": together(*RATES, rows=FOLDS, **TERMS, batch_size=10),
+    "folds without the row": together(*WEIGHTS, rows=[FOLDS[ROW % 3]] * 3),
+    "folds without the row, default": together(
+        {}, {}, rows=[FOLDS[ROW % 3]] * 2, algorithm="auto", n_steps=None
+    ),
+    "search, grid": search({"learning_rate": [0.3, 1.0]}, strategy="grid"),
+    "search, grid of weights": search({"class_weight": [None, *BY_CLASS]}, strategy="grid"),
+    "search, random": search({"class_weight": [None, *BY_CLASS]}, strategy="random", n_trials=3),
+    "search, public scores": search({"learning_rate": [0.3, 1.0]}, scoring="public", strategy="grid"),
+    "search, refit": search({"class_weight": BY_CLASS}, scoring="public", refit=True, strategy="grid"),
+    "search, two jobs": search({"class_weight": BY_CLASS}, strategy="grid", n_jobs=1),
+    "search, default": search({"class_weight": [None, "balanced"]}, of=MixedDPLogisticRegression()),
+    "scaler": scaler(),
+    "scaler, means": scaler(with_std=False),
+    "scaler, deviations": scaler(with_mean=False),
+    "scaler, discrete": scaler(noise="discrete"),
+    "scaler, narrow": scaler(bounds=(-1e-30, 1e-30)),
+    "scaler, wide": scaler(bounds=(-1e38, 1e38)),
+    "score": counts("private_score"),
+    "score, rows as they are": counts("private_score", row_norm=None, learning_rate=0.1),
+    "score, discrete": counts("private_score", noise="discrete"),
+    "confusion": counts("private_confusion"),
+    "confusion, no intercept": counts("private_confusion", fit_intercept=False),
+}
+
+
+def applies(name, neighbour):
+    if neighbour in REWEIGHTED:
+        return "by class and row" in name
+    return neighbour != "huge" or "as they are" not in name
+
+
+@pytest.mark.covering("name state")
+@pytest.mark.parametrize(
+    ("name", "neighbour", "state"),
+    with_states([pair for pair in product(PATHS, NEIGHBOURS | REWEIGHTED) if applies(*pair)]),
+)
+def test_fits_side_by_side_searches_and_counts_show_what_their_noise_pays_for(
+    monkeypatch, name, neighbour, state
+):
+    one = Private.drawn(SMALL)
+    most = 0.0 if "without the row" in name else None
+    check(monkeypatch, PATHS[name], one, neighbour, state, each_row=state == "warn", most=most)
