@@ -6,7 +6,7 @@ The second one is added up in panels by a :class:`~skmixdp._linear.sums.Cascade`
 import numpy as np
 from numpy.typing import DTypeLike
 
-from .arrays import FloatArray
+from .arrays import FloatArray, row_slices
 from .sums import BLOCK_ROWS, PANEL_ROWS, Cascade
 
 #: Rows times entries times points of a product that OpenBLAS computes by its kernels for small matrices, and
@@ -72,15 +72,13 @@ def add_products(
     k, d_in = C.shape[1], X.shape[1]
     n_columns = d_in + (appended is not None)
     if C.dtype == np.float64 or k * d_in <= _FEW_ENTRIES or len(X) == 0:
-        for start in range(0, max(len(X), 1), BLOCK_ROWS):
-            rows = slice(start, start + BLOCK_ROWS)
+        for rows in row_slices(max(len(X), 1), BLOCK_ROWS):
             matrix = _wide_sum(C[rows], X[rows], panel_rows)
             if appended is not None:
                 matrix = np.column_stack([matrix, _constant_column(C[rows], appended)])
             total.add(matrix)
         return
-    for start in range(0, len(X), panel_rows):
-        rows = slice(start, start + panel_rows)
+    for rows in row_slices(len(X), panel_rows):
         term = total.buffer((k, n_columns), X.dtype)
         np.matmul(C[rows].T, X[rows], out=term[:, :d_in])
         if appended is not None:

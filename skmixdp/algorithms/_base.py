@@ -18,9 +18,11 @@ from ..components import (
     ConvexWeight,
     CosineWeight,
     CouplingWeight,
+    L2Clip,
+    PublicQuantileClip,
     SampleWeight,
 )
-from ..components.protocols import Loss, PublicInfo, Query, Steps, Weighting
+from ..components.protocols import Clipper, FloatArray, Loss, PublicInfo, PublicView, Query, Steps, Weighting
 
 #: The rule for each name that ``public_weight`` accepts.
 _WEIGHTINGS: dict[str, Callable[[], Weighting]] = {
@@ -110,7 +112,7 @@ def descent(
     noise_factor : float
         For balanced steps: see :class:`~skmixdp.components.BalancedSteps`.
     """
-    l2 = 0.0 if options.l2 == "auto" else options.l2
+    l2 = options.strength
     start = info.view.W
     return Recipe(
         sampling=options.sampling,
@@ -151,6 +153,13 @@ def refuse_exact_sums(owner: object, options: Options) -> None:
             f"noise='discrete' needs sums on a grid, and {type(owner).__name__} computes sums off the grid; "
             "pass noise='float' or another algorithm."
         )
+
+
+def clipper_of(
+    clip: float | str, quantile: float, floor: float, measure: Callable[[PublicView], FloatArray]
+) -> Clipper:
+    """The rule for ``clip``: a threshold, or "quantile" for a quantile of public lengths (n_pub,)."""
+    return PublicQuantileClip(quantile, floor, measure) if isinstance(clip, str) else L2Clip(clip)
 
 
 def weighting_of(value: Any) -> Weighting:
