@@ -36,9 +36,8 @@ def narrow_block(m: int) -> int:
 def row_products(X: FloatArray, points: FloatArray, out: FloatArray) -> FloatArray:
     """``X points^T``, shape (rows, m), of rows (rows, d_in) and points (m, d_in).
 
-    Products are written to the memory of ``out`` (rows, m), which is C-contiguous; what is returned may have
-    the other order. How they are computed depends on nothing but shapes and memory order, so a row's products
-    depend on that row alone.
+    They are in the memory of ``out`` (rows, m), which is C-contiguous, in either order. Only shapes and
+    memory order decide how they are computed, so a row's products depend on that row alone.
     """
     if X.strides[0] == X.itemsize:
         return _products_of_columns(X, points, out.reshape(len(points), len(X))).T

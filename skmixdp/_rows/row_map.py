@@ -355,7 +355,7 @@ def _in_reach(lengths: FloatArray) -> NDArray[np.bool_]:
 def _to_unit_length(rows: Array) -> Array:
     """Scale each row to unit length, in place, and return the lengths (n,) before.
 
-    A row of zeros stays as it is, and counts as one of length 1.
+    A row of zeros stays as it is, with length 1.
     """
     # Divided by the largest entry first, since squares of huge or tiny entries are inf or 0.
     largest = _divide(rows, largest_entries(rows))

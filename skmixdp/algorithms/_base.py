@@ -95,22 +95,9 @@ def descent(
 ) -> Recipe:
     """The recipe of gradient descent with balanced steps, from which most algorithms start.
 
-    Parameters
-    ----------
-    info, options : PublicInfo, Options
-        Public facts and the user's settings.
-    query : Query
-        The query to private rows.
-    momentum : float
-        Momentum of the update.
-    anchored : bool
-        Whether the regulariser is centred at the start rather than at zero.
-    weighting : Weighting or None
-        Rule for the public weight; None is :class:`~skmixdp.components.SampleWeight`.
-    steps : Steps or None
-        Rule for number and size of steps; None is :class:`~skmixdp.components.BalancedSteps`.
-    noise_factor : float
-        For balanced steps: see :class:`~skmixdp.components.BalancedSteps`.
+    The regulariser is centred at the start if ``anchored``, else at zero. ``weighting`` is by default
+    :class:`~skmixdp.components.SampleWeight`, and ``steps`` :class:`~skmixdp.components.BalancedSteps` with
+    this ``noise_factor``.
     """
     l2 = options.strength
     start = info.view.W
@@ -135,7 +122,7 @@ def descent(
 def step_scale_with_clipped(loss: Loss) -> float:
     """Factor by which the curvature along clipped gradients is assumed to lie below its bound.
 
-    The Hessian of the cross-entropies is mostly far below the bound. Where it is not, clipped residuals keep
+    The Hessian of the cross-entropies is mostly far below it, and otherwise clipped residuals keep
     oscillations small. Squared loss has the same Hessian everywhere.
     """
     return 1.0 if loss.quadratic else 10.0
