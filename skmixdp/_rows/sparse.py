@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._linear import SHORTEST_DIFFERENCE, FloatArray, SumError, row_slices
+from .._utils.validation import check_finite
 from .answering import Selection, Visit, answer, block_size, selections, stated_error
 from .implicit import (
     canonical,
@@ -155,11 +156,7 @@ class SparseTable(Table):
     def check(self, name: str) -> None:
         if self._X.dtype.kind not in "biuf":
             raise ValueError(f"{name} must hold real numbers; encode everything else first.")
-        finite = np.isfinite(self._X.data)
-        if not finite.all():
-            raise ValueError(
-                f"{name} contains NaN or infinity; drop those rows, or impute them with what public rows say."
-            )
+        check_finite(np.isfinite(self._X.data).all(), name)
 
     def n_distinct(self) -> int:
         X = self._X

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from .._linear import BLOCK_ROWS, PANEL_ROWS, Cascade, FloatArray, SumError, row_norms, row_slices
-from .._utils.validation import CONVERSION_ERRORS, shown
+from .._utils.validation import CONVERSION_ERRORS, check_finite, shown
 from .answering import Selection, Visit, answer, block_size, selections, stated_error
 from .memory import InMemoryRows, check_lengths
 from .row_map import RowMap
@@ -239,10 +239,7 @@ class TorchTable(Table):
             )
         if self._X.layout != torch.strided or self._X.is_complex():
             raise ValueError(f"{name} must be a dense tensor of real numbers; convert it first.")
-        if not all(bool(torch.isfinite(part).all()) for part in _parts_of(self._X)):
-            raise ValueError(
-                f"{name} contains NaN or infinity; drop those rows, or impute them with what public rows say."
-            )
+        check_finite(all(bool(torch.isfinite(part).all()) for part in _parts_of(self._X)), name)
 
     def n_distinct(self) -> int:
         if not self.counts_repeats:

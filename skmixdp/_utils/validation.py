@@ -272,11 +272,16 @@ def check_table(X: Any, name: str, *, minimum: int) -> Array:
         )
     if table.shape[1] == 0:
         raise ValueError(f"{name} has 0 feature(s) (shape={table.shape}) while a minimum of 1 is required.")
-    if not np.all(np.isfinite(table)):
+    check_finite(np.all(np.isfinite(table)), name)
+    return np.asarray(table)
+
+
+def check_finite(finite: Any, name: str) -> None:
+    """Refuse rows of which not all entries are ``finite``."""
+    if not finite:
         raise ValueError(
             f"{name} contains NaN or infinity; drop those rows, or impute them with what public rows say."
         )
-    return np.asarray(table)
 
 
 def _refusal_of_type(X: Any, name: str) -> str:
