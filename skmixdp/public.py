@@ -155,8 +155,7 @@ class PublicData:
     def solution_error(self) -> float:
         """Estimated distance of ``solution`` to the solution for infinitely many rows; needs two rows.
 
-        The solution of each half has twice the variance of ``solution``, so their difference has four times
-        its variance.
+        The difference of the solutions of two halves has four times its variance.
         """
         first, second = self.halves
         return float(np.linalg.norm(first.solution - second.solution)) / 2

@@ -53,6 +53,11 @@ class Options:
     exact_sums: bool
     balancing_intercept: float | None = None
 
+    @property
+    def strength(self) -> float:
+        """``l2``, with 0 for "auto", as most algorithms have it."""
+        return 0.0 if self.l2 == "auto" else self.l2
+
 
 @dataclass(frozen=True)
 class Recipe:

@@ -10,6 +10,7 @@ from .arrays import (
     namespace_of,
     parts_in_cache,
     row_dots,
+    row_slices,
 )
 from .compiled import ClippedSums, clipped_sums
 from .embedding import GradientEmbedding

@@ -78,9 +78,12 @@ def _widened_squares(A: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
 
 def parts_in_cache(A: Array) -> Iterator[slice]:
     """Parts of the rows of an array (n, k), each small enough to stay in cache in double precision."""
-    step = max(_IN_CACHE // max(A.shape[1], 1), 1)
-    for start in range(0, len(A), step):
-        yield slice(start, start + step)
+    return row_slices(len(A), max(_IN_CACHE // max(A.shape[1], 1), 1))
+
+
+def row_slices(n_rows: int, step: int) -> Iterator[slice]:
+    """Slices of ``step`` rows, one after the other."""
+    return (slice(start, start + step) for start in range(0, n_rows, step))
 
 
 def logistic(Z: Array) -> Array:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import DTypeLike
 
-from .arrays import FloatArray
+from .arrays import FloatArray, row_slices
 from .compiled import may_be_compiled
 from .sums import BLOCK_ROWS, PANEL_ROWS, Cascade
 
@@ -89,9 +89,8 @@ def narrow_block(m: int) -> int:
 def row_products(X: FloatArray, points: FloatArray, out: FloatArray) -> FloatArray:
     """``X points^T``, shape (rows, m), of rows (rows, d_in) and points (m, d_in).
 
-    Products are written to the memory of ``out`` (rows, m), which is C-contiguous; what is returned may have
-    the other order. How they are computed depends on nothing but shapes and memory order, so a row's products
-    depend on that row alone.
+    They are in the memory of ``out`` (rows, m), which is C-contiguous, in either order. Only shapes and
+    memory order decide how they are computed, so a row's products depend on that row alone.
     """
     if X.strides[0] != X.itemsize:
         return np.matmul(X, points.T, out=out)
@@ -120,15 +119,13 @@ def add_products(
     k, d_in = C.shape[1], X.shape[1]
     n_columns = d_in + (appended is not None)
     if C.dtype == np.float64 or k * d_in <= _FEW_ENTRIES or len(X) == 0:
-        for start in range(0, max(len(X), 1), BLOCK_ROWS):
-            rows = slice(start, start + BLOCK_ROWS)
+        for rows in row_slices(max(len(X), 1), BLOCK_ROWS):
             matrix = _wide_sum(C[rows], X[rows], panel_rows)
             if appended is not None:
                 matrix = np.column_stack([matrix, _constant_column(C[rows], appended)])
             total.add(matrix)
         return
-    for start in range(0, len(X), panel_rows):
-        rows = slice(start, start + panel_rows)
+    for rows in row_slices(len(X), panel_rows):
         term = total.buffer((k, n_columns), X.dtype)
         np.matmul(C[rows].T, X[rows], out=term[:, :d_in])
         if appended is not None:

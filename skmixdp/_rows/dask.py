@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._linear import EXACT, FloatArray, SumError, on_grid, row_norms
+from .._utils.validation import check_finite
 from .answering import added, stated_error
 from .blockmap import finite_rows
 from .memory import InMemoryRows, check_lengths, grid_of_rows
@@ -89,10 +90,7 @@ class DaskRows(PrivateRows):
             self._chunks = _persisted(made, self._places)
         self._spans = spans
         checks = _computed(*[dask.delayed(_check, pure=False)(chunk) for chunk in self._chunks])
-        if not all(finite for finite, _ in checks):
-            raise ValueError(
-                "X contains NaN or infinity; drop those rows, or impute them with what public rows say."
-            )
+        check_finite(all(finite for finite, _ in checks), "X")
         check_lengths(np.array([longest for _, longest in checks]), np.dtype(dtype))
 
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:

@@ -21,6 +21,7 @@ from .._linear import (
     namespace_of,
     row_dots,
     row_norms,
+    row_slices,
 )
 from .whitening import Whitening
 
@@ -203,17 +204,15 @@ class RowMap:
             wanted = _WHITENED_BYTES // (max(n_features, 1) * out.itemsize)
             size = step * -(-max(fewest, min(most, wanted)) // step)
         norms = np.empty(n_rows) if norms is None else norms
-        chunks = (slice(start, start + size) for start in range(0, n_rows, size))
-        in_parallel(
-            [partial(self._write_chunk, X[rows], out[rows], norms[rows], dtype, step) for rows in chunks]
-        )
+        write = partial(self._write_chunk, dtype=dtype, step=step)
+        in_parallel([partial(write, X[rows], out[rows], norms[rows]) for rows in row_slices(n_rows, size)])
 
     @np.errstate(over="ignore")  # rows of infinite length are refused
     def _write_chunk(
         self, X: FloatArray, out: FloatArray, norms: FloatArray, dtype: np.dtype[Any], step: int
     ) -> None:
         """:meth:`write`, for rows whose whitening is one product, and other work is for ``step`` of them."""
-        parts = [slice(start, start + step) for start in range(0, len(X), step)]
+        parts = list(row_slices(len(X), step))
         # New memory for each part would take as long as the work on it.
         in_cache, wide = np.empty_like(out[:step], dtype), np.empty_like(out[:step], np.float64)
         if self.whitening is None:
@@ -356,7 +355,7 @@ def _in_reach(lengths: FloatArray) -> NDArray[np.bool_]:
 def _to_unit_length(rows: Array) -> Array:
     """Scale each row to unit length, in place, and return the lengths (n,) before.
 
-    A row of zeros stays as it is, and counts as one of length 1.
+    A row of zeros stays as it is, with length 1.
     """
     # Divided by the largest entry first, since squares of huge or tiny entries are inf or 0.
     largest = _divide(rows, largest_entries(rows))

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .._linear import SHORTEST_DIFFERENCE, FloatArray, SumError
+from .._linear import SHORTEST_DIFFERENCE, FloatArray, SumError, row_slices
+from .._utils.validation import check_finite
 from .answering import Selection, Visit, answer, block_size, selections, stated_error
 from .implicit import (
     canonical,
@@ -70,10 +71,7 @@ class SparseRows(PrivateRows):
         self._block_rows = block_size(entries // min(_ENTRIES_PER_ROW, max(n_features, 1)))
         n_directions = 1 if row_map.whitening is None else len(row_map.whitening.factors)
         measured_rows = min(self._block_rows, max(_MEASURED_ENTRIES // n_directions, 512))
-        parts = [
-            implicit_rows(X[start : start + measured_rows], row_map)
-            for start in range(0, self.n_rows, measured_rows)
-        ]
+        parts = [implicit_rows(X[rows], row_map) for rows in row_slices(self.n_rows, measured_rows)]
         self._factors = np.concatenate([part.factors for part in parts])
         self._norms = np.concatenate([part.norms for part in parts])
         check_lengths(self._norms, self._dtype)
@@ -87,7 +85,7 @@ class SparseRows(PrivateRows):
     def _max_abs(self) -> FloatArray:
         """Bounds on entries of whitened rows; only entrywise clips need them."""
         few = max(_MEASURED_ENTRIES // self._X.shape[1], 1)
-        parts = [slice(start, start + few) for start in range(0, self.n_rows, few)]
+        parts = row_slices(self.n_rows, few)
         bounds = [whitened_entries(self._X[part], self._factors[part], self._map) for part in parts]
         return np.asarray(np.minimum(np.concatenate(bounds), self._norms))
 
@@ -158,11 +156,7 @@ class SparseTable(Table):
     def check(self, name: str) -> None:
         if self._X.dtype.kind not in "biuf":
             raise ValueError(f"{name} must hold real numbers; encode everything else first.")
-        finite = np.isfinite(self._X.data)
-        if not finite.all():
-            raise ValueError(
-                f"{name} contains NaN or infinity; drop those rows, or impute them with what public rows say."
-            )
+        check_finite(np.isfinite(self._X.data).all(), name)
 
     def n_distinct(self) -> int:
         X = self._X

@@ -23,6 +23,7 @@ from .._linear import (
     row_memory,
     row_norms,
 )
+from .._utils.validation import check_finite
 from .answering import (
     Selection,
     Visit,
@@ -106,11 +107,7 @@ class ShardedRows(PrivateRows):
             for start in range(0, shard.n_rows, self._block_rows):
                 rows = slice(start, min(start + self._block_rows, shard.n_rows))
                 raw = _take(X, rows)
-                if not finite_rows(raw).all():
-                    raise ValueError(
-                        f"{shard.file} contains NaN or infinity; drop those rows, or impute them with what "
-                        "public rows say."
-                    )
+                check_finite(finite_rows(raw).all(), shard.file)
                 yield slice(first + rows.start, first + rows.stop), raw
             first += shard.n_rows
 

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from .._linear import BLOCK_ROWS, PANEL_ROWS, Cascade, FloatArray, SumError, row_norms
-from .._utils.validation import CONVERSION_ERRORS, shown
+from .._linear import BLOCK_ROWS, PANEL_ROWS, Cascade, FloatArray, SumError, row_norms, row_slices
+from .._utils.validation import CONVERSION_ERRORS, check_finite, shown
 from .answering import Selection, Visit, answer, block_size, selections, stated_error
 from .memory import InMemoryRows, check_lengths
 from .row_map import RowMap
@@ -165,8 +165,7 @@ def add_tensor_products(total: Cascade, C: torch.Tensor, X: torch.Tensor) -> Non
     As :func:`~skmixdp._linear.add_products` does, with the same error.
     """
     if C.dtype == torch.float64:
-        for start in range(0, max(len(X), 1), BLOCK_ROWS):
-            rows = slice(start, start + BLOCK_ROWS)
+        for rows in row_slices(max(len(X), 1), BLOCK_ROWS):
             # (X^T C is the slower product, with few outputs ten times.)
             total.add(torch.mm(C[rows].t(), X[rows].double()))
         return
@@ -175,8 +174,7 @@ def add_tensor_products(total: Cascade, C: torch.Tensor, X: torch.Tensor) -> Non
     left = C[:whole].t().reshape(C.shape[1], n_panels, PANEL_ROWS).transpose(0, 1)
     right = X[:whole].reshape(n_panels, PANEL_ROWS, X.shape[1])
     at_once = max(_PANEL_ENTRIES // max(C.shape[1] * X.shape[1], 1), 1)
-    for start in range(0, n_panels, at_once):
-        panels = slice(start, start + at_once)
+    for panels in row_slices(n_panels, at_once):
         total.add(torch.bmm(left[panels], right[panels]).sum(dim=0, dtype=torch.float64))
     total.add(torch.mm(C[whole:].t(), X[whole:]).double())
 
@@ -241,10 +239,7 @@ class TorchTable(Table):
             )
         if self._X.layout != torch.strided or self._X.is_complex():
             raise ValueError(f"{name} must be a dense tensor of real numbers; convert it first.")
-        if not all(bool(torch.isfinite(part).all()) for part in _parts_of(self._X)):
-            raise ValueError(
-                f"{name} contains NaN or infinity; drop those rows, or impute them with what public rows say."
-            )
+        check_finite(all(bool(torch.isfinite(part).all()) for part in _parts_of(self._X)), name)
 
     def n_distinct(self) -> int:
         if not self.counts_repeats:
@@ -277,8 +272,7 @@ def mapped(X: torch.Tensor, row_map: RowMap, dtype: torch.dtype, device: torch.d
     """The rows of a tensor (n, n_features) after a :class:`~skmixdp._rows.RowMap`, on a device."""
     rows = torch.empty((len(X), row_map.width(X.shape[1])), dtype=dtype, device=device)
     with full_precision():
-        for start in range(0, len(X), _MAPPED_ROWS):
-            taken = slice(start, start + _MAPPED_ROWS)
+        for taken in row_slices(len(X), _MAPPED_ROWS):
             rows[taken] = row_map(X[taken].to(device), np.float64)
     return rows
 
@@ -314,8 +308,7 @@ def array_of(X: torch.Tensor) -> NDArray[Any]:
 
 def _parts_of(X: torch.Tensor) -> Iterator[torch.Tensor]:
     """A tensor's rows, a few thousand at a time."""
-    for start in range(0, len(X), _MEASURED_ROWS):
-        yield X[start : start + _MEASURED_ROWS]
+    return (X[rows] for rows in row_slices(len(X), _MEASURED_ROWS))
 
 
 def _warn_of_streaming(device: torch.device) -> None:

@@ -197,22 +197,19 @@ def printable(text: str) -> str:
 
 
 def one_line(text: str, limit: int = 300) -> str:
-    """A text in one line of at most ``limit`` characters.
-
-    Line breaks become spaces, and other control characters their escapes.
-    """
+    """A text in one line of at most ``limit`` characters, with escapes for control characters."""
     if not text.isprintable():
         text = printable(" ".join(text.split()))
     return text if len(text) <= limit else f"{text[: limit - 15]} ... {text[-10:]}"
 
 
-def shown(value: Any, limit: int = 200) -> str:
-    """A value as Python writes it, in one printable line of at most ``limit`` characters, for a message."""
+def shown(value: Any) -> str:
+    """A value as Python writes it, in one printable line of at most 200 characters, for a message."""
     try:
         text = repr(value)
     except Exception:  # an integer of more than 4,300 digits, or an object whose text cannot be made
         text = f"a value of type {type(value).__name__}"
-    return one_line(text, limit)
+    return one_line(text, 200)
 
 
 def listed(values: Any, limit: int = 8) -> str:
@@ -275,11 +272,16 @@ def check_table(X: Any, name: str, *, minimum: int) -> Array:
         )
     if table.shape[1] == 0:
         raise ValueError(f"{name} has 0 feature(s) (shape={table.shape}) while a minimum of 1 is required.")
-    if not np.all(np.isfinite(table)):
+    check_finite(np.all(np.isfinite(table)), name)
+    return np.asarray(table)
+
+
+def check_finite(finite: Any, name: str) -> None:
+    """Refuse rows of which not all entries are ``finite``."""
+    if not finite:
         raise ValueError(
             f"{name} contains NaN or infinity; drop those rows, or impute them with what public rows say."
         )
-    return np.asarray(table)
 
 
 def _refusal_of_type(X: Any, name: str) -> str:

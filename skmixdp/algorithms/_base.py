@@ -18,9 +18,11 @@ from ..components import (
     ConvexWeight,
     CosineWeight,
     CouplingWeight,
+    L2Clip,
+    PublicQuantileClip,
     SampleWeight,
 )
-from ..components.protocols import Loss, PublicInfo, Query, Steps, Weighting
+from ..components.protocols import Clipper, FloatArray, Loss, PublicInfo, PublicView, Query, Steps, Weighting
 
 #: The rule for each name that ``public_weight`` accepts.
 _WEIGHTINGS: dict[str, Callable[[], Weighting]] = {
@@ -93,24 +95,11 @@ def descent(
 ) -> Recipe:
     """The recipe of gradient descent with balanced steps, from which most algorithms start.
 
-    Parameters
-    ----------
-    info, options : PublicInfo, Options
-        Public facts and the user's settings.
-    query : Query
-        The query to private rows.
-    momentum : float
-        Momentum of the update.
-    anchored : bool
-        Whether the regulariser is centred at the start rather than at zero.
-    weighting : Weighting or None
-        Rule for the public weight; None is :class:`~skmixdp.components.SampleWeight`.
-    steps : Steps or None
-        Rule for number and size of steps; None is :class:`~skmixdp.components.BalancedSteps`.
-    noise_factor : float
-        For balanced steps: see :class:`~skmixdp.components.BalancedSteps`.
+    The regulariser is centred at the start if ``anchored``, else at zero. ``weighting`` is by default
+    :class:`~skmixdp.components.SampleWeight`, and ``steps`` :class:`~skmixdp.components.BalancedSteps` with
+    this ``noise_factor``.
     """
-    l2 = 0.0 if options.l2 == "auto" else options.l2
+    l2 = options.strength
     start = info.view.W
     return Recipe(
         sampling=options.sampling,
@@ -133,7 +122,7 @@ def descent(
 def step_scale_with_clipped(loss: Loss) -> float:
     """Factor by which the curvature along clipped gradients is assumed to lie below its bound.
 
-    The Hessian of the cross-entropies is mostly far below the bound. Where it is not, clipped residuals keep
+    The Hessian of the cross-entropies is mostly far below it, and otherwise clipped residuals keep
     oscillations small. Squared loss has the same Hessian everywhere.
     """
     return 1.0 if loss.quadratic else 10.0
@@ -151,6 +140,13 @@ def refuse_exact_sums(owner: object, options: Options) -> None:
             f"noise='discrete' needs sums on a grid, and {type(owner).__name__} computes sums off the grid; "
             "pass noise='float' or another algorithm."
         )
+
+
+def clipper_of(
+    clip: float | str, quantile: float, floor: float, measure: Callable[[PublicView], FloatArray]
+) -> Clipper:
+    """The rule for ``clip``: a threshold, or "quantile" for a quantile of public lengths (n_pub,)."""
+    return PublicQuantileClip(quantile, floor, measure) if isinstance(clip, str) else L2Clip(clip)
 
 
 def weighting_of(value: Any) -> Weighting:

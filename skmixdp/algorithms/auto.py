@@ -87,7 +87,7 @@ class Auto(Algorithm):
         steps = BalancedSteps(
             options.learning_rate,
             0.0,
-            0.0 if options.l2 == "auto" else options.l2,
+            options.strength,
             noise_factor=noise_factor,
             minimum=_FEWEST,
             maximum=min(max(_MOST_OF_FEW, info.view.W.shape[1]), _MOST),

@@ -55,7 +55,6 @@ class Coupling(Algorithm):
     center: str = "zero"
 
     def pieces(self, info: PublicInfo, options: Options) -> Recipe:
-        l2 = 0.0 if options.l2 == "auto" else options.l2
         # Short gradients are multiplied by up to 1 / gamma, and so is the curvature.
         curvature = info.curvature * max(1.0, 1 / self.gamma)
         return descent(
@@ -66,6 +65,6 @@ class Coupling(Algorithm):
             anchored=self.center == "public",
             weighting=weighting_of(self.public_weight),
             steps=BalancedSteps(
-                options.learning_rate, self.momentum, l2, noise_factor=0.75, curvature=curvature
+                options.learning_rate, self.momentum, options.strength, noise_factor=0.75, curvature=curvature
             ),
         )

@@ -5,9 +5,9 @@ from typing import ClassVar
 
 from .._engine import Options, Recipe
 from .._utils.validation import CLIP_OF_DIFFERENCES
-from ..components import DopeQuery, L2Clip, PublicQuantileClip, deviation_norms
-from ..components.protocols import Clipper, PublicInfo
-from ._base import MOMENTUM, OPEN_FRACTION, Algorithm, descent, refuse_exact_sums
+from ..components import DopeQuery, deviation_norms
+from ..components.protocols import PublicInfo
+from ._base import MOMENTUM, OPEN_FRACTION, Algorithm, clipper_of, descent, refuse_exact_sums
 
 
 @dataclass(eq=False, repr=False)
@@ -65,14 +65,6 @@ class DOPE(Algorithm):
 
     def pieces(self, info: PublicInfo, options: Options) -> Recipe:
         refuse_exact_sums(self, options)
-        query = DopeQuery(self._clipper(), sum_to_zero=True)
+        clipper = clipper_of(self.clip, self.quantile, self.clip_floor, deviation_norms)
+        query = DopeQuery(clipper, sum_to_zero=True)
         return descent(info, options, query, momentum=self.momentum, anchored=self.center == "public")
-
-    def _clipper(self) -> Clipper:
-        if not isinstance(self.clip, str):
-            return L2Clip(self.clip)
-        return PublicQuantileClip(
-            quantile=self.quantile,
-            floor=self.clip_floor,
-            measure=deviation_norms,
-        )

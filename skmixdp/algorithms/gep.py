@@ -1,14 +1,14 @@
 """GEP: separate releases of gradients inside and outside the public subspace."""
 
-from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import ClassVar
 
 from .._engine import Options, Recipe
 from .._utils.validation import CLIP_OF_DIFFERENCES, COUNT
-from ..components import GepQuery, L2Clip, PublicQuantileClip
-from ..components.protocols import Clipper, FloatArray, PublicInfo, PublicView
-from ._base import MOMENTUM, OPEN_FRACTION, Algorithm, descent, refuse_exact_sums
+from ..components import GepQuery
+from ..components.protocols import PublicInfo
+from ._base import MOMENTUM, OPEN_FRACTION, Algorithm, clipper_of, descent, refuse_exact_sums
 
 #: Best or nearly best of seven step sizes, on images, texts and a table.
 _NOISE_FACTOR = 0.75
@@ -80,12 +80,11 @@ class GEP(Algorithm):
 
     def pieces(self, info: PublicInfo, options: Options) -> Recipe:
         refuse_exact_sums(self, options)
+        q, rule = self.n_components, partial(clipper_of, quantile=self.quantile, floor=self.clip_floor)
         query = GepQuery(
-            self.n_components,
-            self._clipper(self.clip, lambda view: view.embedding(self.n_components).held_out_coordinates),
-            self._clipper(
-                self.residual_clip, lambda view: view.embedding(self.n_components).held_out_residuals
-            ),
+            q,
+            rule(self.clip, measure=lambda view: view.embedding(q).held_out_coordinates),
+            rule(self.residual_clip, measure=lambda view: view.embedding(q).held_out_residuals),
             sum_to_zero=True,
             longest_gradient=info.loss.lipschitz * info.row_norm_bound,
         )
@@ -93,8 +92,3 @@ class GEP(Algorithm):
         return descent(
             info, options, query, momentum=self.momentum, anchored=anchored, noise_factor=_NOISE_FACTOR
         )
-
-    def _clipper(self, clip: float | str, measure: Callable[[PublicView], FloatArray]) -> Clipper:
-        if isinstance(clip, str):
-            return PublicQuantileClip(self.quantile, self.clip_floor, measure)
-        return L2Clip(clip)

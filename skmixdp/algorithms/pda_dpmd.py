@@ -60,7 +60,7 @@ class PDADPMD(Algorithm):
         steps = BalancedSteps(
             options.learning_rate,
             0.0,
-            0.0 if options.l2 == "auto" else options.l2,
+            options.strength,
             noise_factor=0.75 * math.sqrt(3) / psi.noise_gain(start),
             curvature=min(info.curvature, psi.relative_curvature(start)),
         )

@@ -129,12 +129,8 @@ def modelmix_epsilon(
 
     Parameters
     ----------
-    noise_multiplier : float
-        Standard deviation of the noise divided by the L2 sensitivity of one row.
-    n_steps : int
-        Number of releases.
-    delta : float
-        The delta at which epsilon is stated, in (0, 1).
+    noise_multiplier, n_steps, delta
+        As in :func:`~skmixdp.privacy.epsilon_of`.
     width : float
         Smallest width of the mixing in each coordinate, in units of the clip and on the scale of the clipped
         SUM: ``tau_mix * b / (step_size * (1 - a) * clip)``.

@@ -231,20 +231,12 @@ class SearchReport(Statement):
         Strategy -> epsilon of a search with fits like these.
     affordable : dict
         Strategy -> epsilon of one fit that the whole budget would cover.
-    n_private, n_public, n_held_out : int
-        Number of private rows, of public rows, and of public rows held out for scoring.
-    treated_as_public : tuple of str
-        Everything that the guarantee does not protect.
-    noise : {"cryptographic", "seeded", "discrete"}
-        Source of the noise.
-    warnings : tuple of str
-        Caveats to know before quoting epsilon.
-    leaks : tuple of str
-        As in :class:`PrivacyReport`, of the search.
-    dataset : str or None
-        Data set of the ledger to which the search was charged; None without a ledger.
-    dataset_epsilon, dataset_delta, dataset_spent : float or None
-        Budget of that data set, and its spent epsilon, including this search.
+    n_held_out : int
+        Number of public rows held out for scoring.
+    n_private, n_public, treated_as_public, noise, warnings, leaks
+        As in :class:`PrivacyReport`, for the search.
+    dataset, dataset_epsilon, dataset_delta, dataset_spent
+        As in :class:`PrivacyReport`, for the search.
     """
 
     title: ClassVar = "Privacy report of a search"
