@@ -71,7 +71,7 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         False.
     geometry : bool or "auto", default="auto"
         Whether to learn the centre and the leading directions from the private rows, for 3 to 10% of the
-        squared budget. ``"auto"`` is False.
+        squared budget (``mu**2``). ``"auto"`` is False.
     row_norm : {"unit", "clip", None}, default="clip"
         As in :class:`MixedDPLogisticRegression`. With ``"unit"``, the model cannot use the lengths of rows.
     scale, learning_rate

@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 #: Half-length of a 95% interval in standard deviations.
 _Z = 1.959964
 
-#: A class is shown if its count is so many standard deviations of the count's noise.
+#: Least count of a class that is shown, in standard deviations of the noise of its count.
 _CLEAR = 2.0
 
 

@@ -1,4 +1,4 @@
-"""What a search may show of its trials, and what it states."""
+"""Results and report of a search."""
 
 from copy import deepcopy
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Checks of what was read from a file, before anyone predicts with it."""
+"""Checks of an estimator that was read from a file."""
 
 from collections.abc import Callable
 from typing import Any
@@ -51,7 +51,7 @@ _STATEMENT: dict[str, tuple[Allowed, ...]] = {
     "leaks": (_TEXTS,),
 }
 
-#: Those of the fields on a data set. All of them are None without a ledger.
+#: Allowed values of the fields of a ledger's data set; all are None without a ledger.
 _DATASET: dict[str, tuple[Allowed, ...]] = {
     "dataset": (_TEXT,),
     "dataset_epsilon": (POSITIVE,),
@@ -60,7 +60,7 @@ _DATASET: dict[str, tuple[Allowed, ...]] = {
 }
 _NO_DATASET: dict[str, tuple[Allowed, ...]] = dict.fromkeys(_DATASET, (None,))
 
-#: Those of each kind of report.
+#: Allowed values of the other fields of each kind of report.
 _REPORTS: dict[type, dict[str, tuple[Allowed, ...]]] = {
     PrivacyReport: {
         "mu": (_SUM, None),
