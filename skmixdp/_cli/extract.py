@@ -37,10 +37,7 @@ examples:
 def add_to(commands: Any) -> None:
     """Declare the command."""
     parser = commands.add_parser(
-        "extract",
-        help="turn images into files of feature rows",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
+        "extract", help="turn images into files of feature rows", description=_DESCRIPTION, epilog=_EPILOG
     )
     parser.set_defaults(run=run)
     parser.add_argument(

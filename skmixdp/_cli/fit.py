@@ -52,10 +52,7 @@ _positive, _fraction = number_type(POSITIVE), number_type(PROBABILITY)
 def add_to(commands: Any) -> None:
     """Declare the command."""
     parser = commands.add_parser(
-        "fit",
-        help="train a private model on files",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
+        "fit", help="train a private model on files", description=_DESCRIPTION, epilog=_EPILOG
     )
     parser.set_defaults(run=run, flags=_FLAGS)
     rows = parser.add_argument_group("rows")
@@ -114,10 +111,7 @@ def add_to(commands: Any) -> None:
     )
     ledger = parser.add_argument_group("ledger")
     ledger.add_argument(
-        "--ledger",
-        type=path_named,
-        metavar="FILE",
-        help="ledger to charge; made if missing (.sqlite)",
+        "--ledger", type=path_named, metavar="FILE", help="ledger to charge; made if missing (.sqlite)"
     )
     ledger.add_argument("--dataset", metavar="NAME", help="the ledger's name of the private rows' data set")
     ledger.add_argument(

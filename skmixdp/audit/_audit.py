@@ -21,14 +21,7 @@ from ._bounds import (
     threshold_bound,
 )
 from ._canaries import synthetic_rows
-from ._checks import (
-    Rows,
-    check_canaries,
-    check_count,
-    check_fits,
-    check_guesses,
-    check_rows,
-)
+from ._checks import Rows, check_canaries, check_count, check_fits, check_guesses, check_rows
 from ._fits import Fits, check_factory
 from ._membership import losses_of
 from ._result import AuditResult, Claim, View, claim_of

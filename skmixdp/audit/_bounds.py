@@ -59,10 +59,7 @@ def mu_from_rates(true_positive: float, false_positive: float) -> float:
 
 
 def threshold_bound(
-    included: FloatArray,
-    excluded: FloatArray,
-    level: float,
-    bound_of_rates: Callable[[float, float], float],
+    included: FloatArray, excluded: FloatArray, level: float, bound_of_rates: Callable[[float, float], float]
 ) -> float:
     """Lower bound from scores (n_in,), (n_out,) of fits with and without one canary.
 

@@ -391,7 +391,7 @@ def _mapped(row_map: RowMap, given: FitInputs, second_moment: float | None = Non
 def learned_map(
     head: Any, rows: HeadRows, mapped: Mapped, shares: dict[str, float], learner: Learner
 ) -> Course[Mapped]:
-    """The map of ``rows`` (see :func:`first_rows`), learned from private rows if public ones do not tell it."""
+    """The map of ``rows`` (:func:`first_rows`), learned from private rows if public ones do not tell it."""
     given = rows.inputs
     multipliers = {name: given.budget.multiplier(share) for name, share in shares.items()}
     if not shares:

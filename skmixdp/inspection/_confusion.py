@@ -65,13 +65,7 @@ class ConfusionDisplay:
 
     @classmethod
     def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: Any,
-        *,
-        noise_multiplier: float | None = None,
-        ax: Axes | None = None,
+        cls, estimator: Any, X: Any, y: Any, *, noise_multiplier: float | None = None, ax: Axes | None = None
     ) -> ConfusionDisplay:
         """Plot the confusions of a fitted classifier on some rows.
 

@@ -56,10 +56,7 @@ class EnsembleReport(Document):
     def _rows(self) -> list[tuple[str, str]]:
         verdict = f"({self.epsilon:.6g}, {self.delta:.3g})-differential privacy of all members together"
         return [
-            (
-                "guarantee",
-                verdict if self.private else f"NO GUARANTEE; without the leaks: {verdict}",
-            ),
+            ("guarantee", verdict if self.private else f"NO GUARANTEE; without the leaks: {verdict}"),
             *((where, f"epsilon {epsilon:.6g}, delta {delta:.3g}") for where, epsilon, delta in self.members),
             *((where, "no guarantee") for where in self.unprotected),
             *(("warning", warning) for warning in self.warnings),

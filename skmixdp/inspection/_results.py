@@ -13,10 +13,7 @@ from scipy import stats
 Floats = NDArray[np.float64]
 
 #: Kinds of error bars, and their names in the plot.
-SPREADS = {
-    "std": "mean ± standard deviation",
-    "t95": "mean and its 95% interval",
-}
+SPREADS = {"std": "mean ± standard deviation", "t95": "mean and its 95% interval"}
 
 
 class Columns(NamedTuple):

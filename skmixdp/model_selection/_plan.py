@@ -135,10 +135,7 @@ _ALLOWED = {
     "delta": (PROBABILITY,),
     "holdout": (PROBABILITY,),
     "score_share": (PROBABILITY,),
-    "scoring": (
-        Kind("a string, a scorer", lambda value: isinstance(value, str) or callable(value)),
-        None,
-    ),
+    "scoring": (Kind("a string, a scorer", lambda value: isinstance(value, str) or callable(value)), None),
     "strategy": ("auto", "grid", "random"),
     "n_trials": (number(1, closed="left"), None),
     "refit": (FLAG,),

@@ -145,12 +145,7 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, GuaranteeBoxMixin, Bas
         if not (self.with_mean or self.with_std):
             raise ValueError("with_mean=False and with_std=False leave nothing to scale by; set one of them.")
         budget = SumBudget(
-            self.epsilon,
-            self.delta,
-            self.neighboring,
-            self.noise,
-            self.random_state,
-            self.ledger,
+            self.epsilon, self.delta, self.neighboring, self.noise, self.random_state, self.ledger
         )
         warn_of_seed(self.random_state)
         leaks = warn_of_leaks(public_rows=False)

@@ -34,8 +34,7 @@ _SHARES = Kind(
     lambda value: _all(value, tuple, lambda pair: _is_entry(pair) if isinstance(pair, tuple) else False),
 )
 _COSTS = Kind(
-    "a dict of numbers",
-    lambda value: isinstance(value, dict) and all(map(_is_entry, value.items())),
+    "a dict of numbers", lambda value: isinstance(value, dict) and all(map(_is_entry, value.items()))
 )
 
 #: Allowed values of the fields of all reports.

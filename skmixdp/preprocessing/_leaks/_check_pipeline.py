@@ -143,10 +143,7 @@ def _of_container(estimator: Any, path: str, names: frozenset[str]) -> Iterator[
                 "cv=KFold(5), or another splitter that does not look at labels",
             )
     if getattr(estimator, "bootstrap", False) and names & {"BaggingClassifier", "BaggingRegressor"}:
-        yield leak(
-            "repeats private rows in one fit, while the guarantee is for one row",
-            "bootstrap=False",
-        )
+        yield leak("repeats private rows in one fit, while the guarantee is for one row", "bootstrap=False")
     for name in ("estimator", "final_estimator"):
         if names & rules.ONLY_PARTS and getattr(estimator, name, "absent") is None:
             yield leak(
