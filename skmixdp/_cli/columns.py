@@ -1,4 +1,4 @@
-"""From raw tables with numbers and text to rows of numbers, by public rows or declared facts."""
+"""Encode tables of numbers and text as rows of numbers, by public rows or declared facts."""
 
 import json
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from .messages import InputError
 
 _FORM = 'like {"numbers": {"age": [0, 120]}, "categories": {"city": ["Bonn", "Ulm"]}}'
 
-#: Fewer distinct texts than this are categories, however few rows there are.
+#: Up to this number of distinct texts count as categories in a table of any length.
 _MANY = 50
 
 
@@ -34,7 +34,7 @@ class ColumnEncoder:
 
     @classmethod
     def of_public(cls, frame: pd.DataFrame, where: str) -> "ColumnEncoder":
-        """Mean and standard deviation of numbers and values of text, in a public table."""
+        """An encoder with means, deviations and categories of a public table."""
         numbers, categories = {}, {}
         for name in frame.columns:
             column = frame[name]
@@ -57,7 +57,7 @@ class ColumnEncoder:
 
     @classmethod
     def declared(cls, path: Path) -> "ColumnEncoder":
-        """Declared bounds of numbers and values of text, in a JSON file."""
+        """An encoder with the bounds and categories that a JSON file declares."""
         where = f"--encode {path}"
         try:
             given = json.loads(path.read_text(encoding="utf-8"))
@@ -77,7 +77,7 @@ class ColumnEncoder:
 
     @property
     def columns(self) -> list[str]:
-        """The columns of a table that it takes."""
+        """The columns that a table must have."""
         return [*self.numbers, *self.categories]
 
     def __call__(self, frame: pd.DataFrame, where: str) -> pd.DataFrame:

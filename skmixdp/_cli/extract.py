@@ -37,11 +37,7 @@ examples:
 def add_to(commands: Any) -> None:
     """Declare the command."""
     parser = commands.add_parser(
-        "extract",
-        help="turn images into files of feature rows",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "extract", help="turn images into files of feature rows", description=_DESCRIPTION, epilog=_EPILOG
     )
     parser.set_defaults(run=run)
     parser.add_argument(
@@ -85,7 +81,7 @@ def add_to(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Check, extract, write."""
+    """Check the arguments, extract the rows and write them."""
     if args.out.suffix.lower() != ".npz":
         raise InputError(f"--out {args.out} must end in .npz, since rows are saved with their labels.")
     inputs = [path for path in (args.images, args.labels) if path is not None]
@@ -124,7 +120,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _arrays(items: LabelledItems, extraction: Any) -> dict[str, Any]:
-    """What the file holds."""
+    """The arrays of the output file."""
     arrays = {
         "X": extraction.features,
         "index": extraction.index,

@@ -1,4 +1,4 @@
-"""From a path to what the file holds: a data frame or arrays.
+"""Read files as data frames or arrays.
 
 ``where`` is how a file is called in messages: its flag and its path. Nothing here unpickles.
 """
@@ -34,7 +34,7 @@ def read_table(path: Path, where: str) -> pd.DataFrame:
 
 
 def read_arrays(path: Path, where: str, names: Sequence[str] = ("X",)) -> dict[str, Array]:
-    """Those of the named arrays that a NumPy file has; ``X`` it always has."""
+    """The named arrays that a NumPy file has; it always has ``X``."""
     file = format_of(path, where)(path, where)
     assert isinstance(file, ArrayFile)
     return {name: file.read(name) for name in names if name in file.headers}

@@ -34,7 +34,7 @@ examples:
 
 {EXIT_CODES}"""
 
-#: Parameters of the estimator that messages name, and their flags. An epsilon can be that of a ledger.
+#: Parameters of the estimator that messages name, and their flags; epsilon may be a ledger's.
 _FLAGS = {
     "n_steps": "--n-steps",
     "noise_multiplier": "--noise-multiplier",
@@ -52,11 +52,7 @@ _positive, _fraction = number_type(POSITIVE), number_type(PROBABILITY)
 def add_to(commands: Any) -> None:
     """Declare the command."""
     parser = commands.add_parser(
-        "fit",
-        help="train a private model on files",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "fit", help="train a private model on files", description=_DESCRIPTION, epilog=_EPILOG
     )
     parser.set_defaults(run=run, flags=_FLAGS)
     rows = parser.add_argument_group("rows")
@@ -115,10 +111,7 @@ def add_to(commands: Any) -> None:
     )
     ledger = parser.add_argument_group("ledger")
     ledger.add_argument(
-        "--ledger",
-        type=path_named,
-        metavar="FILE",
-        help="ledger to charge; made if missing (.sqlite)",
+        "--ledger", type=path_named, metavar="FILE", help="ledger to charge; made if missing (.sqlite)"
     )
     ledger.add_argument("--dataset", metavar="NAME", help="the ledger's name of the private rows' data set")
     ledger.add_argument(
@@ -178,7 +171,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _written(report: PrivacyReport, path: Path) -> str:
-    """The text of a report in the form that the ending of its file names."""
+    """The text of a report, as JSON or HTML by the ending of its file."""
     if path.suffix.lower() == ".json":
         return f"{report.to_json()}\n"
     return (
@@ -212,7 +205,7 @@ def _data_set(args: argparse.Namespace) -> LedgerDataset | None:
 
 
 def _read(args: argparse.Namespace) -> tuple[Rows, Rows | None, dict[str, Any] | None]:
-    """Private rows and, where given, public ones with their columns in the same order; and their encoder."""
+    """Private rows, public rows (or None) with the columns in the same order, and the encoder."""
     if args.encode == "public" and args.public is None:
         raise InputError(
             "--encode public takes its facts from public rows and --public is not given; add it, or declare "
@@ -247,7 +240,7 @@ def _read(args: argparse.Namespace) -> tuple[Rows, Rows | None, dict[str, Any] |
 def _encoded(
     args: argparse.Namespace, private: Rows, public: Rows | None
 ) -> tuple[Rows, Rows | None, dict[str, Any]]:
-    """Rows of numbers from raw tables."""
+    """Private and public rows as numbers, and the encoder of their columns."""
     if args.encode == "public":
         assert public is not None
         encoder = ColumnEncoder.of_public(public.X, public.where)

@@ -1,4 +1,4 @@
-"""From ``IMAGES`` and ``--labels`` to items, their labels and their names."""
+"""Read images, their labels and their names from ``IMAGES`` and ``--labels``."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class LabelledItems:
-    """``X`` is what a transformer takes; ``y``, ``files`` and ``class_names`` are there if known."""
+    """Images for a transformer, with their labels, file names and classes if these are known."""
 
     X: Any
     y: Array | None
@@ -75,7 +75,7 @@ def _labels_by_file(path: Path, names: Array) -> Array:
 
 
 def _arrays(path: Path, where: str, labels: Path | None) -> LabelledItems:
-    """Images in array ``X`` of an archive, or in an array by itself."""
+    """Images in a .npy file, or in the array ``X`` of an archive."""
     if not path.exists() or path.suffix.lower() not in (".npy", ".npz"):
         reason = "is a file and not a folder" if path.exists() else "does not exist"
         raise InputError(f"{where} {reason}; give a folder of images, or a .npy or .npz file of them.")

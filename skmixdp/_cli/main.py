@@ -62,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except Exception as error:
-        # Its text may quote private rows; where it happened does not.
+        # The error's text may quote private rows, and the traceback does not.
         trace = "".join(traceback.format_tb(error.__traceback__))
         sys.stderr.write(
             f"{trace}skmixdp {args.command}: unexpected {type(error).__name__}, whose text is left out since "

@@ -1,4 +1,4 @@
-"""How the command line speaks: one line per error and per warning."""
+"""Messages of the command line: one line per error and per warning."""
 
 import argparse
 import math
@@ -13,13 +13,13 @@ from typing import Any, NoReturn
 from .._utils.validation import COUNT, Number, printable, whole_from
 
 TRUST = (
-    "A model file that does not end in .safetensors is a Python pickle. Opening a pickle can run any code "
-    "that its author put there: load only models you trust."
+    "A model file that does not end in .safetensors is a Python pickle. Opening a pickle can run\n"
+    "any code that its author put there: load only models you trust."
 )
 
 #: For the help texts; docs/command_line.md says more.
 EXIT_CODES = (
-    "exit codes: 0 done, 2 bad input (one line says what to fix), 1 unexpected error, 130 interrupted."
+    "exit codes: 0 done, 2 bad input (one line says what to fix), 1 unexpected error,\n130 interrupted."
 )
 
 
@@ -31,10 +31,11 @@ class Parser(argparse.ArgumentParser):
     """A parser that takes no abbreviations and reports a bad argument in one line."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(**{"allow_abbrev": False, **options})
+        layout = argparse.RawDescriptionHelpFormatter
+        super().__init__(**{"allow_abbrev": False, "formatter_class": layout, **options})
 
     def flags(self) -> list[str]:
-        """All flags that it takes."""
+        """All flags of the command."""
         return list(self._option_string_actions)
 
     def error(self, message: str) -> NoReturn:
@@ -77,7 +78,7 @@ def in_flags(message: object, flags: Mapping[str, str]) -> str:
 
 
 def number_type(rule: Number) -> Callable[[str], Any]:
-    """A type for argparse: numbers that a rule of parameter checks admits."""
+    """A type for argparse that converts to numbers and refuses those that a rule does not admit."""
 
     def parse(text: str) -> int | float:
         try:
@@ -92,7 +93,7 @@ def number_type(rule: Number) -> Callable[[str], Any]:
 
 
 def path_named(text: str) -> Path:
-    """A type for argparse: paths that a file may have."""
+    """A type for argparse that converts to paths."""
     if "\0" in text:
         raise argparse.ArgumentTypeError(
             f"{text!r} must not hold a null character, which no file name may have"

@@ -64,7 +64,7 @@ def load_model(path: Path) -> Any:
     with file:
         try:
             return joblib.load(file)
-        # What a damaged or foreign pickle raises is anything at all.
+        # A damaged or foreign pickle may raise any error.
         except Exception as error:
             raise InputError(
                 f"{where} is not a model saved by `fit` or with joblib ({type(error).__name__}); give the "

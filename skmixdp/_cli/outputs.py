@@ -1,4 +1,4 @@
-"""Results reach their files whole or not at all."""
+"""Write results whole or not at all."""
 
 import os
 import secrets
@@ -74,7 +74,7 @@ def write_together(outputs: Mapping[Path, Writer]) -> None:
         for folder in dict.fromkeys(path.parent for path in outputs):
             sync_folder(folder)
     except BaseException as error:
-        # What cannot be put back stays next to its target, and is no leftover.
+        # A copy that cannot be moved back stays next to its target, and is not deleted below.
         for path, former in [(path, formers.pop(path, None)) for path in dict.fromkeys(changed)]:
             if former is None:
                 path.unlink(missing_ok=True)

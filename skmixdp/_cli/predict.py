@@ -34,7 +34,6 @@ def add_to(commands: Any) -> None:
         help="predict with a saved model (load only models you trust)",
         description=_DESCRIPTION,
         epilog=EXIT_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.set_defaults(run=run)
     parser.add_argument("model", type=path_named, metavar="MODEL", help="file that `fit --out` wrote")
@@ -66,7 +65,7 @@ def add_to(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Check, predict, write."""
+    """Check the arguments, predict and write the predictions."""
     if args.out is not None:
         if args.out.suffix.lower() != ".csv":
             raise InputError(f"--out {args.out} must end in .csv, since predictions are written as CSV.")
@@ -137,7 +136,7 @@ def _from_images(args: argparse.Namespace, encoder: dict[str, Any] | None) -> Un
 
 def _from_columns(args: argparse.Namespace, encoder: ColumnEncoder) -> Unlabelled:
     """Rows of a raw table, encoded as those of the training."""
-    rows = read_features(args.rows, "ROWS", label_column=args.label_column, id_column=args.id, raw=True)
+    rows = read_features(args.rows, label_column=args.label_column, id_column=args.id, raw=True)
     where = f"ROWS {args.rows}"
     frame = align(rows.X, encoder.columns, where, _trained(args), _FIX)
     return Unlabelled(encoder(frame, where), rows.names)
@@ -145,7 +144,7 @@ def _from_columns(args: argparse.Namespace, encoder: ColumnEncoder) -> Unlabelle
 
 def _from_features(args: argparse.Namespace, model: Any, encoder: dict[str, Any] | None) -> Unlabelled:
     """Rows of numbers, as the model was trained on."""
-    rows = read_features(args.rows, "ROWS", label_column=args.label_column, id_column=args.id)
+    rows = read_features(args.rows, label_column=args.label_column, id_column=args.id)
     if encoder is not None and rows.report is not None:
         what = f"ROWS {args.rows} and the training rows of MODEL {args.model}"
         check_same_network(encoder["report"], rows.report, what)

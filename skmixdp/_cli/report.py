@@ -15,7 +15,7 @@ def add_to(commands: Any) -> None:
     parser = commands.add_parser(
         "report",
         help="print the privacy report of a saved model (load only models you trust) or of a ledger",
-        description=f"Print the privacy report of a saved model, or of a ledger (.sqlite). {TRUST}",
+        description=f"Print the privacy report of a saved model, or of a ledger (.sqlite).\n\n{TRUST}",
         epilog=EXIT_CODES,
     )
     parser.set_defaults(run=run)
@@ -28,7 +28,7 @@ def add_to(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Load and print."""
+    """Load a model or a ledger, and print its report."""
     if args.model.suffix == ".sqlite":
         privacy = _ledger_report(args.model, listed="all" if args.json else "failed")
     else:

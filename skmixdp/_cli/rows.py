@@ -1,4 +1,4 @@
-"""From files to rows and labels that an estimator takes.
+"""Read rows and labels that an estimator takes from files.
 
 ``X`` is a data frame where the file has column names, so that the model keeps them, and an
 array elsewhere. Labels are a 1-D array of numbers, truth values or text.
@@ -78,10 +78,10 @@ def read_labelled(
 
 
 def read_features(
-    path: Path, flag: str, *, label_column: str | None, id_column: str | None = None, raw: bool = False
+    path: Path, *, label_column: str | None, id_column: str | None = None, raw: bool = False
 ) -> Unlabelled:
     """Rows without labels; a label column or array y is left aside."""
-    where = f"{flag} {path}"
+    where = f"ROWS {path}"
     if is_table(path, where):
         frame = read_table(path, where)
         if label_column is not None and label_column in frame.columns:
@@ -116,7 +116,7 @@ def align(X: Any, names: Sequence[str], where: str, reference: str, fix: str = "
     missing = [name for name in names if name not in X.columns]
     extra = [name for name in X.columns if name not in set(names)]
     if missing or extra:
-        # Names of columns may be entries of a first row where a file has no line of names.
+        # Not named, since in a file without a header the names are entries of a row.
         told = ["lacks some columns"] if missing else []
         told += ["has others besides"] if extra else []
         raise InputError(
@@ -180,7 +180,7 @@ def check_together(private: Rows, public: Rows | None, classes: Array | None) ->
 
 def check_same_network(one: dict[str, Any], other: dict[str, Any], what: str) -> None:
     """Refuse rows (``what`` in messages) whose two reports of ``extract`` name different networks."""
-    # What may differ without changing rows by more than rounding.
+    # Settings that change rows by rounding alone.
     free = {"device", "dtype", "precision"}
     left, right = (
         {key: value for key, value in report.items() if key not in free} | {"weights": _hash_in(report)}
@@ -229,7 +229,7 @@ def _labelled_arrays(
 
 
 def _json(text: Array | None) -> dict[str, Any] | None:
-    """An object as ``extract`` writes it; None for anything else under that name."""
+    """The JSON object that ``extract`` wrote; None for anything else."""
     try:
         value = json.loads(str(text))
     except (ValueError, RecursionError):
@@ -257,7 +257,7 @@ def read_labels(labels: Path | None, flag: str, where: str, inside: Array | None
 def _table_features(frame: pd.DataFrame, where: str) -> Any:
     """A data frame of finite floats."""
     numeric = pd.api.types.is_numeric_dtype
-    # By place: in a file without a line of names, what is taken for names is a row.
+    # By position, since in a file without a header the names are entries of a row.
     text = [
         place
         for place, dtype in enumerate(frame.dtypes, start=1)

@@ -5,10 +5,4 @@ from ._membership import MembershipResult, membership_attack
 from ._per_instance import per_instance_epsilon
 from ._result import AuditResult
 
-__all__ = [
-    "AuditResult",
-    "MembershipResult",
-    "audit_epsilon",
-    "membership_attack",
-    "per_instance_epsilon",
-]
+__all__ = ["AuditResult", "MembershipResult", "audit_epsilon", "membership_attack", "per_instance_epsilon"]

@@ -21,14 +21,7 @@ from ._bounds import (
     threshold_bound,
 )
 from ._canaries import synthetic_rows
-from ._checks import (
-    Rows,
-    check_canaries,
-    check_count,
-    check_fits,
-    check_guesses,
-    check_rows,
-)
+from ._checks import Rows, check_canaries, check_count, check_fits, check_guesses, check_rows
 from ._fits import Fits, check_factory
 from ._membership import losses_of
 from ._result import AuditResult, Claim, View, claim_of
@@ -36,7 +29,7 @@ from ._white_box import check_visible, evidence_of, strengths_of
 
 FloatArray = NDArray[np.float64]
 
-#: Number of fits without any canary, which give the reference losses in the black box.
+#: Number of fits without canaries, whose losses are the reference for view "model".
 _N_REFERENCES = 4
 
 
@@ -199,7 +192,7 @@ def audit_epsilon(
 def _one_fit(
     fits: Fits, known: Rows, canaries: Rows, view: View, delta: float | None, rng: np.random.RandomState
 ) -> tuple[NDArray[np.bool_], FloatArray, Claim]:
-    """Which canaries a fit included, their scores (m,), and what was claimed."""
+    """Run one fit: which canaries it included, their scores (m,), and its claim."""
     included = rng.randint(2, size=len(canaries)) == 1
     fitted = fits(canaries, included)
     claim = claim_of(fitted.estimator, delta, released=view == "released")
@@ -216,7 +209,7 @@ def _one_fit(
 def _many_fits(
     fits: Fits, known: Rows, canary: Rows, n_fits: int, view: View, delta: float | None
 ) -> tuple[NDArray[np.bool_], FloatArray, Claim]:
-    """Which fits included the canary, its score in each (n_fits,), and what was claimed."""
+    """Run many fits: which included the canary, its scores (n_fits,), and the claim."""
     included = np.arange(n_fits) % 2 == 0
     scores = np.empty(n_fits)
     bar = progress_bar(included, desc="audit_epsilon", unit="fit", verbose=False)
@@ -233,7 +226,7 @@ def _many_fits(
 def _make_canaries(
     fits: Fits, known: Rows, n_canaries: int, estimator: Any, rng: np.random.RandomState
 ) -> Rows:
-    """Generated canaries: those that contribute most, by a trial fit that includes none of them."""
+    """Generate canaries; a trial fit without them selects those that contribute most."""
     generated = Rows(
         *synthetic_rows(
             known.X,

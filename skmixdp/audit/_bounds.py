@@ -21,7 +21,7 @@ _LARGEST_MU = 40.0
 _LARGEST_EPSILON = 60.0
 _EPSILON_STEP = 0.05
 
-#: A standard normal exceeds this with negligible probability.
+#: A standard normal is larger with negligible probability.
 _SPAN = 40.0
 
 #: Quadrature rule of an integral over quantiles.
@@ -59,10 +59,7 @@ def mu_from_rates(true_positive: float, false_positive: float) -> float:
 
 
 def threshold_bound(
-    included: FloatArray,
-    excluded: FloatArray,
-    level: float,
-    bound_of_rates: Callable[[float, float], float],
+    included: FloatArray, excluded: FloatArray, level: float, bound_of_rates: Callable[[float, float], float]
 ) -> float:
     """Lower bound from scores (n_in,), (n_out,) of fits with and without one canary.
 
@@ -87,7 +84,7 @@ def threshold_bound(
         rates = [float(ndtr((mean - threshold) / (spread or 1.0))) for mean in means]
         return bound(round(rates[0] * len(test_in)), round(rates[1] * len(test_out)))
 
-    # From the middle outwards, because the first of equally good thresholds is taken.
+    # From the middle outwards, since max takes the first of equally good thresholds.
     offsets = sorted(np.linspace(-3, 3, 61), key=abs)
     threshold = max(((means[0] + means[1]) / 2 + k * spread for k in offsets), key=promised)
     return bound(int(np.sum(sign * test_in > threshold)), int(np.sum(sign * test_out > threshold)))
@@ -120,7 +117,7 @@ def one_run_epsilon(n_canaries: int, n_guesses: int, n_correct: int, delta: floa
         return 0.0
     while low < _LARGEST_EPSILON and rejected(low + _EPSILON_STEP):
         low += _EPSILON_STEP
-    return _last_true(rejected, low, low + _EPSILON_STEP, 1e-4)
+    return _last_true(rejected, low, low + _EPSILON_STEP)
 
 
 def one_run_mu(n_canaries: int, n_guesses: int, n_correct: int, level: float) -> float:
@@ -148,7 +145,7 @@ def one_run_mu(n_canaries: int, n_guesses: int, n_correct: int, level: float) ->
     high = 1.0
     while high < _LARGEST_MU and rejected(high):
         high *= 2
-    return _last_true(rejected, 0.0, high, 1e-4)
+    return _last_true(rejected, 0.0, high)
 
 
 def _excluded(m: int, r: int, v: int, mu: float, level: float) -> bool:
@@ -164,9 +161,9 @@ def _excluded(m: int, r: int, v: int, mu: float, level: float) -> bool:
     return right + wrong > whole
 
 
-def _last_true(condition: Callable[[float], bool], low: float, high: float, tolerance: float) -> float:
+def _last_true(condition: Callable[[float], bool], low: float, high: float) -> float:
     """Largest point, by bisection, up to which ``condition`` holds; it holds at ``low``."""
-    while high - low > tolerance:
+    while high - low > 1e-4:
         middle = (low + high) / 2
         if condition(middle):
             low = middle

@@ -7,10 +7,10 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-#: Distance of synthetic rows from the mean, in units of the farthest given row's distance.
+#: Distance of synthetic rows from the mean, relative to that of the farthest known row.
 _FAR = 3.0
 
-#: Distance of synthetic targets from the mean, in standard deviations of the given ones.
+#: Distance of synthetic targets from the mean, in standard deviations of known targets.
 _FAR_TARGET = 20.0
 
 

@@ -61,7 +61,7 @@ def check_rows(X: Any, y: Any, X_name: str, y_name: str, least: int) -> Rows:
 
 
 def check_canaries(canaries: Any, known: Rows) -> Rows:
-    """The given canaries, in the form of the known rows."""
+    """The user's canaries, refused unless they have the shapes of the known rows."""
     if not isinstance(canaries, tuple) or len(canaries) != 2:
         raise TypeError(f"canaries must be None or a tuple (X, y), not {type(canaries).__name__}.")
     rows = check_rows(*canaries, "canaries[0]", "canaries[1]", 1)
@@ -74,7 +74,7 @@ def check_canaries(canaries: Any, known: Rows) -> Rows:
 
 
 def check_count(n_canaries: Any, n_fits: int, rows: Rows | None, known: Rows) -> int:
-    """The number of canaries in a fit."""
+    """The checked number of canaries in a fit."""
     if n_canaries is None:
         default = 1 if n_fits > 1 else min(1000, len(known) // 2)
         n_canaries = default if rows is None else len(rows)

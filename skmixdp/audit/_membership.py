@@ -16,7 +16,7 @@ from .._utils.validation import PROBABILITY, check
 
 FloatArray = NDArray[np.float64]
 
-#: Smaller probabilities count as this one.
+#: Lower bound of probabilities, whose logarithm is finite.
 _LEAST_PROBABILITY = 1e-300
 
 
@@ -166,7 +166,7 @@ def auc_interval(auc: float, n_in: int, n_out: int, confidence: float) -> tuple[
         variance = area * (1 - area) * (1 + N * (1 - area) / (2 - area) + N * area / (1 + area))
         return side * (area - auc) - z * math.sqrt(max(variance, 0.0) / (n_in * n_out))
 
-    # The variance is 0 at the ends, which would be roots of their own.
+    # The ends are excluded, since the variance is 0 there and they would be roots.
     low = 0.0 if auc == 0 else float(brentq(excess, 0.0, min(auc, 1 - _END), args=(-1.0,)))
     high = 1.0 if auc == 1 else float(brentq(excess, max(auc, _END), 1.0, args=(1.0,)))
     return low, high

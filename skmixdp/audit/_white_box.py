@@ -76,7 +76,7 @@ def strengths_of(fitted: Fitted, canaries: Rows) -> FloatArray:
 
 
 def check_visible(estimator: Any) -> None:
-    """Refuse an estimator whose queries cannot be asked of other rows."""
+    """Refuse an estimator whose queries other rows cannot answer."""
     head = trained_step(estimator)
     if not hasattr(head, "_as_trained"):
         raise ValueError(

@@ -31,7 +31,7 @@ from ._checks import check_device
 from ._exports import save
 from ._fit import FitCourse, FitData, fit_many
 
-#: Parameters of other libraries, and those here that do what they do.
+#: Parameters of other libraries, and our equivalents.
 _EQUIVALENTS = {
     "C": "l2",
     "accountant": "ledger",
@@ -52,7 +52,7 @@ _AMPLIFICATION_WARNING = "the amplification rests on numerical tests of its argu
 
 
 class PrivateEstimator(PrivateCallbackMixin, GuaranteeBoxMixin, BaseEstimator):  # type: ignore[misc]
-    """Base class of all estimators: subclasses say what a fit asks, and this class runs and reports it.
+    """Base class of all estimators: subclasses define the queries of a fit, and this class runs it.
 
     A fit runs on a copy of the estimator (see :mod:`skmixdp.estimators._fit`). A fit that fails
     therefore leaves the estimator and the results of its earlier fits unchanged.
@@ -72,14 +72,14 @@ class PrivateEstimator(PrivateCallbackMixin, GuaranteeBoxMixin, BaseEstimator): 
     #: The names that ``init`` accepts.
     _starts: ClassVar[tuple[str, ...]] = ("public", "zeros")
 
-    #: The fitted attributes that :meth:`save` writes. Whatever else an estimator holds stays out of the file.
+    #: The fitted attributes that :meth:`save` writes, and no others.
     _saved: ClassVar[tuple[str, ...]] = ("n_iter_", "learning_rate_", "privacy_")
 
     #: Searches look for this attribute to recognise estimators that can be fitted together.
     _fit_many = staticmethod(fit_many)
 
     def __new__(cls, *args: Any, **parameters: Any) -> Self:  # noqa: ARG004
-        """An object without parameters yet. A parameter of another library is refused with its equivalent."""
+        """Refuse unknown parameters, and name our equivalents of those of other libraries."""
         known = signature(cls).parameters if parameters else {}  # a copy, as each fit makes, is given none
         takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values())
         for name in () if takes_any else parameters:
@@ -92,7 +92,7 @@ class PrivateEstimator(PrivateCallbackMixin, GuaranteeBoxMixin, BaseEstimator): 
         made: Self = super().__new__(cls)
         return made
 
-    #: What the present fit, or scikit-learn around it, is known to read from private rows without a budget.
+    #: Known leaks of the present fit, and of scikit-learn around it.
     _leaks: tuple[str, ...]
 
     # `X_pub` and `y_pub` are routed to fit by default, without set_fit_request.

@@ -14,7 +14,7 @@ try:
 except ImportError:  # before scikit-learn 1.9
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Says that there are no callbacks."""
+        """Stands in for scikit-learn's mixin where it has no callbacks."""
 
         def set_callbacks(self, *callbacks: Any) -> Any:
             """Refuse callbacks."""
@@ -103,7 +103,7 @@ def have_callbacks(estimators: Sequence[Any]) -> list[Any]:
 
 
 def stage_ended(estimator: Any) -> None:
-    """Tell callbacks that something that comes before the training has been learned."""
+    """Tell callbacks that a stage before the training has ended."""
     root = getattr(estimator, "_callback_fit_ctx", None)
     if root is not None:
         task = root.subcontext("geometry", max_subtasks=0)

@@ -19,7 +19,7 @@ from ._outputs import lazy_result
 
 Array = NDArray[Any]
 
-#: Integer labels from a range of fewer values are looked up in a table, which is many times as fast.
+#: Integer labels within a smaller range are looked up in a table, which is many times as fast.
 _FEW_VALUES = 2**12
 
 

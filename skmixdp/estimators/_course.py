@@ -71,40 +71,11 @@ _FAR_WORSE, _CLEARLY = 1 / 3, 2.0
 class FitInputs:
     """The checked inputs of a head's fit.
 
-    Attributes
-    ----------
-    budget : Budget
-        The budget of the whole fit.
-    algorithm : Algorithm
-        What trains the head.
-    loss : Loss
-        The loss of the head.
-    table : Table
-        The private rows, on the device that shall hold them.
-    y : array of shape (n_rows,) or (n_rows, k)
-        Class indices or scaled targets.
-    X_pub, y_pub : arrays
-        Public rows, of which there may be none, and their class indices or scaled targets.
-    members : boolean array (n_rows,) or None
-        The private rows to fit to; None is all rows.
-    noise : NoiseSource
-        Source of all noise of the fit.
-    dtype : dtype
-        Dtype of the products with private rows.
-    treated_as_public : tuple of str
-        For the report.
-    passed : tuple
-        The objects that the user passed for rows, labels and weights.
-    labels : tuple
-        Public values that, with these objects, determine ``y``.
-    X_scale : array of shape (n, d_in) or None
-        Public rows that only tell the scale of the columns; None stands for ``X_pub``.
-    record : PerInstanceRecord or None
-        Adds up each private row's own privacy loss.
-    n_counted : int
-        Number of classes of which noisy counts balance the weights; 0 counts none.
-    sample_weight : array of shape (n_rows,) or None
-        Weights of the private rows that balanced weights are multiplied with.
+    ``y`` and ``y_pub`` hold class indices or scaled targets, and ``members`` (n_rows,) masks the private rows
+    to fit to; None is all. ``passed`` are the objects that the user passed, which determine ``y`` together
+    with the public values in ``labels``. ``X_scale`` has public rows that only tell the scale of the columns;
+    None stands for ``X_pub``. Noisy counts of ``n_counted`` classes balance the weights, which multiply
+    ``sample_weight``; 0 counts none.
     """
 
     budget: Budget
@@ -158,17 +129,7 @@ class FitInputs:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class HeadRows(Rows):
-    """Private rows after a row map, as a linear head sees them.
-
-    Attributes
-    ----------
-    inputs : FitInputs
-        The inputs of the fit.
-    row_map : RowMap
-        The map.
-    once : bool, default=False
-        Whether the rows are visited once, and need not be kept.
-    """
+    """Private rows after a row map, as a linear head sees them; ``once`` if they are visited only once."""
 
     inputs: FitInputs
     row_map: RowMap
@@ -246,19 +207,7 @@ class Mapped:
 
 @dataclass(frozen=True)
 class PlannedHead:
-    """A head that is ready to train.
-
-    Attributes
-    ----------
-    run : Run
-        The training run.
-    row_map : RowMap
-        The map of its rows.
-    report : callable
-        Takes the charge and returns the report of the fit.
-    adjustment : LogitAdjustment or None
-        The closing that learns the class shares; None if there is none.
-    """
+    """A head that is ready to train; ``report`` turns the charge into the report of the fit."""
 
     run: Run
     row_map: RowMap
@@ -267,22 +216,10 @@ class PlannedHead:
 
 
 def course(head: Any, given: FitInputs) -> FitCourse:
-    """All that the fit of a head asks, in order; the results are set on the head.
+    """Yield all that the fit of a head asks, and set the results on its copy ``head``.
 
-    Parameters
-    ----------
-    head : LinearHead
-        The copy of the estimator that receives the results.
-    given : FitInputs
-        The inputs of the fit.
-
-    Yields
-    ------
-    Start
-        First, and once: the rows to be opened, and the event to be charged. All that public facts can refuse
-        has been refused by then. The answer is the charge.
-    Ask
-        Queries of private rows. The answers are noisy.
+    The first request is a :class:`Start`, made when all that public facts can refuse has been refused; its
+    answer is the charge. The others are queries of private rows, with noisy answers.
     """
     learner = Learner(given.n_rows, given.members, given.noise, given.dtype)
     spent: dict[str, float] = {}
@@ -454,10 +391,7 @@ def _mapped(row_map: RowMap, given: FitInputs, second_moment: float | None = Non
 def learned_map(
     head: Any, rows: HeadRows, mapped: Mapped, shares: dict[str, float], learner: Learner
 ) -> Course[Mapped]:
-    """The map of the rows, learned from private rows where public ones do not tell it.
-
-    ``rows`` and ``mapped`` are the :func:`first_rows`.
-    """
+    """The map of ``rows`` (:func:`first_rows`), learned from private rows if public ones do not tell it."""
     given = rows.inputs
     multipliers = {name: given.budget.multiplier(share) for name, share in shares.items()}
     if not shares:
@@ -514,10 +448,7 @@ def _warn_of_few_columns(energies: Array) -> None:
 
 
 def check_share(head: Any, given: FitInputs) -> float:
-    """Share of the squared budget for checking the start on private rows; 0 if there is no check.
-
-    There is none if it would tell nothing, or if the fit is not possible without public rows.
-    """
+    """Share of the squared budget for checking the start on private rows; 0 if no check is of use."""
     public = isinstance(head.init, str) and head.init == "public" and len(given.X_pub) >= 2
     possible = given.budget.is_divisible and head.batch_size is None
     if not (given.is_default and public and possible) or head._needs_public(given):
@@ -526,11 +457,10 @@ def check_share(head: Any, given: FitInputs) -> float:
 
 
 def start_is_useful(planned: PlannedHead, learner: Learner, multiplier: float) -> Learning[bool]:
-    """Whether the head of the public rows is of use for private rows.
+    """Whether the public head classifies private rows about as well as held-out public rows.
 
-    A noisy count tells how many private rows it classifies correctly. Heads of one half of the public rows
-    tell how many it should, on the other half. If it is far fewer, the labels or features of the public rows
-    mean something else.
+    If a noisy count of correct private rows is far lower, the labels or features of the public rows mean
+    something else.
     """
     info = planned.run.info
     (correct,) = yield from noisy_counts(learner, info.view.W, is_correct, multiplier)

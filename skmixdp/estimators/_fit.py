@@ -43,7 +43,7 @@ class FitData:
 
 @dataclass(frozen=True, repr=False)
 class Start:
-    """First request of a course, made after all public checks: rows to open, and event to charge.
+    """First request of a course: the rows to open, and the event to charge.
 
     ``estimator`` is the copy that receives the results, ``private`` says whether the noise is secret, and
     ``work`` counts the multiplications in a pass over rows in memory (None for other rows).

@@ -90,7 +90,7 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         only for ``algorithm="auto"``.
     geometry : bool or "auto", default="auto"
         Whether to learn the centre and the leading directions from the private rows, for 3 to 10% of the
-        squared budget. ``"auto"`` does so for ``algorithm="auto"`` if public rows are too few to tell them.
+        squared budget (``mu**2``). ``"auto"`` does so for ``algorithm="auto"`` with few public rows.
     row_norm : {"unit", "clip", None}, default="unit"
         How the lengths of rows are bounded. ``"unit"`` divides each row by its L2 norm. ``"clip"`` divides
         all rows by one length and shortens longer ones, and None leaves rows unchanged.

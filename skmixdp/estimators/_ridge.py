@@ -71,7 +71,7 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         False.
     geometry : bool or "auto", default="auto"
         Whether to learn the centre and the leading directions from the private rows, for 3 to 10% of the
-        squared budget. ``"auto"`` is False.
+        squared budget (``mu**2``). ``"auto"`` is False.
     row_norm : {"unit", "clip", None}, default="clip"
         As in :class:`MixedDPLogisticRegression`. With ``"unit"``, the model cannot use the lengths of rows.
     scale, learning_rate
@@ -95,18 +95,8 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         flat if ``y`` is.
     intercept_ : float or array of shape (k,)
         Intercepts in the targets' units.
-    privacy_ : PrivacyReport
-        The guarantee of the fit and its assumptions.
-    n_iter_ : int
-        Number of steps taken.
-    learning_rate_ : float
-        Step size of the first step.
-    per_instance_ : PerInstanceRecord
-        Privacy loss of each private row. PRIVATE. Present only with ``record_per_instance``.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : array of str
-        Names of the features, if X was a data frame with string columns.
+    privacy_, n_iter_, learning_rate_, per_instance_, n_features_in_, feature_names_in_
+        As in :class:`MixedDPLogisticRegression`.
 
     Notes
     -----
@@ -157,19 +147,16 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array-like, tensor, sparse matrix, memory map, Dask array or RowFiles, (n_samples, n_features)
-            PRIVATE rows. Rows that are not in memory are read in parts, see
-            :func:`~skmixdp.datasets.open_rows`.
+        X
+            PRIVATE rows, as for :meth:`MixedDPLogisticRegression.fit`.
         y : array-like of shape (n_samples,) or (n_samples, k), or None
             Targets of the private rows. If None, the targets in the files of ``X`` are used.
-        X_pub : array-like of shape (n_pub, n_features), tuple of such, or None
-            Public rows: one array, or a tuple of several sources.
+        X_pub
+            Public rows, as for :meth:`MixedDPLogisticRegression.fit`.
         y_pub : array-like of shape (n_pub,) or (n_pub, k), tuple of such, or None
             Targets of the public rows.
-        sample_weight : array-like of shape (n_samples,) or None
-            Non-negative weights of the private rows. They are PRIVATE, like labels. The weighted gradient of
-            a row is clipped, and the sum is still divided by the number of rows, so use weights near 1.
-            Public rows have weight 1. Learning the geometry ignores weights.
+        sample_weight
+            As for :meth:`MixedDPLogisticRegression.fit`.
 
         Returns
         -------

@@ -26,7 +26,7 @@ _OBJECT = Kind(
 
 
 def zeroth_order_algorithm(algorithm: Any) -> Algorithm:
-    """The zeroth-order algorithm, created here if ``algorithm`` is a name."""
+    """The zeroth-order algorithm, created with default settings if ``algorithm`` is a name."""
     check(
         "algorithm",
         algorithm,

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from .._utils.files import write_arrays, written_whole
 
-#: A shard is written when it has this many rows, or when its first row has waited this long.
+#: Rows in a shard, and seconds after which a smaller one is written.
 _SHARD_ROWS = 2048
 _SHARD_SECONDS = 10.0
 #: Errors that NumPy raises for a damaged archive.
@@ -116,7 +116,7 @@ class RowCache:
         digests, rows = zip(*self._waiting, strict=True)
         joined = b"".join(digests)
         keys = np.frombuffer(joined, dtype=np.uint8).reshape(len(rows), -1)
-        # Named by its rows, so that a flush that is interrupted after it has written writes no second shard.
+        # Named by its keys, so that a repeated flush replaces the shard of an interrupted one.
         name = hashlib.sha256(joined).hexdigest()[:16]
         try:
             with written_whole(self._folder / f"{name}.npz") as file:

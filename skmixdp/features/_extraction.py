@@ -1,4 +1,4 @@
-"""From items to rows: cached rows are read, the others pass through the network."""
+"""Extract rows of items: read those in the cache, and pass the others through the network."""
 
 import json
 import os

@@ -20,7 +20,7 @@ _DIGEST_BYTES = 16
 
 
 class ItemError(ValueError):
-    """The reason why an item cannot be used; a fragment, since the caller names the item."""
+    """An item cannot be used; the message is a fragment, since the caller names the item."""
 
 
 class Items(ABC):

@@ -28,7 +28,7 @@ def load_backend(name: str, extra: str) -> Any:
 def load_encoder(backend: str, extra: str, settings: Mapping[str, Any]) -> Encoder:
     """The encoder of a backend with these settings."""
     module = load_backend(backend, extra)
-    # A setting that names a file means the present content of the file.
+    # A file that changes needs a new encoder.
     key = repr((backend, sorted(settings.items()), [_stamp(value) for value in settings.values()]))
     with _lock:
         if key not in _loaded:

@@ -12,7 +12,7 @@ from .._utils.validation import FLAG, POSITIVE, check_params, listed
 
 Array = NDArray[Any]
 
-#: Scales among which ``beta="auto"`` chooses: four to a factor of ten, up to CLIP's.
+#: Candidates of ``beta="auto"``: four per factor of ten, up to CLIP's scale.
 _SCALES = np.logspace(0, 2, 9)
 
 #: The scale without rows to choose one; it suits sentence encoders.
@@ -183,7 +183,7 @@ class ZeroShotHead(BaseEstimator):  # type: ignore[misc]
         return names
 
     def _matched(self, labels: list[Any]) -> list[int]:
-        """Place in ``class_names`` of each label."""
+        """Position in ``class_names`` of each label."""
         names = self._names()
         if isinstance(self.class_names, Mapping):
             keys = np.asarray(list(self.class_names)).tolist()
@@ -211,7 +211,7 @@ class ZeroShotHead(BaseEstimator):  # type: ignore[misc]
 
 
 def _held_out_score(head: Array, public: Any) -> tuple[int, float]:
-    """Correct predictions on either half by fits from ``head`` on the other; ties by less loss."""
+    """Correct predictions on each half of the public rows, fitted on the other, and minus the loss."""
     right, loss = 0, 0.0
     for fitted, other in (public.halves, public.halves[::-1]):
         logits = other.X @ fitted.fit(fitted.l2, head).T

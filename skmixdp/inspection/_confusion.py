@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 #: Half-length of a 95% interval in standard deviations.
 _Z = 1.959964
 
-#: A class is shown if its count is so many standard deviations of the count's noise.
+#: Least count of a class that is shown, in standard deviations of the noise of its count.
 _CLEAR = 2.0
 
 
@@ -65,13 +65,7 @@ class ConfusionDisplay:
 
     @classmethod
     def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: Any,
-        *,
-        noise_multiplier: float | None = None,
-        ax: Axes | None = None,
+        cls, estimator: Any, X: Any, y: Any, *, noise_multiplier: float | None = None, ax: Axes | None = None
     ) -> ConfusionDisplay:
         """Plot the confusions of a fitted classifier on some rows.
 

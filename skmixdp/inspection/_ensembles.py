@@ -1,4 +1,4 @@
-"""The guarantee of everything that an ensemble released."""
+"""The guarantee of an ensemble as a whole."""
 
 import math
 from collections.abc import Iterator
@@ -56,10 +56,7 @@ class EnsembleReport(Document):
     def _rows(self) -> list[tuple[str, str]]:
         verdict = f"({self.epsilon:.6g}, {self.delta:.3g})-differential privacy of all members together"
         return [
-            (
-                "guarantee",
-                verdict if self.private else f"NO GUARANTEE; without the leaks: {verdict}",
-            ),
+            ("guarantee", verdict if self.private else f"NO GUARANTEE; without the leaks: {verdict}"),
             *((where, f"epsilon {epsilon:.6g}, delta {delta:.3g}") for where, epsilon, delta in self.members),
             *((where, "no guarantee") for where in self.unprotected),
             *(("warning", warning) for warning in self.warnings),
@@ -142,7 +139,7 @@ def ensemble_report(ensemble: Any, *, delta: float | None = None) -> EnsembleRep
 
 
 def checked(report: _Report, estimator: Any) -> _Report:
-    """The report with what :func:`~skmixdp.preprocessing.check_pipeline` finds in its estimator."""
+    """Add the findings of :func:`~skmixdp.preprocessing.check_pipeline` for an estimator to its report."""
     parts = estimator if isinstance(estimator, (list, tuple)) else [estimator]
     findings = PipelineReport(tuple(finding for part in parts for finding in check_pipeline(part)))
     return replace(
@@ -183,7 +180,7 @@ def _leaks(reports: list[tuple[str, Any]], unprotected: tuple[str, ...]) -> Iter
 
 
 def _members(value: Any, where: str, seen: set[int]) -> Iterator[tuple[str, Any]]:
-    """The private members in an object, and its predictors without a report, with where each is."""
+    """Path and object of each private member, and of each predictor without a report."""
     if id(value) in seen:
         return
     seen.add(id(value))

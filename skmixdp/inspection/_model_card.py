@@ -1,4 +1,4 @@
-"""A page on a fitted model for those who use it."""
+"""A model card: a page on a fitted model for its users."""
 
 import html
 import json
@@ -17,7 +17,7 @@ from ._ensembles import checked, ensemble_report
 
 _TEXT = Kind("a string", lambda value: isinstance(value, str))
 
-#: What the guarantee of any model rests on.
+#: Assumptions of the guarantee of any model.
 _ASSUMPTIONS = (
     "Each person has one row. Someone with several rows is protected less.",
     "The public rows are public: the guarantee does not cover them.",

@@ -12,11 +12,8 @@ from scipy import stats
 
 Floats = NDArray[np.float64]
 
-#: What a band can show, and its name in the plot.
-SPREADS = {
-    "std": "mean ± standard deviation",
-    "t95": "mean and its 95% interval",
-}
+#: Kinds of error bars, and their names in the plot.
+SPREADS = {"std": "mean ± standard deviation", "t95": "mean and its 95% interval"}
 
 
 class Columns(NamedTuple):
@@ -43,7 +40,7 @@ def summarise(table: Any, columns: Columns, spread: str) -> pd.DataFrame:
 
 
 def _half_width(scores: Floats, spread: str) -> float:
-    """Half the height of a band; a single fit has none."""
+    """Half the length of an error bar; 0 for a single fit."""
     n = len(scores)
     if n == 1:
         return 0.0
@@ -52,7 +49,7 @@ def _half_width(scores: Floats, spread: str) -> float:
 
 
 def _read(table: Any, columns: Columns) -> tuple[list[str], Floats, Floats]:
-    """Methods, epsilons (NaN where none is needed) and scores of a checked table."""
+    """Methods, epsilons (NaN for methods without budget) and scores of a checked table."""
     frame = _as_frame(table)
     if len(frame) == 0:
         raise ValueError("table has no rows; pass one row per fit.")

@@ -70,7 +70,7 @@ class StepHistory:
 
 @dataclass(eq=False, repr=False)
 class _StepsDisplay:
-    """What plots over steps share."""
+    """Base class of plots over steps."""
 
     steps: Sequence[dict[str, Any]]
 

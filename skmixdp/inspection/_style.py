@@ -25,7 +25,7 @@ _REFERENCE_STROKES = ((0, (1, 1.5)), (0, (9, 4)), (0, (9, 3, 1, 3)))
 
 
 def axes(ax: Axes | None, n_lines: int = 0) -> Axes:
-    """The given axes, or those of a new figure with room for so many lines of text."""
+    """The axes ``ax``, or those of a new figure with room for ``n_lines`` lines of text."""
     if ax is not None:
         return ax
     try:

@@ -1,4 +1,4 @@
-"""What a search may try, and what each of its fits may cost, before anything is released."""
+"""The plan of a search: candidates, number of trials, and cost of each fit."""
 
 from collections.abc import Iterable, Mapping, Sized
 from dataclasses import dataclass
@@ -11,10 +11,10 @@ from sklearn.model_selection import ParameterGrid, ParameterSampler
 from .._utils.validation import FLAG, POSITIVE, PROBABILITY, SEED, Kind, check_params, number
 from ..privacy import LEDGER, NoiseSource, SearchTerms, TrialLaw, shape_of
 
-#: Seeds of a draw from distributions; each draw has its own.
+#: Number of seeds for draws from distributions.
 _SEEDS = 2**32
 
-#: Number of trials where neither a grid nor the user says: that of RandomizedSearchCV.
+#: Number of trials by default for distributions, as in RandomizedSearchCV.
 _TRIALS = 10
 
 
@@ -52,7 +52,7 @@ class Candidates:
         return list(self._grid)
 
     def at(self, u: float) -> dict[str, Any]:
-        """The setting at a uniform number in [0, 1): each of a grid is as likely as any other."""
+        """The setting for a uniform number ``u`` in [0, 1); all settings of a grid are equally likely."""
         if self._grid is not None:
             setting: dict[str, Any] = self._grid[int(u * len(self._grid))]
             return setting
@@ -75,7 +75,7 @@ class SearchPlan:
 
     @property
     def trials(self) -> int | TrialLaw:
-        """Number of trials, or its law."""
+        """Number of trials, or the law of a random one."""
         return self.options[self.strategy]
 
     @property
@@ -85,7 +85,7 @@ class SearchPlan:
 
     @property
     def costs(self) -> dict[str, float]:
-        """Strategy -> epsilon of a search with fits like these."""
+        """Maps strategies to the epsilon of a search with fits of ``fit_epsilon``."""
         return {name: self.terms.epsilon(trials, self.fit_epsilon) for name, trials in self.options.items()}
 
     def draw(self, candidates: Candidates, noise: NoiseSource) -> list[dict[str, Any]]:
@@ -129,16 +129,13 @@ def make_plan(
     return SearchPlan(terms, options, affordable, strategy)
 
 
-#: What the parameters of a search may be.
+#: Allowed values of the parameters of a search.
 _ALLOWED = {
     "epsilon": (POSITIVE,),
     "delta": (PROBABILITY,),
     "holdout": (PROBABILITY,),
     "score_share": (PROBABILITY,),
-    "scoring": (
-        Kind("a string, a scorer", lambda value: isinstance(value, str) or callable(value)),
-        None,
-    ),
+    "scoring": (Kind("a string, a scorer", lambda value: isinstance(value, str) or callable(value)), None),
     "strategy": ("auto", "grid", "random"),
     "n_trials": (number(1, closed="left"), None),
     "refit": (FLAG,),

@@ -219,7 +219,7 @@ class PrivateSearchCV(BestEstimatorMixin, GuaranteeBoxMixin, MetaEstimatorMixin,
             outcomes.enter_context(recorded_outcome(self.ledger, charge))
             trials = [(prepared(self, plan, *pair), rows, True) for pair in zip(tried, seeds, strict=False)]
             done, caught = self._run(plan, token, trials, progress, secret=plan.strategy == "random")
-            # A secret trial that failed loses, to a score that is not a number too.
+            # A secret trial that failed loses even to a score of NaN.
             succeeded = [i for i, outcome in enumerate(done) if outcome is not None]
             scores = [done[i][0] for i in succeeded]
             best = None
@@ -257,7 +257,7 @@ class PrivateSearchCV(BestEstimatorMixin, GuaranteeBoxMixin, MetaEstimatorMixin,
         for name in ("classes_", "n_features_in_", "feature_names_in_"):
             if hasattr(best, name):
                 setattr(self, name, getattr(best, name))
-        # Last, since a filter may make errors of them, and what was charged must not be lost.
+        # Last, since a filter may turn warnings into errors, which must not lose a result that was charged.
         show(caught, shown, stacklevel=3)
         return self
 
@@ -289,7 +289,7 @@ class PrivateSearchCV(BestEstimatorMixin, GuaranteeBoxMixin, MetaEstimatorMixin,
                 jobs = (delayed(run_secret_trial)(cached, *trial) for trial in named)
             else:
                 jobs = (delayed(cached)(*trial) for trial in named)
-            # verbose=0 whatever joblib's context says: it would count the trials.
+            # verbose=0 overrides joblib's context: messages would count the trials.
             results = Parallel(n_jobs=self.n_jobs, return_as="generator", verbose=0)(jobs)
             # A bar would count trials whose number is secret.
             options = {"total": len(trials), "desc": type(self).__name__, "unit": "fit"}

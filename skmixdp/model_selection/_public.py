@@ -1,4 +1,4 @@
-"""Public rows in a form that scikit-learn passes on whole, and scores on them."""
+"""Public rows as parameters that scikit-learn does not split, and scores on them."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a search may show of its trials, and what it states."""
+"""Results and report of a search."""
 
 from copy import deepcopy
 from dataclasses import replace
@@ -76,10 +76,7 @@ def report_of(
         n_private=inner.n_private,
         n_public=rows.n_public,
         n_held_out=rows.n_held_out,
-        treated_as_public=(
-            *inner.treated_as_public,
-            "the candidates, and that they could be fitted",
-        ),
+        treated_as_public=(*inner.treated_as_public, "the candidates, and that they could be fitted"),
         noise=inner.noise if private else "seeded",
         warnings=(*inner.warnings, _SECRET) if random else inner.warnings,
         leaks=tuple(dict.fromkeys((*leaks, *inner.leaks))),

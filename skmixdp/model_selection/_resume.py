@@ -1,4 +1,4 @@
-"""What a search needs to go on after an interruption.
+"""Resume a search after an interruption.
 
 The trials of one search may not be drawn twice. Somebody who could have a result drawn again would choose
 between two results and be charged for one. So a search is resumed only if it released nothing yet.

@@ -19,13 +19,13 @@ from ._resume import Progress
 from ._rows import Rows
 from ._warnings import common, distinct, quiet, recorded, show
 
-#: What an estimator must have for a search to divide its budget.
+#: Parameters that a search needs to divide the budget of an estimator.
 _NEEDED = frozenset({"epsilon", "delta", "noise_multiplier", "neighboring", "noise", "ledger"})
 
-#: Seeds of the trials of a seeded search.
+#: Number of seeds for the trials of a seeded search.
 _SEEDS = 2**32
 
-#: Rounding in the price of a fit.
+#: Relative rounding error of the cost of a fit.
 _ROUNDING = 1e-9
 
 
@@ -133,7 +133,7 @@ def rehearse(estimator: Any, rows: Rows) -> tuple[str, ...]:
     raise RuntimeError(f"{estimator!r} was fitted without asking its ledger; a search cannot account for it.")
 
 
-#: Score of a trial, the fitted estimator, and what it warned of.
+#: Score of a trial, the fitted estimator, and its warnings.
 Outcome = tuple[float | None, Any, list[Warning]]
 
 
@@ -151,11 +151,11 @@ def run_secret_trial(run: Callable[..., Outcome], *trial: Any) -> Outcome | None
     """A trial whose failure stays secret: its outcome is then None."""
     try:
         return run(*trial)
-    except Exception:  # whatever it is, to say it is to say that this candidate was tried
+    except Exception:  # any error would tell that this candidate was tried
         return None
 
 
-#: What :func:`run_trial` takes after a trial's name.
+#: Last arguments of :func:`run_trial`: estimator, rows, and whether it is scored.
 Trial = tuple[Any, Rows, bool]
 
 
@@ -185,7 +185,7 @@ def begin(
     noise = NoiseSource(seed)
     tried = plan.draw(candidates, noise)
     seeds = [None if seed is None else int(u * _SEEDS) for u in noise.uniform((len(tried) + 1,))]
-    # One that is not drawn comes first, so that bad input is an error whatever was drawn.
+    # A fixed candidate comes first, so that bad input raises the same error for every draw.
     checked = candidates.every() if candidates.size is not None else [candidates.at(0.0), *tried]
     warned, leaks = [], []
     with quiet():
@@ -197,7 +197,7 @@ def begin(
         show((warning for caught in warned for warning in caught), shown, stacklevel=4)
     elif candidates.size is not None:  # what all candidates have in common tells of none
         show(common(warned), shown, stacklevel=4)
-    # Those of drawn candidates would tell of the draw.
+    # Leaks of drawn candidates would tell which were drawn.
     common_leaks = leaks if candidates.size is not None else leaks[:1]
     known = tuple(dict.fromkeys([*chain.from_iterable(common_leaks), *search._known_leaks()]))
     charge = None

@@ -1,4 +1,4 @@
-"""Warnings of trials: kept from the user, and those that may be shown shown later.
+"""Warnings of trials: all are withheld, and those that tell nothing secret are shown later.
 
 How often a trial warns, and of what, tells how many trials there were and which. A search whose trials are
 secret may therefore show the warnings of the winner alone, which is released with all that belongs to it.
@@ -12,7 +12,7 @@ from typing import Any
 
 from ..exceptions import NotPrivateWarning
 
-#: Where the warnings of the current trial go; None outside trials. Threads have one each.
+#: Collects the warnings of the current trial; None outside trials. Each thread has its own.
 _caught: ContextVar[list[Warning] | None] = ContextVar("_caught", default=None)
 
 

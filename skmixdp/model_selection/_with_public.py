@@ -17,7 +17,7 @@ Array = NDArray[Any]
 
 
 def delegated(name: str, fitted: str, returned: str) -> Any:
-    """A method that calls that of the estimator in the attribute ``fitted``, and exists where that does."""
+    """A method that calls the estimator in the attribute ``fitted``, and exists if that has it."""
 
     def method(self: Any, X: Any) -> Any:
         check_is_fitted(self)

@@ -145,12 +145,7 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, GuaranteeBoxMixin, Bas
         if not (self.with_mean or self.with_std):
             raise ValueError("with_mean=False and with_std=False leave nothing to scale by; set one of them.")
         budget = SumBudget(
-            self.epsilon,
-            self.delta,
-            self.neighboring,
-            self.noise,
-            self.random_state,
-            self.ledger,
+            self.epsilon, self.delta, self.neighboring, self.noise, self.random_state, self.ledger
         )
         warn_of_seed(self.random_state)
         leaks = warn_of_leaks(public_rows=False)
@@ -185,7 +180,7 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, GuaranteeBoxMixin, Bas
         self.scale_ = None
         if self.with_std:
             square = _C + noisy[n_features:] / (math.sqrt(_B) * n_rows)
-            # A variance of no more than its noise says nothing: the noise is then all that is known.
+            # A variance below its noise is unknown, so the noise bounds it from below.
             floor = min(noise_std / math.sqrt(_B), 1.0)
             self.scale_ = half * np.sqrt(np.clip(square - mean**2, floor, 1.0))
         self.privacy_ = report

@@ -1,4 +1,4 @@
-"""Centring and whitening by what public rows say."""
+"""Centring and whitening by the moments of public rows."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -18,7 +18,7 @@ from .._utils.validation import COUNT, FRACTION, check_params, join_rows, rows_t
 
 Array = NDArray[np.floating[Any]]
 
-#: Share of the largest eigenvalue below which a direction counts as one without variance.
+#: Directions with a smaller share of the largest eigenvalue have no variance.
 _FLAT = 1e-12
 
 

@@ -128,7 +128,7 @@ class PublicOnly(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
         return self._mapped(X, "inverse_transform")
 
     def _mapped(self, X: Any, method: str) -> Any:
-        """What the fitted transformer makes of rows; its own errors may quote them."""
+        """The result of a method of the fitted transformer, whose errors may quote rows."""
         check_is_fitted(self)
         try:
             return getattr(self.transformer_, method)(X)

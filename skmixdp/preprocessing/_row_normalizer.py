@@ -70,7 +70,7 @@ class RowNormalizer(Normalizer):  # type: ignore[misc]
         return self._without_quotes(super().transform, X, copy=copy)
 
     def _without_quotes(self, method: Callable[..., Any], X: Any, **options: Any) -> Any:
-        """What a method of scikit-learn's makes of rows, which its errors may quote."""
+        """The result of a method of scikit-learn, whose errors may quote rows."""
         check_params(self, {"norm": ("l1", "l2", "max"), "copy": (FLAG,)})
         check("copy", options.get("copy"), FLAG, None)
         try:

@@ -1,4 +1,4 @@
-"""Checks of what was read from a file, before anyone predicts with it."""
+"""Checks of an estimator that was read from a file."""
 
 from collections.abc import Callable
 from typing import Any
@@ -34,8 +34,7 @@ _SHARES = Kind(
     lambda value: _all(value, tuple, lambda pair: _is_entry(pair) if isinstance(pair, tuple) else False),
 )
 _COSTS = Kind(
-    "a dict of numbers",
-    lambda value: isinstance(value, dict) and all(map(_is_entry, value.items())),
+    "a dict of numbers", lambda value: isinstance(value, dict) and all(map(_is_entry, value.items()))
 )
 
 #: Allowed values of the fields of all reports.
@@ -51,7 +50,7 @@ _STATEMENT: dict[str, tuple[Allowed, ...]] = {
     "leaks": (_TEXTS,),
 }
 
-#: Those of the fields on a data set. All of them are None without a ledger.
+#: Allowed values of the fields of a ledger's data set; all are None without a ledger.
 _DATASET: dict[str, tuple[Allowed, ...]] = {
     "dataset": (_TEXT,),
     "dataset_epsilon": (POSITIVE,),
@@ -60,7 +59,7 @@ _DATASET: dict[str, tuple[Allowed, ...]] = {
 }
 _NO_DATASET: dict[str, tuple[Allowed, ...]] = dict.fromkeys(_DATASET, (None,))
 
-#: Those of each kind of report.
+#: Allowed values of the other fields of each kind of report.
 _REPORTS: dict[type, dict[str, tuple[Allowed, ...]]] = {
     PrivacyReport: {
         "mu": (_SUM, None),

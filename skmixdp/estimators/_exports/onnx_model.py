@@ -11,7 +11,7 @@ from ..._utils.validation import check
 
 Array = NDArray[Any]
 
-#: The smallest operator set with everything that is used here, so that older runtimes can read the model.
+#: The oldest operator set with all operators of these models, for older runtimes.
 _OPSET = 18
 
 #: The version of the file format that belongs to this operator set.

@@ -41,7 +41,7 @@ ESTIMATORS = (
     "ZerothOrderDPModuleClassifier",
 )
 
-#: What reading a damaged text may raise.
+#: Errors of reading a damaged text.
 _DAMAGE = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
 
 
@@ -186,7 +186,7 @@ def _read(path: Path) -> tuple[str, dict[str, Any], dict[str, Any], Any]:
                     f"{path} has the format version {version!r}, and this skmixdp reads {_VERSION}; use the "
                     "version of skmixdp that wrote it."
                 )
-            # Copied into memory of their own, which the arrays of a fit have too.
+            # Copies own their memory, as the arrays of a fit do.
             arrays = {key: np.array(file.get_tensor(key)) for key in file.keys()}  # noqa: SIM118 - no mapping
     except SafetensorError as error:
         raise ValueError(
@@ -222,7 +222,7 @@ def _estimator_class(name: str) -> type:
 
 
 def _versions() -> dict[str, str]:
-    """Versions of the libraries, for whoever looks into a file."""
+    """Versions of the libraries, as information for readers of the file."""
     own: str = import_module("skmixdp").__version__
     return {
         "skmixdp": own,

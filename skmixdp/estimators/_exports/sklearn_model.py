@@ -1,4 +1,4 @@
-"""A fitted linear head as a scikit-learn pipeline that needs nothing of this package."""
+"""A fitted linear head as a scikit-learn pipeline without skmixdp."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ def to_sklearn(estimator: Any) -> Pipeline:
         steps.append(("whiten", _linear_map(row_map.whitening)))
     if bound is not None:
         steps += [("missing_length", _with_missing_length(bound)), ("clip", _normalizer("l2", d + 1))]
-        # The last column is what the length lacks of the bound. Nothing depends on it.
+        # The last column, the missing length, has coefficients 0.
         coef = np.concatenate([coef, np.zeros((*coef.shape[:-1], 1))], axis=-1)
     elif row_map.normalize:
         steps.append(("normalize", _normalizer("l2", d)))
@@ -74,7 +74,7 @@ def _normalizer(norm: str, d: int) -> Normalizer:
 
 
 def _linear_map(whitening: Whitening) -> TruncatedSVD:
-    """Rows times a square matrix, which is what this class computes after a fit."""
+    """Rows times a square matrix, as a TruncatedSVD with fitted attributes."""
     d = whitening.directions.shape[1]
     matrix = np.eye(d) + np.linalg.multi_dot([np.eye(d), *whitening.factorised])
     step = TruncatedSVD(n_components=d)

@@ -51,7 +51,7 @@ class Dense:
 class Direction:
     """A linear combination ``sum_j c_j v_j`` of vectors, computed only when needed."""
 
-    # Makes NumPy leave the product of a NumPy number and a direction to this class.
+    # NumPy numbers then leave their product with a direction to this class.
     __array_ufunc__ = None
 
     def __init__(self, terms: tuple[tuple[float, Vector], ...]) -> None:

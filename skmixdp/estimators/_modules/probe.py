@@ -68,10 +68,10 @@ _MOVES = ((0.1, 0.01), (1.0, 0.1))
 _SEED = 0
 #: Rows of the passes that show whether module and loss can be called at all.
 _FIRST = 3
-#: How often a difference of rounding's size is looked at again: a processor that splits a sum among
+#: How often a difference as small as rounding is tried again: a processor that splits a sum among
 #: threads may on rare occasions split it in another way.
 _LOOKS = 3
-#: Where a device may add in another order whenever it is asked: what a loss may then differ by, in units
+#: Allowed difference of losses on devices that add in a different order each time, in units
 #: of the precision.
 _ON_DEVICES = 64
 
@@ -137,7 +137,7 @@ class _Trial:
             self._stays(x, y, base, values, index)
         self._equal_rows(x[:1], x[-1:] if thorough else None, y)
         if thorough:
-            # A rule that sends rows here or there may send the negative elsewhere.
+            # A rule that routes rows may route the negative differently.
             self._equal_rows(-x[:1] if x.is_floating_point() else x[-1:], x[:1], y)
             self._places_and_numbers(x, y, base)
             self._repeats(x, y, base)

@@ -140,7 +140,7 @@ class ModuleData:
 
     @property
     def solution(self) -> NoReturn:
-        """Refused: public rows determine no module."""
+        """Refused, since public rows alone do not determine a module."""
         raise ValueError(
             "public_weight='convex' needs the public fit of a linear head; pass a number, 'sample', 'cosine' "
             "or 'coupling' for a module."
@@ -194,7 +194,7 @@ class ModuleView:
         return [Direction.dense(self._gradient(batch)) for batch in batches]
 
     def orthonormal(self, directions: Sequence[Direction]) -> list[Direction]:
-        """Orthonormal directions of the same span, fewer where they depend on each other."""
+        """Orthonormal directions of the same span, fewer if they are linearly dependent."""
         return orthonormal(directions, self.W.tensors)
 
     def unit(self, directions: Sequence[Direction]) -> list[Direction]:

@@ -14,7 +14,7 @@ from .forward import ModuleParameters, as_input
 
 Array = NDArray[Any]
 
-#: All threads are worth it if a pass takes at most this part of the time on one.
+#: Use all threads if a pass then takes at most this part of its time on one thread.
 _GAIN = 0.8
 
 #: Passes that are timed with each number of threads, and seconds after which one is enough.

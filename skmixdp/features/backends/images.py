@@ -33,7 +33,7 @@ class ImagePreparation:
 
     def many(self, pixels: Any) -> Any | None:
         n_channels = pixels.shape[3]
-        # Colour to grey is weighted sums with a rounding of their own: left to PIL.
+        # PIL converts colours to grey, since its rounding differs from torch's.
         if self._steps is None or n_channels not in (1, self._n_channels):
             return None
         batch = pixels.permute(0, 3, 1, 2)

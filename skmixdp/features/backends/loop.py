@@ -1,4 +1,4 @@
-"""The loop that passes items through an encoder: loading, moving, forward passes, fetching.
+"""The loop that loads items, passes them through an encoder and fetches the rows.
 
 On a GPU the steps overlap: workers prepare batches into pinned memory, batches are copied
 while earlier ones are computed, and rows are fetched one batch late.
@@ -20,7 +20,7 @@ from .._inputs import ItemError, Items
 from .._protocols import Encoder, Preparation, Settings, Skipped
 
 Chunk = tuple[list[int], NDArray[np.float32], list[Skipped]]
-#: Some items: their places, their batch (None if it is empty) and those that failed.
+#: Positions of some items, their batch (None if all failed), and the items that failed.
 Loaded = tuple[list[int], Any, list[Skipped]]
 
 
@@ -83,7 +83,7 @@ class _Forward:
             rows = self._attempt(batch, n)
             if rows is not None:
                 return rows
-            # Outside the handler, where nothing refers to the tensors that filled the memory.
+            # Outside the handler, whose traceback would keep the tensors that filled the memory.
             if torch.cuda.is_available():
                 torch.cuda.empty_cache()
             if min(n, self._limit) == 1:

@@ -4,7 +4,7 @@ import torch
 
 
 def resolve_device(device: str) -> str:
-    """The device by its name; ``"auto"`` is the GPU if there is one."""
+    """The name of a usable device; ``"auto"`` is the GPU if there is one."""
     if device == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:

@@ -29,7 +29,7 @@ def load(
     return OpenClipEncoder(*_model(model_name, path, stamp), model_name, normalize, tower)
 
 
-# One, shared by the encoders of images and of texts.
+# The encoders of images and of texts share it.
 @lru_cache(maxsize=1)
 def _model(model_name: str, pretrained: str | None, stamp: int | None) -> tuple[Any, dict[str, Any]]:
     """The network in evaluation mode, and the origin and hash of its weights."""
@@ -42,7 +42,7 @@ def _model(model_name: str, pretrained: str | None, stamp: int | None) -> tuple[
                 None if folder_or_hub else pretrained,
                 require_pretrained=folder_or_hub or pretrained is not None,
             )
-    # Unknown names, tags without a network, damaged files.
+    # Unknown names, missing tags and damaged files raise errors of any type.
     except Exception as error:
         reason = " ".join(str(error).split())
         raise ValueError(

@@ -18,7 +18,7 @@ def load(model: str | os.PathLike[str], normalize: bool, prompt: str | None) -> 
     try:
         with reachable_hub():
             module = SentenceTransformer(name, device="cpu")
-    # Unknown names, no network, damaged folders.
+    # Unknown names, missing networks and damaged folders raise errors of any type.
     except Exception as error:
         reason = " ".join(str(error).split())
         raise ValueError(

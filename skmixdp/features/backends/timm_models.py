@@ -125,7 +125,7 @@ class TimmEncoder:
         return torch.cat(parts, dim=1)
 
     def _try(self, batch: Tensor, model_name: str) -> Tensor:
-        """A forward pass that shows the length of rows, and that outputs are rows."""
+        """A trial pass: the output of a batch, refused unless it consists of rows."""
         try:
             rows = self.forward(batch)
         except (AssertionError, TypeError, AttributeError) as error:

@@ -17,7 +17,7 @@ _SIGNATURES = (
     "nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
     "qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
 )
-#: The declarations last as long as this reference.
+#: Keeps the declarations alive.
 _declared: list[torch.library.Library] = []
 
 

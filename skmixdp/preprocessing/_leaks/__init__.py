@@ -1,4 +1,4 @@
-"""Checks that find what learns from private rows outside the guarantee: in an object, and around a fit."""
+"""Checks that find leaks: steps that learn from private rows without a budget."""
 
 from ._check_pipeline import check_pipeline
 from ._enclosing import check_public_rows, seeding_ensemble, warn_of_leaks

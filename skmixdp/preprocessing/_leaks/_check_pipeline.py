@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from sklearn.utils.validation import has_fit_parameter
@@ -115,8 +116,9 @@ def _findings(estimator: Any, path: str, in_columns: bool) -> Iterator[Finding]:
 
 
 def _of_container(estimator: Any, path: str, names: frozenset[str]) -> Iterator[Finding]:
-    """Findings about how parts are combined."""
+    """Findings about a container itself, apart from its parts."""
     step = type(estimator).__name__
+    leak = partial(Finding, "leak", path, step)
     if "Pipeline" in names:
         yield from _of_pipeline(estimator, path)
     if names & rules.READS_LABEL_SET:
@@ -136,27 +138,15 @@ def _of_container(estimator: Any, path: str, names: frozenset[str]) -> Iterator[
             "a ledger, which counts every fit",
         )
         if rules.stratifies(estimator) and ("BaseSearchCV" not in names or rules.chooses_publicly(estimator)):
-            yield Finding(
-                "leak",
-                path,
-                step,
+            yield leak(
                 "folds that are stratified by private labels, so that one label moves several rows",
                 "cv=KFold(5), or another splitter that does not look at labels",
             )
     if getattr(estimator, "bootstrap", False) and names & {"BaggingClassifier", "BaggingRegressor"}:
-        yield Finding(
-            "leak",
-            path,
-            step,
-            "repeats private rows in one fit, while the guarantee is for one row",
-            "bootstrap=False",
-        )
+        yield leak("repeats private rows in one fit, while the guarantee is for one row", "bootstrap=False")
     for name in ("estimator", "final_estimator"):
         if names & rules.ONLY_PARTS and getattr(estimator, name, "absent") is None:
-            yield Finding(
-                "leak",
-                path,
-                step,
+            yield leak(
                 f"a model of the rows and labels, since {name}=None means one without a budget",
                 f"{name}=MixedDPLogisticRegression(...) or another estimator with a budget",
             )
@@ -190,7 +180,7 @@ def _of_pipeline(pipe: Any, path: str) -> Iterator[Finding]:
 
 
 def _of_leaf(estimator: Any, path: str, in_columns: bool) -> Finding:
-    """A step that is fitted on private rows."""
+    """The finding for a step that is fitted on private rows."""
     step = type(estimator).__name__
     if hasattr(estimator, "fit_resample"):
         learns = "new rows made from private ones, so that one person affects several rows"
@@ -233,7 +223,7 @@ def _parts(estimator: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _candidates(grid: Any) -> Iterator[tuple[str, list[Any]]]:
-    """Candidate values of each parameter of a search, where they are listed."""
+    """Parameters of a search with listed candidates, and these values."""
     for part in grid if isinstance(grid, (list, tuple)) else [grid]:
         if isinstance(part, Mapping):
             for key, values in part.items():

@@ -1,4 +1,4 @@
-"""What scikit-learn does around a fit: leaks, wrappers that change one of two arguments, cut public rows.
+"""Find what scikit-learn does around a fit: leaks, misused public rows, and seeds.
 
 Inside ``Pipeline.fit`` the last step gets transformed rows, and scikit-learn has no way to ask where
 they come from. But clones, searches and workers all call ``Pipeline.fit``, so the pipeline is on the
@@ -21,9 +21,9 @@ from ._report import Finding, PipelineReport
 from ._rules import is_public_score
 
 _METHODS = frozenset({"fit", "fit_transform", "fit_predict"})
-#: Functions of this module fit what they call ``estimator``, and score it or predict with it.
+#: Module of the functions that fit their argument ``estimator``, and score it or predict with it.
 _VALIDATION = cross_validate.__module__
-#: Marks a call of scikit-learn for which a warning was given, among the local variables of its frame.
+#: Local variable that marks a frame of scikit-learn for which a warning was given.
 _MARK = "__skmixdp_warned_of__"
 #: Names that scikit-learn's functions give to the rows of a training fold.
 _FOLDS = ("train", "train_idx", "indices")
@@ -133,7 +133,7 @@ def _fits(frame: FrameType, module: str) -> bool:
 
 
 def _findings(call: FrameType, public_rows: bool) -> tuple[str, PipelineReport]:
-    """What was called, in words, and what is known of it."""
+    """Name of the call in words, and the leaks of its estimator."""
     name, given = call.f_code.co_name, call.f_locals
     if name in _METHODS:
         owner = given["self"]
@@ -150,7 +150,7 @@ def _findings(call: FrameType, public_rows: bool) -> tuple[str, PipelineReport]:
 
 
 def _misuse(frame: FrameType) -> str | None:
-    """The refusal, if a frame of scikit-learn is a fit that does not treat public rows as private ones."""
+    """The message, if a frame of scikit-learn is a fit that treats public and private rows differently."""
     module, function = _module(frame), frame.f_code.co_name
     if (module, function) in _ONE_OF_SEVERAL:
         return _ONE_OF_SEVERAL[module, function]
@@ -174,7 +174,7 @@ def _misuse(frame: FrameType) -> str | None:
 
 
 def _cut(n_rows: int, X_pub: Any, frames: list[FrameType]) -> bool:
-    """Whether the public rows are those of a training fold in a frame of scikit-learn, and as long as it."""
+    """Whether a frame of scikit-learn cut the public rows to a training fold of ``n_rows`` rows."""
     shape = getattr(X_pub, "shape", None)
     n_public = len(X_pub) if shape is None else shape[0]
     if isinstance(X_pub, tuple) or n_public != n_rows:

@@ -64,7 +64,7 @@ class PipelineReport(Sequence[Finding]):
         return tuple(finding for finding in self.findings if finding.kind == kind)
 
     def in_words(self, *kinds: Kind) -> tuple[str, ...]:
-        """What the findings of some kinds say, for other documents: each class and what it learns, once."""
+        """Class and learned statistic of each finding of some kinds, once."""
         return tuple(dict.fromkeys(f"{one.step}: {one.learns}" for one in self.findings if one.kind in kinds))
 
     @overload

@@ -10,18 +10,18 @@ from typing import Any
 from sklearn.base import is_classifier, is_regressor
 from sklearn.utils import get_tags
 
-#: What each transformer keeps of its rows.
+#: What each transformer stores about its rows.
 LEARNS = {
     "StandardScaler": "the mean and standard deviation of each column",
     "MinMaxScaler": "the smallest and largest entry of each column, which are entries of rows",
     "MaxAbsScaler": "the largest absolute entry of each column, which is an entry of a row",
-    "RobustScaler": "quantiles of each column, which are entries of rows",
-    "QuantileTransformer": "quantiles of each column, which are entries of rows",
+    **dict.fromkeys(
+        ("RobustScaler", "QuantileTransformer"), "quantiles of each column, which are entries of rows"
+    ),
     "PowerTransformer": "a power, a mean and a standard deviation for each column",
     "KBinsDiscretizer": "edges of bins, computed from entries of rows",
     "SplineTransformer": "knots, computed from entries of rows",
-    "OneHotEncoder": "which categories occur, even in a single row",
-    "OrdinalEncoder": "which categories occur, even in a single row",
+    **dict.fromkeys(("OneHotEncoder", "OrdinalEncoder"), "which categories occur, even in a single row"),
     "TargetEncoder": "the mean label of each category",
     "SimpleImputer": "a statistic of each column",
     "KNNImputer": "the rows themselves",
@@ -32,12 +32,10 @@ LEARNS = {
     "Nystroem": "some of the rows themselves",
     "RBFSampler": "the variance of all entries, by gamma='scale'",
     "VarianceThreshold": "the variance of each column",
-    "SelectKBest": "which columns to keep, from the labels",
-    "SelectPercentile": "which columns to keep, from the labels",
-    "SelectFpr": "which columns to keep, from the labels",
-    "SelectFdr": "which columns to keep, from the labels",
-    "SelectFwe": "which columns to keep, from the labels",
-    "GenericUnivariateSelect": "which columns to keep, from the labels",
+    **dict.fromkeys(
+        ("SelectKBest", "SelectPercentile", "SelectFpr", "SelectFdr", "SelectFwe", "GenericUnivariateSelect"),
+        "which columns to keep, from the labels",
+    ),
     "CountVectorizer": "which words occur, even in a single row",
     "TfidfVectorizer": "which words occur, even in a single row, and how often",
     "TfidfTransformer": "in how many rows each word occurs",
@@ -81,46 +79,31 @@ DROPS_FITS = frozenset(
 #: Meta-estimators that take the set of labels from ``y``.
 READS_LABEL_SET = frozenset(
     {
-        "VotingClassifier",
-        "StackingClassifier",
-        "BaggingClassifier",
-        "OneVsRestClassifier",
-        "OneVsOneClassifier",
-        "OutputCodeClassifier",
-        "CalibratedClassifierCV",
-        "AdaBoostClassifier",
+        *("VotingClassifier", "StackingClassifier", "BaggingClassifier", "AdaBoostClassifier"),
+        *("OneVsRestClassifier", "OneVsOneClassifier", "OutputCodeClassifier", "CalibratedClassifierCV"),
     }
 )
 
 #: Containers that learn nothing in addition to their parts.
 ONLY_PARTS = READS_LABEL_SET | {
-    "Pipeline",
-    "FeatureUnion",
-    "ColumnTransformer",
-    "TransformedTargetRegressor",
-    "VotingRegressor",
-    "StackingRegressor",
-    "BaggingRegressor",
-    "MultiOutputClassifier",
-    "MultiOutputRegressor",
-    "ClassifierChain",
-    "RegressorChain",
-    "SelectFromModel",
-    "RFE",
-    "FixedThresholdClassifier",
-    "WithPublicRows",
-    "PublicTransformedTargetRegressor",
+    *(
+        "Pipeline",
+        "FeatureUnion",
+        "ColumnTransformer",
+        "TransformedTargetRegressor",
+        "SelectFromModel",
+        "RFE",
+    ),
+    *("VotingRegressor", "StackingRegressor", "BaggingRegressor", "MultiOutputClassifier"),
+    *("MultiOutputRegressor", "ClassifierChain", "RegressorChain", "FixedThresholdClassifier"),
+    *("WithPublicRows", "PublicTransformedTargetRegressor", "SelectFromModel"),
 }
 
 #: Fits that read the shape of the rows and nothing else.
 _READS_SHAPE = frozenset(
     {
-        "PolynomialFeatures",
-        "PolynomialCountSketch",
-        "SkewedChi2Sampler",
-        "GaussianRandomProjection",
-        "SparseRandomProjection",
-        "RBFSampler",
+        *("PolynomialFeatures", "PolynomialCountSketch", "SkewedChi2Sampler", "RBFSampler"),
+        *("GaussianRandomProjection", "SparseRandomProjection"),
     }
 )
 
@@ -138,32 +121,32 @@ def kinds(estimator: Any) -> frozenset[str]:
 
 
 def is_public(estimator: Any) -> bool:
-    """Whether it is fitted on public rows alone."""
+    """Whether an estimator is fitted on public rows alone."""
     return bool(kinds(estimator) & _PUBLIC)
 
 
 def states_budget(estimator: Any) -> bool:
-    """Whether its fit has a budget: private estimators have the parameters epsilon and delta."""
+    """Whether an estimator has a budget, with the parameters epsilon and delta."""
     get_params = getattr(estimator, "get_params", None)
     return get_params is not None and {"epsilon", "delta"} <= set(get_params(deep=False))
 
 
 def drops_fits(estimator: Any) -> bool:
-    """Whether it makes fits that are not part of its result; a prefit part is fitted no more."""
+    """Whether an estimator makes fits that are not part of its result."""
     names, cv = kinds(estimator), getattr(estimator, "cv", None)
     in_full = isinstance(cv, str) or (cv is None and names & {"ClassifierChain", "RegressorChain"})
     return bool(names & DROPS_FITS) and not in_full
 
 
 def stratifies(estimator: Any) -> bool:
-    """Whether it draws folds by labels."""
+    """Whether an estimator stratifies its folds by labels."""
     cv = getattr(estimator, "cv", ())
     by_default = cv is None or isinstance(cv, int)
     return "Stratified" in type(cv).__name__ or (by_default and is_classifier(estimator))
 
 
 def chooses_publicly(estimator: Any) -> bool:
-    """Whether it is a search that scores on public rows alone."""
+    """Whether an estimator is a search that scores on public rows alone."""
     return "BaseSearchCV" in kinds(estimator) and is_public_score(estimator.scoring)
 
 
@@ -175,7 +158,7 @@ def is_public_score(scoring: Any) -> bool:
 
 
 def learns_nothing(estimator: Any) -> bool:
-    """Whether its fit stores nothing that depends on the entries of rows."""
+    """Whether the fit of an estimator stores nothing that depends on the entries of rows."""
     kind = type(estimator).__name__
     if kind == "FrozenEstimator":
         return True
@@ -186,7 +169,7 @@ def learns_nothing(estimator: Any) -> bool:
     if kind in ("OneHotEncoder", "OrdinalEncoder"):
         counted = estimator.min_frequency is not None or estimator.max_categories is not None
         return not isinstance(estimator.categories, str) and not counted
-    # The tag means that it transforms without a fit. Some predictors have it too, because they
+    # The tag means that an estimator needs no fit. Some predictors have it too, because they
     # predict from a prior; they do not transform.
     return hasattr(estimator, "transform") and not _requires_fit(estimator)
 
@@ -198,7 +181,7 @@ def column_function(estimator: Any) -> str | None:
 
 
 def is_predictor(estimator: Any) -> bool:
-    """Whether it predicts rather than transforms."""
+    """Whether an estimator is a classifier or a regressor."""
     try:
         return bool(is_classifier(estimator) or is_regressor(estimator))
     except Exception:  # an object with broken tags counts as any other
