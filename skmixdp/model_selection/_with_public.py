@@ -117,11 +117,11 @@ class WithPublicRows(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         ValueError, TypeError
             Whatever the estimator refuses.
         """
-        given = {} if sample_weight is None else {"sample_weight": sample_weight}
+        params = {} if sample_weight is None else {"sample_weight": sample_weight}
         if not (is_empty(self.X_pub) and is_empty(self.y_pub)):
             check_routing(self.estimator)
-            given |= public_params(self.X_pub, self.y_pub)
-        estimator = clone(self.estimator).fit(X, y, **given)
+            params |= public_params(self.X_pub, self.y_pub)
+        estimator = clone(self.estimator).fit(X, y, **params)
         self.estimator_ = estimator
         for name in (
             "privacy_",

@@ -51,13 +51,13 @@ class ModuleParameters:
     def __init__(self, module: nn.Module, names: Sequence[str]) -> None:
         self.module = module
         self.names = tuple(names)
-        found = dict(module.named_parameters())
-        self.tensors = [found[name].detach() for name in names]
+        named = dict(module.named_parameters())
+        self.tensors = [named[name].detach() for name in names]
         #: Whether torch.func can pass rows through several copies of the parameters at once.
         self.stackable = False
-        for name, parameter in found.items():
+        for name, parameter in named.items():
             parameter.requires_grad_(name in self.names)
-        self.leaves = [found[name] for name in names]
+        self.leaves = [named[name] for name in names]
 
     @property
     def size(self) -> int:

@@ -43,14 +43,14 @@ def threads_for(parameters: ModuleParameters, X: Array | Tensor, size: int) -> i
 def _seconds(parameters: ModuleParameters, x: Tensor, n_threads: int) -> float:
     """The shortest time of a few passes."""
     with limited_threads(n_threads):
-        found = []
+        seconds = []
         for _ in range(_PASSES):
             start = time.perf_counter()
             parameters.module(x)
-            found.append(time.perf_counter() - start)
-            if found[-1] > _LONG:
+            seconds.append(time.perf_counter() - start)
+            if seconds[-1] > _LONG:
                 break
-    return min(found)
+    return min(seconds)
 
 
 @contextmanager

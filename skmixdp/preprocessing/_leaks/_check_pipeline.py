@@ -60,8 +60,10 @@ def check_pipeline(pipe: Any, *, public_rows: bool = True) -> PipelineReport:
     >>> len(check_pipeline(pipe))
     0
     """
-    found = _walk(pipe, "", in_columns=False)
-    return PipelineReport(tuple(finding for finding in found if public_rows or finding.kind != "public rows"))
+    findings = _walk(pipe, "", in_columns=False)
+    return PipelineReport(
+        tuple(finding for finding in findings if public_rows or finding.kind != "public rows")
+    )
 
 
 def _walk(estimator: Any, path: str, *, in_columns: bool) -> Iterator[Finding]:
@@ -109,10 +111,10 @@ def _findings(estimator: Any, path: str, in_columns: bool) -> Iterator[Finding]:
     for name, part in _parts(estimator):
         if name == "transformer" and "PublicTransformedTargetRegressor" in names:
             continue  # it is fitted on public targets
-        found = _walk(part, _join(path, name), in_columns=columns)
+        findings = _walk(part, _join(path, name), in_columns=columns)
         if name == "transformer" and "TransformedTargetRegressor" in names:
-            found = (replace(finding, fix=_TARGET_FIX) for finding in found)  # it is fitted on y
-        yield from found
+            findings = (replace(finding, fix=_TARGET_FIX) for finding in findings)  # it is fitted on y
+        yield from findings
 
 
 def _of_container(estimator: Any, path: str, names: frozenset[str]) -> Iterator[Finding]:

@@ -58,14 +58,14 @@ def warn_of_leaks(*, public_rows: bool) -> tuple[str, ...]:
         variables = call.f_locals
     except Exception:  # a check that inspects foreign objects must not make a fit fail
         return ()
-    for found, category, words in (
+    for findings, category, words in (
         (leaks, PrivacyLeakWarning, f"{name} learn from private rows without a budget"),
         (lost, UserWarning, "the pipeline does not transform the public rows as it does the private ones"),
     ):
         mark = _MARK + category.__name__
-        if found and variables.get(mark, token) is token:
-            listed = "; and ".join(map(str, found[:_SHOWN]))
-            more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+        if findings and variables.get(mark, token) is token:
+            listed = "; and ".join(map(str, findings[:_SHOWN]))
+            more = f"; and {len(findings) - _SHOWN} more" if len(findings) > _SHOWN else ""
             warnings.warn(
                 f"{words}: {listed}{more} (skmixdp.preprocessing.check_pipeline lists all findings).",
                 category,
@@ -134,13 +134,13 @@ def _fits(frame: FrameType, module: str) -> bool:
 
 def _findings(call: FrameType, public_rows: bool) -> tuple[str, PipelineReport]:
     """Name of the call in words, and the leaks of its estimator."""
-    name, given = call.f_code.co_name, call.f_locals
+    name, arguments = call.f_code.co_name, call.f_locals
     if name in _METHODS:
-        owner = given["self"]
+        owner = arguments["self"]
         words = "steps of the pipeline" if "Pipeline" in _kinds(owner) else f"parts of {type(owner).__name__}"
         return words, check_pipeline(owner, public_rows=public_rows)
-    report = check_pipeline(given["estimator"], public_rows=public_rows)
-    public = is_public_score(given.get("scoring", given.get("scorer")))
+    report = check_pipeline(arguments["estimator"], public_rows=public_rows)
+    public = is_public_score(arguments.get("scoring", arguments.get("scorer")))
     # A worker cannot tell whether predictions are for a stack, in which they stay.
     if public or ("predict" in name and any("joblib" in _module(frame) for frame, _ in walk_stack(call))):
         return "parts of a cross-validation", report
@@ -157,15 +157,15 @@ def _misuse(frame: FrameType) -> str | None:
     if function != "fit":
         return None
     owner = frame.f_locals.get("self")
-    kinds, given = _kinds(owner), frame.f_locals.get("fit_params") or {}
-    if "TransformedTargetRegressor" in kinds and given.get("y_pub") is not None:
+    kinds, arguments = _kinds(owner), frame.f_locals.get("fit_params") or {}
+    if "TransformedTargetRegressor" in kinds and arguments.get("y_pub") is not None:
         if owner.transformer is None and owner.func is None:  # type: ignore[union-attr]
             return None
         return (
             "TransformedTargetRegressor transforms y and passes y_pub on unchanged; use "
             "skmixdp.preprocessing.PublicTransformedTargetRegressor, which transforms both."
         )
-    if "_BaseStacking" in kinds and given.get("X_pub") is not None:
+    if "_BaseStacking" in kinds and arguments.get("X_pub") is not None:
         return (
             f"{type(owner).__name__} passes X_pub to its final estimator too, whose rows are predictions; "
             "put each member into skmixdp.model_selection.WithPublicRows, and leave X_pub out of fit."
