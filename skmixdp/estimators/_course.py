@@ -152,10 +152,10 @@ class HeadRows(Rows):
         )
 
     def open(self) -> PrivateRows:
-        given, exact = self.inputs, self.inputs.noise.needs_grid
+        inputs, exact = self.inputs, self.inputs.noise.needs_grid
         if self.once and not exact:
-            return self._recorded(given.table.passing_rows(given.y, self.row_map, given.dtype))
-        return self._recorded(given.table.private_rows(given.y, self.row_map, given.dtype, exact=exact))
+            return self._recorded(inputs.table.passing_rows(inputs.y, self.row_map, inputs.dtype))
+        return self._recorded(inputs.table.private_rows(inputs.y, self.row_map, inputs.dtype, exact=exact))
 
     def continued(self, earlier: Rows, source: PrivateRows) -> PrivateRows | None:
         if not isinstance(earlier, HeadRows) or self.inputs.y is not earlier.inputs.y:
@@ -179,10 +179,10 @@ class LabelRows(Rows):
         return self is other
 
     def open(self) -> PrivateRows:
-        given = self.inputs
-        nothing = np.empty((len(given.y), 0), given.dtype)
-        source = InMemoryRows(nothing, given.y, exact=given.noise.needs_grid)
-        source.record = given.record
+        inputs = self.inputs
+        nothing = np.empty((len(inputs.y), 0), inputs.dtype)
+        source = InMemoryRows(nothing, inputs.y, exact=inputs.noise.needs_grid)
+        source.record = inputs.record
         return source
 
 
@@ -215,19 +215,19 @@ class PlannedHead:
     adjustment: LogitAdjustment | None
 
 
-def course(head: Any, given: FitInputs) -> FitCourse:
+def course(head: Any, inputs: FitInputs) -> FitCourse:
     """Yield all that the fit of a head asks, and set the results on its copy ``head``.
 
     The first request is a :class:`Start`, made when all that public facts can refuse has been refused; its
     answer is the charge. The others are queries of private rows, with noisy answers.
     """
-    learner = Learner(given.n_rows, given.members, given.noise, given.dtype)
+    learner = Learner(inputs.n_rows, inputs.members, inputs.noise, inputs.dtype)
     spent: dict[str, float] = {}
-    balanced = given
-    if given.n_counted:
-        spent["class counts"] = count_share(given.budget.mu, given.n_rows, given.n_counted)
-        balanced = given.weighted(np.ones(len(given.y)))
-    check, shares = check_share(head, given), map_shares(head, given)
+    balanced = inputs
+    if inputs.n_counted:
+        spent["class counts"] = count_share(inputs.budget.mu, inputs.n_rows, inputs.n_counted)
+        balanced = inputs.weighted(np.ones(len(inputs.y)))
+    check, shares = check_share(head, inputs), map_shares(head, inputs)
     checking = {"check of the start": check} if check else {}
     rows, mapped = first_rows(head, balanced, shares)
     planned = None
@@ -239,14 +239,14 @@ def course(head: Any, given: FitInputs) -> FitCourse:
         without = balanced.without_public_rows()
         alone = map_shares(head, without)
         _refuse_ahead(head, without, first_rows(head, without, alone)[1], spent | shares | checking | alone)
-    event = given.budget.whole if planned is None else planned.run.plan.event
+    event = inputs.budget.whole if planned is None else planned.run.plan.event
     work = None
-    if isinstance(given.table, ArrayTable):
-        work = len(given.y) * (given.n_features + _WORK_ON_OUTPUT) * given.loss.n_outputs
-    charge = yield Start(head, rows, event, given.n_rows, given.noise.kind != "seeded", work)
+    if isinstance(inputs.table, ArrayTable):
+        work = len(inputs.y) * (inputs.n_features + _WORK_ON_OUTPUT) * inputs.loss.n_outputs
+    charge = yield Start(head, rows, event, inputs.n_rows, inputs.noise.kind != "seeded", work)
 
-    if given.n_counted:
-        balanced = yield from balanced_by_counts(given, learner, spent["class counts"])
+    if inputs.n_counted:
+        balanced = yield from balanced_by_counts(inputs, learner, spent["class counts"])
         stage_ended(head)
         rows = replace(rows, inputs=balanced)
     if planned is None:
@@ -255,7 +255,7 @@ def course(head: Any, given: FitInputs) -> FitCourse:
         planned = head._planned(balanced, mapped, spent | checking)
     if check:
         rows = HeadRows(balanced, planned.row_map)
-        asked = start_is_useful(planned, learner, given.budget.multiplier(check))
+        asked = start_is_useful(planned, learner, inputs.budget.multiplier(check))
         useful = yield from of_rows(rows, asked)
         stage_ended(head)
         if not useful:
@@ -270,14 +270,14 @@ def course(head: Any, given: FitInputs) -> FitCourse:
     with FitTasks(head, planned.run.plan.n_steps) as tasks:
         run = replace(planned.run, callback=tasks)
         W = yield from of_rows(HeadRows(balanced, planned.row_map), training(run))
-    finish(head, planned, W, charge, given.record)
+    finish(head, planned, W, charge, inputs.record)
     head.n_iter_ = tasks.n_done  # fewer than planned if a callback has stopped it
     del head._leaks  # the report has them
 
 
-def _refuse_ahead(head: Any, given: FitInputs, mapped: Mapped, spent: dict[str, float]) -> None:
+def _refuse_ahead(head: Any, inputs: FitInputs, mapped: Mapped, spent: dict[str, float]) -> None:
     """Refuse what planning would refuse once the map is known, with the least budget that may be left."""
-    head._planned(given, replace(mapped, second_moment=1.0), spent, ahead=True)
+    head._planned(inputs, replace(mapped, second_moment=1.0), spent, ahead=True)
 
 
 def finish(
@@ -303,17 +303,17 @@ def finish(
 # -- weights ---------------------------------------------------------------------------------
 
 
-def balanced_by_counts(given: FitInputs, learner: Learner, share: float) -> Course[FitInputs]:
+def balanced_by_counts(inputs: FitInputs, learner: Learner, share: float) -> Course[FitInputs]:
     """The inputs with weights in inverse proportion to noisy class counts."""
-    multiplier = given.budget.multiplier(share)
+    multiplier = inputs.budget.multiplier(share)
     nowhere = np.zeros((0, 0))  # labels need no products
-    flags = partial(in_class, n_classes=given.n_counted)
-    counts = yield from of_rows(LabelRows(given), noisy_counts(learner, nowhere, flags, multiplier))
-    by_class = balanced_weights(class_shares(counts, multiplier, given.n_rows))
-    weights = by_class[given.y]
-    if given.sample_weight is not None:
-        weights = weights * given.sample_weight
-    return given.weighted(weights, tuple(by_class.tolist()))
+    flags = partial(in_class, n_classes=inputs.n_counted)
+    counts = yield from of_rows(LabelRows(inputs), noisy_counts(learner, nowhere, flags, multiplier))
+    by_class = balanced_weights(class_shares(counts, multiplier, inputs.n_rows))
+    weights = by_class[inputs.y]
+    if inputs.sample_weight is not None:
+        weights = weights * inputs.sample_weight
+    return inputs.weighted(weights, tuple(by_class.tolist()))
 
 
 def balanced_weights(shares: Array) -> Array:
@@ -324,92 +324,92 @@ def balanced_weights(shares: Array) -> Array:
 # -- the map ---------------------------------------------------------------------------------
 
 
-def needs_private_rows(given: FitInputs) -> bool:
+def needs_private_rows(inputs: FitInputs) -> bool:
     """Whether private rows tell the centre of unit rows much better than the public ones; public facts."""
-    if not len(given.X_pub):
+    if not len(inputs.X_pub):
         return True
-    unit_pub = RowMap(None, True, None)(given.X_pub, np.float64)
-    public = (1 - float(np.sum(unit_pub.mean(axis=0) ** 2))) / len(given.X_pub)
-    shares = Shares.of(given.budget.mu, given.n_rows, given.n_features)
-    private = given.n_features / (given.n_rows * given.budget.mu) ** 2 / shares.mean
+    unit_pub = RowMap(None, True, None)(inputs.X_pub, np.float64)
+    public = (1 - float(np.sum(unit_pub.mean(axis=0) ** 2))) / len(inputs.X_pub)
+    shares = Shares.of(inputs.budget.mu, inputs.n_rows, inputs.n_features)
+    private = inputs.n_features / (inputs.n_rows * inputs.budget.mu) ** 2 / shares.mean
     return public > _TIMES_AS_GOOD * private
 
 
-def groups_for_whitening(given: FitInputs) -> Array | None:
+def groups_for_whitening(inputs: FitInputs) -> Array | None:
     """Groups (n_pub,) of public rows that whiten; None if private directions whiten better. Public facts."""
-    n_free = len(given.X_pub) - len(np.unique(given.y_pub))
-    floor = Shares.of(given.budget.mu, given.n_rows, given.n_features).floor
-    few = n_free < _FEWEST_FREE and floor(given.budget.mu, given.n_rows, given.n_features) < _LARGEST_FLOOR
-    return None if len(given.X_pub) == 0 or few else given.groups
+    n_free = len(inputs.X_pub) - len(np.unique(inputs.y_pub))
+    floor = Shares.of(inputs.budget.mu, inputs.n_rows, inputs.n_features).floor
+    few = n_free < _FEWEST_FREE and floor(inputs.budget.mu, inputs.n_rows, inputs.n_features) < _LARGEST_FLOOR
+    return None if len(inputs.X_pub) == 0 or few else inputs.groups
 
 
-def map_shares(head: Any, given: FitInputs) -> dict[str, float]:
+def map_shares(head: Any, inputs: FitInputs) -> dict[str, float]:
     """Shares of the squared budget for learning the map from private rows, from public facts."""
-    if head._learns_geometry(given):
-        shares = Shares.of(given.budget.mu, given.n_rows, given.n_features)
+    if head._learns_geometry(inputs):
+        shares = Shares.of(inputs.budget.mu, inputs.n_rows, inputs.n_features)
         learned = {"mean": shares.mean}
-        if groups_for_whitening(given) is None:
+        if groups_for_whitening(inputs) is None:
             learned["directions"] = shares.directions
         return learned
-    needed = head.row_norm == "clip" and len(given.X_pub) == 0
-    possible = given.budget.is_divisible and head.batch_size is None and not given.noise.needs_grid
-    share = length_share(given.budget.mu, given.n_rows) if needed and possible else 0.0
+    needed = head.row_norm == "clip" and len(inputs.X_pub) == 0
+    possible = inputs.budget.is_divisible and head.batch_size is None and not inputs.noise.needs_grid
+    share = length_share(inputs.budget.mu, inputs.n_rows) if needed and possible else 0.0
     return {"length of the rows": share} if share else {}
 
 
-def first_rows(head: Any, given: FitInputs, shares: dict[str, float]) -> tuple[HeadRows, Mapped]:
+def first_rows(head: Any, inputs: FitInputs, shares: dict[str, float]) -> tuple[HeadRows, Mapped]:
     """The rows that are asked first for the map or, if it is public, for the training."""
     if "mean" in shares:
-        known = given.X_pub if given.X_scale is None else given.X_scale
+        known = inputs.X_pub if inputs.X_scale is None else inputs.X_scale
         scale = column_scale(known) if head._scales() else None
         row_map = RowMap(None, True, None, unit_first=True, scale=scale)
-    elif head.whiten != "auto" and head.whiten and len(given.X_pub) == 0:
+    elif head.whiten != "auto" and head.whiten and len(inputs.X_pub) == 0:
         raise ValueError("whiten=True needs public rows; pass X_pub and y_pub, or whiten=False.")
     elif shares:
         # Rows of any length are measured: to refuse one would tell that it exists. They have no intercept,
         # which would count as a part of their length; the start may have one.
         row_map = RowMap(None, True, None, bound=LONGEST_FOUND)
-        return HeadRows(given, row_map), _mapped(head._with_intercept(row_map, given), given)
+        return HeadRows(inputs, row_map), _mapped(head._with_intercept(row_map, inputs), inputs)
     else:
-        whiten = given.is_default if head.whiten == "auto" else bool(head.whiten)
+        whiten = inputs.is_default if head.whiten == "auto" else bool(head.whiten)
         row_map = RowMap.of(
-            given.X_pub,
+            inputs.X_pub,
             head.center,
             head.row_norm is not None,
             head.fit_intercept,
-            given.groups if whiten and len(given.X_pub) else None,
+            inputs.groups if whiten and len(inputs.X_pub) else None,
             clip=head.row_norm == "clip",
             scale=head._scales(),
         )
-    return HeadRows(given, row_map, once="mean" in shares), _mapped(row_map, given)
+    return HeadRows(inputs, row_map, once="mean" in shares), _mapped(row_map, inputs)
 
 
-def _mapped(row_map: RowMap, given: FitInputs, second_moment: float | None = None) -> Mapped:
-    return Mapped(row_map, row_map(given.X_pub, np.float64), second_moment)
+def _mapped(row_map: RowMap, inputs: FitInputs, second_moment: float | None = None) -> Mapped:
+    return Mapped(row_map, row_map(inputs.X_pub, np.float64), second_moment)
 
 
 def learned_map(
     head: Any, rows: HeadRows, mapped: Mapped, shares: dict[str, float], learner: Learner
 ) -> Course[Mapped]:
     """The map of ``rows`` (:func:`first_rows`), learned from private rows if public ones do not tell it."""
-    given = rows.inputs
-    multipliers = {name: given.budget.multiplier(share) for name, share in shares.items()}
+    inputs = rows.inputs
+    multipliers = {name: inputs.budget.multiplier(share) for name, share in shares.items()}
     if not shares:
         return mapped
     if "length of the rows" in shares:
         bound = yield from of_rows(
-            rows, noisy_length(learner, given.n_features, multipliers["length of the rows"])
+            rows, noisy_length(learner, inputs.n_features, multipliers["length of the rows"])
         )
         stage_ended(head)
-        return _mapped(head._with_intercept(RowMap(None, True, None, bound=bound), given), given)
+        return _mapped(head._with_intercept(RowMap(None, True, None, bound=bound), inputs), inputs)
 
-    found = yield from of_rows(rows, noisy_mean(learner, given.n_features, multipliers["mean"]))
+    found = yield from of_rows(rows, noisy_mean(learner, inputs.n_features, multipliers["mean"]))
     stage_ended(head)
     _warn_of_few_columns(found.energies)
-    row_map, moment = replace(mapped.row_map, mean=_centre(found, mapped.row_map, given)), None
+    row_map, moment = replace(mapped.row_map, mean=_centre(found, mapped.row_map, inputs)), None
     if "directions" in shares:
-        asked = leading_directions(learner, given.n_features, multipliers["directions"])
-        directions = yield from of_rows(HeadRows(given, row_map), asked)
+        asked = leading_directions(learner, inputs.n_features, multipliers["directions"])
+        directions = yield from of_rows(HeadRows(inputs, row_map), asked)
         stage_ended(head)
         _warn_of_few_columns(directions.energies)
         lasting, factors = directions.shortened()
@@ -417,16 +417,16 @@ def learned_map(
         moment = directions.largest_second_moment(None if whitening is None else factors)
         row_map = replace(row_map, whitening=whitening)
     elif head.whiten is not False:
-        whitening = Whitening.of(row_map(given.X_pub, np.float64), given.groups)
+        whitening = Whitening.of(row_map(inputs.X_pub, np.float64), inputs.groups)
         row_map = replace(row_map, whitening=whitening)
     if head.fit_intercept:
         row_map = replace(row_map, intercept_value=INTERCEPT)
-    return _mapped(row_map, given, moment)
+    return _mapped(row_map, inputs, moment)
 
 
-def _centre(found: NoisyMean, row_map: RowMap, given: FitInputs) -> Array:
+def _centre(found: NoisyMean, row_map: RowMap, inputs: FitInputs) -> Array:
     """The centre of unit rows: that of private rows, and of public rows where there are any."""
-    unit_pub = RowMap(None, True, None, scale=row_map.scale)(given.X_pub, np.float64)
+    unit_pub = RowMap(None, True, None, scale=row_map.scale)(inputs.X_pub, np.float64)
     if not len(unit_pub):
         return found.shrunk()
     mean = unit_pub.mean(axis=0)
@@ -447,13 +447,13 @@ def _warn_of_few_columns(energies: Array) -> None:
 # -- the start -------------------------------------------------------------------------------
 
 
-def check_share(head: Any, given: FitInputs) -> float:
+def check_share(head: Any, inputs: FitInputs) -> float:
     """Share of the squared budget for checking the start on private rows; 0 if no check is of use."""
-    public = isinstance(head.init, str) and head.init == "public" and len(given.X_pub) >= 2
-    possible = given.budget.is_divisible and head.batch_size is None
-    if not (given.is_default and public and possible) or head._needs_public(given):
+    public = isinstance(head.init, str) and head.init == "public" and len(inputs.X_pub) >= 2
+    possible = inputs.budget.is_divisible and head.batch_size is None
+    if not (inputs.is_default and public and possible) or head._needs_public(inputs):
         return 0.0
-    return comparison_share(given.budget.mu, given.n_rows, 1, _CHECK_ERROR, _MOST_CHECK_ERROR)
+    return comparison_share(inputs.budget.mu, inputs.n_rows, 1, _CHECK_ERROR, _MOST_CHECK_ERROR)
 
 
 def start_is_useful(planned: PlannedHead, learner: Learner, multiplier: float) -> Learning[bool]:

@@ -127,7 +127,7 @@ class LinearHead(PrivateEstimator):
         self, data: FitData, check_target: CheckTarget
     ) -> tuple[Table, Array, Array, Array | None, Array | None]:
         """Checked private and public rows, labels not yet encoded, and the mask of the rows to fit to."""
-        given = given_labels(data.X, data.y)
+        labels = given_labels(data.X, data.y)
         self._leaks = warn_of_leaks(public_rows=data.X_pub is not None)
         table = check_private_rows(self, data.X)
         if check_device(self.device) not in (None, "cpu"):
@@ -143,7 +143,7 @@ class LinearHead(PrivateEstimator):
                 )
         n_rows, n_features = table.shape
         check_public_rows(n_rows, data.X_pub)
-        y = check_target(given, "y", n_rows, "X")
+        y = check_target(labels, "y", n_rows, "X")
         names = getattr(self, "feature_names_in_", None)
         public = collect_public(data.X_pub, data.y_pub, names, n_features, check_target)
         own = members(data.rows, n_rows)
@@ -208,68 +208,68 @@ class LinearHead(PrivateEstimator):
             f"{remedy}, or record_per_instance=False."
         )
 
-    def _with_intercept(self, row_map: RowMap, given: FitInputs) -> RowMap:
+    def _with_intercept(self, row_map: RowMap, inputs: FitInputs) -> RowMap:
         """A map with an intercept column, if the head has intercepts."""
-        return row_map.with_intercept_for(given.X_pub) if self.fit_intercept else row_map
+        return row_map.with_intercept_for(inputs.X_pub) if self.fit_intercept else row_map
 
     def _planned(
-        self, given: FitInputs, mapped: Mapped, spent: dict[str, float], *, ahead: bool = False
+        self, inputs: FitInputs, mapped: Mapped, spent: dict[str, float], *, ahead: bool = False
     ) -> PlannedHead:
         """Plan the steps of a fit to mapped rows, with what is left of the squared budget.
 
         ``ahead`` of the map, the plan only serves to refuse what cannot be planned.
         """
         share = 1 - sum(spent.values()) if spent else 1.0
-        l2 = None if self.public_l2 == "auto" else self.public_l2 * len(given.X_pub)
-        data = PublicData(mapped.X_pub, given.y_pub, given.loss, l2, given.dtype)
+        l2 = None if self.public_l2 == "auto" else self.public_l2 * len(inputs.X_pub)
+        data = PublicData(mapped.X_pub, inputs.y_pub, inputs.loss, l2, inputs.dtype)
         start = partial(self._start, mapped.row_map)
         # Ahead of the map, a start by name is left unknown: the public head takes long to find.
         unknown = ahead and isinstance(self.init, str)
         info = PublicInfo(
-            view=data.view(np.zeros((given.loss.n_outputs, data.X.shape[1])) if unknown else start(data)),
-            mu=given.budget.mu * math.sqrt(share),
-            n_private=given.n_rows,
-            batch_size=self._sampling(given.n_rows).rate(given.n_rows) * given.n_rows,
+            view=data.view(np.zeros((inputs.loss.n_outputs, data.X.shape[1])) if unknown else start(data)),
+            mu=inputs.budget.mu * math.sqrt(share),
+            n_private=inputs.n_rows,
+            batch_size=self._sampling(inputs.n_rows).rate(inputs.n_rows) * inputs.n_rows,
             row_norm_bound=mapped.row_map.norm_bound,
             start=start,
             second_moment=mapped.second_moment,
             centered=mapped.row_map.mean is not None,
         )
-        options = self._options(given.n_rows, given.noise, self.l2)
-        if self._may_balance(given, data):
+        options = self._options(inputs.n_rows, inputs.noise, self.l2)
+        if self._may_balance(inputs, data):
             options = replace(options, balancing_intercept=mapped.row_map.intercept_value)
         if self.learning_rate == "auto" and not math.isfinite(info.largest_second_moment):
             raise ValueError(
                 "learning_rate='auto' needs rows of a known scale; pass row_norm='unit', public rows, or a "
                 "learning_rate."
             )
-        recipe = given.algorithm.recipe(info, options)
-        adjustment = self._adjustment(given, mapped.row_map, info, recipe)
+        recipe = inputs.algorithm.recipe(info, options)
+        adjustment = self._adjustment(inputs, mapped.row_map, info, recipe)
         if adjustment is not None:
             recipe = adjustment.adjusted()
-        plan = make_plan(given.budget, recipe, info, given.dtype, share)
-        if given.record is not None and plan.epsilon_unamplified is not None:
+        plan = make_plan(inputs.budget, recipe, info, inputs.dtype, share)
+        if inputs.record is not None and plan.epsilon_unamplified is not None:
             self._refuse_record("ModelMix, whose guarantee rests on mixing", "another algorithm")
         report = partial(
             self._report,
-            given.budget,
+            inputs.budget,
             plan,
-            given.noise,
-            given.n_rows,
+            inputs.noise,
+            inputs.n_rows,
             data.n_rows,
-            given.treated_as_public,
-            computed_on="cpu" if given.noise.needs_grid else given.table.device,
+            inputs.treated_as_public,
+            computed_on="cpu" if inputs.noise.needs_grid else inputs.table.device,
             shares=_shares_with(spent, plan, adjustment),
         )
-        run = Run(recipe, plan, info, given.noise, given.dtype, members=given.members)
+        run = Run(recipe, plan, info, inputs.noise, inputs.dtype, members=inputs.members)
         return PlannedHead(run, mapped.row_map, report, adjustment)
 
-    def _may_balance(self, given: FitInputs, data: PublicData) -> bool:
+    def _may_balance(self, inputs: FitInputs, data: PublicData) -> bool:
         """Whether public rows may balance the classes of the trained head."""
         return False
 
     def _adjustment(
-        self, given: FitInputs, row_map: RowMap, info: PublicInfo, recipe: Recipe
+        self, inputs: FitInputs, row_map: RowMap, info: PublicInfo, recipe: Recipe
     ) -> LogitAdjustment | None:
         """A correction for class shares at the end of the fit, if there are classes."""
         return None
@@ -278,17 +278,17 @@ class LinearHead(PrivateEstimator):
         """Whether columns may be scaled by public rows."""
         return self.row_norm is not None if self.scale == "auto" else bool(self.scale)
 
-    def _learns_geometry(self, given: FitInputs) -> bool:
+    def _learns_geometry(self, inputs: FitInputs) -> bool:
         """Whether to learn the centre and the leading directions of the rows from private rows."""
         possible = {
             "center": self.center,
             "row_norm": self.row_norm == "unit",
             "batch_size": self.batch_size is None,
-            "n_steps and noise_multiplier": given.budget.is_divisible,
+            "n_steps and noise_multiplier": inputs.budget.is_divisible,
             "init": isinstance(self.init, str) or callable(getattr(self.init, "start", None)),
         }
         if self.geometry == "auto":
-            return given.is_default and all(possible.values()) and needs_private_rows(given)
+            return inputs.is_default and all(possible.values()) and needs_private_rows(inputs)
         if self.geometry and not all(possible.values()):
             obstacle = next(name for name, fits in possible.items() if not fits)
             raise ValueError(

@@ -253,54 +253,56 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         weights = check_sample_weight(data.sample_weight, len(y))
         rows = table, y, X_pub, y_pub, members
         labels = tuple(self.classes_.tolist())
-        given = self._inputs(
+        inputs = self._inputs(
             budget, loss, *rows, data=data, treated_as_public=treated_as_public, labels=labels
         )
         if isinstance(self.class_weight, str):
             n_classes = len(self.classes_)
-            self._refuse_without_counts("class_weight", given, n_classes)
-            return course(self, replace(given, n_counted=n_classes, sample_weight=weights))
+            self._refuse_without_counts("class_weight", inputs, n_classes)
+            return course(self, replace(inputs, n_counted=n_classes, sample_weight=weights))
         by_class = check_class_weight(self.class_weight, self.classes_)
         if by_class is not None:
             weights = by_class[y] if weights is None else by_class[y] * weights
         told_by = () if by_class is None else tuple(by_class.tolist())
-        return course(self, given if weights is None else given.weighted(weights, told_by))
+        return course(self, inputs if weights is None else inputs.weighted(weights, told_by))
 
-    def _needs_public(self, given: FitInputs) -> bool:
+    def _needs_public(self, inputs: FitInputs) -> bool:
         """Whether the parameters exclude a fit that leaves the public rows out."""
         whitens = self.whiten != "auto" and self.whiten
-        alone = whitens and not self._learns_geometry(given.without_public_rows())
+        alone = whitens and not self._learns_geometry(inputs.without_public_rows())
         # Without public rows the centre moves: a row of any length could become too long after the charge.
         return bool(alone) or self.row_norm is None
 
-    def _may_balance(self, given: FitInputs, data: PublicData) -> bool:
+    def _may_balance(self, inputs: FitInputs, data: PublicData) -> bool:
         return (
-            self.logit_adjustment == "auto" and not isinstance(given.loss, WeightedLoss) and can_balance(data)
+            self.logit_adjustment == "auto"
+            and not isinstance(inputs.loss, WeightedLoss)
+            and can_balance(data)
         )
 
     def _adjustment(
-        self, given: FitInputs, row_map: RowMap, info: PublicInfo, recipe: Recipe
+        self, inputs: FitInputs, row_map: RowMap, info: PublicInfo, recipe: Recipe
     ) -> LogitAdjustment | None:
         strength, n_classes = self.logit_adjustment, len(self.classes_)
         if strength == 0:
             return None
         if strength != "auto":
-            self._refuse_without_counts("logit_adjustment", given, n_classes)
+            self._refuse_without_counts("logit_adjustment", inputs, n_classes)
         elif (
             n_classes == 2
-            or not given.is_default
-            or isinstance(given.loss, WeightedLoss)
-            or self._obstacle_to_counts(given, n_classes) is not None
+            or not inputs.is_default
+            or isinstance(inputs.loss, WeightedLoss)
+            or self._obstacle_to_counts(inputs, n_classes) is not None
         ):
             return None
         if row_map.intercept_value is None:  # ahead of the map
             return None
         chosen = None if strength == "auto" else float(strength)
-        return LogitAdjustment(chosen, n_classes, row_map.intercept_value, given.budget.mu, info, recipe)
+        return LogitAdjustment(chosen, n_classes, row_map.intercept_value, inputs.budget.mu, info, recipe)
 
-    def _refuse_without_counts(self, name: str, given: FitInputs, n_classes: int) -> None:
+    def _refuse_without_counts(self, name: str, inputs: FitInputs, n_classes: int) -> None:
         """Refuse a parameter that needs noisy class counts if they cannot be had."""
-        obstacle = self._obstacle_to_counts(given, n_classes)
+        obstacle = self._obstacle_to_counts(inputs, n_classes)
         if name == "logit_adjustment" and not self.fit_intercept:
             obstacle = "fit_intercept=False leaves no intercepts to adjust"
         if obstacle is not None:
@@ -309,14 +311,14 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
                 f"{'a dict of weights or None' if name == 'class_weight' else 0}."
             )
 
-    def _obstacle_to_counts(self, given: FitInputs, n_classes: int) -> str | None:
+    def _obstacle_to_counts(self, inputs: FitInputs, n_classes: int) -> str | None:
         """Why a part of the budget cannot be spent on class counts; None if it can."""
-        if not given.budget.is_divisible:
+        if not inputs.budget.is_divisible:
             return "n_steps or noise_multiplier leaves no budget that could be divided"
         if self.batch_size is not None:
             return f"batch_size={self.batch_size} excludes releases over all rows"
-        if not counts_are_useful(given.budget.mu, given.n_rows, n_classes):
-            return f"{given.n_rows} rows of {n_classes} classes are too few for this budget"
+        if not counts_are_useful(inputs.budget.mu, inputs.n_rows, n_classes):
+            return f"{inputs.n_rows} rows of {n_classes} classes are too few for this budget"
         return None
 
     def _as_trained(self, X: Array, y: Array) -> tuple[Array, Array]:

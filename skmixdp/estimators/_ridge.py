@@ -222,10 +222,10 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         weights = check_sample_weight(data.sample_weight, len(y))
         rows = table, y, X_pub, y_pub, members
         labels = (*self._target_map.center.tolist(), *self._target_map.scale.tolist())
-        given = self._inputs(
+        inputs = self._inputs(
             budget, loss, *rows, data=data, treated_as_public=treated_as_public, labels=labels
         )
-        return course(self, given if weights is None else given.weighted(weights))
+        return course(self, inputs if weights is None else inputs.weighted(weights))
 
     def _as_trained(self, X: Array, y: Array) -> tuple[Array, Array]:
         """Mapped rows and scaled targets, as the fit used them; for audits."""

@@ -841,8 +841,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "a record of the training alone",
         "The privacy loss of a row leaves out what was learned before the training.",
         "estimators/_course.py",
-        "self._recorded(given.table.passing_rows(given.y, self.row_map, given.dtype))",
-        "given.table.passing_rows(given.y, self.row_map, given.dtype)",
+        "self._recorded(inputs.table.passing_rows(inputs.y, self.row_map, inputs.dtype))",
+        "inputs.table.passing_rows(inputs.y, self.row_map, inputs.dtype)",
         _RECORD + "test_losses_are_those_of_neighbouring_data_sets[without public rows]",
     ),
     _sabotage(
