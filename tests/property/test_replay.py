@@ -57,12 +57,12 @@ STATES = ("warn", "raise")
 
 @dataclass(frozen=True)
 class Private:
-    """Private rows; ``absent`` ones are zeroed out of all sums."""
+    """Private rows. ``absent`` ones are zeroed out of all sums; None leaves the sums as they are."""
 
     X: np.ndarray
     y: np.ndarray
     weights: np.ndarray
-    absent: np.ndarray
+    absent: np.ndarray | None = None
 
     @classmethod
     def drawn(cls, n, dtype="f4", *, targets=False):
@@ -70,7 +70,7 @@ class Private:
         y[ROW] = K - 1
         X = around_centres(y).astype(dtype)
         weights = rng.choice([0.5, 1.0, 2.0], size=n)
-        return cls(X, (X @ COEF).astype(dtype) if targets else y, weights, np.zeros(n, bool))
+        return cls(X, (X @ COEF).astype(dtype) if targets else y, weights)
 
     def with_row(self, x=None, y=None, weight=None):
         """The neighbour with another row."""
@@ -93,7 +93,12 @@ NEIGHBOURS: dict[str, Callable[[Private], Private]] = {
     "duplicated": lambda one: one.with_row(one.X[0], one.y[0]),
     "constant": lambda one: one.with_row(1.0),
     "absent": lambda one: replace(one, absent=np.arange(len(one.X)) == ROW),
+    "another that is absent": lambda one: replace(
+        one.with_row(-one.X[0], one.y[0], 0.5), absent=np.arange(len(one.X)) == ROW
+    ),
 }
+#: The most that sums differ, in units of what is stated; 2 for others.
+MOST = {"absent": 1.0, "another that is absent": 0.0}
 REWEIGHTED = {
     "weight 0": lambda one: one.with_row(weight=0.0),
     "tiny weight": lambda one: one.with_row(weight=5e-324),
@@ -101,13 +106,15 @@ REWEIGHTED = {
 }
 
 
-def check(monkeypatch, path, one, name, state, each_row=True, row=ROW, most=None):
+def check(monkeypatch, path, one, name, state, each_row=True, most=None):
     """Replay the path of some rows in that of a neighbour's, under the user's own state of NumPy."""
     other = (NEIGHBOURS | REWEIGHTED)[name](one)
+    if other.absent is not None:
+        one = replace(one, absent=other.absent if MOST[name] == 0 else np.zeros_like(other.absent))
 
     def run(private: Private, earlier: Seen | None) -> Seen:
         def within(calls: Calls) -> Any:
-            with np.errstate(all=state), recorded_releases(private.absent if name == "absent" else None):
+            with np.errstate(all=state), recorded_releases(private.absent):
                 return path(private, calls)
 
         return seen(monkeypatch, within, earlier, each_row=each_row)
@@ -115,8 +122,7 @@ def check(monkeypatch, path, one, name, state, each_row=True, row=ROW, most=None
     first = run(one, None)
     assert not first.failed, first.facts["outcome"]
     assert first.releases
-    compare(first, run(other, first), row, (1.0 if name == "absent" else 2.0) if most is None else most)
-    return first
+    compare(first, run(other, first), ROW, MOST.get(name, 2.0) if most is None else most)
 
 
 # -- estimators and their options ------------------------------------------------------------
