@@ -5,7 +5,7 @@ import pytest
 
 from skmixdp._engine import GaussianMechanism, release
 from skmixdp._engine.release import recorded_releases
-from skmixdp._rows import InMemoryRows
+from skmixdp._rows import Batch, InMemoryRows
 from skmixdp.components.protocols import PrivateQuery, ReleasedArray
 from tests.conftest import Silent, Watched
 
@@ -19,11 +19,11 @@ QUERY = PrivateQuery(
 )
 
 
-def released(noise, absent=None, batch=None, n_steps=1):
+def released(noise, absent=None, members=None, batch=None, n_steps=1):
     mechanism = GaussianMechanism(3.0, n_steps, noise)
     with recorded_releases(absent) as record:
         for _ in range(n_steps):
-            mechanism.begin_step(batch)
+            mechanism.begin_step(members, batch)
             answer = release(ROWS, [(mechanism, QUERY)])[0].arrays
     return answer, record
 
@@ -50,10 +50,11 @@ def test_absent_rows_add_zero_and_the_others_what_they_did():
     np.testing.assert_allclose(count, [np.sum(~ABSENT)])
 
 
-def test_absent_rows_are_absent_from_batches_too():
-    batch = np.arange(20) < 10
-    _, count = released(Silent(0), ABSENT, batch)[0]
-    np.testing.assert_allclose(count, [np.sum(batch & ~ABSENT)])
+def test_absent_rows_are_absent_from_members_and_batches_too():
+    members, taken = np.arange(20) < 15, np.arange(20) > 5
+    for batch, present in ((None, members), (Batch(taken, 0.7), members & taken)):
+        _, count = released(Silent(0), ABSENT, members, batch)[0]
+        np.testing.assert_allclose(count, [np.sum(present & ~ABSENT)])
 
 
 def test_nothing_is_recorded_or_zeroed_out_afterwards():
