@@ -1,6 +1,6 @@
 import importlib.util
 import sys
-import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -99,13 +99,25 @@ def test_growth_is_measured_over_two_decades_and_drawn(tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_workers_share_a_pass_and_their_time_is_added_up(monkeypatch):
+def test_workers_share_a_pass(monkeypatch):
     pytest.importorskip("distributed", reason="needs the extra `dask`")
     monkeypatch.setattr(growth, "WORKERS", (1, 2))
     found = growth.measure_workers(shrink=4, repetitions=3)
     assert list(found["value"]) == [1, 1, 2, 2] and list(found["clock"]) == ["wall", "CPU"] * 2
-    one, both = (found[found["clock"] == "CPU"]["seconds"]).tolist()
-    assert 0.4 * one < both < 3 * one  # the work is the same, whoever does it
+    assert np.all(found["seconds"] > 0)
+
+
+def test_time_of_all_workers_is_added_up():
+    class Workers:
+        clocks = iter([{"one": 1.0, "other": 2.0}, {"one": 1.5, "other": 3.0}])
+
+        def as_current(self):
+            return nullcontext()
+
+        def run(self, clock):
+            return next(self.clocks)
+
+    assert scale._spent_on(Workers(), lambda: None).cpu == 1.5
 
 
 def test_without_dask_passes_on_workers_are_left_out(tmp_path, monkeypatch, capsys):
@@ -147,9 +159,13 @@ def test_peers_take_a_step():
 
 @pytest.fixture
 def environment(tmp_path, monkeypatch):
-    """An interpreter in which a package of this name is diffprivlib: scikit-learn without noise."""
+    """An interpreter in which a package of this name is diffprivlib: scikit-learn without noise.
+
+    Its clock goes on by a second whenever someone looks at it.
+    """
     models = (
-        "import sklearn.linear_model\n\n\n"
+        "import itertools\nimport time\nimport sklearn.linear_model\n\n\n"
+        "time.process_time = itertools.count().__next__\n\n\n"
         "def LogisticRegression(epsilon, data_norm, random_state):\n"
         "    assert (epsilon, data_norm) == (1.0, 1.0)\n"
         "    return sklearn.linear_model.LogisticRegression()\n"
@@ -161,9 +177,8 @@ def environment(tmp_path, monkeypatch):
 def test_diffprivlib_is_fitted_elsewhere_and_its_own_seconds_count(environment):
     problem = make_problem(Size(20_000, 64, 5, 60))
     (case,) = diffprivlib_fit.cases(problem)
-    start = time.perf_counter()
     (found,) = measure([case], seconds=1e-6)
-    assert 0 < found.seconds < (time.perf_counter() - start) / 2
+    assert found.seconds == 1
     assert found.note.startswith("accuracy ") and "on the 60 public rows" in found.note
     assert float(found.note.split()[1]) > 0.8
 
