@@ -6,11 +6,12 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all package oldest prerelease fuzz sabotage faults endurance coverage mutants lint docs pages benchmark diffprivlib scale utility clean
+.PHONY: help setup demo test cores test-all package oldest prerelease fuzz sabotage faults endurance coverage mutants lint docs pages benchmark diffprivlib scale utility clean
 
 help:
 	@echo "make demo       the main job on real data: a table and a picture in results/"
 	@echo "make test       the tests, slow ones left out"
+	@echo "make cores      tests of products once more, as on another processor, and in two threads"
 	@echo "make test-all   all tests"
 	@echo "make package    wheel and source distribution, built, installed and used in a clean environment"
 	@echo "make oldest     the core tests with the oldest versions of all dependencies"
@@ -68,6 +69,17 @@ demo: .venv/.demo
 
 test: .venv/.test
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+
+# Libraries multiply in another order on another processor, and in two threads. So the unit and property tests run
+# a second time as on another one, but for those whose outcome hangs on no product, and those of modules, which
+# take longest and multiply with torch. What shares passes over rows among threads runs a third time.
+cores: .venv/.test
+	OPENBLAS_CORETYPE=$$($(BIN)/python -m tests.other_cores) ATEN_CPU_CAPABILITY=avx2 OMP_NUM_THREADS=1 \
+		$(BIN)/python -m pytest -q -r fE -n 2 --dist worksteal -m "not slow" tests/unit tests/property \
+		$(addprefix --ignore=tests/,unit/cli unit/features unit/inspection unit/modules unit/privacy \
+		unit/test_documents.py property/test_module_rows.py property/test_module_sensitivity.py)
+	OMP_NUM_THREADS=2 $(BIN)/python -m pytest -q -r fE -m "not slow" tests/unit/linear tests/unit/test_estimator.py \
+		tests/unit/rows/test_mapped_rows.py tests/unit/rows/test_sources.py
 
 # New examples each time, ten times as many.
 test-all: .venv/.test

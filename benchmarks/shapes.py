@@ -27,8 +27,8 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from skmixdp import MixedDPLogisticRegression
-from skmixdp._linear import classification_loss
-from skmixdp._rows import InMemoryRows, Request, worker_session
+from skmixdp._linear import classification_loss, worker_session
+from skmixdp._rows import InMemoryRows, Request
 from skmixdp.components import L2Clip
 from skmixdp.components.queries import clipped_residuals
 

@@ -17,6 +17,7 @@ from skmixdp.components import L2Clip
 from skmixdp.components.dope import clipped_deviations, deviation_bounds
 from skmixdp.components.gep import clipped_parts
 from skmixdp.modelmix import L2LinfClip
+from tests.rounding import assert_relative
 
 DTYPES = ["float32", "float64"]
 LOSSES = {"logistic": LogisticLoss(), "softmax": SoftmaxLoss(4)}
@@ -189,13 +190,13 @@ def test_the_bounds_are_tight_where_nothing_cancels(dtype):
     centre = gradients.mean(axis=0).reshape(5, 64)
     found = deviation_bounds(R, X @ centre.T.astype(dtype), row_norms(X), centre)
     true = np.linalg.norm(gradients - centre.ravel(), axis=1)
-    np.testing.assert_allclose(found, true, rtol=2e-5 if dtype == "float32" else 1e-13)
+    assert_relative(found, true, 2e-5 if dtype == "float32" else 1e-13)
 
     z = embedding.coordinates(R.astype(float), X @ embedding.X.T.astype(dtype))
     found = embedding.residual_bounds(row_norms(R), row_norms(X), z, row_norms(z), np.dtype(dtype))[20:]
     basis = np.array([embedding.gradient(e).ravel() for e in np.eye(embedding.n_components)])
     true = np.linalg.norm(gradients - gradients @ basis.T @ basis, axis=1)[20:]
-    np.testing.assert_allclose(found, true, rtol=1e-3 if dtype == "float32" else 1e-11)
+    assert_relative(found, true, 1e-3 if dtype == "float32" else 1e-11)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

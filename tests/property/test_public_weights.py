@@ -12,6 +12,7 @@ from skmixdp.components import ConvexWeight, CosineWeight, CouplingWeight
 from skmixdp.components.protocols import PublicInfo, ReleaseFacts
 from skmixdp.public import PublicData
 from tests.conftest import make_problem
+from tests.rounding import assert_close
 
 POSITIVE = st.floats(1e-3, 1e3)
 COUPLING = {
@@ -108,7 +109,7 @@ def test_cosine_turns_from_private_to_public_and_stays():
     info, facts = make_problem().info, ReleaseFacts(20.0, 30, 0.5)
     rule = CosineWeight(20).bind(info, facts)
     weights = [rule(t, info.view) for t in range(1, 31)]
-    np.testing.assert_allclose(weights[:19], 1 - np.cos(np.pi * np.arange(1, 20) / 40))
+    assert_close(weights[:19], 1 - np.cos(np.pi * np.arange(1, 20) / 40))
     assert weights[19:] == [1.0] * 11
     assert CosineWeight().bind(info, facts)(30, info.view) == pytest.approx(1 - np.sqrt(0.5))
 

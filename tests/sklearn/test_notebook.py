@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from sklearn import config_context
 from sklearn.datasets import load_digits
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
 from skmixdp.model_selection import PrivateSearchCV
@@ -48,6 +50,13 @@ def test_a_seed_and_an_open_epsilon_are_said():
     text = text_of(MixedDPLogisticRegression(epsilon=None, noise_multiplier=3.0, n_steps=5, random_state=0))
     assert "NOT PRIVATE: random_state is set" in text
     assert "the epsilon that noise_multiplier and n_steps imply" in text
+
+
+def test_a_known_leak_is_said_before_the_fit():
+    pipe = make_pipeline(StandardScaler(), MixedDPLogisticRegression(classes=range(10)))
+    text = text_of(PrivateSearchCV(pipe, {}, epsilon=1.5, delta=1e-6))
+    assert re.search(r"NO GUARANTEE: [^:]*StandardScaler.* Without the leaks: A fit will be \(1.5,", text)
+    assert "NO GUARANTEE" not in text_of(PrivateSearchCV(pipe[-1], {}, epsilon=1.5, delta=1e-6))
 
 
 def test_after_the_fit_it_is_the_report():

@@ -24,6 +24,7 @@ from skmixdp.modelmix import ModelMix
 from skmixdp.preprocessing import NoisyScaler, PublicOnly
 from skmixdp.privacy import GaussianEvent, PrivacyLedger, TrialLaw, epsilon_of_event
 from tests.conftest import heads_of_passes
+from tests.rounding import assert_close
 
 DELTA = 1e-3
 GRID = {"n_steps": [2, 5], "algorithm__quantile": [0.5, 0.9]}
@@ -163,7 +164,7 @@ class TestWhatIsShown:
         assert all("time" in name or name.startswith("split1") for name in missing)
         assert fitted.predict(rows.X).shape == (60,)
         assert fitted.predict_proba(rows.X).shape == fitted.decision_function(rows.X).shape == (60, 3)
-        np.testing.assert_allclose(np.exp(fitted.predict_log_proba(rows.X)), fitted.predict_proba(rows.X))
+        assert_close(np.exp(fitted.predict_log_proba(rows.X)), fitted.predict_proba(rows.X))
         assert fitted.score(rows.X, rows.y) == fitted.best_estimator_.score(rows.X, rows.y)
         assert not hasattr(fitted, "transform")
         assert fitted.classes_.tolist() == [0, 1, 2] and fitted.n_features_in_ == 5
@@ -262,7 +263,7 @@ class TestComposition:
             assert fitted.best_estimator_["clf"].ledger is None
             assert fitted.privacy_.epsilon <= 2.0 and fitted.predict(rows.X).shape == (60,)
         kept = trials[0]["rows"].public[0]
-        np.testing.assert_allclose(trials[0]["fitted"]["scale"].transformer_.mean_, kept.mean(axis=0))
+        assert_close(trials[0]["fitted"]["scale"].transformer_.mean_, kept.mean(axis=0))
 
     def test_the_search_as_the_last_step_of_a_pipeline(self, routing, rows):
         pipe = Pipeline([("scale", PublicOnly(StandardScaler())), ("s", make())], transform_input=["X_pub"])
@@ -291,7 +292,7 @@ class TestComposition:
         ]
         # Heads that share a pass are summed in larger blocks; those of a secret number are not.
         rounding = 1e-6 if strategy == "grid" else 0
-        np.testing.assert_allclose(*[one.best_estimator_.coef_ for one in fitted], rtol=rounding)
+        assert_close(*[one.best_estimator_.coef_ for one in fitted], rounding)
         assert fitted[0].best_params_ == fitted[1].best_params_
 
     def test_several_public_sources(self, rows):

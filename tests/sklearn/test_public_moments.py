@@ -17,6 +17,7 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from skmixdp import MixedDPLogisticRegression
 from skmixdp.model_selection import public_params
 from skmixdp.preprocessing import PublicCenterer, PublicWhitener, RowNormalizer
+from tests.rounding import assert_close, assert_relative
 from tests.sklearn.test_public_only import Untouchable
 
 BOTH = pytest.mark.parametrize("transformer", [PublicCenterer(), PublicWhitener()], ids=["centre", "whiten"])
@@ -25,7 +26,7 @@ BOTH = pytest.mark.parametrize("transformer", [PublicCenterer(), PublicWhitener(
 @BOTH
 def test_fit_reads_no_private_row(transformer, rows):
     fitted = clone(transformer).fit(Untouchable((60, 5)), Untouchable((60,)), X_pub=rows.X_pub)
-    np.testing.assert_allclose(fitted.mean_, rows.X_pub.mean(axis=0))
+    assert_close(fitted.mean_, rows.X_pub.mean(axis=0))
     assert fitted.n_features_in_ == 5 and not hasattr(fitted, "feature_names_in_")
 
 
@@ -33,7 +34,7 @@ def test_fit_reads_no_private_row(transformer, rows):
 def test_sources_are_joined(transformer, rows):
     together = clone(transformer).fit(rows.X, X_pub=rows.X_pub).transform(rows.X)
     apart = clone(transformer).fit(rows.X, X_pub=(rows.X_pub[:7], rows.X_pub[7:])).transform(rows.X)
-    np.testing.assert_allclose(apart, together)
+    assert_close(apart, together)
 
 
 @BOTH
@@ -43,7 +44,7 @@ def test_precision_is_kept_there_and_back(transformer, dtype, rows):
     fitted = clone(transformer).fit(X, X_pub=X_pub)
     out = fitted.transform(X)
     assert out.dtype == dtype and fitted.inverse_transform(out).dtype == dtype
-    np.testing.assert_allclose(fitted.inverse_transform(out), X, rtol=1e-3 if dtype == "float32" else 1e-9)
+    assert_close(fitted.inverse_transform(out), X, 1e-3 if dtype == "float32" else 1e-9)
     exact = clone(transformer).fit(rows.X, X_pub=rows.X_pub).transform(rows.X)
     np.testing.assert_allclose(out, exact, rtol=1e-3, atol=1e-3)
 
@@ -52,7 +53,7 @@ def test_precision_is_kept_there_and_back(transformer, dtype, rows):
 def test_the_mean_is_taken_in_float64(transformer, rows):
     X_pub = (1e4 + np.random.default_rng(0).normal(size=(20_000, 5))).astype("float32")
     fitted = clone(transformer).fit(rows.X, X_pub=X_pub)
-    np.testing.assert_allclose(fitted.mean_, X_pub.astype("float64").mean(axis=0), rtol=1e-12)
+    assert_close(fitted.mean_, X_pub.astype("float64").mean(axis=0), 1e-12)
 
 
 @BOTH
@@ -72,7 +73,7 @@ def test_public_rows_are_routed_to_it_and_on(transformer, routing, rows):
     head = MixedDPLogisticRegression(delta=1e-3, center=False)
     pipe = Pipeline([("t", clone(transformer)), ("clf", head)], transform_input=["X_pub"])
     pipe.fit(rows.X, rows.y, **public_params(rows.X_pub, rows.y_pub))
-    np.testing.assert_allclose(pipe["t"].mean_, rows.X_pub.mean(axis=0))
+    assert_close(pipe["t"].mean_, rows.X_pub.mean(axis=0))
     assert pipe.score(rows.X, rows.y) > 0.5
 
 
@@ -96,13 +97,13 @@ class TestWhitener:
         assert fitted.shrinkage_ == pytest.approx(expected.shrinkage_)
         assert 0 < fitted.shrinkage_ < 1
         inverse = fitted.components_.T @ fitted.components_
-        np.testing.assert_allclose(inverse, expected.precision_, rtol=1e-8)
+        assert_close(inverse, expected.precision_, 1e-8)
 
     def test_a_number_shrinks_towards_a_multiple_of_the_identity(self, rows):
         covariance = np.cov(rows.X_pub.T, bias=True)
         fitted = PublicWhitener(shrinkage=0.3).fit(rows.X, X_pub=rows.X_pub)
         target = 0.7 * covariance + 0.3 * np.trace(covariance) / 5 * np.eye(5)
-        np.testing.assert_allclose(fitted.components_.T @ fitted.components_, np.linalg.inv(target))
+        assert_close(fitted.components_.T @ fitted.components_, np.linalg.inv(target))
         assert fitted.shrinkage_ == 0.3
 
     def test_full_shrinkage_only_centres_and_scales(self, rows):
@@ -110,15 +111,15 @@ class TestWhitener:
         scale = np.sqrt(rows.X_pub.var(axis=0).mean())
         lengths = np.linalg.norm(fitted.transform(rows.X), axis=1)
         expected = np.linalg.norm(rows.X - rows.X_pub.mean(axis=0), axis=1) / scale
-        np.testing.assert_allclose(lengths, expected)
+        assert_relative(lengths, expected)
 
     def test_components_are_the_strongest_directions(self, rows):
         fitted = PublicWhitener(shrinkage=0.0, n_components=2).fit(rows.X, X_pub=rows.X_pub)
         expected = PCA(2, whiten=True).fit(rows.X_pub).transform(rows.X) * np.sqrt(60 / 59)
-        np.testing.assert_allclose(np.abs(fitted.transform(rows.X)), np.abs(expected))
+        assert_close(np.abs(fitted.transform(rows.X)), np.abs(expected))
         assert fitted.get_feature_names_out().tolist() == ["publicwhitener0", "publicwhitener1"]
         back = fitted.inverse_transform(fitted.transform(rows.X))
-        np.testing.assert_allclose(fitted.transform(back), fitted.transform(rows.X))
+        assert_close(fitted.transform(back), fitted.transform(rows.X))
 
     def test_fewer_rows_than_columns(self, rows):
         fitted = PublicWhitener().fit(rows.X, X_pub=rows.X_pub[:3])
@@ -192,13 +193,13 @@ class TestRowNormalizer:
         X = np.vstack([rows.X, np.zeros(5)])
         out = RowNormalizer(norm).transform(X)
         order = {"l1": 1, "l2": 2, "max": np.inf}[norm]
-        np.testing.assert_allclose(np.linalg.norm(out, ord=order, axis=1), [1.0] * 60 + [0.0])
+        assert_relative(np.linalg.norm(out, ord=order, axis=1), [1.0] * 60 + [0.0])
         np.testing.assert_array_equal(out[:3], RowNormalizer(norm).transform(X[:3]))
 
     def test_sparse_stays_sparse(self, rows):
         out = RowNormalizer().transform(sparse.csr_array(rows.X))
         assert sparse.issparse(out)
-        np.testing.assert_allclose(out.toarray(), Normalizer().transform(rows.X))
+        assert_close(out.toarray(), Normalizer().transform(rows.X))
 
     def test_it_says_that_it_needs_no_fit(self):
         assert not get_tags(RowNormalizer()).requires_fit

@@ -18,6 +18,7 @@ from skmixdp.algorithms import AdaMix, NoisyGD, TheoreticalAdaMix
 from skmixdp.model_selection import public_params
 from skmixdp.preprocessing import PublicOnly
 from skmixdp.privacy import NoiseSource
+from tests.rounding import assert_close
 from tests.sklearn.test_bad_input import NoiseDrawnError, every_kind
 
 NAN, INF = math.nan, math.inf
@@ -56,9 +57,9 @@ class TestShapes:
         reg = MixedDPRidge(random_state=0)
         reg.fit(frames[0], pd.DataFrame(Y_PRIV), X_pub=frames[1], y_pub=pd.DataFrame(Y_PUB))
         assert reg.feature_names_in_.tolist() == names
-        np.testing.assert_allclose(reg.coef_, fitted().coef_, rtol=1e-5)
+        assert_close(reg.coef_, fitted().coef_, 1e-5)
         reg.fit(frames[0], pd.Series(Y_PRIV[:, 1]), X_pub=frames[1], y_pub=pd.Series(Y_PUB[:, 1]))
-        np.testing.assert_allclose(reg.coef_, fitted(1).coef_, rtol=1e-5)
+        assert_close(reg.coef_, fitted(1).coef_, 1e-5)
 
     def test_clone_and_pickle(self):
         reg = fitted(algorithm=AdaMix(0.7), target_scale=[100.0, 5000.0])
@@ -75,12 +76,12 @@ class TestUnits:
         reg = fitted(dtype="float64")
         moved = MixedDPRidge(dtype="float64", random_state=0)
         moved.fit(X_PRIV, 64 * Y_PRIV - 7, X_pub=X_PUB, y_pub=64 * Y_PUB - 7)
-        np.testing.assert_allclose(moved.predict(X_TEST), 64 * reg.predict(X_TEST) - 7, rtol=1e-6)
+        assert_close(moved.predict(X_TEST), 64 * reg.predict(X_TEST) - 7, 1e-6)
 
     def test_they_come_from_public_targets_alone(self):
         reg = fitted()
-        np.testing.assert_allclose(reg._target_map.center, Y_PUB.mean(axis=0))
-        np.testing.assert_allclose(reg._target_map.scale, Y_PUB.std(axis=0))
+        assert_close(reg._target_map.center, Y_PUB.mean(axis=0))
+        assert_close(reg._target_map.scale, Y_PUB.std(axis=0))
         assert "centre and scale of the targets (those of the public targets)" in str(reg.privacy_)
 
     def test_declared_ones_come_first(self):
@@ -113,9 +114,7 @@ class TestUnits:
     def test_tiny_and_huge_targets(self, scale):
         reg = MixedDPRidge(epsilon=3.0, random_state=0)
         reg.fit(X_PRIV, scale * Y_PRIV[:, 0], X_pub=X_PUB, y_pub=scale * Y_PUB[:, 0])
-        np.testing.assert_allclose(
-            reg.predict(X_TEST) / scale, fitted(0, epsilon=3.0).predict(X_TEST), rtol=1e-4
-        )
+        assert_close(reg.predict(X_TEST) / scale, fitted(0, epsilon=3.0).predict(X_TEST), 1e-4)
 
     @pytest.mark.parametrize("dtype", ["float32", "float64"])
     @pytest.mark.parametrize("far", [1e12, -1e40, 1e300])
@@ -134,15 +133,15 @@ class TestUnits:
         still = {"learning_rate": 1e-300, "n_steps": 1}
         given = np.random.default_rng(0).normal(size=(2, 9))
         reg = fitted(init=given, **still)
-        np.testing.assert_allclose(reg.coef_, given[:, :8])
-        np.testing.assert_allclose(reg.intercept_, given[:, 8])
+        assert_close(reg.coef_, given[:, :8])
+        assert_close(reg.intercept_, given[:, 8])
         bare = fitted(init=given[:, :8], **still)
-        np.testing.assert_allclose(bare.coef_, given[:, :8])
-        np.testing.assert_allclose(bare.intercept_, Y_PUB.mean(axis=0))
+        assert_close(bare.coef_, given[:, :8])
+        assert_close(bare.intercept_, Y_PUB.mean(axis=0))
         flat = fitted(1, init=given[1], **still)
-        np.testing.assert_allclose([*flat.coef_, flat.intercept_], given[1])
+        assert_close([*flat.coef_, flat.intercept_], given[1])
         zeros = fitted(init="zeros", **still)
-        np.testing.assert_allclose(zeros.predict(X_TEST), np.tile(Y_PUB.mean(axis=0), (300, 1)))
+        assert_close(zeros.predict(X_TEST), np.tile(Y_PUB.mean(axis=0), (300, 1)))
 
 
 def test_discrete_noise_learns_as_well():

@@ -1,6 +1,7 @@
 import importlib.util
+import re
 import sys
-import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ import pandas as pd
 import pytest
 from threadpoolctl import threadpool_limits
 
-from benchmarks import audit, device, elsewhere, growth, scale, serving, shapes
+from benchmarks import audit, device, elsewhere, growth, scale, serving, shapes, structure
 from benchmarks.measure import Case, measure
 from benchmarks.methods import diffprivlib_fit, per_sample, plain_products, skmixdp_heads, skmixdp_step
 from benchmarks.problems import Size, make_problem
@@ -99,13 +100,25 @@ def test_growth_is_measured_over_two_decades_and_drawn(tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_workers_share_a_pass_and_their_time_is_added_up(monkeypatch):
+def test_workers_share_a_pass(monkeypatch):
     pytest.importorskip("distributed", reason="needs the extra `dask`")
     monkeypatch.setattr(growth, "WORKERS", (1, 2))
     found = growth.measure_workers(shrink=4, repetitions=3)
     assert list(found["value"]) == [1, 1, 2, 2] and list(found["clock"]) == ["wall", "CPU"] * 2
-    one, both = (found[found["clock"] == "CPU"]["seconds"]).tolist()
-    assert 0.4 * one < both < 3 * one  # the work is the same, whoever does it
+    assert np.all(found["seconds"] > 0)
+
+
+def test_time_of_all_workers_is_added_up():
+    class Workers:
+        clocks = iter([{"one": 1.0, "other": 2.0}, {"one": 1.5, "other": 3.0}])
+
+        def as_current(self):
+            return nullcontext()
+
+        def run(self, clock):
+            return next(self.clocks)
+
+    assert scale._spent_on(Workers(), lambda: None).cpu == 1.5
 
 
 def test_without_dask_passes_on_workers_are_left_out(tmp_path, monkeypatch, capsys):
@@ -147,9 +160,13 @@ def test_peers_take_a_step():
 
 @pytest.fixture
 def environment(tmp_path, monkeypatch):
-    """An interpreter in which a package of this name is diffprivlib: scikit-learn without noise."""
+    """An interpreter in which a package of this name is diffprivlib: scikit-learn without noise.
+
+    Its clock goes on by a second whenever someone looks at it.
+    """
     models = (
-        "import sklearn.linear_model\n\n\n"
+        "import itertools\nimport time\nimport sklearn.linear_model\n\n\n"
+        "time.process_time = itertools.count().__next__\n\n\n"
         "def LogisticRegression(epsilon, data_norm, random_state):\n"
         "    assert (epsilon, data_norm) == (1.0, 1.0)\n"
         "    return sklearn.linear_model.LogisticRegression()\n"
@@ -161,9 +178,8 @@ def environment(tmp_path, monkeypatch):
 def test_diffprivlib_is_fitted_elsewhere_and_its_own_seconds_count(environment):
     problem = make_problem(Size(20_000, 64, 5, 60))
     (case,) = diffprivlib_fit.cases(problem)
-    start = time.perf_counter()
     (found,) = measure([case], seconds=1e-6)
-    assert 0 < found.seconds < (time.perf_counter() - start) / 2
+    assert found.seconds == 1
     assert found.note.startswith("accuracy ") and "on the 60 public rows" in found.note
     assert float(found.note.split()[1]) > 0.8
 
@@ -280,3 +296,32 @@ def test_serving_measures_every_way_to_predict_a_row():
     assert {"scikit-learn", "skmixdp", "to_sklearn"} <= set(table["method"])
     assert (table["microseconds"] > 0).all()
     assert table.loc[table["method"] == "scikit-learn", "ratio"].tolist() == [1.0]
+
+
+def test_lines_are_code_docstrings_comments_or_blank():
+    source = '"""One.\n\nTwo."""\n\n# a comment\nx = """a\n\nb"""  # another\n\ndef f():\n    "It is."\n    return x\n'
+    assert structure.Lines.of(source) == structure.Lines(all=12, code=4, docstrings=4)
+
+
+def test_frames_are_those_of_the_deepest_product_with_private_rows(monkeypatch, tmp_path):
+    path = tmp_path / "products.py"
+    path.write_text("def product(): pass\ndef deeper(): product()\ndef release(call): call()\n")
+    code = {}
+    exec(compile(path.read_text(), str(path), "exec"), code)
+    monkeypatch.setattr(structure, "PACKAGE", tmp_path)
+    monkeypatch.setattr(structure, "_PRODUCTS", path)
+    product, deeper, release = code["product"], code["deeper"], code["release"]
+    assert structure.deepest_product(lambda: (deeper(), release(product))) == 2
+    assert structure.deepest_product(lambda: (release(product), release(deeper), release(product))) == 3
+    assert structure.deepest_product(deeper) == 0
+
+
+def test_the_structure_of_the_package_is_printed(capsys):
+    structure.main()
+    package, rooms, fit, alone, peer = capsys.readouterr().out.splitlines()
+    of_all, of_code, of_docstrings = (int(word) for word in re.findall(r"\d+", package.replace(",", "")))
+    assert of_all > of_code + of_docstrings > of_code > of_docstrings > 0
+    assert re.fullmatch(r"rooms: \d+, floors: \d+, imports between them: \d+", rooms)
+    for line in (fit, alone):
+        assert int(re.search(r"(\d+) frames to a product", line)[1]) > 5
+    assert "functions in" in peer and "frames" not in peer

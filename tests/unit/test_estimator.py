@@ -9,6 +9,7 @@ from skmixdp import MixedDPLogisticRegression, MixedDPRidge
 from skmixdp.algorithms import AdaMix, NoisyGD
 from skmixdp.privacy import NoiseSource, epsilon_of, noise_multiplier_for
 from tests.conftest import Silent
+from tests.rounding import assert_close
 
 X, y = load_digits(return_X_y=True)
 X_PUB, Y_PUB, X_PRIV, Y_PRIV, X_TEST, Y_TEST = X[:100], y[:100], X[100:1000], y[100:1000], X[1000:], y[1000:]
@@ -58,11 +59,11 @@ class TestStart:
         given = np.random.default_rng(0).normal(size=(10, 65))
         for init in (given, given[:, :64]):
             clf = fit(init=init, learning_rate=1e-300, n_steps=1)
-            np.testing.assert_allclose(clf.coef_, init[:, :64])
+            assert_close(clf.coef_, init[:, :64])
             expected = init[:, 64] if init.shape[1] == 65 else np.zeros(10)
             np.testing.assert_allclose(clf.intercept_, expected, atol=1e-12)
         clf = fit(init=given[:, :64], fit_intercept=False, learning_rate=1e-300, n_steps=1)
-        np.testing.assert_allclose(clf.coef_, given[:, :64])
+        assert_close(clf.coef_, given[:, :64])
         np.testing.assert_array_equal(clf.intercept_, 0)
 
     @pytest.mark.parametrize(
@@ -128,7 +129,7 @@ class TestRows:
 
     def test_centring_uses_public_rows_alone(self):
         clf = fit()
-        np.testing.assert_allclose(clf._row_map.mean, X_PUB.mean(axis=0))
+        assert_close(clf._row_map.mean, X_PUB.mean(axis=0))
         with pytest.warns(UserWarning, match="classes were read"):
             bare = MixedDPLogisticRegression("adamix", random_state=0).fit(X_PRIV, Y_PRIV)
         assert bare._row_map.mean is None
@@ -142,7 +143,7 @@ class TestRows:
         clf = fit()
         rows = X_TEST - X_PUB.mean(axis=0)
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-        np.testing.assert_allclose(clf.decision_function(X_TEST), rows @ clf.coef_.T + clf.intercept_)
+        assert_close(clf.decision_function(X_TEST), rows @ clf.coef_.T + clf.intercept_)
 
     def test_whitening_comes_with_auto_alone_unless_asked_for(self):
         for algorithm, whiten, expected in (
@@ -155,7 +156,7 @@ class TestRows:
             assert (clf._row_map.whitening is not None) == expected
         rows = clf._row_map.whitening(X_TEST - X_PUB.mean(axis=0))
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-        np.testing.assert_allclose(clf.decision_function(X_TEST), rows @ clf.coef_.T + clf.intercept_)
+        assert_close(clf.decision_function(X_TEST), rows @ clf.coef_.T + clf.intercept_)
 
     def test_whitening_needs_public_rows(self):
         clf = MixedDPLogisticRegression("adamix", whiten=True, classes=range(10), random_state=0)

@@ -14,6 +14,7 @@ from skmixdp.algorithms import NoisyGD
 from skmixdp.datasets import open_rows
 from skmixdp.model_selection import public_params
 from skmixdp.privacy import PrivacyLedger
+from tests.rounding import assert_close, assert_relative
 from tests.unit.rows.conftest import HELD
 
 SHARES = np.array([0.72, 0.2, 0.06, 0.02])
@@ -72,7 +73,7 @@ def test_weights_of_one_change_nothing(algorithm, public):
     plain.fit(X[:400], Y[:400], **public)
     ones.fit(X[:400], Y[:400], sample_weight=np.ones(400), **public)
     # GEP knows no bound on weighted gradients. So it states a little more rounding, which the noise covers.
-    np.testing.assert_allclose(ones.coef_, plain.coef_, rtol=1e-4 if algorithm == "gep" else 0)
+    assert_close(ones.coef_, plain.coef_, 1e-4 if algorithm == "gep" else 0)
 
 
 def test_a_row_of_weight_zero_adds_nothing():
@@ -80,7 +81,7 @@ def test_a_row_of_weight_zero_adds_nothing():
     head = unadjusted(geometry=False, dtype="float64")
     one = head.fit(X[:400], Y[:400], sample_weight=weights).coef_
     labels = np.where(weights == 0, 3 - Y[:400], Y[:400])
-    np.testing.assert_allclose(head.fit(X[:400], labels, sample_weight=weights).coef_, one, rtol=1e-12)
+    assert_close(head.fit(X[:400], labels, sample_weight=weights).coef_, one, 1e-12)
     assert np.abs(head.fit(X[:400], labels).coef_ - one).max() > 1e-3
 
 
@@ -297,7 +298,7 @@ def test_rare_classes_get_back_what_the_start_knew():
     np.testing.assert_allclose(whole - plain, 2 * (half - plain), atol=1e-6)
     np.testing.assert_allclose(more, whole, atol=1e-6)
     added = (whole - plain)[2:] / start[2:, :-1]
-    np.testing.assert_allclose(added, np.broadcast_to(added[:, :1], added.shape), rtol=1e-6)
+    assert_close(added, np.broadcast_to(added[:, :1], added.shape), 1e-6)
     assert 1 >= added[1, 0] > added[0, 0] > 0
 
 
@@ -327,4 +328,4 @@ def test_folds_count_their_own_rows():
 
 def test_sparse_rows_are_counted():
     dense, sparse = classifier(epsilon=8.0).fit(X, Y), classifier(epsilon=8.0).fit(sp.csr_array(X), Y)
-    np.testing.assert_allclose(sparse.class_shares_, dense.class_shares_, rtol=1e-3)
+    assert_relative(sparse.class_shares_, dense.class_shares_, 1e-3)

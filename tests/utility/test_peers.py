@@ -21,6 +21,7 @@ from benchmarks.utility.methods import (
 from benchmarks.utility.problems import DELTA, Problem, make_problem
 from skmixdp.privacy import NoiseSource, mu_of_budget
 from tests.noise import METHOD, assert_energies
+from tests.rounding import assert_close
 
 TINY = {"adapter": "mixture", "n_train": 400, "n_test": 400, "n_features": 8, "n_classes": 3}
 PAIR = {**TINY, "adapter": "two_classes", "of": "mixture", "groups": [[0], [1, 2]]}
@@ -82,7 +83,7 @@ def test_the_releases_of_a_setting_spend_the_budget_and_no_more(log, name, shots
         spent = [sum(spent)]
     # Three kinds of prototypes, each a method by itself.
     assert len(spent) == (3 if name == "private_prototypes" else 1)
-    np.testing.assert_allclose(spent, mu_of_budget(1.0, DELTA) ** 2, rtol=1e-9)
+    assert_close(spent, mu_of_budget(1.0, DELTA) ** 2, 1e-9)
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -360,7 +361,7 @@ def test_the_total_step_is_linear_in_epsilon(monkeypatch):
         lambda size, momentum, shape: sizes.append(size) or (lambda gradient: gradient),
     )
     method(problem_of(TINY), [0.5, 2.0], rates=[0.1, 0.3], n_steps=8, momentum=0.9, intercept=0.3)
-    np.testing.assert_allclose(np.array(sizes) * 8, [0.1 * 0.5 * 400, 0.3 * 0.5 * 400, 0.1 * 800, 0.3 * 800])
+    assert_close(np.array(sizes) * 8, [0.1 * 0.5 * 400, 0.3 * 0.5 * 400, 0.1 * 800, 0.3 * 800])
 
 
 def test_adassp_is_ridge_regression_but_for_noise():
@@ -382,8 +383,8 @@ def test_the_ridge_of_adassp_makes_up_for_small_eigenvalues_only():
 
 def test_rows_of_adassp_are_shortened_to_their_bound():
     rows = adassp.clipped(np.array([[3.0, 4.0], [0.3, 0.4]]), 2.0, 0.5)
-    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), [1, np.sqrt((0.25**2 + 0.25) / 1.25)])
-    np.testing.assert_allclose(rows[1], np.array([0.15, 0.2, 0.5]) / np.hypot(1, 0.5))
+    assert_close(np.linalg.norm(rows, axis=1), [1, np.sqrt((0.25**2 + 0.25) / 1.25)])
+    assert_close(rows[1], np.array([0.15, 0.2, 0.5]) / np.hypot(1, 0.5))
 
 
 # -- data -------------------------------------------------------------------------------------

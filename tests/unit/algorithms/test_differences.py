@@ -14,6 +14,7 @@ from skmixdp.algorithms import DOPE, GEP
 from skmixdp.components.protocols import PublicInfo
 from skmixdp.public import PublicData
 from tests.conftest import Silent, Watched, make_problem
+from tests.rounding import assert_close, assert_relative
 
 FLOAT = np.dtype("float64")
 
@@ -112,11 +113,11 @@ def test_the_parts_of_a_step_share_it_equally(problem):
     noise = Watched(0)
     _, plan = one_step(problem, GEP(clip=0.3, residual_clip=0.2), noise)
     expected = [np.sqrt(2) * plan.noise_multiplier * clip for clip in (0.3, 0.2)]
-    np.testing.assert_allclose(noise.scales, expected, rtol=1e-5)  # and the rounding of long terms
+    assert_relative(noise.scales, expected, 1e-5)  # and the rounding of long terms
     bare = make_problem(n_pub=0)
     noise = Watched(0)
     _, plan = one_step(bare, GEP(residual_clip=0.2), noise)
-    np.testing.assert_allclose(noise.scales, [plan.noise_multiplier * 0.2], rtol=1e-5)
+    assert_relative(noise.scales, [plan.noise_multiplier * 0.2], 1e-5)
 
 
 def test_quantile_clips_come_from_rows_that_are_held_out():
@@ -134,7 +135,7 @@ def test_quantile_clips_come_from_rows_that_are_held_out():
 
     g = dense_gradients(view.data.X, view.data.y, view.W, view.data.loss)
     lengths = np.linalg.norm(g - g.mean(axis=0), axis=(1, 2))
-    np.testing.assert_allclose(view.deviation_norms, lengths)
+    assert_close(view.deviation_norms, lengths)
     dope = problem.recipe(DOPE(quantile=0.75, clip_floor=1e-3)).query
     assert dope.clipper.at(view).threshold == pytest.approx(np.quantile(lengths, 0.75))
 

@@ -23,6 +23,7 @@ from skmixdp.modelmix import (
 )
 from skmixdp.privacy import NoiseSource
 from tests.conftest import Silent, make_problem, make_regression_problem
+from tests.rounding import assert_close
 
 FLOAT = np.dtype("float64")
 
@@ -101,7 +102,7 @@ def test_equal_heads_are_pushed_apart_upwards():
     for alpha, shift in ((1.0, tau / 2), (0.0, -tau / 2), (0.75, tau / 4)):
         ctx = context(W, noise=Scripted([np.full(W.shape, alpha)]))
         after, state = update.step(ctx, np.zeros_like(W), W)
-        np.testing.assert_allclose(after - W, shift, rtol=1e-9)
+        assert_close(after - W, shift, 1e-9)
         assert state is ctx.W
 
 
@@ -113,7 +114,7 @@ def test_the_gap_becomes_the_old_one_and_the_threshold(gap):
     for alpha in (0.0, 1.0):
         ctx = context(W + gap, noise=Scripted([np.full(W.shape, alpha)]))
         ends.append(MixingDescent(lambda n_steps: 60.0).step(ctx, W, W)[0])
-    np.testing.assert_allclose(np.abs(ends[1] - ends[0]), abs(gap) + tau, rtol=1e-9)
+    assert_close(np.abs(ends[1] - ends[0]), abs(gap) + tau, 1e-9)
     assert np.all((ends[1] > ends[0]) == (gap >= 0))
 
 
@@ -121,7 +122,7 @@ def test_a_gap_beyond_the_threshold_stays():
     W = np.ones((3, 4))
     ctx = context(W, noise=Scripted([np.full(W.shape, 0.3)]))
     after, _ = MixingDescent(lambda n_steps: 60.0).step(ctx, 0 * W, 0 * W)
-    np.testing.assert_allclose(after, 0.3)
+    assert_close(after, 0.3)
 
 
 @pytest.mark.parametrize(("released", "a"), [(ONE_SUM, 1.0), ((), 1.0), ((), 0.25)])
@@ -161,7 +162,7 @@ def test_the_width_follows_the_moving_clip():
         ends.append(trained(problem, algorithm, noise, 1)[-1])
     clip = np.quantile(view.gradient_norms, 0.7)
     on_the_sum = (ends[1] - ends[0]) * 300 / (0.7 * (1 - 24 / 324))
-    np.testing.assert_allclose(on_the_sum, 30 * clip, rtol=1e-8)
+    assert_close(on_the_sum, 30 * clip, 1e-8)
 
 
 def test_without_noise_clip_and_width_it_is_the_heavy_ball_on_average():
@@ -190,7 +191,7 @@ def test_the_automatic_step_goes_half_as_far_as_plain_descent():
     noise = Scripted(half)
     for _ in range(60):
         W, state = update.step(context(W, step=1.0, noise=noise), np.ones_like(W), state)
-    np.testing.assert_allclose(W, -40, rtol=0.02)
+    assert_close(W, -40, 0.02)
     problem = make_problem()
     terms = {"epsilon": 0.3, "n_steps": 400}
     mixed = problem.plan(problem.recipe(ModelMix(NoisyGD(momentum=0.0), width=1e-6)), **terms)

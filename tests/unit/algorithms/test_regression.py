@@ -13,6 +13,7 @@ from skmixdp.components import PoissonBatch
 from skmixdp.privacy import NoiseSource
 from tests.catalog import ALGORITHMS
 from tests.conftest import Silent, make_problem, make_regression_problem, recipe_or_refusal
+from tests.rounding import assert_close
 
 FLOAT = np.dtype("float64")
 NO_CLIP = 1e9
@@ -56,7 +57,7 @@ def test_without_noise_and_clip_the_limit_is_ridge_regression(monkeypatch, n_tar
     ).fit(X[n_pub:], y[n_pub:], *public)
     rows = reg._row_map(X, FLOAT)
     reference = Ridge(alpha=0.02 * 400, fit_intercept=False, solver="cholesky").fit(rows, (y - 90) / 20)
-    np.testing.assert_allclose(reg.predict(X), 20 * reference.predict(rows).reshape(y.shape) + 90, rtol=1e-8)
+    assert_close(reg.predict(X), 20 * reference.predict(rows).reshape(y.shape) + 90, 1e-8)
 
 
 def test_clipped_squared_loss_is_hubers(monkeypatch):

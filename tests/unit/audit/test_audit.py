@@ -21,6 +21,7 @@ from skmixdp.preprocessing import NoisyScaler, PublicOnly
 from skmixdp.privacy import NoiseSource, epsilon_of
 from tests.audit_problems import DELTA, draw, draw_targets, factory, fix_noise, one_of_each
 from tests.catalog import ALGORITHMS
+from tests.rounding import assert_close
 
 NAMES = [*ALGORITHMS, "ridge, adamix", "ridge, noisy-gd"]
 # At most n_steps / noise_multiplier**2 is spent; the accountant of the rest is slow, and tested elsewhere.
@@ -52,7 +53,7 @@ def test_without_noise_the_released_arrays_are_what_the_evidence_says(monkeypatc
     evidence = evidence_of(fitted, Rows(data["X"], data["y"]), canaries)
     assert np.diag(evidence.gram).min() > 0
     np.testing.assert_allclose(evidence.products, evidence.gram @ (included - 0.5), atol=1e-6)
-    np.testing.assert_allclose(strengths_of(fitted, canaries) ** 2, np.diag(evidence.gram))
+    assert_close(strengths_of(fitted, canaries) ** 2, np.diag(evidence.gram))
 
 
 @pytest.mark.parametrize("name", one_of_each(NAMES))
@@ -88,7 +89,7 @@ def test_an_excluded_canary_has_no_effect_at_all(monkeypatch):
     residuals = np.full((24, 4), 0.25) - np.eye(4)[data["y_pub"]]
     gradient = (residuals.T @ public / 24)[:, :-1]
     private = [-(W + a * gradient) / (1 - a) for W, a in zip((alone, fitted.coef_), weight, strict=True)]
-    np.testing.assert_allclose(private[0] * 100, private[1] * 106)
+    assert_close(private[0] * 100, private[1] * 106)
 
 
 def test_the_coins_are_fair_and_the_choice_is_reproducible(monkeypatch):

@@ -14,6 +14,7 @@ from skmixdp.components.dope import (
     largest_deviations,
 )
 from skmixdp.modelmix import L2LinfClip
+from tests.rounding import assert_close, assert_relative
 
 PAD = 1e-15
 EPS = {"float32": 2.0**-23, "float64": 2.0**-52}
@@ -64,7 +65,7 @@ def test_entries_are_bounded_by_the_largest_of_both(dtype):
     R = np.array([[1.0, -2.0, 0.0], [0.5, 0.25, 0.0]], dtype)
     centre = np.array([[0.5, 0.0], [0.0, -7.0], [0.0, 0.0]])
     found = largest_deviations(R, Block(X, np.zeros(2), row_norms(X)), centre)
-    np.testing.assert_allclose(found, np.array([15.0, 7.25]) * (1 + 4 * EPS[dtype]), rtol=1e-14)
+    assert_relative(found, np.array([15.0, 7.25]) * (1 + 4 * EPS[dtype]), 1e-14)
 
 
 @pytest.mark.parametrize("dtype", EPS)
@@ -82,7 +83,7 @@ def test_tensors_get_the_factors_of_arrays(dtype, clip):
     expected_C, expected = clipped_deviations(Z.copy(), block, loss, clip, centre)
     assert weights.shape == expected.shape == (50, 1)
     tolerance = 1e-5 if dtype == "float32" else 1e-12
-    np.testing.assert_allclose(weights.numpy(), expected, rtol=tolerance)
+    assert_close(weights.numpy(), expected, tolerance)
     np.testing.assert_allclose(C.numpy(), expected_C, rtol=tolerance, atol=tolerance * 1e-2)
     assert np.ptp(expected) > 0.01
 
@@ -107,5 +108,5 @@ def test_tensors_are_clipped_by_the_bounds_of_arrays(dtype):
     clipped_deviations(Z.copy(), block, loss, Spy(), centre)
     (norms, entries), (expected_norms, expected_entries) = seen
     tolerance = 1e-6 if dtype == "float32" else 1e-14  # residuals differ in the last place
-    np.testing.assert_allclose(norms, expected_norms, rtol=tolerance)
-    np.testing.assert_allclose(entries, expected_entries, rtol=tolerance / 10)
+    assert_relative(norms, expected_norms, tolerance)
+    assert_relative(entries, expected_entries, tolerance / 10)

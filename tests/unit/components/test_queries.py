@@ -21,6 +21,7 @@ from skmixdp.components.queries import clip_rows, clipped_residuals
 from skmixdp.modelmix import L2LinfClip, mixed_query
 from skmixdp.privacy import NoiseSource
 from tests.conftest import make_problem
+from tests.rounding import assert_close, assert_relative
 
 FLOAT = np.dtype("float64")
 CLIP = L2Clip(0.5)
@@ -65,7 +66,7 @@ class TestGradientQuery:
         ctx = context(public_weight=1)
         with pytest.raises(StopIteration) as stop:
             next(GradientQuery(CLIP, FullSpace(), True).step(ctx))
-        np.testing.assert_allclose(stop.value.value, ctx.view.gradient)
+        assert_close(stop.value.value, ctx.view.gradient)
 
     @pytest.mark.parametrize("n_classes", [2, 4])
     @pytest.mark.parametrize("sum_to_zero", [False, True])
@@ -85,7 +86,7 @@ class TestGradientQuery:
         mean = RNG.normal(size=ctx.W.shape)
         mean *= length / np.linalg.norm(mean)
         found = answer(rounds, mean * ctx.batch_size)
-        np.testing.assert_allclose(found, ctx.direction(mean * min(1, 0.1 / length)), rtol=1e-12)
+        assert_close(found, ctx.direction(mean * min(1, 0.1 / length)), 1e-12)
 
     def test_modelmix_bounds_its_entries_and_keeps_all_of_its_noise(self):
         query = GradientQuery(CLIP, FullSpace(), True)
@@ -133,7 +134,7 @@ class TestCentredQuery:
         np.testing.assert_array_equal(query.points, np.concatenate([ctx.W, ctx.view.gradient]))
         total, weights = RNG.normal(size=ctx.W.shape), np.array([3.0])
         (found,) = query.assemble((total, weights[np.newaxis]))
-        np.testing.assert_allclose(found, total - 3 * ctx.view.gradient)
+        assert_close(found, total - 3 * ctx.view.gradient)
 
     @pytest.mark.parametrize("n_classes", [2, 4])
     @pytest.mark.parametrize("sum_to_zero", [False, True])
@@ -251,9 +252,9 @@ def test_entries_are_bounded_by_the_residuals_and_the_rows():
     R = loss.residuals(X @ W.T, y)
     ((norms, entries),) = seen
     lengths = np.linalg.norm(R, axis=1) * np.linalg.norm(X, axis=1)
-    np.testing.assert_allclose(norms, lengths, rtol=1e-6)
+    assert_relative(norms, lengths, 1e-6)
     assert np.all(norms >= lengths * (1 - 1e-15))
-    np.testing.assert_allclose(entries, np.abs(R).max(axis=1) * np.abs(X).max(axis=1), rtol=1e-6)
+    assert_relative(entries, np.abs(R).max(axis=1) * np.abs(X).max(axis=1), 1e-6)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -12,6 +12,7 @@ from skmixdp.components.protocols import StepContext
 from skmixdp.components.zeroth_order import clipped, public_gradients
 from skmixdp.privacy import NoiseSource
 from tests.conftest import make_problem
+from tests.rounding import assert_close, assert_relative
 
 FLOAT = np.dtype("float64")
 NO_CLIP = 1e9
@@ -50,7 +51,7 @@ def test_directions_lie_on_the_stated_sphere_and_point_everywhere_alike(problem,
     ctx = context(problem)
     p = ctx.W.size
     U = RandomDirections(exponent, sphere=True).draw(ctx, 4000).reshape(4000, -1)
-    np.testing.assert_allclose(np.linalg.norm(U, axis=1), p**exponent)
+    assert_relative(np.linalg.norm(U, axis=1), p**exponent)
     second_moment = U.T @ U / len(U) * p / p ** (2 * exponent)
     np.testing.assert_allclose(second_moment, np.eye(p), atol=6 / np.sqrt(4000))
     assert np.abs(U.mean(axis=0)).max() < 6 * p ** (exponent - 0.5) / np.sqrt(4000)
@@ -70,10 +71,10 @@ def test_public_directions_combine_public_gradients(problem, orthonormal):
     assert rank == 3 and np.all(residual < 1e-20)
     lengths = np.linalg.norm(np.reshape(U, (50, -1)), axis=1)
     if orthonormal:
-        np.testing.assert_allclose(lengths, np.sqrt(3))
+        assert_relative(lengths, np.sqrt(3))
     else:
         scaled = coefficients * np.linalg.norm(gradients, axis=1)[:, np.newaxis]
-        np.testing.assert_allclose(np.linalg.norm(scaled, axis=0), np.sqrt(3))
+        assert_relative(np.linalg.norm(scaled, axis=0), np.sqrt(3))
         assert lengths.std() > 0.01
 
 
@@ -89,7 +90,7 @@ def test_public_batches_are_disjoint_and_of_the_stated_size():
     assert len(np.unique(np.concatenate(asked[:3]))) == 15
     np.testing.assert_array_equal(np.sort(np.concatenate(asked[3:])), np.arange(24))
     (whole,) = view.batch_gradients([np.arange(24)])
-    np.testing.assert_allclose(whole, view.gradient)
+    assert_close(whole, view.gradient)
 
 
 def estimates(problem, query, count):
@@ -161,7 +162,7 @@ def test_a_step_equals_the_dense_formula(problem):
         assert 0.05 < np.mean(np.abs(s) == bound) < 0.95
         estimate = estimate + s.mean() * u / q
     expected = a * ctx.view.gradient + (1 - a) * estimate + l2 * W
-    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    assert_close(found, expected, 1e-9)
 
 
 def test_pazo_s_takes_the_candidate_after_which_private_losses_are_smallest(problem):
@@ -189,7 +190,7 @@ def test_pazo_s_takes_the_candidate_after_which_private_losses_are_smallest(prob
 
 def test_values_that_are_not_numbers_count_as_nothing():
     values = np.array([[np.nan, np.inf, -np.inf, 0.3, -7.0]], dtype=np.float32)
-    np.testing.assert_allclose(clipped(values, 0.5), [[0.0, 0.5, -0.5, 0.3, -0.5]], rtol=1e-7)
+    assert_close(clipped(values, 0.5), [[0.0, 0.5, -0.5, 0.3, -0.5]], 1e-7)
 
 
 def test_a_candidate_whose_losses_are_not_numbers_does_not_win():

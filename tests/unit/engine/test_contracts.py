@@ -19,6 +19,7 @@ from skmixdp.components.protocols import PrivateQuery, PublicInfo, ReleasedArray
 from skmixdp.components.queries import clipped_residuals
 from skmixdp.privacy import GaussianEvent, NoiseSource
 from skmixdp.public import PublicData
+from tests.rounding import assert_relative
 
 N, D, K, N_PUB = 200, 6, 4, 12
 
@@ -117,7 +118,7 @@ def test_a_question_in_two_parts_with_a_map_before_the_noise(problem):
     expected = W0 - (a * view.gradient + (1 - a) * private)
     np.testing.assert_allclose(W, expected, atol=1e-10)
     # Equal shares: each part pays sqrt(2) times the noise of a lone one.
-    np.testing.assert_allclose(noise.scales, [2.0 * 0.5 * np.sqrt(2), 2.0 * 0.7 * np.sqrt(2)], rtol=1e-10)
+    assert_relative(noise.scales, [2.0 * 0.5 * np.sqrt(2), 2.0 * 0.7 * np.sqrt(2)], 1e-10)
 
 
 class TwoRoundQuery:

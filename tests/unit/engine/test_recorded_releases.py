@@ -5,9 +5,10 @@ import pytest
 
 from skmixdp._engine import GaussianMechanism, release
 from skmixdp._engine.release import recorded_releases
-from skmixdp._rows import InMemoryRows
+from skmixdp._rows import Batch, InMemoryRows
 from skmixdp.components.protocols import PrivateQuery, ReleasedArray
 from tests.conftest import Silent, Watched
+from tests.rounding import assert_close, assert_relative
 
 X = np.random.default_rng(0).normal(size=(20, 3))
 ROWS = InMemoryRows(X, np.zeros(20, int))
@@ -19,11 +20,11 @@ QUERY = PrivateQuery(
 )
 
 
-def released(noise, absent=None, batch=None, n_steps=1):
+def released(noise, absent=None, members=None, batch=None, n_steps=1):
     mechanism = GaussianMechanism(3.0, n_steps, noise)
     with recorded_releases(absent) as record:
         for _ in range(n_steps):
-            mechanism.begin_step(batch)
+            mechanism.begin_step(members, batch)
             answer = release(ROWS, [(mechanism, QUERY)])[0].arrays
     return answer, record
 
@@ -40,20 +41,21 @@ def test_a_record_holds_what_was_released_with_its_stated_noise():
         assert recorded is array
     # `Watched` releases noise alone: no sum is in the record.
     assert not np.allclose(record[1].arrays[1], 20)
-    np.testing.assert_allclose(record[1].scales, [3 * 0.5 / np.sqrt(0.5), 3 * 2.0 / np.sqrt(0.25)], rtol=1e-9)
-    np.testing.assert_allclose(noise.scales[2:], record[1].scales)
+    assert_relative(record[1].scales, [3 * 0.5 / np.sqrt(0.5), 3 * 2.0 / np.sqrt(0.25)], 1e-9)
+    assert_relative(noise.scales[2:], record[1].scales)
 
 
 def test_absent_rows_add_zero_and_the_others_what_they_did():
     matrix, count = released(Silent(0), ABSENT)[0]
-    np.testing.assert_allclose(matrix, X[~ABSENT].sum(axis=0, keepdims=True))
-    np.testing.assert_allclose(count, [np.sum(~ABSENT)])
+    assert_close(matrix, X[~ABSENT].sum(axis=0, keepdims=True))
+    assert_relative(count, [np.sum(~ABSENT)])
 
 
-def test_absent_rows_are_absent_from_batches_too():
-    batch = np.arange(20) < 10
-    _, count = released(Silent(0), ABSENT, batch)[0]
-    np.testing.assert_allclose(count, [np.sum(batch & ~ABSENT)])
+def test_absent_rows_are_absent_from_members_and_batches_too():
+    members, taken = np.arange(20) < 15, np.arange(20) > 5
+    for batch, present in ((None, members), (Batch(taken, 0.7), members & taken)):
+        _, count = released(Silent(0), ABSENT, members, batch)[0]
+        assert_relative(count, [np.sum(present & ~ABSENT)])
 
 
 def test_nothing_is_recorded_or_zeroed_out_afterwards():
@@ -61,7 +63,7 @@ def test_nothing_is_recorded_or_zeroed_out_afterwards():
     mechanism = GaussianMechanism(3.0, 1, Silent(0))
     mechanism.begin_step(None)
     _, count = release(ROWS, [(mechanism, QUERY)])[0].arrays
-    np.testing.assert_allclose(count, [20])
+    assert_relative(count, [20])
     assert len(record) == 1
 
 

@@ -11,6 +11,7 @@ from skmixdp._rows import Batch, InMemoryRows, sum_resolution
 from skmixdp.components.protocols import PrivateQuery, ReleasedArray
 from skmixdp.privacy import DiscreteNoise
 from tests.conftest import Silent, Watched
+from tests.rounding import assert_close, assert_relative
 
 X = np.random.default_rng(0).normal(size=(20, 3))
 ROWS = InMemoryRows(X, np.zeros(20, int))
@@ -30,7 +31,7 @@ def test_each_part_gets_its_own_noise():
     mechanism.begin_step(None)
     release(ROWS, [(mechanism, BOTH)])
     exact = [3.0 * 0.5 / np.sqrt(0.5), 3.0 * 2.0 / np.sqrt(0.5)]
-    np.testing.assert_allclose(noise.scales, exact, rtol=1e-12)
+    assert_relative(noise.scales, exact, 1e-12)
 
 
 def test_products_that_overflow_give_no_warning():
@@ -76,8 +77,8 @@ def test_what_is_released_are_the_sums():
     mechanism = GaussianMechanism(3.0, 1, noise)
     mechanism.begin_step(None)
     release(ROWS, [(mechanism, BOTH)])
-    np.testing.assert_allclose(noise.sums[0], X.sum(axis=0, keepdims=True))
-    np.testing.assert_allclose(noise.sums[1], [20])
+    assert_close(noise.sums[0], X.sum(axis=0, keepdims=True))
+    assert_relative(noise.sums[1], [20])
 
 
 def test_shares_of_all_rounds_count_towards_one_step():
@@ -172,7 +173,7 @@ def test_a_batch_holds_for_its_step():
     mechanism = GaussianMechanism(1.0, 2, Silent(0))
     mechanism.begin_step(members, batch)
     matrix, count = release(ROWS, [(mechanism, BOTH)])[0].arrays
-    np.testing.assert_allclose(matrix[0], X[:5].sum(axis=0))
+    assert_close(matrix[0], X[:5].sum(axis=0))
     assert count == [5]
     mechanism.begin_step(None)
     _, count = release(ROWS, [(mechanism, BOTH)])[0].arrays

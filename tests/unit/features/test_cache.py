@@ -187,8 +187,7 @@ def start(cache, delay):
 @pytest.mark.slow
 def test_a_killed_run_goes_on_where_it_stopped(cache):
     process = start(cache, 0.05)
-    deadline = time.monotonic() + 60
-    while len(shards(cache)) < 3 and time.monotonic() < deadline:
+    while len(shards(cache)) < 3 and process.poll() is None:
         time.sleep(0.005)
     process.send_signal(signal.SIGKILL)
     process.communicate()
@@ -205,7 +204,7 @@ def test_a_killed_run_goes_on_where_it_stopped(cache):
 @pytest.mark.slow
 def test_processes_share_a_cache(cache):
     processes = [start(cache, 0.002) for _ in range(3)]
-    outputs = [process.communicate(timeout=120)[0] for process in processes]
+    outputs = [process.communicate()[0] for process in processes]
     assert [process.returncode for process in processes] == [0, 0, 0]
     assert all(int(output) <= 100 for output in outputs)
     found = TinyFeatures(TinyEncoder(), cache=cache).extract(make_pixels(100))

@@ -10,6 +10,7 @@ from scipy import stats
 
 from skmixdp.inspection import PrivacyUtilityDisplay
 from skmixdp.inspection._style import legible, spread_out
+from tests.rounding import assert_close
 
 mpl.use("Agg")
 
@@ -46,7 +47,7 @@ def test_curves_are_means_in_percent_by_ascending_epsilon():
     line = display.lines_["b-first"]
     means = frame[frame["method"] == "b-first"].groupby("epsilon")["accuracy"].mean()
     np.testing.assert_array_equal(line.get_xdata(), [0.5, 3.0])
-    np.testing.assert_allclose(line.get_ydata(), 100 * means.to_numpy())
+    assert_close(line.get_ydata(), 100 * means.to_numpy())
 
 
 def test_methods_keep_the_order_of_the_table():
@@ -58,7 +59,7 @@ def test_methods_keep_the_order_of_the_table():
 def test_missing_and_infinite_epsilons_are_horizontal_lines_with_a_name():
     display = draw(results())
     for name, score in (("public", 71), ("free", 96)):
-        np.testing.assert_allclose(display.lines_[name].get_ydata(), [score, score])
+        assert_close(display.lines_[name].get_ydata(), [score, score])
         assert display.labels_[name].get_text() == name
 
 
@@ -87,7 +88,7 @@ def test_error_bars_are_what_the_axis_says(spread):
         half = np.diff(stats.t.interval(0.95, 2, scale=half / np.sqrt(3)))[0] / 2
     (bars,) = display.errorbars_["a-second"].lines[2]
     low, high = bars.get_segments()[0][:, 1]
-    np.testing.assert_allclose([low, high], [scores.mean() - half, scores.mean() + half])
+    assert_close([low, high], [scores.mean() - half, scores.mean() + half])
     assert {"std": "standard deviation", "t95": "95% interval"}[spread] in display.ax_.get_ylabel()
 
 
@@ -135,7 +136,7 @@ def test_axes_are_labelled_with_units_and_the_epsilons_present():
 def test_scores_that_are_no_fractions():
     rows = [{"algo": "x", "eps": 1, "log_loss": 1.5}, {"algo": "x", "eps": 2, "log_loss": 1.25}]
     display = draw(rows, method="algo", epsilon="eps", score="log_loss", percent=False)
-    np.testing.assert_allclose(display.lines_["x"].get_ydata(), [1.5, 1.25])
+    assert_close(display.lines_["x"].get_ydata(), [1.5, 1.25])
     assert display.ax_.get_ylabel().startswith("Log loss\n")
     assert "δ" not in display.ax_.get_xlabel()
     with pytest.raises(ValueError, match=r"'log_loss' averages 1.5; pass percent=False"):
@@ -156,13 +157,13 @@ def test_close_epsilons_share_one_tick_label():
 
 
 def test_spread_out_moves_no_name_without_need():
-    np.testing.assert_allclose(spread_out(np.array([0.1, 0.5, 0.9]), 0.2), [0.1, 0.5, 0.9])
-    np.testing.assert_allclose(spread_out(np.array([0.5, 0.5]), 0.2), [0.4, 0.6])
+    assert_close(spread_out(np.array([0.1, 0.5, 0.9]), 0.2), [0.1, 0.5, 0.9])
+    assert_close(spread_out(np.array([0.5, 0.5]), 0.2), [0.4, 0.6])
 
 
 def test_spread_out_stays_beside_the_axes_where_all_names_fit():
-    np.testing.assert_allclose(spread_out(np.array([0.2, 0.95, 1.0]), 0.2), [0.2, 0.8, 1.0])
-    np.testing.assert_allclose(spread_out(np.array([0.9, 0.9, 0.9]), 0.6), [-0.1, 0.5, 1.1])
+    assert_close(spread_out(np.array([0.2, 0.95, 1.0]), 0.2), [0.2, 0.8, 1.0])
+    assert_close(spread_out(np.array([0.9, 0.9, 0.9]), 0.6), [-0.1, 0.5, 1.1])
 
 
 def changed(**cells):

@@ -22,6 +22,7 @@ from skmixdp.inspection import (
 )
 from skmixdp.inspection._confusion import shares_of
 from skmixdp.inspection._style import OKABE_ITO
+from tests.rounding import assert_close
 
 mpl.use("Agg")
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -65,8 +66,8 @@ class TestPerInstance:
         display = draws(PerInstanceDisplay.from_estimator(fitted, name="AdaMix", ax=ax))
         line = display.lines_["AdaMix"]
         np.testing.assert_array_equal(line.get_ydata(), np.sort(per_instance_epsilon(fitted)))
-        np.testing.assert_allclose(line.get_xdata()[[0, -1]], [50 / 340, 100 - 50 / 340])
-        np.testing.assert_allclose(display.worst_["3"].get_ydata(), 3, rtol=1e-6)
+        assert_close(line.get_xdata()[[0, -1]], [50 / 340, 100 - 50 / 340])
+        assert_close(display.worst_["3"].get_ydata(), 3, 1e-6)
         assert legend(display) == ["AdaMix", "guarantee: ε = 3"]
         assert display.ax_.get_ylabel() == "ε of the row at δ = 1e-5"
         assert display.ax_.get_ylim()[0] == 0
@@ -120,7 +121,7 @@ class TestSteps:
 
     def test_public_weights(self, fitted, ax):
         display = draws(PublicWeightDisplay.from_estimator(fitted, ax=ax))
-        np.testing.assert_allclose(display.line_.get_ydata(), 60 / 400)
+        assert_close(display.line_.get_ydata(), 60 / 400)
 
     def test_a_fit_without_history_is_refused(self, digits):
         with pytest.raises(ValueError, match=r"set_callbacks\(StepHistory\(\)\)"):
@@ -134,8 +135,8 @@ class TestConfusion:
 
     def test_marks_are_recalls_and_largest_confusions(self, ax):
         display = draws(ConfusionDisplay.from_results(self.COUNTS, ["a", "b", "c"], ax=ax))
-        np.testing.assert_allclose(display.recalls_.lines[0].get_xdata(), [80, 90, 0])
-        np.testing.assert_allclose(display.confusions_.lines[0].get_xdata(), [20, 10, 100])
+        assert_close(display.recalls_.lines[0].get_xdata(), [80, 90, 0])
+        assert_close(display.confusions_.lines[0].get_xdata(), [20, 10, 100])
         assert [text.get_text() for text in display.labels_] == ["b", "a", "b"]
         assert [text.get_text() for text in display.ax_.get_yticklabels()] == ["a", "b", "c"]
         assert not display.recalls_.has_xerr

@@ -5,6 +5,7 @@ from matplotlib.figure import Figure
 
 from skmixdp.inspection import LedgerDisplay
 from skmixdp.privacy import GaussianEvent, PrivacyLedger
+from tests.rounding import assert_close
 
 mpl.use("Agg")
 
@@ -34,7 +35,7 @@ def test_steps_are_the_shares_spent_after_each_charge(ledger):
     spent = [charge.spent for charge in ledger["a"].charges()]
     line = display.lines_["a"]
     np.testing.assert_array_equal(line.get_xdata(), [1, 2, 3])
-    np.testing.assert_allclose(line.get_ydata(), 100 * np.array(spent) / 3)
+    assert_close(line.get_ydata(), 100 * np.array(spent) / 3)
     assert line.get_drawstyle() == "steps-post"
     assert display.ax_.get_ylim()[0] == 0 and display.ax_.get_ylim()[1] > 100
 

@@ -22,6 +22,7 @@ from skmixdp._linear import row_norms
 from skmixdp._rows import Block, InMemoryRows, RowMap, Whitening, special_table
 from skmixdp.privacy import NoiseSource
 from tests.conftest import learned
+from tests.rounding import assert_close
 
 FLOAT = np.dtype("float64")
 rng = np.random.default_rng(0)
@@ -62,14 +63,14 @@ def test_the_mean_of_sparse_rows_is_the_same():
 def test_a_mean_of_noise_shrinks_to_zero_and_a_clear_one_stays():
     noise = np.random.default_rng(1).normal(size=200)
     assert np.linalg.norm(NoisyMean(noise, 1.0).shrunk()) < 0.3 * np.linalg.norm(noise)
-    np.testing.assert_allclose(NoisyMean(100 * noise, 1.0).shrunk(), 100 * noise, rtol=1e-3)
+    assert_close(NoisyMean(100 * noise, 1.0).shrunk(), 100 * noise, 1e-3)
     assert not NoisyMean(np.zeros(3), 1.0).shrunk().any()
 
 
 def test_public_and_private_means_are_weighted_by_their_precision():
     private = NoisyMean(np.ones(4), 0.25)  # total variance 1
-    np.testing.assert_allclose(private.combined(np.zeros(4), 3.0), 0.75)
-    np.testing.assert_allclose(private.combined(np.zeros(4), 0.0), 0.0)
+    assert_close(private.combined(np.zeros(4), 3.0), 0.75)
+    assert_close(private.combined(np.zeros(4), 0.0), 0.0)
 
 
 def test_directions_are_those_of_the_second_moment_when_there_is_no_noise():
@@ -77,7 +78,7 @@ def test_directions_are_those_of_the_second_moment_when_there_is_no_noise():
     found = learned(rows_of(X, centred), leading_directions, D, 1e-6)
     V = centred(X, np.float64)
     values, vectors = np.linalg.eigh(V.T @ V / N)
-    np.testing.assert_allclose(found.moments[:2], values[::-1][:2], rtol=1e-3)
+    assert_close(found.moments[:2], values[::-1][:2], 1e-3)
     overlap = np.abs(np.sum(found.directions[:2] * vectors[:, ::-1].T[:2], axis=1))
     np.testing.assert_allclose(overlap, 1, atol=1e-3)
     np.testing.assert_allclose(found.directions @ found.directions.T, np.eye(D), atol=1e-9)

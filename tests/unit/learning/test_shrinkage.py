@@ -13,6 +13,7 @@ from skmixdp.components.protocols import ReleasedArray, StepContext
 from skmixdp.privacy import NoiseSource
 from skmixdp.public import PublicData
 from tests.conftest import make_problem, make_regression_problem
+from tests.rounding import assert_close
 
 FLOAT = np.dtype("float64")
 
@@ -46,7 +47,7 @@ def test_noise_alone_is_taken_back_and_a_warning_says_so(n_classes):
     with pytest.warns(UserWarning, match="public rows suffice"):
         W = shrunk(info, info.view.W + noise, 20.0)
     ratio = W / info.view.W
-    np.testing.assert_allclose(ratio, ratio.flat[0])  # the start, but for the temperature
+    assert_close(ratio, ratio.flat[0])  # the start, but for the temperature
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
@@ -58,7 +59,7 @@ def test_a_way_that_helps_is_kept_whole(n_classes):
         warnings.simplefilter("error")
         W = shrunk(info, everything, 1e-3)
     ratio = W / everything
-    np.testing.assert_allclose(ratio, ratio.flat[0])
+    assert_close(ratio, ratio.flat[0])
 
 
 def test_a_way_far_longer_than_the_noise_is_kept_whatever_the_judgement():
@@ -67,11 +68,11 @@ def test_a_way_far_longer_than_the_noise_is_kept_whatever_the_judgement():
     way = -info.view.W * 3
     W = shrunk(info, info.view.W + way, 1e-6)
     ratio = W / (info.view.W + way)
-    np.testing.assert_allclose(ratio, ratio.flat[0])
+    assert_close(ratio, ratio.flat[0])
     with pytest.warns(UserWarning, match="suffice"):
         W = shrunk(info, info.view.W + way, 1e3)
     ratio = W / info.view.W
-    np.testing.assert_allclose(ratio, ratio.flat[0])
+    assert_close(ratio, ratio.flat[0])
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
@@ -99,7 +100,7 @@ def test_squared_loss_has_no_temperature():
     problem = make_regression_problem(n_pub=60)
     info = replace(problem.info, start=lambda rows: rows.solution)
     W = 1.5 * info.view.W
-    np.testing.assert_allclose(shrunk(info, W, 1e-9), W)
+    assert_close(shrunk(info, W, 1e-9), W)
 
 
 def test_the_noise_that_adds_up_is_that_of_all_steps():
@@ -124,7 +125,7 @@ def test_the_average_is_that_of_the_last_quarter(n_steps, last):
         direction = np.full_like(W, float(t))
         W, state = update.step(context(info, W, t=t, n_steps=n_steps), direction, state)
         heads.append(W)
-    np.testing.assert_allclose(update.result(W, state), np.mean(heads[-last:], axis=0))
+    assert_close(update.result(W, state), np.mean(heads[-last:], axis=0))
 
 
 class TestComparison:
@@ -152,7 +153,7 @@ class TestComparison:
             warnings.simplefilter("always")
             head, query = self.closed(info, W, [released])
         ratio = head / (info.view.W if start_wins else W)
-        np.testing.assert_allclose(ratio, ratio.flat[0])
+        assert_close(ratio, ratio.flat[0])
         assert bool(told) == start_wins
         np.testing.assert_array_equal(query.points, np.concatenate([W, info.view.W]))
         assert query.releases[0].sensitivity == 1.0
@@ -168,7 +169,7 @@ class TestComparison:
             warnings.simplefilter("ignore")
             head, query = self.closed(info, W, released, noise=20.0)
         ratio = head / (info.view.W + share * (W - info.view.W))
-        np.testing.assert_allclose(ratio, ratio.flat[0])
+        assert_close(ratio, ratio.flat[0])
         assert query.releases[0].sensitivity == pytest.approx(math.sqrt(2))
 
     def test_it_is_made_where_its_noise_allows(self):
@@ -188,7 +189,7 @@ def test_the_usual_share_grows_with_what_cannot_be_noise(certain, share, monkeyp
     # Public rows favour the whole way here, so they choose no smaller share than the usual one.
     W = shrunk(info, whole, 1e-3)
     ratio = W / (info.view.W + share * (whole - info.view.W))
-    np.testing.assert_allclose(ratio, ratio.flat[0])
+    assert_close(ratio, ratio.flat[0])
 
 
 class TestClassBalance:
@@ -211,7 +212,7 @@ class TestClassBalance:
     def intercepts(self, head, W):
         """What was added to the intercepts, next to the temperature."""
         scale = np.median(head[:, :-1] / W[:, :-1])
-        np.testing.assert_allclose(head[:, :-1], scale * W[:, :-1])
+        assert_close(head[:, :-1], scale * W[:, :-1])
         return (head[:, -1] / scale - W[:, -1]) * self.intercept
 
     @pytest.mark.parametrize(

@@ -3,6 +3,7 @@ import pytest
 
 from skmixdp._linear import largest_entries, row_norms
 from skmixdp._rows import BlockMap, RowMap, Whitening, finite_rows, widen
+from tests.rounding import assert_close, assert_relative
 
 
 def test_every_finite_half_precision_number_is_widened_exactly():
@@ -66,7 +67,7 @@ def test_blocks_are_mapped_as_the_row_map_does(source, dtype, row_map):
     mapped = with_intercept(mapped, blocks.appended)
     # Rows that are nearly all along what is shortened are as exact as they were before.
     np.testing.assert_allclose(mapped, want, rtol=1e-5 if dtype == "float32" else 1e-9, atol=1e-6)
-    np.testing.assert_allclose(measured.norms, row_norms(want), rtol=1e-5 if dtype == "float32" else 1e-9)
+    assert_relative(measured.norms, row_norms(want), 1e-5 if dtype == "float32" else 1e-9)
     if row_map.whitening is None:
         assert measured.max_abs is None
     else:
@@ -120,7 +121,7 @@ def test_a_row_out_of_the_reach_of_single_precision_is_mapped_by_the_row_map(nam
         want = row_map(X, np.float64)
         wide = mapped if whitening is None else whitening(mapped)
         np.testing.assert_allclose(wide, want, rtol=1e-5, atol=1e-6)
-        np.testing.assert_allclose(measured.norms, row_norms(want), rtol=1e-5)
+        assert_relative(measured.norms, row_norms(want), 1e-5)
         assert np.all(measured.norms >= row_norms(wide) * (1 - 1e-12))
     others = np.arange(30) != 4
     for before, after in zip(*found, strict=True):
@@ -149,4 +150,4 @@ def test_half_precision_rows_whose_factor_would_overflow_are_mapped_by_the_row_m
     blocks = BlockMap(along, X.dtype, out.dtype)
     factors = blocks.measured(X, out).factors
     assert factors < 0
-    np.testing.assert_allclose(blocks.whitening(blocks(X, factors, out)), [[1, 0, 0, 0, 0]], rtol=1e-4)
+    assert_close(blocks.whitening(blocks(X, factors, out)), [[1, 0, 0, 0, 0]], 1e-4)

@@ -5,6 +5,7 @@ import pytest
 
 from skmixdp.privacy import NoiseSource
 from tests.module_problems import Direction, Seeded, all_of, module_problem, torch, two_layers
+from tests.rounding import assert_close, assert_relative
 
 SHAPES = [torch.zeros(3, 4, dtype=torch.float64), torch.zeros(5, dtype=torch.float64)]
 
@@ -38,9 +39,9 @@ def test_arithmetic_is_that_of_the_vectors():
     dense = Direction.dense([torch.ones(3, 4, dtype=torch.float64), torch.arange(5, dtype=torch.float64)])
     one, other = flat(seeded(1)), flat(dense)
     combined = 2 * (seeded(1) + 0.5 * dense) + 0 * seeded(2)
-    np.testing.assert_allclose(flat(combined), 2 * one + other, rtol=1e-14)
+    assert_close(flat(combined), 2 * one + other, 1e-14)
     # NumPy's numbers leave the product to the direction.
-    np.testing.assert_allclose(flat(np.float64(3) * dense), 3 * other)
+    assert_close(flat(np.float64(3) * dense), 3 * other)
     for direction in (combined, dense, np.float32(-2) * seeded(4)):
         assert direction.norm(SHAPES) == pytest.approx(np.linalg.norm(flat(direction)), rel=1e-12)
 
@@ -60,7 +61,7 @@ def test_directions_lie_on_the_stated_sphere(dtype):
     assert view.n_parameters == 9 * 7 + 7 + 7 * 4 + 4
     directions = view.random_directions(NoiseSource(0), 20, 3.0, sphere=True)
     lengths = [np.linalg.norm(flat(direction, W.tensors)) for direction in directions]
-    np.testing.assert_allclose(lengths, 3.0, rtol=1e-6)
+    assert_relative(lengths, 3.0, 1e-6)
     # Uniform on it: no coordinate and no pair of directions stands out.
     U = np.stack([flat(d, W.tensors) for d in view.random_directions(NoiseSource(1), 400, 1.0, sphere=True)])
     assert np.abs(U.mean(axis=0)).max() < 5 / np.sqrt(400 * view.n_parameters)

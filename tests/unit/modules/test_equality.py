@@ -18,6 +18,7 @@ from skmixdp.components import (
 from skmixdp.components.protocols import ReleaseFacts
 from tests.conftest import Silent, Watched, make_problem
 from tests.module_problems import Direction, linear_module, module_info, module_rows, torch
+from tests.rounding import assert_close
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -71,7 +72,7 @@ def test_two_point_steps_are_those_of_the_head(weight, q, sampling):
         found.append(trained(problem, info, rows, recipe, noise))
         sums.append(np.array(noise.sums))
     np.testing.assert_allclose(sums[1], sums[0], rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(found[1], found[0], rtol=1e-10)
+    assert_close(found[1], found[0], 1e-10)
     assert np.abs(found[0] - problem.info.view.W).max() > 1e-3
 
 
@@ -95,7 +96,7 @@ def test_algorithms_without_random_directions_in_parameter_space_fit_the_same(al
     )
     info = module_info(problem)
     module = trained(problem, info, module_rows(problem), algorithm.recipe(info, options()), Silent(4))
-    np.testing.assert_allclose(module, head, rtol=1e-10)
+    assert_close(module, head, 1e-10)
     assert np.abs(head - problem.info.view.W).max() > 1e-3
 
 
@@ -105,10 +106,10 @@ def test_public_facts_are_those_of_the_head():
     batches = [np.arange(5), np.arange(7, 20)]
     like = view.W.tensors
     for mine, theirs in zip(view.batch_gradients(batches), head.batch_gradients(batches), strict=True):
-        np.testing.assert_allclose(mine.formed(like)[0].numpy(), theirs, rtol=1e-10)
-    np.testing.assert_allclose(view.gradient.formed(like)[0].numpy(), head.gradient, rtol=1e-10)
+        assert_close(mine.formed(like)[0].numpy(), theirs, 1e-10)
+    assert_close(view.gradient.formed(like)[0].numpy(), head.gradient, 1e-10)
     (mine,) = view.orthonormal([view.gradient])
-    np.testing.assert_allclose(mine.formed(like)[0].numpy(), head.gradient / np.linalg.norm(head.gradient))
+    assert_close(mine.formed(like)[0].numpy(), head.gradient / np.linalg.norm(head.gradient))
 
 
 def test_the_scale_of_outputs_is_that_of_the_rows():
@@ -156,8 +157,8 @@ def test_losses_at_moved_parameters_and_the_batch_alone(together):
         axis=1,
     )
     np.testing.assert_array_equal(y, problem.y)
-    np.testing.assert_allclose(losses, expected, rtol=1e-10)
-    np.testing.assert_allclose(total, expected[mask].sum(axis=0), rtol=1e-10)
+    assert_close(losses, expected, 1e-10)
+    assert_close(total, expected[mask].sum(axis=0), 1e-10)
     np.testing.assert_allclose(info.view.W.tensors[0].numpy(), start.numpy(), rtol=0, atol=1e-14)
     if together:  # the parameters were not touched at all
         assert torch.equal(info.view.W.tensors[0], start)
@@ -184,4 +185,4 @@ def test_a_head_and_its_module_have_the_same_losses():
     problem = make_problem()
     module = linear_module(problem.info.view.W)
     outputs = module(torch.from_numpy(problem.X)).detach().numpy()
-    np.testing.assert_allclose(outputs, problem.X @ problem.info.view.W.T, rtol=1e-12)
+    assert_close(outputs, problem.X @ problem.info.view.W.T, 1e-12)

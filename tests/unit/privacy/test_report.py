@@ -4,6 +4,7 @@ import json
 import pytest
 
 from skmixdp.privacy import PrivacyReport
+from skmixdp.privacy.report import Document
 
 REPORT = PrivacyReport(
     epsilon=1.0,
@@ -74,6 +75,29 @@ def test_a_seeded_run_is_reported_as_not_private():
     assert not seeded.private
     assert "NOT PRIVATE" in str(seeded)
     assert "NOT PRIVATE" in seeded._repr_html_()
+
+
+def test_a_known_leak_comes_first_and_no_document_is_private():
+    leaks = ("a scaler reads <all> rows", "classes come from labels", "a scaler reads <all> rows")
+    leaky = dataclasses.replace(REPORT, leaks=leaks)
+    first = "NO GUARANTEE: a scaler reads <all> rows; and classes come from labels"
+    assert str(leaky).splitlines()[0] == leaky.no_guarantee == leaky.to_dict()["no_guarantee"] == first
+    assert not leaky.private and leaky.to_dict()["private"] is False
+    assert "a scaler reads &lt;all&gt; rows" in leaky._repr_html_()
+    assert REPORT.no_guarantee == "" and REPORT.private
+
+
+def test_a_document_without_noise_of_its_own_names_its_leaks():
+    @dataclasses.dataclass(frozen=True)
+    class Short(Document):
+        title = "Short"
+        leaks: tuple[str, ...] = ()
+
+        def _rows(self):
+            return [("rows", "3")]
+
+    assert str(Short()) == "Short\n  rows  3" and Short().private
+    assert str(Short(("one", "two"))) == "NO GUARANTEE: one; and two\nShort\n  rows  3"
 
 
 def test_other_terms_are_put_in_words():

@@ -22,6 +22,7 @@ torch = pytest.importorskip("torch", reason="tensors need skmixdp[features]")
 
 from skmixdp._rows import tensors as torch_table  # noqa: E402
 from skmixdp._rows.tensors import TorchRows, TorchTable, full_precision  # noqa: E402
+from tests.rounding import assert_close  # noqa: E402
 
 rng = np.random.default_rng(0)
 N, D = 3000, 7
@@ -102,9 +103,7 @@ def test_statistics_stay_there_too():
 
     ((none, sums),) = TorchRows(torch.from_numpy(X), Y, block_bytes=1).private_sums([there(X[:2], losses)])
     assert none is None
-    np.testing.assert_allclose(
-        sums, ((X @ X[:2].T) * np.linalg.norm(X, axis=1)[:, None]).sum(axis=0), rtol=1e-4
-    )
+    assert_close(sums, ((X @ X[:2].T) * np.linalg.norm(X, axis=1)[:, None]).sum(axis=0), 1e-4)
 
 
 def test_questions_of_either_form_are_answered_side_by_side():

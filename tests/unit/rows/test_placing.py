@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from skmixdp._rows import Request, RowMap, special_table
 from skmixdp._rows.dask import divided
+from tests.rounding import assert_close
 
 THREADS = {"a": 1, "b": 2, "c": 4}
 
@@ -67,4 +68,4 @@ def test_each_worker_keeps_and_answers_its_share(persisted):
             ((got, _),) = rows.private_sums([Request(W, lambda Z, block: (Z, None))])
         answered = Counter(t["worker"] for t in stream.data if str(t["key"]).startswith("sums"))
     assert sorted(answered.values()) == [4, 4]
-    np.testing.assert_allclose(got, W @ X.T @ X, rtol=1e-9)
+    assert_close(got, W @ X.T @ X, 1e-9)

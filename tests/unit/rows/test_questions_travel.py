@@ -12,6 +12,7 @@ from skmixdp.privacy import NoiseSource
 from skmixdp.public import PublicData
 from tests.catalog import ALGORITHMS
 from tests.conftest import make_problem
+from tests.rounding import assert_close
 
 
 class Travelled(InMemoryRows):
@@ -38,7 +39,7 @@ def test_questions_are_the_same_after_a_journey_and_leave_noise_and_public_rows_
                 monkeypatch.setattr(stays, "__reduce_ex__", _must_stay)
         run = Run(recipe, plan, problem.info, NoiseSource(3), np.dtype("float64"))
         heads.append(train([run], kind(problem.X, problem.y))[0])
-    np.testing.assert_allclose(heads[1], heads[0])
+    assert_close(heads[1], heads[0])
     with pytest.raises(AssertionError, match="must stay"):
         cloudpickle.dumps(lambda: run)
 

@@ -16,6 +16,7 @@ from skmixdp.components.queries import clipped_residuals
 from skmixdp.privacy import NoiseSource
 from tests.catalog import ALGORITHMS
 from tests.conftest import Silent, Watched, make_problem
+from tests.rounding import assert_close, assert_relative
 
 from .conftest import draw
 
@@ -79,7 +80,7 @@ def test_points_that_stay_are_answered_whether_their_products_are_kept_or_not(ho
         Z, here = rows @ points.T, slice(None) if mask is None else mask
         Z[:, :2] *= 2
         want = np.stack([row_norms(rows), y], axis=1)[here].T @ Z[here]
-        np.testing.assert_allclose(sums, want.ravel())
+        assert_close(sums, want.ravel())
 
 
 @pytest.mark.covering("holder name")
@@ -94,7 +95,7 @@ def test_sums_are_those_of_the_mapped_rows(holder, name, dtype):
     assert matrix.dtype == np.float64
     want, lengths = expected(rows, y, points)
     np.testing.assert_allclose(matrix, want, rtol=CLOSE[dtype], atol=CLOSE[dtype] * np.abs(want).max())
-    np.testing.assert_allclose(statistics, lengths, rtol=CLOSE[dtype])
+    assert_relative(statistics, lengths, CLOSE[dtype])
 
 
 @pytest.mark.covering
@@ -135,7 +136,7 @@ def test_a_request_may_ask_for_one_kind_of_sum(holder):
     )
     assert none is None and nothing is None
     rows = X.astype(np.float64)
-    np.testing.assert_allclose(matrix, (rows @ A.T).T @ rows)
+    assert_close(matrix, (rows @ A.T).T @ rows)
     np.testing.assert_allclose(vector, (rows @ A.T).sum(axis=0), atol=1e-8)
 
 
@@ -147,7 +148,7 @@ def test_norms_and_entries_are_never_understated(holder, name):
 
     def look(Z, block):
         here = rows[block.y]  # a row's label is its number: chunks come in any order
-        np.testing.assert_allclose(block.norms, row_norms(here), rtol=1e-9)
+        assert_relative(block.norms, row_norms(here), 1e-9)
         assert np.all(block.norms >= row_norms(here) * (1 - 1e-14))
         # Sparse rows come out shorter by the slack of the lengths by which they are divided.
         shorter = 1e-10 if "whitened" in name else 1e-14
@@ -155,7 +156,7 @@ def test_norms_and_entries_are_never_understated(holder, name):
         assert np.all(block.rounding_scale >= block.norms)
         assert block.single_norms.dtype == np.float32
         assert np.all(block.single_norms >= block.norms)
-        np.testing.assert_allclose(block.single_norms, block.norms, rtol=1e-6)
+        assert_relative(block.single_norms, block.norms, 1e-6)
         seen.extend(block.y.tolist())
         return None, np.zeros((len(Z), 1))
 
