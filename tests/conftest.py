@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-from skmixdp._engine import Budget, OpenRows, Options, drive, loop, make_plan, of_rows
+from skmixdp._engine import Budget, OpenRows, Options, drive, loop, make_plan, of_rows, training
 from skmixdp._learning.geometry import Learner
 from skmixdp._linear import SquaredLoss, classification_loss
 from skmixdp._rows import RowMap
@@ -26,6 +26,12 @@ _PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("fast", _PATIENT, max_examples=15, derandomize=True)
 settings.register_profile("full", _PATIENT, max_examples=300)
 settings.load_profile("fast")
+
+
+def train(runs, rows):
+    """The trained heads of runs on the rows of one source, which share its passes."""
+    source = OpenRows(rows)
+    return drive([of_rows(source, training(run)) for run in runs])
 
 
 class Watched(NoiseSource):

@@ -21,7 +21,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from skmixdp._engine import Budget, Options, Run, make_plan, train
+from skmixdp._engine import Budget, OpenRows, Options, Run, drive, make_plan, of_rows, training
 from skmixdp._linear import classification_loss
 from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import DOPE, GEP, PAZO, Algorithm, CosinePDADPMD, DPZero, NoisyGD
@@ -128,7 +128,8 @@ def steps_of(algorithm: Algorithm, problem: Problem, n_steps: int, *, counting: 
     rows = make(problem.X, problem.y)
 
     def run() -> Any:
-        train([Run(recipe, plan, info, NoiseSource(0), problem.X.dtype)], rows)
+        run = Run(recipe, plan, info, NoiseSource(0), problem.X.dtype)
+        drive([of_rows(OpenRows(rows), training(run))])
         return rows
 
     return run

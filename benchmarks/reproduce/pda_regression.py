@@ -25,7 +25,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from tqdm.auto import tqdm
 
-from skmixdp._engine import Budget, Options, Run, make_plan, train
+from skmixdp._engine import Budget, OpenRows, Options, Run, drive, make_plan, of_rows, training
 from skmixdp._linear import SquaredLoss
 from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import PDADPMD, Algorithm, NoisyGD
@@ -143,7 +143,8 @@ class Draw:
             plan = make_plan(budget, recipe, info, FLOAT)
             noise = NoiseSource(1_000_003 * seed + number)
             runs.append(Run(recipe, plan, info, noise, FLOAT))
-        heads = train(runs, InMemoryRows(self.X.astype(FLOAT), self.y.astype(FLOAT)))
+        rows = OpenRows(InMemoryRows(self.X.astype(FLOAT), self.y.astype(FLOAT)))
+        heads = drive([of_rows(rows, training(run)) for run in runs])
         return [self.loss(W) for W in heads]
 
 

@@ -6,12 +6,11 @@ from .loop import (
     Asked,
     Course,
     OpenRows,
-    Rows,
+    RowsKey,
     Run,
     Sources,
     drive,
     of_rows,
-    train,
     training,
 )
 from .plan import Budget, Options, Plan, Recipe, as_reported, charge_event, make_plan

@@ -30,27 +30,27 @@ _Result = TypeVar("_Result")
 Asked = tuple[GaussianMechanism, PrivateQuery]
 
 
-class Rows(Protocol):
-    """Names private rows as a fit sees them, by public facts."""
+class RowsKey(Protocol):
+    """A key for private rows after their map: asks with the same key share one open source and its passes."""
 
-    def same_as(self, other: "Rows") -> bool:
+    def same_as(self, other: "RowsKey") -> bool:
         """Whether these are the same rows, so that one source serves both."""
 
     def open(self) -> PrivateRows:
         """A new source of these rows; a ValueError tells of rows that cannot be used."""
 
-    def continued(self, earlier: "Rows", source: PrivateRows) -> PrivateRows | None:
+    def continued(self, earlier: "RowsKey", source: PrivateRows) -> PrivateRows | None:
         """A source of these rows in the memory of earlier ones; None if that is not possible."""
         return None
 
 
 @dataclass(frozen=True, eq=False)
-class OpenRows(Rows):
+class OpenRows(RowsKey):
     """A source that is open already."""
 
     source: PrivateRows
 
-    def same_as(self, other: Rows) -> bool:
+    def same_as(self, other: RowsKey) -> bool:
         return isinstance(other, OpenRows) and self.source is other.source
 
     def open(self) -> PrivateRows:
@@ -61,7 +61,7 @@ class OpenRows(Rows):
 class Ask:
     """What a course asks next: a query of some rows."""
 
-    rows: Rows
+    rows: RowsKey
     mechanism: GaussianMechanism
     query: PrivateQuery
 
@@ -69,7 +69,7 @@ class Ask:
 Course = Generator[Ask, Released, _Result]
 
 
-def of_rows(rows: Rows, asked: Generator[Asked, Released, _Result]) -> Course[_Result]:
+def of_rows(rows: RowsKey, asked: Generator[Asked, Released, _Result]) -> Course[_Result]:
     """The queries of a generator, asked of some rows; returns what it returns."""
     answer: Any = None
     try:
@@ -85,10 +85,10 @@ class Sources:
     """The open sources of private rows."""
 
     def __init__(self) -> None:
-        self._open: list[tuple[Rows, PrivateRows]] = []
+        self._open: list[tuple[RowsKey, PrivateRows]] = []
 
-    def of(self, rows: Rows, needed: Iterable[Rows]) -> PrivateRows:
-        """The source of some rows. Sources that are needed no more are freed, or their memory is used."""
+    def of(self, rows: RowsKey, needed: Iterable[RowsKey]) -> PrivateRows:
+        """The source of some rows. Sources that are no longer needed are closed, or overwritten by it."""
         for known, source in self._open:
             if known.same_as(rows):
                 return source
@@ -145,7 +145,9 @@ def drive(
                 answers = release(source, [(ask.mechanism, ask.query) for ask in together.values()])
             except Exception as error:
                 failed = error
-            if failed is not None:  # outside of the handler: a course may withhold the error
+            if (
+                failed is not None
+            ):  # outside of the handler, so that what a course raises is not chained to it
                 courses[next(iter(together))].throw(failed)
             for index, answer in zip(together, answers, strict=True):
                 advance(index, answer)
@@ -171,12 +173,6 @@ class Run:
     dtype: np.dtype[Any]
     members: NDArray[np.bool_] | None = None
     callback: Callback | None = None
-
-
-def train(runs: Sequence[Run], rows: PrivateRows) -> list[FloatArray]:
-    """The trained heads of runs on the rows of one source, each (k, d_in); see :func:`training`."""
-    source = OpenRows(rows)
-    return drive([of_rows(source, training(run)) for run in runs])
 
 
 def training(run: Run) -> Generator[Asked, Any, FloatArray]:

@@ -1,4 +1,4 @@
-"""A noisy sum over private rows with a separate budget, for moments."""
+"""One noisy sum outside of any fit, with a budget of its own, for NoisyScaler."""
 
 from collections.abc import Generator
 from dataclasses import dataclass

@@ -44,7 +44,7 @@ class Options:
 
     If ``exact_sums``, sums must stay on their grid, without projections before the noise is added.
     ``balancing_intercept`` is the constant of the intercept column, if public rows may balance the classes of
-    the trained head.
+    the trained head; None if not.
     """
 
     learning_rate: float | Literal["auto"]

@@ -1,4 +1,4 @@
-"""The release: the only code that turns private rows into released numbers.
+"""The release: adds the noise, the only code in which sums of private rows become released numbers.
 
 A :class:`GaussianMechanism` belongs to one run. In each step it answers queries whose shares sum to at most
 1. Every released array gets Gaussian noise of standard deviation
@@ -41,7 +41,7 @@ class GaussianMechanism:
         self._batch: Batch | None = None
 
     def begin_step(self, members: NDArray[np.bool_] | None, batch: Batch | None = None) -> None:
-        """Start a step on some of the rows, or on a batch of these. The rest of the last step is lost."""
+        """Start a step on some of the rows or on a batch of these; unused shares of the last one are lost."""
         if self._steps_left < 1:
             raise RuntimeError("every step that was accounted for has been taken.")
         self._steps_left -= 1
@@ -49,7 +49,7 @@ class GaussianMechanism:
         self._members, self._batch = members, batch
 
     def admit(self, query: PrivateQuery, rows: PrivateRows) -> Request:
-        """Charge a query's shares to the step, and return its request to the rows."""
+        """Deduct a query's shares from what is left of the step, and return its request to the rows."""
         for part in query.releases:
             if not (part.share > 0 and 0 <= part.sensitivity < math.inf):
                 raise RuntimeError(f"a released array needs a share and a finite sensitivity: {part}.")
@@ -72,7 +72,7 @@ class GaussianMechanism:
             n_fixed=query.n_fixed,
             run=self,
             takes_tensors=query.takes_tensors,
-            clipped=query.clipped,
+            clip_threshold=query.clip_threshold,
         )
 
     def add_noise(

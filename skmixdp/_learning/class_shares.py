@@ -151,7 +151,7 @@ class LogitAdjustment:
             W = recipe.update.result(W, state)
         else:
             part = recipe.closing_share / whole
-            W = yield from _within(part, recipe.closing(W, state, multiplier / math.sqrt(part)))
+            W = yield from _scaled(part, recipe.closing(W, state, multiplier / math.sqrt(part)))
         part = self.spent["class shares"] / whole
         (counts,) = yield counts_query(self.n_classes, W.shape[1], part)
         shares = class_shares(counts, multiplier / math.sqrt(part), self.info.n_private)
@@ -190,7 +190,7 @@ class LogitAdjustment:
         return min(1.0, first / second) if second > 0 else 0.0
 
 
-def _within(part: float, rounds: Closing) -> Closing:
+def _scaled(part: float, rounds: Closing) -> Closing:
     """The queries of a closing with a part of their shares; returns its head."""
     try:
         query = next(rounds)

@@ -194,7 +194,7 @@ def noisy_length(learner: Learner, n_features: int, multiplier: float) -> Learni
         middle = (low + high) // 2
         query = PrivateQuery(
             points=np.zeros((0, n_features)),
-            contribute=partial(_within, length=_length(middle) / LONGEST_FOUND),
+            contribute=partial(_not_longer, length=_length(middle) / LONGEST_FOUND),
             releases=(ReleasedArray(1.0),),
         )
         count, _ = yield from learner.ask(mechanism, query)
@@ -209,7 +209,7 @@ def _length(index: int) -> float:
     return float(2 ** (_LOWEST_EXPONENT + index / 2))
 
 
-def _within(Z: FloatArray, block: Block, length: float) -> Contribution:
+def _not_longer(Z: FloatArray, block: Block, length: float) -> Contribution:
     """Flags (rows, 1) of the rows whose length is at most ``length``."""
     return None, (block.norms <= length * _ROUNDED).astype(np.float64)[:, np.newaxis]
 

@@ -110,7 +110,8 @@ def answer(
         products = [(request.points, None) for request in requests]
     asked = np.concatenate([computed for computed, _ in products])
     points = laid_out(asked if whitening is None else whitening(asked), dtype)
-    columns = _Columns(min(len(request.points) for request in requests) < _NARROW, dtype)
+    narrow = min(len(request.points) for request in requests) < _NARROW
+    buffer = np.empty(0, dtype)
     ends = np.cumsum([len(computed) for computed, _ in products])
     gathered = all(request.batch is not None for request in requests)
     taking_part = [request.taking_part for request in requests]
@@ -118,7 +119,13 @@ def answer(
     vectors = [Cascade() for _ in requests]
     widths = [0] * len(requests)
     for visit in visits:
-        Z = columns(visit.times(points))
+        Z = visit.times(points)
+        if narrow and isinstance(Z, np.ndarray) and not Z.flags.f_contiguous:
+            # Column by column, so that work on few products of a row is vectorised over rows.
+            buffer = np.empty(Z.size, Z.dtype) if buffer.size < Z.size else buffer
+            copy = buffer[: Z.size].reshape(Z.shape, order="F")
+            np.copyto(copy, Z)
+            Z = copy
         weighted: dict[int | None, list[Array]] = {}
         for index, (request, end) in enumerate(zip(requests, ends, strict=True)):
             computed, complete = products[index]
@@ -126,7 +133,7 @@ def answer(
             if complete is not None:
                 products_of_request = complete(visit.rows, products_of_request)
             C, S = request.contribute(products_of_request, visit.block)
-            C, S = (_as_asked(part, request, taking_part[index], visit.rows) for part in (C, S))
+            C, S = (_masked(part, request, taking_part[index], visit.rows) for part in (C, S))
             if request.observe is not None:
                 request.observe(visit.rows, visit.block, products_of_request, (C, S))
             if C is not None:
@@ -185,10 +192,10 @@ def _total(sums: Iterable[FloatArray | None]) -> FloatArray | None:
     return reduce(operator.add, present) if present else None
 
 
-def _as_asked(part: Any, request: Request, taking_part: NDArray[np.bool_] | None, rows: Selection) -> Any:
+def _masked(part: Any, request: Request, taking_part: NDArray[np.bool_] | None, rows: Selection) -> Any:
     """The contribution of a block at the request's resolution, with zeros for rows that take no part.
 
-    Statistics that are not formed are formed only if a resolution is asked for.
+    Outer statistics stay factors unless they must be rounded to a resolution.
     """
     if isinstance(part, OuterStatistics):
         if request.resolution is None:
@@ -199,23 +206,6 @@ def _as_asked(part: Any, request: Request, taking_part: NDArray[np.bool_] | None
     if taking_part is not None:
         part[in_library_of(part, ~taking_part[rows])] = 0
     return part if request.resolution is None else truncated(part, request.resolution)
-
-
-class _Columns:
-    """NumPy's products column by column if there are few, so that work on them is vectorised over rows."""
-
-    def __init__(self, narrow: bool, dtype: DTypeLike) -> None:
-        self._narrow = narrow
-        self._buffer = np.empty(0, dtype)
-
-    def __call__(self, Z: Array) -> Array:
-        if not self._narrow or not isinstance(Z, np.ndarray) or Z.flags.f_contiguous:
-            return Z
-        if self._buffer.size < Z.size:
-            self._buffer = np.empty(Z.size, Z.dtype)
-        copy = self._buffer[: Z.size].reshape(Z.shape, order="F")
-        np.copyto(copy, Z)
-        return copy
 
 
 def many_rows(m: int, d_in: int) -> int:

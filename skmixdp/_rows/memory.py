@@ -126,7 +126,15 @@ class InMemoryRows(PrivateRows):
             return self._clipped_sums(requests, loops)
         products = [self._products(request) for request in requests]
         m = sum(len(computed) for computed, _ in products)
-        block_rows = self._block_of(m, len(requests))
+        if self._narrow:
+            block_rows = narrow_block(m)
+        elif m < _MANY_POINTS:
+            block_rows = min(narrow_block(m), self._block_rows)
+        else:
+            # Each request has a fixed cost in every block, so several requests get larger blocks.
+            smaller = self._block_rows // _SMALLER * min(len(requests), _LARGER)
+            block_rows = max(smaller, many_rows(m, self._X.shape[1]))
+        block_rows = block_size(even_blocks(self.n_rows, n_parts(), block_rows))
         bytes_of_block = block_rows * self._X.shape[1] * self._X.itemsize
         ahead = not self._narrow and m < _MANY_POINTS and bytes_of_block <= _AHEAD_BYTES
 
@@ -137,21 +145,9 @@ class InMemoryRows(PrivateRows):
 
         return in_parts(requests, list(selections(requests, self.n_rows, block_rows)), visited)
 
-    def _block_of(self, m: int, n_requests: int) -> int:
-        """Rows in a block, for requests with ``m`` points together."""
-        if self._narrow:
-            rows = narrow_block(m)
-        elif m < _MANY_POINTS:
-            rows = min(narrow_block(m), self._block_rows)
-        else:
-            # Each request has a fixed cost in every block, so several requests get larger blocks.
-            smaller = self._block_rows // _SMALLER * min(n_requests, _LARGER)
-            rows = max(smaller, many_rows(m, self._X.shape[1]))
-        return block_size(even_blocks(self.n_rows, n_parts(), rows))
-
     def _loops(self, request: Request) -> ClippedSums | None:
         """The compiled loops for a request of clipped residuals; None if they do not apply or do not gain."""
-        plain = request.clipped is not None and request.resolution is None and request.observe is None
+        plain = request.clip_threshold is not None and request.resolution is None and request.observe is None
         # Of fewer rows, NumPy reads only those that take part.
         few = request.members is not None and 2 * np.count_nonzero(request.members) < self.n_rows
         if not plain or request.panel_rows != PANEL_ROWS or self._y.dtype != np.int8 or few:
@@ -173,7 +169,7 @@ class InMemoryRows(PrivateRows):
                 for request, add, norms, total in zip(requests, loops, lengths, totals, strict=True):
                     W = np.asarray(request.points)
                     offsets = value * W[:, d_in:].sum(axis=1)
-                    inputs = W[:, :d_in], offsets, request.clipped, rows
+                    inputs = W[:, :d_in], offsets, request.clip_threshold, rows
                     matrix, column = add(self._X, self._y, norms, *inputs)
                     total.add(matrix if self._appended is None else np.c_[matrix, value * column])
             return [(total.value, None) for total in totals]

@@ -143,9 +143,9 @@ class Request:
         The last ``n_fixed`` points are the same in all requests of this run, so their products may be kept.
     takes_tensors : bool
         Whether ``contribute`` also takes tensors, under the same bounds, and is called where the rows are.
-    clipped : float or None
-        A length, if ``contribute`` gives residuals of cross-entropy, scaled such that no ``c_i x_i^T`` is
-        longer. A source may then use compiled loops. One output is the logit of class 1.
+    clip_threshold : float or None
+        The threshold, if ``contribute`` gives residuals of cross-entropy with L2 clipping, and does nothing
+        else. A source may then use compiled loops. One output is the logit of class 1.
     observe : callable or None
         ``(rows, block, Z, (C, S)) -> None``: called with the numbers of each block's rows and with what they
         contribute, for records of per-instance privacy. A block may be visited twice.
@@ -160,7 +160,7 @@ class Request:
     n_fixed: int = 0
     run: object = None
     takes_tensors: bool = False
-    clipped: float | None = None
+    clip_threshold: float | None = None
     observe: "Callable[[Any, Block, Array, Contribution], None] | None" = None
 
     @property

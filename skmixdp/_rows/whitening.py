@@ -60,7 +60,18 @@ class Whitening:
         size = float(np.abs(deviations).max(initial=0.0))
         if not 0 < size < np.inf:
             return None
-        scatter, directions = _principal(deviations / size / np.sqrt(n_free))
+        rows = deviations / size / np.sqrt(n_free)
+        few = len(rows) < _FEW * X.shape[1]  # the Gram matrix that takes less time
+        values, vectors = np.linalg.eigh(rows @ rows.T if few else rows.T @ rows)
+        kept = values > _FLAT * values[-1]
+        scatter, directions = values[kept], vectors[:, kept].T
+        if few:
+            directions = directions @ rows / np.sqrt(scatter)[:, np.newaxis]
+            # Directions of small scatter leave the Gram matrix inexact. They are nearly orthonormal, so that
+            # Cholesky's factor of their products makes them so, in a tenth of the time of a QR decomposition.
+            strongest_first = directions[::-1]
+            lower = np.linalg.cholesky(strongest_first @ strongest_first.T)
+            directions = solve_triangular(lower, strongest_first, lower=True)[::-1]
         sphere = _SHRINKAGE * scatter.sum() / X.shape[1]
         return cls(directions, np.sqrt(sphere / ((1 - _SHRINKAGE) * scatter + sphere)))
 
@@ -127,19 +138,3 @@ class Whitening:
             return
         np.matmul(X @ before[0], last, out=out)
         out += X
-
-
-def _principal(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Eigenvalues (r,) and directions (r, d) of ``rows^T rows``, by the Gram matrix that takes less time."""
-    few = len(rows) < _FEW * rows.shape[1]
-    values, vectors = np.linalg.eigh(rows @ rows.T if few else rows.T @ rows)
-    kept = values > _FLAT * values[-1]
-    values, directions = values[kept], vectors[:, kept].T
-    if few:
-        directions = directions @ rows / np.sqrt(values)[:, np.newaxis]
-        # Directions of small scatter leave the Gram matrix inexact. They are nearly orthonormal, so that
-        # Cholesky's factor of their products makes them so, in a tenth of the time of a QR decomposition.
-        strongest_first = directions[::-1]
-        lower = np.linalg.cholesky(strongest_first @ strongest_first.T)
-        directions = solve_triangular(lower, strongest_first, lower=True)[::-1]
-    return values, directions

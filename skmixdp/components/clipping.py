@@ -1,7 +1,8 @@
 """Clipping rules: factors that bound the contribution of one row's gradient.
 
-A rule is fixed once per step from public values. It then weights each gradient by its norm. Each rule states
-the sensitivity that it guarantees for products in a dtype.
+A *clipper* is a rule. Once per step, ``at(view)`` fixes it from public values as a *clip*, which weights each
+gradient by its norm and states the sensitivity that it guarantees for products in a dtype.
+:func:`~skmixdp.components.queries.clip_rows` applies it.
 """
 
 import math
@@ -18,7 +19,7 @@ from .protocols import Clip
 
 @dataclass(frozen=True)
 class L2Clip(Clip):
-    """L2 clipping: scales gradients longer than ``threshold`` down to it. Can be passed as a clipper.
+    """L2 clipping: scales gradients longer than ``threshold`` down to it. It is its own clipper.
 
     A row whose norm is not finite gets the factor 0.
 
@@ -48,7 +49,9 @@ class L2Clip(Clip):
 
     def weights(self, norms: Array, largest: Callable[[], Array]) -> Array:
         threshold = float(self.threshold)
-        factors = threshold / norms.clip(threshold, math.inf)  # a lone bound takes NumPy three times as long
+        factors = threshold / norms.clip(
+            threshold, math.inf
+        )  # with only one bound it takes three times as long
         # NaN and infinite norms get factor 0. Looking at all rows only tells whether there are any.
         finite = len(norms) == 0 or bool(norms.max() < math.inf)
         return factors if finite else namespace_of(norms).where(norms < math.inf, factors, 0.0)
@@ -69,7 +72,7 @@ def deviation_norms(view: PublicView) -> FloatArray:
 
 @dataclass(frozen=True)
 class AutomaticClip(Clip):
-    """Automatic clipping: divides each gradient by its norm plus ``gamma``. Can be passed as a clipper.
+    """Automatic clipping: divides each gradient by its norm plus ``gamma``. It is its own clipper.
 
     There is no threshold to choose. Short gradients keep their order of size, and the length of long
     gradients tends to 1. A row whose norm is not finite gets the factor 0.

@@ -63,7 +63,7 @@ class DopeQuery:
         return self.clipper.at(view).sensitivity(dtype)
 
     def step(self, ctx: StepContext) -> Rounds:
-        # The query must hold neither the noise source nor the view.
+        # The query must hold neither the noise source nor the view: it may be sent to Dask workers.
         clip, centre = self.clipper.at(ctx.view), ctx.view.gradient
         (total,) = yield PrivateQuery(
             points=np.concatenate([ctx.W, centre]),

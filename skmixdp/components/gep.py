@@ -77,7 +77,7 @@ class GepQuery:
     def step(self, ctx: StepContext) -> Rounds:
         embedding = ctx.view.embedding(self.n_components)
         inside, outside = self.clipper.at(ctx.view), self.residual_clipper.at(ctx.view)
-        # The query must hold neither the noise source nor the view.
+        # The query must hold neither the noise source nor the view: it may be sent to Dask workers.
         q, loss = embedding.n_components, ctx.loss
         shortest = self._shortest(outside.sensitivity(ctx.dtype))
         tolerance = _tolerance(shortest)

@@ -115,7 +115,7 @@ class PrivateQuery:
     panel_rows: int | None = PANEL_ROWS
     n_fixed: int = 0
     takes_tensors: bool = False
-    clipped: float | None = None
+    clip_threshold: float | None = None
     lengths: Lengths | None = None
 
 
@@ -303,7 +303,7 @@ class Clip(Protocol):
 
     @property
     def l2_threshold(self) -> float | None:
-        """Threshold ``T`` if weights are ``min(1, T / norm)``, so that others may compute them; or None."""
+        """Threshold ``T`` if weights are ``min(1, T / norm)``, as compiled loops clip; None for others."""
         return None
 
     def weights(self, norms: Array, largest: Callable[[], Array]) -> Array:

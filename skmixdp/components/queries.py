@@ -74,14 +74,14 @@ class GradientQuery:
     def step(self, ctx: StepContext) -> Rounds:
         if ctx.public_weight == 1:
             return ctx.direction(np.zeros_like(ctx.W))
-        # The query must hold neither the noise source nor the view.
+        # The query must hold neither the noise source nor the view: it may be sent to Dask workers.
         clip = self.clipper.at(ctx.view)
         space = self.subspace.at(ctx.view)
         lengths = Lengths(term_lengths)
         if (directions := space.directions) is not None:
             measure = partial(coordinate_lengths, width=directions.shape[1], gain=space.gain)
             lengths = Lengths(measure, directions)
-        # Only plain L2 clipping of plain losses has a threshold at which sources may do all of it.
+        # The row source may do plain L2 clipping of plain losses in compiled loops (_linear/loops.py).
         threshold = clip.l2_threshold if type(ctx.loss) in (SoftmaxLoss, LogisticLoss) else None
         least = _least_threshold(ctx.loss.n_outputs, np.dtype(np.float32))
         (released,) = yield PrivateQuery(
@@ -92,7 +92,7 @@ class GradientQuery:
             ),
             assemble=lambda sums: tuple(map(space.encode, present_sums(sums))),
             takes_tensors=clip.takes_tensors,
-            clipped=threshold if threshold is not None and least <= threshold <= FARTHEST else None,
+            clip_threshold=threshold if threshold is not None and least <= threshold <= FARTHEST else None,
             lengths=lengths,
         )
         total = space.decode(released)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._engine import Budget, Course, Rows, Run, of_rows, training
+from .._engine import Budget, Course, RowsKey, Run, of_rows, training
 from .._learning.class_shares import LogitAdjustment, class_shares, count_share, in_class
 from .._learning.comparison import comparison_share, is_correct
 from .._learning.geometry import (
@@ -44,7 +44,7 @@ from ._fit import FitCourse, Start
 
 Array = NDArray[Any]
 
-#: Public rows tell the mean well enough unless the variance of their mean is so many times as large.
+#: Public rows tell the mean well enough unless the variance of their mean is this many times as large.
 _TIMES_AS_GOOD = 2.0
 
 #: Part of the squared length of unit rows that a few columns must make up for a warning.
@@ -63,7 +63,7 @@ _WORK_ON_OUTPUT = 48
 _CHECK_ERROR, _MOST_CHECK_ERROR = 0.03, 0.1
 
 #: Public rows are left out if the accuracy of the start on private rows is below this part of that on public
-#: rows, by so many standard deviations of the noise.
+#: rows, by at least ``_CLEARLY`` standard deviations of the noise.
 _FAR_WORSE, _CLEARLY = 1 / 3, 2.0
 
 
@@ -117,7 +117,7 @@ class FitInputs:
         return self.table.shape[1]
 
     def weighted(self, weights: Array, told_by: tuple[Any, ...] = ()) -> "FitInputs":
-        """The inputs with a weight (n_rows,) for each private row, which public values tell."""
+        """The inputs with a weight (n_rows,) for each private row; labels and ``told_by`` determine it."""
         loss = self.loss if isinstance(self.loss, WeightedLoss) else WeightedLoss(self.loss)
         labels = (*self.labels, "weighted", *told_by)
         return replace(self, loss=loss, y=with_weights(self.y, weights), labels=labels)
@@ -128,14 +128,14 @@ class FitInputs:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class HeadRows(Rows):
+class HeadRows(RowsKey):
     """Private rows after a row map, as a linear head sees them; ``once`` if they are visited only once."""
 
     inputs: FitInputs
     row_map: RowMap
     once: bool = False
 
-    def same_as(self, other: Rows) -> bool:
+    def same_as(self, other: RowsKey) -> bool:
         if self is other:
             return True
         if not isinstance(other, HeadRows):
@@ -157,7 +157,7 @@ class HeadRows(Rows):
             return self._recorded(inputs.table.passing_rows(inputs.y, self.row_map, inputs.dtype))
         return self._recorded(inputs.table.private_rows(inputs.y, self.row_map, inputs.dtype, exact=exact))
 
-    def continued(self, earlier: Rows, source: PrivateRows) -> PrivateRows | None:
+    def continued(self, earlier: RowsKey, source: PrivateRows) -> PrivateRows | None:
         if not isinstance(earlier, HeadRows) or self.inputs.y is not earlier.inputs.y:
             return None
         further = self.row_map.after(earlier.row_map)
@@ -170,12 +170,12 @@ class HeadRows(Rows):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LabelRows(Rows):
+class LabelRows(RowsKey):
     """The labels of private rows, without features."""
 
     inputs: FitInputs
 
-    def same_as(self, other: Rows) -> bool:
+    def same_as(self, other: RowsKey) -> bool:
         return self is other
 
     def open(self) -> PrivateRows:
@@ -276,7 +276,7 @@ def course(head: Any, inputs: FitInputs) -> FitCourse:
 
 
 def _refuse_ahead(head: Any, inputs: FitInputs, mapped: Mapped, spent: dict[str, float]) -> None:
-    """Refuse what planning would refuse once the map is known, with the least budget that may be left."""
+    """Plan with a stand-in map and the least budget that may be left: what must fail then costs nothing."""
     head._planned(inputs, replace(mapped, second_moment=1.0), spent, ahead=True)
 
 
@@ -358,7 +358,7 @@ def map_shares(head: Any, inputs: FitInputs) -> dict[str, float]:
 
 
 def first_rows(head: Any, inputs: FitInputs, shares: dict[str, float]) -> tuple[HeadRows, Mapped]:
-    """The rows that are asked first for the map or, if it is public, for the training."""
+    """Rows of the first query after the charge: for learning the map, or for training with a public one."""
     if "mean" in shares:
         known = inputs.X_pub if inputs.X_scale is None else inputs.X_scale
         scale = column_scale(known) if head._scales() else None

@@ -15,7 +15,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from .._engine import Ask, Course, Rows, Sources, charge_event, drive
+from .._engine import Ask, Course, RowsKey, Sources, charge_event, drive
 from .._linear import one_thread, worker_session
 from .._utils.validation import refuse_arguments, shown
 from ..preprocessing._leaks import seeding_ensemble
@@ -50,7 +50,7 @@ class Start:
     """
 
     estimator: Any
-    rows: Rows
+    rows: RowsKey
     event: Event
     n_rows: int
     private: bool
@@ -196,7 +196,7 @@ def run_fits(courses: Sequence[FitCourse]) -> None:
         for start in starts:
             sources.of(start.rows, [each.rows for each in starts])
         charges = [_charged(start, outcomes) for start in starts]
-        drive(cast("list[Course[None]]", courses), sources, charges)  # a start comes only first
+        drive(cast("list[Course[None]]", courses), sources, charges)  # each Start was taken above
 
 
 def _charged(start: Start, outcomes: ExitStack) -> Charge | None:

@@ -80,7 +80,7 @@ def made(n, d, k, name, scale, threshold, seed, appended=None):
     loss, clip = classification_loss(k), L2Clip(threshold)
     W = scale * rng.normal(size=(loss.n_outputs, d + (appended is not None)))
     query = partial(clipped_residuals, loss=loss, clip=clip)
-    return X, y, Request(W, query, clipped=threshold), clip.sensitivity(np.dtype("f4"))
+    return X, y, Request(W, query, clip_threshold=threshold), clip.sensitivity(np.dtype("f4"))
 
 
 def held(X, y, appended=None):
@@ -202,7 +202,7 @@ def test_a_row_whose_outputs_are_no_numbers_adds_nothing(used, k):
 
 def test_several_heads_share_the_loops(used):
     X, y, first, _ = made(2_000, 9, 3, "random", 1.0, 0.5, 0)
-    second = Request(2 * first.points, first.contribute, clipped=0.2)
+    second = Request(2 * first.points, first.contribute, clip_threshold=0.2)
     rows = InMemoryRows(X, y)
     together = rows.private_sums([first, second])
     assert used

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp._engine import Run, train
+from skmixdp._engine import Run
 from skmixdp._rows import n_lanes, rounds
 from skmixdp.algorithms import PAZO, DPZero
 from skmixdp.components import FullBatch, PoissonBatch
 from skmixdp.estimators._modules.rows import _LANES, _rounded_sums
-from tests.conftest import Watched, make_problem
+from tests.conftest import Watched, make_problem, train
 from tests.module_problems import LabelledRows, ModuleRows, cross_entropy, module_info
 from tests.module_zoo import HONEST, MIXING
 

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp._engine import Run, train
+from skmixdp._engine import Run
 from skmixdp.algorithms import PAZO, DPZero
 from skmixdp.components import FullBatch, PoissonBatch
-from tests.conftest import Watched
+from tests.conftest import Watched, train
 from tests.module_problems import LabelledRows, ModuleRows, cross_entropy, module_problem, torch, two_layers
 
 ALGORITHMS = {

@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp._engine import Run, train
+from skmixdp._engine import Run
 from skmixdp._linear import SquaredLoss, row_norms
 from skmixdp._rows import Block, InMemoryRows
 from skmixdp.components.queries import clipped_residuals
 from skmixdp.public import PublicData
 from tests.catalog import ALGORITHMS, CLIPPERS
-from tests.conftest import Watched, make_regression_problem, recipe_or_refusal
+from tests.conftest import Watched, make_regression_problem, recipe_or_refusal, train
 
 FEATURES = st.one_of(st.floats(-3, 3, width=32), st.sampled_from([0.0, 1e-30, 1e6, 1e18, -1e25]))
 TARGETS = st.one_of(st.floats(-3, 3, width=32), st.sampled_from([0.0, 1e-30, 1e15, -1e15, 1e24, 1e38]))

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from skmixdp._engine import Run, train
+from skmixdp._engine import Run
 from skmixdp._linear import SoftmaxLoss, row_norm_bounds
 from skmixdp._rows import InMemoryRows, RowMap, Whitening
 from tests.catalog import ALGORITHMS
-from tests.conftest import Watched, make_problem, make_regression_problem
+from tests.conftest import Watched, make_problem, make_regression_problem, train
 from tests.property.spies import Recorded, prepare, source
 
 N, D = 90, 8

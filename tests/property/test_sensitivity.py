@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp._engine import Run, train
+from skmixdp._engine import Run
 from skmixdp._linear import LogisticLoss, SoftmaxLoss, row_norms
 from skmixdp._rows import Block, InMemoryRows
 from skmixdp.components import GradientQuery
@@ -19,7 +19,7 @@ from skmixdp.components.queries import clipped_residuals
 from skmixdp.privacy import NoiseSource
 from skmixdp.public import PublicData
 from tests.catalog import ALGORITHMS, CLIPPERS, SUBSPACES
-from tests.conftest import Watched, make_problem
+from tests.conftest import Watched, make_problem, train
 from tests.rounding import assert_close
 
 VALUES = st.one_of(

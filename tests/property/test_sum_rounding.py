@@ -12,14 +12,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from skmixdp._engine import Run, train
+from skmixdp._engine import Run
 from skmixdp._linear import PANEL_ROWS, Cascade, SquaredLoss, add_products, panel_rows_for, sum_error
 from skmixdp._linear.sums import any_order
 from skmixdp._rows import InMemoryRows, Request, RowMap, Whitening
 from skmixdp.components import L2Clip
 from skmixdp.components.queries import clipped_residuals
 from tests.catalog import ALGORITHMS
-from tests.conftest import Watched, make_problem
+from tests.conftest import Watched, make_problem, train
 from tests.property.spies import Without, prepare, source
 
 

@@ -9,13 +9,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp._engine import Run, train
+from skmixdp._engine import Run
 from skmixdp._linear import LogisticLoss, SoftmaxLoss, SquaredLoss, WeightedLoss, row_norms, with_weights
 from skmixdp._rows import Block, RowMap
 from skmixdp.components.queries import clipped_residuals
 from skmixdp.public import PublicData
 from tests.catalog import ALGORITHMS, CLIPPERS
-from tests.conftest import Watched, make_problem, make_regression_problem
+from tests.conftest import Watched, make_problem, make_regression_problem, train
 from tests.property.spies import Recorded, prepare, source
 
 WEIGHTS = st.sampled_from([0.0, 5e-324, 1e-30, 0.3, 1.0, 7.0, 1e30, 1.7e308])

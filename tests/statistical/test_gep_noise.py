@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from skmixdp._engine import Run, train
+from skmixdp._engine import Run
 from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import DOPE, GEP
 from skmixdp.privacy import NoiseSource
-from tests.conftest import Silent, make_problem
+from tests.conftest import Silent, make_problem, train
 
 THRESHOLD = 1e-7
 

@@ -6,12 +6,12 @@ With power twins: samples at 2/3 and 3/2 of either scale are rejected.
 import numpy as np
 from scipy.stats import kstest, norm
 
-from skmixdp._engine import Run, train
+from skmixdp._engine import Run
 from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import NoisyGD
 from skmixdp.modelmix import ModelMix
 from skmixdp.privacy import NoiseSource
-from tests.conftest import Silent, make_problem
+from tests.conftest import Silent, make_problem, train
 
 THRESHOLD = 1e-7
 FLOAT = np.dtype("float64")

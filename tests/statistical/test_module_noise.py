@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from skmixdp._engine import Run, train
+from skmixdp._engine import Run
 from skmixdp.algorithms import PAZO, DPZero
 from skmixdp.privacy import NoiseSource
+from tests.conftest import train
 from tests.module_problems import module_problem, module_rows, two_layers
 from tests.noise import watch
 from tests.statistical.test_noise_scale import assert_standard_normal

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from skmixdp._engine import Run, train
+from skmixdp._engine import Run
 from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import (
     BY_NAME,
@@ -23,7 +23,7 @@ from skmixdp.components.protocols import ReleaseFacts, StepContext
 from skmixdp.modelmix import ModelMix
 from skmixdp.privacy import NoiseSource
 from tests.catalog import ALGORITHMS, UPDATES, WEIGHTINGS
-from tests.conftest import Silent, make_problem, recipe_or_refusal
+from tests.conftest import Silent, make_problem, recipe_or_refusal, train
 from tests.rounding import assert_close
 
 FLOAT = np.dtype("float64")

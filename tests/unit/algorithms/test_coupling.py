@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from skmixdp import MixedDPLogisticRegression
-from skmixdp._engine import Run, train
+from skmixdp._engine import Run
 from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import AdaMix, Coupling, NoisyGD
 from skmixdp.components import AutomaticClip, ConstantWeight, CosineWeight
 from skmixdp.components.protocols import ReleaseFacts
-from tests.conftest import Silent, Watched, make_problem
+from tests.conftest import Silent, Watched, make_problem, train
 
 FLOAT = np.dtype("float64")
 

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from skmixdp import MixedDPLogisticRegression
-from skmixdp._engine import Run, train
+from skmixdp._engine import Run
 from skmixdp._linear import SoftmaxLoss
 from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import DOPE, GEP
 from skmixdp.components.protocols import PublicInfo
 from skmixdp.public import PublicData
-from tests.conftest import Silent, Watched, make_problem
+from tests.conftest import Silent, Watched, make_problem, train
 from tests.rounding import assert_close, assert_relative
 
 FLOAT = np.dtype("float64")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from skmixdp import MixedDPLogisticRegression
-from skmixdp._engine import Budget, Options, Run, make_plan, train
+from skmixdp._engine import Budget, Options, Run, make_plan
 from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import GEP, PDADPMD, AdaMix, CosinePDADPMD, Coupling, NoisyGD
 from skmixdp.components import GradientQuery, L2Clip, PublicSubspace
@@ -22,7 +22,7 @@ from skmixdp.modelmix import (
     modelmix_epsilon,
 )
 from skmixdp.privacy import NoiseSource
-from tests.conftest import Silent, make_problem, make_regression_problem
+from tests.conftest import Silent, make_problem, make_regression_problem, train
 from tests.rounding import assert_close
 
 FLOAT = np.dtype("float64")

@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skmixdp._engine import Run, train
+from skmixdp._engine import Run
 from skmixdp._linear import SquaredLoss
 from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import PDADPMD, CosinePDADPMD, NoisyGD
 from skmixdp.components.protocols import PublicInfo
 from skmixdp.public import PublicData
-from tests.conftest import Problem, Silent, make_problem
+from tests.conftest import Problem, Silent, make_problem, train
 
 FLOAT = np.dtype("float64")
 NO_CLIP = 1e6

@@ -5,14 +5,14 @@ import pytest
 from sklearn.linear_model import Ridge
 
 from skmixdp import MixedDPRidge
-from skmixdp._engine import Run, train
+from skmixdp._engine import Run
 from skmixdp._linear import SquaredLoss
 from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import AdaMix, NoisyGD
 from skmixdp.components import PoissonBatch
 from skmixdp.privacy import NoiseSource
 from tests.catalog import ALGORITHMS
-from tests.conftest import Silent, make_problem, make_regression_problem, recipe_or_refusal
+from tests.conftest import Silent, make_problem, make_regression_problem, recipe_or_refusal, train
 from tests.rounding import assert_close
 
 FLOAT = np.dtype("float64")

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from skmixdp import ZerothOrderDPClassifier
-from skmixdp._engine import Run, train
+from skmixdp._engine import Run
 from skmixdp._rows import Block, InMemoryRows
 from skmixdp.algorithms import PAZO, DPZero
 from skmixdp.components import PoissonBatch, PublicDirections, RandomDirections, TwoPointQuery
 from skmixdp.components.protocols import StepContext
 from skmixdp.components.zeroth_order import clipped, public_gradients
 from skmixdp.privacy import NoiseSource
-from tests.conftest import make_problem
+from tests.conftest import make_problem, train
 from tests.rounding import assert_close, assert_relative
 
 FLOAT = np.dtype("float64")

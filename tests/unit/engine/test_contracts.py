@@ -11,7 +11,7 @@ import inspect
 import numpy as np
 import pytest
 
-from skmixdp._engine import Plan, Recipe, Run, train, training
+from skmixdp._engine import Plan, Recipe, Run, training
 from skmixdp._linear import SoftmaxLoss, row_norms
 from skmixdp._rows import InMemoryRows
 from skmixdp.components import SGD, FullBatch, FullSpace, GradientQuery, L2Clip, SampleWeight
@@ -19,6 +19,7 @@ from skmixdp.components.protocols import PrivateQuery, PublicInfo, ReleasedArray
 from skmixdp.components.queries import clipped_residuals
 from skmixdp.privacy import GaussianEvent, NoiseSource
 from skmixdp.public import PublicData
+from tests.conftest import train
 from tests.rounding import assert_relative
 
 N, D, K, N_PUB = 200, 6, 4, 12

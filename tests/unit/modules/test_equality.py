@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skmixdp._engine import Options, Run, train
+from skmixdp._engine import Options, Run
 from skmixdp._rows import InMemoryRows, Request
 from skmixdp.algorithms import PAZO
 from skmixdp.algorithms.dpzero import zeroth_order_descent
@@ -16,7 +16,7 @@ from skmixdp.components import (
     TwoPointQuery,
 )
 from skmixdp.components.protocols import ReleaseFacts
-from tests.conftest import Silent, Watched, make_problem
+from tests.conftest import Silent, Watched, make_problem, train
 from tests.module_problems import Direction, linear_module, module_info, module_rows, torch
 from tests.rounding import assert_close
 

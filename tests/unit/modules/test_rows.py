@@ -7,11 +7,11 @@ import textwrap
 import numpy as np
 import pytest
 
-from skmixdp._engine import Run, train
+from skmixdp._engine import Run
 from skmixdp._rows import Request
 from skmixdp.algorithms import PAZO, DPZero
 from skmixdp.privacy import DiscreteNoise
-from tests.conftest import Silent
+from tests.conftest import Silent, train
 from tests.module_problems import module_problem, module_rows, torch, two_layers
 
 
@@ -147,7 +147,8 @@ MEMORY = """
     from skmixdp.algorithms import DPZero
     from skmixdp.components import FullBatch
     from skmixdp.components.protocols import PublicInfo
-    from skmixdp._engine import Budget, Options, Run, make_plan, train
+    from skmixdp._engine import Budget, Options, Run, make_plan
+    from tests.conftest import train
     from skmixdp.estimators._modules import (
         LabelledRows, ModuleData, ModuleLoss, ModuleParameters, ModuleRows, cross_entropy
     )

@@ -6,12 +6,12 @@ import cloudpickle
 import numpy as np
 import pytest
 
-from skmixdp._engine import Run, train
+from skmixdp._engine import Run
 from skmixdp._rows import InMemoryRows
 from skmixdp.privacy import NoiseSource
 from skmixdp.public import PublicData
 from tests.catalog import ALGORITHMS
-from tests.conftest import make_problem
+from tests.conftest import make_problem, train
 from tests.rounding import assert_close
 
 

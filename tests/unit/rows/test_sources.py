@@ -8,14 +8,14 @@ import pytest
 import scipy.sparse as sp
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge
-from skmixdp._engine import Run, train
+from skmixdp._engine import Run
 from skmixdp._linear import SoftmaxLoss, largest_entries, row_norms
 from skmixdp._rows import InMemoryRows, OuterStatistics, Request, RowMap, Whitening, sum_resolution
 from skmixdp.components import L2Clip
 from skmixdp.components.queries import clipped_residuals
 from skmixdp.privacy import NoiseSource
 from tests.catalog import ALGORITHMS
-from tests.conftest import Silent, Watched, make_problem
+from tests.conftest import Silent, Watched, make_problem, train
 from tests.rounding import assert_close, assert_relative
 
 from .conftest import draw
