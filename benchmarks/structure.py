@@ -1,13 +1,19 @@
 """How much of the library a default fit runs through, and how its rooms depend on each other.
 
-``python -m benchmarks.structure`` prints the lines of the package, its rooms (folders and files at the top),
-the floors on which they stand and the imports between them, and the functions and files that default fits of
-a small classifier call, with public rows and without.
+``python -m benchmarks.structure`` prints the lines of the package, those of code (neither blank, nor
+comments, nor docstrings) and of docstrings among them, its rooms (folders and files at the top), the floors
+on which they stand and the imports between them, and the functions and files that default fits of a small
+classifier call, with public rows and without. It also prints the frames of the package from ``fit`` to a
+matrix product of a step, where the stack is deepest. Before Python 3.12, comprehensions are frames too.
 """
 
 import ast
 import sys
+import tokenize
+from collections.abc import Callable
+from dataclasses import astuple, dataclass
 from graphlib import TopologicalSorter
+from io import StringIO
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -22,9 +28,49 @@ from skmixdp import MixedDPLogisticRegression
 PACKAGE = Path(skmixdp.__file__).parent
 
 
-def lines() -> int:
+#: The file in which rows are multiplied, and the function below which all that is done with private rows is.
+_PRODUCTS, _RELEASE = PACKAGE / "_linear" / "products.py", "release"
+
+_NO_CODE = {
+    tokenize.COMMENT,
+    tokenize.DEDENT,
+    tokenize.ENDMARKER,
+    tokenize.INDENT,
+    tokenize.NEWLINE,
+    tokenize.NL,
+}
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Numbers of lines: all, those of code, and those of docstrings with their blank ones."""
+
+    all: int
+    code: int
+    docstrings: int
+
+    @classmethod
+    def of(cls, source: str) -> "Lines":
+        """Of one file."""
+        described = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+        documented = [node for node in ast.walk(ast.parse(source)) if isinstance(node, described)]
+        texts = [node.body[0] for node in documented if ast.get_docstring(node, clean=False) is not None]
+        docstrings = {number for text in texts for number in range(text.lineno, (text.end_lineno or 0) + 1)}
+        lines = source.splitlines()
+        code = {
+            number
+            for token in tokenize.generate_tokens(StringIO(source).readline)
+            if token.type not in _NO_CODE
+            for number in range(token.start[0], token.end[0] + 1)
+            if lines[number - 1].strip()
+        }
+        return cls(len(lines), len(code - docstrings), len(docstrings))
+
+
+def lines() -> Lines:
     """Lines of the package."""
-    return sum(len(path.read_text().splitlines()) for path in PACKAGE.rglob("*.py"))
+    each = [Lines.of(path.read_text()) for path in PACKAGE.rglob("*.py")]
+    return Lines(*(sum(numbers) for numbers in zip(*map(astuple, each), strict=True)))
 
 
 def arrows() -> set[tuple[str, str]]:
@@ -79,13 +125,38 @@ def called_by(run: Any, inside: Path) -> tuple[int, int]:
     return len(seen), len({file for file, _ in seen})
 
 
+def deepest_product(run: Callable[[], object]) -> int:
+    """Frames of the package at the deepest product with private rows in a call; 0 without any."""
+    deepest = 0
+
+    def watch(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal deepest
+        if event != "call" or frame.f_code.co_filename != str(_PRODUCTS):
+            return
+        names, above = [], frame
+        while above is not None:
+            if above.f_code.co_filename.startswith(str(PACKAGE)):
+                names.append(above.f_code.co_name)
+            above = above.f_back
+        if _RELEASE in names:
+            deepest = max(deepest, len(names))
+
+    sys.setprofile(watch)
+    try:
+        run()
+    finally:
+        sys.setprofile(None)
+    return deepest
+
+
 def main() -> None:
     """Print the figures."""
     X, y = make_classification(600, 20, n_informative=8, n_classes=3, random_state=0)
     private, alone = MixedDPLogisticRegression(), MixedDPLogisticRegression(classes=[0, 1, 2])
     plain = LogisticRegression()
     rooms = {room for pair in arrows() for room in pair}
-    print(f"lines of the package: {lines():,}")
+    found = lines()
+    print(f"lines: {found.all:,}, of code: {found.code:,}, of docstrings: {found.docstrings:,}")
     print(f"rooms: {len(rooms)}, floors: {floors(arrows())}, imports between them: {len(arrows())}")
     for name, run, folder in (
         ("skmixdp", lambda: private.fit(X[60:], y[60:], X[:60], y[:60]), PACKAGE),
@@ -94,7 +165,8 @@ def main() -> None:
     ):
         run()  # imports and caches
         functions, files = called_by(run, folder)
-        print(f"a default fit of {name}: {functions} functions in {files} files")
+        frames = f", {deepest_product(run)} frames to a product" if folder == PACKAGE else ""
+        print(f"a default fit of {name}: {functions} functions in {files} files{frames}")
     assert np.isfinite(private.coef_).all()
 
 

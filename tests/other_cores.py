@@ -1,4 +1,4 @@
-"""``python -m tests.other_cores``: a core type for OpenBLAS that multiplies in another order than this machine.
+"""``python -m tests.other_cores``: a core type for OpenBLAS that multiplies in another order than here.
 
 Haswell, or Prescott where the machine's own type uses the kernels of Haswell, as Zen does.
 """

@@ -1,4 +1,5 @@
 import importlib.util
+import re
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -8,7 +9,7 @@ import pandas as pd
 import pytest
 from threadpoolctl import threadpool_limits
 
-from benchmarks import audit, device, elsewhere, growth, scale, serving, shapes
+from benchmarks import audit, device, elsewhere, growth, scale, serving, shapes, structure
 from benchmarks.measure import Case, measure
 from benchmarks.methods import diffprivlib_fit, per_sample, plain_products, skmixdp_heads, skmixdp_step
 from benchmarks.problems import Size, make_problem
@@ -295,3 +296,33 @@ def test_serving_measures_every_way_to_predict_a_row():
     assert {"scikit-learn", "skmixdp", "to_sklearn"} <= set(table["method"])
     assert (table["microseconds"] > 0).all()
     assert table.loc[table["method"] == "scikit-learn", "ratio"].tolist() == [1.0]
+
+
+def test_lines_are_code_docstrings_comments_or_blank():
+    head, function = '"""One.\n\nTwo."""\n\n# a comment\n', 'def f():\n    "It is."\n    return x\n'
+    source = head + 'x = """a\n\nb"""  # another\n\n' + function
+    assert structure.Lines.of(source) == structure.Lines(all=12, code=4, docstrings=4)
+
+
+def test_frames_are_those_of_the_deepest_product_with_private_rows(monkeypatch, tmp_path):
+    path = tmp_path / "products.py"
+    path.write_text("def product(): pass\ndef deeper(): product()\ndef release(call): call()\n")
+    code = {}
+    exec(compile(path.read_text(), str(path), "exec"), code)
+    monkeypatch.setattr(structure, "PACKAGE", tmp_path)
+    monkeypatch.setattr(structure, "_PRODUCTS", path)
+    product, deeper, release = code["product"], code["deeper"], code["release"]
+    assert structure.deepest_product(lambda: (deeper(), release(product))) == 2
+    assert structure.deepest_product(lambda: (release(product), release(deeper), release(product))) == 3
+    assert structure.deepest_product(deeper) == 0
+
+
+def test_the_structure_of_the_package_is_printed(capsys):
+    structure.main()
+    package, rooms, fit, alone, peer = capsys.readouterr().out.splitlines()
+    of_all, of_code, of_docstrings = (int(word) for word in re.findall(r"\d+", package.replace(",", "")))
+    assert of_all > of_code + of_docstrings > of_code > of_docstrings > 0
+    assert re.fullmatch(r"rooms: \d+, floors: \d+, imports between them: \d+", rooms)
+    for line in (fit, alone):
+        assert int(re.search(r"(\d+) frames to a product", line)[1]) > 5
+    assert "functions in" in peer and "frames" not in peer
