@@ -1,9 +1,9 @@
 """How much of the library a default fit runs through, and how its rooms depend on each other.
 
-``python -m benchmarks.structure`` prints the lines of the package, those of code (neither blank, nor comments,
-nor docstrings) and those of docstrings among them, its rooms (folders and files at the top), the floors on which
-they stand and the imports between them, and the functions and files that default fits of a small classifier
-call, with public rows and without. Of these fits it also prints the frames of the package from ``fit`` to the
+``python -m benchmarks.structure`` prints the lines of the package, those of code (neither blank, nor
+comments, nor docstrings) and of docstrings among them, its rooms (folders and files at the top), the floors
+on which they stand and the imports between them, and the functions and files that default fits of a small
+classifier call, with public rows and without. It also prints the frames of the package from ``fit`` to a
 matrix product of a step, where the stack is deepest. Before Python 3.12, comprehensions are frames too.
 """
 
@@ -156,9 +156,7 @@ def main() -> None:
     plain = LogisticRegression()
     rooms = {room for pair in arrows() for room in pair}
     found = lines()
-    print(
-        f"lines of the package: {found.all:,}, of code: {found.code:,}, of docstrings: {found.docstrings:,}"
-    )
+    print(f"lines: {found.all:,}, of code: {found.code:,}, of docstrings: {found.docstrings:,}")
     print(f"rooms: {len(rooms)}, floors: {floors(arrows())}, imports between them: {len(arrows())}")
     for name, run, folder in (
         ("skmixdp", lambda: private.fit(X[60:], y[60:], X[:60], y[:60]), PACKAGE),

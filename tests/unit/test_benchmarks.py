@@ -299,7 +299,8 @@ def test_serving_measures_every_way_to_predict_a_row():
 
 
 def test_lines_are_code_docstrings_comments_or_blank():
-    source = '"""One.\n\nTwo."""\n\n# a comment\nx = """a\n\nb"""  # another\n\ndef f():\n    "It is."\n    return x\n'
+    head, function = '"""One.\n\nTwo."""\n\n# a comment\n', 'def f():\n    "It is."\n    return x\n'
+    source = head + 'x = """a\n\nb"""  # another\n\n' + function
     assert structure.Lines.of(source) == structure.Lines(all=12, code=4, docstrings=4)
 
 
