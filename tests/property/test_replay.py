@@ -31,7 +31,7 @@ from .spies import prepare
 __all__ = ["has_cuda"]  # which the condition of NEEDS_CUDA names
 
 #: Few rows; and so many that batches of EXPECTED rows are gathered.
-SMALL, LARGE, EXPECTED = 60, 1000, 8
+SMALL, LARGE, EXPECTED = 60, 1000, 20
 D, K, ROW = 4, 3, 23
 
 rng = np.random.default_rng(0)
@@ -122,6 +122,8 @@ def check(monkeypatch, path, one, name, state, each_row=True, most=None):
     first = run(one, None)
     assert not first.failed, first.facts["outcome"]
     assert first.releases
+    # The row is drawn into some batch, and left out of others.
+    assert len(one.X) == SMALL or MOST.get(name) == 0 or any(each.mask[ROW] for each in first.releases)
     compare(first, run(other, first), ROW, MOST.get(name, 2.0) if most is None else most)
 
 
@@ -180,7 +182,7 @@ OPTIONS = {
     "clipped rows": Option({"row_norm": "clip"}, LINEAR),
     "noisy length": Option({"row_norm": "clip", "n_steps": None}, WITHOUT_PUBLIC, public=False),
     "scaled": Option({"scale": True}, LINEAR),
-    "batches": Option({**TERMS, "batch_size": EXPECTED, "n_steps": 12}, n_rows=LARGE),
+    "batches": Option({**TERMS, "batch_size": EXPECTED, "n_steps": 60}, n_rows=LARGE),
     "large batches": Option({**TERMS, "batch_size": 20}),
     "zeros": Option({"init": "zeros"}, LINEAR),
     "public start": Option({"init": "public", "learning_rate": "auto"}, MODULES),
@@ -421,7 +423,9 @@ PATHS = {
     "scaler, discrete": scaler(noise="discrete"),
     "scaler, narrow": scaler(bounds=(-1e-30, 1e-30)),
     "scaler, wide": scaler(bounds=(-1e38, 1e38)),
+    "scaler, float64": scaler(bounds=(-4.0, 4.0)),
     "score": counts("private_score"),
+    "score, float64, rows as they are": counts("private_score", row_norm=None, learning_rate=0.1),
     "score, rows as they are": counts("private_score", row_norm=None, learning_rate=0.1),
     "score, discrete": counts("private_score", noise="discrete"),
     "confusion": counts("private_confusion"),
@@ -443,6 +447,6 @@ def applies(name, neighbour):
 def test_fits_side_by_side_searches_and_counts_show_what_their_noise_pays_for(
     monkeypatch, name, neighbour, state
 ):
-    one = Private.drawn(SMALL)
+    one = Private.drawn(SMALL, "f8" if "float64" in name else "f4")
     most = 0.0 if "without the row" in name else None
     check(monkeypatch, PATHS[name], one, neighbour, state, each_row=state == "warn", most=most)
