@@ -76,9 +76,9 @@ test: .venv/.test
 cores: .venv/.test
 	OPENBLAS_CORETYPE=$$($(BIN)/python -m tests.other_cores) ATEN_CPU_CAPABILITY=avx2 OMP_NUM_THREADS=1 \
 		$(BIN)/python -m pytest -q -r fE -n 2 --dist worksteal -m "not slow" tests/unit tests/property \
-		$(addprefix --ignore=tests/,unit/cli unit/features unit/inspection unit/modules unit/privacy \
+		$(addprefix --ignore=tests/,unit/cli unit/features unit/inspection unit/estimators/modules unit/privacy \
 		unit/test_documents.py property/test_module_rows.py property/test_module_sensitivity.py)
-	OMP_NUM_THREADS=2 $(BIN)/python -m pytest -q -r fE -m "not slow" tests/unit/linear tests/unit/test_estimator.py \
+	OMP_NUM_THREADS=2 $(BIN)/python -m pytest -q -r fE -m "not slow" tests/unit/linear tests/unit/estimators/test_estimator.py \
 		tests/unit/rows/test_mapped_rows.py tests/unit/rows/test_sources.py
 
 # New examples each time, ten times as many.
@@ -97,8 +97,8 @@ package: .venv/.test
 	@touch $@
 
 # Tests of what other versions of the dependencies may change.
-CORE := tests/golden tests/unit/algorithms tests/unit/components tests/unit/engine tests/unit/exports \
-	tests/unit/linear tests/unit/privacy tests/unit/test_estimator.py tests/sklearn/test_face.py \
+CORE := tests/golden tests/unit/algorithms tests/unit/components tests/unit/engine tests/unit/estimators/exports \
+	tests/unit/linear tests/unit/privacy tests/unit/estimators/test_estimator.py tests/sklearn/test_estimator_interface.py \
 	tests/sklearn/test_regression.py tests/sklearn/test_routing.py
 
 oldest: .venv-oldest/.done

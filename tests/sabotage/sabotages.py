@@ -338,7 +338,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "_rows/source.py",
         "namespace_of(contributions).trunc(",
         "namespace_of(contributions).round(",
-        "tests/unit/test_rows.py::TestExactSums::test_rounding_lengthens_no_contribution",
+        "tests/unit/rows/test_memory.py::TestExactSums::test_rounding_lengthens_no_contribution",
     ),
     _sabotage(
         "losses that are not clipped",
@@ -363,7 +363,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "estimators/_modules/probe.py",
         "size = max(size, _FIRST)",
         "return",
-        "tests/unit/modules/test_probe.py::test_modules_that_mix_rows_are_refused[0-Capacity]",
+        "tests/unit/estimators/modules/test_probe.py::test_modules_that_mix_rows_are_refused[0-Capacity]",
     ),
     _sabotage(
         "members of a fold ignored",
@@ -422,7 +422,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "estimators/_modules/rows.py",
         "index = np.concatenate(list(rounds(taking_part, size)))",
         "index = np.flatnonzero(taking_part)",
-        "tests/unit/modules/test_failing_rows.py::test_a_row_has_its_place_whatever_else_is_in_a_batch",
+        "tests/unit/estimators/modules/test_failing_rows.py::test_a_row_has_its_place_whatever_else_is_in_a_batch",
     ),
     _sabotage(
         "a module that fails on a row ends the fit",
@@ -430,7 +430,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "estimators/_modules/forward.py",
         "            if len(tried) > 1:\n",
         "            if len(tried) == len(x):\n                raise\n            if len(tried) > 1:\n",
-        "tests/unit/modules/test_failing_rows.py::test_a_row_that_fails_at_a_later_step_ends_nothing",
+        "tests/unit/estimators/modules/test_failing_rows.py::test_a_row_that_fails_at_a_later_step_ends_nothing",
     ),
     _sabotage(
         "an error after the charge that quotes what a module says",
@@ -438,7 +438,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "estimators/_module.py",
         "withheld = type(error).__name__",
         "withheld = repr(error)",
-        "tests/unit/modules/test_failing_rows.py::"
+        "tests/unit/estimators/modules/test_failing_rows.py::"
         "test_no_error_after_the_charge_quotes_what_a_module_says_of_rows",
     ),
     _sabotage(
@@ -447,7 +447,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "estimators/_modules/forward.py",
         "        places = np.full(len(x), tried[0])\n        places[tried] = tried\n",
         "        places = np.resize(tried, len(x))\n        tried = np.unique(places)\n",
-        "tests/unit/modules/test_failing_rows.py::test_other_rows_keep_their_losses_and_their_places",
+        "tests/unit/estimators/modules/test_failing_rows.py::test_other_rows_keep_their_losses_and_their_places",
     ),
     _sabotage(
         "losses that are not numbers win",
@@ -455,7 +455,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "components/zeroth_order.py",
         "clipped(probe.losses(Z, block.y), self.loss_clip, self.loss_clip)",
         "clipped(probe.losses(Z, block.y), self.loss_clip)",
-        "tests/unit/modules/test_failing_rows.py::test_a_candidate_that_fails_does_not_win",
+        "tests/unit/estimators/modules/test_failing_rows.py::test_a_candidate_that_fails_does_not_win",
     ),
     _sabotage(
         "TensorFloat-32 on devices",
@@ -472,7 +472,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "_rows/answering.py",
         "for start in range(0, n_rows, block_rows):",
         "for start in range(0, max(n_rows - block_rows, 1), block_rows):",
-        "tests/unit/test_rows.py::test_answers_equal_dense_sums_whatever_the_blocks",
+        "tests/unit/rows/test_memory.py::test_answers_equal_dense_sums_whatever_the_blocks",
     ),
     _sabotage(
         "panels of any number of rows",
@@ -558,7 +558,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "_rows/memory.py",
         "spare = 52 -",
         "spare = 62 -",
-        "tests/unit/test_rows.py::TestExactSums::test_no_rounding_in_any_order",
+        "tests/unit/rows/test_memory.py::TestExactSums::test_no_rounding_in_any_order",
     ),
     _sabotage(
         "a module's sums not made shorter",
@@ -834,7 +834,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "estimators/_classifier.py",
         "; list every class in classes.",
         ", as {y.tolist()[row]!r} is; list every class in classes.",
-        "tests/unit/test_validation.py::test_a_private_label_that_is_no_class_is_not_quoted",
+        "tests/unit/utils/test_validation.py::test_a_private_label_that_is_no_class_is_not_quoted",
     ),
     # -- what each row loses, and who may look on -------------------------------------------
     _sabotage(
