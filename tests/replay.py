@@ -78,11 +78,13 @@ class Seen:
 Path = Callable[[Calls], Any]
 
 
-def seen(monkeypatch: Any, path: Path, earlier: Seen | None = None, *, each_row: bool = True) -> Seen:
+def seen(
+    monkeypatch: Any, path: Path, earlier: Seen | None = None, *, each_row: bool = True, draws: int = 0
+) -> Seen:
     """Run a path, and hand out the noisy arrays of an earlier run, if one is given.
 
     The terms of single rows are kept if ``each_row``, which is not for Dask arrays: workers visit their rows.
-    No rows are then visited by compiled loops.
+    No rows are then visited by compiled loops. Runs with the same number of ``draws`` draw the same batches.
     """
     keys, calls = count(), Calls()
     terms: list[dict[int, Any]] = []
@@ -94,7 +96,7 @@ def seen(monkeypatch: Any, path: Path, earlier: Seen | None = None, *, each_row:
         return known if known.shape == release.noisy.shape else release.noisy
 
     def generator(seed: int | None) -> np.random.Generator:
-        return np.random.default_rng([next(keys), 0 if seed is None else seed])
+        return np.random.default_rng([next(keys), draws, 0 if seed is None else seed])
 
     def listener(request: Request) -> Request:
         return _heard(request, terms)
