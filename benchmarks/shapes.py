@@ -105,7 +105,7 @@ def _pass(size: Size, turns: int) -> dict[str, Any]:
     W = problem.W[: loss.n_outputs]
     rows = InMemoryRows(problem.held(), problem.y)
     query = partial(clipped_residuals, loss=loss, clip=clip)
-    request = Request(W, query, clipped=clip.threshold)
+    request = Request(W, query, clip_threshold=clip.threshold)
     points = W.astype(X.dtype)
     C = np.ones((len(X), len(W)), X.dtype)
     flat = X.reshape(-1)
