@@ -103,7 +103,7 @@ def _pass(size: Size, turns: int) -> dict[str, Any]:
     problem = make_problem(size)
     loss, clip, X = classification_loss(size.k), L2Clip(0.5), problem.X
     W = problem.W[: loss.n_outputs]
-    rows = InMemoryRows(problem.held(), problem.y)
+    rows = InMemoryRows(problem.held(), problem.y.astype(np.min_scalar_type(-size.k)))  # as in a fit
     query = partial(clipped_residuals, loss=loss, clip=clip)
     request = Request(W, query, clip_threshold=clip.threshold)
     points = W.astype(X.dtype)

@@ -27,9 +27,9 @@ ClippedSums = Callable[
     tuple[FloatArray, FloatArray],
 ]
 
-#: Least multiplications in a pass that are worth importing numba. The work on an output of a row counts as
-#: the second number of them.
-_FEWEST, _WORK_ON_OUTPUT = 200_000_000, 48
+#: Rows, or multiplications in a pass, from which it is worth importing numba. The work on an output of a row
+#: counts as the last number of multiplications.
+_MANY_ROWS, _FEWEST, _WORK_ON_OUTPUT = 1_000_000, 200_000_000, 48
 
 #: Most outputs; with more, BLAS is faster.
 _MOST_OUTPUTS = 16
@@ -41,7 +41,8 @@ _TOLERANCE = 1e-4
 def clipped_sums(n_rows: int, d_in: int, m: int, dtype: DTypeLike) -> ClippedSums | None:
     """The function that sums clipped residuals of ``m`` outputs times rows; None where NumPy is faster."""
     few = d_in > 0 and 0 < m <= _MOST_OUTPUTS and np.dtype(dtype) == np.float32
-    return compiled() if few and n_rows * (d_in + _WORK_ON_OUTPUT) * m >= _FEWEST else None
+    many = n_rows >= _MANY_ROWS or n_rows * (d_in + _WORK_ON_OUTPUT) * m >= _FEWEST
+    return compiled() if few and many else None
 
 
 def may_be_compiled(n_rows: int, d_in: int) -> bool:
