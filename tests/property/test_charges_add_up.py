@@ -208,6 +208,20 @@ def test_folds_that_are_fitted_together(monkeypatch, class_weight):
     assert spent(log) <= math.hypot(*mus) * (1 + ROUNDED)
 
 
+@pytest.mark.parametrize("batch_size", [None, 200])
+def test_a_fit_that_diverges_releases_no_more_than_was_charged(monkeypatch, batch_size):
+    dataset = PrivacyLedger(":memory:").add_dataset("rows", epsilon=9.0, delta=1e-5)
+    log = watch(monkeypatch)
+    terms = {"epsilon": None, "noise_multiplier": 5.0, "n_steps": 7, "delta": 1e-5, "classes": range(K)}
+    far = {"learning_rate": 1e200, "l2": 1.0}  # each step is longer than the last one by the product
+    head = MixedDPLogisticRegression("noisy-gd", **terms, **far, batch_size=batch_size, ledger=dataset)
+    with pytest.raises(ValueError, match="diverged"):
+        head.fit(X, Y)
+    (charge,) = dataset.charges()
+    assert len(log) == charge.event.n_steps == 7
+    assert all(math.isclose(release.scale, 5.0 * release.sensitivity, rel_tol=1e-12) for release in log)
+
+
 def test_what_is_not_stated_would_be_found(monkeypatch):
     """The twin: a release more than the report knows of, however small its share, and one less."""
     log = watch(monkeypatch)

@@ -133,6 +133,21 @@ def test_a_row_changes_no_bit_of_what_others_contribute(used, problem, place, hu
     assert used
 
 
+@pytest.mark.parametrize("k", [2, 3, 7])
+def test_no_label_decides_whether_loops_add_up(used, k):
+    """A row of zeros contributes nothing, so its label moves no bit, even if no other row has that label."""
+    X, y, request, _ = made(3000, 6, k, "random", 1.0, 0.5, 0)
+    X[417] = 0
+    y %= k - 1
+    found, calls = [], []
+    for label in (0, k - 1):
+        y[417] = label
+        found.append(sums_of(InMemoryRows(X, y.copy()), request))
+        calls.append(len(used))
+    assert calls[1] == 2 * calls[0] > 0
+    np.testing.assert_array_equal(*found)
+
+
 @thorough
 @given(problem=problems)
 def test_the_sums_are_those_of_numpy(used, monkeypatch, problem):

@@ -294,6 +294,18 @@ def test_what_is_refused_is_refused_before_the_charge_and_listed_as_public(monke
     assert "ValueError: " in other.facts["outcome"] and "e+38" not in other.facts["outcome"]
 
 
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("method", ["private_score", "private_confusion"])
+def test_counts_are_silent_on_rows_of_any_size(method, state):
+    """Neither a warning nor an error of NumPy, by the user's settings, tells that there is a tiny row."""
+    terms = {"row_norm": None, "center": False, "learning_rate": 0.1}
+    fitted = head(**terms).fit(*OTHERS, **PUBLIC)
+    X = OTHERS[0].astype("f8")
+    X[ROW] = 1e-300
+    with np.errstate(all=state):  # pytest makes errors of warnings
+        assert np.isfinite(getattr(fitted, method)(X, OTHERS[1], noise_multiplier=2.0)).all()
+
+
 # -- where the rows are ----------------------------------------------------------------------
 
 #: An estimator and its option.

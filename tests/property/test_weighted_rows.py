@@ -9,10 +9,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from skmixdp import MixedDPLogisticRegression
 from skmixdp._engine import Run
 from skmixdp._linear import LogisticLoss, SoftmaxLoss, SquaredLoss, WeightedLoss, row_norms, with_weights
 from skmixdp._rows import Block, RowMap
 from skmixdp.components.queries import clipped_residuals
+from skmixdp.estimators import _course
 from skmixdp.public import PublicData
 from tests.catalog import ALGORITHMS, CLIPPERS
 from tests.conftest import Watched, make_problem, make_regression_problem, train
@@ -124,3 +126,26 @@ def test_the_weight_of_a_row_moves_no_other_row(kind, tmp_path_factory, monkeypa
     # A fold without the row is released the same sums, bit for bit.
     for one, other in zip(*sums, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_balanced_weights_are_those_of_released_counts_whatever_the_other_rows_are(monkeypatch):
+    """A sum or mean of the weights over private rows would let one row change the weights of all others."""
+    shares = np.array([0.5, 0.3, 0.2])
+    given = []
+
+    def recorded(y, weights):
+        given.append(weights)
+        return with_weights(y, weights)
+
+    monkeypatch.setattr(_course, "class_shares", lambda counts, scale, n_rows: shares)
+    monkeypatch.setattr(_course, "with_weights", recorded)
+    X = np.random.default_rng(0).normal(size=(300, 4))
+    for y in (np.arange(300) % 3, np.minimum(np.arange(300) % 7, 2)):
+        own = 1.0 + np.arange(300) % 5
+        for sample_weight in (None, own):
+            head = MixedDPLogisticRegression(
+                "noisy-gd", epsilon=9.0, delta=1e-4, classes=range(3), class_weight="balanced"
+            )
+            head.fit(X, y, sample_weight=sample_weight)
+            expected = (1 / (3 * shares))[y] * (1.0 if sample_weight is None else own)
+            np.testing.assert_allclose(given[-1], expected, rtol=0, atol=1e-14)

@@ -240,6 +240,19 @@ class TestRandomTrials:
         assert len(heads) > 1
         assert not any(np.allclose(heads[0], head) for head in heads[1:])
 
+    def test_the_number_of_trials_is_drawn_once(self, search, monkeypatch):
+        """Whoever draws again where nothing came out draws from another law than the one that is charged."""
+        drawn, numbers = [], iter([0, 5, 5, 5])
+
+        def number(law, u):
+            drawn.append(next(numbers))
+            return drawn[-1]
+
+        monkeypatch.setattr(TrialLaw, "number", number)
+        with pytest.raises(RuntimeError, match="number of trials was 0"):
+            search(strategy="random", distribution="poisson")
+        assert drawn == [0]
+
     def test_no_trial_at_all_is_an_error_that_was_paid_for(self, search, tmp_path, monkeypatch):
         ledger = PrivacyLedger(tmp_path / "l.sqlite").add_dataset("p", epsilon=50, delta=DELTA)
         monkeypatch.setattr(TrialLaw, "number", lambda law, u: 0)

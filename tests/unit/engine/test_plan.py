@@ -7,7 +7,7 @@ import pytest
 from skmixdp._engine import Budget, make_plan
 from skmixdp.algorithms import AdaMix, Auto, NoisyGD, TheoreticalAdaMix
 from skmixdp.components import BalancedSteps
-from skmixdp.privacy import epsilon_of, noise_multiplier_for, steps_for
+from skmixdp.privacy import GaussianEvent, epsilon_of, noise_multiplier_for, steps_for
 from tests.conftest import make_problem, make_regression_problem
 
 PROBLEM = make_problem()
@@ -55,6 +55,13 @@ def test_the_event_is_that_of_the_plan():
     assert (plan.event.n_steps, plan.event.noise_multiplier) == (10, plan.noise_multiplier)
     assert plan.event.noise == "discrete"
     assert plan.event.sampling_rate == 1
+
+
+@pytest.mark.parametrize("n_steps", [1, 499, 1_000, 12_345, 10**7])
+def test_every_step_is_accounted_for_however_many_there_are(n_steps):
+    plan = plan_for(epsilon=None, n_steps=n_steps, sigma=300.0)
+    assert plan.event == GaussianEvent(300.0, n_steps)
+    assert (plan.n_steps, plan.epsilon) == (n_steps, epsilon_of(300.0, n_steps, delta=1e-5))
 
 
 class TestBalancedSteps:

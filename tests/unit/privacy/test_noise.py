@@ -51,6 +51,30 @@ def test_shapes_and_ranges():
     np.testing.assert_array_equal(array, 1)
 
 
+@pytest.mark.parametrize("scale", [0.5, 1e300, np.inf])
+@pytest.mark.parametrize("draw", [0.25, 1e300, -np.inf, np.nan])
+def test_a_draw_is_added_whatever_comes_of_it(monkeypatch, scale, draw):
+    """Where the sum overflows or is no number, handing out the array would be a release without noise."""
+    source, array = NoiseSource(0), np.array([[3.0, -4.0], [1e308, 0.0]])
+    monkeypatch.setattr(source, "normal", lambda shape: np.full(shape, draw))
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(source.add_noise(array, scale, None), array + scale * draw)
+
+
+def test_sums_to_which_no_discrete_noise_can_be_added_are_not_handed_out(monkeypatch):
+    source = DiscreteNoise()
+
+    def refuses(*arguments):
+        raise OverflowError
+
+    monkeypatch.setattr(source._dp.m, "make_gaussian", lambda *arguments: refuses)
+    with pytest.raises(OverflowError):
+        source.add_noise(np.array([2.0, 3.0]), 1.0, 0.5)
+    monkeypatch.setattr(source._dp.m, "make_gaussian", refuses)
+    with pytest.raises(OverflowError):
+        source.add_noise(np.array([2.0, 3.0]), 1.0, 0.5)
+
+
 def test_discrete_noise_stays_on_the_grid():
     grid = 2.0**-30
     array = np.arange(12.0).reshape(3, 4) * grid

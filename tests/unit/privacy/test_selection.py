@@ -127,6 +127,17 @@ class TestTerms:
             assert isinstance(event, GaussianEvent)
             assert event.mu("add_or_remove_one") == pytest.approx(math.sqrt(n) * mu_of_budget(1.0, DELTA))
 
+    def test_a_last_fit_after_a_random_number_of_trials_costs_what_a_fit_costs(self, law):
+        terms, without = SearchTerms(DELTA, refit=True), SearchTerms(DELTA)
+        fit = GaussianEvent(1 / terms.fit_mu(0.5), 1)
+        orders, neighboring = np.array([1.5, 2.0, 7.0, 64.0]), "add_or_remove_one"
+        with_fit, alone = (
+            rdp_of_event(each.event(law, 0.5), orders, neighboring) for each in (terms, without)
+        )
+        added = rdp_of_event(fit, orders, neighboring)
+        np.testing.assert_allclose(with_fit, alone + added, rtol=0, atol=1e-12)
+        assert added.min() > 1e-3
+
     def test_scores_and_a_refit_are_part_of_it(self):
         terms = SearchTerms(DELTA, score_share=0.2, refit=True)
         mu, count = mu_of_budget(1.0, DELTA), 1 / terms.score_multiplier(1.0)

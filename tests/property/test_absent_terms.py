@@ -1,0 +1,58 @@
+"""A row that contributes nothing moves no bit of the sums, on any source.
+
+Features, lengths and labels of private rows may decide what a row contributes, and nothing else: not the
+precision in which its block is added up, its order or its place, nor which code does it. So sums are the
+same, bit for bit, whatever a row is whose contribution is zero.
+"""
+
+import numpy as np
+import pytest
+
+from skmixdp._rows import Request, RowMap
+from tests.property.spies import prepare, source
+
+N, D, K, ROW = 900, 6, 3, 417
+rng = np.random.default_rng(0)
+X = rng.normal(size=(N, D)).astype("f4")
+Y = rng.integers(K, size=N)
+W = rng.normal(size=(K, D + 1))
+ROWS = {
+    "zeros": np.zeros(D),
+    "subnormal": np.full(D, 1e-44),
+    "tiny": np.full(D, 1e-20),
+    "one entry": 7.0 * np.eye(D)[2],
+    "long": np.full(D, 3e5),
+    "another row": X[3],
+}
+KINDS = ["memory", "sparse", "memory map", "memory map, as if wide", "parquet", "dask", "torch"]
+KINDS += ["torch, as on a device"]
+MAPS = {"as they are": RowMap(None, False, 0.4), "of unit length": RowMap(rng.normal(size=D), True, 0.4)}
+MEMBERS = {"all": None, "a fold": np.arange(N) % 3 != 1}
+
+
+def contribute(Z, block):
+    """Residuals and one number for each row, and zeros for the rows of the last label."""
+    kept = (block.y < K)[:, np.newaxis]
+    C = Z - np.eye(K)[block.y % K].astype(Z.dtype)
+    return np.where(kept, C, 0).astype(Z.dtype), np.where(kept, 1.0 + block.y[:, np.newaxis], 0.0)
+
+
+@pytest.mark.parametrize("members", MEMBERS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("row_map", MAPS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_row_that_contributes_nothing_moves_no_bit_of_the_sums(
+    monkeypatch, tmp_path, kind, row_map, dtype, members
+):
+    prepare(kind, monkeypatch)
+    found = {}
+    for name, row in ROWS.items():
+        rows, labels = X.copy(), Y.copy()
+        rows[ROW], labels[ROW] = row, K  # the label says that it contributes nothing
+        folder = tmp_path / name
+        folder.mkdir()
+        held = source(kind, folder, rows, labels, MAPS[row_map], dtype)
+        ((matrix, vector),) = held.private_sums([Request(W, contribute, MEMBERS[members])])
+        found[name] = np.asarray(matrix).tobytes(), np.asarray(vector).tobytes()
+    first = found["zeros"]
+    assert [name for name in found if found[name] != first] == []
