@@ -176,18 +176,16 @@ class LogitAdjustment:
         W = np.array(W)
         if restored and len(W) == self.n_classes:  # one output for two classes has no row for each
             rare = np.maximum(0.0, 1 - self.n_classes * shares)
-            W += restored * rare[:, np.newaxis] * self._scale_of_start(W) * self.info.view.W
+            # At a scale at which the outputs of the start are no larger than those of the head.
+            data, start = self.info.view.data, self.info.view.W
+            outputs = (W, start) if data.n_rows == 0 else (data.X @ W.T, data.X @ start.T)
+            first, second = (float(np.linalg.norm(each)) for each in outputs)
+            scale = min(1.0, first / second) if second > 0 else 0.0
+            W += restored * rare[:, np.newaxis] * scale * start
         logs = np.log(shares)
         change = logs - logs.mean() if len(W) == self.n_classes else logs[1:] - logs[:1]
         W[:, -1] -= strength / self.intercept * change
         return W
-
-    def _scale_of_start(self, W: FloatArray) -> float:
-        """Factor at which the start's outputs are at most as large as the head's, on any public rows."""
-        data, start = self.info.view.data, self.info.view.W
-        outputs = (W, start) if data.n_rows == 0 else (data.X @ W.T, data.X @ start.T)
-        first, second = (float(np.linalg.norm(each)) for each in outputs)
-        return min(1.0, first / second) if second > 0 else 0.0
 
 
 def _scaled(part: float, rounds: Closing) -> Closing:

@@ -60,7 +60,8 @@ class GradientEmbedding:
         self._triangle = _inverse_triangle(gram) if whole else None
         if self._triangle is not None:
             self._A = self._triangle.T
-            held_out = _held_out_of_all(gram, self._triangle)
+            squares = 1 / np.sum(self._triangle**2, axis=0)  # of lengths outside the span of the others
+            held_out = np.sqrt(np.maximum(np.diag(gram) - squares, 0)), np.sqrt(squares)
             image = blas.dtrmm(1.0, self._triangle, gram, side=1, lower=1, trans_a=1)
             square = blas.dtrmm(1.0, self._triangle, image, side=0, lower=1, overwrite_b=1)
         else:
@@ -200,12 +201,6 @@ def _inverse_triangle(gram: FloatArray) -> FloatArray | None:
     if failed or not squares * _EIGENVALUE_CUT * float(np.linalg.norm(gram)) < 1:
         return None
     return np.asarray(inverse)
-
-
-def _held_out_of_all(gram: FloatArray, triangle: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Each anchor's lengths within and outside the span of the others, at full rank."""
-    squares = 1 / np.sum(triangle**2, axis=0)
-    return np.sqrt(np.maximum(np.diag(gram) - squares, 0)), np.sqrt(squares)
 
 
 def _held_out(values: FloatArray, vectors: FloatArray, ridge: float) -> tuple[FloatArray, FloatArray]:

@@ -115,15 +115,12 @@ class NoisyGD(Algorithm):
             raise ValueError(
                 "l2=0 cannot be combined with schedule='decaying'; pass 'auto' or a positive number."
             )
-        l2 = self._optimal_l2(info, self.radius) if options.l2 == "auto" else options.l2
+        l2 = options.l2
+        if l2 == "auto":  # the minimiser of the bound of AdaMix, Theorem 3, on the mean scale
+            lipschitz, rho = self._clipper(info).at(info.view).threshold, info.mu**2 / 2
+            total = math.sqrt(2 * info.view.W.size / rho) * lipschitz / self.radius
+            l2 = total / (info.n_private + info.view.n_rows)
         return replace(recipe, steps=DecayingSteps(l2), l2=l2)
-
-    def _optimal_l2(self, info: PublicInfo, radius: float) -> float:
-        """Minimiser of the bound of AdaMix, Theorem 3, on the mean scale."""
-        lipschitz = self._clipper(info).at(info.view).threshold
-        rho = info.mu**2 / 2
-        total = math.sqrt(2 * info.view.W.size / rho) * lipschitz / radius
-        return total / (info.n_private + info.view.n_rows)
 
     def _clipper(self, info: PublicInfo) -> L2Clip | LipschitzClip:
         if not isinstance(self.clip, str):

@@ -188,17 +188,7 @@ class LabelRows(RowsKey):
 
 @dataclass(frozen=True)
 class Mapped:
-    """How a fit maps its rows, and what is known of the mapped ones.
-
-    Attributes
-    ----------
-    row_map : RowMap
-        The map.
-    X_pub : array of shape (n_pub, d_in)
-        The public rows after the map.
-    second_moment : float or None
-        Released largest second moment of mapped rows.
-    """
+    """The map of a fit, the mapped public rows (n_pub, d_in), and the released largest second moment."""
 
     row_map: RowMap
     X_pub: Array

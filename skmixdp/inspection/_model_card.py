@@ -172,6 +172,9 @@ def model_card(
     check("title", title, _TEXT, None)
     stated = getattr(estimator, "privacy_", None)
     report = ensemble_report(estimator) if stated is None else checked(stated, estimator)
+    assumptions: tuple[str, ...] = _ASSUMPTIONS
+    if isinstance(report, PrivacyReport):
+        assumptions = (*assumptions, f"The number of private rows, {report.n_private}, is public.")
     lines = dict(row for row in report._rows() if row[0] not in ("warning", "treated as public"))
     return ModelCard(
         no_guarantee=report.no_guarantee,
@@ -182,7 +185,7 @@ def model_card(
         model=_facts(estimator),
         guarantee=lines,
         treated_as_public=tuple(getattr(report, "treated_as_public", ())),
-        assumptions=tuple(_assumptions(report)),
+        assumptions=assumptions,
         metrics=_metrics(public_scores or {}, accounted_scores or {}),
         warnings=tuple(report.warnings),
     )
@@ -200,13 +203,6 @@ def _facts(estimator: Any) -> dict[str, str]:
     version = import_module("skmixdp").__version__
     facts["made with"] = f"skmixdp {version}, scikit-learn {sklearn.__version__}"
     return facts
-
-
-def _assumptions(report: Any) -> list[str]:
-    assumptions = [*_ASSUMPTIONS]
-    if isinstance(report, PrivacyReport):
-        assumptions.append(f"The number of private rows, {report.n_private}, is public.")
-    return assumptions
 
 
 def _metrics(

@@ -34,18 +34,12 @@ def summarise(table: Any, columns: Columns, spread: str) -> pd.DataFrame:
         of_method = np.array([other == method for other in methods])
         for epsilon in np.unique(epsilons[of_method]):
             part = scores[of_method & ((epsilons == epsilon) | (np.isnan(epsilons) & np.isnan(epsilon)))]
-            mean, half = float(part.mean()), _half_width(part, spread)
-            lines.append((method, float(epsilon), mean, mean - half, mean + half, len(part)))
+            n, mean, half = len(part), float(part.mean()), 0.0
+            if n > 1:
+                times = 1.0 if spread == "std" else float(stats.t.ppf(0.975, n - 1)) / math.sqrt(n)
+                half = times * float(part.std(ddof=1))
+            lines.append((method, float(epsilon), mean, mean - half, mean + half, n))
     return pd.DataFrame(lines, columns=["method", "epsilon", "mean", "low", "high", "n_fits"])
-
-
-def _half_width(scores: Floats, spread: str) -> float:
-    """Half the length of an error bar; 0 for a single fit."""
-    n = len(scores)
-    if n == 1:
-        return 0.0
-    deviation = float(scores.std(ddof=1))
-    return deviation if spread == "std" else float(stats.t.ppf(0.975, n - 1)) * deviation / math.sqrt(n)
 
 
 def _read(table: Any, columns: Columns) -> tuple[list[str], Floats, Floats]:
