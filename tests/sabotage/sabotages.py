@@ -1033,7 +1033,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "winner = succeeded[best_of(scores)]",
         "winner = succeeded[best_of([done[i][1].score(X, y) for i in succeeded])]",
         "tests/sklearn/test_private_search.py::TestWhatIsShown::"
-        "test_a_grid_shows_all_candidates_with_the_scores_that_were_paid_for",
+        "test_the_winner_has_the_highest_noisy_score_and_no_exact_one_is_asked_for",
     ),
     _sabotage(
         "a last fit that is free after a random number of trials",
