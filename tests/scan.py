@@ -94,9 +94,11 @@ class Needles:
         return any(bool((mask[1:] & mask[:-1]).any()) for mask in held)
 
     def _is_sequence(self, part: Any) -> bool:
-        if len(np.shape(part)) == 0 or not all(
-            isinstance(x, (int, float, np.number)) for x in np.ravel(part)
-        ):
+        try:
+            shape = np.shape(part)
+        except ValueError:  # parts of different lengths, which are searched one by one
+            return False
+        if len(shape) == 0 or not all(isinstance(x, (int, float, np.number)) for x in np.ravel(part)):
             return False
         return np.ravel(np.asarray(part, ">f8")).tobytes() in self._sequences
 

@@ -26,7 +26,11 @@ ROWS = {
 }
 KINDS = ["memory", "sparse", "memory map", "memory map, as if wide", "parquet", "dask", "torch"]
 KINDS += ["torch, as on a device"]
-MAPS = {"as they are": RowMap(None, False, 0.4), "of unit length": RowMap(rng.normal(size=D), True, 0.4)}
+MAPS = {
+    "as they are": RowMap(None, False, None),
+    "with an intercept": RowMap(None, False, 0.4),
+    "of unit length": RowMap(rng.normal(size=D), True, 0.4),
+}
 MEMBERS = {"all": None, "a fold": np.arange(N) % 3 != 1}
 
 
@@ -45,14 +49,14 @@ def test_a_row_that_contributes_nothing_moves_no_bit_of_the_sums(
     monkeypatch, tmp_path, kind, row_map, dtype, members
 ):
     prepare(kind, monkeypatch)
-    found = {}
+    found, points = {}, W[:, : MAPS[row_map].width(D)]
     for name, row in ROWS.items():
         rows, labels = X.copy(), Y.copy()
         rows[ROW], labels[ROW] = row, K  # the label says that it contributes nothing
         folder = tmp_path / name
         folder.mkdir()
         held = source(kind, folder, rows, labels, MAPS[row_map], dtype)
-        ((matrix, vector),) = held.private_sums([Request(W, contribute, MEMBERS[members])])
+        ((matrix, vector),) = held.private_sums([Request(points, contribute, MEMBERS[members])])
         found[name] = np.asarray(matrix).tobytes(), np.asarray(vector).tobytes()
     first = found["zeros"]
     assert [name for name in found if found[name] != first] == []

@@ -7,6 +7,7 @@ written. Rows are searched in the same way.
 
 import io
 import pickle
+import secrets
 import warnings
 
 import joblib
@@ -20,7 +21,7 @@ from skmixdp.estimators import fit_many
 from skmixdp.inspection import ensemble_report, model_card
 from skmixdp.model_selection import PrivateSearchCV
 from skmixdp.preprocessing import NoisyScaler
-from skmixdp.privacy import PrivacyLedger
+from skmixdp.privacy import NoiseSource, PrivacyLedger
 from tests.noise import watch
 from tests.scan import Needles, reachable
 
@@ -157,6 +158,32 @@ def test_no_exact_sum_and_no_row_is_kept(monkeypatch, tmp_path, capfd, name):
     printed = "".join(capfd.readouterr()) + "".join(str(one.message) for one in warned)
     files = {**written(outcome, tmp_path), "printed": printed.encode()}
     assert {file: found for file, data in files.items() if (found := needles.in_bytes(data))} == {}
+
+
+@pytest.mark.parametrize("name", PATHS)
+def test_no_source_of_noise_and_no_key_is_kept(monkeypatch, tmp_path, name):
+    """Whoever has the key draws the noise again and subtracts it."""
+    ledger = PrivacyLedger(tmp_path / "ledger.sqlite").add_dataset("rows", epsilon=99.0, delta=1e-3)
+    keys, draw = [], secrets.randbits
+
+    def randbits(bits):
+        keys.append(draw(bits))
+        return keys[-1]
+
+    monkeypatch.setattr("skmixdp.privacy.noise.secrets.randbits", randbits)
+    outcome = PATHS[name](ledger)
+    assert keys
+    halves = np.array([half for key in keys for half in (key & (2**64 - 1), key >> 64)], np.uint64)
+    for part in reachable(outcome):
+        assert not isinstance(part, (NoiseSource, np.random.Generator, np.random.BitGenerator))
+        assert not isinstance(part, int) or (part not in keys and part not in halves)
+        assert (
+            not isinstance(part, np.ndarray) or part.dtype.kind not in "iu" or not np.isin(halves, part).any()
+        )
+    for data in written(outcome, tmp_path).values():
+        for half in halves.tolist():
+            assert half.to_bytes(8, "little") not in data and half.to_bytes(8, "big") not in data
+            assert str(half).encode() not in data
 
 
 SUM = np.array([[101.23456789012345, -7.654321098765432], [0.1234567890123456, 55.55443322110099]])

@@ -885,4 +885,225 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "pass",
         "tests/sklearn/test_callbacks.py::test_a_random_search_calls_nothing_that_would_count_its_trials",
     ),
+    # -- kinds that were made up by reading the code ----------------------------------------
+    _sabotage(
+        "sums divided by the size of the batch",
+        "Heads are released sums divided by the number of rows in a random batch, which is secret.",
+        "_engine/loop.py",
+        "            batch_size=info.batch_size,\n",
+        "            batch_size=info.batch_size if batch is None else max(int(batch.sum()), 1),\n",
+        "tests/statistical/test_poisson.py::test_sums_are_divided_by_the_expected_size[60]",
+    ),
+    _sabotage(
+        "steps without rows left out",
+        "Whoever counts the releases learns how many random batches were empty.",
+        "_engine/loop.py",
+        "        rate = recipe.sampling.rate(info.n_private)\n",
+        "        if batch is not None and not batch.any():\n            continue\n"
+        "        rate = recipe.sampling.rate(info.n_private)\n",
+        "tests/statistical/test_poisson.py::test_empty_batches_are_steps_like_any_other",
+    ),
+    _sabotage(
+        "batches from a generator that anyone can seed",
+        "Batches come from NumPy's global generator, and a batch that is known amplifies nothing.",
+        "components/sampling.py",
+        "noise.uniform((n_private,))",
+        "np.random.random(n_private)",
+        "tests/statistical/test_poisson.py::test_batches_come_from_the_secret_source_of_noise",
+    ),
+    _sabotage(
+        "steps beyond 500 that are not accounted for",
+        "The event of a long fit has fewer steps than its plan.",
+        "_engine/plan.py",
+        "recipe.event(sigma, n_steps, rate, budget.noise)",
+        "recipe.event(sigma, min(n_steps, 500), rate, budget.noise)",
+        "tests/unit/engine/test_plan.py::test_every_step_is_accounted_for_however_many_there_are[1000]",
+    ),
+    _sabotage(
+        "a fit that diverged runs again",
+        "A head that is not finite costs its steps twice, and is charged once.",
+        "estimators/_course.py",
+        "        W = yield from of_rows(HeadRows(balanced, planned.row_map), training(run))\n",
+        "        W = yield from of_rows(HeadRows(balanced, planned.row_map), training(run))\n"
+        "        if not np.isfinite(W).all():\n"
+        "            W = yield from of_rows(HeadRows(balanced, planned.row_map), training(run))\n",
+        "tests/property/test_charges_add_up.py::"
+        "test_a_fit_that_diverges_releases_no_more_than_was_charged[None]",
+    ),
+    _sabotage(
+        "geometry that sees the rows of other folds",
+        "A fit to some of the rows learns its centre and directions from all of them.",
+        "estimators/_course.py",
+        "Learner(given.n_rows, given.members,",
+        "Learner(given.n_rows, None,",
+        "tests/property/test_replay.py::"
+        "test_fits_side_by_side_searches_and_counts_show_what_their_noise_pays_for"
+        "[folds without the row, default-duplicated-warn]",
+    ),
+    _sabotage(
+        "the constant of the intercept left out of lengths",
+        "Rows are longer than the lengths by which they are clipped.",
+        "_rows/memory.py",
+        "norms=norms if value is None else np.hypot(norms, value)",
+        "norms=norms",
+        "tests/unit/rows/test_mapped_rows.py::test_an_appended_constant_is_a_column[200-float32]",
+    ),
+    _sabotage(
+        "rows that are mapped in every pass state the rounding of double precision",
+        "The sensitivity of a learned mean leaves out the rounding of its sums, which are in float32.",
+        "_rows/memory.py",
+        "    def sum_error(self, request: Request) -> SumError:\n"
+        "        return stated_error(request, self.n_rows, self._dtype)",
+        "    def sum_error(self, request: Request) -> SumError:\n"
+        "        return stated_error(request, self.n_rows, np.float64)",
+        "tests/unit/rows/test_mapped_rows.py::test_rows_that_are_mapped_in_every_pass_are_the_same[7-float32]",
+    ),
+    _sabotage(
+        "weights of rows after the clip",
+        "A row of weight 7 contributes seven times the clip.",
+        "components/queries.py",
+        "    R = loss.residuals(Z, block.y)\n    clip_rows(R, block, clip)\n    return R, None\n",
+        '    y, weights = loss.split(block.y) if hasattr(loss, "split") else (block.y, None)\n'
+        '    R = getattr(loss, "inner", loss).residuals(Z, y)\n'
+        "    clip_rows(R, block, clip)\n"
+        "    return (R if weights is None else R * weights.astype(R.dtype)[:, None]), None\n",
+        "tests/property/test_weighted_rows.py::test_no_weighted_row_contributes_more_than_the_clip_states[l2]",
+    ),
+    _sabotage(
+        "balanced weights of mean 1 over the private rows",
+        "The label of one row changes the weights of all others.",
+        "estimators/_course.py",
+        "    weights = by_class[given.y]\n",
+        "    weights = by_class[given.y] / by_class[given.y].mean()\n",
+        "tests/property/test_weighted_rows.py::"
+        "test_balanced_weights_are_those_of_released_counts_whatever_the_other_rows_are",
+    ),
+    _sabotage(
+        "blocks with a short row added in double precision",
+        "One row decides how the sums of its block are rounded, for which no sensitivity allows.",
+        "_rows/answering.py",
+        "            # Their transposes are joined",
+        "            if len(visit.block.norms) and float(visit.block.norms.min()) < 1e-6:\n"
+        "                largest = None\n"
+        "            # Their transposes are joined",
+        "tests/property/test_absent_terms.py::test_a_row_that_contributes_nothing_moves_no_bit_of_the_sums"
+        "[memory-as they are-float32-all]",
+    ),
+    _sabotage(
+        "compiled loops only where the last class has rows",
+        "A private label decides which code adds up all rows, and so how all sums are rounded.",
+        "_rows/memory.py",
+        "self._y.dtype != np.int8 or few:",
+        "self._y.dtype != np.int8 or few or self._y.max() + 1 < len(request.points):",
+        "tests/property/test_compiled_loops.py::test_no_label_decides_whether_loops_add_up[3]",
+    ),
+    _sabotage(
+        "a noisy sum that overflows is released without its noise",
+        "A path for errors hands out the sum as it is.",
+        "privacy/noise.py",
+        "        return array + scale * self.normal(array.shape)\n",
+        "        noisy = array + scale * self.normal(array.shape)\n"
+        "        return noisy if np.isfinite(noisy).all() else array\n",
+        "tests/unit/privacy/test_noise.py::test_a_draw_is_added_whatever_comes_of_it",
+    ),
+    _sabotage(
+        "sums that the discrete sampler refuses are released without noise",
+        "A path for errors hands out the sum as it is.",
+        "privacy/noise.py",
+        "        noisy = np.array(sample(whole.ravel().tolist()), dtype=np.float64)\n",
+        "        try:\n            noisy = np.array(sample(whole.ravel().tolist()), dtype=np.float64)\n"
+        "        except Exception:\n            return array\n",
+        "tests/unit/privacy/test_noise.py::"
+        "test_sums_to_which_no_discrete_noise_can_be_added_are_not_handed_out",
+    ),
+    _sabotage(
+        "the key of the noise in the report",
+        "A hidden attribute, which pickles keep, lets anyone draw the noise again and subtract it.",
+        "estimators/_course.py",
+        "    fitted.privacy_ = planned.report(charge)\n",
+        "    fitted.privacy_ = planned.report(charge)\n"
+        "    state = planned.run.noise._generator.bit_generator.state\n"
+        '    object.__setattr__(fitted.privacy_, "_state", state)\n',
+        "tests/property/test_nothing_is_kept.py::test_no_source_of_noise_and_no_key_is_kept[geometry]",
+    ),
+    _sabotage(
+        "the winner of a search chosen by exact scores",
+        "Noisy scores are shown and charged, and the choice is made by the exact ones.",
+        "model_selection/_private_search.py",
+        "winner = succeeded[best_of(scores)]",
+        "winner = succeeded[best_of([done[i][1].score(X, y) for i in succeeded])]",
+        "tests/sklearn/test_private_search.py::TestWhatIsShown::"
+        "test_the_winner_has_the_highest_noisy_score_and_no_exact_one_is_asked_for",
+    ),
+    _sabotage(
+        "a last fit that is free after a random number of trials",
+        "The winner of a random search is fitted once more, and nothing pays for it.",
+        "privacy/accounting/selection.py",
+        "self.noise, fit if self.refit else None)",
+        "self.noise, None)",
+        "tests/unit/privacy/test_selection.py::TestTerms::"
+        "test_a_last_fit_after_a_random_number_of_trials_costs_what_a_fit_costs",
+    ),
+    _sabotage(
+        "a search that drew no trial draws again",
+        "The number of trials follows another law than the one that is accounted for.",
+        "model_selection/_trials.py",
+        "tried = plan.draw(candidates, noise)\n",
+        "tried = plan.draw(candidates, noise) or plan.draw(candidates, noise)\n",
+        "tests/sklearn/test_private_search.py::TestRandomTrials::test_the_number_of_trials_is_drawn_once",
+    ),
+    _sabotage(
+        "a fit that is stopped early reports the steps that it took",
+        "Stopping by what was released saves no budget, and the report says that it does.",
+        "estimators/_course.py",
+        "    head.n_iter_ = tasks.n_done  # fewer",
+        "    part = tasks.n_done / planned.run.plan.n_steps\n"
+        "    head.privacy_ = replace(head.privacy_, epsilon=head.privacy_.epsilon * part**0.5)\n"
+        "    head.n_iter_ = tasks.n_done  # fewer",
+        "tests/sklearn/test_callbacks.py::test_a_callback_can_stop_training_but_saves_no_budget",
+    ),
+    _sabotage(
+        "counts on private rows under the user's own state of NumPy",
+        "A warning or error of NumPy tells that there is a tiny row.",
+        "estimators/_private_score.py",
+        'with np.errstate(all="ignore"):  # the user',
+        "with np.errstate():  # the user",
+        "tests/property/test_replay.py::test_counts_are_silent_on_rows_of_any_size[private_score-raise]",
+    ),
+    Sabotage(
+        "private rows on the estimator while callbacks run",
+        "A callback may read the rows of the fit, which no budget covers.",
+        (
+            Edit(
+                "skmixdp/estimators/_course.py",
+                "    learner = Learner(given.n_rows,",
+                "    head._given = given\n    learner = Learner(given.n_rows,",
+            ),
+            Edit(
+                "skmixdp/estimators/_course.py",
+                "    del head._leaks  # the report has them",
+                "    del head._leaks, head._given",
+            ),
+        ),
+        ("tests/sklearn/test_callbacks.py::test_callbacks_reach_no_private_row[True]",),
+    ),
+    _sabotage(
+        "the grid of discrete noise by the largest private entry",
+        "The grid on which released sums lie tells the size of a private entry.",
+        "_rows/memory.py",
+        "self.grid = grid_of_rows(len(X)) if exact else None",
+        "self.grid = grid_of_rows(len(X)) * 2.0 ** np.frexp(np.abs(X).max(initial=1))[1] if exact else None",
+        "tests/unit/rows/test_sources.py::test_the_grid_of_exact_sums_does_not_depend_on_the_rows[memory]",
+    ),
+    _sabotage(
+        "a command line that prints the accuracy on private rows",
+        "An exact count of private rows is printed next to the report.",
+        "_cli/fit.py",
+        "            return model.fit(private.X, private.y, **public_rows)\n",
+        "            model.fit(private.X, private.y, **public_rows)\n"
+        "            if not args.quiet:\n"
+        '                sys.stderr.write(f"accuracy: {model.score(private.X, private.y):.2f}\\n")\n'
+        "            return model\n",
+        "tests/unit/cli/test_output.py::test_what_a_fit_prints_does_not_depend_on_private_labels",
+    ),
 )

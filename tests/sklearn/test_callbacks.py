@@ -21,6 +21,7 @@ from skmixdp._utils import progress
 from skmixdp._utils.progress import no_bars
 from skmixdp.inspection import StepHistory
 from skmixdp.model_selection import PrivateSearchCV, public_params
+from tests.scan import Needles
 
 callbacks = pytest.importorskip("sklearn.callback", reason="callbacks need scikit-learn 1.9")
 
@@ -112,6 +113,28 @@ def test_callbacks_get_released_heads_and_public_facts_alone(digits):
     first = Spy()
     fit(head().set_callbacks(first), (X[::-1] * 2, y[::-1], X_pub, y_pub))
     assert first.steps[0] == spy.steps[0]
+
+
+@pytest.mark.parametrize("geometry", [True, False])
+def test_callbacks_reach_no_private_row(geometry):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 5)), np.arange(200) % 3
+    needles, found, searched = Needles(X[::20], len(X)), [], []
+
+    class Scanner(Spy):
+        def on_fit_task_end(self, estimator, context, *, metadata, fitted_estimator):
+            if context.task_name not in searched:  # once for each kind
+                searched.append(context.task_name)
+                own = {name: value for name, value in vars(estimator).items() if "callback" not in name}
+                found.extend(
+                    needles.in_object(
+                        {"own": own, "facts": metadata, "head": getattr(fitted_estimator, "coef_", None)}
+                    )
+                )
+
+    terms = {"epsilon": 9.0, "n_steps": None, "random_state": None, "classes": range(3), "geometry": geometry}
+    head(**terms).set_callbacks(Scanner()).fit(X, y)
+    assert searched == ["geometry"] * geometry + ["step", "training", "fit"] and found == []
 
 
 def test_callbacks_do_not_change_the_fit(digits):

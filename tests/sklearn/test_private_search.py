@@ -121,6 +121,18 @@ def _multiplier(trial):
 
 
 class TestWhatIsShown:
+    def test_the_winner_has_the_highest_noisy_score_and_no_exact_one_is_asked_for(self, search, monkeypatch):
+        def noisy(head, X, y, *, noise_multiplier):
+            return 0.9 if head.n_steps == 3 else 0.1
+
+        def exact(head, *arguments):
+            pytest.fail("an exact score")
+
+        monkeypatch.setattr(MixedDPLogisticRegression, "private_score", noisy)
+        monkeypatch.setattr(MixedDPLogisticRegression, "score", exact)
+        found = search({"n_steps": [2, 3, 4]}, strategy="grid")
+        assert (found.best_index_, found.best_score_) == (1, 0.9)
+
     def test_a_grid_shows_all_candidates_with_the_scores_that_were_paid_for(self, search, trials):
         fitted = search()
         results = fitted.cv_results_

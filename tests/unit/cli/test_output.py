@@ -292,3 +292,16 @@ def test_quiet_shows_no_bar_on_a_terminal_however_long_the_fit_takes(data, folde
     monkeypatch.setattr(sys, "stderr", Terminal())
     assert run(*args, "--quiet") == 0
     assert sys.stderr.getvalue() == ""
+
+
+def test_what_a_fit_prints_does_not_depend_on_private_labels(data, folder, capsys):
+    """An accuracy on the private rows, or a count of them by class, would be a release without a budget."""
+    X, y, *public = data
+    printed = []
+    for labels in (y, np.where(np.arange(len(y)) % 9 == 0, (y + 1) % 3, y)):
+        rows = save_npz((X, labels, *public))
+        assert run("fit", *rows, "--seed", SEED, "--out", f"{len(printed)}.joblib") == 0
+        printed.append(capsys.readouterr())
+    assert printed[0] == printed[1] and "epsilon" not in printed[0].err
+    one, other = (joblib.load(f"{number}.joblib").coef_ for number in range(2))
+    assert not np.array_equal(one, other)
