@@ -934,8 +934,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "geometry that sees the rows of other folds",
         "A fit to some of the rows learns its centre and directions from all of them.",
         "estimators/_course.py",
-        "Learner(given.n_rows, given.members,",
-        "Learner(given.n_rows, None,",
+        "Learner(inputs.n_rows, inputs.members,",
+        "Learner(inputs.n_rows, None,",
         "tests/property/test_replay.py::"
         "test_fits_side_by_side_searches_and_counts_show_what_their_noise_pays_for"
         "[folds without the row, default-duplicated-warn]",
@@ -973,8 +973,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "balanced weights of mean 1 over the private rows",
         "The label of one row changes the weights of all others.",
         "estimators/_course.py",
-        "    weights = by_class[given.y]\n",
-        "    weights = by_class[given.y] / by_class[given.y].mean()\n",
+        "    weights = by_class[inputs.y]\n",
+        "    weights = by_class[inputs.y] / by_class[inputs.y].mean()\n",
         "tests/property/test_weighted_rows.py::"
         "test_balanced_weights_are_those_of_released_counts_whatever_the_other_rows_are",
     ),
@@ -1076,13 +1076,13 @@ SABOTAGES: tuple[Sabotage, ...] = (
         (
             Edit(
                 "skmixdp/estimators/_course.py",
-                "    learner = Learner(given.n_rows,",
-                "    head._given = given\n    learner = Learner(given.n_rows,",
+                "    learner = Learner(inputs.n_rows,",
+                "    head._inputs_of_fit = inputs\n    learner = Learner(inputs.n_rows,",
             ),
             Edit(
                 "skmixdp/estimators/_course.py",
                 "    del head._leaks  # the report has them",
-                "    del head._leaks, head._given",
+                "    del head._leaks, head._inputs_of_fit",
             ),
         ),
         ("tests/sklearn/test_callbacks.py::test_callbacks_reach_no_private_row[True]",),
