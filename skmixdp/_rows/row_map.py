@@ -250,8 +250,8 @@ class RowMap:
             if self.scale is not None:
                 rows = np.multiply(rows, self.scale, out=buffer)
             if self.unit_first and self.mean is not None:
-                lengths = _rounded_lengths(rows)
-                near &= _in_reach(lengths)
+                lengths = np.sqrt(row_dots(rows, rows, rows.dtype))
+                near &= (lengths >= _SHORTEST) & (lengths <= _LONGEST)
                 rows = np.multiply(rows, (1 / lengths)[:, np.newaxis], out=buffer)
             if self.mean is not None:
                 leading = self.mean.astype(buffer.dtype)
@@ -260,7 +260,8 @@ class RowMap:
                     # The rounding of the mean would move all rows in the same direction.
                     rows -= (self.mean - leading).astype(buffer.dtype)
             if self.normalize:
-                near &= _in_reach(_rounded_lengths(rows))
+                lengths = np.sqrt(row_dots(rows, rows, rows.dtype))
+                near &= (lengths >= _SHORTEST) & (lengths <= _LONGEST)
         divided_by = np.ones(len(rows))
         if not near.all():
             # All rows, so that the result of a row does not depend on how many others are far.
@@ -340,16 +341,6 @@ class RowMap:
         if self.intercept_value is None:
             return W, np.zeros(len(W))
         return W[:, :n_features], W[:, n_features] * self.intercept_value
-
-
-def _rounded_lengths(rows: FloatArray) -> FloatArray:
-    """Length of each row, (n,), computed in the rows' dtype."""
-    return np.asarray(np.sqrt(row_dots(rows, rows, rows.dtype)))
-
-
-def _in_reach(lengths: FloatArray) -> NDArray[np.bool_]:
-    """Whether computed lengths are right: their squares neither over- nor underflowed."""
-    return (lengths >= _SHORTEST) & (lengths <= _LONGEST)
 
 
 def _to_unit_length(rows: Array) -> Array:
