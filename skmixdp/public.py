@@ -105,12 +105,7 @@ class PublicData:
 
     def largest_second_moment(self, row_norm_bound: float) -> float:
         """Largest eigenvalue of the second moment of the rows; without rows, a bound."""
-        return self._spread**2 / self.n_rows if self.n_rows else row_norm_bound**2
-
-    @cached_property
-    def _spread(self) -> float:
-        """Largest singular value of the rows."""
-        return largest_singular_value(self.X)
+        return largest_singular_value(self.X) ** 2 / self.n_rows if self.n_rows else row_norm_bound**2
 
     @cached_property
     def principal_directions(self) -> FloatArray:

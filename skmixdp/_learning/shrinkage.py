@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from ..components.protocols import Closing, FloatArray, PublicInfo, StepContext, Update
-from ..public import PublicData
 from .comparison import comparison_query, comparison_share, expected_losses, sensitivity_of
 
 #: Candidate shares ``s`` of the change from the start to the released head.
@@ -52,9 +51,9 @@ _MOST_PER_CLASS = 100
 _TOLERANCE, _ROUNDS = 1e-3, 100
 
 
-def can_balance(data: PublicData) -> bool:
+def can_balance(info: PublicInfo) -> bool:
     """Whether public rows can balance the classes: three or more classes, with some rows of each."""
-    loss = data.loss
+    data, loss = info.view.data, info.loss
     if loss.quadratic or loss.n_outputs < 3 or data.n_rows < _FEWEST:
         return False
     return int(np.bincount(data.y, minlength=loss.n_outputs).min()) >= _FEWEST_PER_CLASS
@@ -183,7 +182,7 @@ class PublicShrinkage(Update):
         data, change = self.info.view.data, W - self.info.view.W
         if data.n_rows < _FEWEST:
             return 1.0, 1.0, 1.0
-        certain = _certain_share(data, change, variance)
+        certain = self._certain_share(change, variance)
         usual = 1.0 if data.loss.quadratic else min(1.0, _LEAST_USUAL + _SLOPE * certain)
         smaller = _SHARES[(min(1.0, _KEPT * certain) <= _SHARES) & (usual > _SHARES)]
         candidates = np.append(smaller, usual)
@@ -197,6 +196,17 @@ class PublicShrinkage(Update):
         chosen = int(np.where(clear, means, -np.inf).argmax()) if clear.any() else len(candidates) - 1
         scale = 1.0 if data.loss.quadratic else float(_TEMPERATURES[best[chosen]])
         return float(candidates[chosen]), usual, scale
+
+    def _certain_share(self, change: FloatArray, variance: float) -> float:
+        """Share of the change that cannot be noise with this variance per coefficient."""
+        data = self.info.view.data
+        outputs = data.X @ change.T
+        noise = variance * float(np.mean(data.norms**2))
+        if data.loss.sum_to_zero:
+            outputs -= outputs.mean(axis=1, keepdims=True)
+            noise *= 1 - 1 / data.loss.n_outputs
+        energy = float(np.mean(outputs**2))
+        return max(0.0, 1 - noise / energy) if energy > 0 else 0.0
 
     def _warn_of_sufficient_public_rows(self) -> None:
         warnings.warn(
@@ -215,17 +225,6 @@ class PublicShrinkage(Update):
             near, far = judge.X @ start.T, judge.X @ change.T
             parts.append([[judge.loss.values(b * (near + s * far), judge.y) for b in scales] for s in shares])
         return np.concatenate(parts, axis=2)
-
-
-def _certain_share(data: PublicData, change: FloatArray, variance: float) -> float:
-    """Share of the change that cannot be noise with this variance per coefficient."""
-    outputs = data.X @ change.T
-    noise = variance * float(np.mean(data.norms**2))
-    if data.loss.sum_to_zero:
-        outputs -= outputs.mean(axis=1, keepdims=True)
-        noise *= 1 - 1 / data.loss.n_outputs
-    energy = float(np.mean(outputs**2))
-    return max(0.0, 1 - noise / energy) if energy > 0 else 0.0
 
 
 def reliable_balance(halves: Sequence[tuple[FloatArray, NDArray[Any]]], n_classes: int) -> FloatArray:

@@ -5,6 +5,7 @@ and each of them multiplies with one thread. The work between products is then s
 others inside a product, which takes long if other programs use the processor.
 """
 
+import operator
 import os
 import sys
 from collections import deque
@@ -91,7 +92,7 @@ def in_parallel(tasks: Sequence[Callable[[], _Result]]) -> list[_Result]:
     """
     helpers = _helpers.get()
     if helpers is None or len(tasks) < 2:
-        return [task() for task in tasks]
+        return list(map(operator.call, tasks))
     pool, n_helpers = helpers
     waiting = deque(enumerate(tasks))
     results: dict[int, _Result] = {}

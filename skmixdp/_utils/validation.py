@@ -119,9 +119,18 @@ def check_params(
     NumPy numbers become Python numbers, since arithmetic in a narrow type would round sensitivities. If
     ``named``, messages name the owner's class, for objects that are parameters themselves.
     """
+    values = {}
     for name, allowed in table.items():
-        check(name, getattr(owner, name), *allowed, owner=type(owner).__name__ if named else "")
-    return {name: _plain(getattr(owner, name)) for name in table}
+        value = getattr(owner, name)
+        check(name, value, *allowed, owner=type(owner).__name__ if named else "")
+        if isinstance(value, (bool, np.bool_)):
+            value = bool(value)
+        elif isinstance(value, Integral):
+            value = int(value)
+        elif isinstance(value, Real):
+            value = float(value)
+        values[name] = value
+    return values
 
 
 def as_float(value: Any) -> float | None:
@@ -132,14 +141,6 @@ def as_float(value: Any) -> float | None:
         return float(value)
     except OverflowError:
         return None
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, (bool, np.bool_)):
-        return bool(value)
-    if isinstance(value, Integral):
-        return int(value)
-    return float(value) if isinstance(value, Real) else value
 
 
 def _admits(rule: Allowed, value: Any) -> bool:

@@ -299,16 +299,12 @@ def balanced_by_counts(inputs: FitInputs, learner: Learner, share: float) -> Cou
     nowhere = np.zeros((0, 0))  # labels need no products
     flags = partial(in_class, n_classes=inputs.n_counted)
     counts = yield from of_rows(LabelRows(inputs), noisy_counts(learner, nowhere, flags, multiplier))
-    by_class = balanced_weights(class_shares(counts, multiplier, inputs.n_rows))
+    shares = class_shares(counts, multiplier, inputs.n_rows)
+    by_class = 1 / (len(shares) * shares)  # of mean 1 over the rows
     weights = by_class[inputs.y]
     if inputs.sample_weight is not None:
         weights = weights * inputs.sample_weight
     return inputs.weighted(weights, tuple(by_class.tolist()))
-
-
-def balanced_weights(shares: Array) -> Array:
-    """Class weights (k,) in inverse proportion to class shares, of mean 1 over the rows."""
-    return np.asarray(1 / (len(shares) * shares))
 
 
 # -- the map ---------------------------------------------------------------------------------

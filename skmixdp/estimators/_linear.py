@@ -236,7 +236,7 @@ class LinearHead(PrivateEstimator):
             centered=mapped.row_map.mean is not None,
         )
         options = self._options(inputs.n_rows, inputs.noise, self.l2)
-        if self._may_balance(inputs, data):
+        if self._may_balance(inputs, info):
             options = replace(options, balancing_intercept=mapped.row_map.intercept_value)
         if self.learning_rate == "auto" and not math.isfinite(info.largest_second_moment):
             raise ValueError(
@@ -264,7 +264,7 @@ class LinearHead(PrivateEstimator):
         run = Run(recipe, plan, info, inputs.noise, inputs.dtype, members=inputs.members)
         return PlannedHead(run, mapped.row_map, report, adjustment)
 
-    def _may_balance(self, inputs: FitInputs, data: PublicData) -> bool:
+    def _may_balance(self, inputs: FitInputs, info: PublicInfo) -> bool:
         """Whether public rows may balance the classes of the trained head."""
         return False
 

@@ -273,11 +273,11 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         # Without public rows the centre moves: a row of any length could become too long after the charge.
         return bool(alone) or self.row_norm is None
 
-    def _may_balance(self, inputs: FitInputs, data: PublicData) -> bool:
+    def _may_balance(self, inputs: FitInputs, info: PublicInfo) -> bool:
         return (
             self.logit_adjustment == "auto"
             and not isinstance(inputs.loss, WeightedLoss)
-            and can_balance(data)
+            and can_balance(info)
         )
 
     def _adjustment(

@@ -184,7 +184,7 @@ class TestComparison:
 def test_the_usual_share_grows_with_what_cannot_be_noise(certain, share, monkeypatch):
     problem = make_problem(4, n_pub=40, n_rows=3000)
     info = replace(problem.info, start=lambda rows: rows.solution)
-    monkeypatch.setattr("skmixdp._learning.shrinkage._certain_share", lambda *args: certain)
+    monkeypatch.setattr("skmixdp._learning.shrinkage.PublicShrinkage._certain_share", lambda *args: certain)
     whole = PublicData(problem.X, problem.y, info.loss).solution
     # Public rows favour the whole way here, so they choose no smaller share than the usual one.
     W = shrunk(info, whole, 1e-3)
@@ -248,9 +248,11 @@ class TestClassBalance:
         assert PublicShrinkage(SGD(), info).closing_share < PublicShrinkage(SGD(), info, 1.0).closing_share
 
     def test_every_class_needs_public_rows(self):
-        data = self.problem()[1].view.data
-        assert can_balance(data)
+        info = self.problem()[1]
+        assert can_balance(info)
+        data, W = info.view.data, info.view.W
         few = np.flatnonzero(data.y == 1)[1:]
-        assert not can_balance(PublicData(np.delete(data.X, few, 0), np.delete(data.y, few), data.loss))
-        assert not can_balance(make_problem(2, n_pub=40).info.view.data)
-        assert not can_balance(make_regression_problem(n_pub=40).info.view.data)
+        without = PublicData(np.delete(data.X, few, 0), np.delete(data.y, few), data.loss)
+        assert not can_balance(replace(info, view=without.view(W)))
+        assert not can_balance(make_problem(2, n_pub=40).info)
+        assert not can_balance(make_regression_problem(n_pub=40).info)
