@@ -1037,7 +1037,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     ),
     _sabotage(
         "a last fit that is free after a random number of trials",
-        "The winner of a random search is fitted once more, and nothing pays for it.",
+        "The winner of a random search is fitted once more without a charge.",
         "privacy/accounting/selection.py",
         "self.noise, fit if self.refit else None)",
         "self.noise, None)",
