@@ -24,7 +24,10 @@ def synthetic_rows(
     centre = X.mean(axis=0)
     deviations = X - centre
     farthest = float(np.sqrt(np.max(np.sum(deviations**2, axis=1)))) or 1.0
-    rows = centre + _FAR * farthest * _directions(n_rows, X.shape[1], rng)
+    # Unit vectors: rows of as many random orthonormal bases as needed.
+    d = X.shape[1]
+    bases = [np.linalg.qr(rng.normal(size=(d, d)))[0] for _ in range(-(-n_rows // d))]
+    rows = centre + _FAR * farthest * np.concatenate(bases)[:n_rows]
     if not classifier:
         side = np.where(rng.randint(2, size=(n_rows, *y.shape[1:])) == 1, 1.0, -1.0)
         return rows, y.mean(axis=0) + _FAR_TARGET * (y.std(axis=0) + (y.std(axis=0) == 0)) * side
@@ -37,9 +40,3 @@ def synthetic_rows(
     means += [X[y == label].mean(axis=0) for label in classes]
     rows = np.concatenate([rows, np.repeat(means, len(classes), axis=0)])
     return rows, np.concatenate([labels, np.tile(classes, len(means))])
-
-
-def _directions(count: int, dimension: int, rng: np.random.RandomState) -> Array:
-    """Unit vectors (count, dimension): rows of as many random orthonormal bases as needed."""
-    bases = [np.linalg.qr(rng.normal(size=(dimension, dimension)))[0] for _ in range(-(-count // dimension))]
-    return np.concatenate(bases)[:count]

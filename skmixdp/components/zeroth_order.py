@@ -194,12 +194,9 @@ class TwoPointQuery:
 
         (sums,) = yield PrivateQuery(probe.points, contribute, releases=(scalars(bound, q, 1.0),))
         estimate = ctx.view.combine(sums / (ctx.batch_size * q), U)
-        return ctx.direction(estimate, self._public_mean(ctx))
-
-    def _public_mean(self, ctx: StepContext) -> Vector | None:
         if ctx.public_weight == 0 or self.public_batch_size is None:
-            return None
-        return public_gradients(ctx, 1, self.public_batch_size)[0]
+            return ctx.direction(estimate)
+        return ctx.direction(estimate, public_gradients(ctx, 1, self.public_batch_size)[0])
 
 
 @dataclass(frozen=True)
