@@ -37,10 +37,12 @@ class Fits:
 
     def __call__(self, canaries: Rows, included: NDArray[np.bool_]) -> Fitted:
         """Fit with those canaries that are ``included`` (m,)."""
-        known, m = self._known, len(canaries)
-        X, y = _stand_ins(known, m)
+        known, n, m = self._known, len(self._known), len(canaries)
+        i = np.arange(m)
+        # Means of two rows stand in for excluded canaries: copies would cause a warning of repeated rows.
+        X, y = (known.X[i % n] + known.X[(i + 1 + i // n) % n]) / 2, known.y[i % n]
         pool = Rows(np.concatenate([X, canaries.X]), np.concatenate([y, canaries.y]))
-        added = pool[np.arange(m) + m * included]
+        added = pool[i + m * included]
         X, y = np.concatenate([known.X, added.X]), np.concatenate([known.y, added.y])
         taking_part = np.concatenate([np.ones(len(known), dtype=bool), included])
         estimator = self._factory()
@@ -52,12 +54,6 @@ class Fits:
                 "factory of this library's estimators, or of pipelines that end in one."
             )
         return Fitted(estimator, releases)
-
-
-def _stand_ins(known: Rows, count: int) -> tuple[Array, Array]:
-    """Rows that replace excluded canaries. They are no copies, since repeated rows cause a warning."""
-    n, i = len(known), np.arange(count)
-    return (known.X[i % n] + known.X[(i + 1 + i // n) % n]) / 2, known.y[i % n]
 
 
 def check_factory(factory: Any) -> Any:

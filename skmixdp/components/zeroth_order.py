@@ -195,7 +195,7 @@ class TwoPointQuery:
         (sums,) = yield PrivateQuery(probe.points, contribute, releases=(scalars(bound, q, 1.0),))
         estimate = ctx.view.combine(sums / (ctx.batch_size * q), U)
         if ctx.public_weight == 0 or self.public_batch_size is None:
-            return ctx.direction(estimate, None)
+            return ctx.direction(estimate)
         return ctx.direction(estimate, public_gradients(ctx, 1, self.public_batch_size)[0])
 
 
