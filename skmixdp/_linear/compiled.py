@@ -16,23 +16,19 @@ from numpy.typing import DTypeLike, NDArray
 from .arrays import FloatArray
 from .sums import PANEL_ROWS, dot_error
 
-#: ``(X, y, lengths, points, offsets, threshold, rows)``: ``sum_i c_i x_i^T`` (m, d_in) and ``sum_i c_i`` (m,)
-#: in float64 over some of the rows ``X`` (n_rows, d_in). The residuals ``c_i`` of cross-entropy are clipped
-#: such that no term is longer than the threshold. Offsets (m,) are added to the outputs. Class indices ``y``
-#: are int8, and ``lengths`` are upper bounds in float32 on the lengths of the rows, with an entry that ``X``
-#: lacks. Rows of infinite length contribute nothing. A lone point is the head of class 1 of two. Terms are
-#: added as :func:`~skmixdp._linear.sums.sum_error` says of one block.
-ClippedSums = Callable[
-    [FloatArray, NDArray[np.int8], FloatArray, FloatArray, FloatArray, float, slice],
-    tuple[FloatArray, FloatArray],
-]
+#: ``(X, y, lengths, points, threshold, rows)``: ``sum_i c_i x_i^T`` (m, d_in) in float64 over some of the
+#: rows ``X`` (n_rows, d_in), held column by column. The residuals ``c_i`` of cross-entropy are clipped such
+#: that no term is longer than the threshold. Class indices ``y`` are int8, and ``lengths`` are upper bounds
+#: in float32 on the lengths of the rows. Rows of infinite length contribute nothing. A lone point is the head
+#: of class 1 of two. Terms are added as :func:`~skmixdp._linear.sums.sum_error` says of one block.
+ClippedSums = Callable[[FloatArray, NDArray[np.int8], FloatArray, FloatArray, float, slice], FloatArray]
 
 #: Rows, or multiplications in a pass, from which it is worth importing numba. The work on an output of a row
 #: counts as the last number of multiplications.
 _MANY_ROWS, _FEWEST, _WORK_ON_OUTPUT = 1_000_000, 200_000_000, 48
 
-#: Most outputs; with more, BLAS is faster.
-_MOST_OUTPUTS = 16
+#: Most features and outputs; with more, BLAS is faster.
+_MOST_FEATURES, _MOST_OUTPUTS = 128, 16
 
 #: Tolerance for the check of the sums, in units of the longest term.
 _TOLERANCE = 1e-4
@@ -40,14 +36,15 @@ _TOLERANCE = 1e-4
 
 def clipped_sums(n_rows: int, d_in: int, m: int, dtype: DTypeLike) -> ClippedSums | None:
     """The function that sums clipped residuals of ``m`` outputs times rows; None where NumPy is faster."""
-    few = d_in > 0 and 0 < m <= _MOST_OUTPUTS and np.dtype(dtype) == np.float32
+    few = 0 < d_in <= _MOST_FEATURES and 0 < m <= _MOST_OUTPUTS and np.dtype(dtype) == np.float32
     many = n_rows >= _MANY_ROWS or n_rows * (d_in + _WORK_ON_OUTPUT) * m >= _FEWEST
     return compiled() if few and many else None
 
 
 def may_be_compiled(n_rows: int, d_in: int) -> bool:
     """Whether the loops may be used for rows (n_rows, d_in), with some number of outputs."""
-    return n_rows * (d_in + _WORK_ON_OUTPUT) * _MOST_OUTPUTS >= _FEWEST and _is_installed()
+    few, work = d_in <= _MOST_FEATURES, n_rows * (d_in + _WORK_ON_OUTPUT) * _MOST_OUTPUTS
+    return few and work >= _FEWEST and _is_installed()
 
 
 @cache
@@ -66,24 +63,18 @@ def compiled() -> ClippedSums | None:
             y: NDArray[np.int8],
             lengths: FloatArray,
             points: FloatArray,
-            offsets: FloatArray,
             threshold: float,
             rows: slice,
-        ) -> tuple[FloatArray, FloatArray]:
+        ) -> FloatArray:
             (n_rows, d_in), m = X.shape, len(points)
-            by_columns = X.strides[0] == X.itemsize
-            W = np.zeros((m, -(-d_in // 4) * 4 if by_columns else d_in), np.float32)
+            W = np.zeros((m, -(-d_in // 4) * 4), np.float32)
             W[:, :d_in] = points
-            stride, n = (X.strides[1], d_in) if by_columns else (X.strides[0], n_rows)
-            stride //= X.itemsize
-            memory = as_strided(X, ((n - 1) * stride + (n_rows if by_columns else d_in),), (X.itemsize,))
+            stride = X.strides[1] // X.itemsize
+            memory = as_strided(X, ((d_in - 1) * stride + n_rows,), (X.itemsize,))
             within = np.float32(threshold / (1 + dot_error(m + 5, np.dtype(np.float32))))
             start, stop, _ = rows.indices(n_rows)
-            totals = loops.clipped_sums(
-                *(memory, memory.view(np.int32), stride, by_columns, d_in, y, lengths),
-                *(W, offsets.astype(np.float32), within, start, stop, PANEL_ROWS),
-            )
-            return totals[:, :d_in], totals[:, -1]
+            totals = loops.clipped_sums(memory, stride, d_in, y, lengths, W, within, start, stop, PANEL_ROWS)
+            return np.asarray(totals[:, :d_in])
 
         # There are no signatures if numba is told not to compile.
         if not getattr(loops.clipped_sums, "signatures", ()):
@@ -99,20 +90,17 @@ def is_right(sums: ClippedSums) -> bool:
     for n, d_in, k in ((3, 1, 1), (PANEL_ROWS + 5, 5, 1), (5 * PANEL_ROWS - 1, 7, 3), (40, 4, 4)):
         # (Cosines of whole numbers are as good as random ones here.)
         X = np.cos(np.arange(n * d_in)).reshape(n, d_in)
-        W, offsets = 9 * np.cos(np.arange(k * d_in)).reshape(k, d_in), np.sin(np.arange(k))
+        W = 9 * np.cos(np.arange(k * d_in)).reshape(k, d_in)
         y = (np.arange(n) % max(k, 2)).astype(np.int8)
         lengths = np.sqrt(np.sum(X**2, axis=1))
-        R = _residuals(X @ W.T + offsets, y)
+        R = _residuals(X @ W.T, y)
         norms = np.sqrt(np.sum(R**2, axis=1)) * lengths
         C = ((0.3 / np.maximum(norms, 0.3))[:, np.newaxis] * R)[1:]
-        for order in ("C", "F"):
-            rows = np.asarray(X, np.float32, order=order)
-            inputs = rows, y, lengths.astype(np.float32), W, offsets, 0.3, slice(1, n)
-            result = np.column_stack(sums(*inputs))
-            exact = np.column_stack([C.T @ X[1:], C.sum(axis=0)])
-            error = _TOLERANCE * n**0.5 * np.append(np.full(d_in, 0.3), 1)
-            if result.shape != exact.shape or not np.all(np.abs(result - exact) <= error):
-                return False
+        rows = np.asarray(X, np.float32, order="F")
+        result = sums(rows, y, lengths.astype(np.float32), W, 0.3, slice(1, n))
+        exact = C.T @ X[1:]
+        if result.shape != exact.shape or not np.all(np.abs(result - exact) <= 0.3 * _TOLERANCE * n**0.5):
+            return False
     return True
 
 

@@ -1,9 +1,9 @@
 """Clipped residuals and their sums in one visit of the rows, compiled by numba.
 
-Rows are visited some at a time, so that they are still in cache when they are needed again: first for their
-outputs, then for the sums. Rows are held column by column or row by row. Loops run over entries that are next
-to each other in memory, of which processors handle many at a time. There is no branch that depends on a row,
-so all rows take the same time.
+Rows are held column by column, and visited some at a time, so that they are still in cache when they are
+needed again: first for their outputs, then for the sums. Loops run over entries that are next to each other
+in memory, of which processors handle many at a time. There is no branch that depends on a row, so all rows
+take the same time.
 
 Importing this module compiles it for this processor, which takes some seconds, or loads the result of an
 earlier process. All compiled code must be in this file: numba notices changes of no other file.
@@ -12,13 +12,10 @@ earlier process. All compiled code must be in this file: numba notices changes o
 import math
 
 import numpy as np
-from numba import boolean, float32, float64, int8, int32, int64, njit, types
+from numba import float32, float64, int8, int64, njit, types
 
 #: Entries of rows and outputs that are visited at a time; most caches hold them.
 _ENTRIES = 2**17
-
-#: Words of four bytes in what a processor reads at once.
-_WORDS_OF_A_LINE = 16
 
 _ZERO, _ONE = np.float32(0), np.float32(1)
 _INFINITY, _TINY = np.float32(np.inf), np.finfo(np.float32).tiny
@@ -52,7 +49,7 @@ def _exp(x):
 
 @njit(**_AS_WRITTEN)
 def _add_combination(z, w, a, b, c, d):
-    """Add ``w_0 a + w_1 b + w_2 c + w_3 d`` to ``z``: four columns to outputs, or four rows to sums."""
+    """Add ``w_0 a + w_1 b + w_2 c + w_3 d`` to ``z``: four columns to outputs."""
     w0, w1, w2, w3 = w[0], w[1], w[2], w[3]
     for i in range(len(z)):
         z[i] += w0 * a[i] + w1 * b[i] + w2 * c[i] + w3 * d[i]
@@ -71,7 +68,7 @@ def _add_two_combinations(z, v, w, u, a, b, c, d):
 
 @njit(**_ANY_ORDER)
 def _add_dots(r, a, b, c, d, total):
-    """Add dot products of ``r`` with four vectors to ``total``: with columns to sums, or rows to outputs."""
+    """Add dot products of residuals ``r`` with four columns to ``total``."""
     s0 = s1 = s2 = s3 = _ZERO
     for i in range(len(r)):
         s0 += r[i] * a[i]
@@ -166,8 +163,8 @@ def _part(memory, start, n):
 
 
 @njit(nogil=True, error_model="numpy")
-def _outputs_of_columns(memory, stride, d_in, W, Z, first, n):
-    """Add the products of rows that are held column by column to their outputs ``Z`` (m, n)."""
+def _outputs(memory, stride, d_in, W, Z, first, n):
+    """Add the products of ``n`` rows with the head to their outputs ``Z`` (m, n)."""
     m = len(W)
     for f in range(0, d_in, 4):
         # The weights of missing columns are zero, so any column may stand in.
@@ -182,8 +179,8 @@ def _outputs_of_columns(memory, stride, d_in, W, Z, first, n):
 
 
 @njit(nogil=True, error_model="numpy")
-def _add_panel_of_columns(memory, stride, d_in, Z, sums, first, p, q):
-    """Add residuals times rows, those from ``p`` to ``q``, to the sums (m, width + 1)."""
+def _add_panel(memory, stride, d_in, Z, sums, first, p, q):
+    """Add residuals times rows, those from ``p`` to ``q``, to the sums (m, width)."""
     m = len(Z)
     for f in range(0, d_in, 4):
         a = _part(memory, f * stride + first + p, q - p)
@@ -196,119 +193,45 @@ def _add_panel_of_columns(memory, stride, d_in, Z, sums, first, p, q):
             _add_dots(Z[m - 1, p:q], a, b, c, d, sums[m - 1, f:])
 
 
-@njit(nogil=True, error_model="numpy")
-def _outputs_of_rows(memory, stride, d_in, W, Z, first, n):
-    """Add the products of rows that are held row by row, a multiple of four, to their outputs."""
-    m = len(W)
-    for i in range(0, n, 4):
-        place = (first + i) * stride
-        a, b = _part(memory, place, d_in), _part(memory, place + stride, d_in)
-        c, d = _part(memory, place + 2 * stride, d_in), _part(memory, place + 3 * stride, d_in)
-        for j in range(0, m - 1, 2):
-            _add_two_dots(W[j], W[j + 1], a, b, c, d, Z[j, i:], Z[j + 1, i:])
-        if m % 2:
-            _add_dots(W[m - 1], a, b, c, d, Z[m - 1, i:])
-
-
-@njit(nogil=True, error_model="numpy")
-def _add_panel_of_rows(memory, stride, d_in, Z, term, sums, first, p, q):
-    """The same for rows that are held row by row, a multiple of four; ``term`` (m, d_in) is memory."""
-    m = len(Z)
-    term[:] = _ZERO
-    for j in range(0, m, 2):
-        k = min(j + 1, m - 1)
-        for i in range(p, q, 4):
-            place = (first + i) * stride
-            a, b = _part(memory, place, d_in), _part(memory, place + stride, d_in)
-            c, d = _part(memory, place + 2 * stride, d_in), _part(memory, place + 3 * stride, d_in)
-            if k > j:
-                _add_two_combinations(term[j], term[k], Z[j, i:], Z[k, i:], a, b, c, d)
-            else:
-                _add_combination(term[j], Z[j, i:], a, b, c, d)
-    sums[:, :d_in] += term
-
-
-@njit(**_ANY_ORDER)
-def _total(r):
-    """Sum of residuals in double precision."""
-    total = 0.0
-    for i in range(len(r)):
-        total += r[i]
-    return total
-
-
-@njit(nogil=True, error_model="numpy")
-def _read(words, first, last):
-    """Read memory in its order, so that caches hold it: products read several rows at a time."""
-    seen = 0
-    for i in range(first, last, _WORDS_OF_A_LINE):
-        seen ^= words[i]
-    return seen
-
-
 def _read_only(entry, n_dimensions=1):
     return types.Array(entry, n_dimensions, "C", readonly=True)
 
 
 _VECTOR, _MATRIX = _read_only(float32), _read_only(float32, 2)
-_WORDS, _LABELS = _read_only(int32), _read_only(int8)
 
 
 @njit(
     float64[:, ::1](
-        *(_VECTOR, _WORDS, int64, boolean, int64, _LABELS, _VECTOR),
-        *(_MATRIX, _VECTOR, float32, int64, int64, int64),
+        *(_VECTOR, int64, int64, _read_only(int8), _VECTOR),
+        *(_MATRIX, float32, int64, int64, int64),
     ),
     nogil=True,
     error_model="numpy",
     cache=True,
 )
-def clipped_sums(memory, words, stride, by_columns, d_in, y, lengths, W, offsets, within, start, stop, panel):
-    """``sum_i c_i x_i^T`` over rows from ``start`` to ``stop``, shape (m, width + 1), and ``sum_i c_i``.
+def clipped_sums(memory, stride, d_in, y, lengths, W, within, start, stop, panel):
+    """``sum_i c_i x_i^T`` over rows from ``start`` to ``stop``, shape (m, width).
 
-    ``memory`` and ``words`` are the memory of the rows, with ``stride`` entries from a column, or from a row,
-    to the next. ``lengths`` (n_rows,) are upper bounds on the lengths of the rows; rows of infinite length
-    contribute nothing. ``W`` (m, width) is the head, and one output is the logit of class 1. If rows are held
-    column by column, ``width`` is a multiple of four, with zeros after the ``d_in`` columns. ``offsets`` (m,)
-    are added to the outputs. Computed lengths of clipped gradients do not exceed ``within``. At most
-    ``panel`` terms are added in single precision.
+    ``memory`` is that of the rows, with ``stride`` entries from a column to the next. ``lengths`` (n_rows,)
+    are upper bounds on the lengths of the rows; rows of infinite length contribute nothing. ``W`` (m, width)
+    is the head, and one output is the logit of class 1. ``width`` is a multiple of four, with zeros after the
+    ``d_in`` columns. Computed lengths of clipped gradients do not exceed ``within``. At most ``panel`` terms
+    are added in single precision.
     """
     m, width = W.shape
     size = max(_ENTRIES // ((d_in + m) * panel), 1) * panel
     outputs, largest, total = np.empty(m * size, float32), np.empty(size, float32), np.empty(size, float32)
-    term, sums, seen = np.empty((m, d_in), float32), np.zeros((m, width + 1)), 0
+    sums = np.zeros((m, width))
     for first in range(start, stop, size):
         n = min(size, stop - first)
-        held, step, place = memory, stride, first
         labels, bounds = y[first : first + n], lengths[first : first + n]
-        if not by_columns:
-            seen ^= _read(words, first * stride, (first + n - 1) * stride + d_in)
-            if n % 4:  # Rows of zeros, which add nothing, make them a multiple of four.
-                whole = n + 4 - n % 4
-                held, step, place = np.zeros(whole * d_in, float32), d_in, 0
-                for i in range(n):
-                    held[i * d_in : (i + 1) * d_in] = _part(memory, (first + i) * stride, d_in)
-                labels, bounds = np.zeros(whole, int8), np.full(whole, _INFINITY, float32)
-                labels[:n], bounds[:n] = y[first : first + n], lengths[first : first + n]
-                n = whole
         Z = outputs[: m * n].reshape(m, n)
-        for j in range(m):
-            Z[j] = offsets[j]
-        if by_columns:
-            _outputs_of_columns(held, step, d_in, W, Z, place, n)
-        else:
-            _outputs_of_rows(held, step, d_in, W, Z, place, n)
+        Z[:] = _ZERO
+        _outputs(memory, stride, d_in, W, Z, first, n)
         if m == 1:
             _clip_logistic(Z[0], labels, bounds, within)
         else:
             _clip_softmax(Z, labels, bounds, within, largest[:n], total[:n])
         for p in range(0, n, panel):
-            q = min(p + panel, n)
-            if by_columns:
-                _add_panel_of_columns(held, step, d_in, Z, sums, place, p, q)
-            else:
-                _add_panel_of_rows(held, step, d_in, Z, term, sums, place, p, q)
-        for j in range(m):
-            sums[j, width] += _total(Z[j])
-    sums[0, 0] += 0.0 * np.float64(seen)  # a use of what was read, or the compiler would omit the reading
+            _add_panel(memory, stride, d_in, Z, sums, first, p, min(p + panel, n))
     return sums

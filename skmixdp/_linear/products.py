@@ -16,6 +16,9 @@ from .sums import BLOCK_ROWS, PANEL_ROWS, Cascade
 #: that stays in cache.
 _NARROW_WORK = 10**6
 
+#: Rows of such a product, at least, if they are held row by row: fewer are slower on processors with AVX2.
+_FEWEST_ROWS = 192
+
 #: Rows and outputs of a block, at most. The work between products has a fixed cost for each block.
 _NARROW_ROWS, _NARROW_OUTPUTS = 64512, 2**19
 
@@ -26,9 +29,8 @@ _FEW_ENTRIES = 2**13
 _FEWEST_SUMMED = 96
 
 #: Rows of at most so many entries are held column by column. Entries of many rows are then next to each
-#: other, and products need not copy short rows to get them there. The compiled loops gain by it up to the
-#: second number.
-NARROW, _NARROW_IN_LOOPS = 64, 128
+#: other, and products need not copy short rows to get them there. The compiled loops need such rows too.
+NARROW = 64
 
 #: Wide rows start at multiples of so many bytes, the longest vectors of a processor, if they have at least
 #: the second number of entries.
@@ -40,7 +42,7 @@ _WORD = 8
 
 def is_narrow(n_rows: int, d_in: int) -> bool:
     """Whether rows (n_rows, d_in) are held column by column."""
-    return d_in <= NARROW or (d_in <= _NARROW_IN_LOOPS and may_be_compiled(n_rows, d_in))
+    return d_in <= NARROW or may_be_compiled(n_rows, d_in)
 
 
 def row_memory(n_rows: int, d_in: int, dtype: DTypeLike) -> FloatArray:
@@ -92,10 +94,14 @@ def row_products(X: FloatArray, points: FloatArray, out: FloatArray) -> FloatArr
     They are in the memory of ``out`` (rows, m), which is C-contiguous, in either order. Only shapes and
     memory order decide how they are computed, so a row's products depend on that row alone.
     """
+    step = _NARROW_WORK // max(points.size, 1)
     if X.strides[0] != X.itemsize:
-        return np.matmul(X, points.T, out=out)
-    transposed = out.reshape(len(points), len(X))
-    step = max(_NARROW_WORK // max(points.size, 1), PANEL_ROWS)
+        step = step if step >= _FEWEST_ROWS else max(len(X), 1)
+        for start in range(0, len(X), step):
+            rows = slice(start, start + step)
+            np.matmul(X[rows], points.T, out=out[rows])
+        return out
+    transposed, step = out.reshape(len(points), len(X)), max(step, PANEL_ROWS)
     for start in range(0, len(X), step):
         rows = slice(start, start + step)
         np.matmul(points, X[rows].T, out=transposed[:, rows])

@@ -150,13 +150,13 @@ class InMemoryRows(PrivateRows):
         plain = request.clip_threshold is not None and request.resolution is None and request.observe is None
         # Of fewer rows, NumPy reads only those that take part.
         few = request.members is not None and 2 * np.count_nonzero(request.members) < self.n_rows
-        if not plain or request.panel_rows != PANEL_ROWS or self._y.dtype != np.int8 or few:
+        narrow = self._narrow and self._appended is None and self._y.dtype == np.int8
+        if not plain or request.panel_rows != PANEL_ROWS or not narrow or few:
             return None
         return clipped_sums(self.n_rows, self._X.shape[1], len(request.points), self._X.dtype)
 
     def _clipped_sums(self, requests: Sequence[Request], loops: Sequence[Any]) -> list[Sums]:
         """The sums of requests by their loops."""
-        d_in, value = self._X.shape[1], self._appended or 0.0
         # Rows that take no part get infinite lengths, with which they contribute nothing.
         lengths = [
             self._single_norms if mask is None else np.where(mask, self._single_norms, np.float32(np.inf))
@@ -167,11 +167,7 @@ class InMemoryRows(PrivateRows):
             totals = [Cascade() for _ in requests]
             for rows in blocks:
                 for request, add, norms, total in zip(requests, loops, lengths, totals, strict=True):
-                    W = np.asarray(request.points)
-                    offsets = value * W[:, d_in:].sum(axis=1)
-                    inputs = W[:, :d_in], offsets, request.clip_threshold, rows
-                    matrix, column = add(self._X, self._y, norms, *inputs)
-                    total.add(matrix if self._appended is None else np.c_[matrix, value * column])
+                    total.add(add(self._X, self._y, norms, request.points, request.clip_threshold, rows))
             return [(total.value, None) for total in totals]
 
         size = block_size(even_blocks(self.n_rows, n_parts(), BLOCK_ROWS))
