@@ -62,7 +62,8 @@ class Needles:
             digits = match.group().lower().partition("e")[0].strip("+-").replace(".", "").lstrip("0")
             if len(digits) >= _DIGITS:
                 value, off = float(match.group()), 10.0 ** (1 - len(digits))
-                if (np.abs(self.numbers - value) <= off * abs(value)).any():
+                # A hash may hold an exponent that no number has.
+                if np.isfinite(value) and (np.abs(self.numbers - value) <= off * abs(value)).any():
                     found.append(match.group())
         return found
 

@@ -220,6 +220,10 @@ def test_what_is_hidden_in_an_object_is_found(how):
     assert needles.in_object(Holder(how, SUM + 1e-3)) == []
 
 
+def test_a_hash_is_no_number():
+    assert Needles([SUM], N).in_bytes(b"5f7521737458e8423ab") == []
+
+
 @pytest.mark.parametrize("dtype", ["<f8", ">f8", "<f4", ">f4"])
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("offset", [0, 1, 3, 6])
