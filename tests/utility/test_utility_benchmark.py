@@ -369,7 +369,7 @@ def test_diffprivlib_runs_in_an_environment_of_its_own(rows, tmp_path, monkeypat
 
 def test_intervals_are_students():
     found = measures.Interval.of([1.0, 2.0, 3.0, 4.0, 5.0])
-    assert_close([found.mean, found.half], [3, 2.7764451 * np.sqrt(2.5 / 5)])
+    assert_close([found.mean, found.half], [3, 2.7764451 * np.sqrt(2.5 / 5)], 1e-8)
     assert f"{found}" == "3.0 ± 2.0" and f"{found:+.1f}" == "+3.0 ± 2.0"
     assert f"{measures.Interval.of([7.25])}" == "7.2"
 
