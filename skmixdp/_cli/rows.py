@@ -196,11 +196,6 @@ def check_same_network(one: dict[str, Any], other: dict[str, Any], what: str) ->
         )
 
 
-def _hash_in(report: dict[str, Any]) -> Any:
-    weights = report.get("weights")
-    return weights.get("sha256") if isinstance(weights, dict) else weights
-
-
 def _labelled_table(
     path: Path, where: str, label_column: str | None, id_column: str | None, raw: bool
 ) -> tuple[Any, Array | None]:

@@ -145,9 +145,8 @@ def drive(
                 answers = release(source, [(ask.mechanism, ask.query) for ask in together.values()])
             except Exception as error:
                 failed = error
-            if (
-                failed is not None
-            ):  # outside of the handler, so that what a course raises is not chained to it
+            # Outside of the handler, so that what a course raises is not chained to it.
+            if failed is not None:
                 courses[next(iter(together))].throw(failed)
             for index, answer in zip(together, answers, strict=True):
                 advance(index, answer)

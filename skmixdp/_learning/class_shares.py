@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,8 @@ from numpy.typing import NDArray
 
 from .._linear import class_indices
 from .._rows import Block
-from ..components.protocols import Closing, FloatArray, PrivateQuery, PublicInfo, ReleasedArray
-from .comparison import comparison_query, comparison_share, expected_losses, sensitivity_of
+from ..components.protocols import Closing, FloatArray, PublicInfo
+from .comparison import comparison_query, comparison_share, counts_query, expected_losses, sensitivity_of
 
 #: Target for the noise in a class count, as a part of the mean count.
 _COUNT_ERROR = 0.1
@@ -53,18 +54,6 @@ def counts_are_useful(mu: float, n_rows: int, n_classes: int) -> bool:
     """Whether noisy counts tell class shares under this budget; a public fact."""
     most = _MOST_ERROR if comparison_share(mu, n_rows, len(_MULTIPLES)) else _MOST_UNCOMPARED
     return count_error(mu, n_rows, n_classes) < most
-
-
-def counts_query(n_classes: int, n_columns: int, share: float = 1.0) -> PrivateQuery:
-    """The query for the number of private rows in each class; a row changes one count by 1.
-
-    ``n_columns`` is the width of the mapped rows, which are not looked at.
-    """
-    return PrivateQuery(
-        points=np.zeros((0, n_columns)),
-        contribute=lambda Z, block: (None, in_class(Z, block, n_classes).astype(np.float64)),
-        releases=(ReleasedArray(1.0, share),),
-    )
 
 
 def in_class(Z: FloatArray, block: Block, n_classes: int) -> NDArray[np.bool_]:
@@ -153,7 +142,8 @@ class LogitAdjustment:
             part = recipe.closing_share / whole
             W = yield from _scaled(part, recipe.closing(W, state, multiplier / math.sqrt(part)))
         part = self.spent["class shares"] / whole
-        (counts,) = yield counts_query(self.n_classes, W.shape[1], part)
+        labels_alone = np.zeros((0, W.shape[1]))
+        (counts,) = yield counts_query(labels_alone, partial(in_class, n_classes=self.n_classes), part)
         shares = class_shares(counts, multiplier / math.sqrt(part), self.info.n_private)
         self.shares = shares
         if self.strength is not None:

@@ -1,7 +1,7 @@
-"""Noisy comparisons of heads by the numbers of private rows that they classify correctly."""
+"""Noisy counts of private rows, and noisy comparisons of heads by the rows that they classify correctly."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -46,6 +46,23 @@ def comparison_query(first: FloatArray, others: Sequence[FloatArray], share: flo
         points=np.concatenate(multiplied),
         contribute=partial(_gains, factors=factors),
         releases=(ReleasedArray(sensitivity_of(len(others)), share),),
+    )
+
+
+def counts_query(
+    points: FloatArray, flags: Callable[[FloatArray, Block], NDArray[np.bool_]], share: float = 1.0
+) -> PrivateQuery:
+    """The query for the numbers (n_counts,) of private rows that meet conditions.
+
+    ``flags(Z, block)`` (rows, n_counts) says which count each row is added to, at most one, from products
+    with ``points`` (m, d_in).
+
+    *Guarantee*: one row changes one count by 1.
+    """
+    return PrivateQuery(
+        points=points,
+        contribute=lambda Z, block: (None, flags(Z, block).astype(np.float64)),
+        releases=(ReleasedArray(1.0, share),),
     )
 
 

@@ -22,6 +22,7 @@ from ..components import L2Clip
 from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
 from ..components.queries import clip_rows
 from ..privacy import NoiseSource
+from .comparison import counts_query
 
 _Learned = TypeVar("_Learned")
 
@@ -76,10 +77,14 @@ class Learner:
 
 @dataclass(frozen=True)
 class Shares:
-    """Parts of mu squared for the mean and for the leading directions."""
+    """Parts of mu squared for the mean and for the leading directions.
+
+    The noise of the power method hides second moments up to ``floor``; see :class:`LeadingDirections`.
+    """
 
     mean: float
     directions: float
+    floor: float
 
     @classmethod
     def of(cls, mu: float, n_rows: int, n_features: int) -> "Shares":
@@ -89,12 +94,10 @@ class Shares:
         """
         wanted = n_features / (_MEAN_ERROR * mu * n_rows) ** 2
         mean = min(max(wanted, _LEAST_SHARE), _MOST_SHARE)
-        return cls(mean, min(2 * mean, _MOST_SHARE))
-
-    def floor(self, mu: float, n_rows: int, n_features: int) -> float:
-        """Second moments that the noise of the power method hides; see :class:`LeadingDirections`."""
-        scale = math.sqrt(_ROUNDS / self.directions) / (mu * n_rows)
-        return scale * (math.sqrt(n_features) + math.sqrt(min(_DIRECTIONS, n_features)))
+        directions = min(2 * mean, _MOST_SHARE)
+        scale = math.sqrt(_ROUNDS / directions) / (mu * n_rows)
+        floor = scale * (math.sqrt(n_features) + math.sqrt(min(_DIRECTIONS, n_features)))
+        return cls(mean, directions, floor)
 
 
 #: Largest noise at which columns that dominate still show: its squared length in a mean of unit rows, and
@@ -288,18 +291,12 @@ def noisy_counts(
     flags: Callable[[FloatArray, Block], NDArray[np.bool_]],
     multiplier: float,
 ) -> Learning[FloatArray]:
-    """Noisy numbers (n_counts,) of private rows that meet conditions, of which a row meets at most one.
+    """The noisy answer (n_counts,) to a :func:`~skmixdp._learning.comparison.counts_query`.
 
-    ``flags(Z, block)`` (rows, n_counts) says which count each row is added to, from products with ``points``
-    (m, d_in). ``multiplier`` is the standard deviation of the noise in each count. A noisy count may be below
-    0 or above the number of rows.
+    ``multiplier`` is the standard deviation of the noise in each count. A noisy count may be below 0 or above
+    the number of rows.
 
-    *Guarantee*: one Gaussian release of this multiplier. One row changes one count by 1.
+    *Guarantee*: one Gaussian release of this multiplier.
     """
-    query = PrivateQuery(
-        points=points,
-        contribute=lambda Z, block: (None, flags(Z, block).astype(np.float64)),
-        releases=(ReleasedArray(1.0),),
-    )
-    counts, _ = yield from learner.ask(learner.mechanism(multiplier), query)
+    counts, _ = yield from learner.ask(learner.mechanism(multiplier), counts_query(points, flags))
     return counts

@@ -23,9 +23,11 @@ from .sums import PANEL_ROWS, dot_error
 #: of class 1 of two. Terms are added as :func:`~skmixdp._linear.sums.sum_error` says of one block.
 ClippedSums = Callable[[FloatArray, NDArray[np.int8], FloatArray, FloatArray, float, slice], FloatArray]
 
-#: Rows, or multiplications in a pass, from which it is worth importing numba. The work on an output of a row
-#: counts as the last number of multiplications.
-_MANY_ROWS, _FEWEST, _WORK_ON_OUTPUT = 1_000_000, 200_000_000, 48
+#: Rows, or work of a pass, from which it is worth importing numba.
+_MANY_ROWS, _FEWEST = 1_000_000, 200_000_000
+
+#: The work on an output of a row takes as long as so many multiplications.
+_WORK_ON_OUTPUT = 48
 
 #: Most features and outputs; with more, BLAS is faster.
 _MOST_FEATURES, _MOST_OUTPUTS = 128, 16
@@ -34,17 +36,22 @@ _MOST_FEATURES, _MOST_OUTPUTS = 128, 16
 _TOLERANCE = 1e-4
 
 
+def work_of_pass(n_rows: int, d_in: int, m: int) -> int:
+    """Multiplications in a pass over rows (n_rows, d_in) with ``m`` outputs, the work on outputs included."""
+    return n_rows * (d_in + _WORK_ON_OUTPUT) * m
+
+
 def clipped_sums(n_rows: int, d_in: int, m: int, dtype: DTypeLike) -> ClippedSums | None:
     """The function that sums clipped residuals of ``m`` outputs times rows; None where NumPy is faster."""
     few = 0 < d_in <= _MOST_FEATURES and 0 < m <= _MOST_OUTPUTS and np.dtype(dtype) == np.float32
-    many = n_rows >= _MANY_ROWS or n_rows * (d_in + _WORK_ON_OUTPUT) * m >= _FEWEST
+    many = n_rows >= _MANY_ROWS or work_of_pass(n_rows, d_in, m) >= _FEWEST
     return compiled() if few and many else None
 
 
 def may_be_compiled(n_rows: int, d_in: int) -> bool:
     """Whether the loops may be used for rows (n_rows, d_in), with some number of outputs."""
-    few, work = d_in <= _MOST_FEATURES, n_rows * (d_in + _WORK_ON_OUTPUT) * _MOST_OUTPUTS
-    return few and work >= _FEWEST and _is_installed()
+    many = work_of_pass(n_rows, d_in, _MOST_OUTPUTS) >= _FEWEST
+    return d_in <= _MOST_FEATURES and many and _is_installed()
 
 
 @cache

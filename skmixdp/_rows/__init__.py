@@ -1,9 +1,8 @@
 """Sources of private rows, what all of them promise, and the maps from features to rows."""
 
 from .answering import n_lanes, rounds
-from .blockmap import BlockMap, Measured, finite_rows, widen
+from .blockmap import BlockMap, finite_rows, widen
 from .implicit import (
-    ImplicitRows,
     canonical,
     implicit_products,
     implicit_rows,
@@ -27,5 +26,5 @@ from .source import (
 )
 from .sparse import SparseRows, check_indices
 from .streamed import RowFiles, StreamedRows, open_rows
-from .table import ArrayTable, from_device, is_dask, is_tensor, special_table
+from .table import ArrayTable, from_device, is_dask, special_table
 from .whitening import Whitening

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from .._learning.geometry import (
     noisy_length,
     noisy_mean,
 )
-from .._linear import Loss, WeightedLoss, predicted_classes, with_weights
+from .._linear import Loss, WeightedLoss, predicted_classes, with_weights, work_of_pass
 from .._rows import (
     ArrayTable,
     InMemoryRows,
@@ -55,9 +55,6 @@ _FEWEST_FREE = 20
 
 #: Private directions are worth their noise if this part of the rows' variance can be told from it.
 _LARGEST_FLOOR = 0.25
-
-#: The work on an output of a row takes as long as so many multiplications.
-_WORK_ON_OUTPUT = 48
 
 #: Noise in the accuracy of the start that its check aims at, and the most that still tells something.
 _CHECK_ERROR, _MOST_CHECK_ERROR = 0.03, 0.1
@@ -115,6 +112,11 @@ class FitInputs:
     def n_features(self) -> int:
         """Number of features."""
         return self.table.shape[1]
+
+    @cached_property
+    def geometry_shares(self) -> Shares:
+        """Shares of the squared budget for learning the geometry, from public facts."""
+        return Shares.of(self.budget.mu, self.n_rows, self.n_features)
 
     def weighted(self, weights: Array, told_by: tuple[Any, ...] = ()) -> "FitInputs":
         """The inputs with a weight (n_rows,) for each private row; labels and ``told_by`` determine it."""
@@ -232,7 +234,7 @@ def course(head: Any, inputs: FitInputs) -> FitCourse:
     event = inputs.budget.whole if planned is None else planned.run.plan.event
     work = None
     if isinstance(inputs.table, ArrayTable):
-        work = len(inputs.y) * (inputs.n_features + _WORK_ON_OUTPUT) * inputs.loss.n_outputs
+        work = work_of_pass(len(inputs.y), inputs.n_features, inputs.loss.n_outputs)
     charge = yield Start(head, rows, event, inputs.n_rows, inputs.noise.kind != "seeded", work)
 
     if inputs.n_counted:
@@ -316,23 +318,21 @@ def needs_private_rows(inputs: FitInputs) -> bool:
         return True
     unit_pub = RowMap(None, True, None)(inputs.X_pub, np.float64)
     public = (1 - float(np.sum(unit_pub.mean(axis=0) ** 2))) / len(inputs.X_pub)
-    shares = Shares.of(inputs.budget.mu, inputs.n_rows, inputs.n_features)
-    private = inputs.n_features / (inputs.n_rows * inputs.budget.mu) ** 2 / shares.mean
+    private = inputs.n_features / (inputs.n_rows * inputs.budget.mu) ** 2 / inputs.geometry_shares.mean
     return public > _TIMES_AS_GOOD * private
 
 
 def groups_for_whitening(inputs: FitInputs) -> Array | None:
     """Groups (n_pub,) of public rows that whiten; None if private directions whiten better. Public facts."""
     n_free = len(inputs.X_pub) - len(np.unique(inputs.y_pub))
-    floor = Shares.of(inputs.budget.mu, inputs.n_rows, inputs.n_features).floor
-    few = n_free < _FEWEST_FREE and floor(inputs.budget.mu, inputs.n_rows, inputs.n_features) < _LARGEST_FLOOR
+    few = n_free < _FEWEST_FREE and inputs.geometry_shares.floor < _LARGEST_FLOOR
     return None if len(inputs.X_pub) == 0 or few else inputs.groups
 
 
 def map_shares(head: Any, inputs: FitInputs) -> dict[str, float]:
     """Shares of the squared budget for learning the map from private rows, from public facts."""
     if head._learns_geometry(inputs):
-        shares = Shares.of(inputs.budget.mu, inputs.n_rows, inputs.n_features)
+        shares = inputs.geometry_shares
         learned = {"mean": shares.mean}
         if groups_for_whitening(inputs) is None:
             learned["directions"] = shares.directions

@@ -165,9 +165,9 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "counts with a sensitivity of 1/2",
         "The noise of private scores is half of what is charged.",
-        "_learning/geometry.py",
-        "flags(Z, block).astype(np.float64)),\n        releases=(ReleasedArray(1.0),)",
-        "flags(Z, block).astype(np.float64)),\n        releases=(ReleasedArray(0.5),)",
+        "_learning/comparison.py",
+        "(ReleasedArray(1.0, share),)",
+        "(ReleasedArray(0.5, share),)",
         "tests/unit/learning/test_counting.py::"
         "test_a_row_changes_a_count_by_one_and_the_noise_is_that_of_one_row",
     ),
@@ -206,7 +206,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "class counts with a sensitivity of 1/2",
         "The noise of class counts is half of what is accounted for.",
-        "_learning/class_shares.py",
+        "_learning/comparison.py",
         "(ReleasedArray(1.0, share),)",
         "(ReleasedArray(0.5, share),)",
         "tests/statistical/test_class_counts.py::test_counts_carry_the_noise_of_their_multiplier",

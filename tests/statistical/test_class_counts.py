@@ -1,6 +1,7 @@
 """The noise in class counts and in the comparison of adjustments has the scale that the report states."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -8,7 +9,8 @@ import pytest
 from skmixdp import MixedDPLogisticRegression
 from skmixdp._engine import GaussianMechanism, release
 from skmixdp._engine.release import recorded_releases
-from skmixdp._learning.class_shares import counts_query
+from skmixdp._learning.class_shares import in_class
+from skmixdp._learning.comparison import counts_query
 from skmixdp._rows import InMemoryRows
 from skmixdp.privacy import NoiseSource, noise_multiplier_for
 from tests.statistical.test_noise_scale import assert_standard_normal
@@ -20,11 +22,11 @@ X = np.random.default_rng(0).normal(size=(len(Y), 3))
 
 def noisy_counts(n_draws, multiplier):
     rows = InMemoryRows(np.zeros((60, 1)), np.arange(60) % 20)
-    noise, draws = NoiseSource(0), []
+    noise, draws, flags = NoiseSource(0), [], partial(in_class, n_classes=20)
     for _ in range(n_draws):
         mechanism = GaussianMechanism(multiplier, 1, noise)
         mechanism.begin_step(None)
-        (answer,) = release(rows, [(mechanism, counts_query(20, 1))])
+        (answer,) = release(rows, [(mechanism, counts_query(np.zeros((0, 1)), flags))])
         draws.append(answer.arrays[0] - 3)
     return np.concatenate(draws)
 

@@ -1,5 +1,7 @@
 """Class shares from noisy counts."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,8 +13,9 @@ from skmixdp._learning.class_shares import (
     class_shares,
     count_share,
     counts_are_useful,
-    counts_query,
+    in_class,
 )
+from skmixdp._learning.comparison import counts_query
 from skmixdp._linear import with_weights
 from skmixdp._rows import Block, InMemoryRows
 from tests.conftest import Silent
@@ -57,16 +60,20 @@ def test_budgets_follow_public_facts():
 Y = np.array([0, 0, 0, 1, 1, 2])
 
 
+def class_counts(n_classes):
+    return counts_query(np.zeros((0, 2)), partial(in_class, n_classes=n_classes))
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 def test_counts_ignore_weights(weighted):
     y = with_weights(Y, np.linspace(0, 5, 6)) if weighted else Y
     mechanism = GaussianMechanism(3.0, 1, Silent(0))
     mechanism.begin_step(None)
-    (answer,) = release(InMemoryRows(np.ones((6, 2)), y), [(mechanism, counts_query(4, 2))])
+    (answer,) = release(InMemoryRows(np.ones((6, 2)), y), [(mechanism, class_counts(4))])
     assert_close(answer.arrays[0], [3, 2, 1, 0])
     assert answer.stated[0].sensitivity == pytest.approx(1.0)
 
 
 def test_a_row_changes_one_count_by_one():
-    _, counted = counts_query(3, 2).contribute(np.zeros((6, 0)), Block(np.ones((6, 2)), Y, np.ones(6)))
+    _, counted = class_counts(3).contribute(np.zeros((6, 0)), Block(np.ones((6, 2)), Y, np.ones(6)))
     np.testing.assert_array_equal(counted, np.eye(3)[Y])
