@@ -2,6 +2,7 @@
 
 from .answering import n_lanes, rounds
 from .blockmap import BlockMap, finite_rows, widen
+from .columns import IQR, Columns, columns_of, worth_scaling
 from .implicit import (
     canonical,
     implicit_products,
@@ -11,9 +12,10 @@ from .implicit import (
     whitened_entries,
 )
 from .memory import LONGEST_ROW, InMemoryRows, check_lengths, sum_resolution
-from .row_map import RowMap, TargetMap, column_scale, few_columns_dominate
+from .row_map import RowMap, TargetMap
 from .source import (
     Batch,
+    BinCounts,
     Block,
     Contribute,
     Contribution,

@@ -27,7 +27,7 @@ from .._linear import (
     row_products,
     sum_error,
 )
-from .source import Block, OuterStatistics, Request, Sums, truncated
+from .source import BinCounts, Block, OuterStatistics, Request, Sums, truncated
 from .whitening import Whitening
 
 #: Least rows of a block, since each block has a fixed cost.
@@ -139,7 +139,7 @@ def answer(
             if C is not None:
                 weighted.setdefault(request.panel_rows, []).append(C)
                 widths[index] = C.shape[1]
-            if isinstance(S, OuterStatistics):
+            if isinstance(S, (OuterStatistics, BinCounts)):
                 vectors[index].add(S.sums())
             elif S is not None:
                 xp = namespace_of(S)
@@ -195,9 +195,9 @@ def _total(sums: Iterable[FloatArray | None]) -> FloatArray | None:
 def _masked(part: Any, request: Request, taking_part: NDArray[np.bool_] | None, rows: Selection) -> Any:
     """The contribution of a block at the request's resolution, with zeros for rows that take no part.
 
-    Outer statistics stay factors unless they must be rounded to a resolution.
+    Outer statistics stay factors, and counts bins, unless they must be rounded to a resolution.
     """
-    if isinstance(part, OuterStatistics):
+    if isinstance(part, (OuterStatistics, BinCounts)):
         if request.resolution is None:
             return part if taking_part is None else part.without(~taking_part[rows])
         part = np.asarray(part)

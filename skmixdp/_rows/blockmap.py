@@ -82,7 +82,7 @@ class BlockMap:
             dtype == np.float32
             and grid is None
             and row_map.whitening is None
-            and row_map.scale is None
+            and row_map.columns is None
             and source in (np.float16, np.float32)
             and float(np.abs(mean).max(initial=0.0)) <= _LONGEST
         )

@@ -23,6 +23,7 @@ from .._linear import (
     row_norms,
     row_slices,
 )
+from .columns import Columns
 from .whitening import Whitening
 
 #: Bytes of the rows that are centred and scaled at a time, which stay in cache, and their least number.
@@ -53,11 +54,11 @@ _FARTHEST_TARGET = 1e15
 
 @dataclass(frozen=True)
 class RowMap:
-    """Scale columns, subtract a mean, whiten, divide each row by its L2 norm, append the intercept column.
+    """Standardise columns, subtract a mean, whiten, divide each row by its L2 norm, append the intercept column.
 
     It acts on one row at a time. Its values are public or released, so applying it to private rows costs no
-    privacy. ``mean`` (n_features,), ``whitening``, ``scale`` (n_features,) and ``intercept_value`` leave out
-    their step if they are None. With ``normalize``, rows are scaled to unit length, or those longer than
+    privacy. ``columns``, ``mean`` (n_features,), ``whitening`` and ``intercept_value`` leave out their step if
+    they are None. With ``normalize``, rows are scaled to unit length, or those longer than
     ``bound`` to length 1 and others in proportion; a row of zeros stays as it is. With ``unit_first``, each
     row is also divided by its L2 norm before the mean is subtracted. The mean is then one of unit rows, which
     a noisy sum of bounded sensitivity can estimate.
@@ -68,7 +69,7 @@ class RowMap:
     intercept_value: float | None
     whitening: Whitening | None = None
     unit_first: bool = False
-    scale: FloatArray | None = None
+    columns: Columns | None = None
     bound: float | None = None
 
     @classmethod
@@ -81,17 +82,16 @@ class RowMap:
         y: NDArray[np.integer[Any]] | None = None,
         *,
         clip: bool = False,
-        scale: bool = False,
+        columns: Columns | None = None,
     ) -> "RowMap":
         """The map that public rows (n, n_features) suggest; n may be 0.
 
-        With their class indices ``y`` it whitens. With ``clip`` it keeps the lengths of most rows. With
-        ``scale`` it scales columns, if a few of them dominate. Rows so long that their mean overflows are a
-        ValueError.
+        With their class indices ``y`` it whitens. With ``clip`` it keeps the lengths of most rows. It begins
+        with ``columns``. Rows so long that their mean overflows are a ValueError.
         """
-        first = cls(None, normalize, None, scale=column_scale(X) if scale else None)
+        first = cls(None, normalize, None, columns=columns)
         if center and len(X):
-            scaled = X if first.scale is None else X * first.scale
+            scaled = X if columns is None else columns(X)
             with np.errstate(over="ignore"):
                 mean = scaled.mean(axis=0, dtype=np.float64)
             if not np.all(np.isfinite(mean)):
@@ -195,7 +195,7 @@ class RowMap:
         # Single precision is enough for rows that come and go in it.
         largest = 0.0 if self.mean is None else float(np.abs(self.mean).max(initial=0.0))
         precise = self.whitening is None or self.normalize
-        single = X.dtype == out.dtype == np.float32 and self.scale is None and precise and largest <= _LONGEST
+        single = X.dtype == out.dtype == np.float32 and self.columns is None and precise and largest <= _LONGEST
         dtype = np.dtype(np.float32 if single else np.float64)
         step = max(_BLOCK_BYTES // (max(n_features, 1) * dtype.itemsize), _FEWEST_ROWS)
         size = _STEPS * step
@@ -247,8 +247,8 @@ class RowMap:
             np.copyto(rows, X)
         near = np.ones(len(rows), bool)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            if self.scale is not None:
-                rows = np.multiply(rows, self.scale, out=buffer)
+            if self.columns is not None:
+                rows = self.columns(rows, buffer)
             if self.unit_first and self.mean is not None:
                 lengths = np.sqrt(row_dots(rows, rows, rows.dtype))
                 near &= (lengths >= _SHORTEST) & (lengths <= _LONGEST)
@@ -277,8 +277,8 @@ class RowMap:
         A row of zeros has length 1. Rows that are not to be scaled keep their lengths.
         """
         block = astype(X, np.float64, copy=True)
-        if self.scale is not None:
-            block *= in_library_of(block, self.scale)
+        if self.columns is not None:
+            block = self.columns(block)
         if self.unit_first:
             _to_unit_length(block)
         if self.mean is not None:
@@ -361,51 +361,12 @@ def _divide(rows: Array, lengths: Array) -> Array:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two numbers, arrays or whitenings are equal, or both are None."""
+    """Whether two numbers, arrays, whitenings or columns are equal, or both are None."""
     if one is None or other is None:
         return one is other
-    if isinstance(one, Whitening):
-        return _same(one.directions, other.directions) and _same(one.factors, other.factors)
+    if isinstance(one, (Whitening, Columns)):
+        return all(_same(getattr(one, each.name), getattr(other, each.name)) for each in fields(one))
     return np.array_equal(one, other)
-
-
-#: Rows whose variance lies in fewer columns than this need a scale of columns, if they have many more.
-_FEW_COLUMNS = 3.0
-
-#: Ratio that counts as many more.
-_MANY_TIMES = 3
-
-
-def few_columns_dominate(energies: FloatArray) -> bool:
-    """Whether a few columns hold nearly all of the rows' length, by each column's mean square.
-
-    The effective number of columns is ``(sum e)^2 / sum e^2``.
-    """
-    total = float(energies.sum())
-    if not 0 < total < math.inf or len(energies) < _MANY_TIMES * _FEW_COLUMNS:
-        return False
-    return total**2 < _FEW_COLUMNS * float(np.sum(energies**2))
-
-
-def column_scale(X: FloatArray) -> FloatArray | None:
-    """Factors (n_features,) that bring the columns of public rows (n, n_features) to unit spread.
-
-    The spread is the interquartile range divided by that of a normal distribution, or the standard deviation
-    if the range is 0. Columns that are constant get the factor of the column with the smallest spread. None
-    if the columns differ so little that rows can do without factors.
-    """
-    if len(X) < 2:
-        return None
-    size = np.abs(X).max(axis=0)
-    unit = X / np.where(size == 0, 1.0, size)
-    low, high = np.quantile(unit, [0.25, 0.75], axis=0)
-    spread = np.where(high > low, (high - low) / 1.349, unit.std(axis=0)) * size
-    largest = float(spread.max(initial=0.0))
-    varying = spread > 0
-    if not 0 < largest < math.inf or not few_columns_dominate((spread / largest) ** 2):
-        return None
-    least = spread[varying].min()
-    return np.asarray(least / np.where(varying, spread, least))  # at most 1, so that nothing overflows
 
 
 @dataclass(frozen=True)

@@ -106,7 +106,35 @@ class OuterStatistics:
         return total.ravel()
 
 
-Contribution = tuple[Array | None, Array | OuterStatistics | None]
+@dataclass(frozen=True)
+class BinCounts:
+    """Statistics of rows that add 1 to one bin of each of several histograms; they are not formed.
+
+    ``bins`` (rows, h) are integers from 0 to ``n_bins - 1``. The statistics are (rows, h n_bins).
+    """
+
+    bins: NDArray[np.intp]
+    n_bins: int
+
+    def __len__(self) -> int:
+        return len(self.bins)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
+        formed = self.bins[:, :, np.newaxis] == np.arange(self.n_bins)
+        return formed.reshape(len(self), -1).astype(np.float64 if dtype is None else dtype)
+
+    def without(self, left_out: NDArray[np.bool_]) -> "BinCounts":
+        """The statistics of the other rows."""
+        return BinCounts(self.bins[~left_out], self.n_bins)
+
+    def sums(self) -> FloatArray:
+        """Numbers of rows in each bin, shape (h n_bins,)."""
+        n_histograms = self.bins.shape[1]
+        places = self.bins + np.arange(n_histograms) * self.n_bins
+        return np.bincount(places.ravel(), minlength=n_histograms * self.n_bins).astype(np.float64)
+
+
+Contribution = tuple[Array | None, Array | OuterStatistics | BinCounts | None]
 Contribute = Callable[[Array, Block], Contribution]
 #: The sums of one query: ``C^T X`` (k, d_in) and ``sum S`` (s,), float64.
 Sums = tuple[FloatArray | None, FloatArray | None]
@@ -130,7 +158,7 @@ class Request:
         Directions whose products with the rows are needed.
     contribute : callable
         ``(Z, block) -> (C, S)``; either may be None. It may overwrite ``Z``, except for the columns of the
-        last ``n_fixed`` points. ``S`` may be an :class:`OuterStatistics`.
+        last ``n_fixed`` points. ``S`` may be an :class:`OuterStatistics` or :class:`BinCounts`.
     members : boolean array of shape (n_rows,) or None
         Rows that take part, a public fact; None is all of them.
     batch : Batch or None
@@ -221,7 +249,7 @@ class Table(Protocol):
     ``shape`` is (n_rows, n_features), and ``names`` those of the features, if known. ``counts_repeats`` tells
     whether :meth:`n_distinct` counts, which takes too much memory for some rows. If ``is_movable``,
     :meth:`on_device` can hold the private rows on another ``device``. If ``can_be_observed``, rows are
-    visited in this process, so that ``Request.observe`` is called.
+    visited in this process, so that ``Request.observe`` is called. Rows that are sparse should stay so.
     """
 
     shape: tuple[int, int]
@@ -230,6 +258,7 @@ class Table(Protocol):
     is_movable: bool = False
     device: str = "cpu"
     can_be_observed: bool = True
+    is_sparse: bool = False
 
     def check(self, name: str) -> None:
         """Refuse what cannot be rows, without reading all of them."""

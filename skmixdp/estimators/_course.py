@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from .._engine import Budget, Course, RowsKey, Run, of_rows, training
 from .._learning.class_shares import LogitAdjustment, class_shares, count_share, in_class
+from .._learning.columns import columns_share, noisy_columns, unmapped
 from .._learning.comparison import comparison_share, is_correct
 from .._learning.geometry import (
     INTERCEPT,
@@ -28,13 +29,13 @@ from .._learning.geometry import (
 from .._linear import Loss, WeightedLoss, predicted_classes, with_weights, work_of_pass
 from .._rows import (
     ArrayTable,
+    Columns,
     InMemoryRows,
     PrivateRows,
     RowMap,
     Table,
     Whitening,
-    column_scale,
-    few_columns_dominate,
+    columns_of,
 )
 from .._utils.validation import shown
 from ..algorithms import Algorithm, Auto
@@ -49,6 +50,9 @@ _TIMES_AS_GOOD = 2.0
 
 #: Part of the squared length of unit rows that a few columns must make up for a warning.
 _MOST_OF_A_ROW = 0.5
+
+#: The effective number of columns that is few, and the least number of columns that is many more.
+_FEW_COLUMNS, _MANY_COLUMNS = 3.0, 9
 
 #: Public rows within classes must have so many degrees of freedom for whitening.
 _FEWEST_FREE = 20
@@ -331,30 +335,44 @@ def groups_for_whitening(inputs: FitInputs) -> Array | None:
 
 def map_shares(head: Any, inputs: FitInputs) -> dict[str, float]:
     """Shares of the squared budget for learning the map from private rows, from public facts."""
+    learned = {}
+    if head._learns_columns(inputs):
+        share = columns_share(inputs.budget.mu, inputs.n_rows, inputs.n_features)
+        learned = {"columns": share} if share else {}
     if head._learns_geometry(inputs):
         shares = inputs.geometry_shares
-        learned = {"mean": shares.mean}
+        learned["mean"] = shares.mean
         if groups_for_whitening(inputs) is None:
             learned["directions"] = shares.directions
         return learned
     needed = head.row_norm == "clip" and len(inputs.X_pub) == 0
     possible = inputs.budget.is_divisible and head.batch_size is None and not inputs.noise.needs_grid
     share = length_share(inputs.budget.mu, inputs.n_rows) if needed and possible else 0.0
-    return {"length of the rows": share} if share else {}
+    return learned | ({"length of the rows": share} if share else {})
 
 
 def first_rows(head: Any, inputs: FitInputs, shares: dict[str, float]) -> tuple[HeadRows, Mapped]:
-    """Rows of the first query after the charge: for learning the map, or for training with a public one."""
+    """Rows of the first query after the charge, and the map as far as public facts tell it."""
+    known = inputs.X_pub if inputs.X_scale is None else inputs.X_scale
+    columns = columns_of(known, centred=not inputs.table.is_sparse) if head._scales() else None
+    rows, mapped = _rows_with(head, inputs, columns, shares)
+    if "columns" in shares:
+        rows = HeadRows(inputs, unmapped(inputs.n_features))
+    return rows, mapped
+
+
+def _rows_with(
+    head: Any, inputs: FitInputs, columns: Columns | None, shares: dict[str, float]
+) -> tuple[HeadRows, Mapped]:
+    """Rows with known columns: for learning the rest of the map, or for training with a public one."""
     if "mean" in shares:
-        known = inputs.X_pub if inputs.X_scale is None else inputs.X_scale
-        scale = column_scale(known) if head._scales() else None
-        row_map = RowMap(None, True, None, unit_first=True, scale=scale)
+        row_map = RowMap(None, True, None, unit_first=True, columns=columns)
     elif head.whiten != "auto" and head.whiten and len(inputs.X_pub) == 0:
         raise ValueError("whiten=True needs public rows; pass X_pub and y_pub, or whiten=False.")
-    elif shares:
+    elif "length of the rows" in shares:
         # Rows of any length are measured: to refuse one would tell that it exists. They have no intercept,
         # which would count as a part of their length; the start may have one.
-        row_map = RowMap(None, True, None, bound=LONGEST_FOUND)
+        row_map = RowMap(None, True, None, columns=columns, bound=LONGEST_FOUND)
         return HeadRows(inputs, row_map), _mapped(head._with_intercept(row_map, inputs), inputs)
     else:
         whiten = inputs.is_default if head.whiten == "auto" else bool(head.whiten)
@@ -365,7 +383,7 @@ def first_rows(head: Any, inputs: FitInputs, shares: dict[str, float]) -> tuple[
             head.fit_intercept,
             inputs.groups if whiten and len(inputs.X_pub) else None,
             clip=head.row_norm == "clip",
-            scale=head._scales(),
+            columns=columns,
         )
     return HeadRows(inputs, row_map, once="mean" in shares), _mapped(row_map, inputs)
 
@@ -382,12 +400,20 @@ def learned_map(
     multipliers = {name: inputs.budget.multiplier(share) for name, share in shares.items()}
     if not shares:
         return mapped
+    if "columns" in shares:
+        asked = noisy_columns(learner, inputs.n_features, multipliers["columns"])
+        columns = yield from of_rows(rows, asked)
+        stage_ended(head)
+        shares = {name: share for name, share in shares.items() if name != "columns"}
+        rows, mapped = _rows_with(head, inputs, columns, shares)
+        if not shares:
+            return mapped
     if "length of the rows" in shares:
         bound = yield from of_rows(
             rows, noisy_length(learner, inputs.n_features, multipliers["length of the rows"])
         )
         stage_ended(head)
-        return _mapped(head._with_intercept(RowMap(None, True, None, bound=bound), inputs), inputs)
+        return _mapped(head._with_intercept(replace(rows.row_map, bound=bound), inputs), inputs)
 
     found = yield from of_rows(rows, noisy_mean(learner, inputs.n_features, multipliers["mean"]))
     stage_ended(head)
@@ -412,7 +438,7 @@ def learned_map(
 
 def _centre(found: NoisyMean, row_map: RowMap, inputs: FitInputs) -> Array:
     """The centre of unit rows: that of private rows, and of public rows where there are any."""
-    unit_pub = RowMap(None, True, None, scale=row_map.scale)(inputs.X_pub, np.float64)
+    unit_pub = RowMap(None, True, None, columns=row_map.columns)(inputs.X_pub, np.float64)
     if not len(unit_pub):
         return found.shrunk()
     mean = unit_pub.mean(axis=0)
@@ -421,7 +447,9 @@ def _centre(found: NoisyMean, row_map: RowMap, inputs: FitInputs) -> Array:
 
 def _warn_of_few_columns(energies: Array) -> None:
     """Warn if released mean squares of unit rows say that a few columns make up most of their length."""
-    if energies.sum() > _MOST_OF_A_ROW and few_columns_dominate(energies):
+    total = float(energies.sum())
+    few = len(energies) >= _MANY_COLUMNS and total**2 < _FEW_COLUMNS * float(np.sum(energies**2))
+    if total > _MOST_OF_A_ROW and few:
         warnings.warn(
             "a few columns of X make up nearly all of the length of its rows, so the others hardly count; "
             "scale the columns by public rows (pass X_pub), by known ranges, or by NoisyScaler.",

@@ -24,7 +24,7 @@ from .._utils.validation import (
     warn_of_delta,
     warn_of_repeats,
 )
-from ..algorithms import BY_NAME, Algorithm
+from ..algorithms import BY_NAME, Algorithm, Auto
 from ..components.protocols import PublicInfo
 from ..preprocessing._leaks import check_public_rows, warn_of_leaks
 from ..privacy import LedgerDataset, Neighboring, Noise, PerInstanceRecord
@@ -277,6 +277,13 @@ class LinearHead(PrivateEstimator):
     def _scales(self) -> bool:
         """Whether columns may be scaled by public rows."""
         return self.row_norm is not None if self.scale == "auto" else bool(self.scale)
+
+    def _learns_columns(self, inputs: FitInputs) -> bool:
+        """Whether to learn the centre and the spread of columns from private rows."""
+        known = inputs.X_pub if inputs.X_scale is None else inputs.X_scale
+        possible = self.batch_size is None and inputs.budget.is_divisible and not inputs.noise.needs_grid
+        possible = possible and isinstance(inputs.algorithm, Auto) and self.row_norm is not None
+        return self._scales() and possible and not inputs.table.is_sparse and len(known) < 10
 
     def _learns_geometry(self, inputs: FitInputs) -> bool:
         """Whether to learn the centre and the leading directions of the rows from private rows."""

@@ -1,0 +1,171 @@
+"""Noisy centre and spread of each column, without bounds on the columns.
+
+Each row adds 1 to one bin of a histogram of each column. A first histogram of magnitudes finds a range of each
+column, two further ones the centre and the spread within it.
+"""
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from .._rows import IQR, BinCounts, Block, Columns, Contribution, RowMap, worth_scaling
+from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
+from .geometry import Learner, Learning
+
+#: Magnitudes are powers of two, up to this exponent on both sides of 1.
+_EXPONENT = 50
+
+#: Bins of the histograms after that of magnitudes: over the range of a column, and around its centre.
+_BINS = (64, 32)
+
+#: The last histogram reaches so many spreads to both sides of the centre.
+_REACH = 4.0
+
+#: Probability that noise alone makes a bin of any column count.
+_FALSE = 0.01
+
+#: Widths of the windows of magnitudes that may count together.
+_WIDTHS = (1, 2, 4, 8)
+
+#: Smallest and largest share of mu squared, and the noise in a count that it aims at, as a part of the rows.
+_LEAST_SHARE, _MOST_SHARE, _COUNT_ERROR = 0.01, 0.06, 0.02
+
+#: Largest noise in a count, as a part of the rows: of three histograms, and of the first alone.
+_MOST_ERROR, _MOST_OF_ONE = 0.05, 0.15
+
+#: More columns are not looked at: they are those of an encoder, whose units are alike.
+_MOST_COLUMNS = 200
+
+
+def columns_share(mu: float, n_rows: int, n_features: int) -> float:
+    """Share of mu squared for :func:`noisy_columns`, from public facts; 0 if it would tell nothing."""
+    error = math.sqrt(n_features) / (mu * n_rows)
+    share = min(max(3 * (error / _COUNT_ERROR) ** 2, _LEAST_SHARE), _MOST_SHARE)
+    tells = n_features <= _MOST_COLUMNS and error / math.sqrt(share) <= _MOST_OF_ONE
+    return share if tells else 0.0
+
+
+def unmapped(n_features: int) -> RowMap:
+    """The map to rows as :func:`noisy_columns` reads them: as they are, up to the largest magnitude."""
+    limits = Columns(np.zeros(n_features), np.ones(n_features), cut=2.0**_EXPONENT)
+    return RowMap(None, False, None, columns=limits)
+
+
+def noisy_columns(learner: Learner, n_features: int, multiplier: float) -> Learning[Columns | None]:
+    """Columns at spread 1, or None if they can do without; a column whose spread is not found keeps its unit.
+
+    ``multiplier`` is that of one Gaussian release which is as private as all histograms together. Three are
+    released if their noise allows it, else that of magnitudes alone, and the centre is 0.
+
+    *Guarantee*: one or three Gaussian releases. A row adds 1 to one bin of each column, so the sensitivity of
+    each is ``sqrt(n_features)``.
+    """
+    n_rows = learner.n_rows
+    n_stages = 3 if multiplier * math.sqrt(3 * n_features) <= _MOST_ERROR * n_rows else 1
+    mechanism = learner.mechanism(multiplier, n_stages)
+
+    def histograms(bins_of: Callable[[FloatArray], NDArray[Any]], n_bins: int) -> Learning[Any]:
+        query = PrivateQuery(
+            points=np.eye(n_features),  # whose products are the entries
+            contribute=partial(_counted, bins_of=bins_of, n_bins=n_bins),
+            releases=(ReleasedArray(math.sqrt(n_features) * (1 + 1e-9)),),
+        )
+        counts, noise = yield from learner.ask(mechanism, query)
+        return counts.reshape(n_features, n_bins), noise
+
+    n_magnitudes = 2 * _EXPONENT + 2
+    counts, noise = yield from histograms(_magnitudes, n_magnitudes)
+    spread, reach = _spread_of_magnitudes(counts, noise, n_rows)
+    known = reach > 0
+    center = np.zeros(n_features)
+    if n_stages == 3 and known.any():
+        low, high = np.where(known, -reach, -1.0), np.where(known, reach, 1.0)
+        for n_bins in _BINS:
+            width = (high - low) / n_bins
+            counts, noise = yield from histograms(partial(_places, low=low, width=width, n_bins=n_bins), n_bins)
+            found, middle, scale = _moments(counts, noise, low, width)
+            found &= known
+            center, spread = np.where(found, middle, center), np.where(found, scale, spread)
+            low = np.maximum(center - _REACH * spread, low)
+            high = np.maximum(np.minimum(center + _REACH * spread, high), low + width)
+    spread = np.where(known, spread, 0.0)
+    if not worth_scaling(spread):
+        return None
+    return Columns(np.where(known, center, 0.0), np.where(known, 1 / np.where(known, spread, 1.0), 1.0))
+
+
+def _counted(Z: FloatArray, block: Block, bins_of: Any, n_bins: int) -> Contribution:
+    """One bin for each entry of each row."""
+    return None, BinCounts(bins_of(np.asarray(Z)), n_bins)
+
+
+def _magnitudes(Z: FloatArray) -> NDArray[Any]:
+    """Bins (rows, n_features) of absolute values: 0, then powers of two."""
+    exponents = np.frexp(Z)[1].astype(np.intp)
+    return np.where(Z == 0, 0, np.clip(exponents + _EXPONENT, 0, 2 * _EXPONENT) + 1)
+
+
+def _places(Z: FloatArray, low: FloatArray, width: FloatArray, n_bins: int) -> NDArray[Any]:
+    """Bins (rows, n_features) of a range of each column; what is outside is in the first or the last."""
+    return np.clip(np.floor((Z - low) / width), 0, n_bins - 1).astype(np.intp)
+
+
+def _spread_of_magnitudes(counts: FloatArray, noise: float, n_rows: int) -> tuple[FloatArray, FloatArray]:
+    """Spread about 0, and the largest magnitude, (n_features,) each, from counts (n_features, bins).
+
+    Both are 0 where no magnitude counts. Neighbouring ones count together if they do not count alone.
+    """
+    n_features, n_bins = counts.shape
+    certain = float(ndtri(1 - _FALSE / (len(_WIDTHS) * counts.size)))
+    spread, reach = np.zeros(n_features), np.zeros(n_features)
+    for j, column in enumerate(counts):
+        taken = np.zeros(n_bins, bool)
+        taken[0] = True  # zeros
+        energy, end = 0.0, 0
+        for width in _WIDTHS:
+            sums = np.convolve(column, np.ones(width), "valid")
+            free = np.convolve(taken, np.ones(width), "valid") == 0
+            while True:
+                sums = np.where(free, sums, -np.inf)
+                start = int(sums.argmax())
+                if not sums[start] > certain * noise * math.sqrt(width):
+                    break
+                taken[start : start + width] = True
+                free[max(start - width + 1, 0) : start + width] = False
+                # The middle of the window stands for its magnitudes.
+                energy += sums[start] / n_rows * 4.0 ** (start + width / 2 - 2 - _EXPONENT)
+                end = max(end, start + width - 1)
+        if end:
+            spread[j], reach[j] = math.sqrt(energy), 2.0 ** (end - _EXPONENT - 1)
+    return spread, reach
+
+
+def _moments(
+    counts: FloatArray, noise: float, low: FloatArray, width: FloatArray
+) -> tuple[NDArray[np.bool_], FloatArray, FloatArray]:
+    """Whether enough bins count, the mean and the spread (n_features,) of histograms (n_features, bins)."""
+    n_bins = counts.shape[1]
+    certain = float(ndtri(1 - _FALSE / counts.size)) * noise
+    middles = low[:, np.newaxis] + width[:, np.newaxis] * (np.arange(n_bins) + 0.5)
+    heavy = np.where(counts > certain, counts, 0.0)
+    likely = np.where(counts > 2 * noise, counts, 0.0)
+    total = heavy.sum(axis=1)
+    found = total > 0
+    total = np.where(found, total, 1.0)[:, np.newaxis]
+    mean = (heavy * middles).sum(axis=1) / total[:, 0]
+    deviation = np.sqrt((heavy * (middles - mean[:, np.newaxis]) ** 2).sum(axis=1) / total[:, 0])
+    cumulated = np.cumsum(likely, axis=1) / np.where(found, likely.sum(axis=1), 1.0)[:, np.newaxis]
+    quartiles = np.zeros((2, len(counts)))
+    for j in np.flatnonzero(found):
+        for index, quantile in enumerate((0.25, 0.75)):
+            place = int(np.searchsorted(cumulated[j], quantile))
+            below = cumulated[j, place - 1] if place else 0.0
+            part = (quantile - below) / max(cumulated[j, place] - below, 1e-12)
+            quartiles[index, j] = low[j] + width[j] * (place + part)
+    spread = np.maximum((quartiles[1] - quartiles[0]) / IQR, deviation)
+    return found, mean, np.maximum(spread, width / 4)

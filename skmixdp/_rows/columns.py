@@ -1,0 +1,96 @@
+"""Standardised columns: the centre and the spread of each, from public rows."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._linear import Array, FloatArray, in_library_of
+
+#: Entries of standardised columns are cut at this many spreads.
+_CUT = 8.0
+
+#: Interquartile range of a normal distribution of spread 1.
+IQR = 1.349
+
+#: Columns are standardised if fewer than these are effective: a number, and a part of all columns.
+_FEW_COLUMNS, _PART = 6.0, 0.4
+
+#: Tables of up to so many columns are always standardised.
+_NARROW = 10
+
+#: Columns are also standardised if their centre is so many times as far from 0 as rows are from it.
+_FAR = 10.0
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Columns ``(x - center) factor``, cut at ``cut`` on both sides.
+
+    ``center`` and ``factor`` are (n_features,); factors are positive.
+    """
+
+    center: FloatArray
+    factor: FloatArray
+    cut: float = _CUT
+
+    def __call__(self, X: Array, out: Array | None = None) -> Array:
+        """Standardised columns of (n, n_features) rows in double precision; new, or in ``out``."""
+        if not isinstance(X, np.ndarray):
+            centred = (X - in_library_of(X, self.center)) * in_library_of(X, self.factor)
+            return centred.clip(-self.cut, self.cut)
+        with np.errstate(over="ignore"):  # what overflows is cut
+            out = np.subtract(X, self.center, out=out, dtype=np.float64)
+            out *= self.factor
+        return np.clip(out, -self.cut, self.cut, out=out)
+
+    def of_zeros(self) -> FloatArray:
+        """Standardised columns (n_features,) of a row of zeros."""
+        return np.clip(-self.center * self.factor, -self.cut, self.cut)
+
+
+def columns_of(X: FloatArray, *, centred: bool = True) -> Columns | None:
+    """The columns of public rows (n, n_features) at spread 1, or None if they can do without.
+
+    The spread is the standard deviation, or the interquartile range divided by that of a normal distribution
+    if it is larger. Columns that are constant keep their unit. Without ``centred``, the centre is 0.
+    """
+    if len(X) < 2:
+        return None
+    # In units of the largest entry, since squares of huge or tiny ones are inf or 0.
+    size = np.abs(X).max(axis=0)
+    unit = X / np.where(size == 0, 1.0, size)
+    center = unit.mean(axis=0, dtype=np.float64)
+    low, high = np.quantile(unit, [0.25, 0.75], axis=0)
+    spread = np.maximum((high - low) / IQR, np.sqrt(np.mean((unit - center) ** 2, axis=0)))
+    # Rounding of the mean of equal entries is no spread.
+    spread[spread <= 1e-14] = 0.0
+    center *= size
+    if not (worth_scaling(spread * size) or (centred and _far(center, spread * size))):
+        return None
+    with np.errstate(divide="ignore", over="ignore"):
+        factor = np.where(spread > 0, 1 / spread / size, 1.0)
+    factor[~np.isfinite(factor)] = 1.0
+    return Columns(center if centred else np.zeros_like(center), factor)
+
+
+def worth_scaling(spread: FloatArray) -> bool:
+    """Whether rows need columns of the same spread, by the spread (n_features,) of each.
+
+    They do if they are few, or if a few of them hold most of the squared length of rows. The effective number
+    of columns is ``(sum e)^2 / sum e^2``, with ``e`` the squared spreads.
+    """
+    largest = float(spread.max(initial=0.0))
+    if not 0 < largest < math.inf:
+        return False
+    energies = (spread / largest) ** 2
+    effective = float(energies.sum() ** 2 / np.sum(energies**2))
+    return len(spread) <= _NARROW or effective < min(_PART * len(spread), _FEW_COLUMNS)
+
+
+def _far(center: FloatArray, spread: FloatArray) -> bool:
+    """Whether the centre is so far from 0 that rows of unit length would all be alike."""
+    largest = float(np.abs(center).max(initial=0.0))
+    if not 0 < largest < math.inf:
+        return False
+    return float(np.linalg.norm(center / largest)) > _FAR * float(np.linalg.norm(spread / largest))
