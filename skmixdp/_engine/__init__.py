@@ -13,5 +13,5 @@ from .loop import (
     of_rows,
     training,
 )
-from .plan import Budget, Options, Plan, Recipe, as_reported, charge_event, make_plan
+from .plan import Budget, Closing, Options, Plan, Recipe, as_reported, charge_event, make_plan
 from .release import GaussianMechanism, Released, release

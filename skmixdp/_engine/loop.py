@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from .._rows import Batch, PrivateRows
 from ..components.protocols import FloatArray, PrivateQuery, PublicInfo, ReleasedArray, Rounds, StepContext
 from ..privacy import NoiseSource
-from .plan import Plan, Recipe
+from .plan import Budget, Plan, Recipe
 from .release import GaussianMechanism, Released, release
 
 Callback = Callable[[StepContext, FloatArray], object]
@@ -165,6 +165,7 @@ class Run:
     ``dtype`` is that of the products with private rows.
     """
 
+    budget: Budget
     recipe: Recipe
     plan: Plan
     info: PublicInfo
@@ -204,12 +205,14 @@ def training(run: Run) -> Generator[Asked, Any, FloatArray]:
         W, state = recipe.update.step(ctx, direction, state)
         if run.callback is not None and run.callback(ctx, W) is True:
             break
-    if plan.closing_multiplier is None or recipe.closing is None:
-        return recipe.update.result(W, state)
-    mechanism = GaussianMechanism(plan.closing_multiplier, 1, run.noise)
-    mechanism.begin_step(run.members)
-    head: FloatArray = yield from _asked(mechanism, recipe.closing(W, state, plan.closing_multiplier), [])
-    return head
+    if recipe.closing not in plan.closings:
+        W = recipe.update.result(W, state)
+    for closing in plan.closings:
+        multiplier = run.budget.multiplier(closing.share)
+        mechanism = GaussianMechanism(multiplier, 1, run.noise)
+        mechanism.begin_step(run.members)
+        W = yield from _asked(mechanism, closing.ask(W, state, multiplier), [])
+    return W
 
 
 def _asked(

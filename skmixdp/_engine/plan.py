@@ -1,7 +1,7 @@
 """Budgets, recipes and plans: noise, steps and epsilon of a run."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -10,12 +10,12 @@ import numpy as np
 
 from .._utils.validation import COUNT, POSITIVE, PROBABILITY, check
 from ..components.protocols import (
-    Closing,
     FloatArray,
     PublicInfo,
     PublicView,
     Query,
     ReleaseFacts,
+    Rounds,
     Sampling,
     Steps,
     Update,
@@ -60,16 +60,32 @@ class Options:
 
 
 @dataclass(frozen=True)
+class Closing:
+    """Releases over all rows after the last step.
+
+    ``shares`` are their parts of the squared budget, by name. ``ask(W, state, multiplier)`` takes the last
+    head, the state of the update and the noise multiplier of all these releases together. It yields queries
+    whose shares sum to at most 1, and returns the head.
+    """
+
+    shares: Mapping[str, float]
+    ask: Callable[[FloatArray, Any, float], Rounds]
+
+    @property
+    def share(self) -> float:
+        """Part of the squared budget."""
+        return sum(self.shares.values())
+
+
+@dataclass(frozen=True)
 class Recipe:
     """The pieces of one algorithm, and the regulariser ``l2 / 2 |W - anchor|^2``.
 
     ``event`` makes the event for accounting from noise multiplier, steps, sampling rate and kind of noise. It
     does not depend on thresholds that change between steps.
 
-    ``closing`` makes one more release after the last step. It takes the last head, the state of the update
-    and its own noise multiplier, yields queries whose shares sum to at most 1, and returns the head in place
-    of the update's ``result``. ``closing_share`` is its part of the squared budget. A budget that cannot be
-    divided has no closing.
+    ``closing`` returns the head in place of the update's ``result``. ``corrections`` then change it, one
+    after the other. A budget that cannot be divided has neither.
     """
 
     sampling: Sampling
@@ -80,8 +96,13 @@ class Recipe:
     l2: float
     anchor: FloatArray
     event: EventFamily = GaussianEvent
-    closing: Callable[[FloatArray, Any, float], Closing] | None = None
-    closing_share: float = 0.0
+    closing: Closing | None = None
+    corrections: tuple[Closing, ...] = ()
+
+    @property
+    def closings(self) -> tuple[Closing, ...]:
+        """All that is released after the last step, in order."""
+        return self.corrections if self.closing is None else (self.closing, *self.corrections)
 
 
 @dataclass(frozen=True)
@@ -151,8 +172,8 @@ class Plan:
     """The numbers of a run, fixed before its first step.
 
     ``epsilon_unamplified`` is the epsilon without amplification beyond sampling, or None if ``epsilon`` has
-    no such amplification. ``closing_multiplier`` is the noise multiplier of the closing release, or None if
-    there is none. ``training_share`` is the share of the squared budget that the steps spend.
+    no such amplification. ``closings`` are what is released after the last step. ``training_share`` is the
+    share of the squared budget that the steps spend.
     """
 
     noise_multiplier: float
@@ -162,7 +183,7 @@ class Plan:
     step_size: Callable[[int], float]
     public_weight: Callable[[int, PublicView], float]
     epsilon_unamplified: float | None = None
-    closing_multiplier: float | None = None
+    closings: tuple[Closing, ...] = ()
     training_share: float = 1.0
 
 
@@ -178,10 +199,9 @@ def make_plan(
     rate = recipe.sampling.rate(info.n_private)
     sensitivity = recipe.query.sensitivity(info.view, dtype)
     n_steps, sigma = budget.n_steps, budget.noise_multiplier
-    closing_multiplier = None
-    if recipe.closing is not None and budget.is_divisible and rate == 1:
-        closing_multiplier = budget.multiplier(recipe.closing_share)
-        share -= recipe.closing_share
+    closings = recipe.closings if budget.is_divisible and rate == 1 else ()
+    if closings:
+        share -= sum(closing.share for closing in closings)
         info = replace(info, mu=budget.mu * math.sqrt(share))
     if share < 1:
         n_steps = recipe.steps.count(info, sensitivity)
@@ -215,7 +235,7 @@ def make_plan(
         step_size=recipe.steps.bind(info, facts),
         public_weight=public_weight,
         epsilon_unamplified=None if event.unamplified is event else unamplified,
-        closing_multiplier=closing_multiplier,
+        closings=closings,
         training_share=share,
     )
 

@@ -1,16 +1,16 @@
 """Noisy class counts, and the logit adjustment that they allow."""
 
 import math
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._engine import Closing
 from .._linear import class_indices
 from .._rows import Block
-from ..components.protocols import Closing, FloatArray, PublicInfo
+from ..components.protocols import FloatArray, PublicInfo, Rounds
 from .comparison import comparison_query, comparison_share, counts_query, expected_losses, sensitivity_of
 
 #: Target for the noise in a class count, as a part of the mean count.
@@ -93,9 +93,8 @@ class LogitAdjustment:
     correct private rows. The strongest that loses at most one point of accuracy is taken; half of it if there
     are too few rows to compare.
 
-    ``mu`` is the budget of the whole fit, ``recipe`` that of the training, whose closing comes first, and
-    ``intercept`` the constant of the intercept column, the last one. ``spent`` holds shares of mu squared for
-    the report, and ``shares`` (k,) the class shares once they are released.
+    ``mu`` is the budget of the whole fit, and ``intercept`` the constant of the intercept column, the last
+    one. ``shares`` (k,) are the class shares once they are released.
 
     *Guarantee*: one Gaussian release of the counts, of sensitivity 1, and one of three differences. A row
     moves each difference by at most 1, so their sensitivity is ``sqrt(3)``. All else is computed from
@@ -112,36 +111,24 @@ class LogitAdjustment:
         intercept: float,
         mu: float,
         info: PublicInfo,
-        recipe: Any,
     ) -> None:
         self.strength = strength
         self.n_classes = n_classes
         self.intercept = intercept
         self.info = info
-        self.recipe = recipe
         # From 1 without noise to a half at the largest noise.
         self.reliability = 1 - min(1.0, count_error(mu, info.n_private, n_classes) / _MOST_ERROR) / 2
-        self.spent = {"class shares": count_share(mu, info.n_private, n_classes)}
+        spent = {"class shares": count_share(mu, info.n_private, n_classes)}
         compared = comparison_share(mu, info.n_private, len(_MULTIPLES)) if strength is None else 0.0
         if compared:
-            self.spent["strength of the adjustment"] = compared
+            spent["strength of the adjustment"] = compared
+        self.closing = Closing(spent, self._ask)
         self.shares: FloatArray | None = None
 
-    def adjusted(self) -> Any:
-        """The recipe with this closing."""
-        share = self.recipe.closing_share + sum(self.spent.values())
-        return replace(self.recipe, closing=self.closing, closing_share=share)
-
-    def closing(self, W: FloatArray, state: Any, multiplier: float) -> Closing:
-        """The head to return. The closing of the recipe and the two releases divide one step."""
-        recipe = self.recipe
-        whole = recipe.closing_share + sum(self.spent.values())
-        if recipe.closing is None:
-            W = recipe.update.result(W, state)
-        else:
-            part = recipe.closing_share / whole
-            W = yield from _scaled(part, recipe.closing(W, state, multiplier / math.sqrt(part)))
-        part = self.spent["class shares"] / whole
+    def _ask(self, W: FloatArray, state: Any, multiplier: float) -> Rounds:
+        """The head to return. The two releases divide one step."""
+        spent = self.closing.shares
+        part = spent["class shares"] / self.closing.share
         labels_alone = np.zeros((0, W.shape[1]))
         (counts,) = yield counts_query(labels_alone, partial(in_class, n_classes=self.n_classes), part)
         shares = class_shares(counts, multiplier / math.sqrt(part), self.info.n_private)
@@ -152,7 +139,7 @@ class LogitAdjustment:
             return W
         usual = _FROM_START if np.any(self.info.view.W) else _FROM_ZERO
         heads = [self._adjusted(W, shares, m * usual * self.reliability, m) for m in _MULTIPLES]
-        part = self.spent.get("strength of the adjustment", 0.0) / whole
+        part = spent.get("strength of the adjustment", 0.0) / self.closing.share
         if part == 0:
             return heads[0]
         (gains,) = yield comparison_query(W, heads, part)
@@ -177,14 +164,3 @@ class LogitAdjustment:
         W[:, -1] -= strength / self.intercept * change
         return W
 
-
-def _scaled(part: float, rounds: Closing) -> Closing:
-    """The queries of a closing with a part of their shares; returns its head."""
-    try:
-        query = next(rounds)
-        while True:
-            releases = tuple(replace(each, share=each.share * part) for each in query.releases)
-            query = rounds.send((yield replace(query, releases=releases)))
-    except StopIteration as end:
-        W: FloatArray = end.value
-        return W

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from ..components.protocols import Closing, FloatArray, PublicInfo, StepContext, Update
+from ..components.protocols import FloatArray, PublicInfo, Rounds, StepContext, Update
 from .comparison import comparison_query, comparison_share, expected_losses, sensitivity_of
 
 #: Candidate shares ``s`` of the change from the start to the released head.
@@ -113,12 +113,12 @@ class PublicShrinkage(Update):
     def result(self, W: FloatArray, state: Any) -> FloatArray:
         inner, variance = state
         W = self.inner.result(W, inner)
-        share, _, scale = self._chosen_on_public_rows(W, variance)
+        share, _ = self._chosen_on_public_rows(W, variance)
         if share == 0:
             self._warn_of_sufficient_public_rows()
-        return self._head(W, share, _USUAL_PART * self._balance(W, share), scale)
+        return self._head(W, share, _USUAL_PART * self._balance(W, share))
 
-    def closing(self, W: FloatArray, state: Any, multiplier: float) -> Closing:
+    def closing(self, W: FloatArray, state: Any, multiplier: float) -> Rounds:
         """As :meth:`result`, with one noisy comparison of heads on private rows.
 
         Public rows may be few, or have another mix of classes than the private ones. So the usual share ``s``
@@ -133,7 +133,7 @@ class PublicShrinkage(Update):
         """
         inner, variance = state
         W = self.inner.result(W, inner)
-        favoured, usual, scale = self._chosen_on_public_rows(W, variance)
+        favoured, usual = self._chosen_on_public_rows(W, variance)
         others = [favoured if favoured < usual else 0.0] + [1.0] * (usual < 1)
         balance = self._balance(W, usual)
         parts = _PARTS if self._compares_parts and balance.any() else np.empty(0)
@@ -151,23 +151,23 @@ class PublicShrinkage(Update):
             share = others[best]
             if share == 0:
                 self._warn_of_sufficient_public_rows()
-            return self._head(W, share, _USUAL_PART * self._balance(W, share), scale)
+            return self._head(W, share, _USUAL_PART * self._balance(W, share))
         part = _USUAL_PART
         if len(parts):
             seen, noise = -gains[len(others) :] / self.info.n_private, error / self.info.n_private
             losses = expected_losses(seen, noise, _EXPECTED_LOSSES, _SPREADS)
             part = float(parts[losses.argmin()]) if losses.min() < 0 else 0.0
-        return self._head(W, usual, part * balance, scale)
+        return self._head(W, usual, part * balance)
 
     def _head(
-        self, W: FloatArray, share: float, balance: FloatArray | None = None, scale: float = 1.0
+        self, W: FloatArray, share: float, balance: FloatArray | None = None
     ) -> FloatArray:
         """The start plus this share of the change, with balanced classes and scaled outputs."""
         start = self.info.view.W
         head = np.array(W if share == 1 else start + share * (W - start))
         if balance is not None and self.intercept is not None:
             head[:, -1] += balance / self.intercept
-        return scale * head
+        return head
 
     def _balance(self, W: FloatArray, share: float) -> FloatArray:
         """Intercepts (k,) that balance the classes of the head with this share; zero for the start."""
@@ -177,11 +177,11 @@ class PublicShrinkage(Update):
         halves = [(judge.X @ (start + change).T, judge.y) for start, judge in self.info.held_out]
         return reliable_balance(halves, len(W))
 
-    def _chosen_on_public_rows(self, W: FloatArray, variance: float) -> tuple[float, float, float]:
+    def _chosen_on_public_rows(self, W: FloatArray, variance: float) -> tuple[float, float]:
         """The share ``s`` that public rows choose, the usual one, and the temperature ``b``."""
         data, change = self.info.view.data, W - self.info.view.W
         if data.n_rows < _FEWEST:
-            return 1.0, 1.0, 1.0
+            return 1.0, 1.0
         certain = self._certain_share(change, variance)
         usual = 1.0 if data.loss.quadratic else min(1.0, _LEAST_USUAL + _SLOPE * certain)
         smaller = _SHARES[(min(1.0, _KEPT * certain) <= _SHARES) & (usual > _SHARES)]
@@ -194,8 +194,7 @@ class PublicShrinkage(Update):
         means, errors = gains.mean(axis=1), gains.std(axis=1, ddof=1) / math.sqrt(gains.shape[1])
         clear = means > errors
         chosen = int(np.where(clear, means, -np.inf).argmax()) if clear.any() else len(candidates) - 1
-        scale = 1.0 if data.loss.quadratic else float(_TEMPERATURES[best[chosen]])
-        return float(candidates[chosen]), usual, scale
+        return float(candidates[chosen]), usual
 
     def _certain_share(self, change: FloatArray, variance: float) -> float:
         """Share of the change that cannot be noise with this variance per coefficient."""

@@ -48,6 +48,10 @@ _INTERCEPT = 0.3
 #: Quantile of the lengths of public rows up to which rows keep their length.
 _USUAL = 0.97
 
+#: Fewer public rows do not tell how long rows are. Rows of standardised columns are then divided by this
+#: multiple of the root of the number of columns.
+_FEWEST_LENGTHS, _SPREADS = 10, 2.0
+
 #: Targets of unit scale are held within this, far beyond any use.
 _FARTHEST_TARGET = 1e15
 
@@ -99,7 +103,9 @@ class RowMap:
             first = replace(first, mean=mean)
         if y is not None:
             first = replace(first, whitening=Whitening.of(first(X, np.float64), y))
-        if clip and len(X):
+        if clip and columns is not None and len(X) < _FEWEST_LENGTHS:
+            first = replace(first, bound=_SPREADS * math.sqrt(X.shape[1]))
+        elif clip and len(X):
             first = replace(first, bound=first.usual_length(X))
         return first.with_intercept_for(X) if fit_intercept else first
 

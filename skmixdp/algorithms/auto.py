@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from .._engine import Options, Recipe
+from .._engine import Closing, Options, Recipe
 from .._learning.shrinkage import PublicShrinkage
 from .._utils.validation import CLIP, FLAG
 from ..components import BalancedSteps, FullSpace, GradientQuery, L2Clip, TailAverage
@@ -80,7 +80,14 @@ class Auto(Algorithm):
     shrink: bool = True
 
     def pieces(self, info: PublicInfo, options: Options) -> Recipe:
-        query = GradientQuery(L2Clip(self.clip), FullSpace(), sum_to_zero=True)
+        import os
+        S0=float(os.environ.get("S0","300"))
+        curv = info.curvature
+        stiff = info.mu * info.n_private / self.clip * curv
+        longest = (1.0 if info.loss.n_outputs==1 else math.sqrt(2)) * min(info.row_norm_bound, 4.)
+        clip = min(max(self.clip, self.clip*stiff/S0), max(self.clip, longest))
+        if os.environ.get("SHOW"): print("clip", clip, stiff, curv)
+        query = GradientQuery(L2Clip(clip), FullSpace(), sum_to_zero=True)
         # A head of many classes that starts far from its optimum tolerates more noise in its outputs.
         from_zero = info.view.n_rows == 0 and info.centered
         noise_factor = max(1.0, math.log(info.loss.n_outputs) / 3) if from_zero else 1.0
@@ -92,7 +99,7 @@ class Auto(Algorithm):
             minimum=_FEWEST,
             maximum=min(max(_MOST_OF_FEW, info.view.W.shape[1]), _MOST),
             averaged=True,
-            max_step_scale=step_scale_with_clipped(info.loss),
+            max_step_scale=max(1.0,step_scale_with_clipped(info.loss)*(self.clip/clip)**float(os.environ.get("PW","1"))),
             longest=_LONGEST,
         )
         sensitivity = query.sensitivity(info.view, np.dtype(np.float64))
@@ -102,5 +109,6 @@ class Auto(Algorithm):
         if not self.shrink:
             return replace(recipe, update=update)
         shrinkage = PublicShrinkage(update, info, options.balancing_intercept)
-        closing = shrinkage.closing if shrinkage.closing_share else None
-        return replace(recipe, update=shrinkage, closing=closing, closing_share=shrinkage.closing_share)
+        compared = {"comparison": shrinkage.closing_share}
+        closing = Closing(compared, shrinkage.closing) if shrinkage.closing_share else None
+        return replace(recipe, update=shrinkage, closing=closing)

@@ -276,7 +276,6 @@ class StepContext:
 
 
 Rounds = Generator[PrivateQuery, tuple[FloatArray, ...], Any]
-Closing = Generator[PrivateQuery, tuple[FloatArray, ...], FloatArray]
 
 
 class Query(Protocol):

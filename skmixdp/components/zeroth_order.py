@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from .._linear import FloatArray
 from ..public import Probe, PublicView, RandomSource
-from .protocols import Closing, PrivateQuery, ReleasedArray, Rounds, StepContext
+from .protocols import PrivateQuery, ReleasedArray, Rounds, StepContext
 
 #: One vector of the model's parameters, and several.
 Vector = Any
@@ -249,7 +249,7 @@ class CandidateQuery:
         (loss,) = yield from self._losses(ctx, [further], n_losses)
         return further if loss < losses[best] else candidates[best]
 
-    def _losses(self, ctx: StepContext, candidates: Vectors, n_losses: int) -> Closing:
+    def _losses(self, ctx: StepContext, candidates: Vectors, n_losses: int) -> Rounds:
         """Ask for the sums of clipped losses after a step along each candidate."""
         count = len(candidates)
         probe = ctx.view.probe(candidates, [(j, -ctx.step_size) for j in range(count)])

@@ -54,6 +54,9 @@ _MOST_OF_A_ROW = 0.5
 #: The effective number of columns that is few, and the least number of columns that is many more.
 _FEW_COLUMNS, _MANY_COLUMNS = 3.0, 9
 
+#: Fewer public rows tell the spread of columns badly.
+_FEWEST_KNOWN = 10
+
 #: Public rows within classes must have so many degrees of freedom for whitening.
 _FEWEST_FREE = 20
 
@@ -202,6 +205,20 @@ class Mapped:
 
 
 @dataclass(frozen=True)
+class MapStage:
+    """The next release of a course that learns a map.
+
+    ``rows`` are those of the query, and ``mapped`` the map as far as it is known. ``shares`` of the squared
+    budget are for the releases until more is known, and ``most`` for all that may follow.
+    """
+
+    rows: HeadRows
+    mapped: Mapped
+    shares: dict[str, float]
+    most: dict[str, float]
+
+
+@dataclass(frozen=True)
 class PlannedHead:
     """A head that is ready to train; ``report`` turns the charge into the report of the fit."""
 
@@ -223,18 +240,17 @@ def course(head: Any, inputs: FitInputs) -> FitCourse:
     if inputs.n_counted:
         spent["class counts"] = count_share(inputs.budget.mu, inputs.n_rows, inputs.n_counted)
         balanced = inputs.weighted(np.ones(len(inputs.y)))
-    check, shares = check_share(head, inputs), map_shares(head, inputs)
+    check, first = check_share(head, inputs), first_stage(head, balanced)
     checking = {"check of the start": check} if check else {}
-    rows, mapped = first_rows(head, balanced, shares)
-    planned = None
-    if shares:
-        _refuse_ahead(head, balanced, mapped, spent | shares | checking)
+    rows, mapped, planned = first.rows, first.mapped, None
+    if first.shares:
+        _refuse_ahead(head, balanced, mapped, spent | first.most | checking)
     else:
         planned = head._planned(balanced, mapped, spent | checking)
     if check:
         without = balanced.without_public_rows()
-        alone = map_shares(head, without)
-        _refuse_ahead(head, without, first_rows(head, without, alone)[1], spent | shares | checking | alone)
+        alone = first_stage(head, without)
+        _refuse_ahead(head, without, alone.mapped, spent | first.most | checking | alone.most)
     event = inputs.budget.whole if planned is None else planned.run.plan.event
     work = None
     if isinstance(inputs.table, ArrayTable):
@@ -246,8 +262,8 @@ def course(head: Any, inputs: FitInputs) -> FitCourse:
         stage_ended(head)
         rows = replace(rows, inputs=balanced)
     if planned is None:
+        mapped, shares = yield from learned_map(head, replace(first, rows=rows), learner)
         spent |= shares
-        mapped = yield from learned_map(head, rows, mapped, shares, learner)
         planned = head._planned(balanced, mapped, spent | checking)
     if check:
         rows = HeadRows(balanced, planned.row_map)
@@ -259,9 +275,8 @@ def course(head: Any, inputs: FitInputs) -> FitCourse:
             spent = {name if name == "class counts" else f"unused {name}": spent[name] for name in spent}
             spent["check of the start"] = check
             balanced = balanced.without_public_rows()
-            rows, mapped = first_rows(head, balanced, alone)
-            mapped = yield from learned_map(head, rows, mapped, alone, learner)
-            planned = head._planned(balanced, mapped, spent | alone)
+            mapped, shares = yield from learned_map(head, alone, learner)
+            planned = head._planned(balanced, mapped, spent | shares)
     head._row_map = planned.row_map
     with FitTasks(head, planned.run.plan.n_steps) as tasks:
         run = replace(planned.run, callback=tasks)
@@ -333,47 +348,35 @@ def groups_for_whitening(inputs: FitInputs) -> Array | None:
     return None if len(inputs.X_pub) == 0 or few else inputs.groups
 
 
-def map_shares(head: Any, inputs: FitInputs) -> dict[str, float]:
-    """Shares of the squared budget for learning the map from private rows, from public facts."""
-    learned = {}
-    if head._learns_columns(inputs):
-        share = columns_share(inputs.budget.mu, inputs.n_rows, inputs.n_features)
-        learned = {"columns": share} if share else {}
-    if head._learns_geometry(inputs):
-        shares = inputs.geometry_shares
-        learned["mean"] = shares.mean
-        if groups_for_whitening(inputs) is None:
-            learned["directions"] = shares.directions
-        return learned
-    needed = head.row_norm == "clip" and len(inputs.X_pub) == 0
-    possible = inputs.budget.is_divisible and head.batch_size is None and not inputs.noise.needs_grid
-    share = length_share(inputs.budget.mu, inputs.n_rows) if needed and possible else 0.0
-    return learned | ({"length of the rows": share} if share else {})
-
-
-def first_rows(head: Any, inputs: FitInputs, shares: dict[str, float]) -> tuple[HeadRows, Mapped]:
-    """Rows of the first query after the charge, and the map as far as public facts tell it."""
+def first_stage(head: Any, inputs: FitInputs) -> MapStage:
+    """The first release that learns the map, if there is any, from public facts."""
     known = inputs.X_pub if inputs.X_scale is None else inputs.X_scale
     columns = columns_of(known, centred=not inputs.table.is_sparse) if head._scales() else None
-    rows, mapped = _rows_with(head, inputs, columns, shares)
-    if "columns" in shares:
-        rows = HeadRows(inputs, unmapped(inputs.n_features))
-    return rows, mapped
+    stage = _stage_with(head, inputs, columns)
+    # Few public rows tell the spread of columns badly.
+    learned = len(known) < _FEWEST_KNOWN and head._learns_columns(inputs)
+    share = columns_share(inputs.budget.mu, inputs.n_rows, inputs.n_features) if learned else 0.0
+    if not share:
+        return stage
+    # Columns that need no scale are followed by the stage of unknown columns.
+    shares = {"columns": share}
+    rows = HeadRows(inputs, unmapped(inputs.n_features))
+    return MapStage(rows, stage.mapped, shares, shares | _stage_with(head, inputs, None).shares)
 
 
-def _rows_with(
-    head: Any, inputs: FitInputs, columns: Columns | None, shares: dict[str, float]
-) -> tuple[HeadRows, Mapped]:
-    """Rows with known columns: for learning the rest of the map, or for training with a public one."""
+def _stage_with(head: Any, inputs: FitInputs, columns: Columns | None) -> MapStage:
+    """The stage after the columns: learning the rest of the map, or training with a public one."""
+    shares = map_shares(head, inputs, columns)
     if "mean" in shares:
         row_map = RowMap(None, True, None, unit_first=True, columns=columns)
     elif head.whiten != "auto" and head.whiten and len(inputs.X_pub) == 0:
         raise ValueError("whiten=True needs public rows; pass X_pub and y_pub, or whiten=False.")
-    elif "length of the rows" in shares:
+    elif shares:
         # Rows of any length are measured: to refuse one would tell that it exists. They have no intercept,
         # which would count as a part of their length; the start may have one.
         row_map = RowMap(None, True, None, columns=columns, bound=LONGEST_FOUND)
-        return HeadRows(inputs, row_map), _mapped(head._with_intercept(row_map, inputs), inputs)
+        mapped = _mapped(head._with_intercept(row_map, inputs), inputs)
+        return MapStage(HeadRows(inputs, row_map), mapped, shares, shares)
     else:
         whiten = inputs.is_default if head.whiten == "auto" else bool(head.whiten)
         row_map = RowMap.of(
@@ -382,10 +385,24 @@ def _rows_with(
             head.row_norm is not None,
             head.fit_intercept,
             inputs.groups if whiten and len(inputs.X_pub) else None,
-            clip=head.row_norm == "clip",
+            clip=head._clips(columns),
             columns=columns,
         )
-    return HeadRows(inputs, row_map, once="mean" in shares), _mapped(row_map, inputs)
+    return MapStage(HeadRows(inputs, row_map, once="mean" in shares), _mapped(row_map, inputs), shares, shares)
+
+
+def map_shares(head: Any, inputs: FitInputs, columns: Columns | None) -> dict[str, float]:
+    """Shares of the squared budget for learning the map after the columns from private rows."""
+    if head._learns_geometry(inputs, columns):
+        shares = inputs.geometry_shares
+        learned = {"mean": shares.mean}
+        if groups_for_whitening(inputs) is None:
+            learned["directions"] = shares.directions
+        return learned
+    needed = head.row_norm == "clip" and len(inputs.X_pub) == 0 and columns is None
+    possible = inputs.budget.is_divisible and head.batch_size is None and not inputs.noise.needs_grid
+    share = length_share(inputs.budget.mu, inputs.n_rows) if needed and possible else 0.0
+    return {"length of the rows": share} if share else {}
 
 
 def _mapped(row_map: RowMap, inputs: FitInputs, second_moment: float | None = None) -> Mapped:
@@ -393,27 +410,34 @@ def _mapped(row_map: RowMap, inputs: FitInputs, second_moment: float | None = No
 
 
 def learned_map(
-    head: Any, rows: HeadRows, mapped: Mapped, shares: dict[str, float], learner: Learner
-) -> Course[Mapped]:
-    """The map of ``rows`` (:func:`first_rows`), learned from private rows if public ones do not tell it."""
+    head: Any, stage: MapStage, learner: Learner
+) -> Course[tuple[Mapped, dict[str, float]]]:
+    """The map, learned from private rows if public ones do not tell it, and the shares that it has cost.
+
+    What noisy columns tell decides what else is released. The squared budgets of adaptive Gaussian releases
+    add up as those of fixed ones, if their sum is bounded: Smith and Thakurta 2022, "Fully adaptive
+    composition for Gaussian differential privacy".
+    """
+    spent: dict[str, float] = {}
+    rows, mapped, shares = stage.rows, stage.mapped, stage.shares
     inputs = rows.inputs
-    multipliers = {name: inputs.budget.multiplier(share) for name, share in shares.items()}
-    if not shares:
-        return mapped
     if "columns" in shares:
-        asked = noisy_columns(learner, inputs.n_features, multipliers["columns"])
+        spent |= shares
+        asked = noisy_columns(learner, inputs.n_features, inputs.budget.multiplier(shares["columns"]))
         columns = yield from of_rows(rows, asked)
         stage_ended(head)
-        shares = {name: share for name, share in shares.items() if name != "columns"}
-        rows, mapped = _rows_with(head, inputs, columns, shares)
-        if not shares:
-            return mapped
+        after = _stage_with(head, inputs, columns)
+        rows, mapped, shares = after.rows, after.mapped, after.shares
+    spent |= shares
+    multipliers = {name: inputs.budget.multiplier(share) for name, share in shares.items()}
+    if not shares:
+        return mapped, spent
     if "length of the rows" in shares:
         bound = yield from of_rows(
             rows, noisy_length(learner, inputs.n_features, multipliers["length of the rows"])
         )
         stage_ended(head)
-        return _mapped(head._with_intercept(replace(rows.row_map, bound=bound), inputs), inputs)
+        return _mapped(head._with_intercept(replace(rows.row_map, bound=bound), inputs), inputs), spent
 
     found = yield from of_rows(rows, noisy_mean(learner, inputs.n_features, multipliers["mean"]))
     stage_ended(head)
@@ -433,7 +457,7 @@ def learned_map(
         row_map = replace(row_map, whitening=whitening)
     if head.fit_intercept:
         row_map = replace(row_map, intercept_value=INTERCEPT)
-    return _mapped(row_map, inputs, moment)
+    return _mapped(row_map, inputs, moment), spent
 
 
 def _centre(found: NoisyMean, row_map: RowMap, inputs: FitInputs) -> Array:

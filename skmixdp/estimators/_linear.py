@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._engine import Budget, Plan, Recipe, Run, make_plan
+from .._engine import Budget, Closing, Plan, Run, make_plan
 from .._learning.class_shares import LogitAdjustment
 from .._linear import Loss, row_norms
-from .._rows import RowMap, Table, check_lengths
+from .._rows import Columns, RowMap, Table, check_lengths
 from .._utils.validation import (
     CONVERSION_ERRORS,
     FLAG,
@@ -49,19 +49,13 @@ Array = NDArray[Any]
 _PENALTY = Number("a positive finite number up to 1e100", low=0, high=1e100, closed="right")
 
 
-def _shares_with(
-    spent: dict[str, float], plan: Plan, adjustment: LogitAdjustment | None
-) -> tuple[tuple[str, float], ...]:
+def _shares_with(spent: dict[str, float], plan: Plan) -> tuple[tuple[str, float], ...]:
     """The shares of the squared budget, those of training and closing releases included."""
     if plan.training_share == 1:
         return ()
     shares = {**spent, "training": plan.training_share}
-    if plan.closing_multiplier is not None:
-        rest = 1 - sum(shares.values())
-        adjusting = {} if adjustment is None else adjustment.spent
-        if adjustment is None or adjustment.recipe.closing is not None:
-            shares["comparison"] = rest - sum(adjusting.values())
-        shares.update(adjusting)
+    for closing in plan.closings:
+        shares.update(closing.shares)
     return tuple(shares.items())
 
 
@@ -78,7 +72,7 @@ class LinearHead(PrivateEstimator):
         "dtype": ("float32", "float64"),
         "fit_intercept": (FLAG,),
         "center": (FLAG,),
-        "row_norm": ("unit", "clip", None),
+        "row_norm": ("auto", "unit", "clip", None),
         "scale": (FLAG, "auto"),
         "whiten": (FLAG, "auto"),
         "geometry": (FLAG, "auto"),
@@ -103,7 +97,7 @@ class LinearHead(PrivateEstimator):
     center: bool = True
     whiten: Any = "auto"
     geometry: Any = "auto"
-    row_norm: str | None = "unit"
+    row_norm: str | None = "auto"
     scale: Any = "auto"
     batch_size: int | None = None
     init: Any = "public"
@@ -244,9 +238,12 @@ class LinearHead(PrivateEstimator):
                 "learning_rate."
             )
         recipe = inputs.algorithm.recipe(info, options)
-        adjustment = self._adjustment(inputs, mapped.row_map, info, recipe)
-        if adjustment is not None:
-            recipe = adjustment.adjusted()
+        adjustment = self._adjustment(inputs, mapped.row_map, info)
+        corrections = [] if adjustment is None else [adjustment.closing]
+        temperature = self._temperature(inputs, info)
+        if temperature is not None:
+            corrections.append(temperature)
+        recipe = replace(recipe, corrections=tuple(corrections))
         plan = make_plan(inputs.budget, recipe, info, inputs.dtype, share)
         if inputs.record is not None and plan.epsilon_unamplified is not None:
             self._refuse_record("ModelMix, whose guarantee rests on mixing", "another algorithm")
@@ -259,9 +256,9 @@ class LinearHead(PrivateEstimator):
             data.n_rows,
             inputs.treated_as_public,
             computed_on="cpu" if inputs.noise.needs_grid else inputs.table.device,
-            shares=_shares_with(spent, plan, adjustment),
+            shares=_shares_with(spent, plan),
         )
-        run = Run(recipe, plan, info, inputs.noise, inputs.dtype, members=inputs.members)
+        run = Run(inputs.budget, recipe, plan, info, inputs.noise, inputs.dtype, members=inputs.members)
         return PlannedHead(run, mapped.row_map, report, adjustment)
 
     def _may_balance(self, inputs: FitInputs, info: PublicInfo) -> bool:
@@ -269,9 +266,13 @@ class LinearHead(PrivateEstimator):
         return False
 
     def _adjustment(
-        self, inputs: FitInputs, row_map: RowMap, info: PublicInfo, recipe: Recipe
+        self, inputs: FitInputs, row_map: RowMap, info: PublicInfo
     ) -> LogitAdjustment | None:
         """A correction for class shares at the end of the fit, if there are classes."""
+        return None
+
+    def _temperature(self, inputs: FitInputs, info: PublicInfo) -> Closing | None:
+        """A correction of the probabilities at the end of the fit, if there are any."""
         return None
 
     def _scales(self) -> bool:
@@ -280,22 +281,27 @@ class LinearHead(PrivateEstimator):
 
     def _learns_columns(self, inputs: FitInputs) -> bool:
         """Whether to learn the centre and the spread of columns from private rows."""
-        known = inputs.X_pub if inputs.X_scale is None else inputs.X_scale
-        possible = self.batch_size is None and inputs.budget.is_divisible and not inputs.noise.needs_grid
-        possible = possible and isinstance(inputs.algorithm, Auto) and self.row_norm is not None
-        return self._scales() and possible and not inputs.table.is_sparse and len(known) < 10
+        exact, sparse = inputs.noise.needs_grid, inputs.table.is_sparse
+        possible = self.batch_size is None and inputs.budget.is_divisible and not (exact or sparse)
+        is_auto = isinstance(inputs.algorithm, Auto) and self.row_norm is not None
+        return possible and is_auto and self._scales()
 
-    def _learns_geometry(self, inputs: FitInputs) -> bool:
+    def _clips(self, columns: Columns | None) -> bool:
+        """Whether rows keep their length up to a bound."""
+        return self.row_norm == "clip" or (self.row_norm == "auto" and columns is not None)
+
+    def _learns_geometry(self, inputs: FitInputs, columns: Columns | None) -> bool:
         """Whether to learn the centre and the leading directions of the rows from private rows."""
         possible = {
             "center": self.center,
-            "row_norm": self.row_norm == "unit",
+            "row_norm": self.row_norm in ("unit", "auto"),
             "batch_size": self.batch_size is None,
             "n_steps and noise_multiplier": inputs.budget.is_divisible,
             "init": isinstance(self.init, str) or callable(getattr(self.init, "start", None)),
         }
         if self.geometry == "auto":
-            return inputs.is_default and all(possible.values()) and needs_private_rows(inputs)
+            wanted = inputs.is_default and not self._clips(columns)
+            return wanted and all(possible.values()) and needs_private_rows(inputs)
         if self.geometry and not all(possible.values()):
             obstacle = next(name for name, fits in possible.items() if not fits)
             raise ValueError(

@@ -7,9 +7,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .._engine import Budget, Recipe
+from .._engine import Budget, Closing
 from .._learning.class_shares import LogitAdjustment, counts_are_useful
 from .._learning.shrinkage import can_balance
+from .._learning.temperature import temperature
 from .._linear import WeightedLoss, classification_loss
 from .._rows import RowMap
 from .._utils.validation import NON_NEGATIVE, Allowed, Kind
@@ -269,7 +270,7 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
     def _needs_public(self, inputs: FitInputs) -> bool:
         """Whether the parameters exclude a fit that leaves the public rows out."""
         whitens = self.whiten != "auto" and self.whiten
-        alone = whitens and not self._learns_geometry(inputs.without_public_rows())
+        alone = whitens and not self._learns_geometry(inputs.without_public_rows(), None)
         # Without public rows the centre moves: a row of any length could become too long after the charge.
         return bool(alone) or self.row_norm is None
 
@@ -281,7 +282,7 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         )
 
     def _adjustment(
-        self, inputs: FitInputs, row_map: RowMap, info: PublicInfo, recipe: Recipe
+        self, inputs: FitInputs, row_map: RowMap, info: PublicInfo
     ) -> LogitAdjustment | None:
         strength, n_classes = self.logit_adjustment, len(self.classes_)
         if strength == 0:
@@ -298,7 +299,13 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         if row_map.intercept_value is None:  # ahead of the map
             return None
         chosen = None if strength == "auto" else float(strength)
-        return LogitAdjustment(chosen, n_classes, row_map.intercept_value, inputs.budget.mu, info, recipe)
+        return LogitAdjustment(chosen, n_classes, row_map.intercept_value, inputs.budget.mu, info)
+
+    def _temperature(self, inputs: FitInputs, info: PublicInfo) -> Closing | None:
+        # Weights change what probabilities mean.
+        if not inputs.is_default or isinstance(inputs.loss, WeightedLoss):
+            return None
+        return temperature(inputs.budget.mu, info)
 
     def _refuse_without_counts(self, name: str, inputs: FitInputs, n_classes: int) -> None:
         """Refuse a parameter that needs noisy class counts if they cannot be had."""

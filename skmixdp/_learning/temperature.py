@@ -1,0 +1,66 @@
+"""The temperature of a released head, by noisy sums over private rows."""
+
+import math
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.isotonic import isotonic_regression
+
+from .._engine import Closing
+from .._linear import class_indices
+from .._rows import Block, Contribution
+from ..components.protocols import FloatArray, PrivateQuery, PublicInfo, ReleasedArray, Rounds
+
+#: Logarithms to base 2 of the factors of the outputs that are compared.
+_LOGARITHMS = np.arange(-4.0, 4.0)
+
+#: Target for the noise in a difference of confidence and accuracy, and the largest that still tells something.
+_ERROR, _MOST_ERROR = 0.015, 0.06
+
+#: Smallest and largest share of mu squared.
+_LEAST_SHARE, _MOST_SHARE = 0.002, 0.03
+
+
+def temperature(mu: float, info: PublicInfo) -> Closing | None:
+    """A closing that scales the outputs so that confidence is accuracy; None if noise would hide it.
+
+    A row adds the probability of its likeliest class, minus 1 if that class is its own, for each of several
+    scales of the outputs. The sum rises with the scale, through 0 where the head is calibrated.
+
+    *Guarantee*: one release of m sums. A row changes each of them by at most 1, so the sensitivity is
+    ``sqrt(m)``.
+
+    Source: Guo, Pleiss, Sun and Weinberger 2017, "On calibration of modern neural networks", section 4.2,
+    for one temperature of all outputs.
+    """
+    error = math.sqrt(len(_LOGARITHMS)) / (mu * info.n_private)
+    share = min(max((error / _ERROR) ** 2, _LEAST_SHARE), _MOST_SHARE)
+    if error > _MOST_ERROR * math.sqrt(share):
+        return None
+    return Closing({"temperature": share}, _scaled)
+
+
+def _scaled(W: FloatArray, state: Any, multiplier: float) -> Rounds:
+    """The head (k, d_in) with the scale at which the noisy sums are 0."""
+    scales = 2.0**_LOGARITHMS
+    query = PrivateQuery(
+        points=W,
+        contribute=partial(_overconfidence, scales=scales),
+        releases=(ReleasedArray(math.sqrt(len(scales)) * (1 + 1e-9)),),
+    )
+    (sums,) = yield query
+    rising = isotonic_regression(sums)
+    return W * 2.0 ** float(np.interp(0.0, rising, _LOGARITHMS))
+
+
+def _overconfidence(Z: FloatArray, block: Block, scales: FloatArray) -> Contribution:
+    """Confidence in the likeliest class at each scale, less whether the row is of that class, (rows, m)."""
+    Z = np.asarray(Z, dtype=np.float64)
+    own = np.asarray(class_indices(block.y))
+    if Z.shape[1] == 1:
+        Z = np.concatenate([np.zeros_like(Z), Z], axis=1)
+    Z = Z - Z.max(axis=1, keepdims=True)
+    correct = Z[np.arange(len(Z)), own] == 0
+    confidence = np.stack([1 / np.exp(scale * Z).sum(axis=1) for scale in scales], axis=1)
+    return None, np.nan_to_num(confidence - correct[:, np.newaxis])
