@@ -285,6 +285,66 @@ def _second_moments(Z: FloatArray, block: Block) -> Contribution:
     return Z, None
 
 
+#: Share of mu squared for a second moment, and the largest noise in it, as a part of the mean eigenvalue that
+#: rows of half the largest length have.
+_MOMENT_SHARE, _MOST_NOISE = 0.03, 0.35
+
+#: Eigenvalues are raised by the noise, or by this part of their mean if that is more.
+_RAISED = 0.05
+
+
+def second_moment_share(mu: float, n_rows: int, n_features: int) -> float:
+    """Share of mu squared for :func:`noisy_second_moment`, from public facts; 0 if noise would hide it."""
+    noise = math.sqrt(2 * n_features / _MOMENT_SHARE) / (mu * n_rows)
+    return _MOMENT_SHARE if noise <= _MOST_NOISE / (4 * n_features) else 0.0
+
+
+@dataclass(frozen=True)
+class SecondMoment:
+    """Estimated eigenvalues (n_features,) and eigenvectors (in columns) of the mean of ``x x^T``.
+
+    ``noise`` is the largest eigenvalue that noise alone has.
+    """
+
+    values: FloatArray
+    vectors: FloatArray
+    noise: float
+
+    def preconditioner(self, intercept: float | None) -> tuple[FloatArray, float]:
+        """A matrix (d_in, d_in) for directions of descent, and the largest moment of rows under it.
+
+        It is ``a (M + r I)^-1`` with the second moment M. The factor ``a`` leaves the mean square of the
+        outputs of noise as it is without the matrix.
+        """
+        added = max(self.noise, _RAISED * float(self.values.mean()))
+        values = self.values if intercept is None else np.append(self.values, intercept**2)
+        factors = 1 / (values + added)
+        factors *= math.sqrt(values.sum() / np.sum(values * factors**2))
+        n_features = len(self.values)
+        matrix = np.diag(factors)
+        matrix[:n_features, :n_features] = (self.vectors * factors[:n_features]) @ self.vectors.T
+        return matrix, float((factors * values).max())
+
+
+def noisy_second_moment(learner: Learner, n_features: int, multiplier: float) -> Learning[SecondMoment]:
+    """The second moment of rows of at most unit length and of this width, without an intercept column.
+
+    *Guarantee*: one Gaussian release of this multiplier. A row adds ``x x^T``, clipped to length 1.
+
+    Source: Dwork, Talwar, Thakurta and Zhang 2014, "Analyze Gauss: optimal bounds for privacy-preserving
+    principal component analysis".
+    """
+    query = PrivateQuery(
+        points=np.eye(n_features),  # whose products are the entries
+        contribute=_second_moments,
+        releases=(ReleasedArray(_CLIP.sensitivity(learner.dtype)),),
+        takes_tensors=_CLIP.takes_tensors,
+    )
+    total, scale = yield from learner.ask(learner.mechanism(multiplier), query)
+    values, vectors = np.linalg.eigh((total + total.T) / (2 * learner.n_rows))
+    return SecondMoment(np.maximum(values, 0), vectors, scale / learner.n_rows * math.sqrt(2 * n_features))
+
+
 def noisy_counts(
     learner: Learner,
     points: FloatArray,

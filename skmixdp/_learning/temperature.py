@@ -16,7 +16,7 @@ from ..components.protocols import FloatArray, PrivateQuery, PublicInfo, Release
 _LOGARITHMS = np.arange(-4.0, 4.0)
 
 #: Target for the noise in a difference of confidence and accuracy, and the largest that still tells something.
-_ERROR, _MOST_ERROR = 0.015, 0.06
+_ERROR, _MOST_ERROR = 0.01, 0.06
 
 #: Smallest and largest share of mu squared.
 _LEAST_SHARE, _MOST_SHARE = 0.002, 0.03

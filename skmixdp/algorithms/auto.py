@@ -9,7 +9,7 @@ import numpy as np
 from .._engine import Closing, Options, Recipe
 from .._learning.shrinkage import PublicShrinkage
 from .._utils.validation import CLIP, FLAG
-from ..components import BalancedSteps, FullSpace, GradientQuery, L2Clip, TailAverage
+from ..components import BalancedSteps, FullSpace, GradientQuery, L2Clip, Preconditioned, TailAverage
 from ..components.protocols import PublicInfo
 from ._base import Algorithm, descent, step_scale_with_clipped
 
@@ -27,6 +27,13 @@ _FEWEST = 12
 #: Most steps with few and with many features. The fewer features share the squared length of a row, the
 #: larger are second moments, and the sooner descent reaches the optimum.
 _MOST_OF_FEW, _MOST = 50, 100
+
+#: Total step in units of the inverse curvature beyond which the clip rises.
+_CONVERGED = 10_000.0
+
+#: Factor by which the curvature lies below its bound if directions are preconditioned: it is then about the
+#: same in all directions, so that no other one damps oscillations.
+_PRECONDITIONED_SCALE = 3.0
 
 
 @dataclass(eq=False, repr=False)
@@ -80,17 +87,14 @@ class Auto(Algorithm):
     shrink: bool = True
 
     def pieces(self, info: PublicInfo, options: Options) -> Recipe:
-        import os
-        S0=float(os.environ.get("S0","300"))
-        curv = info.curvature
-        stiff = info.mu * info.n_private / self.clip * curv
-        longest = (1.0 if info.loss.n_outputs==1 else math.sqrt(2)) * min(info.row_norm_bound, 4.)
-        clip = min(max(self.clip, self.clip*stiff/S0), max(self.clip, longest))
-        if os.environ.get("SHOW"): print("clip", clip, stiff, curv)
+        clip = self._raised_clip(info)
         query = GradientQuery(L2Clip(clip), FullSpace(), sum_to_zero=True)
         # A head of many classes that starts far from its optimum tolerates more noise in its outputs.
         from_zero = info.view.n_rows == 0 and info.centered
         noise_factor = max(1.0, math.log(info.loss.n_outputs) / 3) if from_zero else 1.0
+        scale = step_scale_with_clipped(info.loss)
+        if info.preconditioner is not None:
+            scale = min(scale, _PRECONDITIONED_SCALE)
         steps = BalancedSteps(
             options.learning_rate,
             0.0,
@@ -99,16 +103,26 @@ class Auto(Algorithm):
             minimum=_FEWEST,
             maximum=min(max(_MOST_OF_FEW, info.view.W.shape[1]), _MOST),
             averaged=True,
-            max_step_scale=max(1.0,step_scale_with_clipped(info.loss)*(self.clip/clip)**float(os.environ.get("PW","1"))),
+            max_step_scale=scale,
             longest=_LONGEST,
         )
         sensitivity = query.sensitivity(info.view, np.dtype(np.float64))
         steps = replace(steps, momentum=steps.least_momentum(info, sensitivity, _MOST_MOMENTUM))
         recipe = descent(info, options, query, momentum=steps.momentum, anchored=True, steps=steps)
-        update = TailAverage(recipe.update)
+        update = recipe.update
+        if info.preconditioner is not None:
+            update = Preconditioned(update, info.preconditioner)
+        update = TailAverage(update)
         if not self.shrink:
             return replace(recipe, update=update)
         shrinkage = PublicShrinkage(update, info, options.balancing_intercept)
         compared = {"comparison": shrinkage.closing_share}
         closing = Closing(compared, shrinkage.closing) if shrinkage.closing_share else None
         return replace(recipe, update=shrinkage, closing=closing)
+
+    def _raised_clip(self, info: PublicInfo) -> float:
+        """The clip, raised where the budget allows it towards the longest gradient, which it never cuts."""
+        total_step = info.mu * info.n_private / self.clip
+        longest = info.loss.lipschitz * info.row_norm_bound
+        raised = self.clip * total_step * info.curvature / _CONVERGED
+        return max(self.clip, min(raised, longest)) if math.isfinite(raised) else self.clip

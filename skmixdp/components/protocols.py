@@ -151,6 +151,7 @@ class PublicInfo:
     row_norm_bound: float
     start: Callable[[PublicData], FloatArray] | None = None
     second_moment: float | None = None
+    preconditioner: FloatArray | None = None
     centered: bool = False
 
     @property

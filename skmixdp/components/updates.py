@@ -39,6 +39,23 @@ class SGD(Update):
 
 
 @dataclass(frozen=True)
+class Preconditioned(Update):
+    """Multiply directions by a positive definite matrix (d_in, d_in)."""
+
+    inner: Update
+    matrix: FloatArray
+
+    def init(self, W: FloatArray) -> tuple[FloatArray, Any]:
+        return self.inner.init(W)
+
+    def step(self, ctx: StepContext, direction: FloatArray, state: Any) -> tuple[FloatArray, Any]:
+        return self.inner.step(ctx, direction @ self.matrix, state)
+
+    def result(self, W: FloatArray, state: Any) -> FloatArray:
+        return self.inner.result(W, state)
+
+
+@dataclass(frozen=True)
 class Descent(Update):
     """Plain descent ``W <- W - step_size D`` for the parameters of any view, modules included."""
 

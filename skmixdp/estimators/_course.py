@@ -25,6 +25,8 @@ from .._learning.geometry import (
     noisy_counts,
     noisy_length,
     noisy_mean,
+    noisy_second_moment,
+    second_moment_share,
 )
 from .._linear import Loss, WeightedLoss, predicted_classes, with_weights, work_of_pass
 from .._rows import (
@@ -197,11 +199,16 @@ class LabelRows(RowsKey):
 
 @dataclass(frozen=True)
 class Mapped:
-    """The map of a fit, the mapped public rows (n_pub, d_in), and the released largest second moment."""
+    """The map of a fit, and the mapped public rows (n_pub, d_in).
+
+    ``second_moment`` is the released largest second moment, and ``preconditioner`` (d_in, d_in) a released
+    matrix for directions of descent; None if there is none.
+    """
 
     row_map: RowMap
     X_pub: Array
     second_moment: float | None = None
+    preconditioner: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -371,7 +378,7 @@ def _stage_with(head: Any, inputs: FitInputs, columns: Columns | None) -> MapSta
         row_map = RowMap(None, True, None, unit_first=True, columns=columns)
     elif head.whiten != "auto" and head.whiten and len(inputs.X_pub) == 0:
         raise ValueError("whiten=True needs public rows; pass X_pub and y_pub, or whiten=False.")
-    elif shares:
+    elif "length of the rows" in shares:
         # Rows of any length are measured: to refuse one would tell that it exists. They have no intercept,
         # which would count as a part of their length; the start may have one.
         row_map = RowMap(None, True, None, columns=columns, bound=LONGEST_FOUND)
@@ -399,6 +406,9 @@ def map_shares(head: Any, inputs: FitInputs, columns: Columns | None) -> dict[st
         if groups_for_whitening(inputs) is None:
             learned["directions"] = shares.directions
         return learned
+    if columns is not None and head._clips(columns) and head._preconditions(inputs):
+        share = second_moment_share(inputs.budget.mu, inputs.n_rows, inputs.n_features)
+        return {"second moment": share} if share else {}
     needed = head.row_norm == "clip" and len(inputs.X_pub) == 0 and columns is None
     possible = inputs.budget.is_divisible and head.batch_size is None and not inputs.noise.needs_grid
     share = length_share(inputs.budget.mu, inputs.n_rows) if needed and possible else 0.0
@@ -439,10 +449,18 @@ def learned_map(
         stage_ended(head)
         return _mapped(head._with_intercept(replace(rows.row_map, bound=bound), inputs), inputs), spent
 
+    if "second moment" in shares:
+        bare = replace(mapped.row_map, intercept_value=None)
+        asked = noisy_second_moment(learner, inputs.n_features, multipliers["second moment"])
+        moment = yield from of_rows(HeadRows(inputs, bare), asked)
+        stage_ended(head)
+        matrix, largest = moment.preconditioner(mapped.row_map.intercept_value)
+        return replace(mapped, second_moment=largest, preconditioner=matrix), spent
+
     found = yield from of_rows(rows, noisy_mean(learner, inputs.n_features, multipliers["mean"]))
     stage_ended(head)
     _warn_of_few_columns(found.energies)
-    row_map, moment = replace(mapped.row_map, mean=_centre(found, mapped.row_map, inputs)), None
+    row_map, largest = replace(mapped.row_map, mean=_centre(found, mapped.row_map, inputs)), None
     if "directions" in shares:
         asked = leading_directions(learner, inputs.n_features, multipliers["directions"])
         directions = yield from of_rows(HeadRows(inputs, row_map), asked)
@@ -450,14 +468,14 @@ def learned_map(
         _warn_of_few_columns(directions.energies)
         lasting, factors = directions.shortened()
         whitening = Whitening(lasting, factors) if head.whiten is not False and len(factors) else None
-        moment = directions.largest_second_moment(None if whitening is None else factors)
+        largest = directions.largest_second_moment(None if whitening is None else factors)
         row_map = replace(row_map, whitening=whitening)
     elif head.whiten is not False:
         whitening = Whitening.of(row_map(inputs.X_pub, np.float64), inputs.groups)
         row_map = replace(row_map, whitening=whitening)
     if head.fit_intercept:
         row_map = replace(row_map, intercept_value=INTERCEPT)
-    return _mapped(row_map, inputs, moment), spent
+    return _mapped(row_map, inputs, largest), spent
 
 
 def _centre(found: NoisyMean, row_map: RowMap, inputs: FitInputs) -> Array:

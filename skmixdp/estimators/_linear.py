@@ -227,6 +227,7 @@ class LinearHead(PrivateEstimator):
             row_norm_bound=mapped.row_map.norm_bound,
             start=start,
             second_moment=mapped.second_moment,
+            preconditioner=mapped.preconditioner,
             centered=mapped.row_map.mean is not None,
         )
         options = self._options(inputs.n_rows, inputs.noise, self.l2)
@@ -280,11 +281,14 @@ class LinearHead(PrivateEstimator):
         return self.row_norm is not None if self.scale == "auto" else bool(self.scale)
 
     def _learns_columns(self, inputs: FitInputs) -> bool:
-        """Whether to learn the centre and the spread of columns from private rows."""
+        """Whether centre and spread of columns can be learned from private rows."""
         exact, sparse = inputs.noise.needs_grid, inputs.table.is_sparse
-        possible = self.batch_size is None and inputs.budget.is_divisible and not (exact or sparse)
-        is_auto = isinstance(inputs.algorithm, Auto) and self.row_norm is not None
-        return possible and is_auto and self._scales()
+        return self._preconditions(inputs) and self._scales() and not (exact or sparse)
+
+    def _preconditions(self, inputs: FitInputs) -> bool:
+        """Whether a part of the budget can be spent on what the default algorithm can use."""
+        divisible = self.batch_size is None and inputs.budget.is_divisible
+        return divisible and isinstance(inputs.algorithm, Auto) and self.row_norm is not None
 
     def _clips(self, columns: Columns | None) -> bool:
         """Whether rows keep their length up to a bound."""
