@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from .._rows import Batch, PrivateRows
 from ..components.protocols import FloatArray, PrivateQuery, PublicInfo, ReleasedArray, Rounds, StepContext
 from ..privacy import NoiseSource
-from .plan import Budget, Plan, Recipe
+from .plan import Plan, Recipe
 from .release import GaussianMechanism, Released, release
 
 Callback = Callable[[StepContext, FloatArray], object]
@@ -165,7 +165,6 @@ class Run:
     ``dtype`` is that of the products with private rows.
     """
 
-    budget: Budget
     recipe: Recipe
     plan: Plan
     info: PublicInfo
@@ -205,10 +204,9 @@ def training(run: Run) -> Generator[Asked, Any, FloatArray]:
         W, state = recipe.update.step(ctx, direction, state)
         if run.callback is not None and run.callback(ctx, W) is True:
             break
-    if recipe.closing not in plan.closings:
+    if recipe.closing is None or not plan.closings:
         W = recipe.update.result(W, state)
-    for closing in plan.closings:
-        multiplier = run.budget.multiplier(closing.share)
+    for closing, multiplier in plan.closings:
         mechanism = GaussianMechanism(multiplier, 1, run.noise)
         mechanism.begin_step(run.members)
         W = yield from _asked(mechanism, closing.ask(W, state, multiplier), [])

@@ -1,12 +1,12 @@
-"""One noisy sum outside of any fit, with a budget of its own, for NoisyScaler."""
+"""Noisy sums outside of any fit, with a budget of their own, for NoisyScaler."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from .._rows import InMemoryRows
+from .._rows import InMemoryRows, PrivateRows
 from .._utils.validation import check
 from ..components import L2Clip
 from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
@@ -15,6 +15,7 @@ from ..privacy import (
     GaussianEvent,
     Neighboring,
     Noise,
+    NoiseSource,
     PrivacyReport,
     accountant_name,
     epsilon_of_event,
@@ -25,6 +26,8 @@ from ..privacy.noise import check_noise, noise_caveats, noise_source
 from .loop import Asked, OpenRows, drive, of_rows
 from .plan import Budget, as_reported, charge_event
 from .release import GaussianMechanism, Released
+
+_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True)
@@ -66,40 +69,63 @@ def noisy_sum(
     """The noisy sum (m,) of ``contributions`` (n_samples, m) of PRIVATE rows, and its report.
 
     An absent row contributes zeros. Contributions longer than ``bound``, which is known without looking at
-    the rows, are scaled down to it. ``treated_as_public`` and ``leaks`` are for the report and the ledger,
-    where ``description`` names the caller. The report's noise multiplier is in units of the bound, up to
-    rounding. If the ledger does not admit the release, nothing is charged or released.
+    the rows, are scaled down to it. The report's noise multiplier is in units of the bound, up to rounding.
 
-    *Guarantee*: (epsilon, delta)-differentially private in the rows, as one Gaussian release of L2
-    sensitivity ``bound`` through ``_engine/release.py``. The clip enforces the bound, rounding included.
+    *Guarantee*: that of :func:`noisy_sums`, with one release of L2 sensitivity ``bound``. The clip enforces
+    the bound, rounding included.
     """
-    event = budget.event
     clip = L2Clip(bound)
-    noise = noise_source(budget.noise, budget.random_state)
     values = np.asarray(contributions, dtype=np.float64)
-    rows = InMemoryRows(values, np.zeros(len(values)), exact=noise.needs_grid)
     query = PrivateQuery(
         points=np.zeros((0, values.shape[1])),
         contribute=lambda Z, block: (clip.weights(block.norms, lambda: block.max_abs)[:, np.newaxis], None),
         releases=(ReleasedArray(clip.sensitivity(np.dtype("float64"))),),
     )
+
+    def asked(multiplier: float, noise: NoiseSource) -> Generator[Asked, Released, FloatArray]:
+        mechanism = GaussianMechanism(multiplier, 1, noise)
+        mechanism.begin_step(None)
+        released = yield mechanism, query
+        total: FloatArray = released.arrays[0][0]
+        return total
+
+    def rows(exact: bool) -> PrivateRows:
+        return InMemoryRows(values, np.zeros(len(values)), exact=exact)
+
+    return noisy_sums(rows, asked, budget, treated_as_public, description, leaks)
+
+
+@np.errstate(all="ignore")
+def noisy_sums(
+    rows: Callable[[bool], PrivateRows],
+    asked: Callable[[float, NoiseSource], Generator[Asked, Released, _Result]],
+    budget: SumBudget,
+    treated_as_public: tuple[str, ...],
+    description: str,
+    leaks: tuple[str, ...] = (),
+) -> tuple[_Result, PrivacyReport]:
+    """What ``asked`` makes of noisy sums over PRIVATE rows, and the report.
+
+    ``rows(exact)`` opens the rows. ``asked(multiplier, noise)`` yields queries that are together as private
+    as one Gaussian release of this multiplier. ``treated_as_public`` and ``leaks`` are for the report and the
+    ledger, where ``description`` names the caller. If the ledger does not admit the releases, nothing is
+    charged or released.
+
+    *Guarantee*: (epsilon, delta)-differentially private in the rows, by releases of ``_engine/release.py``.
+    """
+    event = budget.event
+    noise = noise_source(budget.noise, budget.random_state)
+    source = rows(noise.needs_grid)
     charge = charge_event(
         budget.ledger,
         event,
         neighboring=budget.neighboring,
-        description=f"{description}, {len(values)} rows",
+        description=f"{description}, {source.n_rows} rows",
         private=noise.kind != "seeded",
         leaks=leaks,
     )
-    mechanism = GaussianMechanism(event.noise_multiplier, event.n_steps, noise)
-
-    def asked() -> Generator[Asked, Released, FloatArray]:
-        mechanism.begin_step(None)
-        released = yield mechanism, query
-        return released.arrays[0]
-
     with recorded_outcome(budget.ledger, charge):
-        (total,) = drive([of_rows(OpenRows(rows), asked())])
+        (result,) = drive([of_rows(OpenRows(source), asked(event.noise_multiplier, noise))])
     report = PrivacyReport(
         epsilon=epsilon_of_event(event, budget.delta, budget.neighboring),
         delta=float(budget.delta),
@@ -109,12 +135,12 @@ def noisy_sum(
         sampling_rate=1.0,
         neighboring=budget.neighboring,
         accountant=accountant_name(event),
-        n_private=len(values),
+        n_private=source.n_rows,
         n_public=0,
         treated_as_public=treated_as_public,
         noise=noise.kind,
-        warnings=noise_caveats(noise, budget.delta, len(values)),
+        warnings=noise_caveats(noise, budget.delta, source.n_rows),
         leaks=leaks,
         **as_reported(charge),
     )
-    return total[0], report
+    return result, report

@@ -172,8 +172,8 @@ class Plan:
     """The numbers of a run, fixed before its first step.
 
     ``epsilon_unamplified`` is the epsilon without amplification beyond sampling, or None if ``epsilon`` has
-    no such amplification. ``closings`` are what is released after the last step. ``training_share`` is the
-    share of the squared budget that the steps spend.
+    no such amplification. ``closings`` are what is released after the last step, each with its noise
+    multiplier. ``training_share`` is the share of the squared budget that the steps spend.
     """
 
     noise_multiplier: float
@@ -183,7 +183,7 @@ class Plan:
     step_size: Callable[[int], float]
     public_weight: Callable[[int, PublicView], float]
     epsilon_unamplified: float | None = None
-    closings: tuple[Closing, ...] = ()
+    closings: tuple[tuple[Closing, float], ...] = ()
     training_share: float = 1.0
 
 
@@ -235,7 +235,7 @@ def make_plan(
         step_size=recipe.steps.bind(info, facts),
         public_weight=public_weight,
         epsilon_unamplified=None if event.unamplified is event else unamplified,
-        closings=closings,
+        closings=tuple((closing, budget.multiplier(closing.share)) for closing in closings),
         training_share=share,
     )
 

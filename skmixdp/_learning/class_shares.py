@@ -163,4 +163,3 @@ class LogitAdjustment:
         change = logs - logs.mean() if len(W) == self.n_classes else logs[1:] - logs[:1]
         W[:, -1] -= strength / self.intercept * change
         return W
-

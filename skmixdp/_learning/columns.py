@@ -1,11 +1,12 @@
 """Noisy centre and spread of each column, without bounds on the columns.
 
-Each row adds 1 to one bin of a histogram of each column. A first histogram of magnitudes finds a range of each
-column, two further ones the centre and the spread within it.
+Each row adds 1 to one bin of a histogram of each column. A first histogram of magnitudes finds a range of
+each column, and two further ones tell the centre and the spread within it.
 """
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -13,8 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from .._rows import IQR, BinCounts, Block, Columns, Contribution, RowMap, worth_scaling
+from .._engine.noisy_sum import SumBudget, noisy_sums
+from .._rows import IQR, BinCounts, Columns, InMemoryRows, RowMap, worth_scaling
 from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
+from ..privacy import NoiseSource, PrivacyReport
 from .geometry import Learner, Learning
 
 #: Magnitudes are powers of two, up to this exponent on both sides of 1.
@@ -33,10 +36,10 @@ _FALSE = 0.01
 _WIDTHS = (1, 2, 4, 8)
 
 #: Smallest and largest share of mu squared, and the noise in a count that it aims at, as a part of the rows.
-_LEAST_SHARE, _MOST_SHARE, _COUNT_ERROR = 0.01, 0.06, 0.02
+_LEAST_SHARE, _MOST_SHARE, _COUNT_ERROR = 0.01, 0.2, 0.02
 
 #: Largest noise in a count, as a part of the rows: of three histograms, and of the first alone.
-_MOST_ERROR, _MOST_OF_ONE = 0.05, 0.15
+_MOST_ERROR, _MOST_OF_ONE = 0.07, 0.1
 
 #: More columns are not looked at: they are those of an encoder, whose units are alike.
 _MOST_COLUMNS = 200
@@ -56,8 +59,22 @@ def unmapped(n_features: int) -> RowMap:
     return RowMap(None, False, None, columns=limits)
 
 
-def noisy_columns(learner: Learner, n_features: int, multiplier: float) -> Learning[Columns | None]:
-    """Columns at spread 1, or None if they can do without; a column whose spread is not found keeps its unit.
+@dataclass(frozen=True)
+class FoundColumns:
+    """Estimated centre and spread of each column, (n_features,) each; spread 0 where none is found."""
+
+    center: FloatArray
+    spread: FloatArray
+
+    def standardised(self) -> Columns | None:
+        """Columns at spread 1, in their unit where none is found; None if they can do without."""
+        if not worth_scaling(self.spread):
+            return None
+        return Columns(self.center, 1 / np.where(self.spread > 0, self.spread, 1.0))
+
+
+def noisy_columns(learner: Learner, n_features: int, multiplier: float) -> Learning[FoundColumns]:
+    """The centre and the spread of each column of rows (:func:`unmapped`).
 
     ``multiplier`` is that of one Gaussian release which is as private as all histograms together. Three are
     released if their noise allows it, else that of magnitudes alone, and the centre is 0.
@@ -72,36 +89,49 @@ def noisy_columns(learner: Learner, n_features: int, multiplier: float) -> Learn
     def histograms(bins_of: Callable[[FloatArray], NDArray[Any]], n_bins: int) -> Learning[Any]:
         query = PrivateQuery(
             points=np.eye(n_features),  # whose products are the entries
-            contribute=partial(_counted, bins_of=bins_of, n_bins=n_bins),
+            contribute=lambda Z, block: (None, BinCounts(bins_of(np.asarray(Z)), n_bins)),
             releases=(ReleasedArray(math.sqrt(n_features) * (1 + 1e-9)),),
         )
         counts, noise = yield from learner.ask(mechanism, query)
         return counts.reshape(n_features, n_bins), noise
 
-    n_magnitudes = 2 * _EXPONENT + 2
-    counts, noise = yield from histograms(_magnitudes, n_magnitudes)
+    counts, noise = yield from histograms(_magnitudes, 2 * _EXPONENT + 2)
     spread, reach = _spread_of_magnitudes(counts, noise, n_rows)
-    known = reach > 0
     center = np.zeros(n_features)
-    if n_stages == 3 and known.any():
-        low, high = np.where(known, -reach, -1.0), np.where(known, reach, 1.0)
-        for n_bins in _BINS:
-            width = (high - low) / n_bins
-            counts, noise = yield from histograms(partial(_places, low=low, width=width, n_bins=n_bins), n_bins)
-            found, middle, scale = _moments(counts, noise, low, width)
-            found &= known
-            center, spread = np.where(found, middle, center), np.where(found, scale, spread)
-            low = np.maximum(center - _REACH * spread, low)
-            high = np.maximum(np.minimum(center + _REACH * spread, high), low + width)
-    spread = np.where(known, spread, 0.0)
-    if not worth_scaling(spread):
-        return None
-    return Columns(np.where(known, center, 0.0), np.where(known, 1 / np.where(known, spread, 1.0), 1.0))
+    if n_stages == 1 or not reach.any():
+        return FoundColumns(center, spread)
+    low, high = np.where(reach > 0, -reach, -1.0), np.where(reach > 0, reach, 1.0)
+    for n_bins in _BINS:
+        width = (high - low) / n_bins
+        counts, noise = yield from histograms(partial(_places, low=low, width=width, n_bins=n_bins), n_bins)
+        found, mean, deviation = _moments(counts, noise, low, width)
+        found &= reach > 0
+        center, spread = np.where(found, mean, center), np.where(found, deviation, spread)
+        low = np.maximum(center - _REACH * spread, low)
+        high = np.maximum(np.minimum(center + _REACH * spread, high), low + width)
+    return FoundColumns(center, spread)
 
 
-def _counted(Z: FloatArray, block: Block, bins_of: Any, n_bins: int) -> Contribution:
-    """One bin for each entry of each row."""
-    return None, BinCounts(bins_of(np.asarray(Z)), n_bins)
+def released_columns(
+    X: FloatArray,
+    budget: SumBudget,
+    treated_as_public: tuple[str, ...],
+    description: str,
+    leaks: tuple[str, ...],
+) -> tuple[FoundColumns, PrivacyReport]:
+    """The centre and the spread of each column of PRIVATE rows (n, n_features) outside of any fit.
+
+    The other arguments, the report and the guarantee are those of :func:`noisy_sums`.
+    """
+    n_rows, n_features = X.shape
+
+    def rows(exact: bool) -> InMemoryRows:
+        return InMemoryRows(unmapped(n_features)(X, np.float64), np.zeros(n_rows), exact=exact)
+
+    def asked(multiplier: float, noise: NoiseSource) -> Learning[FoundColumns]:
+        return noisy_columns(Learner(n_rows, None, noise, np.dtype(np.float64)), n_features, multiplier)
+
+    return noisy_sums(rows, asked, budget, treated_as_public, description, leaks)
 
 
 def _magnitudes(Z: FloatArray) -> NDArray[Any]:

@@ -159,9 +159,7 @@ class PublicShrinkage(Update):
             part = float(parts[losses.argmin()]) if losses.min() < 0 else 0.0
         return self._head(W, usual, part * balance)
 
-    def _head(
-        self, W: FloatArray, share: float, balance: FloatArray | None = None
-    ) -> FloatArray:
+    def _head(self, W: FloatArray, share: float, balance: FloatArray | None = None) -> FloatArray:
         """The start plus this share of the change, with balanced classes and scaled outputs."""
         start = self.info.view.W
         head = np.array(W if share == 1 else start + share * (W - start))

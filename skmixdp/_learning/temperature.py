@@ -15,7 +15,7 @@ from ..components.protocols import FloatArray, PrivateQuery, PublicInfo, Release
 #: Logarithms to base 2 of the factors of the outputs that are compared.
 _LOGARITHMS = np.arange(-4.0, 4.0)
 
-#: Target for the noise in a difference of confidence and accuracy, and the largest that still tells something.
+#: Target for the noise in the mean of confidence less accuracy, and the largest that still tells something.
 _ERROR, _MOST_ERROR = 0.01, 0.06
 
 #: Smallest and largest share of mu squared.

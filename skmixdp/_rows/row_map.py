@@ -58,11 +58,11 @@ _FARTHEST_TARGET = 1e15
 
 @dataclass(frozen=True)
 class RowMap:
-    """Standardise columns, subtract a mean, whiten, divide each row by its L2 norm, append the intercept column.
+    """Standardise columns, subtract a mean, whiten, scale rows by their L2 norm, append the intercept column.
 
     It acts on one row at a time. Its values are public or released, so applying it to private rows costs no
-    privacy. ``columns``, ``mean`` (n_features,), ``whitening`` and ``intercept_value`` leave out their step if
-    they are None. With ``normalize``, rows are scaled to unit length, or those longer than
+    privacy. ``columns``, ``mean`` (n_features,), ``whitening`` and ``intercept_value`` leave out their step
+    if they are None. With ``normalize``, rows are scaled to unit length, or those longer than
     ``bound`` to length 1 and others in proportion; a row of zeros stays as it is. With ``unit_first``, each
     row is also divided by its L2 norm before the mean is subtracted. The mean is then one of unit rows, which
     a noisy sum of bounded sensitivity can estimate.
@@ -201,7 +201,9 @@ class RowMap:
         # Single precision is enough for rows that come and go in it.
         largest = 0.0 if self.mean is None else float(np.abs(self.mean).max(initial=0.0))
         precise = self.whitening is None or self.normalize
-        single = X.dtype == out.dtype == np.float32 and self.columns is None and precise and largest <= _LONGEST
+        single = (
+            X.dtype == out.dtype == np.float32 and self.columns is None and precise and largest <= _LONGEST
+        )
         dtype = np.dtype(np.float32 if single else np.float64)
         step = max(_BLOCK_BYTES // (max(n_features, 1) * dtype.itemsize), _FEWEST_ROWS)
         size = _STEPS * step

@@ -121,7 +121,7 @@ class BinCounts:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
         formed = self.bins[:, :, np.newaxis] == np.arange(self.n_bins)
-        return formed.reshape(len(self), -1).astype(np.float64 if dtype is None else dtype)
+        return np.asarray(formed.reshape(len(self), -1), dtype=np.float64 if dtype is None else dtype)
 
     def without(self, left_out: NDArray[np.bool_]) -> "BinCounts":
         """The statistics of the other rows."""

@@ -395,7 +395,9 @@ def _stage_with(head: Any, inputs: FitInputs, columns: Columns | None) -> MapSta
             clip=head._clips(columns),
             columns=columns,
         )
-    return MapStage(HeadRows(inputs, row_map, once="mean" in shares), _mapped(row_map, inputs), shares, shares)
+    return MapStage(
+        HeadRows(inputs, row_map, once="mean" in shares), _mapped(row_map, inputs), shares, shares
+    )
 
 
 def map_shares(head: Any, inputs: FitInputs, columns: Columns | None) -> dict[str, float]:
@@ -419,9 +421,7 @@ def _mapped(row_map: RowMap, inputs: FitInputs, second_moment: float | None = No
     return Mapped(row_map, row_map(inputs.X_pub, np.float64), second_moment)
 
 
-def learned_map(
-    head: Any, stage: MapStage, learner: Learner
-) -> Course[tuple[Mapped, dict[str, float]]]:
+def learned_map(head: Any, stage: MapStage, learner: Learner) -> Course[tuple[Mapped, dict[str, float]]]:
     """The map, learned from private rows if public ones do not tell it, and the shares that it has cost.
 
     What noisy columns tell decides what else is released. The squared budgets of adaptive Gaussian releases
@@ -433,10 +433,10 @@ def learned_map(
     inputs = rows.inputs
     if "columns" in shares:
         spent |= shares
-        asked = noisy_columns(learner, inputs.n_features, inputs.budget.multiplier(shares["columns"]))
-        columns = yield from of_rows(rows, asked)
+        multiplier = inputs.budget.multiplier(shares["columns"])
+        found = yield from of_rows(rows, noisy_columns(learner, inputs.n_features, multiplier))
         stage_ended(head)
-        after = _stage_with(head, inputs, columns)
+        after = _stage_with(head, inputs, found.standardised())
         rows, mapped, shares = after.rows, after.mapped, after.shares
     spent |= shares
     multipliers = {name: inputs.budget.multiplier(share) for name, share in shares.items()}
@@ -451,16 +451,19 @@ def learned_map(
 
     if "second moment" in shares:
         bare = replace(mapped.row_map, intercept_value=None)
-        asked = noisy_second_moment(learner, inputs.n_features, multipliers["second moment"])
-        moment = yield from of_rows(HeadRows(inputs, bare), asked)
+        multiplier = multipliers["second moment"]
+        moment = yield from of_rows(
+            HeadRows(inputs, bare), noisy_second_moment(learner, inputs.n_features, multiplier)
+        )
         stage_ended(head)
-        matrix, largest = moment.preconditioner(mapped.row_map.intercept_value)
-        return replace(mapped, second_moment=largest, preconditioner=matrix), spent
+        matrix, second_moment = moment.preconditioner(mapped.row_map.intercept_value)
+        return replace(mapped, second_moment=second_moment, preconditioner=matrix), spent
 
-    found = yield from of_rows(rows, noisy_mean(learner, inputs.n_features, multipliers["mean"]))
+    mean = yield from of_rows(rows, noisy_mean(learner, inputs.n_features, multipliers["mean"]))
     stage_ended(head)
-    _warn_of_few_columns(found.energies)
-    row_map, largest = replace(mapped.row_map, mean=_centre(found, mapped.row_map, inputs)), None
+    _warn_of_few_columns(mean.energies)
+    row_map = replace(mapped.row_map, mean=_centre(mean, mapped.row_map, inputs))
+    largest: float | None = None
     if "directions" in shares:
         asked = leading_directions(learner, inputs.n_features, multipliers["directions"])
         directions = yield from of_rows(HeadRows(inputs, row_map), asked)

@@ -54,7 +54,7 @@ def _shares_with(spent: dict[str, float], plan: Plan) -> tuple[tuple[str, float]
     if plan.training_share == 1:
         return ()
     shares = {**spent, "training": plan.training_share}
-    for closing in plan.closings:
+    for closing, _ in plan.closings:
         shares.update(closing.shares)
     return tuple(shares.items())
 
@@ -259,16 +259,14 @@ class LinearHead(PrivateEstimator):
             computed_on="cpu" if inputs.noise.needs_grid else inputs.table.device,
             shares=_shares_with(spent, plan),
         )
-        run = Run(inputs.budget, recipe, plan, info, inputs.noise, inputs.dtype, members=inputs.members)
+        run = Run(recipe, plan, info, inputs.noise, inputs.dtype, members=inputs.members)
         return PlannedHead(run, mapped.row_map, report, adjustment)
 
     def _may_balance(self, inputs: FitInputs, info: PublicInfo) -> bool:
         """Whether public rows may balance the classes of the trained head."""
         return False
 
-    def _adjustment(
-        self, inputs: FitInputs, row_map: RowMap, info: PublicInfo
-    ) -> LogitAdjustment | None:
+    def _adjustment(self, inputs: FitInputs, row_map: RowMap, info: PublicInfo) -> LogitAdjustment | None:
         """A correction for class shares at the end of the fit, if there are classes."""
         return None
 

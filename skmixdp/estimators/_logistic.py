@@ -281,9 +281,7 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
             and can_balance(info)
         )
 
-    def _adjustment(
-        self, inputs: FitInputs, row_map: RowMap, info: PublicInfo
-    ) -> LogitAdjustment | None:
+    def _adjustment(self, inputs: FitInputs, row_map: RowMap, info: PublicInfo) -> LogitAdjustment | None:
         strength, n_classes = self.logit_adjustment, len(self.classes_)
         if strength == 0:
             return None

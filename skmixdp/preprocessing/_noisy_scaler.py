@@ -1,6 +1,7 @@
 """A scaler that learns from private rows within a privacy budget."""
 
 import math
+import warnings
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._engine.noisy_sum import SumBudget, noisy_sum
+from .._learning.columns import released_columns
 from .._utils.validation import (
     FLAG,
     check_params,
@@ -37,7 +39,9 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, GuaranteeBoxMixin, Bas
     """Standardise columns by noisy means and deviations, within a privacy budget.
 
     Use it if there are no public rows. Declare bounds of each column from prior knowledge, never from the
-    private rows. For the means and deviations, entries are clipped to these bounds.
+    private rows, and entries are clipped to them for the means and deviations. Without bounds, noisy
+    histograms of each column tell both. They need more rows: about ``50 sqrt(d) / epsilon`` or more for d
+    columns.
 
     Parameters
     ----------
@@ -45,9 +49,9 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, GuaranteeBoxMixin, Bas
         Privacy budget of the means and deviations. A later estimator spends its own budget in addition.
     delta : float, default=1e-5
         The delta of the guarantee. Choose it well below 1/n.
-    bounds : (low, high)
-        Two numbers, or two arrays of shape (n_features,). The noise grows with
-        ``high - low``. There is no default.
+    bounds : (low, high) or None, default=None
+        Two numbers, or two arrays of shape (n_features,). The noise grows with ``high - low``. If None, noisy
+        histograms find the range of each column.
     with_mean : bool, default=True
         Whether to subtract the noisy mean of each column.
     with_std : bool, default=True
@@ -73,7 +77,7 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, GuaranteeBoxMixin, Bas
         noise is divided by a larger number, set by the noise.
     mean_noise_ : array of shape (n_features,)
         Standard deviation of the noise in the means. If it is not well below ``scale_``, the
-        budget is too small or the bounds are too wide.
+        budget is too small or the bounds are too wide. None without bounds.
     privacy_ : PrivacyReport
         The guarantee of the fit and its assumptions.
     n_features_in_ : int
@@ -96,6 +100,12 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, GuaranteeBoxMixin, Bas
     ``a^2 = 2 sqrt(2) - 2``. For t in [0, 1], ``a^2 t + b^2 (t - c)^2`` is at most 1. So a row of d columns
     adds a vector of length at most ``sqrt(d)``, which is the sensitivity. The means have 10% more noise
     than if they were released alone.
+
+    Without bounds, each row adds 1 to one bin of a histogram of each column, so the sensitivity of a
+    histogram is ``sqrt(d)``. The first counts magnitudes by powers of two from 2^-50 to 2^50. Two more divide
+    the range that was found, if the noise allows it. The spread is the standard deviation within the bins
+    that noise does not hide, or the interquartile range of a normal distribution if that is larger. Columns
+    whose spread is not found, such as columns that are mostly 0, keep their unit, and a warning names them.
 
     Examples
     --------
@@ -136,8 +146,9 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, GuaranteeBoxMixin, Bas
         Raises
         ------
         ValueError, TypeError
-            For a parameter outside its range, for bounds that are missing or do not match the columns,
-            and for rows that are not a finite table. No noise was drawn or budget charged by then.
+            For a parameter outside its range, for bounds that do not match the columns, for discrete noise
+            without bounds, and for rows that are not a finite table. No noise was drawn or budget charged by
+            then.
         BudgetExceededError
             If the ledger does not allow the fit; nothing is released or charged.
         """
@@ -151,9 +162,37 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, GuaranteeBoxMixin, Bas
         leaks = warn_of_leaks(public_rows=False)
         table = check_table(X, "X", minimum=2)
         n_rows, n_features = table.shape
-        center, half = _check_bounds(self.bounds, n_features)
+        bounded = self.bounds is not None
+        if not bounded and self.noise == "discrete":
+            raise ValueError(
+                "noise='discrete' needs bounds, which put entries on a grid; pass bounds=(low, high), or "
+                "noise='float'."
+            )
+        center, half = _check_bounds(self.bounds, n_features) if bounded else (np.zeros(1), np.ones(1))
         warn_of_delta(self.delta, n_rows, stacklevel=3)
         warn_of_repeats(n_distinct_rows(table), n_rows, stacklevel=3)
+        public = (
+            "the numbers of private rows and of features, and the features' names",
+            "that their shape, finiteness and repeats passed validation",
+        )
+        if bounded:
+            self._fit_within(table, center, half, budget, (*public, "the bounds (declared)"), leaks)
+        else:
+            self._fit_by_histograms(table, budget, public, leaks)
+        validate_data(self, X, skip_check_array=True)
+        return self
+
+    def _fit_within(
+        self,
+        table: Array,
+        center: Array,
+        half: Array,
+        budget: SumBudget,
+        public: tuple[str, ...],
+        leaks: tuple[str, ...],
+    ) -> None:
+        """Set mean and deviation from noisy sums of entries clipped to ``center - half`` and so on."""
+        n_rows, n_features = table.shape
         weight = math.sqrt(_A) if self.with_std else 1.0
         with np.errstate(all="ignore"):  # the user's own state could tell of tiny or huge rows
             unit = np.clip((np.clip(table, center - half, center + half) - center) / half, -1, 1)
@@ -161,20 +200,10 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, GuaranteeBoxMixin, Bas
             if self.with_std:
                 contributions = np.hstack([contributions, math.sqrt(_B) * (unit**2 - _C)])
         noisy, report = noisy_sum(
-            contributions,
-            math.sqrt(n_features),
-            budget,
-            (
-                "the numbers of private rows and of features, and the features' names",
-                "that their shape, finiteness and repeats passed validation",
-                "the bounds (declared)",
-            ),
-            type(self).__name__,
-            leaks,
+            contributions, math.sqrt(n_features), budget, public, type(self).__name__, leaks
         )
         noise_std = report.noise_multiplier * math.sqrt(n_features) / n_rows
         mean = np.clip(noisy[:n_features] / (weight * n_rows), -1, 1)
-        validate_data(self, X, skip_check_array=True)
         self.mean_ = center + half * mean if self.with_mean else None
         self.mean_noise_ = half * noise_std / weight
         self.scale_ = None
@@ -184,7 +213,23 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, GuaranteeBoxMixin, Bas
             floor = min(noise_std / math.sqrt(_B), 1.0)
             self.scale_ = half * np.sqrt(np.clip(square - mean**2, floor, 1.0))
         self.privacy_ = report
-        return self
+
+    def _fit_by_histograms(
+        self, table: Array, budget: SumBudget, public: tuple[str, ...], leaks: tuple[str, ...]
+    ) -> None:
+        """Set mean and deviation from noisy histograms of each column."""
+        found, self.privacy_ = released_columns(table, budget, public, type(self).__name__, leaks)
+        unknown = np.flatnonzero(found.spread == 0)
+        if len(unknown):
+            warnings.warn(
+                f"noise hides the spread of {len(unknown)} of the {len(found.spread)} columns, such as "
+                f"column {unknown[0]}, so they keep their unit; pass bounds, more rows or a larger epsilon.",
+                UserWarning,
+                stacklevel=3,
+            )
+        self.mean_ = found.center if self.with_mean else None
+        self.mean_noise_ = None
+        self.scale_ = np.where(found.spread > 0, found.spread, 1.0) if self.with_std else None
 
     def transform(self, X: Any) -> Array:
         """Rows (n_samples, n_features), standardised; float32 stays float32."""
@@ -214,11 +259,6 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, GuaranteeBoxMixin, Bas
 
 def _check_bounds(bounds: Any, n_features: int) -> tuple[Array, Array]:
     """Centre and half width of each column's range, both (n_features,)."""
-    if bounds is None:
-        raise ValueError(
-            "bounds=None must say between which values the columns lie; pass bounds=(low, high), known from "
-            "elsewhere and not from the private rows."
-        )
     try:
         low, high = (np.broadcast_to(np.asarray(end, dtype=np.float64), (n_features,)) for end in bounds)
     except (TypeError, ValueError):

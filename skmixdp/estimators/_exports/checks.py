@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._rows import RowMap, TargetMap, Whitening
+from ..._rows import Columns, RowMap, TargetMap, Whitening
 from ..._utils.validation import (
     COUNT,
     FLAG,
@@ -138,9 +138,13 @@ def _check_row_map(row_map: Any, d: int) -> None:
     check("unit_first", row_map.unit_first, FLAG)
     check("intercept_value", row_map.intercept_value, _FINITE, None)
     check("bound", row_map.bound, POSITIVE, None)
-    for name in ("mean", "scale"):
-        if getattr(row_map, name) is not None:
-            _check_numbers(f"_row_map.{name}", getattr(row_map, name), (d,))
+    if row_map.mean is not None:
+        _check_numbers("_row_map.mean", row_map.mean, (d,))
+    if row_map.columns is not None:
+        _check_kind("columns", row_map.columns, Columns)
+        check("cut", row_map.columns.cut, POSITIVE)
+        for name in ("center", "factor"):
+            _check_numbers(f"columns.{name}", getattr(row_map.columns, name), (d,))
     if row_map.whitening is not None:
         _check_kind("whitening", row_map.whitening, Whitening)
         factors = row_map.whitening.factors

@@ -31,7 +31,7 @@ CLASSES: Mapping[str, str] = {
     **dict.fromkeys(_WEIGHTS, "skmixdp.components"),
     "ModelMix": "skmixdp.modelmix",
     **dict.fromkeys(("ZeroShotHead", "OpenClipFeatures", "SentenceFeatures"), "skmixdp.features"),
-    **dict.fromkeys(("RowMap", "TargetMap", "Whitening"), "skmixdp._rows"),
+    **dict.fromkeys(("Columns", "RowMap", "TargetMap", "Whitening"), "skmixdp._rows"),
     **dict.fromkeys(("PrivacyReport", "SearchReport"), "skmixdp.privacy"),
 }
 

@@ -102,8 +102,11 @@ def _load() -> Any:
 
 def _mapped(graph: _Graph, row_map: RowMap, rows: str) -> str:
     """Rows after the map, without the intercept column; the same operations as in :class:`RowMap`."""
-    if row_map.scale is not None:
-        rows = graph.node("Mul", rows, graph.constant(row_map.scale, "scale"))
+    if (columns := row_map.columns) is not None:
+        rows = graph.node("Sub", rows, graph.constant(columns.center, "column_centers"))
+        rows = graph.node("Mul", rows, graph.constant(columns.factor, "column_factors"))
+        ends = (graph.constant(np.array(end)) for end in (-columns.cut, columns.cut))
+        rows = graph.node("Clip", rows, *ends)
     if row_map.unit_first:
         rows = graph.node("Div", rows, graph.largest_entries(rows))
         rows = graph.node("Div", rows, graph.positive(graph.lengths(rows)))

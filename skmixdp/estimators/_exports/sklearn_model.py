@@ -20,8 +20,9 @@ def to_sklearn(estimator: Any) -> Pipeline:
     d = estimator.n_features_in_
     coef, intercept = estimator.coef_, estimator.intercept_
     steps: list[tuple[str, Any]] = [("check", _double(d, getattr(estimator, "feature_names_in_", None)))]
-    if row_map.scale is not None:
-        steps.append(("scale", _scaler(d, scale=1 / row_map.scale)))
+    if (columns := row_map.columns) is not None:
+        cut = FunctionTransformer(np.clip, kw_args={"a_min": -columns.cut, "a_max": columns.cut})
+        steps += [("columns", _scaler(d, mean=columns.center, scale=1 / columns.factor)), ("cut", cut)]
     if row_map.unit_first:
         # First by the largest entry: the square of a huge or tiny one is inf or 0.
         steps += [("unit_entries", _normalizer("max", d)), ("unit_length", _normalizer("l2", d))]
