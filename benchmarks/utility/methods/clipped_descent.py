@@ -10,8 +10,8 @@ from skmixdp.privacy import NoiseSource
 from ..problems import Array
 from .releases import bounded
 
-#: Columns of logits that are computed together, which bounds the memory.
-_COLUMNS = 800
+#: Columns of logits that are computed together, and entries of a block of them, which stays in the cache.
+_COLUMNS, _ENTRIES = 800, 2**18
 
 
 @dataclass
@@ -75,6 +75,16 @@ def clipped_gradients(heads: Array, X: Array, y: Array) -> Array:
     array of shape (m, k, d), float32
     """
     m, k, d = heads.shape
+    total = np.zeros((m * k, d), dtype=np.float32)
+    size = max(64, _ENTRIES // (m * k))
+    for first in range(0, len(X), size):
+        total += _block(heads, X[first : first + size], y[first : first + size])
+    return total.reshape(m, k, d)
+
+
+def _block(heads: Array, X: Array, y: Array) -> Array:
+    """The same for a block of rows, of shape (m * k, d)."""
+    m, k, d = heads.shape
     residuals = (X @ heads.reshape(m * k, d).T).reshape(len(X), m, k)
     residuals -= residuals.max(axis=2, keepdims=True)
     np.exp(residuals, out=residuals)
@@ -82,4 +92,4 @@ def clipped_gradients(heads: Array, X: Array, y: Array) -> Array:
     residuals[np.arange(len(X)), :, y] -= 1
     lengths = np.sqrt(np.einsum("nmk,nmk->nm", residuals, residuals)) * np.linalg.norm(X, axis=1)[:, None]
     residuals /= np.maximum(lengths, 1)[:, :, None]
-    return np.asarray((residuals.reshape(len(X), m * k).T @ X).reshape(m, k, d))
+    return np.asarray(residuals.reshape(len(X), m * k).T @ X)
