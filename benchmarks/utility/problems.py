@@ -68,7 +68,8 @@ class Rows:
     X, y : arrays of shape (n, n_features) and (n,)
         Training rows, float32, and their labels.
     X_test, y_test : arrays of shape (n_test, n_features) and (n_test,)
-        Rows that nothing may be chosen on. They are the same for every seed; none where each seed draws its own.
+        Rows that nothing may be chosen on. They are the same for every seed; there are none where each seed
+        draws its own.
     names : tuple of str or None
         Names of the classes in the order of the sorted labels, where text is a public source.
     encodings : array of shape (n_classes, n_features) or None

@@ -31,8 +31,8 @@ def load(
 ) -> Rows:
     """All rows of a table, float64; classes as numbers in the order of their texts.
 
-    A number that is missing is the column's median. A text becomes a column for each category, of 0 and 1; one
-    that is missing is 0 in all of them. Columns with a single value are left out.
+    A number that is missing is the column's median. A text becomes a column of 0 and 1 for each category;
+    one that is missing is 0 in all of them. Columns with a single value are left out.
 
     Parameters
     ----------

@@ -39,6 +39,7 @@ ADAPTERS = {
     "scaling_rule": Adapter(scaling_rule.fit, varies=("shots", "seed")),
     "objective_perturbation": Adapter(objective_perturbation.fit, varies=("shots", "seed")),
     "adassp": Adapter(adassp.fit, varies=("shots", "seed")),
+    "boosted_adassp": Adapter(adassp.fit_boosted, varies=("shots", "seed")),
     "scaled": Adapter(scaled.fit, varies=("shots", "seed")),
     "base_rates": Adapter(references.fit_base_rates, varies=("seed",), private=False),
     "standardised": Adapter(references.fit_standardised, varies=("seed",), private=False),

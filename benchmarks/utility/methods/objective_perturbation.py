@@ -13,7 +13,7 @@ from scipy.optimize import brentq, minimize
 from scipy.special import expit, log_ndtr, ndtr
 
 from ..problems import DELTA, Array, Problem
-from .contract import Score
+from .contract import Score, UnavailableError
 from .releases import bounded, codes, noise_of, unit_rows
 
 #: Bounds of the first and the second derivative of the logistic loss, for rows of unit length.
@@ -39,11 +39,11 @@ def fit(
 
     Raises
     ------
-    ValueError
+    UnavailableError
         If there are not two classes.
     """
     if len(problem.classes) != 2:
-        raise ValueError(f"objective perturbation knows two classes, not {len(problem.classes)}.")
+        raise UnavailableError("it knows two classes only.")
     X, X_pub, X_test = unit_rows(problem, intercept)
     signs = 2.0 * codes(problem, np.concatenate([problem.y, problem.y_pub])) - 1
     rows = bounded(np.vstack([X, X_pub]).astype(np.float64))

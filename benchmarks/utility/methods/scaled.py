@@ -59,7 +59,8 @@ def fit(
         Adapter of the peer, which takes the other options.
     scale : str
         "public" scales by the public rows, "private" by noisy histograms within the budget, and "all rows" by
-        the mean and the standard deviation of all private rows, for which nothing is charged.
+        the mean and the standard deviation of all private rows, for which nothing is charged. "none" leaves
+        columns as they are, less the mean of the public rows where there are any.
     rows : mapping from str to float or None
         What becomes of scaled rows, each with the value of the peer's intercept column. "unit" scales them to
         unit length, "cut" shortens those longer than the square root of the number of columns. None is for
@@ -82,13 +83,16 @@ def fit(
     elif scale == "all rows":
         deviation = problem.X.std(axis=0)
         parts = [({e: e for e in epsilons}, problem.X.mean(axis=0), np.where(deviation > 0, deviation, 1.0))]
+    elif scale == "none":
+        centre = problem.X_pub.mean(axis=0) if len(problem.X_pub) else np.zeros(problem.X.shape[1])
+        parts = [({e: e for e in epsilons}, centre, np.ones_like(centre))]
     elif len(problem.X_pub):
         parts = [({e: e for e in epsilons}, *scales.of_rows(problem.X_pub))]
     else:
-        raise ValueError(f"scale={scale!r} needs public rows; name 'private' or 'all rows'.")
+        raise ValueError(f"scale={scale!r} needs public rows; name 'private', 'all rows' or 'none'.")
     found = []
     for budgets, location, spread in parts:
-        whole = rescaled(problem, location, spread)
+        whole = rescaled(problem, location, spread, np.inf if scale == "none" else scales.CUT)
         for kind, intercept in rows.items():
             prepared = replace(whole, longest=np.sqrt(whole.X.shape[1])) if kind == "cut" else whole
             more = {} if intercept is None else {"intercept": intercept}
@@ -100,10 +104,10 @@ def fit(
     return found
 
 
-def rescaled(problem: Problem, location: Array, spread: Array) -> Problem:
+def rescaled(problem: Problem, location: Array, spread: Array, cut: float) -> Problem:
     """The problem with scaled columns, float32, and with bounds of the targets from public ones."""
     X, X_pub, X_test = (
-        scales.scaled(part, location, spread).astype(np.float32)
+        scales.scaled(part, location, spread, cut).astype(np.float32)
         for part in (problem.X, problem.X_pub.reshape(-1, problem.X.shape[1]), problem.X_test)
     )
     return replace(problem, X=X, X_pub=X_pub, X_test=X_test, bounds=_target_bounds(problem))

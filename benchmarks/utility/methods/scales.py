@@ -29,9 +29,9 @@ _FIRST_SHARE = 0.01
 _NORMAL_RANGE = 1.349
 
 
-def scaled(X: Array, location: Array, spread: Array) -> Array:
-    """Entries less the location, in spreads, cut at ``CUT``; 0 in columns of infinite spread."""
-    return np.asarray(np.clip((X - location) / spread, -CUT, CUT))
+def scaled(X: Array, location: Array, spread: Array, cut: float) -> Array:
+    """Entries less the location, in spreads, cut at some; 0 in columns of infinite spread."""
+    return np.asarray(np.clip((X - location) / spread, -cut, cut))
 
 
 def of_rows(X: Array) -> tuple[Array, Array]:
