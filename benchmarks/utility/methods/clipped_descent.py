@@ -75,21 +75,22 @@ def clipped_gradients(heads: Array, X: Array, y: Array) -> Array:
     array of shape (m, k, d), float32
     """
     m, k, d = heads.shape
-    total = np.zeros((m * k, d), dtype=np.float32)
+    # Heads are the last axis of logits: sums over a few classes are then sums of whole rows.
+    columns = np.ascontiguousarray(heads.transpose(1, 0, 2)).reshape(k * m, d)
+    total = np.zeros((k * m, d), dtype=np.float32)
     size = max(64, _ENTRIES // (m * k))
     for first in range(0, len(X), size):
-        total += _block(heads, X[first : first + size], y[first : first + size])
-    return total.reshape(m, k, d)
+        total += _block(columns, k, X[first : first + size], y[first : first + size])
+    return total.reshape(k, m, d).transpose(1, 0, 2)
 
 
-def _block(heads: Array, X: Array, y: Array) -> Array:
-    """The same for a block of rows, of shape (m * k, d)."""
-    m, k, d = heads.shape
-    residuals = (X @ heads.reshape(m * k, d).T).reshape(len(X), m, k)
-    residuals -= residuals.max(axis=2, keepdims=True)
+def _block(columns: Array, k: int, X: Array, y: Array) -> Array:
+    """The same for a block of rows; columns and sums are of shape (k * m, d)."""
+    residuals = (X @ columns.T).reshape(len(X), k, -1)
+    residuals -= residuals.max(axis=1, keepdims=True)
     np.exp(residuals, out=residuals)
-    residuals /= residuals.sum(axis=2, keepdims=True)
-    residuals[np.arange(len(X)), :, y] -= 1
-    lengths = np.sqrt(np.einsum("nmk,nmk->nm", residuals, residuals)) * np.linalg.norm(X, axis=1)[:, None]
-    residuals /= np.maximum(lengths, 1)[:, :, None]
-    return np.asarray(residuals.reshape(len(X), m * k).T @ X)
+    residuals /= residuals.sum(axis=1, keepdims=True)
+    residuals[np.arange(len(X)), y] -= 1
+    lengths = np.sqrt(np.einsum("nkm,nkm->nm", residuals, residuals)) * np.linalg.norm(X, axis=1)[:, None]
+    residuals /= np.maximum(lengths, 1)[:, None, :]
+    return np.asarray(residuals.reshape(len(X), -1).T @ X)
