@@ -75,7 +75,7 @@ def clipped_gradients(heads: Array, X: Array, y: Array) -> Array:
     array of shape (m, k, d), float32
     """
     m, k, d = heads.shape
-    # Heads are the last axis of logits: sums over a few classes are then sums of whole rows.
+    # Rows are the last axis of logits: sums over classes are then sums of long vectors.
     columns = np.ascontiguousarray(heads.transpose(1, 0, 2)).reshape(k * m, d)
     total = np.zeros((k * m, d), dtype=np.float32)
     size = max(64, _ENTRIES // (m * k))
@@ -86,11 +86,11 @@ def clipped_gradients(heads: Array, X: Array, y: Array) -> Array:
 
 def _block(columns: Array, k: int, X: Array, y: Array) -> Array:
     """The same for a block of rows; columns and sums are of shape (k * m, d)."""
-    residuals = (X @ columns.T).reshape(len(X), k, -1)
-    residuals -= residuals.max(axis=1, keepdims=True)
+    residuals = (columns @ X.T).reshape(k, -1, len(X))
+    residuals -= residuals.max(axis=0)
     np.exp(residuals, out=residuals)
-    residuals /= residuals.sum(axis=1, keepdims=True)
-    residuals[np.arange(len(X)), y] -= 1
-    lengths = np.sqrt(np.einsum("nkm,nkm->nm", residuals, residuals)) * np.linalg.norm(X, axis=1)[:, None]
-    residuals /= np.maximum(lengths, 1)[:, None, :]
-    return np.asarray(residuals.reshape(len(X), -1).T @ X)
+    residuals /= residuals.sum(axis=0)
+    residuals[y, :, np.arange(len(X))] -= 1
+    lengths = np.sqrt(np.square(residuals).sum(axis=0)) * np.linalg.norm(X, axis=1)
+    residuals /= np.maximum(lengths, 1)
+    return np.asarray(residuals.reshape(-1, len(X)) @ X)
