@@ -57,6 +57,9 @@ def write_tabular(results: pd.DataFrame, folder: Path, report: Mapping[str, Any]
         ours, peers, flattered = (report[kind][name] for name in ("ours", "peers", "flattered"))
         for part, names in report["parts"].items():
             own = results[results["data"].isin(names) & results[measure].notna()]
+            fits = fits_table(own, ours) if kind == "classes" else ""
+            if fits:
+                sections += [f"## {part.capitalize()} tables: all fits", fits]
             for title, rivals in (
                 ("", peers),
                 (", peers whose columns are scaled by all private rows", flattered),
@@ -79,7 +82,8 @@ Accuracy and R² are in percent, differences in points, with one standard error 
 its setting are chosen on half of the seeds and judged on the other half, both ways: by accuracy or R², and
 for the log-loss (nats) by that. ECE is the expected calibration error. A fit is worse than the base rates if
 its log-loss is above the entropy of the test rows' classes. It is below the majority if its accuracy is more
-than 2 points below the share of their largest class. Summaries have one standard error over the cells."""
+than 2 points below the share of their largest class. Summaries have one standard error over the cells. "All
+fits" have 10 public rows of each class and epsilon 1 and above."""
 
 
 @dataclass(frozen=True)
@@ -141,8 +145,8 @@ def compared(results: pd.DataFrame, ours: str, peers: Sequence[str], measure: st
         there = rivals["data"].eq(name) & rivals["shots"].eq(shots) & rivals["epsilon"].eq(epsilon)
         if not there.any():
             continue
-        by_seed = fits.set_index("seed").sort_index()
         table = by_setting(rivals[there], measure)
+        by_seed = fits[fits["seed"].isin(table.columns)].set_index("seed").sort_index()
         losses = by_setting(rivals[there], "log_loss")
         gap = by_seed["log_loss"] + crossed(-losses) if len(losses) else by_seed["log_loss"]
         of_data = results[results["data"] == name].drop_duplicates(["method", "seed"]).set_index("seed")
@@ -180,6 +184,23 @@ def crossed(table: pd.DataFrame) -> "pd.Series[float]":
         for own, other in (halves, halves[::-1])[: len(seeds)]
     ]
     return pd.concat(parts).sort_index()
+
+
+def fits_table(results: pd.DataFrame, ours: str) -> str:
+    """All fits of the default with most public rows and epsilon 1 at least: a line for each table."""
+    own = results[results["method"].eq(ours)]
+    own = own[own["shots"].eq(own["shots"].max()) & own["epsilon"].ge(1)]
+    base = results[results["method"].eq(BASE_RATES)]
+    both = own.merge(base, on=["data", "seed"], suffixes=("", "_base"))
+    both["worse"] = both["log_loss"] > both["log_loss_base"]
+    both["below"] = 100 * (both["accuracy_base"] - both["accuracy"]) > _BELOW_MAJORITY
+    lines = []
+    for name, fits in both.groupby("data", sort=False):
+        at_one = fits.loc[fits["epsilon"].eq(1), "calibration_error"].mean()
+        counts = [str(len(fits)), str(fits["worse"].sum()), str(fits["below"].sum())]
+        lines.append([str(name), *counts, f"{at_one:.3f}"])
+    header = ["table", "fits", "worse than base rates", "below the majority", "ECE at epsilon 1"]
+    return markdown(header, lines)
 
 
 def summary_table(cells: Iterable[Cell], measure: str) -> str:

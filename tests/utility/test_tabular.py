@@ -292,7 +292,8 @@ def test_the_page_has_every_cell(out, config):
     assert text.startswith("# Real tables")
     assert text.count("## Chosen tables with classes") == 2 and "## Chosen tables with numbers" in text
     lines = [line for line in text.splitlines() if line.startswith("| breast cancer | ")]
-    assert len(lines) == 2 * 2 + 2  # shots and budgets, and without public rows the flattered peers
+    # Shots and budgets, the flattered peers without public rows, and all fits.
+    assert len(lines) == 2 * 2 + 2 + 1
     assert len([line for line in text.splitlines() if line.startswith("| diabetes, raw | ")]) == 1
     assert not (out / "tables.md").exists()
 
@@ -325,6 +326,18 @@ def test_fits_worse_than_the_base_rates_are_counted(out, config):
     kept.loc[ours & kept["seed"].eq(1), "accuracy"] = 0.0
     for cell in tabular.compared(kept, report["ours"], report["peers"], "accuracy"):
         assert cell.n_worse >= 1 and cell.n_below == 1
+
+
+def test_all_fits_are_counted_once(out, config):
+    results = run.in_order(run.read_results(out / "results.csv"), config)
+    kept = results[results["accuracy"].notna()].copy()
+    ours = kept["method"].eq("default")
+    kept.loc[ours & kept["data"].eq("iris") & kept["seed"].eq(0), "log_loss"] = 9.0
+    kept.loc[ours & kept["data"].eq("iris"), "accuracy"] = 0.0
+    lines = tabular.fits_table(kept, "default").splitlines()
+    (iris,) = [line for line in lines if line.startswith("| iris |")]
+    assert iris.startswith("| iris | 4 | 2 | 4 | ")  # two budgets and two seeds
+    assert len(lines) == 2 + 2
 
 
 def test_the_report_names_what_there_is(config):
