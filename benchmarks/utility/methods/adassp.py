@@ -11,7 +11,7 @@ import numpy as np
 
 from ..problems import Array, Problem
 from .contract import Score
-from .releases import edge, multipliers, noise_of, noisy_class_sums, noisy_second_moment, shortened
+from .releases import bounded, edge, multipliers, noise_of, noisy_class_sums, noisy_second_moment, shortened
 
 #: Probability with which the ridge may be too small (the paper's rho).
 _FAILURE = 0.05
@@ -100,28 +100,35 @@ def fit_boosted(
             lowest = float(noise.add_noise(np.array(smallest), sigmas[2], None))
             ridge = wanted_ridge(lowest, X.shape[1], sigmas[0], sigmas[2])
             values, vectors = np.linalg.eigh(moment)
-            for factor, n_rounds, most in product(ridges, rounds, longest):
-                damped = np.maximum(values, 0) + max(factor * ridge, 1e-3 * edge(sigmas[0], X.shape[1]))
+            # A column for each pair of a ridge and a length, all in the same passes over the rows.
+            pairs = list(product(ridges, longest))
+            least = 1e-3 * edge(sigmas[0], X.shape[1])
+            damped = np.maximum(values, 0)[:, None] + [max(factor * ridge, least) for factor, _ in pairs]
+            most = np.array([length for _, length in pairs], dtype=np.float32)
+            for n_rounds in rounds:
                 own = noise_of(problem, epsilon, stream=1)
-                coef = np.zeros(X.shape[1])
+                coefs = np.zeros((X.shape[1], len(pairs)))
                 for _ in range(n_rounds):
-                    residuals = np.clip(y - X @ coef, -most, most) / most
-                    sums = noisy_class_sums(
-                        X * residuals[:, None],
-                        np.zeros(len(y), dtype=int),
-                        1,
-                        sigmas[1] * np.sqrt(n_rounds),
-                        own,
-                    )[0]
-                    sums = most * sums + np.clip(y_pub - X_pub @ coef, -most, most) @ X_pub
-                    coef = coef + vectors @ ((vectors.T @ sums) / damped)
-                measured = problem.measures_of(middle + half * (X_test @ coef))
-                setting = (
-                    f"bound at quantile {quantile:g}, ridge x {factor:g}, intercept {intercept:g}, "
-                    f"{n_rounds} rounds, residuals up to {most:g}"
-                )
-                found.append(Score(epsilon, measured, setting, f"noise multiplier {sigmas[0]:.3g}"))
+                    residuals = cut_residuals(X, y, coefs, most) / most
+                    sums = (bounded(X).T @ residuals).astype(np.float64)
+                    noisy = own.add_noise(sums, sigmas[1] * np.sqrt(n_rounds), None)
+                    noisy = most * noisy + X_pub.T @ cut_residuals(X_pub, y_pub, coefs, most)
+                    coefs = coefs + vectors @ ((vectors.T @ noisy) / damped)
+                predicted = middle + half * (X_test @ coefs)
+                for (factor, length), values_of_test in zip(pairs, predicted.T, strict=True):
+                    setting = (
+                        f"bound at quantile {quantile:g}, ridge x {factor:g}, intercept {intercept:g}, "
+                        f"{n_rounds} rounds, residuals up to {length:g}"
+                    )
+                    note = f"noise multiplier {sigmas[0]:.3g}"
+                    found.append(Score(epsilon, problem.measures_of(values_of_test), setting, note))
     return found
+
+
+def cut_residuals(X: Array, y: Array, coefs: Array, most: Array) -> Array:
+    """What several heads leave of the targets, cut at a length for each; shape (n, n_heads), float32."""
+    residuals = y.astype(np.float32)[:, None] - X @ coefs.astype(np.float32)
+    return np.asarray(np.clip(residuals, -most, most))
 
 
 def clipped(X: Array, bound: float, intercept: float) -> Array:
