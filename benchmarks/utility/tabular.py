@@ -79,11 +79,12 @@ def write_tabular(results: pd.DataFrame, folder: Path, report: Mapping[str, Any]
 _NOTE = """# Real tables
 
 Accuracy and R² are in percent, differences in points, with one standard error over the seeds. The peer and
-its setting are chosen on half of the seeds and judged on the other half, both ways: by accuracy or R², and
-for the log-loss (nats) by that. ECE is the expected calibration error. A fit is worse than the base rates if
-its log-loss is above the entropy of the test rows' classes. It is below the majority if its accuracy is more
-than 2 points below the share of their largest class. Summaries have one standard error over the cells. "All
-fits" have 10 public rows of each class and epsilon 1 and above."""
+its setting are chosen on half of the seeds and judged on the other half, both ways. The choice is by accuracy
+or R², and for the gap in log-loss (nats) by the log-loss. ECE is the expected calibration error.
+
+A fit is worse than the base rates if its log-loss is above the entropy of the test rows' classes. It is below
+the majority if its accuracy is more than 2 points below the share of their largest class. Summaries have one
+standard error over the cells. "All fits" have 10 public rows of each class and epsilon 1 and above."""
 
 
 @dataclass(frozen=True)
