@@ -34,6 +34,9 @@ _PEERS: Mapping[str, Callable[..., list[Score]]] = {
 #: Part of the squared budget mu**2 that a private scale takes.
 SHARE = 0.06
 
+#: Longest rows, in units of the square root of the number of columns, which is a typical row's length.
+_LENGTHS = {"cut": 1.0, "long": 3.0}
+
 #: Standard deviations of the public targets within which those of a regression are cut.
 _TARGET_SPREADS = 3.0
 
@@ -63,8 +66,8 @@ def fit(
         columns as they are, less the mean of the public rows where there are any.
     rows : mapping from str to float or None
         What becomes of scaled rows, each with the value of the peer's intercept column. "unit" scales them to
-        unit length, "cut" shortens those longer than the square root of the number of columns. None is for
-        peers that choose by themselves.
+        unit length. "cut" shortens those longer than the square root of the number of columns, and "long"
+        those longer than three times that. None is for peers that choose by themselves.
 
     Raises
     ------
@@ -94,7 +97,9 @@ def fit(
     for budgets, location, spread in parts:
         whole = rescaled(problem, location, spread, np.inf if scale == "none" else scales.CUT)
         for kind, intercept in rows.items():
-            prepared = replace(whole, longest=np.sqrt(whole.X.shape[1])) if kind == "cut" else whole
+            factor = _LENGTHS.get(kind)
+            longest = None if factor is None else float(factor * np.sqrt(whole.X.shape[1]))
+            prepared = replace(whole, longest=longest)
             more = {} if intercept is None else {"intercept": intercept}
             found += [
                 replace(one, epsilon=budgets[one.epsilon], setting=f"{kind} rows, {one.setting}")
