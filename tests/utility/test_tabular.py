@@ -233,6 +233,15 @@ def test_a_column_without_a_scale_is_nothing():
     assert np.all(found[:, np.isinf(spread)] == 0)
 
 
+@pytest.mark.parametrize("method", ["AdaSSP", "boosted AdaSSP"])
+def test_peers_can_do_without_any_column(config, method):
+    options = {**config["methods"][f"{method}, private scale"]}
+    adapter = ADAPTERS[options.pop("adapter")]
+    problem = problem_of(config["data"]["diabetes, raw"])
+    found = adapter.fit(replace(problem, X=problem.X[:20], y=problem.y[:20]), [0.01], **options)
+    assert np.isfinite([score.measures.r2 for score in found]).all()
+
+
 def test_scales_of_public_rows():
     X = np.column_stack([np.arange(9.0), np.full(9, 5.0), [0.0] * 8 + [90.0]])
     location, spread = scales.of_rows(X)

@@ -40,7 +40,7 @@ def fit(
     lengths = np.linalg.norm(problem.X, axis=1)
     found = []
     for quantile, intercept in product(quantiles, intercepts):
-        bound = float(np.quantile(lengths, quantile))
+        bound = float(np.quantile(lengths, quantile)) or 1.0  # rows of zeros have no length
         X, X_pub = (clipped(part, bound, intercept) for part in (problem.X, problem.X_pub))
         X_test = np.hstack([problem.X_test / bound, np.full((len(problem.X_test), 1), intercept)])
         X_test /= np.hypot(1, intercept)
@@ -87,7 +87,7 @@ def fit_boosted(
     lengths = np.linalg.norm(problem.X, axis=1)
     found = []
     for quantile, intercept in product(quantiles, intercepts):
-        bound = float(np.quantile(lengths, quantile))
+        bound = float(np.quantile(lengths, quantile)) or 1.0  # rows of zeros have no length
         X, X_pub, X_test = (
             clipped(part, bound, intercept) for part in (problem.X, problem.X_pub, problem.X_test)
         )
