@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import r2_score
+from scipy.special import softmax
+from sklearn.metrics import r2_score, roc_auc_score
 
 from skmixdp.features import ZeroShotHead
 
@@ -34,15 +35,28 @@ class Measures:
         Mean of that share over the classes.
     r2 : float
         Share of the targets' variance that is explained; regression alone has it.
+    log_loss : float
+        Mean of minus the logarithm of the probability of a row's own class.
+    calibration_error : float
+        Mean difference between the probability of the predicted class and how often it is right, over 15
+        bins of that probability (expected calibration error).
+    auc : float
+        Area under the ROC curve; two classes alone have it.
     """
 
     accuracy: float = math.nan
     balanced_accuracy: float = math.nan
     r2: float = math.nan
+    log_loss: float = math.nan
+    calibration_error: float = math.nan
+    auc: float = math.nan
 
 
 #: Columns of the results that hold them.
-MEASURES = ("accuracy", "balanced_accuracy", "r2")
+MEASURES = ("accuracy", "balanced_accuracy", "r2", "log_loss", "calibration_error", "auc")
+
+#: Bins of the calibration error, and the smallest probability that the log-loss takes.
+_BINS, _LEAST = 15, 1e-12
 
 
 @dataclass(frozen=True)
@@ -54,7 +68,8 @@ class Rows:
     X, y : arrays of shape (n, n_features) and (n,)
         Training rows, float32, and their labels.
     X_test, y_test : arrays of shape (n_test, n_features) and (n_test,)
-        Rows that nothing may be chosen on. They are the same for every seed.
+        Rows that nothing may be chosen on. They are the same for every seed; there are none where each seed
+        draws its own.
     names : tuple of str or None
         Names of the classes in the order of the sorted labels, where text is a public source.
     encodings : array of shape (n_classes, n_features) or None
@@ -63,6 +78,8 @@ class Rows:
         Declared bounds of the targets of a regression; None for labels.
     shares : array of shape (n_classes,) or None
         Shares of the classes for which the accuracy is reported; None are those of the test rows.
+    n_test : int
+        Rows that each seed draws from the training rows for its test; 0 where the test rows are given.
     """
 
     X: Array
@@ -73,6 +90,7 @@ class Rows:
     encodings: Array | None = None
     bounds: tuple[float, float] | None = None
     shares: Array | None = None
+    n_test: int = 0
 
 
 @dataclass(frozen=True)
@@ -97,6 +115,9 @@ class Problem:
         Declared bounds of the targets of a regression; None for labels.
     shares : array of shape (n_classes,) or None
         Shares of the classes for which the accuracy is reported; None are those of the test rows.
+    longest : float or None
+        Where rows are centred already, the length to which peers shorten them. None is for peers that centre
+        rows by the public ones and scale each to unit length.
     """
 
     X: Array
@@ -110,23 +131,49 @@ class Problem:
     seed: int
     bounds: tuple[float, float] | None = None
     shares: Array | None = None
+    longest: float | None = None
 
     def measures(self, model: Any) -> Measures:
         """How good a fitted model is on the test rows."""
-        return self.measures_of(model.predict(self.X_test))
+        proba = model.predict_proba(self.X_test) if hasattr(model, "predict_proba") else None
+        return self.measures_of(model.predict(self.X_test), proba)
 
-    def measures_of(self, predicted: Array) -> Measures:
-        """How good predictions for the test rows are."""
+    def measures_of(self, predicted: Array, proba: Array | None = None) -> Measures:
+        """How good predictions for the test rows are, and probabilities of shape (n_test, n_classes)."""
         if self.bounds is not None:
             return Measures(r2=float(r2_score(self.y_test, predicted)))
         right = predicted == self.y_test
-        recalls = np.array([right[self.y_test == label].mean() for label in self.classes])
+        # A small table's test rows may lack a class.
+        present = np.isin(self.classes, self.y_test)
+        recalls = np.array([right[self.y_test == label].mean() for label in self.classes[present]])
         accuracy = right.mean() if self.shares is None else self.shares @ recalls
-        return Measures(float(accuracy), float(recalls.mean()))
+        balanced = float(recalls.mean())
+        if proba is None:
+            return Measures(float(accuracy), balanced)
+        y = np.searchsorted(self.classes, self.y_test)
+        log_loss = -np.log(np.maximum(proba[np.arange(len(y)), y], _LEAST)).mean()
+        both = len(self.classes) == 2 and present.all()
+        auc = float(roc_auc_score(y, proba[:, 1])) if both else math.nan
+        error = calibration_error(proba.max(axis=1), right)
+        return Measures(float(accuracy), balanced, math.nan, float(log_loss), error, auc)
+
+    def measures_of_logits(self, logits: Array) -> Measures:
+        """How good the logits of the test rows are, of shape (n_test, n_classes)."""
+        return self.measures_of(self.classes[logits.argmax(axis=1)], softmax(logits, axis=1))
+
+
+def calibration_error(confidence: Array, right: Array) -> float:
+    """Mean distance over bins of how sure predictions are and how often they are right."""
+    bins = np.minimum((confidence * _BINS).astype(int), _BINS - 1)
+    excess = np.bincount(bins, confidence - right, minlength=_BINS)
+    return float(np.abs(excess).sum() / len(right))
 
 
 def make_problem(rows: Rows, shots: int, seed: int, start: str = PUBLIC) -> Problem:
     """The first ``shots`` rows of each class of ``default_rng(seed).permutation(n)`` are public.
+
+    Where each seed draws its own test rows, these are the permutation's first ones, and the public rows are
+    among the others.
 
     Parameters
     ----------
@@ -145,6 +192,8 @@ def make_problem(rows: Rows, shots: int, seed: int, start: str = PUBLIC) -> Prob
         If ``start`` is unknown, or needs class names where there are none.
     """
     order = np.random.default_rng(seed).permutation(len(rows.X))
+    test, order = order[: rows.n_test], order[rows.n_test :]
+    X_test, y_test = (rows.X[test], rows.y[test]) if rows.n_test else (rows.X_test, rows.y_test)
     if rows.bounds is None:
         classes = np.unique(rows.y)
         public = np.concatenate([order[rows.y[order] == label][:shots] for label in classes])
@@ -156,8 +205,8 @@ def make_problem(rows: Rows, shots: int, seed: int, start: str = PUBLIC) -> Prob
         rows.y[private],
         rows.X[public],
         rows.y[public],
-        rows.X_test,
-        rows.y_test,
+        X_test,
+        y_test,
         classes,
         _init(rows, start),
         seed,

@@ -26,6 +26,7 @@ from .figures import write_figures
 from .methods import ADAPTERS, UnavailableError
 from .problems import MEASURES, PUBLIC, STARTS, make_problem
 from .tables import write_tables
+from .tabular import write_tabular
 from .units import KEYS, Config, Unit, left_over, units
 
 CONFIG = Path(__file__).with_name("config.yaml")
@@ -59,11 +60,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     results = in_order(read_results(path), config)
     if results.empty:
         parser.error(f"{path} has no results to show.")
+    tabular = config["report"]["tabular"]
+    on_tables = results["data"].isin([name for part in tabular["parts"].values() for name in part])
+    others, own = results[~on_tables], results[on_tables]
     if "tables" in options.stages:
-        text = write_tables(results, options.out, config["report"])
-        print(text)
-    if "figures" in options.stages:
-        write_figures(results, options.out, config["report"])
+        if len(others):
+            print(write_tables(others, options.out, config["report"]))
+        if len(own):
+            print(write_tabular(own, options.out, tabular))
+    if "figures" in options.stages and len(others):
+        write_figures(others, options.out, config["report"])
 
 
 def read_results(path: Path) -> pd.DataFrame:

@@ -11,7 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from ..problems import Rows
-from . import adult, banking77, digits, fashion_mnist, held_out, long_tail, mixture, regression, two_classes
+from . import (
+    adult,
+    banking77,
+    digits,
+    fashion_mnist,
+    held_out,
+    long_tail,
+    mixture,
+    regression,
+    table,
+    two_classes,
+)
 
 ADAPTERS: dict[str, Callable[..., Rows]] = {
     "adult": adult.load,
@@ -22,6 +33,7 @@ ADAPTERS: dict[str, Callable[..., Rows]] = {
     "long_tail": long_tail.load,
     "mixture": mixture.load,
     "regression": regression.load,
+    "table": table.load,
     "two_classes": two_classes.load,
 }
 

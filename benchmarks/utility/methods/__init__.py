@@ -19,7 +19,9 @@ from . import (
     ppgd,
     private_alone,
     prototypes,
+    references,
     ridge,
+    scaled,
     scaling_rule,
 )
 from .contract import Adapter, Score, UnavailableError
@@ -37,6 +39,10 @@ ADAPTERS = {
     "scaling_rule": Adapter(scaling_rule.fit, varies=("shots", "seed")),
     "objective_perturbation": Adapter(objective_perturbation.fit, varies=("shots", "seed")),
     "adassp": Adapter(adassp.fit, varies=("shots", "seed")),
+    "boosted_adassp": Adapter(adassp.fit_boosted, varies=("shots", "seed")),
+    "scaled": Adapter(scaled.fit, varies=("shots", "seed")),
+    "base_rates": Adapter(references.fit_base_rates, varies=("seed",), private=False),
+    "standardised": Adapter(references.fit_standardised, varies=("seed",), private=False),
     "diffprivlib": Adapter(diffprivlib_head.fit, varies=("seed",)),
     "only_public": Adapter(only_public.fit, varies=("start", "shots", "seed"), private=False),
     "fully_private": Adapter(private_alone.fit, varies=("seed",)),

@@ -10,8 +10,8 @@ from skmixdp.privacy import NoiseSource
 from ..problems import Array
 from .releases import bounded
 
-#: Columns of logits that are computed together, which bounds the memory.
-_COLUMNS = 800
+#: Columns of logits that are computed together, and entries of a block of them, which stays in the cache.
+_COLUMNS, _ENTRIES = 800, 2**18
 
 
 @dataclass
@@ -75,11 +75,22 @@ def clipped_gradients(heads: Array, X: Array, y: Array) -> Array:
     array of shape (m, k, d), float32
     """
     m, k, d = heads.shape
-    residuals = (X @ heads.reshape(m * k, d).T).reshape(len(X), m, k)
-    residuals -= residuals.max(axis=2, keepdims=True)
+    # Rows are the last axis of logits: sums over classes are then sums of long vectors.
+    columns = np.ascontiguousarray(heads.transpose(1, 0, 2)).reshape(k * m, d)
+    total = np.zeros((k * m, d), dtype=np.float32)
+    size = max(64, _ENTRIES // (m * k))
+    for first in range(0, len(X), size):
+        total += _block(columns, k, X[first : first + size], y[first : first + size])
+    return total.reshape(k, m, d).transpose(1, 0, 2)
+
+
+def _block(columns: Array, k: int, X: Array, y: Array) -> Array:
+    """The same for a block of rows; columns and sums are of shape (k * m, d)."""
+    residuals = (columns @ X.T).reshape(k, -1, len(X))
+    residuals -= residuals.max(axis=0)
     np.exp(residuals, out=residuals)
-    residuals /= residuals.sum(axis=2, keepdims=True)
-    residuals[np.arange(len(X)), :, y] -= 1
-    lengths = np.sqrt(np.einsum("nmk,nmk->nm", residuals, residuals)) * np.linalg.norm(X, axis=1)[:, None]
-    residuals /= np.maximum(lengths, 1)[:, :, None]
-    return np.asarray((residuals.reshape(len(X), m * k).T @ X).reshape(m, k, d))
+    residuals /= residuals.sum(axis=0)
+    residuals[y, :, np.arange(len(X))] -= 1
+    lengths = np.sqrt(np.square(residuals).sum(axis=0)) * np.linalg.norm(X, axis=1)
+    residuals /= np.maximum(lengths, 1)
+    return np.asarray(residuals.reshape(-1, len(X)) @ X)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..problems import Problem
+from ..problems import Array, Problem
 from .contract import Score
 from .releases import (
     class_sums,
@@ -21,6 +21,9 @@ from .releases import (
     noisy_second_moment,
     unit_rows,
 )
+
+#: The smallest share of a class that scores may tell, before shares are divided by their sum.
+_LEAST = 1e-3
 
 
 def fit(
@@ -55,10 +58,17 @@ def fit(
                 turned, right = X_test @ vectors, (sums + weight * exact[1]) @ vectors
                 for ridge in ridges:
                     damped = right / (np.maximum(values, 0) + ridge * edge(first, X.shape[1]))
-                    guessed = problem.classes[(turned @ damped.T).argmax(axis=1)]
+                    scores = turned @ damped.T
+                    measured = problem.measures_of(problem.classes[scores.argmax(axis=1)], shares_of(scores))
                     setting = f"share {share:g}, ridge {ridge:g}" + (
                         f", public rows x {weight:g}" if weight else ""
                     )
                     note = f"noise multipliers {first:.3g} and {second:.3g}"
-                    found.append(Score(epsilon, problem.measures_of(guessed), setting, note))
+                    found.append(Score(epsilon, measured, setting, note))
     return found
+
+
+def shares_of(scores: Array) -> Array:
+    """Least squares on a column for each class as probabilities: cut at 0.001 from below, with sum 1."""
+    positive = np.maximum(scores, _LEAST)
+    return np.asarray(positive / positive.sum(axis=1, keepdims=True))

@@ -6,14 +6,14 @@ Objective Perturbation for Differentially Private Linear Learners" (Theorem 3.1)
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from scipy.optimize import brentq, minimize
 from scipy.special import expit, log_ndtr, ndtr
 
 from ..problems import DELTA, Array, Problem
-from .contract import Score
+from .contract import Score, UnavailableError
 from .releases import bounded, codes, noise_of, unit_rows
 
 #: Bounds of the first and the second derivative of the logistic loss, for rows of unit length.
@@ -21,6 +21,9 @@ _SLOPE, _CURVATURE = 1.0, 0.25
 
 #: The longest gradient at what counts as the minimiser, on the scale of a sum over rows.
 _TOLERANCE = 1e-3
+
+#: Rows with up to this number of features have Newton's steps, of which there are only so many.
+_NARROW, _MOST_STEPS = 200, 100
 
 
 def fit(
@@ -36,11 +39,11 @@ def fit(
 
     Raises
     ------
-    ValueError
+    UnavailableError
         If there are not two classes.
     """
     if len(problem.classes) != 2:
-        raise ValueError(f"objective perturbation knows two classes, not {len(problem.classes)}.")
+        raise UnavailableError("it knows two classes only.")
     X, X_pub, X_test = unit_rows(problem, intercept)
     signs = 2.0 * codes(problem, np.concatenate([problem.y, problem.y_pub])) - 1
     rows = bounded(np.vstack([X, X_pub]).astype(np.float64))
@@ -51,9 +54,9 @@ def fit(
             penalty = _CURVATURE / math.expm1(share * epsilon)
             sigma = noise_scale(epsilon, DELTA, penalty)
             w = minimiser(rows, signs, penalty, sigma * draws)
-            guessed = problem.classes[(X_test @ w > 0).astype(int)]
+            logits = np.outer(X_test @ w, [0.0, 1.0])
             note = f"penalty {penalty:.3g}, noise {sigma:.3g}"
-            found.append(Score(epsilon, problem.measures_of(guessed), f"share {share:g}", note))
+            found.append(Score(epsilon, problem.measures_of_logits(logits), f"share {share:g}", note))
     return found
 
 
@@ -71,12 +74,37 @@ def minimiser(X: Array, signs: Array, penalty: float, linear: Array) -> Array:
         value = np.logaddexp(0, -margins).sum() + penalty / 2 * (w @ w) + linear @ w
         return float(value), X.T @ (-signs * expit(-margins)) + penalty * w + linear
 
+    w = np.zeros(X.shape[1])
+    if X.shape[1] <= _NARROW:
+        w = _newton(objective, lambda w: _hessian(X, X @ w, penalty), w)
     options = {"maxiter": 20_000, "maxfun": 40_000, "gtol": _TOLERANCE / 100, "ftol": 0.0, "maxcor": 30}
-    found = minimize(objective, np.zeros(X.shape[1]), jac=True, method="L-BFGS-B", options=options)
+    found = minimize(objective, w, jac=True, method="L-BFGS-B", options=options)
     left = float(np.linalg.norm(found.jac))
     if left > _TOLERANCE:
         raise RuntimeError(f"the solver left a gradient of length {left:g}.")
     return np.asarray(found.x)
+
+
+def _newton(
+    objective: Callable[[Array], tuple[float, Array]], hessian: Callable[[Array], Array], w: Array
+) -> Array:
+    """Newton's steps, halved until the value falls, up to the tolerance."""
+    value, gradient = objective(w)
+    for _ in range(_MOST_STEPS):
+        if np.linalg.norm(gradient) <= _TOLERANCE / 100:
+            break
+        step, factor = np.linalg.solve(hessian(w), gradient), 1.0
+        following = objective(w - step)
+        while following[0] > value and factor > 1e-6:
+            factor /= 2
+            following = objective(w - factor * step)
+        w, (value, gradient) = w - factor * step, following
+    return w
+
+
+def _hessian(X: Array, margins: Array, penalty: float) -> Array:
+    weights = expit(margins) * expit(-margins)
+    return np.asarray((X * weights[:, None]).T @ X + penalty * np.eye(X.shape[1]))
 
 
 def delta_of(epsilon: float, penalty: float, sigma: float) -> float:

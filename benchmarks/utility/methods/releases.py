@@ -65,20 +65,27 @@ def bounded(X: Array) -> Array:
 def unit_rows(problem: Problem, intercept: float = 0.0) -> tuple[Array, Array, Array]:
     """Private, public and test rows of unit length, float32.
 
-    They are centred by the mean of the public rows where there are any. ``intercept`` is the value of
-    a last column before the row is scaled to unit length again; 0 adds none.
+    They are centred by the mean of the public rows where there are any. Where the problem names a longest
+    length, rows are not centred, and those below keep theirs, as a share of it. ``intercept`` is the value
+    of a last column before the row is scaled to unit length again; 0 adds none.
     """
-    centre = problem.X_pub.mean(axis=0) if len(problem.X_pub) else np.float32(0)
+    longest = problem.longest
+    centre = problem.X_pub.mean(axis=0) if len(problem.X_pub) and longest is None else np.float32(0)
 
     def prepare(X: Array) -> Array:
         if not len(X):
             return np.empty((0, X.shape[1] + bool(intercept)), dtype=np.float32)
-        unit = normalize(X - centre)
+        unit = normalize(X - centre) if longest is None else shortened(X, longest)
         if intercept:
             unit = np.hstack([unit, np.full((len(X), 1), intercept)]) / np.hypot(1, intercept)
         return np.asarray(unit, dtype=np.float32)
 
     return prepare(problem.X), prepare(problem.X_pub), prepare(problem.X_test)
+
+
+def shortened(X: Array, longest: float) -> Array:
+    """Rows divided by a length, and shortened to 1 where they were longer."""
+    return np.asarray(X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), longest))
 
 
 def codes(problem: Problem, y: Array) -> Array:

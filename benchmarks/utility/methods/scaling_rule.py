@@ -45,7 +45,7 @@ def fit(
     return [
         Score(
             run.epsilon,
-            problem.measures_of(problem.classes[(X_test @ run.W.T).argmax(axis=1)]),
+            problem.measures_of_logits(X_test @ run.W.T),
             run.setting,
             f"{n_steps} steps, noise multiplier {run.multiplier:.3g}",
         )
