@@ -124,9 +124,9 @@ def add_to(commands: Any) -> None:
     model.add_argument("--no-center", action="store_true", help="do not subtract the mean of the public rows")
     model.add_argument(
         "--row-norm",
-        choices=("unit", "clip", "none"),
-        default="unit",
-        help="how rows are scaled (default: unit)",
+        choices=("auto", "unit", "clip", "none"),
+        default="auto",
+        help="how the lengths of rows are bounded (default: auto)",
     )
     model.add_argument("--no-intercept", action="store_true", help="train no intercept")
     output = parser.add_argument_group("output")

@@ -66,11 +66,12 @@ class FoundColumns:
     center: FloatArray
     spread: FloatArray
 
-    def standardised(self) -> Columns | None:
+    def standardised(self, *, centred: bool) -> Columns | None:
         """Columns at spread 1, in their unit where none is found; None if they can do without."""
         if not worth_scaling(self.spread):
             return None
-        return Columns(self.center, 1 / np.where(self.spread > 0, self.spread, 1.0))
+        center = self.center if centred else np.zeros_like(self.center)
+        return Columns(center, 1 / np.where(self.spread > 0, self.spread, 1.0))
 
 
 def noisy_columns(learner: Learner, n_features: int, multiplier: float) -> Learning[FoundColumns]:
@@ -95,7 +96,7 @@ def noisy_columns(learner: Learner, n_features: int, multiplier: float) -> Learn
         counts, noise = yield from learner.ask(mechanism, query)
         return counts.reshape(n_features, n_bins), noise
 
-    counts, noise = yield from histograms(_magnitudes, 2 * _EXPONENT + 2)
+    counts, noise = yield from histograms(_magnitudes, 2 * _EXPONENT + 3)
     spread, reach = _spread_of_magnitudes(counts, noise, n_rows)
     center = np.zeros(n_features)
     if n_stages == 1 or not reach.any():
@@ -135,9 +136,9 @@ def released_columns(
 
 
 def _magnitudes(Z: FloatArray) -> NDArray[Any]:
-    """Bins (rows, n_features) of absolute values: 0, then powers of two."""
+    """Bins (rows, n_features) of absolute values: 0, then powers of two, of which the ends hold all beyond."""
     exponents = np.frexp(Z)[1].astype(np.intp)
-    return np.where(Z == 0, 0, np.clip(exponents + _EXPONENT, 0, 2 * _EXPONENT) + 1)
+    return np.where(Z == 0, 0, np.clip(exponents + _EXPONENT, 0, 2 * _EXPONENT + 1) + 1)
 
 
 def _places(Z: FloatArray, low: FloatArray, width: FloatArray, n_bins: int) -> NDArray[Any]:
@@ -155,7 +156,7 @@ def _spread_of_magnitudes(counts: FloatArray, noise: float, n_rows: int) -> tupl
     spread, reach = np.zeros(n_features), np.zeros(n_features)
     for j, column in enumerate(counts):
         taken = np.zeros(n_bins, bool)
-        taken[0] = True  # zeros
+        taken[[0, 1, -1]] = True  # zeros, and what is beyond the range
         energy, end = 0.0, 0
         for width in _WIDTHS:
             sums = np.convolve(column, np.ones(width), "valid")

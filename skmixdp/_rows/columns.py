@@ -2,8 +2,10 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._linear import Array, FloatArray, in_library_of
 
@@ -44,9 +46,16 @@ class Columns:
             out *= self.factor
         return np.clip(out, -self.cut, self.cut, out=out)
 
+    def at(self, values: FloatArray, indices: NDArray[np.integer[Any]]) -> FloatArray:
+        """Standardised entries (m,) of the columns with these ``indices`` (m,)."""
+        with np.errstate(over="ignore"):  # what overflows is cut
+            standardised = (values - self.center[indices]) * self.factor[indices]
+        return np.clip(standardised, -self.cut, self.cut)
+
     def of_zeros(self) -> FloatArray:
         """Standardised columns (n_features,) of a row of zeros."""
-        return np.clip(-self.center * self.factor, -self.cut, self.cut)
+        places = np.arange(len(self.center))
+        return self.at(np.zeros(len(places)), places)
 
 
 def columns_of(X: FloatArray, *, centred: bool = True) -> Columns | None:

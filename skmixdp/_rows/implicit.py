@@ -142,20 +142,26 @@ def whitened_entries(X: Any, factors: FloatArray, row_map: RowMap) -> FloatArray
 def scaled_first(X: Any, row_map: RowMap) -> tuple[Any, RowMap]:
     """CSR rows after what the map does before it centres them, and the rest of the map.
 
-    Columns whose centre is 0, and scaling rows, keep rows sparse.
+    Scaling columns and rows keeps rows sparse. A centre of columns makes zeros into a row of constants, which
+    joins the mean; rows that are first scaled to unit length must not have one.
     """
-    if row_map.columns is None and not row_map.unit_first:
+    columns, mean = row_map.columns, row_map.mean
+    if columns is None and not row_map.unit_first:
         return X, row_map
     values = X.data.astype(np.float64)
-    if row_map.columns is not None:
-        values *= row_map.columns.factor[X.indices]
-        values = values.clip(-row_map.columns.cut, row_map.columns.cut)
+    if columns is not None:
+        zeros = columns.of_zeros()
+        if zeros.any():
+            if row_map.unit_first:
+                raise RuntimeError("sparse rows of unit length have no centre of columns.")
+            mean = -zeros if mean is None else mean - zeros
+        values = columns.at(values, X.indices) - zeros[X.indices]
     if row_map.unit_first:
         # Divided by the largest entry first, since squares of huge or tiny entries are inf or 0.
         values = _divided(values, _row_max(np.abs(values), X.indptr), X.indptr)
         values = _divided(values, np.sqrt(_row_sum(values**2, X.indptr)), X.indptr)
     scaled = sp.csr_array((values, X.indices, X.indptr), shape=X.shape)
-    return scaled, replace(row_map, columns=None, unit_first=False)
+    return scaled, replace(row_map, columns=None, mean=mean, unit_first=False)
 
 
 def implicit_products(X: Any, factors: FloatArray, row_map: RowMap, points: FloatArray) -> FloatArray:

@@ -249,7 +249,7 @@ class Table(Protocol):
     ``shape`` is (n_rows, n_features), and ``names`` those of the features, if known. ``counts_repeats`` tells
     whether :meth:`n_distinct` counts, which takes too much memory for some rows. If ``is_movable``,
     :meth:`on_device` can hold the private rows on another ``device``. If ``can_be_observed``, rows are
-    visited in this process, so that ``Request.observe`` is called. Rows that are sparse should stay so.
+    visited in this process, so that ``Request.observe`` is called.
     """
 
     shape: tuple[int, int]
@@ -258,7 +258,6 @@ class Table(Protocol):
     is_movable: bool = False
     device: str = "cpu"
     can_be_observed: bool = True
-    is_sparse: bool = False
 
     def check(self, name: str) -> None:
         """Refuse what cannot be rows, without reading all of them."""

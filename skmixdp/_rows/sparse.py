@@ -145,7 +145,6 @@ class SparseTable(Table):
     """A sparse matrix that a user passed."""
 
     counts_repeats = True
-    is_sparse = True
 
     def __init__(self, X: Any) -> None:
         if len(X.shape) != 2:

@@ -280,8 +280,7 @@ class LinearHead(PrivateEstimator):
 
     def _learns_columns(self, inputs: FitInputs) -> bool:
         """Whether centre and spread of columns can be learned from private rows."""
-        exact, sparse = inputs.noise.needs_grid, inputs.table.is_sparse
-        return self._preconditions(inputs) and self._scales() and not (exact or sparse)
+        return self._preconditions(inputs) and self._scales() and not inputs.noise.needs_grid
 
     def _preconditions(self, inputs: FitInputs) -> bool:
         """Whether a part of the budget can be spent on what the default algorithm can use."""

@@ -9,15 +9,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._linear import row_slices
 from .._rows import RowMap, finite_rows, implicit_products, implicit_rows, scaled_first, special_table
 from .._utils.validation import rows_to_transform
 from ._checks import header
 
 Array = NDArray[Any]
-
-#: Sparse rows that are made dense at a time.
-_DENSE_ROWS = 512
 
 
 def head_outputs(estimator: Any, X: Any) -> Array:
@@ -70,11 +66,6 @@ def _dense_outputs(estimator: Any, X: Array) -> Array:
 
 @np.errstate(over="ignore", invalid="ignore")
 def _sparse_outputs(estimator: Any, X: Any) -> Array:
-    columns = estimator._row_map.columns
-    if columns is not None and columns.center.any():
-        return np.concatenate(
-            [_dense_outputs(estimator, X[rows].toarray()) for rows in row_slices(X.shape[0], _DENSE_ROWS)]
-        )
     given = X
     X, row_map = scaled_first(X, replace(estimator._row_map, intercept_value=None))
     factors = implicit_rows(X, row_map).factors

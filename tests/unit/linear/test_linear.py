@@ -18,7 +18,7 @@ from skmixdp._linear import (
     scale_rows,
     shorten_rows,
 )
-from skmixdp._rows import RowMap, TargetMap, Whitening
+from skmixdp._rows import Columns, RowMap, TargetMap, Whitening
 from tests.rounding import assert_close, assert_relative
 
 rng = np.random.default_rng(0)
@@ -304,7 +304,7 @@ WHITENING = Whitening(np.linalg.qr(rng.normal(size=(40, 3)))[0].T, np.array([0.9
         RowMap(None, True, None, bound=2.0),
         RowMap(MEAN, True, None, bound=2.0, whitening=WHITENING),
         RowMap(MEAN, True, None, unit_first=True, whitening=WHITENING),
-        RowMap(None, True, None, scale=np.linspace(0.1, 1, 40)),
+        RowMap(None, True, None, columns=Columns(np.zeros(40), np.linspace(0.1, 1, 40))),
         RowMap(MEAN, False, None, whitening=WHITENING),
         RowMap(None, False, None),
     ],

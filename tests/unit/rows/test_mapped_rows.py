@@ -8,7 +8,7 @@ import pytest
 from skmixdp import MixedDPLogisticRegression
 from skmixdp._learning.geometry import NoisyMean
 from skmixdp._linear import NARROW, row_memory, row_norms
-from skmixdp._rows import ArrayTable, InMemoryRows, Request, RowMap, Whitening
+from skmixdp._rows import ArrayTable, Columns, InMemoryRows, Request, RowMap, Whitening
 from skmixdp.estimators._course import HeadRows
 from tests.rounding import assert_close, assert_relative
 
@@ -109,7 +109,7 @@ def test_mapping_further_is_mapping_at_once(d, dtype):
     [
         replace(UNIT, mean=np.ones(3)),
         replace(UNIT, unit_first=False),
-        replace(UNIT, scale=np.ones(3)),
+        replace(UNIT, columns=Columns(np.zeros(3), np.ones(3))),
         replace(UNIT, intercept_value=0.5),
         replace(UNIT, whitening=whitening_of(3, 2)),
     ],

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge
 from skmixdp._engine import Run
 from skmixdp._linear import SoftmaxLoss, largest_entries, row_norms
-from skmixdp._rows import InMemoryRows, OuterStatistics, Request, RowMap, Whitening, sum_resolution
+from skmixdp._rows import Columns, InMemoryRows, OuterStatistics, Request, RowMap, Whitening, sum_resolution
 from skmixdp.components import L2Clip
 from skmixdp.components.queries import clipped_residuals
 from skmixdp.privacy import NoiseSource
@@ -34,15 +34,15 @@ MAPS |= {
     "whitened": RowMap(None, False, None, WHITENING),
     "whitened, all": RowMap(rng.normal(size=D), True, 0.4, WHITENING),
 }
-SCALE = rng.uniform(0.1, 1, size=D)
+COLUMNS = Columns(np.zeros(D), rng.uniform(0.1, 1, size=D))
 MAPS |= {
     "unit length first": RowMap(0.2 * rng.normal(size=D), True, 0.1, unit_first=True),
     "unit length first, whitened": RowMap(0.2 * rng.normal(size=D), True, 0.1, WHITENING, unit_first=True),
     "clipped": RowMap(rng.normal(size=D), True, 0.4, bound=2.0),
     "clipped, whitened, columns scaled": RowMap(
-        rng.normal(size=D), True, 0.4, WHITENING, bound=1.0, scale=SCALE
+        rng.normal(size=D), True, 0.4, WHITENING, bound=1.0, columns=COLUMNS
     ),
-    "unit length first, columns scaled": RowMap(None, True, None, unit_first=True, scale=SCALE),
+    "unit length first, columns scaled": RowMap(None, True, None, unit_first=True, columns=COLUMNS),
 }
 CLOSE = {"float32": 2e-5, "float64": 1e-9}
 
