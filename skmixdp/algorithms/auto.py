@@ -8,10 +8,12 @@ import numpy as np
 
 from .._engine import Options, Recipe
 from .._learning.shrinkage import PublicShrinkage
+from .._learning.targets import StartComparison
 from .._utils.validation import CLIP, FLAG
 from ..components import BalancedSteps, FullSpace, GradientQuery, L2Clip, TailAverage
 from ..components.protocols import PublicInfo
 from ._base import Algorithm, descent, step_scale_with_clipped
+from .adamix import AdaMix
 
 #: Largest momentum. Its oscillations decay within a few steps, and the average of the last heads removes the
 #: rest.
@@ -104,3 +106,19 @@ class Auto(Algorithm):
         shrinkage = PublicShrinkage(update, info, options.balancing_intercept)
         closing = shrinkage.closing if shrinkage.closing_share else None
         return replace(recipe, update=shrinkage, closing=closing, closing_share=shrinkage.closing_share)
+
+
+class AutoRegression(AdaMix):
+    """The default algorithm for targets: AdaMix, and at the end a comparison of the head with its start.
+
+    Notes
+    -----
+    *Guarantee*: as for :class:`AdaMix`, and one more release at the end, of sensitivity 1.
+    """
+
+    def pieces(self, info: PublicInfo, options: Options) -> Recipe:
+        recipe = super().pieces(info, options)
+        comparison = StartComparison(recipe.update, info)
+        if not comparison.closing_share:
+            return recipe
+        return replace(recipe, closing=comparison.closing, closing_share=comparison.closing_share)

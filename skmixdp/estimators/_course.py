@@ -25,6 +25,7 @@ from .._learning.geometry import (
     noisy_length,
     noisy_mean,
 )
+from .._learning.targets import FEWEST, start_predicts
 from .._linear import Loss, WeightedLoss, predicted_classes, with_weights, work_of_pass
 from .._rows import (
     ArrayTable,
@@ -38,6 +39,7 @@ from .._rows import (
 )
 from .._utils.validation import shown
 from ..algorithms import Algorithm, Auto
+from ..algorithms.auto import AutoRegression
 from ..privacy import Charge, NoiseSource, PerInstanceRecord
 from ._callbacks import FitTasks, stage_ended
 from ._fit import FitCourse, Start
@@ -100,8 +102,8 @@ class FitInputs:
 
     @property
     def is_default(self) -> bool:
-        """Whether ``"auto"`` turns on whitening, geometry and checks: the default algorithm, for classes."""
-        return isinstance(self.algorithm, Auto) and not self.loss.quadratic
+        """Whether ``"auto"`` turns on whitening and checks: the default algorithm of the loss."""
+        return isinstance(self.algorithm, AutoRegression if self.loss.quadratic else Auto)
 
     @property
     def n_rows(self) -> int:
@@ -354,10 +356,11 @@ def first_rows(head: Any, inputs: FitInputs, shares: dict[str, float]) -> tuple[
     elif shares:
         # Rows of any length are measured: to refuse one would tell that it exists. They have no intercept,
         # which would count as a part of their length; the start may have one.
-        row_map = RowMap(None, True, None, bound=LONGEST_FOUND)
+        scale = column_scale(inputs.X_scale) if inputs.X_scale is not None and head._scales() else None
+        row_map = RowMap(None, True, None, bound=LONGEST_FOUND, scale=scale)
         return HeadRows(inputs, row_map), _mapped(head._with_intercept(row_map, inputs), inputs)
     else:
-        whiten = inputs.is_default if head.whiten == "auto" else bool(head.whiten)
+        whiten = _whitens(inputs) if head.whiten == "auto" else bool(head.whiten)
         row_map = RowMap.of(
             inputs.X_pub,
             head.center,
@@ -368,6 +371,11 @@ def first_rows(head: Any, inputs: FitInputs, shares: dict[str, float]) -> tuple[
             scale=head._scales(),
         )
     return HeadRows(inputs, row_map, once="mean" in shares), _mapped(row_map, inputs)
+
+
+def _whitens(inputs: FitInputs) -> bool:
+    """Whether ``whiten="auto"`` whitens by public rows. A regression needs enough of them."""
+    return inputs.is_default and (not inputs.loss.quadratic or len(inputs.X_pub) > _FEWEST_FREE)
 
 
 def _mapped(row_map: RowMap, inputs: FitInputs, second_moment: float | None = None) -> Mapped:
@@ -387,7 +395,8 @@ def learned_map(
             rows, noisy_length(learner, inputs.n_features, multipliers["length of the rows"])
         )
         stage_ended(head)
-        return _mapped(head._with_intercept(RowMap(None, True, None, bound=bound), inputs), inputs)
+        row_map = replace(rows.row_map, bound=bound)
+        return _mapped(head._with_intercept(row_map, inputs), inputs)
 
     found = yield from of_rows(rows, noisy_mean(learner, inputs.n_features, multipliers["mean"]))
     stage_ended(head)
@@ -435,7 +444,8 @@ def _warn_of_few_columns(energies: Array) -> None:
 
 def check_share(head: Any, inputs: FitInputs) -> float:
     """Share of the squared budget for checking the start on private rows; 0 if no check is of use."""
-    public = isinstance(head.init, str) and head.init == "public" and len(inputs.X_pub) >= 2
+    enough = len(inputs.X_pub) >= (FEWEST if inputs.loss.quadratic else 2)
+    public = isinstance(head.init, str) and head.init == "public" and enough
     possible = inputs.budget.is_divisible and head.batch_size is None
     if not (inputs.is_default and public and possible) or head._needs_public(inputs):
         return 0.0
@@ -449,6 +459,8 @@ def start_is_useful(planned: PlannedHead, learner: Learner, multiplier: float) -
     something else.
     """
     info = planned.run.info
+    if info.loss.quadratic:
+        return (yield from start_predicts(info, learner, multiplier))
     (correct,) = yield from noisy_counts(learner, info.view.W, is_correct, multiplier)
     right = [predicted_classes(judge.X @ start.T) == judge.y for start, judge in info.held_out]
     expected = _FAR_WORSE * float(np.mean(np.concatenate(right))) * learner.n_rows

@@ -264,6 +264,13 @@ class LinearHead(PrivateEstimator):
         run = Run(recipe, plan, info, inputs.noise, inputs.dtype, members=inputs.members)
         return PlannedHead(run, mapped.row_map, report, adjustment)
 
+    def _needs_public(self, inputs: FitInputs) -> bool:
+        """Whether the parameters exclude a fit that leaves the public rows out."""
+        whitens = self.whiten != "auto" and self.whiten
+        alone = whitens and not self._learns_geometry(inputs.without_public_rows())
+        # Without public rows the centre moves: a row of any length could become too long after the charge.
+        return bool(alone) or self.row_norm is None
+
     def _may_balance(self, inputs: FitInputs, info: PublicInfo) -> bool:
         """Whether public rows may balance the classes of the trained head."""
         return False
@@ -288,7 +295,8 @@ class LinearHead(PrivateEstimator):
             "init": isinstance(self.init, str) or callable(getattr(self.init, "start", None)),
         }
         if self.geometry == "auto":
-            return inputs.is_default and all(possible.values()) and needs_private_rows(inputs)
+            wanted = inputs.is_default and not inputs.loss.quadratic
+            return wanted and all(possible.values()) and needs_private_rows(inputs)
         if self.geometry and not all(possible.values()):
             obstacle = next(name for name, fits in possible.items() if not fits)
             raise ValueError(
