@@ -50,7 +50,7 @@ def test_a_single_group_is_shrunk_as_far_as_its_rows_ask_for(n, stretch):
     mean = np.trace(scatter) / D
     chance = np.sum((outer - scatter) ** 2) / n**2
     wanted = chance / np.sum((scatter - mean * np.eye(D)) ** 2)
-    s = min(1.0, max(wanted, D / (D + n), 0.05))
+    s = min(1.0, max(wanted, D / (D + n), 0.5))
     whitening = Whitening.of(X, np.zeros(n, int))
     matrix = whitening(np.eye(D))
     shrunk = (1 - s) * scatter + s * mean * np.eye(D)
