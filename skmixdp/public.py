@@ -104,8 +104,19 @@ class PublicData:
         return np.asarray(row_norms(self.X))
 
     def largest_second_moment(self, row_norm_bound: float) -> float:
-        """Largest eigenvalue of the second moment of the rows; without rows, a bound."""
-        return largest_singular_value(self.X) ** 2 / self.n_rows if self.n_rows else row_norm_bound**2
+        """Largest eigenvalue of the second moment of the rows; without rows, a bound.
+
+        Few rows hardly show some directions, in which others may be longer. Steps that are too long for them
+        diverge with squared loss, whose residuals have no bound. So it is multiplied by ``1 + d_in / n_pub``
+        there, up to the bound.
+        """
+        if not self.n_rows:
+            return row_norm_bound**2
+        seen = largest_singular_value(self.X) ** 2 / self.n_rows
+        if not self.loss.quadratic:
+            return seen
+        hidden = min(seen * (1 + self.X.shape[1] / self.n_rows), row_norm_bound**2)
+        return float(max(seen, hidden))
 
     @cached_property
     def principal_directions(self) -> FloatArray:

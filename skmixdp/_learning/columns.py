@@ -68,9 +68,9 @@ class FoundColumns:
 
     def standardised(self, *, centred: bool) -> Columns | None:
         """Columns at spread 1, in their unit where none is found; None if they can do without."""
-        if not worth_scaling(self.spread):
-            return None
         center = self.center if centred else np.zeros_like(self.center)
+        if not worth_scaling(center, self.spread):
+            return None
         return Columns(center, 1 / np.where(self.spread > 0, self.spread, 1.0))
 
 
@@ -136,7 +136,7 @@ def released_columns(
 
 
 def _magnitudes(Z: FloatArray) -> NDArray[Any]:
-    """Bins (rows, n_features) of absolute values: 0, then powers of two, of which the ends hold all beyond."""
+    """Bins (rows, n_features) of absolute values: 0, and powers of two; the first and last hold all beyond."""
     exponents = np.frexp(Z)[1].astype(np.intp)
     return np.where(Z == 0, 0, np.clip(exponents + _EXPONENT, 0, 2 * _EXPONENT + 1) + 1)
 

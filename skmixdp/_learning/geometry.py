@@ -311,7 +311,7 @@ class SecondMoment:
     noise: float
 
     def preconditioner(self, intercept: float | None) -> tuple[FloatArray, float]:
-        """A matrix (d_in, d_in) for directions of descent, and the largest moment of rows under it.
+        """A matrix (d_in, d_in) for directions of descent, and a bound on the moments of rows under it.
 
         It is ``a (M + r I)^-1`` with the second moment M. The factor ``a`` leaves the mean square of the
         outputs of noise as it is without the matrix.
@@ -323,7 +323,7 @@ class SecondMoment:
         n_features = len(self.values)
         matrix = np.diag(factors)
         matrix[:n_features, :n_features] = (self.vectors * factors[:n_features]) @ self.vectors.T
-        return matrix, float((factors * values).max())
+        return matrix, float((factors * (values + self.noise)).max())
 
 
 def noisy_second_moment(learner: Learner, n_features: int, multiplier: float) -> Learning[SecondMoment]:

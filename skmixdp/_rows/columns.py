@@ -50,7 +50,7 @@ class Columns:
         """Standardised entries (m,) of the columns with these ``indices`` (m,)."""
         with np.errstate(over="ignore"):  # what overflows is cut
             standardised = (values - self.center[indices]) * self.factor[indices]
-        return np.clip(standardised, -self.cut, self.cut)
+        return np.asarray(np.clip(standardised, -self.cut, self.cut))
 
     def of_zeros(self) -> FloatArray:
         """Standardised columns (n_features,) of a row of zeros."""
@@ -75,7 +75,7 @@ def columns_of(X: FloatArray, *, centred: bool = True) -> Columns | None:
     # Rounding of the mean of equal entries is no spread.
     spread[spread <= 1e-14] = 0.0
     center *= size
-    if not (worth_scaling(spread * size) or (centred and _far(center, spread * size))):
+    if not worth_scaling(center if centred else np.zeros_like(center), spread * size):
         return None
     with np.errstate(divide="ignore", over="ignore"):
         factor = np.where(spread > 0, 1 / spread / size, 1.0)
@@ -83,23 +83,18 @@ def columns_of(X: FloatArray, *, centred: bool = True) -> Columns | None:
     return Columns(center if centred else np.zeros_like(center), factor)
 
 
-def worth_scaling(spread: FloatArray) -> bool:
-    """Whether rows need columns of the same spread, by the spread (n_features,) of each.
+def worth_scaling(center: FloatArray, spread: FloatArray) -> bool:
+    """Whether rows need columns of the same spread, by the centre and the spread (n_features,) of each.
 
-    They do if they are few, or if a few of them hold most of the squared length of rows. The effective number
-    of columns is ``(sum e)^2 / sum e^2``, with ``e`` the squared spreads.
+    They do if columns are few, if a few of them hold most of the squared length of rows, or if the centre is
+    so far from 0 that rows of unit length would all be alike. The effective number of columns is
+    ``(sum e)^2 / sum e^2``, with ``e`` the squared spreads.
     """
-    largest = float(spread.max(initial=0.0))
-    if not 0 < largest < math.inf:
+    largest = float(max(spread.max(initial=0.0), np.abs(center).max(initial=0.0)))
+    spread, center = spread / (largest or 1.0), center / (largest or 1.0)
+    total = float(np.sum(spread**2))
+    if not (0 < total and largest < math.inf):
         return False
-    energies = (spread / largest) ** 2
-    effective = float(energies.sum() ** 2 / np.sum(energies**2))
-    return len(spread) <= _NARROW or effective < min(_PART * len(spread), _FEW_COLUMNS)
-
-
-def _far(center: FloatArray, spread: FloatArray) -> bool:
-    """Whether the centre is so far from 0 that rows of unit length would all be alike."""
-    largest = float(np.abs(center).max(initial=0.0))
-    if not 0 < largest < math.inf:
-        return False
-    return float(np.linalg.norm(center / largest)) > _FAR * float(np.linalg.norm(spread / largest))
+    effective = total**2 / float(np.sum(spread**4))
+    few = len(spread) <= _NARROW or effective < min(_PART * len(spread), _FEW_COLUMNS)
+    return few or float(np.linalg.norm(center)) > _FAR * math.sqrt(total)

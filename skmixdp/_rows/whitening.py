@@ -15,6 +15,11 @@ from .._linear import Array, FloatArray, astype, dot_error, in_library_of
 #: 0.9 gained 0 to 2 points over no whitening; a smaller share loses accuracy with 2 rows per class.
 _SHRINKAGE = 0.9
 
+#: Smallest share of the sphere in the scatter of a single group. On 11 tables with targets, 0.05 gained up to
+#: a point more where columns are correlated, and lost up to a point more elsewhere. Other rows may vary where
+#: those of the group hardly do.
+_LEAST_SHRINKAGE = 0.5
+
 #: Directions below this fraction of the largest scatter count as flat.
 _FLAT = 1e-10
 
@@ -47,6 +52,10 @@ class Whitening:
         mean of their class, it is ``C^(-1/2)`` up to a factor, for ``C = (1 - s) S + s trace(S) / d I``:
         Hatch and Stolcke 2006, "Generalized linear kernels for one-versus-all classification" (within-class
         covariance normalisation), shrunk.
+
+        A single group has no differences between classes that could be lost. There s is the share that
+        Ledoit and Wolf 2004, "A well-conditioned estimator for large-dimensional covariance matrices",
+        estimate from the rows, and at least 0.5 and ``d / (d + n)``.
         """
         classes, index = np.unique(y, return_inverse=True)
         n_free = len(X) - len(classes)
@@ -72,8 +81,9 @@ class Whitening:
             strongest_first = directions[::-1]
             lower = np.linalg.cholesky(strongest_first @ strongest_first.T)
             directions = solve_triangular(lower, strongest_first, lower=True)[::-1]
-        sphere = _SHRINKAGE * scatter.sum() / X.shape[1]
-        return cls(directions, np.sqrt(sphere / ((1 - _SHRINKAGE) * scatter + sphere)))
+        s = _SHRINKAGE if len(classes) > 1 else _shrinkage(rows, scatter)
+        sphere = s * scatter.sum() / X.shape[1]
+        return cls(directions, np.sqrt(sphere / ((1 - s) * scatter + sphere)))
 
     @cached_property
     def factorised(self) -> tuple[FloatArray, ...]:
@@ -138,3 +148,13 @@ class Whitening:
             return
         np.matmul(X @ before[0], last, out=out)
         out += X
+
+
+def _shrinkage(rows: FloatArray, scatter: FloatArray) -> float:
+    """Share of the sphere for rows (n, d) that are centred and divided by sqrt(n), with this scatter (r,)."""
+    n_rows, n_features = rows.shape
+    squares = float(scatter @ scatter)
+    away = squares - float(scatter.sum()) ** 2 / n_features
+    chance = float(np.sum(np.einsum("ij,ij->i", rows, rows) ** 2)) - squares / n_rows
+    estimated = chance / away if away > 0 else 1.0
+    return float(min(1.0, max(estimated, n_features / (n_features + n_rows), _LEAST_SHRINKAGE)))

@@ -8,10 +8,12 @@ import numpy as np
 
 from .._engine import Closing, Options, Recipe
 from .._learning.shrinkage import PublicShrinkage
+from .._learning.targets import StartComparison
 from .._utils.validation import CLIP, FLAG
 from ..components import BalancedSteps, FullSpace, GradientQuery, L2Clip, Preconditioned, TailAverage
 from ..components.protocols import PublicInfo
 from ._base import Algorithm, descent, step_scale_with_clipped
+from .adamix import AdaMix
 
 #: Largest momentum. Its oscillations decay within a few steps, and the average of the last heads removes the
 #: rest.
@@ -33,7 +35,7 @@ _CONVERGED = 10_000.0
 
 #: Factor by which the curvature lies below its bound if directions are preconditioned: it is then about the
 #: same in all directions, so that no other one damps oscillations.
-_PRECONDITIONED_SCALE = 3.0
+_PRECONDITIONED_SCALE = 4.0
 
 
 @dataclass(eq=False, repr=False)
@@ -126,3 +128,21 @@ class Auto(Algorithm):
         longest = info.loss.lipschitz * info.row_norm_bound
         raised = self.clip * total_step * info.curvature / _CONVERGED
         return max(self.clip, min(raised, longest)) if math.isfinite(raised) else self.clip
+
+
+class AutoRegression(AdaMix):
+    """The default algorithm for targets: AdaMix, and at the end a comparison of the head with its start.
+
+    Notes
+    -----
+    *Guarantee*: as for :class:`AdaMix`, and one more release at the end, of sensitivity 1.
+    """
+
+    def pieces(self, info: PublicInfo, options: Options) -> Recipe:
+        recipe = super().pieces(info, options)
+        if info.preconditioner is not None:
+            recipe = replace(recipe, update=Preconditioned(recipe.update, info.preconditioner))
+        comparison = StartComparison(recipe.update, info)
+        if not comparison.closing_share:
+            return recipe
+        return replace(recipe, closing=Closing({"comparison": comparison.closing_share}, comparison.closing))

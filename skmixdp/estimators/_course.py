@@ -28,6 +28,7 @@ from .._learning.geometry import (
     noisy_second_moment,
     second_moment_share,
 )
+from .._learning.targets import FEWEST, start_predicts
 from .._linear import Loss, WeightedLoss, predicted_classes, with_weights, work_of_pass
 from .._rows import (
     ArrayTable,
@@ -41,6 +42,7 @@ from .._rows import (
 )
 from .._utils.validation import shown
 from ..algorithms import Algorithm, Auto
+from ..algorithms.auto import AutoRegression
 from ..privacy import Charge, NoiseSource, PerInstanceRecord
 from ._callbacks import FitTasks, stage_ended
 from ._fit import FitCourse, Start
@@ -109,8 +111,8 @@ class FitInputs:
 
     @property
     def is_default(self) -> bool:
-        """Whether ``"auto"`` turns on whitening, geometry and checks: the default algorithm, for classes."""
-        return isinstance(self.algorithm, Auto) and not self.loss.quadratic
+        """Whether ``"auto"`` turns on whitening and checks: the default algorithm of the loss."""
+        return isinstance(self.algorithm, AutoRegression if self.loss.quadratic else Auto)
 
     @property
     def n_rows(self) -> int:
@@ -358,7 +360,7 @@ def groups_for_whitening(inputs: FitInputs) -> Array | None:
 def first_stage(head: Any, inputs: FitInputs) -> MapStage:
     """The first release that learns the map, if there is any, from public facts."""
     known = inputs.X_pub if inputs.X_scale is None else inputs.X_scale
-    columns = columns_of(known, centred=head.row_norm != "unit") if head._scales() else None
+    columns = columns_of(known, centred=head._centres_columns) if head._scales() else None
     stage = _stage_with(head, inputs, columns)
     # Few public rows tell the spread of columns badly.
     learned = len(known) < _FEWEST_KNOWN and head._learns_columns(inputs)
@@ -385,10 +387,10 @@ def _stage_with(head: Any, inputs: FitInputs, columns: Columns | None) -> MapSta
         mapped = _mapped(head._with_intercept(row_map, inputs), inputs)
         return MapStage(HeadRows(inputs, row_map), mapped, shares, shares)
     else:
-        whiten = inputs.is_default if head.whiten == "auto" else bool(head.whiten)
+        whiten = _whitens(inputs) if head.whiten == "auto" else bool(head.whiten)
         row_map = RowMap.of(
             inputs.X_pub,
-            head.center,
+            head.center and not (columns is not None and columns.center.any()),
             head.row_norm is not None,
             head.fit_intercept,
             inputs.groups if whiten and len(inputs.X_pub) else None,
@@ -417,6 +419,11 @@ def map_shares(head: Any, inputs: FitInputs, columns: Columns | None) -> dict[st
     return {"length of the rows": share} if share else {}
 
 
+def _whitens(inputs: FitInputs) -> bool:
+    """Whether ``whiten="auto"`` whitens by public rows. A regression needs enough of them."""
+    return inputs.is_default and (not inputs.loss.quadratic or len(inputs.X_pub) > _FEWEST_FREE)
+
+
 def _mapped(row_map: RowMap, inputs: FitInputs, second_moment: float | None = None) -> Mapped:
     return Mapped(row_map, row_map(inputs.X_pub, np.float64), second_moment)
 
@@ -436,7 +443,7 @@ def learned_map(head: Any, stage: MapStage, learner: Learner) -> Course[tuple[Ma
         multiplier = inputs.budget.multiplier(shares["columns"])
         found = yield from of_rows(rows, noisy_columns(learner, inputs.n_features, multiplier))
         stage_ended(head)
-        columns = found.standardised(centred=head.row_norm != "unit")
+        columns = found.standardised(centred=head._centres_columns)
         after = _stage_with(head, inputs, columns)
         rows, mapped, shares = after.rows, after.mapped, after.shares
     spent |= shares
@@ -509,7 +516,8 @@ def _warn_of_few_columns(energies: Array) -> None:
 
 def check_share(head: Any, inputs: FitInputs) -> float:
     """Share of the squared budget for checking the start on private rows; 0 if no check is of use."""
-    public = isinstance(head.init, str) and head.init == "public" and len(inputs.X_pub) >= 2
+    enough = len(inputs.X_pub) >= (FEWEST if inputs.loss.quadratic else 2)
+    public = isinstance(head.init, str) and head.init == "public" and enough
     possible = inputs.budget.is_divisible and head.batch_size is None
     if not (inputs.is_default and public and possible) or head._needs_public(inputs):
         return 0.0
@@ -523,6 +531,8 @@ def start_is_useful(planned: PlannedHead, learner: Learner, multiplier: float) -
     something else.
     """
     info = planned.run.info
+    if info.loss.quadratic:
+        return (yield from start_predicts(info, learner, multiplier))
     (correct,) = yield from noisy_counts(learner, info.view.W, is_correct, multiplier)
     right = [predicted_classes(judge.X @ start.T) == judge.y for start, judge in info.held_out]
     expected = _FAR_WORSE * float(np.mean(np.concatenate(right))) * learner.n_rows

@@ -24,7 +24,7 @@ from .._utils.validation import (
     warn_of_delta,
     warn_of_repeats,
 )
-from ..algorithms import BY_NAME, Algorithm, Auto
+from ..algorithms import BY_NAME, Algorithm
 from ..components.protocols import PublicInfo
 from ..preprocessing._leaks import check_public_rows, warn_of_leaks
 from ..privacy import LedgerDataset, Neighboring, Noise, PerInstanceRecord
@@ -262,6 +262,13 @@ class LinearHead(PrivateEstimator):
         run = Run(recipe, plan, info, inputs.noise, inputs.dtype, members=inputs.members)
         return PlannedHead(run, mapped.row_map, report, adjustment)
 
+    def _needs_public(self, inputs: FitInputs) -> bool:
+        """Whether the parameters exclude a fit that leaves the public rows out."""
+        whitens = self.whiten != "auto" and self.whiten
+        alone = whitens and not self._learns_geometry(inputs.without_public_rows(), None)
+        # Without public rows the centre moves: a row of any length could become too long after the charge.
+        return bool(alone) or self.row_norm is None
+
     def _may_balance(self, inputs: FitInputs, info: PublicInfo) -> bool:
         """Whether public rows may balance the classes of the trained head."""
         return False
@@ -282,10 +289,15 @@ class LinearHead(PrivateEstimator):
         """Whether centre and spread of columns can be learned from private rows."""
         return self._preconditions(inputs) and self._scales() and not inputs.noise.needs_grid
 
+    @property
+    def _centres_columns(self) -> bool:
+        """Whether columns are centred before rows are scaled. Rows of unit length are centred after it."""
+        return self.center and self.row_norm != "unit"
+
     def _preconditions(self, inputs: FitInputs) -> bool:
         """Whether a part of the budget can be spent on what the default algorithm can use."""
         divisible = self.batch_size is None and inputs.budget.is_divisible
-        return divisible and isinstance(inputs.algorithm, Auto) and self.row_norm is not None
+        return divisible and inputs.is_default and self.row_norm is not None
 
     def _clips(self, columns: Columns | None) -> bool:
         """Whether rows keep their length up to a bound."""
@@ -301,7 +313,7 @@ class LinearHead(PrivateEstimator):
             "init": isinstance(self.init, str) or callable(getattr(self.init, "start", None)),
         }
         if self.geometry == "auto":
-            wanted = inputs.is_default and not self._clips(columns)
+            wanted = inputs.is_default and not (inputs.loss.quadratic or self._clips(columns))
             return wanted and all(possible.values()) and needs_private_rows(inputs)
         if self.geometry and not all(possible.values()):
             obstacle = next(name for name, fits in possible.items() if not fits)

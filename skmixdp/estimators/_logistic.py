@@ -267,13 +267,6 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         told_by = () if by_class is None else tuple(by_class.tolist())
         return course(self, inputs if weights is None else inputs.weighted(weights, told_by))
 
-    def _needs_public(self, inputs: FitInputs) -> bool:
-        """Whether the parameters exclude a fit that leaves the public rows out."""
-        whitens = self.whiten != "auto" and self.whiten
-        alone = whitens and not self._learns_geometry(inputs.without_public_rows(), None)
-        # Without public rows the centre moves: a row of any length could become too long after the charge.
-        return bool(alone) or self.row_norm is None
-
     def _may_balance(self, inputs: FitInputs, info: PublicInfo) -> bool:
         return (
             self.logit_adjustment == "auto"

@@ -13,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from .._engine import Budget
 from .._linear import SquaredLoss
 from .._rows import is_dask
-from ..algorithms import BY_NAME, AdaMix, Algorithm
+from ..algorithms import BY_NAME, Algorithm
+from ..algorithms.auto import AutoRegression
 from ._checks import (
     check_sample_weight,
     check_target_map,
@@ -39,6 +40,19 @@ _WORST_FIT = 1.5
 _CONSTANT = 1e-12
 
 
+def _refuse_constant(y_pub: Array) -> None:
+    """Refuse public targets (n_pub, k) of which one is the same in all rows, and so has no scale."""
+    with np.errstate(over="ignore"):
+        differs = np.any(np.abs(y_pub - y_pub[0]) > _CONSTANT * np.abs(y_pub[0]), axis=0)
+    if not np.all(differs):
+        which = "" if len(differs) == 1 else f" for target {int(differs.argmin())}"
+        raise ValueError(
+            f"target_scale=None takes the scale of the targets from y_pub, which is "
+            f"{y_pub[0, int(differs.argmin())]:g} in all {len(y_pub)} rows{which}; pass public rows with "
+            "different targets, or a target_scale from prior knowledge."
+        )
+
+
 @dataclass(eq=False, repr=False)
 class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
     """Differentially private linear least squares on private and public rows.
@@ -55,20 +69,22 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
     Parameters
     ----------
     algorithm : str or object, default="auto"
-        As in :class:`MixedDPLogisticRegression`, but "auto" stands for "adamix".
+        As in :class:`MixedDPLogisticRegression`, but "auto" stands for "adamix" with noisy checks on private
+        rows. The first tells whether public rows are of use, and the last whether the trained head is better
+        than its start.
     epsilon, delta, n_steps, noise_multiplier, neighboring, noise
         As in :class:`MixedDPLogisticRegression`.
     target_center, target_scale : float, array of shape (k,) or None, default=None
         Centre and scale of the targets in their own units; the fit uses ``(y - center) / scale``. None takes
-        the mean and the standard deviation of ``y_pub``, or else 0 and 1. With ``fit_intercept=False``,
-        ``target_center`` must be None.
+        the mean and the standard deviation of ``y_pub``, which must not be constant, or else 0 and 1. With
+        ``fit_intercept=False``, ``target_center`` must be None.
     fit_intercept : bool, default=True
         Whether to add a constant column after centring and scaling.
     center : bool, default=True
         Whether to subtract the mean of the public rows. Without public rows, nothing is subtracted.
     whiten : bool or "auto", default="auto"
         Whether to shrink, after centring, the directions in which public rows differ most. ``"auto"`` is
-        False.
+        True for the default algorithm and more than 20 public rows. It helps where columns are correlated.
     geometry : bool or "auto", default="auto"
         Whether to learn the centre and the leading directions from the private rows, for 3 to 10% of the
         squared budget (``mu**2``). ``"auto"`` is False.
@@ -120,8 +136,8 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
     True
     """
 
-    #: Shrinkage towards the public fit loses accuracy for squared loss, so "auto" is AdaMix here.
-    _algorithms: ClassVar[Mapping[str, Callable[[], Algorithm]]] = {**BY_NAME, "auto": AdaMix}
+    #: Shrinkage towards the public fit loses accuracy for squared loss, so "auto" is another algorithm here.
+    _algorithms: ClassVar[Mapping[str, Callable[[], Algorithm]]] = {**BY_NAME, "auto": AutoRegression}
     _saved: ClassVar[tuple[str, ...]] = (*LinearHead._saved, "_target_map", "_flat")
 
     _: KW_ONLY
@@ -176,10 +192,11 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
 
     def _warn_of_other_units(self, X_pub: Any, y_pub: Any) -> None:
         """Warn if the trained head, which is released, fits public rows worse than a constant."""
+        if self.privacy_.n_public == 0:
+            return  # there are none, or the fit has left them out with a warning
         names = getattr(self, "feature_names_in_", None)
         public = collect_public(X_pub, y_pub, names, self.n_features_in_, check_targets)
-        if public is None:
-            return
+        assert public is not None
         # In the units of the fit, in which no square overflows.
         y_pub = self._target_map(public[1], np.float64)
         rows = self._row_map(public[0], np.float64)[:, : self.n_features_in_]
@@ -249,8 +266,11 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         derived = (
             "those of the public targets" if y_pub is not None else "0 and 1, since nothing else is known"
         )
-        if self.target_scale is None and y_pub is None:
-            self._warn_of_unknown_scale()
+        if self.target_scale is None:
+            if y_pub is not None and len(y_pub) > 1:
+                _refuse_constant(y_pub)
+            else:
+                self._warn_of_unknown_scale()
         if center is None and self.target_scale is None:
             return derived
         words = {True: "declared", False: "of the public targets" if y_pub is not None else "by default"}
@@ -260,7 +280,7 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
     def _warn_of_unknown_scale(self) -> None:
         warnings.warn(
             "the scale of the targets y is unknown, so the fit assumes a scale of 1; pass target_scale and "
-            "target_center from prior knowledge, or public rows.",
+            "target_center from prior knowledge, or two public rows or more.",
             UserWarning,
             stacklevel=6,
         )

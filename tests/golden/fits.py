@@ -54,10 +54,11 @@ def _sparse(**parameters: Any) -> Any:
     return estimator.fit(sp.csr_array(np.where(np.abs(X) < 1, 0.0, X)), y, X_pub, y_pub)
 
 
-def _regressor(algorithm: Any = "adamix", *, k: int = 1, **parameters: Any) -> Any:
+def _regressor(algorithm: Any = "adamix", *, k: int = 1, wrong: bool = False, **parameters: Any) -> Any:
     X, y, X_pub, y_pub = targets(k)
-    estimator = MixedDPRidge(algorithm, epsilon=2.0, dtype="float64", random_state=_SEED, **parameters)
-    return estimator.fit(X, y, X_pub, y_pub)
+    settings = {"epsilon": 2.0, "dtype": "float64", "random_state": _SEED}
+    estimator = MixedDPRidge(algorithm, **settings | parameters)
+    return estimator.fit(X, y, X_pub, -y_pub if wrong else y_pub)
 
 
 def _names_of_classes() -> Any:
@@ -131,6 +132,8 @@ FITS: dict[str, Callable[[], Any]] = {
     "modelmix, noisy-gd": partial(_classifier, ModelMix(NoisyGD(momentum=0.0), width=30.0, linf_split=4)),
     "whitened adamix, momentum": partial(_classifier, AdaMix(momentum=0.9), whiten=True, init="zeros"),
     "ridge": _regressor,
+    "ridge, default": partial(_regressor, "auto", epsilon=8.0),
+    "ridge, start left out": partial(_regressor, "auto", wrong=True, epsilon=8.0),
     "ridge, three targets": partial(_regressor, k=3),
     "ridge, pda-dpmd": partial(_regressor, "pda-dpmd"),
     "ridge, noisy-gd, no intercept": partial(_regressor, "noisy-gd", fit_intercept=False),

@@ -129,6 +129,21 @@ def test_a_start_that_is_left_out_is_paid_for(monkeypatch, class_weight, geometr
     assert unused == ({"unused mean"} if geometry else set())
 
 
+@pytest.mark.parametrize("left_out", [False, True])
+@pytest.mark.parametrize("relation", RELATIONS, ids="-".join)
+def test_checks_of_a_regression(monkeypatch, left_out, relation):
+    needs_opendp(relation)
+    noise, neighboring = relation
+    log = watch(monkeypatch)
+    head = MixedDPRidge(**TERMS, noise=noise, neighboring=neighboring)
+    head.fit(X, X[:, :2], X_PUB, -X_PUB[:, :2] if left_out else X_PUB[:, :2])
+    assert_adds_up(log, head.privacy_)
+    lengths = {"length of the rows"} if noise == "float" else set()
+    last = lengths if left_out else {"comparison"}
+    assert {name for name, _ in head.privacy_.shares} == {"check of the start", "training"} | last
+    assert head.privacy_.n_public == (0 if left_out else 40)
+
+
 @pytest.mark.covering("head public", "head relation")
 @pytest.mark.parametrize("head", [MixedDPLogisticRegression, MixedDPRidge])
 @pytest.mark.parametrize("public", [True, False])

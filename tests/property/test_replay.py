@@ -158,6 +158,7 @@ class Option:
     public: bool = True
     weights: bool = False
     dtype: str = "f4"
+    other_kind: bool = False
 
 
 def among(group, *excepted):
@@ -205,6 +206,7 @@ OPTIONS = {
         public=False,
     ),
     "no public rows, default": Option({"n_steps": None}, WITHOUT_PUBLIC, public=False),
+    "left out": Option({"n_steps": None}, ["logistic, auto", "ridge, auto"], other_kind=True),
     "ledger": Option({"ledger": True}),
     "noise multiplier": Option(TERMS),
     "noise multiplier and budget": Option({"noise_multiplier": 0.5, "n_steps": None}),
@@ -227,7 +229,10 @@ def fit_path(what, option, hold=as_it_is):
     """The fit of an estimator; what comes out is the estimator, its report and its entries in a ledger."""
     kind, algorithm = what.split(", ")
     parameters = {**BUDGET, "n_steps": 4, **option.parameters}
-    public = {"X_pub": X_PUB, "y_pub": (X_PUB @ COEF) if kind == "ridge" else Y_PUB} if option.public else {}
+    y_pub = X_PUB @ COEF if kind == "ridge" else Y_PUB
+    if option.other_kind:
+        y_pub = -y_pub if kind == "ridge" else (y_pub + 1) % K
+    public = {"X_pub": X_PUB, "y_pub": y_pub} if option.public else {}
     if kind == "ridge" and not option.public:
         parameters["target_scale"] = 2.0
     elif kind != "ridge":

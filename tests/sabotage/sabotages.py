@@ -55,6 +55,7 @@ _EVERYWHERE = "tests/statistical/test_noise_everywhere.py::test_the_noise_of_a_p
 _LEDGER = "tests/unit/privacy/test_ledger.py::"
 _ROUNDING = "tests/unit/rows/test_stated_rounding.py::"
 _GEOMETRY = "tests/statistical/test_geometry_noise.py::test_each_stage_asks_for_the_noise_of_its_share"
+_TARGETS = "tests/unit/learning/test_targets.py::"
 _RELEASE = "tests/unit/engine/test_release.py::"
 _RECORD = "tests/property/test_per_instance.py::"
 _COMPILED = "skmixdp/_linear/compiled.py"
@@ -210,6 +211,30 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "(ReleasedArray(1.0, share),)",
         "(ReleasedArray(0.5, share),)",
         "tests/statistical/test_class_counts.py::test_counts_carry_the_noise_of_their_multiplier",
+    ),
+    _sabotage(
+        "compared squared errors with a sensitivity of 1/2",
+        "The noise of the checks of a regression is half of what is charged.",
+        "_learning/targets.py",
+        "(scalars(1.0, len(others), share),)",
+        "(scalars(0.5, len(others), share),)",
+        _TARGETS + "test_the_sensitivity_is_reached_and_not_more_than_needed[1]",
+    ),
+    _sabotage(
+        "compared squared errors without a clip",
+        "A target far out decides whether the public rows are left out.",
+        "_learning/targets.py",
+        "n_outputs) / limit, 1.0)",
+        "n_outputs) / limit, 1e9)",
+        _TARGETS + "test_no_neighbour_moves_the_sum_by_more_than_its_noise_is_for[far-float64]",
+    ),
+    _sabotage(
+        "a check of public targets with a tenth of its noise",
+        "The sum that tells whether a regression keeps its public rows costs a hundred times what is stated.",
+        "_learning/targets.py",
+        "learner.mechanism(multiplier)",
+        "learner.mechanism(0.1 * multiplier)",
+        _GEOMETRY + "[regression, public rows]",
     ),
     _sabotage(
         "second moments without a clip",

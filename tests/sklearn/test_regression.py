@@ -104,11 +104,17 @@ class TestUnits:
         assert reg._target_map.scale == 1 and "0 and 1, since nothing else is known" in str(reg.privacy_)
 
     @pytest.mark.parametrize("value", [0.0, 5.0, 0.1, 1e200])
-    def test_constant_public_targets_have_scale_one(self, value):
-        reg = MixedDPRidge().fit(X_PRIV, np.full(900, value), X_pub=X_PUB, y_pub=np.full(100, value))
-        assert reg._target_map.scale == 1
+    def test_constant_public_targets_need_a_declared_scale(self, value):
+        reg = MixedDPRidge(target_scale=3.0)
+        reg.fit(X_PRIV, np.full(900, value), X_pub=X_PUB, y_pub=np.full(100, value))
+        assert reg._target_map.scale == 3
         assert reg._target_map.center == pytest.approx(value, rel=1e-12)
         assert np.all(np.isfinite(reg.predict(X_TEST)))
+
+    def test_one_public_row_tells_no_scale(self):
+        with pytest.warns(UserWarning, match="the scale of the targets y is unknown"):
+            reg = MixedDPRidge().fit(X_PRIV, Y_PRIV[:, 0], X_pub=X_PUB[:1], y_pub=Y_PUB[:1, 0])
+        assert reg._target_map.scale == 1 and reg._target_map.center == Y_PUB[0, 0]
 
     @pytest.mark.parametrize("scale", [1e-200, 1e200])
     def test_tiny_and_huge_targets(self, scale):
@@ -204,6 +210,16 @@ class TestRefusals:
     @pytest.mark.parametrize("value", [0, -1.0, NAN, INF, "a", True, [1.0, 2.0, 3.0], [1.0, 0.0], [[1.0]]])
     def test_target_scale(self, refuse, value):
         refuse(r"^target_scale=.* must be None, a positive finite number, or", {"target_scale": value})
+
+    @pytest.mark.parametrize("value", [0.0, -5.0, 0.1, 1e200])
+    def test_public_targets_that_are_all_the_same(self, refuse, value):
+        y_pub = Y_PUB.copy()
+        y_pub[:, 1] = value
+        words = r"^target_scale=None takes .* y_pub, which is .* in all 100 rows for target 1; "
+        told = refuse(words, y_pub=y_pub)
+        assert f" {value:g} in all" in told
+        flat = {"y": Y_PRIV[:, 0], "y_pub": np.full(2, value), "X_pub": X_PUB[:2]}
+        refuse(r"in all 2 rows; pass public rows with different targets, or a target_scale", **flat)
 
     @pytest.mark.parametrize("value", [NAN, INF, "a", False, [1.0, 2.0, 3.0], [1.0, NAN]])
     def test_target_center(self, refuse, value):

@@ -4,9 +4,9 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_digits, make_regression
 
-from skmixdp import MixedDPLogisticRegression, fit_many
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, fit_many
 
 X, Y = load_digits(return_X_y=True)
 X_PUB, Y_PUB, X_TEST, Y_TEST = X[:100], Y[:100], X[1500:], Y[1500:]
@@ -105,3 +105,71 @@ def test_the_check_counts_the_rows_of_the_fit_alone():
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         fit_many([head(random_state=None)], rows, Y, X_PUB, Y_PUB, rows=[useful])
+
+
+# -- regressions -----------------------------------------------------------------------------
+
+ROWS, TARGETS = make_regression(2000, 10, noise=40.0, random_state=0)
+TARGETS = TARGETS + 500
+NUMBERS = ROWS[100:1600], TARGETS[100:1600]
+KNOWN, GIVEN = ROWS[:100], TARGETS[:100]
+TEST = ROWS[1600:], TARGETS[1600:]
+
+
+def ridge(**parameters):
+    return MixedDPRidge(**{"epsilon": 2.0, "random_state": 0, **parameters})
+
+
+@pytest.mark.parametrize("scale", ["auto", False])
+def test_targets_of_another_kind_are_left_out(scale):
+    with pytest.warns(UserWarning, match="predicts private rows worse .* so the fit left them out"):
+        fitted = ridge(scale=scale).fit(*NUMBERS, KNOWN, 1000 - GIVEN)
+    alone = ridge(target_center=500.0, target_scale=GIVEN.std()).fit(*NUMBERS)
+    assert fitted.privacy_.n_public == 0
+    assert fitted.score(*TEST) > alone.score(*TEST) - 0.03
+    assert names(fitted) == names(alone) | {CHECK}
+    assert fitted.privacy_.epsilon <= 2.0 and sum(dict(fitted.privacy_.shares).values()) == pytest.approx(1)
+
+
+def test_useful_targets_are_kept():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        fitted = ridge(random_state=None).fit(*NUMBERS, KNOWN, GIVEN)
+    assert fitted.privacy_.n_public == 100 and names(fitted) == {CHECK, "training", "comparison"}
+    assert 0.002 <= dict(fitted.privacy_.shares)[CHECK] <= 0.02
+
+
+def test_columns_of_numbers_keep_the_scale_that_left_out_rows_tell():
+    scales = np.where(np.arange(10) == 3, 1e4, 1.0)
+    with pytest.warns(UserWarning, match="left them out"):
+        fitted = ridge().fit(NUMBERS[0] * scales, NUMBERS[1], KNOWN * scales, 1000 - GIVEN)
+    assert fitted.score(TEST[0] * scales, TEST[1]) > 0.7
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"algorithm": "adamix"},
+        {"init": "zeros"},
+        {"n_steps": 5},
+        {"batch_size": 300},
+        {"epsilon": 0.02},
+        {"row_norm": None},
+        {"whiten": True},
+    ],
+)
+def test_no_budget_is_spent_where_targets_cannot_be_checked(parameters):
+    fitted = ridge(**parameters).fit(*NUMBERS, KNOWN, GIVEN)
+    assert CHECK not in names(fitted) and fitted.privacy_.n_public == 100
+
+
+def test_nine_public_targets_are_not_checked():
+    assert names(ridge().fit(*NUMBERS, KNOWN[:9], GIVEN[:9])) == set()
+
+
+def test_a_start_that_is_better_than_the_head_is_returned():
+    """Steps that are far too long leave little but noise."""
+    with pytest.warns(UserWarning, match="the 100 public rows suffice: .* so the start is returned"):
+        fitted = ridge(epsilon=0.5, learning_rate=100.0).fit(*NUMBERS, KNOWN, GIVEN)
+    still = ridge(learning_rate=1e-300, n_steps=1).fit(*NUMBERS, KNOWN, GIVEN)
+    np.testing.assert_allclose(fitted.predict(TEST[0]), still.predict(TEST[0]), rtol=1e-5, atol=1e-3)

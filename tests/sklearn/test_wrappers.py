@@ -73,7 +73,7 @@ class TestTargetsOfDifferentUnits:
         assert reg.privacy_.epsilon > 0 and reg.coef_.shape == (8,)
 
     def test_constant_public_targets_tell_nothing(self):
-        ridge().fit(X_PRIV, Y_PRIV, X_pub=X_PUB, y_pub=np.full(100, 7.0))
+        ridge(target_scale=100.0).fit(X_PRIV, Y_PRIV, X_pub=X_PUB, y_pub=np.full(100, 7.0))
 
 
 class TestTransformedTargets:

@@ -52,6 +52,7 @@ PATHS = {
     "names of classes": (30, lambda: classifier(init=NAMES).fit(X, Y)),
     "public rows, geometry": (200, lambda: classifier(geometry=True).fit(X, Y, X_PUB, Y_PUB)),
     "public rows": (200, lambda: classifier(geometry=False).fit(X, Y, X_PUB, Y_PUB)),
+    "regression, public rows": (200, lambda: MixedDPRidge(**TERMS).fit(X, X[:, :2], X_PUB, X_PUB[:, :2])),
     "regression": (30, lambda: MixedDPRidge(target_scale=1.0, **TERMS).fit(X, X[:, :2])),
 }
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from skmixdp._linear import SoftmaxLoss, classification_loss
+from skmixdp._linear import SoftmaxLoss, SquaredLoss, classification_loss
 from skmixdp.public import PublicData
 from tests.conftest import make_problem
 from tests.rounding import assert_close
@@ -110,3 +110,15 @@ def test_without_rows_the_gradient_is_zero():
     problem = make_problem(n_pub=0)
     assert problem.info.view.n_rows == 0
     np.testing.assert_array_equal(problem.info.view.gradient, 0)
+
+
+@pytest.mark.parametrize(
+    ("n", "bound", "times"), [(5, 9.0, 4.0), (45, 9.0, 4 / 3), (5, 0.1, 1.0), (5, np.inf, 4.0)]
+)
+def test_few_rows_with_targets_may_hide_a_larger_second_moment(n, bound, times):
+    """Squared loss bears no step that is too long for a direction in which public rows are short."""
+    X = np.random.default_rng(0).normal(size=(n, 15))
+    seen = np.linalg.norm(X, 2) ** 2 / n
+    with_targets = PublicData(X, np.zeros((n, 1)), SquaredLoss(1)).largest_second_moment(bound)
+    assert_close(with_targets, seen * times if bound == np.inf or times == 1 else min(seen * times, bound**2))
+    assert_close(PublicData(X, np.zeros(n, int), SoftmaxLoss(3)).largest_second_moment(bound), seen)

@@ -39,6 +39,24 @@ def test_it_is_the_inverse_root_of_the_shrunk_scatter(n):
     assert np.all(whitening.factors > 0) and np.all(whitening.factors <= 1)
 
 
+@pytest.mark.parametrize("n", [5, 15, 400], ids=lambda n: f"{n} rows")
+@pytest.mark.parametrize("stretch", [1.0, 5.0])
+def test_a_single_group_is_shrunk_as_far_as_its_rows_ask_for(n, stretch):
+    """By the formula of Ledoit and Wolf, written out with a matrix for each row."""
+    X = rows_of_classes(n, stretch=stretch)[0]
+    deviations = X - X.mean(axis=0)
+    outer = deviations[:, :, np.newaxis] * deviations[:, np.newaxis] * n / (n - 1)
+    scatter = outer.mean(axis=0)
+    mean = np.trace(scatter) / D
+    chance = np.sum((outer - scatter) ** 2) / n**2
+    wanted = chance / np.sum((scatter - mean * np.eye(D)) ** 2)
+    s = min(1.0, max(wanted, D / (D + n), 0.5))
+    whitening = Whitening.of(X, np.zeros(n, int))
+    matrix = whitening(np.eye(D))
+    shrunk = (1 - s) * scatter + s * mean * np.eye(D)
+    np.testing.assert_allclose(matrix @ shrunk @ matrix.T, s * mean * np.eye(D), atol=1e-9 * mean * D)
+
+
 @pytest.mark.parametrize("n", [10, 400], ids=["two products", "one product"])
 def test_rows_are_mapped_by_the_matrix(n):
     whitening = Whitening.of(*rows_of_classes(n))

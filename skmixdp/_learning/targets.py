@@ -1,0 +1,140 @@
+"""Noisy comparisons of heads for targets, by the squared errors of private rows."""
+
+import math
+import warnings
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from .._rows import Block, Contribution
+from ..components.protocols import FloatArray, PrivateQuery, PublicInfo, Rounds, Update
+from ..components.zeroth_order import clipped, scalars
+from .comparison import comparison_share
+from .geometry import Learner, Learning
+
+#: Differences of squared errors are clipped at this quantile of those of public rows.
+_QUANTILE = 0.9
+
+#: Target for the noise in a mean difference, and the most that still tells something, in units of the clip.
+_ERROR, _MOST_ERROR = 0.03, 0.1
+
+#: By how many standard deviations a start must be better or worse.
+_CLEARLY = 2.0
+
+#: Fewer public rows tell neither a clip nor how far held-out ones vary.
+FEWEST = 10
+
+
+def gains_query(
+    first: FloatArray, others: Sequence[FloatArray], limit: float, share: float = 1.0
+) -> PrivateQuery:
+    """The query for how much smaller the squared errors of other heads are than those of the first.
+
+    All heads are (k, d_in). The m sums are in units of ``limit``: those of
+    ``clip((|Z_first - y|^2 - |Z_other - y|^2) / limit)``, each clipped to [-1, 1].
+
+    *Guarantee*: one row changes each sum by at most 1, so the sensitivity is ``sqrt(m)``.
+    """
+    return PrivateQuery(
+        points=np.concatenate([first, *others]),
+        contribute=partial(_gains, n_outputs=len(first), limit=limit),
+        releases=(scalars(1.0, len(others), share),),
+    )
+
+
+def _gains(Z: FloatArray, block: Block, n_outputs: int, limit: float) -> Contribution:
+    """Clipped gains (rows, m) from outputs (rows, (m + 1) n_outputs) of all heads."""
+    return None, clipped(gains(np.asarray(Z), np.asarray(block.y), n_outputs) / limit, 1.0)
+
+
+def gains(Z: FloatArray, y: FloatArray, n_outputs: int) -> FloatArray:
+    """Squared errors of the first head minus those of each other, (rows, m).
+
+    ``Z`` (rows, (m + 1) n_outputs) holds the outputs of all heads. ``y`` may have weights after the targets,
+    which do not count.
+    """
+    targets = y[:, :n_outputs].astype(np.float64)
+    first, *others = np.split(Z.astype(np.float64), Z.shape[1] // n_outputs, axis=1)
+    # The difference of two squares, as a product: of large errors, little would be left.
+    return np.stack([np.sum((first - Z) * (first + Z - 2 * targets), axis=1) for Z in others], axis=1)
+
+
+def usual_gain(found: FloatArray) -> float:
+    """The size that most of some gains have at most. Those that are not finite count as 0."""
+    finite = np.nan_to_num(found, nan=0.0, posinf=0.0, neginf=0.0)
+    return float(np.quantile(np.abs(finite), _QUANTILE))
+
+
+def start_predicts(info: PublicInfo, learner: Learner, multiplier: float) -> Learning[bool]:
+    """Whether the public head is of use for private rows, or no worse for them than for public rows.
+
+    It is of no use if it predicts them worse than the centre of the targets does, and much worse than a head
+    of half of the public rows predicts the other half. The noisy number is the sum of clipped differences of
+    squared errors.
+
+    *Guarantee*: one Gaussian release of this multiplier; one row changes the sum by at most 1.
+    """
+    k = info.loss.n_outputs
+    held_out = [
+        gains(np.hstack([np.zeros((judge.n_rows, k)), judge.X @ start.T]), judge.y, k)
+        for start, judge in info.held_out
+    ]
+    found = np.concatenate(held_out)
+    limit = usual_gain(found)
+    query = gains_query(np.zeros_like(info.view.W), [info.view.W], limit or 1.0)
+    released, scale = yield from learner.ask(learner.mechanism(multiplier), query)
+    seen = (float(released[0]) + _CLEARLY * scale) / learner.n_rows
+    public = clipped(found / (limit or 1.0), 1.0)
+    error = float(public.std(ddof=1)) / math.sqrt(len(public))
+    if seen >= min(0.0, float(public.mean()) - _CLEARLY * error):
+        return True
+    warnings.warn(
+        "the head of the public rows predicts private rows worse than a constant, and public ones better, so "
+        "the fit left them out, but for the scale of the targets; check that y and y_pub are in the same "
+        "units and were transformed alike, or pass other public rows, or none.",
+        UserWarning,
+        stacklevel=2,
+    )
+    return False
+
+
+class StartComparison:
+    """Returns the start of a fit to targets where it predicts private rows clearly better than the result.
+
+    After the last step, squared errors of the two heads on private rows are compared. ``closing_share`` is
+    the share of mu squared for that; 0 if it would tell nothing.
+
+    *Guarantee*: one release of a sum of clipped differences. One row changes it by at most 1. Its clip is a
+    quantile of the differences on held-out public rows.
+    """
+
+    def __init__(self, inner: Update, info: PublicInfo) -> None:
+        self.inner = inner
+        self.info = info
+        share = comparison_share(info.mu, info.n_private, 1, _ERROR, _MOST_ERROR)
+        self.closing_share = share if info.view.n_rows >= FEWEST else 0.0
+
+    def closing(self, W: FloatArray, state: Any, multiplier: float) -> Rounds:
+        """The head to return, after the comparison."""
+        view = self.info.view
+        W = self.inner.result(W, state)
+        # The start itself fits public rows too well, so that differences would look too small.
+        with np.errstate(all="ignore"):  # a head that diverged is refused later
+            held_out = [
+                gains(np.hstack([judge.X @ W.T, judge.X @ start.T]), judge.y, len(W))
+                for start, judge in self.info.held_out
+            ]
+            limit = usual_gain(np.concatenate(held_out))
+        (released,) = yield gains_query(W, [view.W], limit or 1.0)
+        if not float(released[0]) > _CLEARLY * multiplier:
+            return W
+        warnings.warn(
+            f"the {view.n_rows} public rows suffice: the start of the fit predicts private rows better than "
+            "the trained head under this budget, so the start is returned; "
+            "pass more private rows or a larger epsilon, or do without the private rows.",
+            UserWarning,
+            stacklevel=2,
+        )
+        return view.W
