@@ -16,7 +16,7 @@ from scipy.special import ndtri
 
 from .._engine.noisy_sum import SumBudget, noisy_sums
 from .._rows import IQR, BinCounts, Columns, InMemoryRows, RowMap, worth_scaling
-from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
+from ..components.protocols import FloatArray, Lengths, PrivateQuery, ReleasedArray
 from ..privacy import NoiseSource, PrivacyReport
 from .geometry import Learner, Learning
 
@@ -48,7 +48,7 @@ _MOST_COLUMNS = 200
 def columns_share(mu: float, n_rows: int, n_features: int) -> float:
     """Share of mu squared for :func:`noisy_columns`, from public facts; 0 if it would tell nothing."""
     error = math.sqrt(n_features) / (mu * n_rows)
-    share = min(max(3 * (error / _COUNT_ERROR) ** 2, _LEAST_SHARE), _MOST_SHARE)
+    share = min(max(3 * min(error / _COUNT_ERROR, 1.0) ** 2, _LEAST_SHARE), _MOST_SHARE)
     tells = n_features <= _MOST_COLUMNS and error / math.sqrt(share) <= _MOST_OF_ONE
     return share if tells else 0.0
 
@@ -92,6 +92,7 @@ def noisy_columns(learner: Learner, n_features: int, multiplier: float) -> Learn
             points=np.eye(n_features),  # whose products are the entries
             contribute=lambda Z, block: (None, BinCounts(bins_of(np.asarray(Z)), n_bins)),
             releases=(ReleasedArray(math.sqrt(n_features) * (1 + 1e-9)),),
+            lengths=Lengths(lambda C, S, products, block: [np.full(len(S), math.sqrt(n_features))]),
         )
         counts, noise = yield from learner.ask(mechanism, query)
         return counts.reshape(n_features, n_bins), noise
@@ -99,7 +100,7 @@ def noisy_columns(learner: Learner, n_features: int, multiplier: float) -> Learn
     counts, noise = yield from histograms(_magnitudes, 2 * _EXPONENT + 3)
     spread, reach = _spread_of_magnitudes(counts, noise, n_rows)
     center = np.zeros(n_features)
-    if n_stages == 1 or not reach.any():
+    if n_stages == 1:
         return FoundColumns(center, spread)
     low, high = np.where(reach > 0, -reach, -1.0), np.where(reach > 0, reach, 1.0)
     for n_bins in _BINS:
@@ -136,7 +137,7 @@ def released_columns(
 
 
 def _magnitudes(Z: FloatArray) -> NDArray[Any]:
-    """Bins (rows, n_features) of absolute values: 0, and powers of two; the first and last hold all beyond."""
+    """Bins (rows, n_features) of absolute values: 0, then powers of two, with all beyond at both ends."""
     exponents = np.frexp(Z)[1].astype(np.intp)
     return np.where(Z == 0, 0, np.clip(exponents + _EXPONENT, 0, 2 * _EXPONENT + 1) + 1)
 

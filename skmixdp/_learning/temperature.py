@@ -35,7 +35,7 @@ def temperature(mu: float, info: PublicInfo) -> Closing | None:
     for one temperature of all outputs.
     """
     error = math.sqrt(len(_LOGARITHMS)) / (mu * info.n_private)
-    share = min(max((error / _ERROR) ** 2, _LEAST_SHARE), _MOST_SHARE)
+    share = min(max(min(error / _ERROR, 1.0) ** 2, _LEAST_SHARE), _MOST_SHARE)
     if error > _MOST_ERROR * math.sqrt(share):
         return None
     return Closing({"temperature": share}, _scaled)

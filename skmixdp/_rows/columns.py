@@ -93,7 +93,7 @@ def worth_scaling(center: FloatArray, spread: FloatArray) -> bool:
     largest = float(max(spread.max(initial=0.0), np.abs(center).max(initial=0.0)))
     spread, center = spread / (largest or 1.0), center / (largest or 1.0)
     total = float(np.sum(spread**2))
-    if not (0 < total and largest < math.inf):
+    if not (total > 0 and largest < math.inf):
         return False
     effective = total**2 / float(np.sum(spread**4))
     few = len(spread) <= _NARROW or effective < min(_PART * len(spread), _FEW_COLUMNS)
