@@ -23,7 +23,7 @@ _KEPT = 1.5
 _LEAST_USUAL, _SLOPE = 0.2, 2.0
 
 #: Scales of the outputs at which shares are compared.
-_TEMPERATURES = 2.0 ** np.arange(-3, 3.25, 0.25)
+_SCALES = 2.0 ** np.arange(-3, 3.25, 0.25)
 
 #: With fewer public rows, the head is returned unchanged.
 _FEWEST = 20
@@ -68,8 +68,8 @@ class PublicShrinkage(Update):
     **The share s.** Let ``j = max(0, 1 - v / e)``, the factor of James and Stein. Here ``e`` is the mean
     square of the outputs of ``W - W_0`` on public rows, and ``v`` is the mean square that undamped noise
     alone would give. The usual share is ``min(1, 0.2 + 2 j)``, or 1 for squared loss. A smaller share is
-    taken if it has a clearly lower loss, each at the scale of its outputs that is best. Clearly means by more
-    than the standard error of the difference. This evaluation underrates the change: ``W`` moves away from a start
+    taken if it has a clearly lower loss, each at the best scale of its outputs. Clearly means by more than
+    the standard error of the difference. This evaluation underrates the change: ``W`` moves away from a start
     that was fitted to the evaluating rows themselves. So a share is only considered if it is at least ``1.5
     j``. If ``s = 0``, private rows were of no use under this budget, and a warning says so.
 
@@ -173,7 +173,7 @@ class PublicShrinkage(Update):
         return reliable_balance(halves, len(W))
 
     def _chosen_on_public_rows(self, W: FloatArray, variance: float) -> tuple[float, float]:
-        """The share ``s`` that public rows choose, the usual one, and the temperature ``b``."""
+        """The share ``s`` that public rows choose, and the usual one."""
         data, change = self.info.view.data, W - self.info.view.W
         if data.n_rows < _FEWEST:
             return 1.0, 1.0
@@ -212,8 +212,8 @@ class PublicShrinkage(Update):
         )
 
     def _losses(self, change: FloatArray, shares: FloatArray) -> FloatArray:
-        """Loss of each held-out row, (shares, temperatures, rows)."""
-        scales = np.ones(1) if self.info.loss.quadratic else _TEMPERATURES
+        """Loss of each held-out row, (shares, scales, rows)."""
+        scales = np.ones(1) if self.info.loss.quadratic else _SCALES
         parts = []
         for start, judge in self.info.held_out:
             near, far = judge.X @ start.T, judge.X @ change.T

@@ -55,8 +55,8 @@ class Auto(Algorithm):
         L2 threshold on each row's gradient. Rows have unit length unless the estimator has
         ``row_norm=None``.
     shrink : bool, default=True
-        Whether to shrink the result towards the start, and to choose the temperature of the probabilities.
-        Public rows choose both, and balance the classes. If up to 2% of the squared budget tell the accuracy
+        Whether to shrink the result towards the start, by as much as public rows choose, and to balance the
+        classes by them. If up to 2% of the squared budget tell the accuracy
         of a head on private rows within a tenth, noisy comparisons check these choices.
 
     Notes

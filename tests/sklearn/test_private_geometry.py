@@ -80,7 +80,7 @@ def test_a_start_from_names_is_used_without_public_rows():
 
 
 class TestColumns:
-    """A few columns that dominate are scaled by public or private rows; a warning tells if noise hides them."""
+    """Columns that dominate are scaled by public or private rows; a warning tells if noise hides them."""
 
     X, Y = load_breast_cancer(return_X_y=True)
 
