@@ -142,7 +142,7 @@ class FitInputs:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class HeadRows(RowsKey):
-    """Private rows after a row map, as a linear head sees them; ``once`` if they are visited only once."""
+    """Private rows after a row map, as a linear head sees them; ``once`` if they are not visited often."""
 
     inputs: FitInputs
     row_map: RowMap
@@ -369,7 +369,7 @@ def first_stage(head: Any, inputs: FitInputs) -> MapStage:
         return stage
     # Columns that need no scale are followed by the stage of unknown columns.
     shares = {"columns": share}
-    rows = HeadRows(inputs, unmapped(inputs.n_features))
+    rows = HeadRows(inputs, unmapped(inputs.n_features), once=True)
     return MapStage(rows, stage.mapped, shares, shares | _stage_with(head, inputs, None).shares)
 
 
