@@ -159,7 +159,7 @@ def _magnitudes(Z: FloatArray) -> NDArray[Any]:
     stored = (np.ascontiguousarray(Z, dtype=np.float32).view(np.int32) >> 23) & 0xFF
     bins = np.clip(stored + (_EXPONENT - 126), 0, 2 * _EXPONENT + 1) + 1
     bins *= stored > 0
-    return bins
+    return np.asarray(bins)
 
 
 def _places(Z: FloatArray, low: FloatArray, width: FloatArray, n_bins: int) -> NDArray[Any]:
