@@ -143,7 +143,8 @@ def _magnitudes(Z: FloatArray) -> NDArray[Any]:
 
 def _places(Z: FloatArray, low: FloatArray, width: FloatArray, n_bins: int) -> NDArray[Any]:
     """Bins (rows, n_features) of a range of each column; what is outside is in the first or the last."""
-    return np.clip(np.floor((Z - low) / width), 0, n_bins - 1).astype(np.intp)
+    # An entry that is no number must not end the fit.
+    return np.clip(np.nan_to_num(np.floor((Z - low) / width)), 0, n_bins - 1).astype(np.intp)
 
 
 def _spread_of_magnitudes(counts: FloatArray, noise: float, n_rows: int) -> tuple[FloatArray, FloatArray]:
