@@ -136,7 +136,7 @@ def released_columns(
 
 
 def _magnitudes(Z: FloatArray) -> NDArray[Any]:
-    """Bins (rows, n_features) of absolute values: 0, and powers of two; the first and last hold all beyond."""
+    """Bins (rows, n_features) of absolute values: 0, and powers of two; the ends hold all beyond."""
     exponents = np.frexp(Z)[1].astype(np.intp)
     return np.where(Z == 0, 0, np.clip(exponents + _EXPONENT, 0, 2 * _EXPONENT + 1) + 1)
 
@@ -144,7 +144,8 @@ def _magnitudes(Z: FloatArray) -> NDArray[Any]:
 def _places(Z: FloatArray, low: FloatArray, width: FloatArray, n_bins: int) -> NDArray[Any]:
     """Bins (rows, n_features) of a range of each column; what is outside is in the first or the last."""
     # An entry that is no number must not end the fit.
-    return np.clip(np.nan_to_num(np.floor((Z - low) / width)), 0, n_bins - 1).astype(np.intp)
+    places = np.nan_to_num(np.floor((Z - low) / width))
+    return np.asarray(np.clip(places, 0, n_bins - 1).astype(np.intp))
 
 
 def _spread_of_magnitudes(counts: FloatArray, noise: float, n_rows: int) -> tuple[FloatArray, FloatArray]:
