@@ -121,8 +121,9 @@ class BinCounts:
         return len(self.bins)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
-        formed = self.bins[:, :, np.newaxis] == np.arange(self.n_bins)
-        return np.asarray(formed.reshape(len(self), -1), dtype=np.float64 if dtype is None else dtype)
+        shape = len(self), self.bins.shape[1] * self.n_bins  # of no rows, too
+        formed = (self.bins[:, :, np.newaxis] == np.arange(self.n_bins)).reshape(shape)
+        return np.asarray(formed, dtype=np.float64 if dtype is None else dtype)
 
     def without(self, left_out: NDArray[np.bool_]) -> "BinCounts":
         """The statistics with zeros for some rows."""
