@@ -35,9 +35,7 @@ def rows_of(X, dtype="f8"):
 
 
 def found_in(X, multiplier, seed=0, **of_learned):
-    return learned(
-        rows_of(X), noisy_columns, X.shape[1], multiplier, noise=NoiseSource(seed), **of_learned
-    )
+    return learned(rows_of(X), noisy_columns, X.shape[1], multiplier, noise=NoiseSource(seed), **of_learned)
 
 
 def multiplier_for(epsilon, n_rows, n_features, delta=1e-5):
@@ -91,7 +89,9 @@ class TestGenerousBudget:
         moved = np.where(members[:, np.newaxis], X[:, :1], 1e6 * X[:, :1])
         one, other = found_in(moved, GENEROUS, members=members), found_in(X[:1000, :1], GENEROUS)
         # The rounding that is stated for sums of more rows moves the noise by less than this.
-        np.testing.assert_allclose([one.center, one.spread], [other.center, other.spread], rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(
+            [one.center, one.spread], [other.center, other.spread], rtol=1e-6, atol=1e-6
+        )
 
     @pytest.mark.parametrize("dtype", ["float32", "float64"])
     def test_sparse_rows_have_the_same_columns(self, dtype):
