@@ -161,9 +161,10 @@ class TestSmallBudget:
         learner = Learner(1000, None, NoiseSource(0), np.dtype("f8"))
         asked = noisy_columns(learner, 1, 1.0)
         next(asked)
+        for counts in rows:
+            asked.send(Released((ReleasedArray(1.0),), (counts.ravel(),)))
         with pytest.raises(StopIteration) as ended:
-            for counts in [*rows, np.zeros((1, 32))]:
-                asked.send(Released((ReleasedArray(1.0),), (counts.ravel(),)))
+            asked.send(Released((ReleasedArray(1.0),), (np.zeros(32),)))
         assert ended.value.value.spread[0] == ended.value.value.center[0] == 0
 
     def test_noise_alone_is_no_spread(self):

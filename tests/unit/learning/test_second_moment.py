@@ -62,9 +62,8 @@ class TestRelease:
 
     def test_its_noise_is_that_of_a_symmetric_matrix(self):
         """Rows of zeros show noise alone; its largest eigenvalue is near the stated one, and hardly above."""
-        d, found = 30, []
-        for seed in range(20):
-            found.append(moment_of(np.zeros((10, d)), 2.0, NoiseSource(seed)))
+        d = 30
+        found = [moment_of(np.zeros((10, d)), 2.0, NoiseSource(seed)) for seed in range(20)]
         assert_close([each.noise for each in found], np.full(20, 2.0 / 10 * math.sqrt(2 * d)), 1e-6)
         largest = np.array([each.values.max() for each in found]) / found[0].noise
         assert 0.8 < largest.mean() < 1.05 and largest.max() < 1.3

@@ -51,7 +51,7 @@ def scaled(W, X, y, noise=0.0):
 def test_a_head_that_is_too_sure_or_not_sure_enough_is_calibrated(k, factor):
     """Outputs are the rows; one output is the logit of the second of two classes.
 
-    Between powers of two, the sums are not straight lines; that is the only error here, next to that of 20,000
+    Between powers of two, the sums are not straight lines; that is the only error here, next to that of the
     labels.
     """
     Z, y = calibrated(k)
@@ -123,7 +123,7 @@ def test_its_share_follows_public_facts():
 
     def share(mu, n):
         found = temperature(mu, replace(info, n_private=n))
-        assert found is None or isinstance(found, Closing) and found.shares.keys() == {"temperature"}
+        assert found is None or (isinstance(found, Closing) and found.shares.keys() == {"temperature"})
         return None if found is None else found.share
 
     assert share(0.27, 100) is None and share(1e-6, 10**4) is None and share(0.27, 900) is None
