@@ -289,10 +289,15 @@ class LinearHead(PrivateEstimator):
         """Whether centre and spread of columns can be learned from private rows."""
         return self._preconditions(inputs) and self._scales() and not inputs.noise.needs_grid
 
-    @property
-    def _centres_columns(self) -> bool:
+    def _centres_columns(self, inputs: FitInputs) -> bool:
         """Whether columns are centred before rows are scaled. Rows of unit length are centred after it."""
-        return self.center and self.row_norm != "unit"
+        learned = self.geometry != "auto" and bool(self.geometry)
+        unit = self.row_norm == "unit" or learned or self._whitens_alone(inputs)
+        return self.center and not unit
+
+    def _whitens_alone(self, inputs: FitInputs) -> bool:
+        """Whether rows are whitened without public rows, by directions of private rows of unit length."""
+        return self.whiten != "auto" and bool(self.whiten) and len(inputs.X_pub) == 0
 
     def _preconditions(self, inputs: FitInputs) -> bool:
         """Whether a part of the budget can be spent on what the default algorithm can use."""
@@ -313,7 +318,8 @@ class LinearHead(PrivateEstimator):
             "init": isinstance(self.init, str) or callable(getattr(self.init, "start", None)),
         }
         if self.geometry == "auto":
-            wanted = inputs.is_default and not (inputs.loss.quadratic or self._clips(columns))
+            keeps_lengths = self._clips(columns) and not self._whitens_alone(inputs)
+            wanted = inputs.is_default and not (inputs.loss.quadratic or keeps_lengths)
             return wanted and all(possible.values()) and needs_private_rows(inputs)
         if self.geometry and not all(possible.values()):
             obstacle = next(name for name, fits in possible.items() if not fits)
