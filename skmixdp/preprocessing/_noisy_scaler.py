@@ -38,10 +38,10 @@ _A = 1 - _B * (1 - _C) ** 2
 class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, GuaranteeBoxMixin, BaseEstimator):  # type: ignore[misc]
     """Standardise columns by noisy means and deviations, within a privacy budget.
 
-    Use it if there are no public rows. Declare bounds of each column from prior knowledge, never from the
-    private rows, and entries are clipped to them for the means and deviations. Without bounds, noisy
-    histograms of each column tell both. They need more rows: about ``50 sqrt(d) / epsilon`` or more for d
-    columns.
+    Use it if there are no public rows, and if what follows does not scale columns by itself, as the default
+    estimators do. Declare bounds of each column from prior knowledge, never from the private rows, and
+    entries are clipped to them for the means and deviations. Without bounds, noisy histograms of each column
+    tell both. They need more rows: about ``50 sqrt(d) / epsilon`` or more for d columns.
 
     Parameters
     ----------
@@ -71,11 +71,12 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, GuaranteeBoxMixin, Bas
     Attributes
     ----------
     mean_ : array of shape (n_features,) or None
-        Noisy means of the clipped columns; None without ``with_mean``.
+        Noisy means of the columns, clipped to their bounds; None without ``with_mean``.
     scale_ : array of shape (n_features,) or None
         Noisy standard deviations; None without ``with_std``. A column whose variance is below the
-        noise is divided by a larger number, set by the noise.
-    mean_noise_ : array of shape (n_features,)
+        noise is divided by a larger number, set by the noise. Without bounds, it is the larger of a standard
+        deviation and an interquartile range over 1.349, or 1 where noise hides it.
+    mean_noise_ : array of shape (n_features,) or None
         Standard deviation of the noise in the means. If it is not well below ``scale_``, the
         budget is too small or the bounds are too wide. None without bounds.
     privacy_ : PrivacyReport
