@@ -41,7 +41,7 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, GuaranteeBoxMixin, Bas
     Use it if there are no public rows, and if what follows does not scale columns by itself, as the default
     estimators do. Declare bounds of each column from prior knowledge, never from the private rows, and
     entries are clipped to them for the means and deviations. Without bounds, noisy histograms of each column
-    tell both. They need more rows: about ``50 sqrt(d) / epsilon`` or more for d columns.
+    tell both. They need more rows: about ``200 sqrt(d) / epsilon`` or more for d columns.
 
     Parameters
     ----------
@@ -105,7 +105,8 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, GuaranteeBoxMixin, Bas
     Without bounds, each row adds 1 to one bin of a histogram of each column, so the sensitivity of a
     histogram is ``sqrt(d)``. The first counts magnitudes by powers of two from 2^-50 to 2^50. Two more divide
     the range that was found, if the noise allows it. The spread is the standard deviation within the bins
-    that noise does not hide, or the interquartile range of a normal distribution if that is larger. Columns
+    that noise does not hide, or the interquartile range over 1.349 if that is larger. Without the two, the mean
+    is 0 and the spread is the root mean square. Columns
     whose spread is not found, such as columns that are mostly 0, keep their unit, and a warning names them.
 
     Examples
