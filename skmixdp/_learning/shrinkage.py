@@ -157,7 +157,7 @@ class PublicShrinkage(Update):
         return self._head(W, usual, part * balance)
 
     def _head(self, W: FloatArray, share: float, balance: FloatArray | None = None) -> FloatArray:
-        """The start plus this share of the change, with balanced classes and scaled outputs."""
+        """The start plus this share of the change, with balanced classes."""
         start = self.info.view.W
         head = np.array(W if share == 1 else start + share * (W - start))
         if balance is not None and self.intercept is not None:
