@@ -224,7 +224,8 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, GuaranteeBoxMixin, Bas
         unknown = np.flatnonzero(found.spread == 0)
         hidden = ""
         if len(unknown):
-            hidden = f"the spread of {len(unknown)} of the {len(found.spread)} columns, such as column {unknown[0]}"
+            of_all = f"{len(unknown)} of the {len(found.spread)} columns"
+            hidden = f"the spread of {of_all}, such as column {unknown[0]}"
         elif self.with_mean and not found.center.any():
             hidden = "the centres of all columns"
         if hidden:
