@@ -48,6 +48,9 @@ Array = NDArray[Any]
 #: Times the number of public rows, and in squares, it must stay a float.
 _PENALTY = Number("a positive finite number up to 1e100", low=0, high=1e100, closed="right")
 
+#: Rows of fewer columns lose too much by unit length.
+_FEWEST_AT_UNIT_LENGTH = 4
+
 
 def _shares_with(spent: dict[str, float], plan: Plan) -> tuple[tuple[str, float], ...]:
     """The shares of the squared budget, those of training and closing releases included."""
@@ -305,8 +308,13 @@ class LinearHead(PrivateEstimator):
         return divisible and inputs.is_default and self.row_norm is not None
 
     def _clips(self, columns: Columns | None) -> bool:
-        """Whether rows keep their length up to a bound."""
-        return self.row_norm == "clip" or (self.row_norm == "auto" and columns is not None)
+        """Whether rows keep their length up to a bound.
+
+        Columns of unknown centre are centred at unit length, unless it would leave too little of them.
+        """
+        if self.row_norm != "auto" or columns is None:
+            return self.row_norm == "clip"
+        return bool(columns.center.any()) or not self.center or len(columns.center) < _FEWEST_AT_UNIT_LENGTH
 
     def _learns_geometry(self, inputs: FitInputs, columns: Columns | None) -> bool:
         """Whether to learn the centre and the leading directions of the rows from private rows."""
