@@ -74,6 +74,12 @@ def test_predictions_stay_and_noise_that_is_no_rising_line_is_tolerated():
         assert 0.5 < head[0, 0] < 2
 
 
+def test_the_temperature_follows_the_noisy_sums():
+    Z, y = calibrated(3)
+    lower, plain, higher = (scaled(np.eye(3), Z, y, shift * N)[0, 0] for shift in (0.1, 0.0, -0.1))
+    assert lower < 0.8 * plain and higher > 1.25 * plain
+
+
 def test_a_head_of_zeros_and_one_that_diverged_stay_what_they_are():
     Z, y = calibrated(3, 100)
     np.testing.assert_array_equal(scaled(np.zeros((3, 3)), Z, y), 0)
