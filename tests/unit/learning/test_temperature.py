@@ -14,6 +14,7 @@ from skmixdp._learning.temperature import _LOGARITHMS, _overconfidence, temperat
 from skmixdp._linear import with_weights
 from skmixdp._rows import Block, InMemoryRows, Request
 from tests.conftest import make_problem
+from tests.rounding import assert_close
 
 SCALES = 2.0**_LOGARITHMS
 N = 20_000
@@ -61,8 +62,8 @@ def test_a_head_that_is_too_sure_or_not_sure_enough_is_calibrated(k, factor):
 
 def test_a_scale_beyond_the_range_ends_at_its_ends():
     Z, y = calibrated(3)
-    np.testing.assert_allclose(scaled(1e3 * np.eye(3), Z, y), 1e3 * 2.0**-4 * np.eye(3))
-    np.testing.assert_allclose(scaled(1e-3 * np.eye(3), Z, y), 1e-3 * 2.0**3 * np.eye(3))
+    assert_close(scaled(1e3 * np.eye(3), Z, y), 1e3 * 2.0**-4 * np.eye(3))
+    assert_close(scaled(1e-3 * np.eye(3), Z, y), 1e-3 * 2.0**3 * np.eye(3))
 
 
 def test_predictions_stay_and_noise_that_is_no_rising_line_is_tolerated():
@@ -121,7 +122,7 @@ def test_the_sensitivity_is_reached_and_not_more_than_needed():
     assert moved <= part.sensitivity <= moved * (1 + 1e-8) and part.share == 1
     assert part.sensitivity == pytest.approx(math.sqrt(8), rel=1e-8)
     _, terms = query.contribute(right, Block(None, np.array([0]), np.ones(1)))
-    np.testing.assert_allclose(terms, 1 / 3 - 1, rtol=1e-12)
+    assert_close(terms, 1 / 3 - 1)
 
 
 def test_its_share_follows_public_facts():
