@@ -131,7 +131,7 @@ class BinCounts:
 
     def lengths(self) -> FloatArray:
         """L2 norms (rows,) of the statistics."""
-        return np.asarray(np.sqrt(np.count_nonzero(self.bins >= 0, axis=1)))
+        return np.asarray(np.sqrt((self.bins >= 0).sum(axis=1)))
 
     def sums(self) -> FloatArray:
         """Numbers of rows in each bin, shape (h n_bins,)."""

@@ -23,6 +23,7 @@ from skmixdp._rows import ArrayTable, BinCounts, Columns, InMemoryRows, RowMap
 from skmixdp.components.protocols import PrivateQuery
 from tests.conftest import Watched, make_problem
 from tests.property.spies import Recorded, prepare, source
+from tests.rounding import assert_relative
 
 N, D, K = 60, 4, 3
 rng = np.random.default_rng(0)
@@ -173,7 +174,7 @@ def test_every_entry_has_one_bin_of_each_histogram(data, dtype):
             assert bins.shape == Z.shape and np.issubdtype(bins.dtype, np.integer)
             assert bins.min() >= 0 and bins.max() < n_bins
             counts = BinCounts(bins, n_bins)
-            np.testing.assert_allclose(np.linalg.norm(np.asarray(counts), axis=1), math.sqrt(D))
+            assert_relative(np.linalg.norm(np.asarray(counts), axis=1), math.sqrt(D))
             assert counts.sums().sum() == Z.size
             for i in range(len(Z)):
                 np.testing.assert_array_equal(bins_of(Z[i : i + 1])[0], bins[i])

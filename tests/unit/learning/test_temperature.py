@@ -14,6 +14,7 @@ from skmixdp._learning.temperature import _LOGARITHMS, _overconfidence, temperat
 from skmixdp._linear import with_weights
 from skmixdp._rows import Block, InMemoryRows, Request
 from tests.conftest import make_problem
+from tests.rounding import assert_close
 
 SCALES = 2.0**_LOGARITHMS
 N = 20_000
@@ -61,8 +62,8 @@ def test_a_head_that_is_too_sure_or_not_sure_enough_is_calibrated(k, factor):
 
 def test_a_scale_beyond_the_range_ends_at_its_ends():
     Z, y = calibrated(3)
-    np.testing.assert_allclose(scaled(1e3 * np.eye(3), Z, y), 1e3 * 2.0**-4 * np.eye(3))
-    np.testing.assert_allclose(scaled(1e-3 * np.eye(3), Z, y), 1e-3 * 2.0**3 * np.eye(3))
+    assert_close(scaled(1e3 * np.eye(3), Z, y), 1e3 * 2.0**-4 * np.eye(3))
+    assert_close(scaled(1e-3 * np.eye(3), Z, y), 1e-3 * 2.0**3 * np.eye(3))
 
 
 def test_predictions_stay_and_noise_that_is_no_rising_line_is_tolerated():
@@ -72,6 +73,12 @@ def test_predictions_stay_and_noise_that_is_no_rising_line_is_tolerated():
         head = scaled(4 * np.eye(3), Z, y, drawn)
         np.testing.assert_allclose(head, head[0, 0] * np.eye(3), rtol=0, atol=1e-12)
         assert 0.5 < head[0, 0] < 2
+
+
+def test_the_temperature_follows_the_noisy_sums():
+    Z, y = calibrated(3)
+    lower, plain, higher = (scaled(np.eye(3), Z, y, shift * N)[0, 0] for shift in (0.1, 0.0, -0.1))
+    assert lower < 0.8 * plain and higher > 1.25 * plain
 
 
 def test_a_head_of_zeros_and_one_that_diverged_stay_what_they_are():
@@ -115,7 +122,7 @@ def test_the_sensitivity_is_reached_and_not_more_than_needed():
     assert moved <= part.sensitivity <= moved * (1 + 1e-8) and part.share == 1
     assert part.sensitivity == pytest.approx(math.sqrt(8), rel=1e-8)
     _, terms = query.contribute(right, Block(None, np.array([0]), np.ones(1)))
-    np.testing.assert_allclose(terms, 1 / 3 - 1, rtol=1e-12)
+    assert_close(terms, 1 / 3 - 1)
 
 
 def test_its_share_follows_public_facts():
