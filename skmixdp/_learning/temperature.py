@@ -1,7 +1,7 @@
 """The temperature of a released head, by noisy sums over private rows."""
 
 import math
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -66,7 +66,8 @@ def _overconfidence(Z: FloatArray, block: Block, scales: FloatArray) -> Contribu
     powers = np.exp(logits * logits.dtype.type(scales[0]))
     over = np.empty((len(scales), len(own)))
     for confidence in over:
-        np.divide(1, powers.sum(axis=0), out=confidence)  # at most 1, since the largest power is 1
+        # Class after class, in the same order for any number of rows; at most 1, as the largest power is 1.
+        np.divide(1, reduce(np.add, powers), out=confidence)
         np.square(powers, out=powers)  # at twice the scale
     over -= correct
     return None, np.nan_to_num(over, copy=False).T

@@ -112,6 +112,8 @@ FITS: dict[str, Callable[[], Any]] = {
     "default": _classifier,
     "default, two classes": partial(_classifier, k=2),
     "default, no public rows": partial(_classifier, public=False),
+    "default, columns of private rows": partial(_classifier, public=False, epsilon=8.0),
+    "default, columns and second moment": partial(_classifier, public=False, epsilon=60.0),
     "default, float32": partial(_classifier, dtype="float32"),
     "default, replace one": partial(_classifier, neighboring="replace_one"),
     "default, Poisson batches": partial(_classifier, "adamix", batch_size=80, n_steps=12),
