@@ -155,8 +155,9 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "exact sums in a report",
         "A hidden attribute of a scaler's report, which pickles keep, holds the sums before their noise.",
         "_engine/noisy_sum.py",
-        "    return total[0], report\n",
-        '    object.__setattr__(report, "_sums", values.sum(axis=0))\n    return total[0], report\n',
+        "    return noisy_sums(rows, asked, budget, treated_as_public, description, leaks)\n",
+        "    made = noisy_sums(rows, asked, budget, treated_as_public, description, leaks)\n"
+        '    object.__setattr__(made[1], "_sums", values.sum(axis=0))\n    return made\n',
         "tests/property/test_nothing_is_kept.py::test_no_exact_sum_and_no_row_is_kept[scaler]",
     ),
     _sabotage(
@@ -188,7 +189,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "a comparison that nothing is set aside for",
         "The comparison of two heads comes on top of a budget that the steps have spent.",
         "_engine/plan.py",
-        "share -= recipe.closing_share",
+        "share -= sum(closing.share for closing in closings)",
         "share -= 1e-9",
         _GEOMETRY + "[public rows]",
     ),
@@ -1192,8 +1193,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "entries that are no numbers in no bin",
         "A product that is no number ends the fit, which tells that there is one.",
         "_learning/columns.py",
-        "places = np.nan_to_num(np.floor((Z - low) / width))",
-        "places = np.floor((Z - low) / width)",
+        "np.fmin(np.fmax((Z - low) / width, 0), n_bins - 1)",
+        "np.clip((Z - low) / width, 0, n_bins - 1)",
         _TABLES + "test_every_entry_has_one_bin_of_each_histogram",
     ),
     _sabotage(
@@ -1255,8 +1256,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "a temperature of outputs that are no numbers",
         "Outputs that are no numbers count as large ones, and such a row moves the temperature alone.",
         "_learning/temperature.py",
-        "np.nan_to_num(confidence - correct[:, np.newaxis])",
-        "np.nan_to_num(confidence - correct[:, np.newaxis], nan=1e9)",
+        "np.nan_to_num(over, copy=False).T",
+        "np.nan_to_num(over, copy=False, nan=1e9).T",
         "tests/unit/learning/test_temperature.py::test_no_row_adds_more_than_1_at_any_scale",
     ),
     Sabotage(
