@@ -44,9 +44,9 @@ _SHRINKAGE = 0.9
 #: Margin on the estimated curvature.
 _MARGIN = 1.1
 
-#: Constant of the intercept column. Centred rows have no common direction, so a small constant suffices,
-#: and it adds little noise.
-INTERCEPT = 0.1
+#: Least constant of the intercept column, and that for two classes. Centred rows have no common direction, so
+#: a small constant suffices, and it adds little noise; but few classes may be of very different sizes.
+_LEAST_INTERCEPT, _INTERCEPT_OF_TWO = 0.1, 0.3
 
 #: Rows have unit length; the clip enforces it.
 _CLIP = L2Clip(1.0)
@@ -103,6 +103,11 @@ class Shares:
 #: Largest noise at which columns that dominate still show: its squared length in a mean of unit rows, and
 #: its second moment.
 _CLEAR_NOISE = 0.25
+
+
+def intercept_constant(n_outputs: int) -> float:
+    """Constant of the intercept column of centred rows of unit length."""
+    return max(_LEAST_INTERCEPT, _INTERCEPT_OF_TWO * math.sqrt(2 / max(n_outputs, 2)))
 
 
 @dataclass(frozen=True)

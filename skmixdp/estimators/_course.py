@@ -1,5 +1,6 @@
 """The course of a linear head's fit: all that it asks of private rows, in order, from charge to result."""
 
+import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -14,12 +15,12 @@ from .._learning.class_shares import LogitAdjustment, class_shares, count_share,
 from .._learning.columns import columns_share, noisy_columns, unmapped
 from .._learning.comparison import comparison_share, is_correct
 from .._learning.geometry import (
-    INTERCEPT,
     LONGEST_FOUND,
     Learner,
     Learning,
     NoisyMean,
     Shares,
+    intercept_constant,
     leading_directions,
     length_share,
     noisy_counts,
@@ -345,7 +346,7 @@ def needs_private_rows(inputs: FitInputs) -> bool:
     if not len(inputs.X_pub):
         return True
     unit_pub = RowMap(None, True, None)(inputs.X_pub, np.float64)
-    public = (1 - float(np.sum(unit_pub.mean(axis=0) ** 2))) / len(inputs.X_pub)
+    public = _variance_of_mean(unit_pub)
     private = inputs.n_features / (inputs.n_rows * inputs.budget.mu) ** 2 / inputs.geometry_shares.mean
     return public > _TIMES_AS_GOOD * private
 
@@ -485,17 +486,22 @@ def learned_map(head: Any, stage: MapStage, learner: Learner) -> Course[tuple[Ma
         whitening = Whitening.of(row_map(inputs.X_pub, np.float64), inputs.groups)
         row_map = replace(row_map, whitening=whitening)
     if head.fit_intercept:
-        row_map = replace(row_map, intercept_value=INTERCEPT)
+        row_map = replace(row_map, intercept_value=intercept_constant(inputs.loss.n_outputs))
     return _mapped(row_map, inputs, largest), spent
 
 
 def _centre(found: NoisyMean, row_map: RowMap, inputs: FitInputs) -> Array:
     """The centre of unit rows: that of private rows, and of public rows where there are any."""
     unit_pub = RowMap(None, True, None, columns=row_map.columns)(inputs.X_pub, np.float64)
-    if not len(unit_pub):
+    if len(unit_pub) < 2:  # one row tells no variance
         return found.shrunk()
+    return found.combined(unit_pub.mean(axis=0), _variance_of_mean(unit_pub))
+
+
+def _variance_of_mean(unit_pub: Array) -> float:
+    """Estimated squared length of the error of the mean of unit rows (n, d); infinite for one row."""
     mean = unit_pub.mean(axis=0)
-    return found.combined(mean, (1 - float(mean @ mean)) / len(unit_pub))
+    return (1 - float(mean @ mean)) / (len(unit_pub) - 1) if len(unit_pub) > 1 else math.inf
 
 
 def _warn_of_few_columns(energies: Array) -> None:
