@@ -98,7 +98,6 @@ ALLOWED = {
     "_engine/loop.py::Sources.of": (2, "public"),
     "_engine/release.py::GaussianMechanism.admit": (1, "released"),
     "_learning/class_shares.py::LogitAdjustment._ask": (3, "released"),
-    "_learning/columns.py::noisy_columns": (1, "released"),
     "_learning/columns.py::_thinned": (1, "public"),
     "_learning/columns.py::_windows": (1, "released"),
     "_learning/columns.py::_moments": (1, "released"),
