@@ -42,6 +42,7 @@ def factory(name, mu, n_steps=2, **options):
         "noise_multiplier": np.sqrt(n_steps) / mu,
         "n_steps": n_steps,
         "row_norm": None if name.startswith(LONG_ROWS) else "unit",
+        "scale": False,
     }
     return lambda: kind(algorithm, **(parameters | options))
 

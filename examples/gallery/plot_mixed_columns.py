@@ -34,7 +34,8 @@ X_pub, y_pub, X, y_priv = table[:200], y[:200], table[200:], y[200:]
 # ------------------------
 #
 # ``PublicOnly`` wraps the whole ``ColumnTransformer``. ``check_pipeline`` confirms that no step learns from
-# private rows. Without the wrapper, it names the scaler and the encoder.
+# private rows. Without the wrapper, it names the scaler. The encoder has declared categories, so it learns
+# nothing. The head would also scale the columns by itself.
 
 import sklearn
 from sklearn.compose import make_column_transformer
@@ -77,6 +78,6 @@ ax.set_title("What the model learned, for each job", loc="left")
 ax.legend(ncols=3, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.15))
 
 # %%
-# The model found both effects: older people subscribe more often, and so do people with more work. At the
-# ends the curves are flatter than the truth. The fit scales rows to unit length, which hides a part of how
-# extreme an age is.
+# The model found both effects: older people subscribe more often, and so do people with more work. The curves
+# have the shape of the truth, since rows of standardised columns keep their length: an extreme age stays
+# extreme. At the ends they are a little flatter than the truth, because descent under noise stops early.

@@ -5,8 +5,8 @@ each column, and two further ones tell the centre and the spread within it.
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -32,23 +32,34 @@ _REACH = 4.0
 #: Probability that noise alone makes a bin of any column count.
 _FALSE = 0.01
 
-#: Widths of the windows of magnitudes that may count together.
+#: Widths of the windows of bins that may count together.
 _WIDTHS = (1, 2, 4, 8)
+
+#: Part of the rows that must be seen in a range for their mean and spread in it.
+_SEEN = 0.8
+
+#: The first range is so many times as wide as the largest magnitude. Its first and last bin hold only what is
+#: beyond it, and if that is more than a part of the rows, noise alone has made the magnitude.
+_MARGIN, _BEYOND = 16 / 15, 0.5
 
 #: Smallest and largest share of mu squared, and the noise in a count that it aims at, as a part of the rows.
 _LEAST_SHARE, _MOST_SHARE, _COUNT_ERROR = 0.01, 0.2, 0.02
 
 #: Largest noise in a count, as a part of the rows: of three histograms, and of the first alone.
-_MOST_ERROR, _MOST_OF_ONE = 0.07, 0.1
+_MOST_ERROR, _MOST_OF_ONE = 0.07, 0.08
+
+#: If there are many rows, only some are looked at: at least the first number, and so many that the noise in a
+#: count is the second, as a part of them.
+_FEWEST_ROWS, _THINNED_ERROR = 50_000, 0.02
 
 #: More columns are not looked at: they are those of an encoder, whose units are alike.
-_MOST_COLUMNS = 200
+_MOST_COLUMNS = 100
 
 
 def columns_share(mu: float, n_rows: int, n_features: int) -> float:
     """Share of mu squared for :func:`noisy_columns`, from public facts; 0 if it would tell nothing."""
     error = math.sqrt(n_features) / (mu * n_rows)
-    share = min(max(3 * (error / _COUNT_ERROR) ** 2, _LEAST_SHARE), _MOST_SHARE)
+    share = min(max(3 * min(error / _COUNT_ERROR, 1.0) ** 2, _LEAST_SHARE), _MOST_SHARE)
     tells = n_features <= _MOST_COLUMNS and error / math.sqrt(share) <= _MOST_OF_ONE
     return share if tells else 0.0
 
@@ -83,6 +94,7 @@ def noisy_columns(learner: Learner, n_features: int, multiplier: float) -> Learn
     *Guarantee*: one or three Gaussian releases. A row adds 1 to one bin of each column, so the sensitivity of
     each is ``sqrt(n_features)``.
     """
+    learner = _thinned(learner, n_features, multiplier)
     n_rows = learner.n_rows
     n_stages = 3 if multiplier * math.sqrt(3 * n_features) <= _MOST_ERROR * n_rows else 1
     mechanism = learner.mechanism(multiplier, n_stages)
@@ -99,18 +111,34 @@ def noisy_columns(learner: Learner, n_features: int, multiplier: float) -> Learn
     counts, noise = yield from histograms(_magnitudes, 2 * _EXPONENT + 3)
     spread, reach = _spread_of_magnitudes(counts, noise, n_rows)
     center = np.zeros(n_features)
-    if n_stages == 1 or not reach.any():
+    if n_stages == 1:
         return FoundColumns(center, spread)
-    low, high = np.where(reach > 0, -reach, -1.0), np.where(reach > 0, reach, 1.0)
-    for n_bins in _BINS:
+    high = np.where(reach > 0, _MARGIN * reach, 1.0)
+    low = -high
+    for stage, n_bins in enumerate(_BINS):
         width = (high - low) / n_bins
         counts, noise = yield from histograms(partial(_places, low=low, width=width, n_bins=n_bins), n_bins)
-        found, mean, deviation = _moments(counts, noise, low, width)
+        if stage == 0:
+            false = counts[:, 0] + counts[:, -1] > _BEYOND * n_rows
+            spread, reach = np.where(false, 0.0, spread), np.where(false, 0.0, reach)
+        found, mean, deviation = _moments(counts, noise, low, width, n_rows)
         found &= reach > 0
         center, spread = np.where(found, mean, center), np.where(found, deviation, spread)
         low = np.maximum(center - _REACH * spread, low)
         high = np.maximum(np.minimum(center + _REACH * spread, high), low + width)
     return FoundColumns(center, spread)
+
+
+def _thinned(learner: Learner, n_features: int, multiplier: float) -> Learner:
+    """The learner with every s-th of its rows, if noise is small even then; a public fact."""
+    needed = multiplier * math.sqrt(3 * n_features) / _THINNED_ERROR
+    step = int(learner.n_rows // max(needed, _FEWEST_ROWS)) if math.isfinite(needed) else 1
+    if step < 2:
+        return learner
+    rows = np.arange(learner.n_rows) if learner.members is None else np.flatnonzero(learner.members)
+    members = np.zeros(learner.n_rows if learner.members is None else len(learner.members), bool)
+    members[rows[::step]] = True
+    return replace(learner, n_rows=int(members.sum()), members=members)
 
 
 def released_columns(
@@ -136,62 +164,84 @@ def released_columns(
 
 
 def _magnitudes(Z: FloatArray) -> NDArray[Any]:
-    """Bins (rows, n_features) of absolute values: 0, and powers of two; the first and last hold all beyond."""
-    exponents = np.frexp(Z)[1].astype(np.intp)
-    return np.where(Z == 0, 0, np.clip(exponents + _EXPONENT, 0, 2 * _EXPONENT + 1) + 1)
+    """Bins (rows, n_features) of absolute values: 0, then powers of two, with all beyond at both ends."""
+    # The exponent of a float32, from 1 on, as it is stored; 0 is that of 0 and of smaller numbers.
+    stored = (np.ascontiguousarray(Z, dtype=np.float32).view(np.int32) >> 23) & 0xFF
+    bins = np.clip(stored + (_EXPONENT - 126), 0, 2 * _EXPONENT + 1) + 1
+    bins *= stored > 0
+    return np.asarray(bins)
 
 
 def _places(Z: FloatArray, low: FloatArray, width: FloatArray, n_bins: int) -> NDArray[Any]:
     """Bins (rows, n_features) of a range of each column; what is outside is in the first or the last."""
-    return np.clip(np.floor((Z - low) / width), 0, n_bins - 1).astype(np.intp)
+    # Unlike np.clip, these leave no NaN.
+    places = np.fmin(np.fmax((Z - low) / width, 0), n_bins - 1)
+    return np.asarray(places.astype(np.intp))
 
 
 def _spread_of_magnitudes(counts: FloatArray, noise: float, n_rows: int) -> tuple[FloatArray, FloatArray]:
     """Spread about 0, and the largest magnitude, (n_features,) each, from counts (n_features, bins).
 
-    Both are 0 where no magnitude counts. Neighbouring ones count together if they do not count alone.
+    Both are 0 where no magnitude counts.
     """
-    n_features, n_bins = counts.shape
-    certain = float(ndtri(1 - _FALSE / (len(_WIDTHS) * counts.size)))
-    spread, reach = np.zeros(n_features), np.zeros(n_features)
+    spread, reach = np.zeros(len(counts)), np.zeros(len(counts))
+    certain = _certain(counts, noise)
     for j, column in enumerate(counts):
-        taken = np.zeros(n_bins, bool)
+        taken = np.zeros(len(column), bool)
         taken[[0, 1, -1]] = True  # zeros, and what is beyond the range
         energy, end = 0.0, 0
-        for width in _WIDTHS:
-            sums = np.convolve(column, np.ones(width), "valid")
-            free = np.convolve(taken, np.ones(width), "valid") == 0
-            while True:
-                sums = np.where(free, sums, -np.inf)
-                start = int(sums.argmax())
-                if not sums[start] > certain * noise * math.sqrt(width):
-                    break
-                taken[start : start + width] = True
-                free[max(start - width + 1, 0) : start + width] = False
-                # The middle of the window stands for its magnitudes.
-                energy += sums[start] / n_rows * 4.0 ** (start + width / 2 - 2 - _EXPONENT)
-                end = max(end, start + width - 1)
+        for start, width, count in _windows(column, certain, taken):
+            # The middle of the window stands for its magnitudes.
+            energy += count / n_rows * 4.0 ** (start + width / 2 - 2 - _EXPONENT)
+            end = max(end, start + width - 1)
         if end:
             spread[j], reach[j] = math.sqrt(energy), 2.0 ** (end - _EXPONENT - 1)
     return spread, reach
 
 
+def _certain(counts: FloatArray, noise: float) -> float:
+    """A count that noise alone reaches in no bin or window of all histograms, but for a small probability."""
+    return noise * float(ndtri(1 - _FALSE / (len(_WIDTHS) * counts.size)))
+
+
+def _windows(
+    column: FloatArray, certain: float, taken: NDArray[np.bool_]
+) -> Iterator[tuple[int, int, float]]:
+    """Start, width and count of the windows of a histogram that count. Bins are ``taken`` (bins,) once.
+
+    Neighbouring bins count together if they do not count alone.
+    """
+    for width in _WIDTHS:
+        sums = np.convolve(column, np.ones(width), "valid")
+        free = np.convolve(taken, np.ones(width), "valid") == 0
+        while True:
+            sums = np.where(free, sums, -np.inf)
+            start = int(sums.argmax())
+            if not sums[start] > certain * math.sqrt(width):
+                break
+            taken[start : start + width] = True
+            free[max(start - width + 1, 0) : start + width] = False
+            yield start, width, float(sums[start])
+
+
 def _moments(
-    counts: FloatArray, noise: float, low: FloatArray, width: FloatArray
+    counts: FloatArray, noise: float, low: FloatArray, width: FloatArray, n_rows: int
 ) -> tuple[NDArray[np.bool_], FloatArray, FloatArray]:
-    """Whether enough bins count, the mean and the spread (n_features,) of histograms (n_features, bins)."""
-    n_bins = counts.shape[1]
-    certain = float(ndtri(1 - _FALSE / counts.size)) * noise
+    """Whether most rows are seen, the mean and the spread (n_features,) of histograms (n_features, bins)."""
+    n_features, n_bins = counts.shape
+    seen = np.zeros_like(counts)
+    certain = _certain(counts, noise)
+    for column, heights in zip(counts, seen, strict=True):
+        for start, size, count in _windows(column, certain, np.zeros(n_bins, bool)):
+            heights[start : start + size] = count / size
+    total = seen.sum(axis=1)
+    found = total > _SEEN * n_rows
+    seen /= np.where(found, total, 1.0)[:, np.newaxis]
     middles = low[:, np.newaxis] + width[:, np.newaxis] * (np.arange(n_bins) + 0.5)
-    heavy = np.where(counts > certain, counts, 0.0)
-    likely = np.where(counts > 2 * noise, counts, 0.0)
-    total = heavy.sum(axis=1)
-    found = total > 0
-    total = np.where(found, total, 1.0)[:, np.newaxis]
-    mean = (heavy * middles).sum(axis=1) / total[:, 0]
-    deviation = np.sqrt((heavy * (middles - mean[:, np.newaxis]) ** 2).sum(axis=1) / total[:, 0])
-    cumulated = np.cumsum(likely, axis=1) / np.where(found, likely.sum(axis=1), 1.0)[:, np.newaxis]
-    quartiles = np.zeros((2, len(counts)))
+    mean = (seen * middles).sum(axis=1)
+    deviation = np.sqrt((seen * (middles - mean[:, np.newaxis]) ** 2).sum(axis=1))
+    cumulated = np.cumsum(seen, axis=1)
+    quartiles = np.zeros((2, n_features))
     for j in np.flatnonzero(found):
         for index, quantile in enumerate((0.25, 0.75)):
             place = int(np.searchsorted(cumulated[j], quantile))

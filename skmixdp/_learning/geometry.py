@@ -319,7 +319,8 @@ class SecondMoment:
         added = max(self.noise, _RAISED * float(self.values.mean()))
         values = self.values if intercept is None else np.append(self.values, intercept**2)
         factors = 1 / (values + added)
-        factors *= math.sqrt(values.sum() / np.sum(values * factors**2))
+        outputs = float(np.sum(values * factors**2))
+        factors *= math.sqrt(values.sum() / outputs) if outputs > 0 else added
         n_features = len(self.values)
         matrix = np.diag(factors)
         matrix[:n_features, :n_features] = (self.vectors * factors[:n_features]) @ self.vectors.T

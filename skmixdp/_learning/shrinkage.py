@@ -1,4 +1,4 @@
-"""Shrinkage, temperature and class balance of a released head, by public rows and a noisy comparison."""
+"""Shrinkage and class balance of a released head, by public rows and a noisy comparison."""
 
 import math
 import warnings
@@ -22,8 +22,8 @@ _KEPT = 1.5
 #: so the signal may be lengthened. Even a change that looks like noise points in the right direction.
 _LEAST_USUAL, _SLOPE = 0.2, 2.0
 
-#: Candidate factors ``b`` of the outputs.
-_TEMPERATURES = 2.0 ** np.arange(-3, 3.25, 0.25)
+#: Scales of the outputs at which shares are compared.
+_SCALES = 2.0 ** np.arange(-3, 3.25, 0.25)
 
 #: With fewer public rows, the head is returned unchanged.
 _FEWEST = 20
@@ -60,7 +60,7 @@ def can_balance(info: PublicInfo) -> bool:
 
 
 class PublicShrinkage(Update):
-    """Returns the shrunk head ``b (W_0 + s (W - W_0) + t B)``, where public rows choose b, s and B.
+    """Returns the shrunk head ``W_0 + s (W - W_0) + t B``, where public rows choose s and B.
 
     The public rows are split into halves. Each half evaluates the change ``W - W_0``, added to the start that
     the other half gives.
@@ -68,13 +68,10 @@ class PublicShrinkage(Update):
     **The share s.** Let ``j = max(0, 1 - v / e)``, the factor of James and Stein. Here ``e`` is the mean
     square of the outputs of ``W - W_0`` on public rows, and ``v`` is the mean square that undamped noise
     alone would give. The usual share is ``min(1, 0.2 + 2 j)``, or 1 for squared loss. A smaller share is
-    taken if it has a clearly lower loss, each with its own best ``b``. Clearly means by more than the
-    standard error of the difference. This evaluation underrates the change: ``W`` moves away from a start
+    taken if it has a clearly lower loss, each at the best scale of its outputs. Clearly means by more than
+    the standard error of the difference. This evaluation underrates the change: ``W`` moves away from a start
     that was fitted to the evaluating rows themselves. So a share is only considered if it is at least ``1.5
     j``. If ``s = 0``, private rows were of no use under this budget, and a warning says so.
-
-    **The temperature b** has the lowest loss on public rows. It changes probabilities, not predictions. It is
-    1 for squared loss.
 
     **Class balance B.** A private head outputs classes with few private rows too rarely. ``B`` holds the
     intercepts at which all classes have the same mean probability on public rows, where each class has the
@@ -160,7 +157,7 @@ class PublicShrinkage(Update):
         return self._head(W, usual, part * balance)
 
     def _head(self, W: FloatArray, share: float, balance: FloatArray | None = None) -> FloatArray:
-        """The start plus this share of the change, with balanced classes and scaled outputs."""
+        """The start plus this share of the change, with balanced classes."""
         start = self.info.view.W
         head = np.array(W if share == 1 else start + share * (W - start))
         if balance is not None and self.intercept is not None:
@@ -176,7 +173,7 @@ class PublicShrinkage(Update):
         return reliable_balance(halves, len(W))
 
     def _chosen_on_public_rows(self, W: FloatArray, variance: float) -> tuple[float, float]:
-        """The share ``s`` that public rows choose, the usual one, and the temperature ``b``."""
+        """The share ``s`` that public rows choose, and the usual one."""
         data, change = self.info.view.data, W - self.info.view.W
         if data.n_rows < _FEWEST:
             return 1.0, 1.0
@@ -215,8 +212,8 @@ class PublicShrinkage(Update):
         )
 
     def _losses(self, change: FloatArray, shares: FloatArray) -> FloatArray:
-        """Loss of each held-out row, (shares, temperatures, rows)."""
-        scales = np.ones(1) if self.info.loss.quadratic else _TEMPERATURES
+        """Loss of each held-out row, (shares, scales, rows)."""
+        scales = np.ones(1) if self.info.loss.quadratic else _SCALES
         parts = []
         for start, judge in self.info.held_out:
             near, far = judge.X @ start.T, judge.X @ change.T

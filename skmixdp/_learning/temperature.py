@@ -35,7 +35,7 @@ def temperature(mu: float, info: PublicInfo) -> Closing | None:
     for one temperature of all outputs.
     """
     error = math.sqrt(len(_LOGARITHMS)) / (mu * info.n_private)
-    share = min(max((error / _ERROR) ** 2, _LEAST_SHARE), _MOST_SHARE)
+    share = min(max(min(error / _ERROR, 1.0) ** 2, _LEAST_SHARE), _MOST_SHARE)
     if error > _MOST_ERROR * math.sqrt(share):
         return None
     return Closing({"temperature": share}, _scaled)
@@ -56,11 +56,17 @@ def _scaled(W: FloatArray, state: Any, multiplier: float) -> Rounds:
 
 def _overconfidence(Z: FloatArray, block: Block, scales: FloatArray) -> Contribution:
     """Confidence in the likeliest class at each scale, less whether the row is of that class, (rows, m)."""
-    Z = np.asarray(Z, dtype=np.float64)
     own = np.asarray(class_indices(block.y))
-    if Z.shape[1] == 1:
-        Z = np.concatenate([np.zeros_like(Z), Z], axis=1)
-    Z = Z - Z.max(axis=1, keepdims=True)
-    correct = Z[np.arange(len(Z)), own] == 0
-    confidence = np.stack([1 / np.exp(scale * Z).sum(axis=1) for scale in scales], axis=1)
-    return None, np.nan_to_num(confidence - correct[:, np.newaxis])
+    # Class by class, so that work on few classes is vectorised over rows.
+    logits = np.array(np.asarray(Z).T, order="C")
+    if len(logits) == 1:
+        logits = np.concatenate([np.zeros_like(logits), logits])
+    logits -= logits.max(axis=0)
+    correct = logits[own, np.arange(len(own))] == 0
+    powers = np.exp(logits * logits.dtype.type(scales[0]))
+    over = np.empty((len(scales), len(own)))
+    for confidence in over:
+        np.divide(1, powers.sum(axis=0), out=confidence)  # at most 1, since the largest power is 1
+        np.square(powers, out=powers)  # at twice the scale
+    over -= correct
+    return None, np.nan_to_num(over, copy=False).T

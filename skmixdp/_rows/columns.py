@@ -90,11 +90,12 @@ def worth_scaling(center: FloatArray, spread: FloatArray) -> bool:
     so far from 0 that rows of unit length would all be alike. The effective number of columns is
     ``(sum e)^2 / sum e^2``, with ``e`` the squared spreads.
     """
-    largest = float(max(spread.max(initial=0.0), np.abs(center).max(initial=0.0)))
-    spread, center = spread / (largest or 1.0), center / (largest or 1.0)
-    total = float(np.sum(spread**2))
-    if not (0 < total and largest < math.inf):
+    largest, farthest = float(spread.max(initial=0.0)), float(np.abs(center).max(initial=0.0))
+    if not (0 < largest < math.inf and farthest < math.inf):
         return False
-    effective = total**2 / float(np.sum(spread**4))
+    # In units of the largest number, since powers of huge or tiny ones are inf or 0.
+    squares = (spread / largest) ** 2
+    effective = float(np.sum(squares)) ** 2 / float(np.sum(squares**2))
     few = len(spread) <= _NARROW or effective < min(_PART * len(spread), _FEW_COLUMNS)
-    return few or float(np.linalg.norm(center)) > _FAR * math.sqrt(total)
+    unit = max(largest, farthest)
+    return few or float(np.linalg.norm(center / unit)) > _FAR * float(np.linalg.norm(spread / unit))

@@ -110,7 +110,8 @@ class OuterStatistics:
 class BinCounts:
     """Statistics of rows that add 1 to one bin of each of several histograms; they are not formed.
 
-    ``bins`` (rows, h) are integers from 0 to ``n_bins - 1``. The statistics are (rows, h n_bins).
+    ``bins`` (rows, h) are integers from 0 to ``n_bins - 1``, or -1 where a row adds nothing. The statistics
+    are (rows, h n_bins).
     """
 
     bins: NDArray[np.intp]
@@ -120,18 +121,25 @@ class BinCounts:
         return len(self.bins)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
-        formed = self.bins[:, :, np.newaxis] == np.arange(self.n_bins)
-        return np.asarray(formed.reshape(len(self), -1), dtype=np.float64 if dtype is None else dtype)
+        shape = len(self), self.bins.shape[1] * self.n_bins  # of no rows, too
+        formed = (self.bins[:, :, np.newaxis] == np.arange(self.n_bins)).reshape(shape)
+        return np.asarray(formed, dtype=np.float64 if dtype is None else dtype)
 
     def without(self, left_out: NDArray[np.bool_]) -> "BinCounts":
-        """The statistics of the other rows."""
-        return BinCounts(self.bins[~left_out], self.n_bins)
+        """The statistics with zeros for some rows."""
+        return BinCounts(np.where(left_out[:, np.newaxis], -1, self.bins), self.n_bins)
+
+    def lengths(self) -> FloatArray:
+        """L2 norms (rows,) of the statistics."""
+        return np.asarray(np.sqrt((self.bins >= 0).sum(axis=1)))
 
     def sums(self) -> FloatArray:
         """Numbers of rows in each bin, shape (h n_bins,)."""
-        n_histograms = self.bins.shape[1]
-        places = self.bins + np.arange(n_histograms) * self.n_bins
-        return np.bincount(places.ravel(), minlength=n_histograms * self.n_bins).astype(np.float64)
+        # One more bin of each histogram, the first, takes those that add nothing.
+        n_histograms, n_places = self.bins.shape[1], self.n_bins + 1
+        places = self.bins + (1 + np.arange(n_histograms) * n_places)
+        counts = np.bincount(places.ravel(), minlength=n_histograms * n_places)
+        return counts.reshape(n_histograms, n_places)[:, 1:].ravel().astype(np.float64)
 
 
 Contribution = tuple[Array | None, Array | OuterStatistics | BinCounts | None]

@@ -46,22 +46,23 @@ class Auto(Algorithm):
     gradients of public rows, and gives every row the same weight. There are few, long steps, and the last
     heads are averaged. If held-out public rows favour it, the result is shrunk towards the start; a noisy
     comparison on private rows checks this choice. In :class:`~skmixdp.MixedDPLogisticRegression`, this
-    algorithm also turns on whitening (``whiten="auto"``), and private geometry where public rows are few or
-    missing (``geometry="auto"``).
+    algorithm also turns on whitening (``whiten="auto"``), and a private temperature of the probabilities.
+    Where public rows are few or missing, it turns on noisy columns (``scale="auto"``) and private geometry
+    (``geometry="auto"``).
 
     Parameters
     ----------
     clip : float, default=0.3
-        L2 threshold on each row's gradient. Rows have unit length unless the estimator has
-        ``row_norm=None``.
+        Smallest L2 threshold on each row's gradient. Rows have at most unit length unless the estimator has
+        ``row_norm=None``. The threshold rises with the budget, up to the longest gradient, which is not cut.
     shrink : bool, default=True
-        Whether to shrink the result towards the start, and to choose the temperature of the probabilities.
-        Public rows choose both, and balance the classes. If up to 2% of the squared budget tell the accuracy
-        of a head on private rows within a tenth, noisy comparisons check these choices.
+        Whether to shrink the result towards the start, and to balance the classes, by public rows. If up to
+        2% of the squared budget tell the accuracy of a head on private rows within a tenth, noisy comparisons
+        check these choices.
 
     Notes
     -----
-    *Guarantee*: one full-batch Gaussian release per step, of sensitivity ``clip``, and one of m
+    *Guarantee*: one full-batch Gaussian release per step, whose sensitivity is the threshold, and one of m
     differences of counts, of sensitivity ``sqrt(m)``. Start, whitening, step size and number of steps depend
     on public or released quantities. Shrinkage depends on released heads, released differences and public
     rows.

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from .._linear import PANEL_ROWS, Array, SumError, row_norms
 from .._linear import FloatArray as FloatArray
 from .._linear import Loss as Loss
-from .._rows import Block, Contribute, Sums
+from .._rows import BinCounts, Block, Contribute, Sums
 from ..public import PublicData, RandomSource
 from ..public import PublicView as PublicView
 
@@ -77,7 +77,9 @@ class Lengths:
 def term_lengths(C: Any, S: Any, products: Any, block: Block) -> list[FloatArray]:
     """Lengths of ``c_i x_i^T`` and of ``s_i``, for sums that are released as they are."""
     matrix = [] if C is None else [row_norms(C) * block.norms]
-    return matrix if S is None else [*matrix, row_norms(S)]
+    if S is None:
+        return matrix
+    return [*matrix, S.lengths() if isinstance(S, BinCounts) else row_norms(S)]
 
 
 @dataclass(frozen=True)

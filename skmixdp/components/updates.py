@@ -40,7 +40,15 @@ class SGD(Update):
 
 @dataclass(frozen=True)
 class Preconditioned(Update):
-    """Multiply directions by a positive definite matrix (d_in, d_in)."""
+    """Multiply directions by a positive definite matrix (d_in, d_in).
+
+    Parameters
+    ----------
+    inner : Update
+        What moves the head.
+    matrix : array of shape (d_in, d_in)
+        A public or released matrix, such as the inverse of a noisy second moment of the rows.
+    """
 
     inner: Update
     matrix: FloatArray

@@ -142,7 +142,7 @@ class FitInputs:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class HeadRows(RowsKey):
-    """Private rows after a row map, as a linear head sees them; ``once`` if they are visited only once."""
+    """Private rows after a row map, as a linear head sees them; ``once`` if they are not visited often."""
 
     inputs: FitInputs
     row_map: RowMap
@@ -360,7 +360,7 @@ def groups_for_whitening(inputs: FitInputs) -> Array | None:
 def first_stage(head: Any, inputs: FitInputs) -> MapStage:
     """The first release that learns the map, if there is any, from public facts."""
     known = inputs.X_pub if inputs.X_scale is None else inputs.X_scale
-    columns = columns_of(known, centred=head._centres_columns) if head._scales() else None
+    columns = columns_of(known, centred=head._centres_columns(inputs)) if head._scales() else None
     stage = _stage_with(head, inputs, columns)
     # Few public rows tell the spread of columns badly.
     learned = len(known) < _FEWEST_KNOWN and head._learns_columns(inputs)
@@ -369,7 +369,7 @@ def first_stage(head: Any, inputs: FitInputs) -> MapStage:
         return stage
     # Columns that need no scale are followed by the stage of unknown columns.
     shares = {"columns": share}
-    rows = HeadRows(inputs, unmapped(inputs.n_features))
+    rows = HeadRows(inputs, unmapped(inputs.n_features), once=True)
     return MapStage(rows, stage.mapped, shares, shares | _stage_with(head, inputs, None).shares)
 
 
@@ -443,7 +443,7 @@ def learned_map(head: Any, stage: MapStage, learner: Learner) -> Course[tuple[Ma
         multiplier = inputs.budget.multiplier(shares["columns"])
         found = yield from of_rows(rows, noisy_columns(learner, inputs.n_features, multiplier))
         stage_ended(head)
-        columns = found.standardised(centred=head._centres_columns)
+        columns = found.standardised(centred=head._centres_columns(inputs))
         after = _stage_with(head, inputs, columns)
         rows, mapped, shares = after.rows, after.mapped, after.shares
     spent |= shares

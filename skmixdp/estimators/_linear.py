@@ -48,6 +48,9 @@ Array = NDArray[Any]
 #: Times the number of public rows, and in squares, it must stay a float.
 _PENALTY = Number("a positive finite number up to 1e100", low=0, high=1e100, closed="right")
 
+#: Rows of fewer columns lose too much by unit length.
+_FEWEST_AT_UNIT_LENGTH = 4
+
 
 def _shares_with(spent: dict[str, float], plan: Plan) -> tuple[tuple[str, float], ...]:
     """The shares of the squared budget, those of training and closing releases included."""
@@ -289,10 +292,15 @@ class LinearHead(PrivateEstimator):
         """Whether centre and spread of columns can be learned from private rows."""
         return self._preconditions(inputs) and self._scales() and not inputs.noise.needs_grid
 
-    @property
-    def _centres_columns(self) -> bool:
+    def _centres_columns(self, inputs: FitInputs) -> bool:
         """Whether columns are centred before rows are scaled. Rows of unit length are centred after it."""
-        return self.center and self.row_norm != "unit"
+        learned = self.geometry != "auto" and bool(self.geometry)
+        unit = self.row_norm == "unit" or learned or self._whitens_alone(inputs)
+        return self.center and not unit
+
+    def _whitens_alone(self, inputs: FitInputs) -> bool:
+        """Whether rows are whitened without public rows, by directions of private rows of unit length."""
+        return self.whiten != "auto" and bool(self.whiten) and len(inputs.X_pub) == 0
 
     def _preconditions(self, inputs: FitInputs) -> bool:
         """Whether a part of the budget can be spent on what the default algorithm can use."""
@@ -300,8 +308,13 @@ class LinearHead(PrivateEstimator):
         return divisible and inputs.is_default and self.row_norm is not None
 
     def _clips(self, columns: Columns | None) -> bool:
-        """Whether rows keep their length up to a bound."""
-        return self.row_norm == "clip" or (self.row_norm == "auto" and columns is not None)
+        """Whether rows keep their length up to a bound.
+
+        Columns of unknown centre are centred at unit length, unless it would leave too little of them.
+        """
+        if self.row_norm != "auto" or columns is None:
+            return self.row_norm == "clip"
+        return bool(columns.center.any()) or not self.center or len(columns.center) < _FEWEST_AT_UNIT_LENGTH
 
     def _learns_geometry(self, inputs: FitInputs, columns: Columns | None) -> bool:
         """Whether to learn the centre and the leading directions of the rows from private rows."""
@@ -313,7 +326,8 @@ class LinearHead(PrivateEstimator):
             "init": isinstance(self.init, str) or callable(getattr(self.init, "start", None)),
         }
         if self.geometry == "auto":
-            wanted = inputs.is_default and not (inputs.loss.quadratic or self._clips(columns))
+            keeps_lengths = self._clips(columns) and not self._whitens_alone(inputs)
+            wanted = inputs.is_default and not (inputs.loss.quadratic or keeps_lengths)
             return wanted and all(possible.values()) and needs_private_rows(inputs)
         if self.geometry and not all(possible.values()):
             obstacle = next(name for name, fits in possible.items() if not fits)

@@ -34,8 +34,9 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
 
     ``X, y`` are the private rows. A few labelled public rows ``X_pub, y_pub`` make the classifier much more
     accurate. The objective is the mean cross-entropy of all rows: softmax for three or more classes, one
-    output for two classes. Rows are first centred by the public mean, whitened by the public rows, and
-    scaled to unit length.
+    output for two classes. Rows are first centred and whitened by public or noisy values, and their length is
+    bounded. Columns in different units are standardised. The probabilities of the default are calibrated by
+    a private temperature (:doc:`/calibration`).
 
     The parameters fall into six groups. Most fits need those of the first two alone.
 
@@ -85,19 +86,23 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
     fit_intercept : bool, default=True
         Whether to add a constant column after centring and scaling.
     center : bool, default=True
-        Whether to subtract the mean of the public rows, or the one that ``geometry`` learns.
+        Whether to subtract the mean of the public rows, that of noisy columns (``scale``), or the one that
+        ``geometry`` learns.
     whiten : bool or "auto", default="auto"
         Whether to shrink the directions in which public rows of the same class differ. ``"auto"`` is True
         only for ``algorithm="auto"``.
     geometry : bool or "auto", default="auto"
         Whether to learn the centre and the leading directions from the private rows, for 3 to 10% of the
-        squared budget (``mu**2``). ``"auto"`` does so for ``algorithm="auto"`` with few public rows.
-    row_norm : {"unit", "clip", None}, default="unit"
-        How the lengths of rows are bounded. ``"unit"`` divides each row by its L2 norm. ``"clip"`` divides
-        all rows by one length and shortens longer ones, and None leaves rows unchanged.
+        squared budget (``mu**2``). ``"auto"`` does so for ``algorithm="auto"`` with few public rows, where
+        rows have unit length.
+    row_norm : {"auto", "unit", "clip", None}, default="auto"
+        How the lengths of rows are bounded. ``"unit"`` divides each row by its L2 norm, ``"clip"`` divides
+        all rows by one length and shortens longer ones, and None leaves rows unchanged. ``"auto"`` is
+        ``"clip"`` for standardised columns, and ``"unit"`` for others.
     scale : bool or "auto", default="auto"
-        Whether to scale columns to unit spread by the public rows, if a few columns dominate. ``"auto"`` does
-        so unless ``row_norm`` is None.
+        Whether to standardise columns whose units differ, by 10 public rows or more, or else by noisy
+        histograms for 1 to 20% of the squared budget. Explicit algorithms use public rows alone. ``"auto"``
+        is True unless ``row_norm`` is None.
     learning_rate : float or "auto", default="auto"
         Step size for the mean objective. ``"auto"`` derives it from public quantities.
     l2 : float or "auto", default="auto"

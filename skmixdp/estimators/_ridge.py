@@ -59,9 +59,9 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
 
     ``X, y`` are the private rows. Public rows ``X_pub, y_pub`` make the model much more accurate, and give
     the scale of the targets. The objective is half the mean squared error of all rows. Features are centred
-    by the public mean and bounded in length. Targets are centred and divided by their scale. Clipping the
-    gradient of the squared loss gives the gradient of Huber's loss. A target far from its prediction
-    therefore adds no more than the clip.
+    and scaled by public or noisy values, and bounded in length. Targets are centred and divided by their
+    scale. Clipping the gradient of the squared loss gives the gradient of Huber's loss. A target far from its
+    prediction therefore adds no more than the clip.
 
     The groups of parameters are those of :class:`MixedDPLogisticRegression`, and :doc:`/parameters` explains
     them.
@@ -81,14 +81,15 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
     fit_intercept : bool, default=True
         Whether to add a constant column after centring and scaling.
     center : bool, default=True
-        Whether to subtract the mean of the public rows. Without public rows, nothing is subtracted.
+        Whether to subtract the mean of the public rows, or that of noisy columns (``scale``). Without either,
+        nothing is subtracted.
     whiten : bool or "auto", default="auto"
         Whether to shrink, after centring, the directions in which public rows differ most. ``"auto"`` is
         True for the default algorithm and more than 20 public rows. It helps where columns are correlated.
     geometry : bool or "auto", default="auto"
         Whether to learn the centre and the leading directions from the private rows, for 3 to 10% of the
         squared budget (``mu**2``). ``"auto"`` is False.
-    row_norm : {"unit", "clip", None}, default="clip"
+    row_norm : {"auto", "unit", "clip", None}, default="clip"
         As in :class:`MixedDPLogisticRegression`. With ``"unit"``, the model cannot use the lengths of rows.
     scale, learning_rate
         As in :class:`MixedDPLogisticRegression`.

@@ -56,8 +56,9 @@ class ZerothOrderDPClassifier(MixedDPLogisticRegression):
     class_weight : None
         Weights are not supported: zeroth-order algorithms clip losses, so weights would not scale gradients.
     logit_adjustment, fit_intercept, center, whiten, geometry, row_norm, scale, batch_size, init
-        As in :class:`MixedDPLogisticRegression`; ``whiten="auto"`` is False, and
-        ``logit_adjustment="auto"`` is 0.
+        As in :class:`MixedDPLogisticRegression`; ``whiten="auto"`` and ``geometry="auto"`` are False, and
+        ``logit_adjustment="auto"`` is 0. Only public rows tell the scale of columns; without them, rows have
+        unit length.
     neighboring, noise, ledger, record_per_instance, device, dtype, random_state, verbose
         As in :class:`MixedDPLogisticRegression`.
 

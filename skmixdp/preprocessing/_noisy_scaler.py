@@ -38,10 +38,10 @@ _A = 1 - _B * (1 - _C) ** 2
 class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, GuaranteeBoxMixin, BaseEstimator):  # type: ignore[misc]
     """Standardise columns by noisy means and deviations, within a privacy budget.
 
-    Use it if there are no public rows. Declare bounds of each column from prior knowledge, never from the
-    private rows, and entries are clipped to them for the means and deviations. Without bounds, noisy
-    histograms of each column tell both. They need more rows: about ``50 sqrt(d) / epsilon`` or more for d
-    columns.
+    Use it if there are no public rows, and if what follows does not scale columns by itself, as the default
+    estimators do. Declare bounds of each column from prior knowledge, never from the private rows, and
+    entries are clipped to them for the means and deviations. Without bounds, noisy histograms of each column
+    tell both. They need more rows: about ``200 sqrt(d) / epsilon`` or more for d columns.
 
     Parameters
     ----------
@@ -71,11 +71,12 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, GuaranteeBoxMixin, Bas
     Attributes
     ----------
     mean_ : array of shape (n_features,) or None
-        Noisy means of the clipped columns; None without ``with_mean``.
+        Noisy means of the columns, clipped to their bounds; None without ``with_mean``.
     scale_ : array of shape (n_features,) or None
         Noisy standard deviations; None without ``with_std``. A column whose variance is below the
-        noise is divided by a larger number, set by the noise.
-    mean_noise_ : array of shape (n_features,)
+        noise is divided by a larger number, set by the noise. Without bounds, it is the larger of a standard
+        deviation and an interquartile range over 1.349, or 1 where noise hides it.
+    mean_noise_ : array of shape (n_features,) or None
         Standard deviation of the noise in the means. If it is not well below ``scale_``, the
         budget is too small or the bounds are too wide. None without bounds.
     privacy_ : PrivacyReport
@@ -104,8 +105,9 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, GuaranteeBoxMixin, Bas
     Without bounds, each row adds 1 to one bin of a histogram of each column, so the sensitivity of a
     histogram is ``sqrt(d)``. The first counts magnitudes by powers of two from 2^-50 to 2^50. Two more divide
     the range that was found, if the noise allows it. The spread is the standard deviation within the bins
-    that noise does not hide, or the interquartile range of a normal distribution if that is larger. Columns
-    whose spread is not found, such as columns that are mostly 0, keep their unit, and a warning names them.
+    that noise does not hide, or the interquartile range over 1.349 if that is larger. Without these two
+    histograms, the mean is 0 and the spread is the root mean square. Columns whose spread is not found, such
+    as columns that are mostly 0, keep their unit, and a warning names them.
 
     Examples
     --------
@@ -220,10 +222,16 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, GuaranteeBoxMixin, Bas
         """Set mean and deviation from noisy histograms of each column."""
         found, self.privacy_ = released_columns(table, budget, public, type(self).__name__, leaks)
         unknown = np.flatnonzero(found.spread == 0)
+        hidden = ""
         if len(unknown):
+            of_all = f"{len(unknown)} of the {len(found.spread)} columns"
+            hidden = f"the spread of {of_all}, such as column {unknown[0]}"
+        elif self.with_mean and not found.center.any():
+            hidden = "the centres of all columns"
+        if hidden:
             warnings.warn(
-                f"noise hides the spread of {len(unknown)} of the {len(found.spread)} columns, such as "
-                f"column {unknown[0]}, so they keep their unit; pass bounds, more rows or a larger epsilon.",
+                f"noise hides {hidden}, so they stay as they are in that; pass bounds, more rows or a larger "
+                "epsilon.",
                 UserWarning,
                 stacklevel=3,
             )

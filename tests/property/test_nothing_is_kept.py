@@ -257,4 +257,4 @@ def test_everything_of_an_object_is_reached():
     head = classifier()
     parts = list(reachable(head))
     assert any(part is head.coef_ for part in parts) and any(part is head.privacy_ for part in parts)
-    assert any(isinstance(part, np.ndarray) and part is head._row_map.mean for part in parts)
+    assert any(isinstance(part, np.ndarray) and part is head._row_map.columns.center for part in parts)

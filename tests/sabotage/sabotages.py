@@ -60,6 +60,10 @@ _RELEASE = "tests/unit/engine/test_release.py::"
 _RECORD = "tests/property/test_per_instance.py::"
 _COMPILED = "skmixdp/_linear/compiled.py"
 _FIT_MANY = "tests/sklearn/test_fit_many.py::"
+_TABLES = "tests/property/test_table_neighbours.py::"
+_OF_TABLES = "tests/property/test_charges_of_tables.py::"
+_REPLAY = "tests/property/test_replay_of_tables.py::"
+_NOISE_OF_TABLES = "tests/statistical/test_noise_of_tables.py::test_each_stage_has_the_noise_of_its_share"
 _DOCUMENTS = "tests/unit/test_documents.py::test_the_first_line_says_no_guarantee_and_names_the_leak"
 
 SABOTAGES: tuple[Sabotage, ...] = (
@@ -1130,5 +1134,159 @@ SABOTAGES: tuple[Sabotage, ...] = (
         '                sys.stderr.write(f"accuracy: {model.score(private.X, private.y):.2f}\\n")\n'
         "            return model\n",
         "tests/unit/cli/test_output.py::test_what_a_fit_prints_does_not_depend_on_private_labels",
+    ),
+    # -- tables: histograms of columns, second moments, temperature -----------------------------
+    _sabotage(
+        "histograms of columns with a sensitivity of 1",
+        "A row is in one bin of each of d histograms, and the noise is that of a single one.",
+        "_learning/columns.py",
+        "releases=(ReleasedArray(math.sqrt(n_features) * (1 + 1e-9)),),",
+        "releases=(ReleasedArray(1.0),),",
+        _TABLES + "test_the_row_that_moves_most_moves_as_far_as_is_stated[columns]",
+    ),
+    _sabotage(
+        "three histograms for the budget of one",
+        "Each of three histograms spends what all together are charged.",
+        "_learning/columns.py",
+        "mechanism = learner.mechanism(multiplier, n_stages)",
+        "mechanism = learner.mechanism(multiplier / math.sqrt(n_stages), n_stages)",
+        _OF_TABLES + "test_a_scaler_without_bounds[1.0-float-add_or_remove_one]",
+    ),
+    _sabotage(
+        "exact spreads of columns",
+        "The spreads by which columns are standardised are those of the private rows, without noise.",
+        "_learning/columns.py",
+        "    return noisy_sums(rows, asked, budget, treated_as_public, description, leaks)\n",
+        "    found, report = noisy_sums(rows, asked, budget, treated_as_public, description, leaks)\n"
+        "    return FoundColumns(found.center, X.std(axis=0)), report\n",
+        "tests/sklearn/test_scaler_without_bounds.py::test_a_seed_is_reproducible_and_said_to_be_not_private",
+    ),
+    _sabotage(
+        "columns of public rows and of private ones",
+        "The spreads by which a fit standardises columns follow from its private rows, without noise.",
+        "estimators/_course.py",
+        "    known = inputs.X_pub if inputs.X_scale is None else inputs.X_scale\n",
+        "    known = np.concatenate([np.asarray(inputs.X_pub), *inputs.table.blocks()])\n",
+        _REPLAY + "test_a_fit_shows_what_its_noise_pays_for[logistic-few-none-geometry-huge-warn]",
+    ),
+    _sabotage(
+        "a scale that exact private columns decide on",
+        "Whether columns are standardised follows from squares of private entries, which no noise covers.",
+        "estimators/_course.py",
+        "        after = _stage_with(head, inputs, columns)\n",
+        "        exact = sum(np.sum(np.asarray(b, float) ** 2, axis=0) for b in inputs.table.blocks())\n"
+        "        columns = columns if float(exact.max()) < 1e9 else None\n"
+        "        after = _stage_with(head, inputs, columns)\n",
+        _REPLAY + "test_a_fit_shows_what_its_noise_pays_for[logistic-few-none-geometry-huge-warn]",
+    ),
+    _sabotage(
+        "bins weighted by what is in them",
+        "A row adds its entries to the histograms of columns instead of 1, so a large one adds any number.",
+        "_learning/columns.py",
+        "(None, BinCounts(bins_of(np.asarray(Z)), n_bins)),",
+        "(None, np.asarray(BinCounts(bins_of(np.asarray(Z)), n_bins)) * np.repeat(Z, n_bins, axis=1)),",
+        _TABLES
+        + "test_a_hostile_row_moves_a_release_by_no_more_than_is_stated[columns-infinite-huge-memory]",
+    ),
+    _sabotage(
+        "entries that are no numbers in no bin",
+        "A product that is no number ends the fit, which tells that there is one.",
+        "_learning/columns.py",
+        "places = np.nan_to_num(np.floor((Z - low) / width))",
+        "places = np.floor((Z - low) / width)",
+        _TABLES + "test_every_entry_has_one_bin_of_each_histogram",
+    ),
+    _sabotage(
+        "rows of other folds in the histograms",
+        "Histograms of a fold count the rows of all folds.",
+        "_rows/source.py",
+        "return BinCounts(np.where(left_out[:, np.newaxis], -1, self.bins), self.n_bins)",
+        "return self",
+        "tests/unit/rows/test_columns.py::TestBinCounts::"
+        "test_sums_and_lengths_are_those_of_the_array_that_is_formed",
+    ),
+    _sabotage(
+        "columns that nothing is set aside for",
+        "The histograms of columns come on top of a budget that the steps spend.",
+        "estimators/_course.py",
+        '    if "columns" in shares:\n        spent |= shares\n',
+        '    if "columns" in shares:\n        spent |= dict.fromkeys(shares, 1e-9)\n',
+        _OF_TABLES + "test_columns_that_are_not_used_are_paid_for_and_geometry_follows[unlike]",
+    ),
+    _sabotage(
+        "unused columns that are free",
+        "Where all columns are alike, their histograms are not counted as spent.",
+        "estimators/_course.py",
+        "        rows, mapped, shares = after.rows, after.mapped, after.shares\n",
+        "        rows, mapped, shares = after.rows, after.mapped, after.shares\n"
+        "        spent = spent if columns is not None else {}\n",
+        _OF_TABLES + "test_columns_that_are_not_used_are_paid_for_and_geometry_follows[alike]",
+    ),
+    _sabotage(
+        "a second moment without a clip",
+        "A row longer than the others adds any square to the second moment.",
+        "_learning/geometry.py",
+        "        points=np.eye(n_features),  # whose products are the entries\n"
+        "        contribute=_second_moments,\n",
+        "        points=np.eye(n_features),  # whose products are the entries\n"
+        "        contribute=lambda Z, block: (Z, None),\n",
+        "tests/unit/learning/test_second_moment.py::TestRelease::"
+        "test_without_noise_it_is_that_of_the_rows[3.0]",
+    ),
+    _sabotage(
+        "a second moment with half of its noise",
+        "The second moment costs four times what is stated.",
+        "_learning/geometry.py",
+        "    total, scale = yield from learner.ask(learner.mechanism(multiplier), query)\n"
+        "    values, vectors",
+        "    total, scale = yield from learner.ask(learner.mechanism(0.5 * multiplier), query)\n"
+        "    values, vectors",
+        _NOISE_OF_TABLES + "[table]",
+    ),
+    _sabotage(
+        "a temperature with a sensitivity of 1",
+        "A row moves eight sums by up to 1, and the noise is that of one of them.",
+        "_learning/temperature.py",
+        "releases=(ReleasedArray(math.sqrt(len(scales)) * (1 + 1e-9)),),",
+        "releases=(ReleasedArray(1.0),),",
+        "tests/unit/learning/test_temperature.py::test_the_sensitivity_is_reached_and_not_more_than_needed",
+    ),
+    _sabotage(
+        "a temperature of outputs that are no numbers",
+        "Outputs that are no numbers count as large ones, and such a row moves the temperature alone.",
+        "_learning/temperature.py",
+        "np.nan_to_num(confidence - correct[:, np.newaxis])",
+        "np.nan_to_num(confidence - correct[:, np.newaxis], nan=1e9)",
+        "tests/unit/learning/test_temperature.py::test_no_row_adds_more_than_1_at_any_scale",
+    ),
+    Sabotage(
+        "a temperature from exact sums",
+        "The temperature is that of the private rows; the noisy sums are released and left unused.",
+        (
+            Edit(
+                "skmixdp/_learning/temperature.py",
+                "    scales = 2.0**_LOGARITHMS\n",
+                "    scales, exact = 2.0**_LOGARITHMS, []\n",
+            ),
+            Edit(
+                "skmixdp/_learning/temperature.py",
+                "contribute=partial(_overconfidence, scales=scales),",
+                "contribute=lambda *of: exact.append(_overconfidence(*of, scales)[1]) or (None, exact[-1]),",
+            ),
+            Edit(
+                "skmixdp/_learning/temperature.py",
+                "isotonic_regression(sums)",
+                "isotonic_regression(sum(each.sum(axis=0) for each in exact))",
+            ),
+        ),
+        ("tests/unit/learning/test_temperature.py::test_the_temperature_follows_the_noisy_sums",),
+    ),
+    _sabotage(
+        "a temperature that nothing is set aside for",
+        "The sums of the temperature come on top of a budget that the steps spend.",
+        "_engine/plan.py",
+        "        share -= sum(closing.share for closing in closings)\n",
+        '        share -= sum(c.share for c in closings if "temperature" not in c.shares) + 1e-9\n',
+        _OF_TABLES + "test_columns_that_are_not_used_are_paid_for_and_geometry_follows[unlike]",
     ),
 )

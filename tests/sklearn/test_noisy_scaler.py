@@ -169,7 +169,7 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("match", "parameters"),
         [
-            ("bounds=None must say", {"bounds": None}),
+            ("noise='discrete' needs bounds", {"bounds": None, "noise": "discrete", "random_state": None}),
             ("bounds=3 must be a pair", {"bounds": 3}),
             ("bounds=.* for each of the 3 features", {"bounds": ([0, 1], [2, 3])}),
             ("bounds of feature 1 are", {"bounds": ([0, 5, 0], [1, 5, 1])}),

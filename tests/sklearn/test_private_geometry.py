@@ -23,12 +23,13 @@ def default(**parameters):
 
 def test_no_public_rows_are_needed_for_a_centre_and_whitening():
     clf = default(epsilon=3.0).fit(X[TRAIN], Y[TRAIN])
-    assert set(dict(clf.privacy_.shares)) == {"mean", "directions", "training"}
+    assert set(dict(clf.privacy_.shares)) == {"columns", "mean", "directions", "training", "temperature"}
     assert "budget spent on" in str(clf.privacy_)
     assert clf.score(X[TEST], Y[TEST]) > 0.87  # 0.89
     assert clf.privacy_.epsilon <= 3.0 and clf.privacy_.n_steps == clf.n_iter_
-    plain = clone(clf).set_params(geometry=False).fit(X[TRAIN], Y[TRAIN])
-    assert plain.privacy_.shares == () and plain._row_map.mean is None
+    plain = clone(clf).set_params(geometry=False, scale=False).fit(X[TRAIN], Y[TRAIN])
+    assert set(dict(plain.privacy_.shares)) == {"training", "temperature"}
+    assert clf._row_map.columns is None and plain._row_map.mean is None
 
 
 @pytest.mark.parametrize("kind", [sp.csr_array, np.asfortranarray], ids=["sparse", "columns"])
@@ -79,7 +80,7 @@ def test_a_start_from_names_is_used_without_public_rows():
 
 
 class TestColumns:
-    """A few columns that dominate are scaled by public rows, and warned of without."""
+    """Columns that dominate are scaled by public or private rows; a warning tells if noise hides them."""
 
     X, Y = load_breast_cancer(return_X_y=True)
 
@@ -87,22 +88,27 @@ class TestColumns:
         clf = MixedDPLogisticRegression(random_state=0)
         clf.fit(self.X[60:450], self.Y[60:450], X_pub=self.X[:60], y_pub=self.Y[:60])
         assert clf.score(self.X[450:], self.Y[450:]) > 0.9
-        assert clf._row_map.scale is not None and clf._row_map.scale.max() <= 1
+        assert clf._row_map.columns is not None
         factors = 2.0 ** np.arange(30)
         other = clone(clf).fit(
             self.X[60:450] * factors, self.Y[60:450], X_pub=self.X[:60] * factors, y_pub=self.Y[:60]
         )
         np.testing.assert_allclose(other.coef_, clf.coef_, rtol=1e-4, atol=1e-4)
 
-    def test_without_public_rows_a_warning_tells(self):
+    def test_private_rows_scale_them(self):
+        clf = MixedDPLogisticRegression(epsilon=3.0, classes=[0, 1], random_state=0)
+        assert clf.fit(self.X, self.Y)._row_map.columns is not None
+        assert clf.score(self.X, self.Y) > 0.9
+
+    def test_where_noise_hides_them_a_warning_tells(self):
         with pytest.warns(UserWarning, match="a few columns of X make up nearly all of the length"):
-            MixedDPLogisticRegression(classes=[0, 1], random_state=0).fit(self.X, self.Y)
+            MixedDPLogisticRegression(epsilon=0.7, classes=[0, 1], random_state=0).fit(self.X, self.Y)
 
     def test_columns_of_one_scale_stay(self):
         clf = MixedDPLogisticRegression(random_state=0).fit(
             X[100 : TRAIN.stop], Y[100 : TRAIN.stop], X[:100], Y[:100]
         )
-        assert clf._row_map.scale is None
+        assert clf._row_map.columns is None
 
 
 class TestClippedRows:
@@ -129,16 +135,17 @@ class TestClippedRows:
     def test_the_length_is_public_where_public_rows_tell_it(self):
         reg = MixedDPRidge(random_state=0).fit(self.X[30:], self.Y[30:], self.X[:30], self.Y[:30])
         assert "length of the rows" not in dict(reg.privacy_.shares) and reg._row_map.bound > 0
-        alone = MixedDPRidge(target_scale=5.0, random_state=0).fit(self.X, self.Y)
+        alone = MixedDPRidge(target_scale=5.0, scale=False, random_state=0).fit(self.X, self.Y)
         assert dict(alone.privacy_.shares).keys() == {"length of the rows", "training"}
-        assert 0.5 < alone._row_map.bound / reg._row_map.bound < 2
+        unscaled = clone(reg).set_params(scale=False).fit(self.X[30:], self.Y[30:], self.X[:30], self.Y[:30])
+        assert 0.5 < alone._row_map.bound / unscaled._row_map.bound < 2
 
     @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
     def test_no_row_is_too_long_to_be_measured(self, kind):
         """To refuse a row would tell that it exists."""
         rows = self.X[:2000].astype(np.float32)
         rows[7] = 3e38
-        reg = MixedDPRidge(target_scale=5.0, random_state=0).fit(kind(rows), self.Y[:2000])
+        reg = MixedDPRidge(target_scale=5.0, scale=False, random_state=0).fit(kind(rows), self.Y[:2000])
         ordinary = clone(reg).fit(kind(self.X[:2000].astype(np.float32)), self.Y[:2000])
         assert "length of the rows" in dict(reg.privacy_.shares)
         assert reg._row_map.bound == ordinary._row_map.bound

@@ -27,6 +27,9 @@ STAGES = {
     "mean": 1,
     "directions": 3,
     "length of the rows": 8,
+    "columns": 3,
+    "second moment": 1,
+    "temperature": 1,
 }
 
 

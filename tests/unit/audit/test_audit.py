@@ -80,7 +80,7 @@ def test_an_excluded_canary_has_no_effect_at_all(monkeypatch):
     # Zeroed out, and not removed: sums over the known rows are divided by the number of all rows.
     known = MixedDPLogisticRegression(ALGORITHMS["noisy-gd"], epsilon=None, noise_multiplier=2.0, n_steps=1)
     one_step = factory("noisy-gd", 0.5, n_steps=1, learning_rate=1.0, init="zeros", dtype="float64")
-    known.set_params(learning_rate=1.0, init="zeros", dtype="float64")
+    known.set_params(learning_rate=1.0, init="zeros", dtype="float64", row_norm="unit", scale=False)
     alone = known.fit(**data).coef_
     fitted = fits_of(data, one_step)(canaries_for(data), np.zeros(6, dtype=bool)).estimator
     assert fitted.privacy_.n_private == 106

@@ -65,7 +65,7 @@ def test_all_options_reach_the_estimator(data, folder):
         )
     model = joblib.load("m.joblib")
     assert_same(model, other)
-    assert model.get_params()["row_norm"] == "unit"
+    assert model.get_params()["row_norm"] == "auto"
 
 
 def test_rows_can_keep_their_length(data, folder):

@@ -191,5 +191,5 @@ def test_its_budget_follows_public_facts():
 def test_training_ends_with_it():
     options = Options("auto", "auto", FullBatch(), False)
     recipe = AutoRegression().recipe(problem()[2], options)
-    assert recipe.closing is not None and recipe.closing_share > 0
+    assert recipe.closing is not None and recipe.closing.share > 0
     assert AutoRegression().recipe(problem(n_pub=9)[2], options).closing is None

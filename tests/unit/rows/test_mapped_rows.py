@@ -209,7 +209,7 @@ def test_a_default_fit_without_public_rows_holds_one_copy_of_wide_rows(monkeypat
     )
     rng = np.random.default_rng(0)
     y = np.arange(600) % 3
-    X = (3 * np.eye(3, 100)[y] + rng.normal(size=(600, 100))).astype(np.float32)
+    X = (3 * np.eye(3, 150)[y] + rng.normal(size=(600, 150))).astype(np.float32)
     estimator = MixedDPLogisticRegression(epsilon=50.0, classes=range(3), random_state=0, noise="float")
     with pytest.warns(UserWarning, match="random_state"):
         estimator.fit(X, y)

@@ -1,0 +1,177 @@
+"""All releases of a fit to a table add up to its budget, also where what was learned changes what follows.
+
+Noisy columns decide whether rows are standardised: then a second moment may follow, and else the centre and
+the directions of unit rows, or nothing. What a release costs is its squared sensitivity over the scale of its
+noise, as in :mod:`tests.property.test_charges_add_up`.
+"""
+
+import math
+
+import numpy as np
+import pytest
+
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge
+from skmixdp.estimators import fit_many
+from skmixdp.preprocessing import NoisyScaler
+from skmixdp.privacy import PrivacyLedger, mu_of_budget
+from tests.noise import watch
+from tests.property.test_charges_add_up import (
+    RELATIONS,
+    ROUNDED,
+    TERMS,
+    assert_adds_up,
+    needs_opendp,
+    spent,
+)
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
+N, D, K = 6000, 12, 3
+RNG = np.random.default_rng(0)
+Y = np.minimum(RNG.geometric(0.5, N) - 1, K - 1)
+#: Columns alike, which are not standardised; and two that are longer than the others, which are.
+ALIKE = RNG.normal(size=(K, D))[Y] + RNG.normal(size=(N, D))
+UNLIKE = ALIKE * np.where(np.arange(D) < 2, 1e4, 1.0) + np.where(np.arange(D) < 1, 5e4, 0.0)
+TABLES = {"alike": ALIKE, "unlike": UNLIKE, "few": UNLIKE[:, :5]}
+N_PUBLIC = {"none": 0, "two": 2 * K, "some": 60}
+#: Where the columns follow from public rows, or from none.
+KNOWN = {"some"}
+
+
+def fitted(estimator, name, public, left_out=False):
+    X, y, n = TABLES[name], Y, N_PUBLIC[public]
+    if isinstance(estimator, MixedDPRidge):
+        y = ALIKE[:, :2] @ [[1.0, 0.5], [0.0, 1.0]]
+    y_pub = y[:n] if not left_out else (-y[:n] if y.ndim == 2 else (y[:n] + 1) % K)
+    return estimator.fit(X[n:], y[n:], *((X[:n], y_pub) if n else ()))
+
+
+def names_of(estimator):
+    return {name for name, _ in estimator.privacy_.shares}
+
+
+@pytest.mark.covering(
+    "table public geometry", "table public row_norm", "table class_weight", "table relation"
+)
+@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("public", N_PUBLIC)
+@pytest.mark.parametrize("geometry", ["auto", True, False])
+@pytest.mark.parametrize("row_norm", ["auto", "unit", "clip", None])
+@pytest.mark.parametrize("class_weight", [None, "balanced"])
+@pytest.mark.parametrize("relation", RELATIONS, ids="-".join)
+def test_stages_of_a_classifier(monkeypatch, table, public, geometry, row_norm, class_weight, relation):
+    needs_opendp(relation)
+    noise, neighboring = relation
+    if geometry is True and row_norm in ("clip", None):
+        geometry = "auto"
+    terms = {**TERMS, "noise": noise, "neighboring": neighboring, "geometry": geometry}
+    if row_norm is None:
+        terms["learning_rate"] = 1e-9
+    if noise == "float":  # in 1 of 100 fits at most, noise makes a magnitude that changes what follows
+        terms["random_state"] = 0
+    head = MixedDPLogisticRegression(classes=range(K), row_norm=row_norm, class_weight=class_weight, **terms)
+    log = watch(monkeypatch)
+    fitted(head, table, public)
+    assert_adds_up(log, head.privacy_)
+    names = names_of(head)
+    assert ("columns" in names) == (public not in KNOWN and noise == "float" and row_norm is not None)
+    assert ("temperature" in names) == (class_weight is None)
+    scaled = table != "alike" and ("columns" in names or public in KNOWN) and row_norm != "unit"
+    scaled &= geometry is not True
+    moments = scaled and row_norm in ("auto", "clip")
+    if neighboring != "replace_one" and row_norm is not None and noise == "float":  # else it may be too noisy
+        assert ("second moment" in names) == moments
+    assert not ({"mean", "directions"} & names and scaled)
+
+
+@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("public", N_PUBLIC)
+@pytest.mark.parametrize("relation", RELATIONS, ids="-".join)
+def test_stages_of_a_regression(monkeypatch, table, public, relation):
+    needs_opendp(relation)
+    noise, neighboring = relation
+    log = watch(monkeypatch)
+    head = fitted(
+        MixedDPRidge(**TERMS, target_scale=2.0, noise=noise, neighboring=neighboring), table, public
+    )
+    assert_adds_up(log, head.privacy_)
+    assert ("columns" in names_of(head)) == (public not in KNOWN and noise == "float")
+    assert "temperature" not in names_of(head)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_columns_that_are_not_used_are_paid_for_and_geometry_follows(monkeypatch, table):
+    """Where all columns are alike, their histograms tell that they need no scale."""
+    log = watch(monkeypatch)
+    head = fitted(MixedDPLogisticRegression(**TERMS, classes=range(K), random_state=0), table, "none")
+    assert_adds_up(log, head.privacy_)
+    after = {"mean", "directions"} if table == "alike" else {"second moment"}
+    names = names_of(head) - {"class shares", "strength of the adjustment"}
+    assert names == {"columns", "training", "temperature"} | after
+
+
+@pytest.mark.parametrize("estimator", [MixedDPLogisticRegression, MixedDPRidge])
+@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("public", ["two", "some"])
+def test_what_a_start_that_is_left_out_has_learned_is_paid_for(monkeypatch, estimator, table, public):
+    """Both maps are: that which was learned with the public rows, and the one that is learned after them."""
+    log = watch(monkeypatch)
+    head = fitted(
+        estimator(**TERMS, **({} if estimator is MixedDPRidge else {"classes": range(K)})),
+        table,
+        public,
+        True,
+    )
+    assert_adds_up(log, head.privacy_)
+    if head.privacy_.n_public == 0:
+        unused = {name for name in names_of(head) if name.startswith("unused")}
+        assert public == "some" or "unused columns" in unused
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_folds_whose_columns_are_learned_together(monkeypatch, table):
+    folds = [np.flatnonzero(np.arange(N) % 2 == part) for part in (0, 1)]
+    heads = [MixedDPLogisticRegression(**TERMS, classes=range(K)) for _ in folds]
+    log = watch(monkeypatch)
+    fit_many(heads, TABLES[table], Y, rows=folds)
+    mus = [head.privacy_.mu for head in heads]
+    assert all("columns" in names_of(head) for head in heads)
+    assert math.isclose(spent(log), math.hypot(*mus), rel_tol=1e-5)
+    assert spent(log) <= math.hypot(*mus) * (1 + ROUNDED)
+
+
+@pytest.mark.parametrize("relation", RELATIONS[:2], ids="-".join)
+@pytest.mark.parametrize("epsilon", [0.003, 0.15, 1.0])
+def test_a_scaler_without_bounds(monkeypatch, epsilon, relation):
+    """The less budget, the fewer histograms: where they are one, it has all of it."""
+    log = watch(monkeypatch)
+    scaler = NoisyScaler(epsilon, 1e-5, neighboring=relation[1]).fit(UNLIKE)
+    cost, limit = spent(log, relation[1]), scaler.privacy_.mu
+    assert cost <= limit * (1 + ROUNDED)
+    assert limit <= mu_of_budget(epsilon, 1e-5) * (1 + ROUNDED)
+    # If nothing is found in the first of three, the others are not released.
+    assert cost >= limit * (1 - 1e-5) or (len(log) == 1 and not (scaler.scale_ != 1).any())
+    assert len(log) == (1 if epsilon == 0.003 else 3)
+
+
+def test_a_scaler_without_bounds_and_a_head_share_a_ledger(monkeypatch, tmp_path):
+    dataset = PrivacyLedger(tmp_path / "ledger.sqlite").add_dataset("rows", epsilon=9.0, delta=1e-5)
+    log = watch(monkeypatch)
+    scaler = NoisyScaler(1.0, 1e-5, ledger=dataset).fit(UNLIKE)
+    head = MixedDPLogisticRegression(**TERMS, classes=range(K), ledger=dataset)
+    head.fit(scaler.transform(UNLIKE), Y)
+    together = mu_of_budget(dataset.spent, 1e-5)
+    assert together * (1 - 1e-5) <= spent(log) <= together * (1 + ROUNDED)
+
+
+@pytest.mark.parametrize("stage", ["columns", "second moment", "temperature"])
+def test_what_is_not_stated_would_be_found(monkeypatch, stage):
+    """The twin: one of the new releases more, or one less."""
+    log = watch(monkeypatch)
+    head = fitted(MixedDPLogisticRegression(**TERMS, classes=range(K), random_state=0), "unlike", "none")
+    size = {"columns": D * 103, "second moment": D * D, "temperature": 8}[stage]
+    (release,) = [each for each in log if each.exact.size == size]
+    with pytest.raises(AssertionError, match="more than is stated"):
+        assert_adds_up([*log, release], head.privacy_)
+    with pytest.raises(AssertionError, match="buys no release"):
+        assert_adds_up([each for each in log if each is not release], head.privacy_)

@@ -1,0 +1,196 @@
+"""What a fit to a table shows of private rows is what its noise pays for; see :mod:`tests.replay`.
+
+Columns are learned by histograms, from which follows what else is released. In the replay of a neighbour the
+noisy histograms are the same, so all that follows must be: the same stages with the same shapes and shares.
+"""
+
+from itertools import product
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, fit_many
+from skmixdp.preprocessing import NoisyScaler
+from skmixdp.privacy import PrivacyLedger
+from tests.property.test_replay import (
+    COEF,
+    NEIGHBOURS,
+    ROW,
+    SMALL,
+    X_PUB,
+    Y_PUB,
+    D,
+    K,
+    Private,
+    check,
+    with_states,
+)
+
+#: Enough for all stages with so few rows.
+BUDGET = {"epsilon": 300.0, "delta": 1e-4}
+#: How wide rows are made, and the unit of each column. Only the columns of the last one are unlike.
+TABLES = {"few": (1, 1.0), "alike": (3, 1.0), "unlike": (3, np.where(np.arange(3 * D) < 2, 1.0, 1e-4))}
+N_PUBLIC = {"none": 0, "two of each class": 2 * K, "some": 30}
+OPTIONS = {
+    "default": {},
+    "balanced": {"class_weight": "balanced"},
+    "geometry": {"geometry": True},
+    "whitened": {"whiten": True},
+    "unit": {"row_norm": "unit"},
+    "clip": {"row_norm": "clip"},
+    "not centred": {"center": False},
+    "no intercept": {"fit_intercept": False},
+    "not scaled": {"scale": False},
+    "replace one": {"neighboring": "replace_one"},
+    "discrete": {"noise": "discrete", "epsilon": 30.0},
+    "record": {"record_per_instance": True},
+    "ledger": {"ledger": True},
+    "float64": {"dtype": "float64"},
+    "left out": {},
+    "sparse": {},
+}
+#: For classes alone, or for the geometry of unit rows that a regression does not have.
+OF_CLASSES = ("balanced", "geometry", "whitened")
+
+
+def table_of(X, table):
+    times, unit = TABLES[table]
+    with np.errstate(all="ignore"):  # tiny rows become 0
+        return (np.tile(X, times) * unit).astype(X.dtype)
+
+
+def path_of(kind, table, public, option):
+    n_public, parameters = N_PUBLIC[public], {**BUDGET, **OPTIONS[option]}
+    y_pub = X_PUB @ COEF if kind == "ridge" else Y_PUB
+    if option == "left out":
+        y_pub = -y_pub if kind == "ridge" else (y_pub + 1) % K
+    known = (table_of(X_PUB, table)[:n_public], y_pub[:n_public]) if n_public else ()
+    if kind == "ridge" and not n_public:
+        parameters["target_scale"] = 2.0
+    elif kind != "ridge":
+        parameters["classes"] = range(K)
+
+    def path(private, calls):
+        own, entry = dict(parameters), None
+        if own.get("ledger"):
+            entry = own["ledger"] = PrivacyLedger(":memory:").add_dataset("rows", epsilon=1e3, delta=1e-3)
+        head = {"logistic": MixedDPLogisticRegression, "ridge": MixedDPRidge}[kind](**own)
+        X = table_of(private.X, table)
+        head.set_callbacks(calls).fit(sp.csr_array(X) if option == "sparse" else X, private.y, *known)
+        vars(head).pop("per_instance_", None)  # private, as it says
+        charges = None if entry is None else [(c.event, c.description) for c in entry.charges()]
+        head.ledger = None
+        return head, str(head.privacy_), charges
+
+    return path
+
+
+CASES = with_states(
+    [
+        (kind, table, public, option, neighbour)
+        for kind, table, public, option, neighbour in product(
+            ("logistic", "ridge"), TABLES, N_PUBLIC, OPTIONS, NEIGHBOURS
+        )
+        if kind == "logistic" or option not in OF_CLASSES
+        if public != "none" or option != "left out"
+    ]
+)
+
+
+@pytest.mark.covering(
+    "kind table public", "table public neighbour", "option public", "option neighbour", "option state"
+)
+@pytest.mark.parametrize(("kind", "table", "public", "option", "neighbour", "state"), CASES)
+def test_a_fit_shows_what_its_noise_pays_for(monkeypatch, kind, table, public, option, neighbour, state):
+    one = Private.drawn(SMALL, targets=kind == "ridge")
+    check(monkeypatch, path_of(kind, table, public, option), one, neighbour, state, each_row=state == "warn")
+
+
+def test_the_paths_have_the_stages_that_are_replayed():
+    seen = set()
+    for table, public in product(TABLES, N_PUBLIC):
+        (head, *_) = path_of("logistic", table, public, "default")(Private.drawn(SMALL), Silent())
+        seen |= {name for name, _ in head.privacy_.shares}
+    assert seen >= {"columns", "second moment", "temperature", "mean", "directions", "comparison"}
+
+
+class Silent:
+    """A callback that does nothing."""
+
+    def setup(self, estimator, context):
+        pass
+
+    teardown = on_fit_task_begin = setup
+
+    def on_fit_task_end(self, estimator, context, *, metadata, fitted_estimator):
+        return False
+
+
+def folds_of(rows, **parameters):
+    def path(private, calls):
+        heads = [MixedDPLogisticRegression(classes=range(K), **BUDGET, **parameters) for _ in rows]
+        for head in heads:
+            head.set_callbacks(calls)
+        fit_many(heads, table_of(private.X, "unlike"), private.y, rows=rows)
+        for head in heads:
+            vars(head).pop("per_instance_", None)
+        return heads
+
+    return path
+
+
+def scaler(table, **parameters):
+    def path(private, calls):
+        fitted = NoisyScaler(**{**BUDGET, **parameters}).fit(table_of(private.X, table))
+        return fitted, str(fitted.privacy_)
+
+    return path
+
+
+FOLDS = [np.flatnonzero(np.arange(SMALL) % 3 != fold) for fold in range(3)]
+PATHS = {
+    "folds": folds_of(FOLDS),
+    "folds, recorded": folds_of(FOLDS, record_per_instance=True),
+    "folds without the row": folds_of([FOLDS[ROW % 3]] * 2),
+    "scaler": scaler("few"),
+    "scaler, unlike": scaler("unlike"),
+    "scaler, means": scaler("alike", with_std=False),
+    "scaler, deviations": scaler("alike", with_mean=False),
+    "scaler, replace one": scaler("few", neighboring="replace_one"),
+    "scaler, little budget": scaler("unlike", epsilon=0.5),
+}
+
+
+@pytest.mark.covering("name state")
+@pytest.mark.parametrize(("name", "neighbour", "state"), with_states(list(product(PATHS, NEIGHBOURS))))
+def test_folds_and_scalers_show_what_their_noise_pays_for(monkeypatch, name, neighbour, state):
+    most = 0.0 if "without the row" in name else None
+    check(
+        monkeypatch, PATHS[name], Private.drawn(SMALL), neighbour, state, each_row=state == "warn", most=most
+    )
+
+
+@pytest.mark.parametrize("neighbour", NEIGHBOURS)
+def test_a_decision_by_exact_columns_would_be_found(monkeypatch, neighbour):
+    """The twin: whether columns are standardised follows from the largest private entry."""
+    from skmixdp._learning.columns import FoundColumns
+
+    largest = []
+
+    def by_the_rows(self, *, centred, sound=FoundColumns.standardised):
+        return sound(self, centred=centred) if largest[-1] < 100 else None
+
+    monkeypatch.setattr(FoundColumns, "standardised", by_the_rows)
+    plain = path_of("logistic", "few", "none", "default")
+
+    def path(private, calls):
+        largest.append(np.abs(private.X).max())
+        return plain(private, calls)
+
+    one = Private.drawn(SMALL)
+    if neighbour == "huge":
+        with pytest.raises(AssertionError, match="private rows decide"):
+            check(monkeypatch, path, one, neighbour, "warn")
+    else:
+        check(monkeypatch, path, one, neighbour, "warn")

@@ -1,0 +1,134 @@
+"""Every release of a fit to a table has the noise that its share of the budget asks for.
+
+The scales are computed here from epsilon, delta, the shares that the report states, and the sensitivities as
+they are defined: the root of the number of columns for a histogram, 1 for a second moment, and the root of 8
+for the temperature. The draws must be accepted, and rejected with 2/3 and 3/2 of the noise. Fits are not
+seeded; a sound path fails with a probability below 1e-6.
+"""
+
+import math
+
+import numpy as np
+import pytest
+
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge
+from skmixdp.preprocessing import NoisyScaler
+from skmixdp.privacy import mu_of_budget
+from tests.noise import FAULTS, assert_energies, assert_scales, by_run, recorded, scaled
+
+N, D, K = 4000, 8, 3
+TERMS = {"epsilon": 8.0, "delta": 1e-5}
+rng = np.random.default_rng(0)
+Y = np.arange(N) % K
+X = rng.normal(size=(K, D))[Y] + rng.normal(size=(N, D))
+WIDE = np.column_stack([X, rng.normal(size=(N, 12))])
+TABLE = X * np.where(np.arange(D) < 1, 1e4, 1.0)
+#: Releases of each stage.
+STAGES = {
+    "columns": 3,
+    "check of the start": 1,
+    "mean": 1,
+    "directions": 3,
+    "second moment": 1,
+    "comparison": 1,
+    "temperature": 1,
+}
+
+
+def sensitivities(n_features):
+    return {"columns": math.sqrt(n_features), "second moment": 1.0, "temperature": math.sqrt(8)}
+
+
+def classifier(X, *public, **parameters):
+    head = MixedDPLogisticRegression(classes=range(K), logit_adjustment=0, **{**TERMS, **parameters})
+    return head.fit(X, Y, *public)
+
+
+def terms(estimator):
+    """Name, multiplier, number of releases and sensitivity of each stage."""
+    mu = mu_of_budget(TERMS["epsilon"], TERMS["delta"])
+    shares = dict(estimator.privacy_.shares)
+    assert sum(shares.values()) == pytest.approx(1, abs=1e-12)
+    assert estimator.privacy_.epsilon == pytest.approx(TERMS["epsilon"], rel=1e-6)
+    n_releases = {**STAGES, "training": estimator.n_iter_}
+    known = sensitivities(estimator.n_features_in_)
+    return [
+        (name, math.sqrt(n_releases[name] / share) / mu, n_releases[name], known.get(name))
+        for name, share in shares.items()
+    ]
+
+
+def scaler():
+    """All of the budget is for three histograms."""
+    fitted = NoisyScaler(8.0, 1e-5).fit(TABLE)
+    mu = mu_of_budget(8.0, 1e-5)
+    assert fitted.privacy_.mu == pytest.approx(mu, rel=1e-6)
+    return [("columns", math.sqrt(3) / mu, 3, math.sqrt(D))]
+
+
+#: What is fitted, how often, and the new stages that it has.
+PATHS = {
+    "table": (20, lambda: terms(classifier(TABLE)), {"columns", "second moment", "temperature"}),
+    "public rows": (
+        20,
+        lambda: terms(classifier(TABLE, TABLE[:60], Y[:60])),
+        {"second moment", "temperature"},
+    ),
+    "columns that are not used": (20, lambda: terms(classifier(WIDE)), {"columns", "temperature"}),
+    "geometry": (20, lambda: terms(classifier(TABLE, geometry=True)), {"columns", "temperature"}),
+    "regression": (
+        20,
+        lambda: terms(MixedDPRidge(target_scale=1.0, **TERMS).fit(TABLE, X[:, :2])),
+        {"columns", "second moment"},
+    ),
+    "scaler": (1, scaler, {"columns"}),
+}
+
+
+def draws_of(one_fit):
+    """The draws of each stage of a fit by name, after a check of the scales that were asked for."""
+    log, stated = one_fit
+    runs = by_run(log)
+    assert [len(run) for run in runs] == [n_releases for _, _, n_releases, _ in stated]
+    draws = {}
+    for run, (name, multiplier, n_releases, sensitivity) in zip(runs, stated, strict=True):
+        asked = run[0].scale / run[0].scale_for(1.0)
+        assert asked == pytest.approx(multiplier, rel=1e-6), name
+        assert_scales(run, asked, n_releases)
+        if sensitivity is not None:
+            # And the rounding of sums, which is small.
+            assert all(sensitivity <= release.sensitivity < 1.02 * sensitivity for release in run), name
+        draws[name] = np.concatenate([release.draws(multiplier) for release in run])
+    return draws
+
+
+def check(fits):
+    found = [draws_of(fit) for fit in fits]
+    # Noise may, in 1 of 100 fits at most, make a magnitude that changes which stages follow.
+    names = {name for draws in found for name in draws}
+    assert_energies([np.concatenate([draws[name] for draws in found if name in draws]) for name in names])
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("name", PATHS)
+def test_each_stage_has_the_noise_of_its_share(monkeypatch, name):
+    n_fits, path, stages = PATHS[name]
+    fits = [recorded(monkeypatch, path) for _ in range(n_fits)]
+    assert stages <= {stage for _, stated in fits for stage, *_ in stated}
+    check(fits)
+    for fault in ("2/3", "3/2", "1e-6"):
+        with pytest.raises(AssertionError, match="mean square"):
+            check([(FAULTS[fault](log), stated) for log, stated in fits])
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("factor", [2 / 3, 3 / 2])
+@pytest.mark.parametrize("stage", ["columns", "second moment", "temperature"])
+def test_another_noise_in_one_new_release_alone_is_found(monkeypatch, stage, factor):
+    size = {"columns": D * 103, "second moment": D * D, "temperature": 8}[stage]
+    n_fits = 60 if stage == "temperature" else 8
+    fits = [recorded(monkeypatch, PATHS["table"][1]) for _ in range(n_fits)]
+    check(fits)
+    fault = scaled(factor, lambda release: release.exact.size == size)
+    with pytest.raises(AssertionError, match="mean square"):
+        check([(fault(log), stated) for log, stated in fits])

@@ -1,0 +1,138 @@
+"""The private temperature: confidence is accuracy, and no row moves the sums further than is stated."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from skmixdp._engine import Closing
+from skmixdp._learning.temperature import _LOGARITHMS, _overconfidence, temperature
+from skmixdp._linear import with_weights
+from skmixdp._rows import Block, InMemoryRows, Request
+from tests.conftest import make_problem
+from tests.rounding import assert_close
+
+SCALES = 2.0**_LOGARITHMS
+N = 20_000
+EXTREME = [0.0, 1.0, -7.5, 30.0, 1e300, -1e300, np.inf, -np.inf, np.nan, 5e-324]
+
+
+def calibrated(k, n=N, seed=0):
+    """Outputs (n, k) whose softmax are the probabilities of the labels (n,)."""
+    drawn = np.random.default_rng(seed)
+    Z = 1.5 * drawn.normal(size=(n, max(k, 2)))
+    P = np.exp(Z) / np.exp(Z).sum(axis=1, keepdims=True)
+    y = (P.cumsum(axis=1) < drawn.random((n, 1))).sum(axis=1)
+    return (Z[:, 1:] - Z[:, :1] if k == 1 else Z), np.minimum(y, max(k, 2) - 1)
+
+
+def asked(W, n_rows=N, mu=1.0):
+    """The query of a closing for a head (k, d), and the generator that waits for its answer."""
+    info = replace(make_problem(max(len(W), 2)).info, n_private=n_rows)
+    closing = temperature(mu, info)
+    rounds = closing.ask(W, None, 1.0)
+    return next(rounds), rounds
+
+
+def scaled(W, X, y, noise=0.0):
+    """The head that a closing makes of a head, with some noise in the sums."""
+    query, rounds = asked(W)
+    ((_, sums),) = InMemoryRows(X, y).private_sums([Request(query.points, query.contribute)])
+    with pytest.raises(StopIteration) as ended:
+        rounds.send((sums + noise,))
+    return ended.value.value
+
+
+@pytest.mark.parametrize("factor", [1 / 8, 0.3, 1.0, 4.0, 16.0])
+@pytest.mark.parametrize("k", [1, 2, 3, 10])
+def test_a_head_that_is_too_sure_or_not_sure_enough_is_calibrated(k, factor):
+    """Outputs are the rows; one output is the logit of the second of two classes.
+
+    Between powers of two, the sums are not straight lines; that is the only error here, next to that of the
+    labels.
+    """
+    Z, y = calibrated(k)
+    found = scaled(factor * np.eye(k), Z, y)
+    np.testing.assert_allclose(found, np.eye(k), rtol=0.1, atol=1e-12)
+
+
+def test_a_scale_beyond_the_range_ends_at_its_ends():
+    Z, y = calibrated(3)
+    assert_close(scaled(1e3 * np.eye(3), Z, y), 1e3 * 2.0**-4 * np.eye(3))
+    assert_close(scaled(1e-3 * np.eye(3), Z, y), 1e-3 * 2.0**3 * np.eye(3))
+
+
+def test_predictions_stay_and_noise_that_is_no_rising_line_is_tolerated():
+    Z, y = calibrated(3)
+    noise = 0.01 * N * np.random.default_rng(0).normal(size=(20, len(SCALES)))
+    for drawn in noise:
+        head = scaled(4 * np.eye(3), Z, y, drawn)
+        np.testing.assert_allclose(head, head[0, 0] * np.eye(3), rtol=0, atol=1e-12)
+        assert 0.5 < head[0, 0] < 2
+
+
+def test_the_temperature_follows_the_noisy_sums():
+    Z, y = calibrated(3)
+    lower, plain, higher = (scaled(np.eye(3), Z, y, shift * N)[0, 0] for shift in (0.1, 0.0, -0.1))
+    assert lower < 0.8 * plain and higher > 1.25 * plain
+
+
+def test_a_head_of_zeros_and_one_that_diverged_stay_what_they_are():
+    Z, y = calibrated(3, 100)
+    np.testing.assert_array_equal(scaled(np.zeros((3, 3)), Z, y), 0)
+    with np.errstate(all="ignore"):
+        assert np.isnan(scaled(np.full((3, 3), np.nan), Z, y)).all()
+
+
+def test_the_sums_rise_with_the_scale_through_0():
+    Z, y = calibrated(4)
+    _, terms = _overconfidence(Z.copy(), Block(Z, y, np.ones(N)), SCALES)
+    sums = terms.sum(axis=0)
+    assert np.all(np.diff(sums) > 0) and sums[0] < 0 < sums[-1]
+    assert abs(sums[list(_LOGARITHMS).index(0.0)]) < 6 * math.sqrt(N) / 2
+
+
+@given(data=st.data(), k=st.sampled_from([1, 2, 3, 10]), dtype=st.sampled_from(["f4", "f8"]))
+def test_no_row_adds_more_than_1_at_any_scale(data, k, dtype):
+    entries = st.one_of(st.floats(-50, 50), st.sampled_from(EXTREME))
+    n = data.draw(st.integers(1, 5))
+    with np.errstate(all="ignore"):
+        Z = data.draw(hnp.arrays(np.float64, (n, k), elements=entries)).astype(dtype)
+        y = data.draw(hnp.arrays(np.intp, n, elements=st.integers(0, max(k, 2) - 1)))
+        for labels in (y, with_weights(y, np.full(n, 1e300))):
+            C, S = _overconfidence(Z.copy(), Block(None, labels, np.ones(n)), SCALES)
+            assert C is None and S.shape == (n, len(SCALES)) and S.dtype == np.float64
+            assert np.all(np.abs(S) <= 1)  # no NaN, too
+            # A sum is a row's own.
+            for i in range(n):
+                _, alone = _overconfidence(Z[i : i + 1].copy(), Block(None, labels[i : i + 1], None), SCALES)
+                np.testing.assert_array_equal(alone[0], S[i])
+
+
+def test_the_sensitivity_is_reached_and_not_more_than_needed():
+    query, _ = asked(np.eye(3))
+    ((part,),) = (query.releases,)
+    wrong, right = 1e6 * np.eye(3)[:1], np.zeros((1, 3))
+    _, terms = query.contribute(wrong, Block(None, np.array([1]), np.ones(1)))
+    moved = float(np.linalg.norm(terms))
+    assert moved <= part.sensitivity <= moved * (1 + 1e-8) and part.share == 1
+    assert part.sensitivity == pytest.approx(math.sqrt(8), rel=1e-8)
+    _, terms = query.contribute(right, Block(None, np.array([0]), np.ones(1)))
+    assert_close(terms, 1 / 3 - 1)
+
+
+def test_its_share_follows_public_facts():
+    info = make_problem(3).info
+
+    def share(mu, n):
+        found = temperature(mu, replace(info, n_private=n))
+        assert found is None or (isinstance(found, Closing) and found.shares.keys() == {"temperature"})
+        return None if found is None else found.share
+
+    assert share(0.27, 100) is None and share(1e-6, 10**4) is None and share(0.27, 900) is None
+    assert share(0.27, 1100) == 0.03 and share(0.27, 10**6) == 0.002
+    assert share(0.27, 10**4) == pytest.approx(8 / (0.27 * 10**4 * 0.01) ** 2, rel=1e-12)
