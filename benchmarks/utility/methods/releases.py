@@ -44,8 +44,13 @@ def noise_of(problem: Problem, epsilon: float, stream: int = 0) -> NoiseSource:
     Settings of a method share it, since only one of them would be released. ``stream`` tells releases of one
     setting apart that do not draw from the same source one after the other.
     """
+    return NoiseSource(seed_of(problem, epsilon, stream))
+
+
+def seed_of(problem: Problem, epsilon: float, stream: int) -> int:
+    """The seed of :func:`noise_of`."""
     words = [problem.seed, round(1000 * epsilon), stream]
-    return NoiseSource(int(np.random.SeedSequence(words).generate_state(1)[0]))
+    return int(np.random.SeedSequence(words).generate_state(1)[0])
 
 
 def bounded(X: Array) -> Array:

@@ -19,7 +19,7 @@ from . import (
     scaling_rule,
 )
 from .contract import Score
-from .releases import noise_of
+from .releases import seed_of
 
 _PEERS: Mapping[str, Callable[..., list[Score]]] = {
     "adassp": adassp.fit,
@@ -61,9 +61,9 @@ def fit(
     of : str
         Adapter of the peer, which takes the other options.
     scale : str
-        "public" scales by the public rows, "private" by noisy histograms within the budget, and "all rows" by
-        the mean and the standard deviation of all private rows, for which nothing is charged. "none" leaves
-        columns as they are, less the mean of the public rows where there are any.
+        "public" scales by the public rows, and "private" by a :class:`NoisyScaler` within the budget. "all
+        rows" scales by the mean and the standard deviation of all private rows, for which nothing is charged.
+        "none" leaves columns as they are, less the mean of the public rows where there are any.
     rows : mapping from str to float or None
         What becomes of scaled rows, each with the value of the peer's intercept column. "unit" scales them to
         unit length. "cut" shortens those longer than the square root of the number of columns, and "long"
@@ -79,10 +79,10 @@ def fit(
         mus = {epsilon: mu_of_budget(epsilon, DELTA) for epsilon in epsilons}
         parts = []
         for epsilon, mu in mus.items():
-            noise = noise_of(problem, epsilon, stream=2)
-            location, spread = scales.private(problem.X, float(mu * np.sqrt(SHARE)), noise)
+            seed = seed_of(problem, epsilon, stream=2)
+            center, spread = scales.private(problem.X, float(mu * np.sqrt(SHARE)), seed)
             left = epsilon_of(float(1 / (mu * np.sqrt(1 - SHARE))), 1, delta=DELTA)
-            parts.append(({left: epsilon}, location, spread))
+            parts.append(({left: epsilon}, center, spread))
     elif scale == "all rows":
         deviation = problem.X.std(axis=0)
         parts = [({e: e for e in epsilons}, problem.X.mean(axis=0), np.where(deviation > 0, deviation, 1.0))]
@@ -94,8 +94,8 @@ def fit(
     else:
         raise ValueError(f"scale={scale!r} needs public rows; name 'private', 'all rows' or 'none'.")
     found = []
-    for budgets, location, spread in parts:
-        whole = rescaled(problem, location, spread, np.inf if scale == "none" else scales.CUT)
+    for budgets, center, spread in parts:
+        whole = rescaled(problem, center, spread, np.inf if scale == "none" else scales.CUT)
         for kind, intercept in rows.items():
             factor = _LENGTHS.get(kind)
             longest = None if factor is None else float(factor * np.sqrt(whole.X.shape[1]))
@@ -109,10 +109,10 @@ def fit(
     return found
 
 
-def rescaled(problem: Problem, location: Array, spread: Array, cut: float) -> Problem:
+def rescaled(problem: Problem, center: Array, spread: Array, cut: float) -> Problem:
     """The problem with scaled columns, float32, and with bounds of the targets from public ones."""
     X, X_pub, X_test = (
-        scales.scaled(part, location, spread, cut).astype(np.float32)
+        scales.scaled(part, center, spread, cut).astype(np.float32)
         for part in (problem.X, problem.X_pub.reshape(-1, problem.X.shape[1]), problem.X_test)
     )
     return replace(problem, X=X, X_pub=X_pub, X_test=X_test, bounds=_target_bounds(problem))
