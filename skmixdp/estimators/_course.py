@@ -59,6 +59,9 @@ _MOST_OF_A_ROW = 0.5
 #: The effective number of columns that is few, and the least number of columns that is many more.
 _FEW_COLUMNS, _MANY_COLUMNS = 3.0, 9
 
+#: Entries beyond this are cut where their rows could not be refused.
+_LARGEST_ENTRY = 1e150
+
 #: Fewer public rows tell the spread of columns badly.
 _FEWEST_KNOWN = 10
 
@@ -425,6 +428,11 @@ def _whitens(inputs: FitInputs) -> bool:
     return inputs.is_default and (not inputs.loss.quadratic or len(inputs.X_pub) > _FEWEST_FREE)
 
 
+def _limits(inputs: FitInputs) -> Columns:
+    """Columns as they are, but for entries whose squares could overflow."""
+    return Columns(np.zeros(inputs.n_features), np.ones(inputs.n_features), cut=_LARGEST_ENTRY)
+
+
 def _mapped(row_map: RowMap, inputs: FitInputs, second_moment: float | None = None) -> Mapped:
     return Mapped(row_map, row_map(inputs.X_pub, np.float64), second_moment)
 
@@ -447,6 +455,10 @@ def learned_map(head: Any, stage: MapStage, learner: Learner) -> Course[tuple[Ma
         columns = found.standardised(centred=head._centres_columns(inputs))
         after = _stage_with(head, inputs, columns)
         rows, mapped, shares = after.rows, after.mapped, after.shares
+        if columns is None and not isinstance(inputs.table, ArrayTable):
+            # To refuse a row whose length overflows, now, would tell that it exists.
+            rows = replace(rows, row_map=replace(rows.row_map, columns=_limits(inputs)))
+            mapped = replace(mapped, row_map=replace(mapped.row_map, columns=rows.row_map.columns))
     spent |= shares
     multipliers = {name: inputs.budget.multiplier(share) for name, share in shares.items()}
     if not shares:

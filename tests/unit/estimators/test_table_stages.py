@@ -95,3 +95,23 @@ def test_the_unit_of_columns_makes_no_difference(kind, public):
     one, other = outputs
     # With enough public rows, no noise decides on columns, and single precision is all that differs.
     assert np.std(one - other) <= (1e-4 if public == 60 else 0.2) * np.std(one)
+
+
+@pytest.mark.parametrize("row_norm", ["auto", "unit", "clip"])
+@pytest.mark.parametrize("n_public", [0, 5])
+def test_no_sparse_row_is_refused_after_the_charge(tmp_path, row_norm, n_public):
+    """Noisy columns are asked first, and the squares of this row's entries overflow."""
+    generator = np.random.default_rng(0)
+    y = np.arange(400) % 3
+    X = generator.normal(size=(400, 12)) + 2 * np.eye(3, 12)[y]
+    public = {"X_pub": X[:n_public], "y_pub": y[:n_public]} if n_public else {}
+    rows = X.copy()
+    rows[7] = np.array([1, -1] * 6) * np.finfo(np.float64).max
+    ledger = PrivacyLedger(tmp_path / "ledger.sqlite").add_dataset("rows", epsilon=100.0, delta=1e-3)
+    head = MixedDPLogisticRegression(
+        epsilon=8.0, delta=1e-4, classes=range(3), row_norm=row_norm, ledger=ledger
+    )
+    try:
+        head.fit(sp.csr_array(rows), y, **public)
+    except ValueError as refusal:
+        assert "too large" in str(refusal) and not ledger.charges()
