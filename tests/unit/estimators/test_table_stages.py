@@ -113,5 +113,7 @@ def test_no_sparse_row_is_refused_after_the_charge(tmp_path, row_norm, n_public)
     )
     try:
         head.fit(sp.csr_array(rows), y, **public)
-    except ValueError as refusal:
-        assert "too large" in str(refusal) and not ledger.charges()
+        refused = False
+    except ValueError:
+        refused = True
+    assert refused != bool(ledger.charges())
