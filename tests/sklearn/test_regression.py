@@ -105,7 +105,7 @@ class TestUnits:
 
     @pytest.mark.parametrize("value", [0.0, 5.0, 0.1, 1e200])
     def test_constant_public_targets_need_a_declared_scale(self, value):
-        reg = MixedDPRidge(target_scale=3.0)
+        reg = MixedDPRidge(target_scale=3.0, random_state=0)  # by chance, 2% of starts are left out
         reg.fit(X_PRIV, np.full(900, value), X_pub=X_PUB, y_pub=np.full(100, value))
         assert reg._target_map.scale == 3
         assert reg._target_map.center == pytest.approx(value, rel=1e-12)
