@@ -57,7 +57,6 @@ class SumBudget:
         return GaussianEvent(multiplier, 1, noise=self.noise)
 
 
-@np.errstate(all="ignore")
 def noisy_sum(
     contributions: FloatArray,
     bound: float,

@@ -11,7 +11,14 @@ from .._engine import Closing
 from .._linear import class_indices
 from .._rows import Block
 from ..components.protocols import FloatArray, PublicInfo, Rounds
-from .comparison import comparison_query, comparison_share, counts_query, expected_losses, sensitivity_of
+from .comparison import (
+    comparison_query,
+    comparison_share,
+    counts_query,
+    expected_losses,
+    sensitivity_of,
+    share_for,
+)
 
 #: Target for the noise in a class count, as a part of the mean count.
 _COUNT_ERROR = 0.1
@@ -46,8 +53,7 @@ def count_error(mu: float, n_rows: int, n_classes: int, share: float = _MOST_SHA
 
 def count_share(mu: float, n_rows: int, n_classes: int) -> float:
     """Share of mu squared for class counts, from public facts."""
-    wanted = (count_error(mu, n_rows, n_classes, 1.0) / _COUNT_ERROR) ** 2
-    return min(max(wanted, _LEAST_SHARE), _MOST_SHARE)
+    return share_for(count_error(mu, n_rows, n_classes, 1.0), _COUNT_ERROR, _LEAST_SHARE, _MOST_SHARE)
 
 
 def counts_are_useful(mu: float, n_rows: int, n_classes: int) -> bool:

@@ -18,6 +18,7 @@ from .._engine.noisy_sum import SumBudget, noisy_sums
 from .._rows import IQR, BinCounts, Columns, InMemoryRows, RowMap, worth_scaling
 from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
 from ..privacy import NoiseSource, PrivacyReport
+from .comparison import sensitivity_of
 from .geometry import Learner, Learning
 
 #: Magnitudes are powers of two, up to this exponent on both sides of 1.
@@ -66,8 +67,7 @@ def columns_share(mu: float, n_rows: int, n_features: int) -> float:
 
 def unmapped(n_features: int) -> RowMap:
     """The map to rows as :func:`noisy_columns` reads them: as they are, up to the largest magnitude."""
-    limits = Columns(np.zeros(n_features), np.ones(n_features), cut=2.0**_EXPONENT)
-    return RowMap(None, False, None, columns=limits)
+    return RowMap(None, False, None, columns=Columns.limits(n_features, 2.0**_EXPONENT))
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def noisy_columns(learner: Learner, n_features: int, multiplier: float) -> Learn
         query = PrivateQuery(
             points=np.eye(n_features),  # whose products are the entries
             contribute=lambda Z, block: (None, BinCounts(bins_of(np.asarray(Z)), n_bins)),
-            releases=(ReleasedArray(math.sqrt(n_features) * (1 + 1e-9)),),
+            releases=(ReleasedArray(sensitivity_of(n_features)),),
         )
         counts, noise = yield from learner.ask(mechanism, query)
         return counts.reshape(n_features, n_bins), noise

@@ -31,8 +31,13 @@ def comparison_share(
     largest noise that is still useful.
     """
     error = math.sqrt(n_heads) / (mu * n_rows)
-    share = min(max(min(error / wanted, 1.0) ** 2, _LEAST_SHARE), _MOST_SHARE)
+    share = share_for(error, wanted, _LEAST_SHARE, _MOST_SHARE)
     return share if error <= most * math.sqrt(share) else 0.0
+
+
+def share_for(error: float, wanted: float, least: float, most: float) -> float:
+    """Share of mu squared, within limits, that raises noise from ``error`` at the whole to the wanted one."""
+    return min(max(min(error / wanted, 1.0) ** 2, least), most)
 
 
 def comparison_query(first: FloatArray, others: Sequence[FloatArray], share: float = 1.0) -> PrivateQuery:
@@ -90,10 +95,10 @@ def spanning_heads(heads: Sequence[FloatArray]) -> tuple[list[FloatArray], Float
     return [heads[index] for index in kept], factors[:, kept]
 
 
-def sensitivity_of(n_heads: int) -> float:
-    """Sensitivity of the differences for so many other heads."""
+def sensitivity_of(n_sums: int) -> float:
+    """Sensitivity of so many sums, to each of which a row adds at most 1."""
     # The root is rounded up.
-    return 1.0 if n_heads == 1 else math.sqrt(n_heads) * (1 + 1e-9)
+    return 1.0 if n_sums == 1 else math.sqrt(n_sums) * (1 + 1e-9)
 
 
 def _gains(Z: FloatArray, block: Block, factors: FloatArray) -> Contribution:

@@ -22,7 +22,7 @@ from ..components import L2Clip
 from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
 from ..components.queries import clip_rows
 from ..privacy import NoiseSource
-from .comparison import counts_query
+from .comparison import counts_query, share_for
 
 _Learned = TypeVar("_Learned")
 
@@ -182,7 +182,7 @@ _COUNT_ERROR, _MOST_ERROR = 0.05, 0.2
 def length_share(mu: float, n_rows: int) -> float:
     """Share of mu squared for :func:`noisy_length`, from public facts; 0 if it would tell nothing."""
     error = math.sqrt(_SEARCH_ROUNDS) / (mu * n_rows)
-    share = min(max((error / _COUNT_ERROR) ** 2, _LEAST_SHARE), _MOST_SHARE)
+    share = share_for(error, _COUNT_ERROR, _LEAST_SHARE, _MOST_SHARE)
     return share if error / math.sqrt(share) <= _MOST_ERROR else 0.0
 
 

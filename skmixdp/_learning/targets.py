@@ -76,17 +76,13 @@ def start_predicts(info: PublicInfo, learner: Learner, multiplier: float) -> Lea
 
     *Guarantee*: one Gaussian release of this multiplier; one row changes the sum by at most 1.
     """
-    k = info.loss.n_outputs
-    held_out = [
-        gains(np.hstack([np.zeros((judge.n_rows, k)), judge.X @ start.T]), judge.y, k)
-        for start, judge in info.held_out
-    ]
-    found = np.concatenate(held_out)
-    limit = usual_gain(found)
-    query = gains_query(np.zeros_like(info.view.W), [info.view.W], limit or 1.0)
+    nothing = np.zeros_like(info.view.W)
+    found = _held_out_gains(info, nothing)
+    limit = usual_gain(found) or 1.0
+    query = gains_query(nothing, [info.view.W], limit)
     released, scale = yield from learner.ask(learner.mechanism(multiplier), query)
     seen = (float(released[0]) + _CLEARLY * scale) / learner.n_rows
-    public = clipped(found / (limit or 1.0), 1.0)
+    public = clipped(found / limit, 1.0)
     error = float(public.std(ddof=1)) / math.sqrt(len(public))
     if seen >= min(0.0, float(public.mean()) - _CLEARLY * error):
         return True
@@ -98,6 +94,13 @@ def start_predicts(info: PublicInfo, learner: Learner, multiplier: float) -> Lea
         stacklevel=2,
     )
     return False
+
+
+def _held_out_gains(info: PublicInfo, W: FloatArray) -> FloatArray:
+    """How much smaller the squared errors of held-out public rows are under starts than under a head."""
+    outputs = [np.hstack([judge.X @ W.T, judge.X @ start.T]) for start, judge in info.held_out]
+    found = [gains(Z, judge.y, len(W)) for Z, (_, judge) in zip(outputs, info.held_out, strict=True)]
+    return np.concatenate(found)
 
 
 class StartComparison:
@@ -122,12 +125,8 @@ class StartComparison:
         W = self.inner.result(W, state)
         # The start itself fits public rows too well, so that differences would look too small.
         with np.errstate(all="ignore"):  # a head that diverged is refused later
-            held_out = [
-                gains(np.hstack([judge.X @ W.T, judge.X @ start.T]), judge.y, len(W))
-                for start, judge in self.info.held_out
-            ]
-            limit = usual_gain(np.concatenate(held_out))
-        (released,) = yield gains_query(W, [view.W], limit or 1.0)
+            limit = usual_gain(_held_out_gains(self.info, W)) or 1.0
+        (released,) = yield gains_query(W, [view.W], limit)
         if not float(released[0]) > _CLEARLY * multiplier:
             return W
         warnings.warn(

@@ -11,6 +11,7 @@ from .._engine import Closing
 from .._linear import class_indices
 from .._rows import Block, Contribution
 from ..components.protocols import FloatArray, PrivateQuery, PublicInfo, ReleasedArray, Rounds
+from .comparison import sensitivity_of, share_for
 
 #: Logarithms to base 2 of the factors of the outputs that are compared.
 _LOGARITHMS = np.arange(-4.0, 4.0)
@@ -35,7 +36,7 @@ def temperature(mu: float, info: PublicInfo) -> Closing | None:
     for one temperature of all outputs.
     """
     error = math.sqrt(len(_LOGARITHMS)) / (mu * info.n_private)
-    share = min(max(min(error / _ERROR, 1.0) ** 2, _LEAST_SHARE), _MOST_SHARE)
+    share = share_for(error, _ERROR, _LEAST_SHARE, _MOST_SHARE)
     if error > _MOST_ERROR * math.sqrt(share):
         return None
     return Closing({"temperature": share}, _scaled)
@@ -47,7 +48,7 @@ def _scaled(W: FloatArray, state: Any, multiplier: float) -> Rounds:
     query = PrivateQuery(
         points=W,
         contribute=partial(_overconfidence, scales=scales),
-        releases=(ReleasedArray(math.sqrt(len(scales)) * (1 + 1e-9)),),
+        releases=(ReleasedArray(sensitivity_of(len(scales))),),
     )
     (sums,) = yield query
     rising = isotonic_regression(sums)

@@ -2,7 +2,7 @@
 
 from .answering import n_lanes, rounds
 from .blockmap import BlockMap, finite_rows, widen
-from .columns import IQR, Columns, columns_of, worth_scaling
+from .columns import IQR, Columns, columns_of, effective_columns, worth_scaling
 from .implicit import (
     canonical,
     implicit_products,

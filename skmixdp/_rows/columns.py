@@ -36,6 +36,11 @@ class Columns:
     factor: FloatArray
     cut: float = _CUT
 
+    @classmethod
+    def limits(cls, n_features: int, largest: float) -> "Columns":
+        """Columns as they are, but for entries beyond the largest."""
+        return cls(np.zeros(n_features), np.ones(n_features), largest)
+
     def __call__(self, X: Array, out: Array | None = None) -> Array:
         """Standardised columns of (n, n_features) rows in double precision; new, or in ``out``."""
         if not isinstance(X, np.ndarray):
@@ -54,8 +59,7 @@ class Columns:
 
     def of_zeros(self) -> FloatArray:
         """Standardised columns (n_features,) of a row of zeros."""
-        places = np.arange(len(self.center))
-        return self.at(np.zeros(len(places)), places)
+        return np.asarray(self(np.zeros((1, len(self.center))))[0])
 
 
 def columns_of(X: FloatArray, *, centred: bool = True) -> Columns | None:
@@ -87,15 +91,18 @@ def worth_scaling(center: FloatArray, spread: FloatArray) -> bool:
     """Whether rows need columns of the same spread, by the centre and the spread (n_features,) of each.
 
     They do if columns are few, if a few of them hold most of the squared length of rows, or if the centre is
-    so far from 0 that rows of unit length would all be alike. The effective number of columns is
-    ``(sum e)^2 / sum e^2``, with ``e`` the squared spreads.
+    so far from 0 that rows of unit length would all be alike.
     """
     largest, farthest = float(spread.max(initial=0.0)), float(np.abs(center).max(initial=0.0))
     if not (0 < largest < math.inf and farthest < math.inf):
         return False
     # In units of the largest number, since powers of huge or tiny ones are inf or 0.
-    squares = (spread / largest) ** 2
-    effective = float(np.sum(squares)) ** 2 / float(np.sum(squares**2))
+    effective = effective_columns((spread / largest) ** 2)
     few = len(spread) <= _NARROW or effective < min(_PART * len(spread), _FEW_COLUMNS)
     unit = max(largest, farthest)
     return few or float(np.linalg.norm(center / unit)) > _FAR * float(np.linalg.norm(spread / unit))
+
+
+def effective_columns(energies: FloatArray) -> float:
+    """Effective number of columns of these mean squares ``e`` (n_features,): ``(sum e)^2 / sum e^2``."""
+    return float(np.sum(energies)) ** 2 / float(np.sum(energies**2))

@@ -142,8 +142,10 @@ class PublicInfo:
         of the view.
     second_moment : float or None
         Released estimate of the largest eigenvalue of the private rows' second moment. None if there is none.
+    preconditioner : array of shape (d_in, d_in) or None
+        Released matrix for directions of descent. None if there is none.
     centered : bool
-        Whether a public or released mean is subtracted from the rows.
+        Whether a public or released mean is subtracted from rows of unit length.
     """
 
     view: PublicView

@@ -40,6 +40,7 @@ from .._rows import (
     Table,
     Whitening,
     columns_of,
+    effective_columns,
 )
 from .._utils.validation import shown
 from ..algorithms import Algorithm, Auto
@@ -59,7 +60,7 @@ _MOST_OF_A_ROW = 0.5
 #: The effective number of columns that is few, and the least number of columns that is many more.
 _FEW_COLUMNS, _MANY_COLUMNS = 3.0, 9
 
-#: Entries beyond this are cut where their rows could not be refused.
+#: Entries beyond this, whose squares could overflow, are cut where their rows could not be refused.
 _LARGEST_ENTRY = 1e150
 
 #: Fewer public rows tell the spread of columns badly.
@@ -263,7 +264,7 @@ def course(head: Any, inputs: FitInputs) -> FitCourse:
     if check:
         without = balanced.without_public_rows()
         alone = first_stage(head, without)
-        _refuse_ahead(head, without, alone.mapped, spent | first.most | checking | alone.most)
+        _refuse_ahead(head, without, alone.mapped, _unused(spent | first.most) | checking | alone.most)
     event = inputs.budget.whole if planned is None else planned.run.plan.event
     work = None
     if isinstance(inputs.table, ArrayTable):
@@ -284,12 +285,10 @@ def course(head: Any, inputs: FitInputs) -> FitCourse:
         useful = yield from of_rows(rows, asked)
         stage_ended(head)
         if not useful:
-            # What the map has cost is not used. Without public rows the fit learns its own.
-            spent = {name if name == "class counts" else f"unused {name}": spent[name] for name in spent}
-            spent["check of the start"] = check
             balanced = balanced.without_public_rows()
+            alone = replace(alone, rows=replace(alone.rows, inputs=balanced))
             mapped, shares = yield from learned_map(head, alone, learner)
-            planned = head._planned(balanced, mapped, spent | shares)
+            planned = head._planned(balanced, mapped, _unused(spent) | checking | shares)
     head._row_map = planned.row_map
     with FitTasks(head, planned.run.plan.n_steps) as tasks:
         run = replace(planned.run, callback=tasks)
@@ -302,6 +301,11 @@ def course(head: Any, inputs: FitInputs) -> FitCourse:
 def _refuse_ahead(head: Any, inputs: FitInputs, mapped: Mapped, spent: dict[str, float]) -> None:
     """Plan with a stand-in map and the least budget that may be left: what must fail then costs nothing."""
     head._planned(inputs, replace(mapped, second_moment=1.0), spent, ahead=True)
+
+
+def _unused(spent: dict[str, float]) -> dict[str, float]:
+    """Shares spent on a map of public rows that are left out. The fit learns another one without them."""
+    return {name if name == "class counts" else f"unused {name}": share for name, share in spent.items()}
 
 
 def finish(
@@ -418,7 +422,7 @@ def map_shares(head: Any, inputs: FitInputs, columns: Columns | None) -> dict[st
         share = second_moment_share(inputs.budget.mu, inputs.n_rows, inputs.n_features)
         return {"second moment": share} if share else {}
     needed = head.row_norm == "clip" and len(inputs.X_pub) == 0 and columns is None
-    possible = inputs.budget.is_divisible and head.batch_size is None and not inputs.noise.needs_grid
+    possible = head._divides(inputs) and not inputs.noise.needs_grid
     share = length_share(inputs.budget.mu, inputs.n_rows) if needed and possible else 0.0
     return {"length of the rows": share} if share else {}
 
@@ -426,11 +430,6 @@ def map_shares(head: Any, inputs: FitInputs, columns: Columns | None) -> dict[st
 def _whitens(inputs: FitInputs) -> bool:
     """Whether ``whiten="auto"`` whitens by public rows. A regression needs enough of them."""
     return inputs.is_default and (not inputs.loss.quadratic or len(inputs.X_pub) > _FEWEST_FREE)
-
-
-def _limits(inputs: FitInputs) -> Columns:
-    """Columns as they are, but for entries whose squares could overflow."""
-    return Columns(np.zeros(inputs.n_features), np.ones(inputs.n_features), cut=_LARGEST_ENTRY)
 
 
 def _mapped(row_map: RowMap, inputs: FitInputs, second_moment: float | None = None) -> Mapped:
@@ -457,7 +456,8 @@ def learned_map(head: Any, stage: MapStage, learner: Learner) -> Course[tuple[Ma
         rows, mapped, shares = after.rows, after.mapped, after.shares
         if columns is None and not isinstance(inputs.table, ArrayTable):
             # To refuse a row whose length overflows, now, would tell that it exists.
-            rows = replace(rows, row_map=replace(rows.row_map, columns=_limits(inputs)))
+            limits = Columns.limits(inputs.n_features, _LARGEST_ENTRY)
+            rows = replace(rows, row_map=replace(rows.row_map, columns=limits))
             mapped = replace(mapped, row_map=replace(mapped.row_map, columns=rows.row_map.columns))
     spent |= shares
     multipliers = {name: inputs.budget.multiplier(share) for name, share in shares.items()}
@@ -518,9 +518,8 @@ def _variance_of_mean(unit_pub: Array) -> float:
 
 def _warn_of_few_columns(energies: Array) -> None:
     """Warn if released mean squares of unit rows say that a few columns make up most of their length."""
-    total = float(energies.sum())
-    few = len(energies) >= _MANY_COLUMNS and total**2 < _FEW_COLUMNS * float(np.sum(energies**2))
-    if total > _MOST_OF_A_ROW and few:
+    most = len(energies) >= _MANY_COLUMNS and float(energies.sum()) > _MOST_OF_A_ROW
+    if most and effective_columns(energies) < _FEW_COLUMNS:
         warnings.warn(
             "a few columns of X make up nearly all of the length of its rows, so the others hardly count; "
             "scale the columns by public rows (pass X_pub), by known ranges, or by NoisyScaler.",
@@ -536,8 +535,7 @@ def check_share(head: Any, inputs: FitInputs) -> float:
     """Share of the squared budget for checking the start on private rows; 0 if no check is of use."""
     enough = len(inputs.X_pub) >= (FEWEST if inputs.loss.quadratic else 2)
     public = isinstance(head.init, str) and head.init == "public" and enough
-    possible = inputs.budget.is_divisible and head.batch_size is None
-    if not (inputs.is_default and public and possible) or head._needs_public(inputs):
+    if not (inputs.is_default and public and head._divides(inputs)) or head._needs_public(inputs):
         return 0.0
     return comparison_share(inputs.budget.mu, inputs.n_rows, 1, _CHECK_ERROR, _MOST_CHECK_ERROR)
 

@@ -304,8 +304,11 @@ class LinearHead(PrivateEstimator):
 
     def _preconditions(self, inputs: FitInputs) -> bool:
         """Whether a part of the budget can be spent on what the default algorithm can use."""
-        divisible = self.batch_size is None and inputs.budget.is_divisible
-        return divisible and inputs.is_default and self.row_norm is not None
+        return self._divides(inputs) and inputs.is_default and self.row_norm is not None
+
+    def _divides(self, inputs: FitInputs) -> bool:
+        """Whether releases over all rows can share the budget with the steps."""
+        return self.batch_size is None and inputs.budget.is_divisible
 
     def _clips(self, columns: Columns | None) -> bool:
         """Whether rows keep their length up to a bound.

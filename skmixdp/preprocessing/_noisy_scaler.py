@@ -164,23 +164,22 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, GuaranteeBoxMixin, Bas
         leaks = warn_of_leaks(public_rows=False)
         table = check_table(X, "X", minimum=2)
         n_rows, n_features = table.shape
-        bounded = self.bounds is not None
-        if not bounded and self.noise == "discrete":
+        if self.bounds is None and self.noise == "discrete":
             raise ValueError(
                 "noise='discrete' needs bounds, which put entries on a grid; pass bounds=(low, high), or "
                 "noise='float'."
             )
-        center, half = _check_bounds(self.bounds, n_features) if bounded else (np.zeros(1), np.ones(1))
+        bounds = None if self.bounds is None else _check_bounds(self.bounds, n_features)
         warn_of_delta(self.delta, n_rows, stacklevel=3)
         warn_of_repeats(n_distinct_rows(table), n_rows, stacklevel=3)
         public = (
             "the numbers of private rows and of features, and the features' names",
             "that their shape, finiteness and repeats passed validation",
         )
-        if bounded:
-            self._fit_within(table, center, half, budget, (*public, "the bounds (declared)"), leaks)
-        else:
+        if bounds is None:
             self._fit_by_histograms(table, budget, public, leaks)
+        else:
+            self._fit_within(table, *bounds, budget, (*public, "the bounds (declared)"), leaks)
         validate_data(self, X, skip_check_array=True)
         return self
 
