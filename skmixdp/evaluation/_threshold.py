@@ -1,0 +1,195 @@
+"""A classifier with a decision threshold from private rows that its fit has not seen."""
+
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.model_selection import train_test_split
+from sklearn.utils import get_tags
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import check_is_fitted
+
+from .._engine.noisy_sum import SumBudget
+from .._utils.validation import PROBABILITY, check, is_empty, refuse_arguments
+from ..model_selection import public_params
+from ..model_selection._with_public import check_routing, delegated
+from ..preprocessing import check_pipeline
+from ..privacy.noise import noise_source
+from ..privacy.notebook import GuaranteeBoxMixin
+from ._private_evaluation import private_evaluation
+from ._scores import check_goal
+
+#: Number of seeds for the split.
+_SEEDS = 2**32
+
+
+@dataclass(eq=False, repr=False)
+class PrivateThresholdClassifier(GuaranteeBoxMixin, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A binary classifier whose threshold comes from one noisy histogram of held-out PRIVATE rows.
+
+    It replaces scikit-learn's ``TunedThresholdClassifierCV``, which scores private rows without noise. A part
+    of the rows is kept out of the fit, and :func:`private_evaluation` releases their scores by label. The
+    threshold follows from that release.
+
+    Parameters
+    ----------
+    estimator : classifier
+        A private classifier of this library, or a Pipeline that ends in one. A clone is fitted.
+    goal : {"f1", "precision", "recall", "cost"}, default="f1"
+        What the threshold is chosen for, see :meth:`ScoreEvaluation.threshold`.
+    value : float, pair of floats or None, default=None
+        The wanted precision or recall, or the costs of a false positive and of a false negative.
+    epsilon : float, default=1.0
+        Privacy budget of the histogram. The fit of the estimator spends its own.
+    delta : float, default=1e-5
+        The delta of the guarantee. Choose it well below 1/n.
+    holdout : float or "prefit", default=0.2
+        Share of the rows that the fit does not see. They are drawn at random, and never by their labels.
+        ``"prefit"`` takes a fitted estimator as it is, and all rows for the threshold.
+    neighboring : {"add_or_remove_one", "zero_out", "replace_one"}, default="add_or_remove_one"
+        Which data sets count as neighbours. The number of private rows is always treated as public.
+    noise : {"float", "discrete"}, default="float"
+        As for :func:`private_evaluation`.
+    ledger : LedgerDataset or None, default=None
+        The ledger entry of the data set in ``X``, charged for the histogram. The estimator's own ``ledger``
+        is charged for its fit.
+    random_state : None, int or RandomState, default=None
+        None is private. A seed makes the noise of the histogram known: a NotPrivateWarning and the report say
+        so.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The fitted classifier.
+    threshold_ : float
+        Probability of ``classes_[1]`` from which it is predicted.
+    evaluation_ : ScoreEvaluation
+        The released histogram, with its metrics.
+    privacy_ : PrivacyReport
+        The guarantee of the histogram. That of the fit is ``estimator_.privacy_``.
+    classes_, n_features_in_, feature_names_in_
+        Those of the fitted classifier.
+
+    Notes
+    -----
+    *Guarantee*: the threshold and the evaluation are (epsilon, delta)-differentially private in the held-out
+    rows, given the classifier. The split does not depend on the rows, and no row is in both parts. So each
+    row is covered by the guarantee of its part alone: that of the fit, or that of the histogram. A ledger
+    cannot know this, and adds the two.
+
+    The metrics of ``evaluation_`` are those of held-out rows. At ``threshold_`` they are a little optimistic,
+    since it was chosen by the same counts.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from skmixdp import MixedDPLogisticRegression
+    >>> from skmixdp.evaluation import PrivateThresholdClassifier
+    >>> X, y = make_classification(9000, 10, n_informative=5, weights=[0.9], random_state=0)
+    >>> head = MixedDPLogisticRegression(epsilon=1.0, classes=[0, 1])
+    >>> clf = PrivateThresholdClassifier(head, goal="recall", value=0.8).fit(X[:8000], y[:8000])
+    >>> bool(clf.predict(X[8000:])[y[8000:] == 1].mean() > 0.6)
+    True
+    """
+
+    # Routed to fit by default, without set_fit_request, as for the estimators.
+    __metadata_request__fit: ClassVar = {"X_pub": True, "y_pub": True}
+
+    estimator: Any
+    _: KW_ONLY
+    goal: str = "f1"
+    value: Any = None
+    epsilon: float = 1.0
+    delta: float = 1e-5
+    holdout: float | str = 0.2
+    neighboring: Any = "add_or_remove_one"
+    noise: Any = "float"
+    ledger: Any = None
+    random_state: Any = None
+
+    def fit(
+        self, X: Any, y: Any = None, X_pub: Any = None, y_pub: Any = None, **unsupported: Any
+    ) -> "PrivateThresholdClassifier":
+        """Fit the classifier to one part of the rows, and choose the threshold by the other.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            PRIVATE rows in memory.
+        y : array-like of shape (n_samples,)
+            Labels of the private rows, of two classes.
+        X_pub : array-like of shape (n_pub, n_features), tuple of such, or None
+            Public rows for the fit of the estimator.
+        y_pub : array-like of shape (n_pub,), tuple of such, or None
+            Labels of the public rows.
+
+        Returns
+        -------
+        self : PrivateThresholdClassifier
+            Fitted classifier.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For bad input. The parameters of this class and the number of classes are checked before the fit.
+        BudgetExceededError
+            If a ledger does not allow the fit, or afterwards the histogram.
+        """
+        refuse_arguments(self, unsupported, ("X", "y", "X_pub", "y_pub"), "pass public rows alone")
+        terms = {name: getattr(self, name) for name in ("epsilon", "delta", "neighboring", "noise", "ledger")}
+        SumBudget(**terms, random_state=self.random_state)  # checks them
+        check_goal(self.goal, self.value)
+        check("holdout", self.holdout, PROBABILITY, "prefit")
+        if y is None or type_of_target(y) != "binary":
+            raise ValueError(
+                f"{type(self).__name__} needs labels y of two classes; use a classifier of several classes "
+                "without a threshold."
+            )
+        public = {}
+        if not (is_empty(X_pub) and is_empty(y_pub)):
+            check_routing(self.estimator)
+            public = public_params(X_pub, y_pub)
+        if self.holdout == "prefit":
+            check_is_fitted(self.estimator)
+            leaks: tuple[str, ...] = ()
+            fitted = self.estimator
+        else:
+            leaks = check_pipeline(self.estimator).in_words("leak")
+            seed = int(noise_source("float", self.random_state).uniform((1,))[0] * _SEEDS)
+            X_fit, X, y_fit, y = train_test_split(X, y, test_size=self.holdout, random_state=seed)
+            fitted = clone(self.estimator).fit(X_fit, y_fit, **public)
+        if len(fitted.classes_) != 2:
+            raise ValueError(
+                f"the estimator has {len(fitted.classes_)} classes; a threshold needs two, so list two in "
+                "classes."
+            )
+        found = private_evaluation(fitted, X, y, **terms, random_state=self.random_state)
+        self.estimator_, self.evaluation_ = fitted, found
+        self.threshold_ = found.threshold(self.goal, self.value)
+        self.privacy_ = replace(found.privacy, leaks=leaks)
+        for name in ("classes_", "n_features_in_", "feature_names_in_"):
+            if hasattr(fitted, name):
+                setattr(self, name, getattr(fitted, name))
+        return self
+
+    def _known_leaks(self) -> tuple[str, ...]:
+        return check_pipeline(self).in_words("leak")
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predicted classes (n_samples,): ``classes_[1]`` from a probability of ``threshold_`` on."""
+        check_is_fitted(self)
+        positive = self.estimator_.predict_proba(X)[:, 1] >= self.threshold_
+        return np.asarray(self.classes_[positive.astype(np.intp)])
+
+    predict_proba = delegated("predict_proba", "estimator_", "Probabilities (n_samples, 2)")
+    predict_log_proba = delegated("predict_log_proba", "estimator_", "Logarithms of the probabilities")
+    decision_function = delegated("decision_function", "estimator_", "Logits (n_samples,)")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.sparse = get_tags(self.estimator).input_tags.sparse
+        tags.non_deterministic = True
+        return tags
