@@ -25,15 +25,12 @@ from ..estimators._classifier import encode_labels
 from ..privacy.noise import warn_of_seed
 from ._histograms import bins_of, number_of_bins, released
 from ._one_vs_rest import OneVsRestEvaluation
-from ._residuals import ResidualEvaluation
+from ._residuals import FINENESS, ResidualEvaluation
 from ._scores import LARGEST_LOGIT, ScoreEvaluation
 
 Array = NDArray[Any]
 
 LAYOUTS = ("auto", "top", "one_vs_rest")
-
-#: Residuals are binned by the inverse hyperbolic sine of this many bounds: fine cells near 0.
-_FINE = 50.0
 
 
 def private_evaluation(
@@ -210,8 +207,8 @@ def _residuals(
     warn_of_delta(budget.delta, len(targets), stacklevel=4)
     number = 2 * (number_of_bins(n_bins, len(targets), budget, 2) // 2)
     with np.errstate(all="ignore"):
-        residuals = np.arcsinh((targets[:, 0] - predicted.ravel()) / bound * _FINE)
-        ends = np.arcsinh(_FINE)
+        residuals = np.arcsinh((targets[:, 0] - predicted.ravel()) / bound * FINENESS)
+        ends = np.arcsinh(FINENESS)
         bins = np.column_stack(
             [bins_of(residuals, -ends, ends, number), bins_of(targets[:, 0], low, high, number)]
         )
@@ -221,7 +218,7 @@ def _residuals(
         "the bounds of targets and residuals (declared)",
     )
     cells, report = released(bins, number, budget, public)
-    residual_edges = bound * np.sinh(np.linspace(-ends, ends, number + 1)) / _FINE
+    residual_edges = bound * np.sinh(np.linspace(-ends, ends, number + 1)) / FINENESS
     return ResidualEvaluation(cells, report, residual_edges, np.linspace(low, high, number + 1))
 
 

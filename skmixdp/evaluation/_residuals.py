@@ -9,6 +9,9 @@ from scipy.optimize import isotonic_regression
 from .._utils.validation import PROBABILITY, check, number
 from ._cells import Estimate, Evaluation, Floats
 
+#: Cells of residuals are equal in the inverse hyperbolic sine of this many bounds, so finer near 0.
+FINENESS = 50.0
+
 
 @dataclass(frozen=True, repr=False)
 class ResidualEvaluation(Evaluation):
@@ -35,7 +38,10 @@ class ResidualEvaluation(Evaluation):
 
     @property
     def _residuals(self) -> Floats:
-        return (self.residual_edges[1:] + self.residual_edges[:-1]) / 2
+        """Middles (n_bins,) of the cells of residuals, on the scale on which these are equal."""
+        unit = self.residual_edges[-1] / FINENESS
+        places = np.arcsinh(self.residual_edges / unit)
+        return np.asarray(unit * np.sinh((places[1:] + places[:-1]) / 2))
 
     def mean_absolute_error(self) -> Estimate:
         """Mean absolute error (MAE)."""

@@ -135,10 +135,10 @@ class ScoreEvaluation(Evaluation):
         member = (group == np.arange(_GROUPS)[:, np.newaxis]) * 1.0
         gaps = (member * (1 - score)) @ self._positive - (member * score) @ self._negative
         spread_q, spread_p = np.split(self.cells.spread[0], 2)
-        squares = self.noise_scale**2 + np.stack([spread_p, spread_q])
-        weights = np.stack([(1 - score) ** 2, score**2])
-        scales = np.sqrt(member @ np.sum(squares * weights, axis=0))
-        added = np.where(np.abs(gaps) < 3 * scales, _folded(np.abs(gaps), scales), 0.0)
+        weights = member * (1 - score) ** 2, member * score**2
+        noise = self.noise_scale**2 * sum(weights).sum(axis=1)
+        scales = np.sqrt(noise + weights[0] @ spread_p + weights[1] @ spread_q)
+        added = _folded(np.abs(gaps), np.sqrt(noise))
         total, reach = np.abs(gaps).sum(), self.cells.z * math.sqrt(np.sum(scales**2))
         ends = total - added.sum(), total - _BIAS * scales.sum() - reach, total + reach
         return Estimate(*(float(np.clip(end / self.cells.n_rows, 0, 1)) for end in ends))

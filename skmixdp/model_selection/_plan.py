@@ -170,7 +170,7 @@ def check_head(head: Any, prefix: str, names: set[str], scoring: Any) -> None:
             )
     if prefix + "target_scale" in names and isinstance(scoring, str) and scoring == "private":
         raise ValueError(
-            f"param_grid varies {prefix}target_scale, the unit of private scores, so they cannot be compared; "
+            f"param_grid varies {prefix}target_scale, the unit of private scores, which then differ; "
             "take it out, or score on public rows."
         )
     if head.epsilon is None or (head.n_steps is not None and head.noise_multiplier is not None):

@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPModuleClassifier
 from skmixdp._engine import loop, make_plan
 from skmixdp._rows import RowMap
 from skmixdp.algorithms import AdaMix
@@ -542,8 +542,8 @@ BAD = {
         "head": MixedDPLogisticRegression(ModelMix()),
         "grid": {"n_steps": [2]},
     },
-    "scoring='private' needs noisy scores, which ZerothOrderDPClassifier does not have": {
-        "head": ZerothOrderDPClassifier(),
+    "scoring='private' needs noisy scores, which ZerothOrderDPModuleClassifier does not": {
+        "head": ZerothOrderDPModuleClassifier(None),
         "grid": {"n_steps": [2]},
     },
     "param_grid varies target_scale, the unit of private scores": {
