@@ -13,15 +13,19 @@ The pools, with l the log-odds of the label: "even" (l normal, spread 2.5), "rar
 import argparse
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.datasets import make_classification
 from sklearn.metrics import roc_auc_score
 
+from skmixdp import MixedDPLogisticRegression
 from skmixdp.evaluation import OneVsRestEvaluation, ResidualEvaluation, private_evaluation
+from skmixdp.inspection import EvaluationDisplay
 
 Array = NDArray[Any]
 
@@ -168,15 +172,38 @@ def coverage(name: str, n_rows: int, runs: int, epsilon: float, seed: int = 0) -
     }
 
 
+def draw(path: Path) -> None:
+    """Draw an evaluation of one model, from fewer and from more rows."""
+    import matplotlib.pyplot as plt
+
+    X, y = make_classification(
+        42_000, 10, n_informative=5, n_redundant=0, weights=[0.9], class_sep=1.2, flip_y=0.02, random_state=0
+    )
+    clf = MixedDPLogisticRegression(epsilon=1.0, classes=[0, 1], random_state=0).fit(X[:12_000], y[:12_000])
+    figure, rows = plt.subplots(2, 3, figsize=(12, 7.6), layout="constrained")
+    for axes, n_rows in zip(rows, (2_000, 20_000), strict=True):
+        drawn = slice(12_000, 12_000 + n_rows)
+        found = private_evaluation(clf, X[drawn], y[drawn], epsilon=1.0, random_state=1)
+        for ax, kind in zip(axes, ("roc", "precision_recall", "calibration"), strict=True):
+            EvaluationDisplay.from_evaluation(found, kind=kind, ax=ax)
+        axes[0].set_title(f"{n_rows:,} private rows", loc="left")
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
+
+
 def main(argv: Sequence[str] | None = None) -> None:
-    """Print the table."""
+    """Print the table, or draw the picture."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--rows", type=int, nargs="+", default=SIZES)
     parser.add_argument("--pools", nargs="+", default=list(POOLS))
+    parser.add_argument("--picture", type=Path, nargs="?", const=Path("docs/images/evaluation.png"))
     args = parser.parse_args(argv)
     warnings.simplefilter("ignore")  # of seeds
+    if args.picture is not None:
+        draw(args.picture)
+        return
     print("| pool | rows | metric | covers the pool | covers the rows | median length | median error |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
     for name in args.pools:

@@ -10,7 +10,7 @@ from .._utils.validation import PROBABILITY, check, number
 from ._cells import Estimate, Evaluation, Floats
 
 #: Cells of residuals are equal in the inverse hyperbolic sine of this many bounds, so finer near 0.
-FINENESS = 50.0
+FINENESS = 20.0
 
 
 @dataclass(frozen=True, repr=False)

@@ -57,6 +57,8 @@ class ScoreEvaluation(Evaluation):
     -----
     Cells are equal in log-odds. Within a cell, all scores count as its middle, and ties in the ROC curve
     count half. Estimates of sums and ratios use the noisy counts as they are, so no clipping biases them.
+    Curves and thresholds smooth them: they take the share of positive rows to rise with the score (isotonic
+    regression).
     """
 
     logits: Floats
@@ -214,20 +216,28 @@ class ScoreEvaluation(Evaluation):
 
     @cached_property
     def _tails(self) -> tuple[Floats, Floats]:
-        """Falling numbers of negative and positive rows from each edge on (n_bins + 1,), by least squares."""
-        tails = []
-        for part in (self._negative, self._positive):
-            raw = np.append(np.cumsum(part[::-1])[::-1], 0.0)
-            tails.append(np.maximum(isotonic_regression(raw, increasing=False).x, 0.0))
-        return tails[0], tails[1]
+        """Falling numbers of negative and positive rows from each edge on (n_bins + 1,), by least squares.
 
-    @cached_property
+        The share of positive rows is taken to rise with the score.
+        """
+        rising = isotonic_regression(np.cumsum(self._negative + self._positive)).x
+        totals = np.diff(np.maximum(rising, 0.0), prepend=0.0)
+        # Cells that noise has emptied belong to the one before them.
+        part = np.maximum(np.cumsum(totals > 0) - 1, 0)
+        sizes = np.maximum(np.bincount(part, totals), 1e-9)
+        raw = np.bincount(part, self._positive) / sizes
+        share = np.clip(isotonic_regression(raw, weights=sizes).x, 0.0, 1.0)[part]
+        cells = totals * (1 - share), totals * share
+        negative, positive = (np.append(np.cumsum(each[::-1])[::-1], 0.0) for each in cells)
+        return negative, positive
+
+    @property
     def _precisions(self) -> Floats:
-        """Rising precisions (n_bins + 1,) from each edge on, by least squares; 1 where noise hides all."""
+        """Precisions (n_bins + 1,) from each edge on; the largest where no row is left."""
         alarms, hits = self._tails
         said = alarms + hits
-        raw = np.where(said > 0, hits / np.maximum(said, 1e-9), 1.0)
-        return np.asarray(isotonic_regression(raw, weights=np.maximum(said, 1e-3)).x)
+        precisions = hits / np.maximum(said, 1e-9)
+        return np.asarray(np.where(said > 0, precisions, precisions.max()))
 
     def threshold(self, goal: str = "f1", value: Any = None) -> float:
         """The probability from which to answer "yes".
@@ -261,8 +271,8 @@ class ScoreEvaluation(Evaluation):
         alarms, hits = self._tails
         if goal == "cost":
             false_positive, false_negative = value
-            cost = -false_positive * self._negative + false_negative * self._positive
-            return float(self.edges[int(np.argmin(np.append(0.0, np.cumsum(cost))))])
+            cost = false_positive * alarms + false_negative * (hits[0] - hits)
+            return float(self.edges[int(np.argmin(cost))])
         if goal == "f1":
             return float(self.edges[int(np.argmax(2 * hits / np.maximum(alarms + hits + hits[0], 1e-9)))])
         if goal == "recall":

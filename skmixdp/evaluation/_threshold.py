@@ -8,11 +8,12 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.model_selection import train_test_split
 from sklearn.utils import get_tags
-from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from .._engine.noisy_sum import SumBudget
 from .._utils.validation import PROBABILITY, check, is_empty, refuse_arguments
+from ..estimators._checks import check_labels
+from ..estimators._classifier import check_class_labels
 from ..model_selection import public_params
 from ..model_selection._with_public import check_routing, delegated
 from ..preprocessing import check_pipeline
@@ -142,11 +143,7 @@ class PrivateThresholdClassifier(GuaranteeBoxMixin, MetaEstimatorMixin, Classifi
         SumBudget(**terms, random_state=self.random_state)  # checks them
         check_goal(self.goal, self.value)
         check("holdout", self.holdout, PROBABILITY, "prefit")
-        if y is None or type_of_target(y) != "binary":
-            raise ValueError(
-                f"{type(self).__name__} needs labels y of two classes; use a classifier of several classes "
-                "without a threshold."
-            )
+        _check_two_classes(y)
         public = {}
         if not (is_empty(X_pub) and is_empty(y_pub)):
             check_routing(self.estimator)
@@ -166,9 +163,10 @@ class PrivateThresholdClassifier(GuaranteeBoxMixin, MetaEstimatorMixin, Classifi
                 "classes."
             )
         found = private_evaluation(fitted, X, y, **terms, random_state=self.random_state)
-        self.estimator_, self.evaluation_ = fitted, found
-        self.threshold_ = found.threshold(self.goal, self.value)
         self.privacy_ = replace(found.privacy, leaks=leaks)
+        self.evaluation_ = replace(found, privacy=self.privacy_)
+        self.threshold_ = found.threshold(self.goal, self.value)
+        self.estimator_ = fitted
         for name in ("classes_", "n_features_in_", "feature_names_in_"):
             if hasattr(fitted, name):
                 setattr(self, name, getattr(fitted, name))
@@ -193,3 +191,11 @@ class PrivateThresholdClassifier(GuaranteeBoxMixin, MetaEstimatorMixin, Classifi
         tags.input_tags.sparse = get_tags(self.estimator).input_tags.sparse
         tags.non_deterministic = True
         return tags
+
+
+def _check_two_classes(y: Any) -> None:
+    """Refuse PRIVATE labels that are not those of at most two classes."""
+    labels = check_labels(y, "y", np.shape(y)[0] if np.ndim(y) else 0, "X")
+    check_class_labels(labels, "y")
+    if len(np.unique(labels)) > 2:
+        raise ValueError("y has more than two classes, and a threshold needs two; leave the threshold out.")

@@ -101,8 +101,8 @@ def test_curves(found):
     assert np.all(np.diff(curve.x) >= 0) and np.all(np.diff(curve.y) >= 0)
     assert curve.x[-1] == curve.y[-1] == 1 and curve.x[0] == curve.y[0] == 0
     yes = expit(LOGITS) >= curve.thresholds[:, np.newaxis]
-    np.testing.assert_allclose(curve.x[1:-1], yes[1:-1, Y == 0].mean(axis=1), atol=2e-3)
-    np.testing.assert_allclose(curve.y[1:-1], yes[1:-1, Y == 1].mean(axis=1), atol=2e-3)
+    np.testing.assert_allclose(curve.x[1:-1], yes[1:-1, Y == 0].mean(axis=1), atol=5e-3)
+    np.testing.assert_allclose(curve.y[1:-1], yes[1:-1, Y == 1].mean(axis=1), atol=5e-3)
     assert np.all(curve.low <= curve.y) and np.all(curve.y <= curve.high)
     precision = found.precision_recall_curve()
     assert np.all(np.diff(precision.x) >= 0) and np.all(np.diff(precision.y) <= 1e-12)
@@ -127,7 +127,7 @@ class TestThresholds:
 
     @pytest.mark.parametrize("wanted", [0.3, 0.7, 0.95])
     def test_recall(self, found, noisy, wanted):
-        assert recall_score(Y, expit(LOGITS) >= found.threshold("recall", wanted)) >= wanted - 1e-3
+        assert recall_score(Y, expit(LOGITS) >= found.threshold("recall", wanted)) >= wanted - 3e-3
         reached = recall_score(Y, expit(LOGITS) >= noisy.threshold("recall", wanted))
         assert wanted - 0.06 < reached < wanted + 0.15
 

@@ -129,10 +129,19 @@ def test_bad_parameters_are_refused_before_the_fit(match, monkeypatch):
     assert str(caught.value).endswith(".")
 
 
-@pytest.mark.parametrize("y", [None, np.arange(4000) % 3, X[:, 0]])
-def test_other_labels_are_refused_before_the_fit(y, monkeypatch):
+@pytest.mark.parametrize(
+    ("y", "match"),
+    [
+        (None, "the target y is None"),
+        (np.arange(4000) % 3, "y has more than two classes"),
+        (np.arange(4000), "y has more than two classes"),
+        (X[:, 0], "continuous values"),
+        (np.column_stack([Y, Y]), "1d array"),
+    ],
+)
+def test_other_labels_are_refused_before_the_fit(y, match, monkeypatch):
     monkeypatch.setattr(NoiseSource, "add_noise", lambda *args: pytest.fail("noise was drawn"))
-    with pytest.raises(ValueError, match="needs labels y of two classes"):
+    with pytest.raises(ValueError, match=match):
         PrivateThresholdClassifier(HEAD).fit(X, y)
 
 
