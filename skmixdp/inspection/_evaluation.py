@@ -21,6 +21,7 @@ _NEEDS = {
     "classes": "by_class",
     "residuals": "residual_edges",
 }
+_LEGENDS = {"roc": "lower right", "precision_recall": "lower left", "calibration": "upper left"}
 _LABELS = {
     "roc": ("False positive rate", "True positive rate"),
     "precision_recall": ("Recall", "Precision"),
@@ -123,7 +124,7 @@ class EvaluationDisplay:
         across, up = _LABELS[self.kind]
         self.ax_.set_xlabel(across)
         self.ax_.set_ylabel(up)
-        self.ax_.legend(frameon=False, loc="lower right" if self.kind != "precision_recall" else "lower left")
+        self.ax_.legend(frameon=False, loc=_LEGENDS[self.kind])
 
     @property
     def _name(self) -> str:

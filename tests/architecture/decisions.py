@@ -75,6 +75,8 @@ ALLOWED = {
     "evaluation/_scores.py::ScoreEvaluation.log_loss": (1, "public"),
     "evaluation/_scores.py::ScoreEvaluation._place": (1, "public"),
     "evaluation/_scores.py::ScoreEvaluation.threshold": (5, "released"),
+    "evaluation/_scores.py::ScoreEvaluation._tails": (2, "released"),
+    "evaluation/_scores.py::ScoreEvaluation._precisions": (1, "released"),
     "evaluation/_scores.py::check_goal": (1, "public"),
     "_rows/answering.py::answer": (2, "public"),
     "_rows/answering.py::in_parts": (1, "public"),
