@@ -1,13 +1,13 @@
-"""The noise in an evaluation has the scale of its budget and layout, and its intervals cover."""
+"""The noise in an evaluation has the scale of its budget and layout."""
 
 import math
 
 import numpy as np
 import pytest
 
-from benchmarks.utility.evaluation import Given, GivenPredictions, coverage
 from skmixdp.evaluation import private_evaluation
 from skmixdp.privacy import noise_multiplier_for
+from tests.given_models import GivenPredictions, GivenScores
 from tests.statistical.test_noise_scale import assert_standard_normal
 
 N = 300
@@ -18,11 +18,11 @@ TWO = P[:, :2] / P[:, :2].sum(axis=1, keepdims=True)
 
 #: By layout: model, rows, labels, parameters and number of histograms.
 LAYOUTS = {
-    "two classes": (Given, TWO, Y // 2, {}, 1),
-    "top": (Given, P, Y, {"layout": "top"}, 1),
-    "one-versus-rest": (Given, P, Y, {"layout": "one_vs_rest"}, 4),
-    "labels": (Given, P, (P > 0.3) * 1, {}, 4),
-    "regression": (GivenPredictions, P, P[:, 0] + P[:, 1], {"target_bounds": (0.0, 2.0)}, 2),
+    "two classes": (GivenScores(2), TWO, Y // 2, {}, 1),
+    "top": (GivenScores(4), P, Y, {"layout": "top"}, 1),
+    "one-versus-rest": (GivenScores(4), P, Y, {"layout": "one_vs_rest"}, 4),
+    "labels": (GivenScores(4), P, (P > 0.3) * 1, {}, 4),
+    "regression": (GivenPredictions(), P, P[:, 0] + P[:, 1], {"target_bounds": (0.0, 2.0)}, 2),
 }
 
 
@@ -34,7 +34,7 @@ def draws(layout, noise, neighboring, factor=1.0):
     for seed in range(2 if noise == "float" else 1):
         exact, noisy = (
             private_evaluation(
-                model().fit(X),
+                model,
                 X,
                 y,
                 epsilon=epsilon,
@@ -65,25 +65,3 @@ def test_each_layout_has_the_noise_of_its_sensitivity(layout, neighboring, noise
 def test_another_scale_is_found(factor):
     with pytest.raises(AssertionError):
         assert_standard_normal(draws("one-versus-rest", "float", "add_or_remove_one", factor))
-
-
-def check_coverage(pool, n_rows, runs, least):
-    """Intervals cover in 95% of the runs, less what chance takes away, or in more."""
-    found = coverage(pool, n_rows, runs, epsilon=1.0)
-    assert {name: row[:2] for name, row in found.items() if min(row[:2]) < least} == {}
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("pool", ["even", "rare", "regression"])
-def test_intervals_cover_in_most_of_forty_runs(pool):
-    # 31 or fewer of 40 at 95% have a probability of 2e-4.
-    check_coverage(pool, 3000, 40, 0.79)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("n_rows", [500, 2000, 10_000, 100_000])
-@pytest.mark.parametrize("pool", ["even", "rare", "regression"])
-def test_intervals_cover_in_95_percent_of_a_thousand_runs(pool, n_rows):
-    # 92.5% of 1,000 is 3.6 standard deviations below 95%.
-    check_coverage(pool, n_rows, 1000, 0.925)

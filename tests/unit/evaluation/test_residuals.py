@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import mean_absolute_error, r2_score
 
 from skmixdp.evaluation import private_evaluation
+from tests.given_models import GivenPredictions
 
 pytestmark = pytest.mark.filterwarnings("ignore:random_state", "ignore:delta")
 
@@ -15,22 +15,9 @@ PREDICTED = rng.normal(50, 10, N)
 Y = PREDICTED + rng.normal(0.5, 4, N)
 
 
-class Given(RegressorMixin, BaseEstimator):
-    """A regressor that predicts the first column."""
-
-    def fit(self, X, y=None):
-        return self
-
-    def __sklearn_is_fitted__(self):
-        return True
-
-    def predict(self, X):
-        return np.asarray(X)[:, 0]
-
-
 def evaluation(predicted=PREDICTED, y=Y, epsilon=1e6, **parameters):
     terms = {"target_bounds": (0, 100), "random_state": 0} | parameters
-    return private_evaluation(Given(), np.column_stack([predicted]), y, epsilon=epsilon, **terms)
+    return private_evaluation(GivenPredictions(), np.column_stack([predicted]), y, epsilon=epsilon, **terms)
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 from scipy.special import expit, logit
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import (
     accuracy_score,
     f1_score,
@@ -16,6 +15,7 @@ from sklearn.metrics import (
 )
 
 from skmixdp.evaluation import private_evaluation
+from tests.given_models import GivenScores
 
 pytestmark = pytest.mark.filterwarnings("ignore:random_state", "ignore:delta")
 
@@ -25,34 +25,13 @@ LOGITS = rng.normal(-1.0, 2.0, N)
 Y = (rng.random(N) < expit(LOGITS)).astype(int)
 
 
-class Given(ClassifierMixin, BaseEstimator):
-    """A classifier whose probabilities are the rows."""
-
-    def __init__(self, classes=(0, 1)):
-        self.classes = classes
-
-    def fit(self, X, y=None):
-        return self
-
-    def __sklearn_is_fitted__(self):
-        return True
-
-    @property
-    def classes_(self):
-        return np.array(self.classes)
-
-    def predict_proba(self, X):
-        return np.asarray(X)
-
-
 def rows(p):
     return np.column_stack([1 - p, p])
 
 
 def almost_exact(P, y, **parameters):
     """Evaluation with so little noise that it does not show."""
-    classes = range(P.shape[1])
-    return private_evaluation(Given(classes), P, y, epsilon=1e6, random_state=0, **parameters)
+    return private_evaluation(GivenScores(P.shape[1]), P, y, epsilon=1e6, random_state=0, **parameters)
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +41,7 @@ def found():
 
 @pytest.fixture(scope="module")
 def noisy():
-    return private_evaluation(Given(), rows(expit(LOGITS)), Y, epsilon=1.0, random_state=0)
+    return private_evaluation(GivenScores(), rows(expit(LOGITS)), Y, epsilon=1.0, random_state=0)
 
 
 def test_areas_and_losses(found):
@@ -111,7 +90,9 @@ def test_curves(found):
 
 
 def test_curves_of_noise_alone_are_curves():
-    nothing = private_evaluation(Given(), rows(expit(LOGITS[:30])), Y[:30], epsilon=0.01, random_state=0)
+    nothing = private_evaluation(
+        GivenScores(), rows(expit(LOGITS[:30])), Y[:30], epsilon=0.01, random_state=0
+    )
     for curve in (nothing.roc_curve(), nothing.precision_recall_curve()):
         assert np.all(np.isfinite(np.stack(curve))) and np.all((curve.y >= 0) & (curve.y <= 1))
     assert len(nothing.calibration_curve().x) < 10
@@ -178,7 +159,7 @@ def test_the_text_states_what_there_is(noisy):
     assert text.startswith("ScoreEvaluation of 4000 private rows")
     assert "95% intervals for rows drawn like these" in text
     assert text.endswith("NO GUARANTEE: the noise comes from a seed")
-    private = private_evaluation(Given(), rows(expit(LOGITS)), Y, epsilon=1.0)
+    private = private_evaluation(GivenScores(), rows(expit(LOGITS)), Y, epsilon=1.0)
     assert str(private).endswith("epsilon 1, delta 1e-05")
 
 
@@ -226,6 +207,6 @@ class TestOneVsRest:
 
     def test_a_class_that_noise_hides_hides_the_mean(self):
         few = private_evaluation(
-            Given(range(3)), self.P[:60], self.y[:60], epsilon=0.1, layout="one_vs_rest", random_state=0
+            GivenScores(3), self.P[:60], self.y[:60], epsilon=0.1, layout="one_vs_rest", random_state=0
         )
         assert math.isnan(few.summary()["ROC AUC, mean"].value)

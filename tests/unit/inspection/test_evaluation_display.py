@@ -5,8 +5,9 @@ import pytest
 
 from skmixdp.evaluation import private_evaluation
 from skmixdp.inspection import EvaluationDisplay
+from tests.given_models import GivenScores
 from tests.unit.evaluation.test_residuals import evaluation
-from tests.unit.evaluation.test_scores import LOGITS, Given, TestOneVsRest, Y, expit, rows
+from tests.unit.evaluation.test_scores import LOGITS, TestOneVsRest, Y, expit, rows
 
 pytest.importorskip("matplotlib", reason="needs skmixdp[plot]")
 pytestmark = pytest.mark.filterwarnings("ignore:random_state", "ignore:delta")
@@ -14,7 +15,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:random_state", "ignore:delta")
 
 @pytest.fixture(scope="module")
 def binary():
-    return private_evaluation(Given(), rows(expit(LOGITS)), Y, epsilon=1.0)
+    return private_evaluation(GivenScores(), rows(expit(LOGITS)), Y, epsilon=1.0)
 
 
 @pytest.mark.parametrize("kind", ["roc", "precision_recall", "calibration"])
@@ -46,7 +47,7 @@ def test_the_first_kind_is_the_default_and_axes_may_be_given(binary):
 
 def test_classes():
     found = private_evaluation(
-        Given(range(3)), TestOneVsRest.P, TestOneVsRest.y, epsilon=1.0, layout="one_vs_rest"
+        GivenScores(3), TestOneVsRest.P, TestOneVsRest.y, epsilon=1.0, layout="one_vs_rest"
     )
     display = found.plot()
     assert display.kind == "classes"
