@@ -17,8 +17,8 @@ from ..estimators._classifier import check_class_labels
 from ..model_selection import public_params
 from ..model_selection._with_public import check_routing, delegated
 from ..preprocessing import check_pipeline
+from ..privacy import PrivacyReport
 from ..privacy.noise import noise_source
-from ..privacy.notebook import GuaranteeBoxMixin
 from ._private_evaluation import private_evaluation
 from ._scores import check_goal
 
@@ -27,7 +27,7 @@ _SEEDS = 2**32
 
 
 @dataclass(eq=False, repr=False)
-class PrivateThresholdClassifier(GuaranteeBoxMixin, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class PrivateThresholdClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A binary classifier whose threshold comes from one noisy histogram of held-out PRIVATE rows.
 
     It replaces scikit-learn's ``TunedThresholdClassifierCV``, which scores private rows without noise. A part
@@ -69,7 +69,8 @@ class PrivateThresholdClassifier(GuaranteeBoxMixin, MetaEstimatorMixin, Classifi
     evaluation_ : ScoreEvaluation
         The released histogram, with its metrics.
     privacy_ : PrivacyReport
-        The guarantee of the histogram. That of the fit is ``estimator_.privacy_``.
+        The guarantee of fit and histogram, if no row is in both: that of the one with the larger epsilon.
+        The histogram's own is ``evaluation_.privacy``, and that of the fit ``estimator_.privacy_``.
     classes_, n_features_in_, feature_names_in_
         Those of the fitted classifier.
 
@@ -77,8 +78,8 @@ class PrivateThresholdClassifier(GuaranteeBoxMixin, MetaEstimatorMixin, Classifi
     -----
     *Guarantee*: the threshold and the evaluation are (epsilon, delta)-differentially private in the held-out
     rows, given the classifier. The split does not depend on the rows, and no row is in both parts. So each
-    row is covered by the guarantee of its part alone: that of the fit, or that of the histogram. A ledger
-    cannot know this, and adds the two.
+    row is covered by the guarantee of its part alone: that of the fit, or that of the histogram. Both have
+    the same delta and neighbours. A ledger cannot know of the split, and adds the two.
 
     The metrics of ``evaluation_`` are those of held-out rows. At ``threshold_`` they are a little optimistic,
     since it was chosen by the same counts.
@@ -144,6 +145,7 @@ class PrivateThresholdClassifier(GuaranteeBoxMixin, MetaEstimatorMixin, Classifi
         check_goal(self.goal, self.value)
         check("holdout", self.holdout, PROBABILITY, "prefit")
         _check_two_classes(y)
+        _check_terms(self)
         public = {}
         if not (is_empty(X_pub) and is_empty(y_pub)):
             check_routing(self.estimator)
@@ -163,17 +165,14 @@ class PrivateThresholdClassifier(GuaranteeBoxMixin, MetaEstimatorMixin, Classifi
                 "classes."
             )
         found = private_evaluation(fitted, X, y, **terms, random_state=self.random_state)
-        self.privacy_ = replace(found.privacy, leaks=leaks)
-        self.evaluation_ = replace(found, privacy=self.privacy_)
+        self.evaluation_ = replace(found, privacy=replace(found.privacy, leaks=leaks))
+        self.privacy_ = _weaker(self.evaluation_.privacy, _report_of(fitted), self.holdout == "prefit")
         self.threshold_ = found.threshold(self.goal, self.value)
         self.estimator_ = fitted
         for name in ("classes_", "n_features_in_", "feature_names_in_"):
             if hasattr(fitted, name):
                 setattr(self, name, getattr(fitted, name))
         return self
-
-    def _known_leaks(self) -> tuple[str, ...]:
-        return check_pipeline(self).in_words("leak")
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predicted classes (n_samples,): ``classes_[1]`` from a probability of ``threshold_`` on."""
@@ -191,6 +190,44 @@ class PrivateThresholdClassifier(GuaranteeBoxMixin, MetaEstimatorMixin, Classifi
         tags.input_tags.sparse = get_tags(self.estimator).input_tags.sparse
         tags.non_deterministic = True
         return tags
+
+
+def _check_terms(owner: PrivateThresholdClassifier) -> None:
+    """Refuse an estimator with another delta or other neighbours, whose guarantee cannot be stated in one."""
+    for path, value in owner.estimator.get_params().items():
+        name = path.split("__")[-1]
+        if name in ("delta", "neighboring") and value != getattr(owner, name):
+            raise ValueError(
+                f"{name}={getattr(owner, name)!r} differs from {path}={value!r} of the estimator; pass the "
+                "same to both."
+            )
+
+
+def _report_of(fitted: Any) -> Any:
+    """The report of a fitted classifier, or of the last step of a Pipeline; None if it has none."""
+    while hasattr(fitted, "steps"):
+        fitted = fitted.steps[-1][1]
+    return getattr(fitted, "privacy_", None)
+
+
+def _weaker(own: PrivacyReport, fit: Any, prefit: bool) -> Any:
+    """The report with the larger epsilon, which holds for two releases that share no row."""
+    if fit is None:
+        part = "the threshold alone; the fit of the classifier has no report"
+        return replace(own, warnings=(*own.warnings, part))
+    first = max(own, fit, key=lambda report: report.epsilon)
+    part = (
+        f"no row is in both the fit, of epsilon {fit.epsilon:.6g}, and the threshold, of epsilon "
+        f"{own.epsilon:.6g}"
+    )
+    return replace(
+        first,
+        n_private=own.n_private + fit.n_private,
+        treated_as_public=tuple(dict.fromkeys((*fit.treated_as_public, *own.treated_as_public))),
+        warnings=(*first.warnings, f"this holds only if {part}" if prefit else part),
+        leaks=tuple(dict.fromkeys((*own.leaks, *fit.leaks))),
+        noise="seeded" if "seeded" in (own.noise, fit.noise) else first.noise,
+    )
 
 
 def _check_two_classes(y: Any) -> None:

@@ -21,7 +21,11 @@ _NEEDS = {
     "classes": "by_class",
     "residuals": "residual_edges",
 }
-_LEGENDS = {"roc": "lower right", "precision_recall": "lower left", "calibration": "upper left"}
+_LEGENDS: dict[str, Any] = {
+    "roc": "lower right",
+    "precision_recall": "lower left",
+    "calibration": "upper left",
+}
 _LABELS = {
     "roc": ("False positive rate", "True positive rate"),
     "precision_recall": ("Recall", "Precision"),

@@ -86,7 +86,7 @@ def counts(n_counts=520, **parameters):
 
 def evaluations(**parameters):
     """Histograms of scores by label, of one class against the rest."""
-    clf = classifier(n_steps=1).fit(X, Y, **PUBLIC)
+    clf = classifier(n_steps=1, **parameters).fit(X, Y, **PUBLIC)
     found = []
     for _ in range(4):
         noisy = private_evaluation(
