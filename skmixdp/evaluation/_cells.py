@@ -84,7 +84,8 @@ class NoisyCells:
 def interval(value: float, excess: Callable[[float], float], low: float, high: float) -> Estimate:
     """The numbers in [low, high] at which a quadratic ``excess`` is not positive.
 
-    An unbounded set means that noise hides the denominator. Then the value is NaN, and the interval is all of
+    If the value is outside of [low, high], it moves to the nearest end and takes its interval along. An
+    unbounded set means that noise hides the denominator. Then the value is NaN, and the interval is all of
     [low, high].
     """
     middle, half = (low + high) / 2, (high - low) / 2
@@ -94,7 +95,8 @@ def interval(value: float, excess: Callable[[float], float], low: float, high: f
         return Estimate(math.nan, low, high)
     root = math.sqrt(max(slope**2 - 4 * bend * center, 0.0))
     ends = [middle + half * (-slope + sign * root) / (2 * bend) for sign in (-1, 1)]
-    return Estimate(*(min(max(end, low), high) for end in (value, *ends)))
+    moved = min(max(value, low), high) - value
+    return Estimate(*(min(max(end + moved, low), high) for end in (value, *ends)))
 
 
 def _on_simplex(counts: Floats, total: float) -> Floats:

@@ -157,17 +157,17 @@ class EvaluationDisplay:
         widths = np.diff(edges)
         shares = counts / self.evaluation.cells.n_rows / widths
         scale = self.evaluation.cells.z * self.evaluation.noise_scale / self.evaluation.cells.n_rows / widths
-        self.ax_.stairs(np.maximum(shares, 0), edges, fill=True, color=OKABE_ITO[0], alpha=0.35)
         self.ax_.fill_between(
             edges,
             np.append(np.maximum(shares - scale, 0), 0),
             np.append(np.maximum(shares + scale, 0), 0),
             step="post",
             color=OKABE_ITO[0],
-            alpha=0.35,
+            alpha=0.25,
             linewidth=0,
             label=f"{100 * self.evaluation.cells.level:g}% interval of the noise",
         )
+        self.ax_.stairs(np.maximum(shares, 0), edges, color=OKABE_ITO[0], linewidth=1.5, label="noisy counts")
         reach = self.evaluation.half_width(0.98)
         inner = np.abs(edges[:-1] + edges[1:]) / 2 < reach
         self.ax_.set_xlim(-reach, reach)
