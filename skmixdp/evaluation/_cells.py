@@ -123,6 +123,11 @@ class Evaluation:
         """Standard deviation of the noise in each count, in rows."""
         return self.cells.noise_scale
 
+    @property
+    def no_guarantee(self) -> str:
+        """The first line of the text if a leak is known, which it names. Empty otherwise."""
+        return self.privacy.no_guarantee
+
     def with_intervals(self, level: float = 0.95, *, sampling: bool = True) -> Self:
         """The same evaluation with other intervals, at no cost.
 
@@ -166,6 +171,5 @@ class Evaluation:
         lines.append(
             f"  {100 * known.level:g}% intervals for {whose}; noise {known.noise_scale:.3g} rows a cell"
         )
-        verdict = f"  epsilon {self.privacy.epsilon:.4g}, delta {self.privacy.delta:.3g}"
-        lines.append(verdict if self.privacy.private else f"  {self.privacy.no_guarantee}")
-        return "\n".join(lines)
+        lines.append(f"  epsilon {self.privacy.epsilon:.4g}, delta {self.privacy.delta:.3g}")
+        return "\n".join([self.no_guarantee, *lines] if self.no_guarantee else lines)

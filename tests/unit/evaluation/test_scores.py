@@ -156,10 +156,12 @@ def test_intervals_of_these_rows_are_shorter(noisy):
 
 def test_the_text_states_what_there_is(noisy):
     text = str(noisy)
-    assert text.startswith("ScoreEvaluation of 4000 private rows")
+    assert text.startswith(
+        "NO GUARANTEE: the noise comes from a seed\nScoreEvaluation of 4000 private rows\n"
+    )
     assert "95% intervals for rows drawn like these" in text
-    assert text.endswith("NO GUARANTEE: the noise comes from a seed")
     private = private_evaluation(GivenScores(), rows(expit(LOGITS)), Y, epsilon=1.0)
+    assert str(private).startswith("ScoreEvaluation of 4000 private rows\n")
     assert str(private).endswith("epsilon 1, delta 1e-05")
 
 
