@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,14 +56,14 @@ def comparison_query(first: FloatArray, others: Sequence[FloatArray], share: flo
 
 
 def counts_query(
-    points: FloatArray, flags: Callable[[FloatArray, Block], NDArray[np.bool_]], share: float = 1.0
+    points: FloatArray, flags: Callable[[FloatArray, Block], NDArray[Any]], share: float = 1.0
 ) -> PrivateQuery:
-    """The query for the numbers (n_counts,) of private rows that meet conditions.
+    """The query for the numbers (n_counts,) of private rows that meet conditions, or for sums of scores.
 
     ``flags(Z, block)`` (rows, n_counts) says which count each row is added to, at most one, from products
-    with ``points`` (m, d_in).
+    with ``points`` (m, d_in). Scores in [0, 1] may take the place of flags.
 
-    *Guarantee*: one row changes one count by 1.
+    *Guarantee*: one row changes one count by at most 1.
     """
     return PrivateQuery(
         points=points,

@@ -354,7 +354,7 @@ def noisy_second_moment(learner: Learner, n_features: int, multiplier: float) ->
 def noisy_counts(
     learner: Learner,
     points: FloatArray,
-    flags: Callable[[FloatArray, Block], NDArray[np.bool_]],
+    flags: Callable[[FloatArray, Block], NDArray[Any]],
     multiplier: float,
 ) -> Learning[FloatArray]:
     """The noisy answer (n_counts,) to a :func:`~skmixdp._learning.comparison.counts_query`.

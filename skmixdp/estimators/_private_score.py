@@ -1,4 +1,4 @@
-"""Accuracy and confusions on private rows, from noisy counts."""
+"""Scores and confusions on private rows, from noisy sums."""
 
 from collections.abc import Callable
 from functools import partial
@@ -13,10 +13,10 @@ from .._learning.comparison import is_correct
 from .._learning.geometry import Learner, noisy_counts
 from .._linear import predicted_classes
 from .._rows import Block
-from .._utils.validation import POSITIVE, check
-from ..privacy import GaussianEvent, NoiseSource, recorded_outcome
+from .._utils.validation import POSITIVE, PROBABILITY, check
+from ..privacy import GaussianEvent, NoiseSource, noise_multiplier_for, recorded_outcome
 from ..privacy.noise import noise_source, seed_of, warn_of_seed
-from ._checks import check_labels, check_private_rows, given_labels
+from ._checks import check_labels, check_private_rows, check_targets, given_labels
 from ._classifier import encode_labels
 
 Array = NDArray[Any]
@@ -24,11 +24,73 @@ Array = NDArray[Any]
 #: Added to the seeds of counts. Seeds of fits are smaller, so a count never reuses the noise of a fit.
 _SEEDS_OF_COUNTS = 2**64
 
+#: Absolute errors are cut at this many scales of the targets.
+_CUT = 2.0
 
-class PrivateScoreMixin:
+
+class PrivateSumsMixin:
+    """Mixin that releases noisy sums of what private rows score with a linear head."""
+
+    def _noisy_sums(
+        self: Any,
+        X: Any,
+        y: Any,
+        terms: tuple[Any, Any, Any],
+        scores: Callable[[Array, Block], Array],
+        n_sums: int,
+    ) -> tuple[Array, int]:
+        """Noisy sums (n_sums,) of scores of the rows, and the number of rows.
+
+        Scores are in [0, 1], and a row has a positive one in one sum at most. ``terms`` are the noise
+        multiplier, epsilon and delta of the caller, see :func:`multiplier_of`.
+        """
+        multiplier = multiplier_of(self, *terms)
+        check_is_fitted(self)
+        y = given_labels(X, y)
+        table = check_private_rows(self, X, minimum=1, reset=False)
+        n_rows = table.shape[0]
+        targets = self._scored_targets(y, n_rows)
+        head = self._scored_head()
+        warn_of_seed(self.random_state)
+        noise = noise_source(self.noise, self.random_state)
+        if noise.kind == "seeded":
+            noise = NoiseSource(_SEEDS_OF_COUNTS + (seed_of(self.random_state) or 0))
+        # This reads and checks rows that are not in memory, so do it before the charge.
+        with np.errstate(all="ignore"):  # the user's own state could tell of tiny or huge rows
+            rows = table.private_rows(targets, self._row_map, self._products_dtype(), exact=noise.needs_grid)
+        event = GaussianEvent(multiplier, 1, noise=self.noise)
+        charge = charge_event(
+            self.ledger,
+            event,
+            neighboring=self.neighboring,
+            description=f"{type(self).__name__}, {n_rows} rows",
+            private=noise.kind != "seeded",
+        )
+
+        learner = Learner(n_rows, None, noise, self._products_dtype())
+        with recorded_outcome(self.ledger, charge):
+            sums = of_rows(OpenRows(rows), noisy_counts(learner, head, scores, multiplier))
+            return drive([sums])[0], n_rows
+
+    def _scored_head(self: Any) -> Array:
+        """The head (k, d_in) in the units of its rows."""
+        if self._row_map.intercept_value is None:
+            return np.asarray(self.coef_)
+        return np.column_stack([self.coef_, self.intercept_ / self._row_map.intercept_value])
+
+
+class PrivateScoreMixin(PrivateSumsMixin):
     """Mixin that adds noisy scores on private rows to a classifier with a linear head."""
 
-    def private_score(self: Any, X: Any, y: Any, *, noise_multiplier: float) -> float:
+    def private_score(
+        self: Any,
+        X: Any,
+        y: Any,
+        *,
+        noise_multiplier: float | None = None,
+        epsilon: float | None = None,
+        delta: float | None = None,
+    ) -> float:
         """Accuracy on PRIVATE rows, from a noisy count of correctly classified rows.
 
         Parameters
@@ -37,8 +99,12 @@ class PrivateScoreMixin:
             PRIVATE rows, which may differ from those of the fit.
         y : array-like of shape (n_samples,)
             Labels of the rows.
-        noise_multiplier : float
+        noise_multiplier : float or None, default=None
             Standard deviation of the noise, in rows. One row changes the count by at most 1.
+        epsilon : float or None, default=None
+            Privacy budget of the count, in place of ``noise_multiplier``.
+        delta : float or None, default=None
+            The delta that goes with ``epsilon``; None is that of the estimator.
 
         Returns
         -------
@@ -56,10 +122,18 @@ class PrivateScoreMixin:
         addition to the budget of the fit. ``ledger``, ``neighboring``, ``noise`` and ``random_state``
         are those of the estimator. The number of rows is treated as public.
         """
-        (count,), n_rows = self._noisy_counts(X, y, float_multiplier(noise_multiplier), is_correct, 1)
+        (count,), n_rows = self._noisy_sums(X, y, (noise_multiplier, epsilon, delta), is_correct, 1)
         return float(count / n_rows)
 
-    def private_confusion(self: Any, X: Any, y: Any, *, noise_multiplier: float) -> Array:
+    def private_confusion(
+        self: Any,
+        X: Any,
+        y: Any,
+        *,
+        noise_multiplier: float | None = None,
+        epsilon: float | None = None,
+        delta: float | None = None,
+    ) -> Array:
         """Confusion matrix on PRIVATE rows, from noisy counts.
 
         Parameters
@@ -68,8 +142,10 @@ class PrivateScoreMixin:
             PRIVATE rows, which may differ from those of the fit.
         y : array-like of shape (n_samples,)
             Labels of the rows.
-        noise_multiplier : float
+        noise_multiplier : float or None, default=None
             Standard deviation of the noise in each count, in rows. One row changes one count by 1.
+        epsilon, delta : float or None, default=None
+            As for :meth:`private_score`, for the whole matrix.
 
         Returns
         -------
@@ -86,58 +162,114 @@ class PrivateScoreMixin:
         -----
         *Guarantee*: as that of :meth:`private_score`, for the whole matrix.
         """
+        terms = noise_multiplier, epsilon, delta
+        multiplier_of(self, *terms)
+        check_is_fitted(self)
         k = len(self.classes_)
-        flags = partial(_in_cell, n_classes=k)
-        counts, _ = self._noisy_counts(X, y, float_multiplier(noise_multiplier), flags, k * k)
+        counts, _ = self._noisy_sums(X, y, terms, partial(_in_cell, n_classes=k), k * k)
         return np.asarray(counts.reshape(k, k))
 
-    def _noisy_counts(
+    def _scored_targets(self: Any, y: Any, n_rows: int) -> Array:
+        return encode_labels(check_labels(y, "y", n_rows, "X"), self.classes_, "y", private=True)
+
+
+class PrivateErrorMixin(PrivateSumsMixin):
+    """Mixin that adds noisy scores on private rows to a regression with a linear head."""
+
+    def private_score(
         self: Any,
         X: Any,
         y: Any,
-        noise_multiplier: float,
-        flags: Callable[[Array, Block], Array],
-        n_counts: int,
-    ) -> tuple[Array, int]:
-        """Noisy sums (n_counts,) of flags of the rows, of which a row has at most one, and their number."""
-        check_is_fitted(self)
-        y = given_labels(X, y)
-        table = check_private_rows(self, X, minimum=1, reset=False)
-        n_rows = table.shape[0]
-        labels = encode_labels(check_labels(y, "y", n_rows, "X"), self.classes_, "y", private=True)
-        head = self.coef_
-        if self._row_map.intercept_value is not None:
-            head = np.column_stack([self.coef_, self.intercept_ / self._row_map.intercept_value])
-        warn_of_seed(self.random_state)
-        noise = noise_source(self.noise, self.random_state)
-        if noise.kind == "seeded":
-            noise = NoiseSource(_SEEDS_OF_COUNTS + (seed_of(self.random_state) or 0))
-        # This reads and checks rows that are not in memory, so do it before the charge.
-        with np.errstate(all="ignore"):  # the user's own state could tell of tiny or huge rows
-            rows = table.private_rows(labels, self._row_map, self._products_dtype(), exact=noise.needs_grid)
-        event = GaussianEvent(noise_multiplier, 1, noise=self.noise)
-        charge = charge_event(
-            self.ledger,
-            event,
-            neighboring=self.neighboring,
-            description=f"{type(self).__name__}, {n_rows} rows",
-            private=noise.kind != "seeded",
+        *,
+        noise_multiplier: float | None = None,
+        epsilon: float | None = None,
+        delta: float | None = None,
+    ) -> float:
+        """Closeness of predictions on PRIVATE rows: 1 minus a noisy mean of cut absolute errors.
+
+        An error is divided by twice the public scale of the targets, and cut at 1. So a perfect prediction
+        scores 1, and one that is off by twice the scale or more scores 0. A constant near the mean of normal
+        targets scores about 0.6.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            PRIVATE rows, which may differ from those of the fit.
+        y : array-like of shape (n_samples,) or (n_samples, k)
+            Targets of the rows. Scores of several targets are averaged.
+        noise_multiplier : float or None, default=None
+            Standard deviation of the noise in the sum of scores. One row changes the sum by at most 1.
+        epsilon : float or None, default=None
+            Privacy budget of the sum, in place of ``noise_multiplier``.
+        delta : float or None, default=None
+            The delta that goes with ``epsilon``; None is that of the estimator.
+
+        Returns
+        -------
+        float
+            The noisy sum divided by the number of rows; it may lie outside [0, 1].
+
+        Raises
+        ------
+        ValueError
+            For bad input, before any noise is drawn or budget charged.
+
+        Notes
+        -----
+        *Guarantee*: one Gaussian release of this multiplier, ``1 / noise_multiplier``-Gaussian-DP, in
+        addition to the budget of the fit. ``ledger``, ``neighboring``, ``noise`` and ``random_state``
+        are those of the estimator. The number of rows is treated as public, and so is ``target_scale``,
+        or the scale of the public targets if it is None.
+        """
+        (total,), n_rows = self._noisy_sums(X, y, (noise_multiplier, epsilon, delta), _closeness, 1)
+        return float(total / n_rows)
+
+    def _scored_targets(self: Any, y: Any, n_rows: int) -> Array:
+        targets = check_targets(y, "y", n_rows, "X")
+        if targets.shape[1] != len(self._target_map.scale):
+            raise ValueError(
+                f"y has {targets.shape[1]} targets per row and the fit had {len(self._target_map.scale)}; "
+                "pass the same ones."
+            )
+        return np.asarray(self._target_map(targets, self._products_dtype()))
+
+    def _scored_head(self: Any) -> Array:
+        scale = self._target_map.scale[:, np.newaxis]
+        coef = np.reshape(self.coef_, (len(scale), -1)) / scale
+        if self._row_map.intercept_value is None:
+            return np.asarray(coef)
+        intercept = (np.reshape(self.intercept_, -1) - self._target_map.center) / scale[:, 0]
+        return np.column_stack([coef, intercept / self._row_map.intercept_value])
+
+
+def multiplier_of(estimator: Any, noise_multiplier: Any, epsilon: Any, delta: Any) -> float:
+    """The noise multiplier of a release, given as it is or by its budget."""
+    if (noise_multiplier is None) == (epsilon is None):
+        raise ValueError(
+            f"noise_multiplier={noise_multiplier!r} and epsilon={epsilon!r} must be one number and one None; "
+            "pass epsilon as the budget of the release, or noise_multiplier as its noise in rows."
         )
-
-        learner = Learner(n_rows, None, noise, self._products_dtype())
-        with recorded_outcome(self.ledger, charge):
-            counts = of_rows(OpenRows(rows), noisy_counts(learner, head, flags, noise_multiplier))
-            return drive([counts])[0], n_rows
-
-
-def float_multiplier(noise_multiplier: Any) -> float:
-    """The checked standard deviation of the noise in counts."""
-    remedy = "it is the standard deviation of a count's noise, in rows"
-    check("noise_multiplier", noise_multiplier, POSITIVE, remedy=remedy)
-    return float(noise_multiplier)
+    if epsilon is None:
+        check("delta", delta, None, remedy="it goes with epsilon")
+        remedy = "it is the standard deviation of a count's noise, in rows"
+        check("noise_multiplier", noise_multiplier, POSITIVE, remedy=remedy)
+        return float(noise_multiplier)
+    delta = estimator.delta if delta is None else delta
+    check("epsilon", epsilon, POSITIVE)
+    check("delta", delta, PROBABILITY)
+    return noise_multiplier_for(
+        float(epsilon), float(delta), n_steps=1, neighboring=estimator.neighboring, noise=estimator.noise
+    )
 
 
 def _in_cell(Z: Array, block: Block, n_classes: int) -> Array:
     """One column for each pair of a class and a predicted class."""
     cells = np.asarray(block.y, dtype=np.intp) * n_classes + predicted_classes(Z)
     return np.asarray(cells[:, np.newaxis] == np.arange(n_classes**2))
+
+
+def _closeness(Z: Array, block: Block) -> Array:
+    """Scores (rows, 1) in [0, 1] of scaled predictions ``Z`` (rows, k); 0 for errors that are no numbers."""
+    errors = np.abs(np.asarray(Z, dtype=np.float64) - np.asarray(block.y, dtype=np.float64)) / _CUT
+    # Unlike np.clip, this leaves no NaN.
+    return np.asarray(1 - np.fmin(errors, 1.0).mean(axis=1, keepdims=True))

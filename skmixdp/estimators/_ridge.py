@@ -27,6 +27,7 @@ from ._course import course
 from ._fit import FitCourse, FitData, fit_one
 from ._linear import LinearHead
 from ._outputs import lazy_result
+from ._private_score import PrivateErrorMixin
 
 Array = NDArray[Any]
 
@@ -54,7 +55,7 @@ def _refuse_constant(y_pub: Array) -> None:
 
 
 @dataclass(eq=False, repr=False)
-class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
+class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: ignore[misc]
     """Differentially private linear least squares on private and public rows.
 
     ``X, y`` are the private rows. Public rows ``X_pub, y_pub`` make the model much more accurate, and give

@@ -3,6 +3,7 @@
 from ._audit import AuditDisplay
 from ._confusion import ConfusionDisplay
 from ._ensembles import EnsembleReport, ensemble_report
+from ._evaluation import EvaluationDisplay
 from ._ledger import LedgerDisplay
 from ._model_card import ModelCard, model_card
 from ._per_instance import PerInstanceDisplay
@@ -13,6 +14,7 @@ __all__ = [
     "AuditDisplay",
     "ConfusionDisplay",
     "EnsembleReport",
+    "EvaluationDisplay",
     "GradientNormsDisplay",
     "LedgerDisplay",
     "ModelCard",

@@ -156,7 +156,7 @@ def check_parameters(search: Any) -> None:
         )
 
 
-def check_head(head: Any, prefix: str, names: set[str]) -> None:
+def check_head(head: Any, prefix: str, names: set[str], scoring: Any) -> None:
     """Check that the estimator leaves its budget to the search."""
     if head.ledger is not None:
         raise ValueError(
@@ -168,6 +168,11 @@ def check_head(head: Any, prefix: str, names: set[str]) -> None:
             raise ValueError(
                 f"param_grid varies {prefix + name}, which the search sets for all its fits; take it out."
             )
+    if prefix + "target_scale" in names and isinstance(scoring, str) and scoring == "private":
+        raise ValueError(
+            f"param_grid varies {prefix}target_scale, the unit of private scores, which then differ; "
+            "take it out, or score on public rows."
+        )
     if head.epsilon is None or (head.n_steps is not None and head.noise_multiplier is not None):
         raise ValueError(
             f"{prefix}epsilon=None, or n_steps and noise_multiplier together, leave the search no budget to "

@@ -56,11 +56,11 @@ class PrivateSearchCV(BestEstimatorMixin, GuaranteeBoxMixin, MetaEstimatorMixin,
     delta : float, default=1e-5
         The guarantee's delta, well below 1/n.
     scoring : "private", "public", str or callable, default="private"
-        ``"private"`` scores a classifier by a noisy count of the private rows that it classifies correctly.
-        ``"public"`` keeps some public rows out of the fits, and calls the estimator's ``score`` on them. The
-        name of a metric, or a scorer, selects another score on these rows.
+        ``"private"`` calls ``private_score``: a noisy accuracy on the private rows, or the noisy closeness of
+        a regression. ``"public"`` keeps some public rows out of the fits, and calls the estimator's ``score``
+        on them. The name of a metric, or a scorer, selects another score on these rows.
     score_share : float, default=0.05
-        Fraction of each trial's squared budget (``mu**2``) that a noisy count takes.
+        Fraction of each trial's squared budget (``mu**2``) that a noisy score takes.
     holdout : float, default=0.2
         Share of each class's public rows that is kept for scoring: at least one row, and not all.
     strategy : {"auto", "grid", "random"}, default="auto"
@@ -198,7 +198,7 @@ class PrivateSearchCV(BestEstimatorMixin, GuaranteeBoxMixin, MetaEstimatorMixin,
         prefix, head = head_of(self.estimator)
         if not is_empty(X_pub):
             check_routing(self.estimator)
-        check_head(head, prefix, candidates.names)
+        check_head(head, prefix, candidates.names, self.scoring)
         warn_of_seed(self.random_state, head.random_state)
         scorer = check_scoring(self.estimator, scoring=metric_of(self.scoring))
         rows, everything = rows_of(self, X, y, X_pub, y_pub, head)

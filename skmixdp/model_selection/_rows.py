@@ -14,7 +14,7 @@ from ._public import PublicScorer, hold_out, public_params, public_score, take
 class Rows:
     """Private rows, public rows to fit on, and how a trial is scored.
 
-    Without a scorer, a noisy count of noise multiplier ``score_multiplier`` scores private rows. ``fitted``
+    Without a scorer, a noisy sum of noise multiplier ``score_multiplier`` scores private rows. ``fitted``
     says that estimators have been fitted already, side by side.
     """
 
@@ -74,8 +74,8 @@ def rows_of(search: Any, X: Any, y: Any, X_pub: Any, y_pub: Any, head: Any) -> t
     if isinstance(scoring, str) and scoring == "private":
         if not hasattr(head, "private_score"):
             raise ValueError(
-                f"scoring='private' counts correct labels, which {type(head).__name__} cannot; pass "
-                "scoring='public' and public rows."
+                f"scoring='private' needs noisy scores, which {type(head).__name__} does not have; "
+                "pass scoring='public' and public rows."
             )
         return everything, everything
     if public is None:

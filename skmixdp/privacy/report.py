@@ -262,7 +262,7 @@ class SearchReport(Statement):
         if self.scoring == "public":
             scored = f"{self.n_held_out} public rows kept out of the fits; free"
         else:
-            scored = f"private rows, by a noisy count (standard deviation {self.score_noise:.2g} of the rows)"
+            scored = f"private rows, by a noisy score (standard deviation {self.score_noise:.2g})"
         return [
             ("guarantee", self._verdict + " of the whole search"),
             ("neighbours", RELATION_WORDS[self.neighboring]),

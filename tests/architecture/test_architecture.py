@@ -53,6 +53,7 @@ def test_imports_are_light():
     modules = [
         "skmixdp",
         "skmixdp.audit",
+        "skmixdp.evaluation",
         "skmixdp.inspection",
         "skmixdp.model_selection",
         "skmixdp.preprocessing",

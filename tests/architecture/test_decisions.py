@@ -22,6 +22,7 @@ ROOMS = (
     "estimators",
     "preprocessing",
     "model_selection",
+    "evaluation",
     "modelmix",
     "_utils",
 )

@@ -65,6 +65,8 @@ _OF_TABLES = "tests/property/test_charges_of_tables.py::"
 _REPLAY = "tests/property/test_replay_of_tables.py::"
 _NOISE_OF_TABLES = "tests/statistical/test_noise_of_tables.py::test_each_stage_has_the_noise_of_its_share"
 _DOCUMENTS = "tests/unit/test_documents.py::test_the_first_line_says_no_guarantee_and_names_the_leak"
+_EVALUATED = "tests/property/test_evaluation_sensitivity.py::"
+_THRESHOLD = "tests/unit/evaluation/test_threshold.py::"
 
 SABOTAGES: tuple[Sabotage, ...] = (
     # -- how much noise is added ------------------------------------------------------------
@@ -1289,5 +1291,80 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "        share -= sum(closing.share for closing in closings)\n",
         '        share -= sum(c.share for c in closings if "temperature" not in c.shares) + 1e-9\n',
         _OF_TABLES + "test_columns_that_are_not_used_are_paid_for_and_geometry_follows[unlike]",
+    ),
+    # -- evaluation on private rows ---------------------------------------------------------
+    _sabotage(
+        "classes one by one with a sensitivity of 1",
+        "A row adds to a cell of each class, and the noise is that of one cell.",
+        "evaluation/_histograms.py",
+        "releases=(ReleasedArray(sensitivity_of(n_histograms)),),",
+        "releases=(ReleasedArray(1.0),),",
+        _EVALUATED + "test_several_classes[one_vs_rest-3]",
+    ),
+    _sabotage(
+        "an evaluation with two thirds of its noise",
+        "The histogram costs more than is stated.",
+        "evaluation/_histograms.py",
+        "learner.ask(learner.mechanism(multiplier), query)",
+        "learner.ask(learner.mechanism(0.66 * multiplier), query)",
+        "tests/statistical/test_evaluation.py::"
+        "test_each_layout_has_the_noise_of_its_sensitivity[two classes-add_or_remove_one-float]",
+    ),
+    _sabotage(
+        "an evaluation that is not charged",
+        "The histogram is released and the ledger does not know of it.",
+        "evaluation/_private_evaluation.py",
+        "budget = SumBudget(epsilon, delta, neighboring, noise, random_state, ledger)",
+        "budget = SumBudget(epsilon, delta, neighboring, noise, random_state, None)",
+        "tests/unit/evaluation/test_private_evaluation.py::test_the_charge_comes_before_the_release",
+    ),
+    _sabotage(
+        "cells from the smallest private score on",
+        "One row moves all others to other cells.",
+        "evaluation/_private_evaluation.py",
+        "bins_of(logit(scores), low, LARGEST_LOGIT, number)",
+        "bins_of(logit(scores), np.nanmin(logit(scores)), LARGEST_LOGIT, number)",
+        _EVALUATED + "test_ties_and_ends_have_fixed_cells",
+    ),
+    _sabotage(
+        "a model's warnings on private rows",
+        "What a model says of an odd row is shown before any noise.",
+        "evaluation/_private_evaluation.py",
+        'warnings.simplefilter("ignore")',
+        'warnings.simplefilter("default")',
+        "tests/unit/evaluation/test_private_evaluation.py::"
+        "test_warnings_of_a_model_on_private_rows_are_withheld",
+    ),
+    _sabotage(
+        "held-out rows that are drawn by labels",
+        "One label moves rows of other people between the fit and the histogram.",
+        "evaluation/_threshold.py",
+        "train_test_split(X, y, test_size=self.holdout, random_state=seed)",
+        "train_test_split(X, y, test_size=self.holdout, random_state=seed, stratify=y)",
+        _THRESHOLD + "test_the_split_does_not_depend_on_the_rows",
+    ),
+    _sabotage(
+        "held-out rows that the fit has seen",
+        "A row is in both parts, while its guarantee is said to be that of one.",
+        "evaluation/_threshold.py",
+        ".fit(X_fit, y_fit, **public)",
+        ".fit(np.concatenate([X_fit, X]), np.concatenate([y_fit, y]), **public)",
+        _THRESHOLD + "test_the_fit_never_sees_the_held_out_rows",
+    ),
+    _sabotage(
+        "errors of a regression without a cut",
+        "A target far from its prediction moves the score by any amount.",
+        "estimators/_private_score.py",
+        "1 - np.fmin(errors, 1.0).mean(axis=1, keepdims=True)",
+        "1 - errors.mean(axis=1, keepdims=True)",
+        "tests/sklearn/test_private_score.py::test_no_row_counts_for_more_than_one_or_less_than_nothing",
+    ),
+    _sabotage(
+        "a score by epsilon with half of its noise",
+        "A score costs twice the epsilon that was asked for.",
+        "estimators/_private_score.py",
+        "return noise_multiplier_for(\n        float(epsilon)",
+        "return 0.5 * noise_multiplier_for(\n        float(epsilon)",
+        "tests/sklearn/test_private_score.py::test_a_budget_is_charged_as_stated[targets-add_or_remove_one]",
     ),
 )

@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPModuleClassifier
 from skmixdp._engine import loop, make_plan
 from skmixdp._rows import RowMap
 from skmixdp.algorithms import AdaMix
@@ -542,9 +542,13 @@ BAD = {
         "head": MixedDPLogisticRegression(ModelMix()),
         "grid": {"n_steps": [2]},
     },
-    "scoring='private' counts correct labels, which MixedDPRidge cannot": {
-        "head": MixedDPRidge(),
+    "scoring='private' needs noisy scores, which ZerothOrderDPModuleClassifier does not": {
+        "head": ZerothOrderDPModuleClassifier(None),
         "grid": {"n_steps": [2]},
+    },
+    "param_grid varies target_scale, the unit of private scores": {
+        "head": MixedDPRidge(),
+        "grid": {"target_scale": [1.0, 2.0]},
     },
     "scoring=3": {"scoring": 3},
 }

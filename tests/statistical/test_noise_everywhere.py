@@ -23,6 +23,7 @@ from skmixdp import (
     fit_many,
 )
 from skmixdp.algorithms import DOPE, GEP, PAZO, AdaMix, DPZero
+from skmixdp.evaluation import private_evaluation
 from skmixdp.model_selection import PrivateSearchCV
 from skmixdp.preprocessing import NoisyScaler
 from tests.noise import FAULTS, REPEATED, assert_found, by_run, check_releases, recorded, scaled
@@ -83,6 +84,18 @@ def counts(n_counts=520, **parameters):
     return of(clf) + [(7.0, 1)] * n_counts
 
 
+def evaluations(**parameters):
+    """Histograms of scores by label, of one class against the rest."""
+    clf = classifier(n_steps=1, **parameters).fit(X, Y, **PUBLIC)
+    found = []
+    for _ in range(4):
+        noisy = private_evaluation(
+            clf, X, Y, epsilon=5.0, delta=1e-4, layout="one_vs_rest", n_bins=200, **parameters
+        )
+        found.append((noisy.privacy.noise_multiplier, noisy.privacy.n_steps))
+    return of(clf) + found
+
+
 def scalers(**parameters):
     wide = rng.uniform(-1, 1, size=(50, 400))
     found = []
@@ -133,6 +146,7 @@ PATHS = {
     "module, Poisson": lambda: fitted(module(batch_size=60)),
     "module, pazo-s": lambda: fitted(module("pazo-s", n_steps=160)),
     "counts": counts,
+    "evaluation": evaluations,
     "scaler": scalers,
     "scaler, means alone": lambda: scalers(with_std=False),
     "search, grid": lambda: search(strategy="grid"),
@@ -142,6 +156,7 @@ PATHS = {
     "discrete, folds": lambda: fitted_together(several(**DISCRETE), FOLDS),
     "discrete, module": lambda: fitted(module(**DISCRETE)),
     "discrete, counts": lambda: counts(**DISCRETE),
+    "discrete, evaluation": lambda: evaluations(**DISCRETE),
     "discrete, scaler": lambda: scalers(**DISCRETE),
     "float64": lambda: fitted(classifier(dtype="float64")),
 }

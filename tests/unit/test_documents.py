@@ -395,6 +395,7 @@ WRITERS = {"__str__", "_html_repr", "_repr_html_", "_repr_markdown_", "to_html",
 OTHERS = {
     "PipelineReport": "it lists the leaks themselves",
     "Finding": "it is one of them",
+    "Estimate": "it is a number of an evaluation, whose text has the line",
     "AuditResult": "it states what an attack found, next to the claim that it tests",
     "MembershipResult": "it states what an attack found",
 }

@@ -52,7 +52,10 @@ META_LEARNS = {
     "BaseSearchCV": (_CHOOSES, _HONEST_SEARCH),
     "RFECV": (_CHOOSES, _HONEST_SEARCH),
     "SequentialFeatureSelector": (_CHOOSES, "choose the columns on public rows: wrap it in PublicOnly"),
-    "TunedThresholdClassifierCV": ("a threshold tuned on private rows", "tune it on public rows"),
+    "TunedThresholdClassifierCV": (
+        "a threshold tuned on private rows",
+        "skmixdp.evaluation.PrivateThresholdClassifier, or tune it on public rows",
+    ),
     "CalibratedClassifierCV": (
         "a calibration of the scores by private labels",
         "calibrate on public rows: CalibratedClassifierCV(FrozenEstimator(fitted)).fit(X_pub, y_pub)",

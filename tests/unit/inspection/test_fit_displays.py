@@ -244,7 +244,7 @@ def test_a_missing_matplotlib_is_named(monkeypatch):
 
 def test_every_display_has_the_attributes_of_scikit_learns():
     displays = [getattr(inspection, name) for name in inspection.__all__ if name.endswith("Display")]
-    assert len(displays) == 7
+    assert len(displays) == 8
     for display in displays:
         makers = [name for name in dir(display) if name.startswith("from_")]
         assert makers and callable(display.plot)

@@ -292,7 +292,7 @@ class TestReport:
         assert "(3, 1e-05)-differential privacy of the whole search" in text
         assert "epsilon 1.38: that of one fit" in text
         assert "4 candidates, each tried once" in text
-        assert "noisy count (standard deviation 0.002 of the rows)" in text
+        assert "noisy score (standard deviation 0.002)" in text
         assert "epsilon 3 by grid; epsilon 3.4 by random" in text
 
     @pytest.mark.parametrize(("distribution", "words"), [("geometric", "geometric"), (0.5, "shape 0.5")])

@@ -1,0 +1,270 @@
+"""Evaluation of a model on private rows: from its predictions to cells, and to an evaluation."""
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logit
+from sklearn.base import is_classifier, is_regressor
+from sklearn.utils.validation import check_is_fitted
+
+from .._engine.noisy_sum import SumBudget
+from .._utils.validation import (
+    CONVERSION_ERRORS,
+    POSITIVE,
+    check,
+    refusal_of,
+    shown,
+    warn_of_delta,
+    whole_from,
+)
+from ..estimators._checks import check_labels, check_targets
+from ..estimators._classifier import encode_labels
+from ..privacy.noise import warn_of_seed
+from ._histograms import bins_of, number_of_bins, released
+from ._one_vs_rest import OneVsRestEvaluation
+from ._residuals import FINENESS, ResidualEvaluation
+from ._scores import LARGEST_LOGIT, ScoreEvaluation
+
+Array = NDArray[Any]
+
+LAYOUTS = ("auto", "top", "one_vs_rest")
+
+
+def private_evaluation(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    epsilon: float,
+    delta: float = 1e-5,
+    layout: str = "auto",
+    n_bins: int | str = "auto",
+    target_bounds: Any = None,
+    residual_bound: float | None = None,
+    neighboring: Any = "add_or_remove_one",
+    noise: Any = "float",
+    ledger: Any = None,
+    random_state: Any = None,
+) -> Any:
+    """Evaluate a fitted model on PRIVATE rows by one noisy histogram.
+
+    Each row adds 1 to the cell of its score and its label. From the noisy counts follow the ROC curve and its
+    area, precision and recall, log-loss, calibration error, F1 and thresholds, all with intervals. For a
+    regression, they are MAE, R2 and coverage. All of these cost one release.
+
+    The rows should not have trained the model. See :doc:`/evaluation` for what it means if they did.
+
+    Parameters
+    ----------
+    estimator : fitted classifier or regressor
+        Any model that predicts each row by itself: one of this library, a Pipeline, or a model fitted on
+        public rows. A classifier needs ``predict_proba``.
+    X : array-like of shape (n_samples, n_features)
+        PRIVATE rows, in whatever form the estimator predicts for.
+    y : array-like of shape (n_samples,) or (n_samples, k)
+        Their labels or targets. A table of 0 and 1 holds k labels for each row.
+    epsilon : float
+        Privacy budget of the release, in addition to that of the fit.
+    delta : float, default=1e-5
+        The delta of the guarantee. Choose it well below 1/n.
+    layout : {"auto", "top", "one_vs_rest"}, default="auto"
+        For two classes, "auto" is a single histogram by the probability of the second. For more, "top" takes
+        the probability of the predicted class by whether it is right, and "one_vs_rest" has a histogram for
+        each class. "auto" is then "top", and for several labels "one_vs_rest".
+    n_bins : int or "auto", default="auto"
+        Number of cells for scores, residuals or targets. ``"auto"`` is 16 to 256, by the number of rows and
+        the noise.
+    target_bounds : (low, high) or None, default=None
+        For a regression: bounds of the targets from prior knowledge, to which they are cut.
+    residual_bound : float or None, default=None
+        Bound of the absolute residuals, to which they are cut; None is half of ``high - low``.
+    neighboring : {"add_or_remove_one", "zero_out", "replace_one"}, default="add_or_remove_one"
+        Which data sets count as neighbours. The number of private rows is always treated as public.
+    noise : {"float", "discrete"}, default="float"
+        ``"discrete"`` adds whole numbers, which have no low-order bits to attack. It needs
+        ``skmixdp[discrete]``.
+    ledger : LedgerDataset or None, default=None
+        The ledger entry of the data set in ``X``. It is charged before anything is released.
+    random_state : None, int or RandomState, default=None
+        None is private. A seed makes the release reproducible and NOT private: a NotPrivateWarning and the
+        report say so.
+
+    Returns
+    -------
+    ScoreEvaluation, OneVsRestEvaluation or ResidualEvaluation
+        The metrics. Its ``privacy`` is the report, and ``plot()`` draws it.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For bad input, before any noise is drawn or budget charged.
+    BudgetExceededError
+        If the ledger does not allow the release; nothing is released or charged.
+
+    Notes
+    -----
+    *Guarantee*: the result is (epsilon, delta)-differentially private in the rows of ``X, y``, given the
+    model. It is one Gaussian release. Its L2 sensitivity is 1 for two classes and for "top", ``sqrt(k)`` for
+    k classes or labels one by one, and ``sqrt(2)`` for a regression. Cells are public: scores are cut to
+    log-odds between -8 and 8, and residuals and targets to their bounds. A score that is not a number counts
+    as the lowest.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from skmixdp import MixedDPLogisticRegression
+    >>> from skmixdp.evaluation import private_evaluation
+    >>> X, y = make_classification(6000, 10, n_informative=5, random_state=0)
+    >>> clf = MixedDPLogisticRegression(epsilon=1.0, classes=[0, 1]).fit(X[:3000], y[:3000])
+    >>> found = private_evaluation(clf, X[3000:], y[3000:], epsilon=1.0)
+    >>> area = found.roc_auc()
+    >>> bool(area.low < area.value < area.high and area.value > 0.7)
+    True
+    """
+    budget = SumBudget(epsilon, delta, neighboring, noise, random_state, ledger)
+    check("layout", layout, *LAYOUTS)
+    check("n_bins", n_bins, "auto", whole_from(4))
+    check_is_fitted(estimator)
+    if y is None:
+        raise ValueError("y=None leaves nothing to evaluate by; pass the labels or targets of the rows.")
+    warn_of_seed(random_state)
+    if is_regressor(estimator):
+        return _residuals(estimator, X, y, budget, n_bins, target_bounds, residual_bound)
+    if not is_classifier(estimator) or not hasattr(estimator, "predict_proba"):
+        raise TypeError(
+            f"estimator={shown(estimator)} must be a fitted regressor, or a classifier with predict_proba."
+        )
+    for name, value in (("target_bounds", target_bounds), ("residual_bound", residual_bound)):
+        check(name, value, None, remedy="a classifier has no residuals")
+    return _scores(estimator, X, y, budget, layout, n_bins)
+
+
+def _scores(
+    estimator: Any, X: Any, y: Any, budget: SumBudget, layout: str, n_bins: int | str
+) -> ScoreEvaluation | OneVsRestEvaluation:
+    """The evaluation of a classifier."""
+    several = len(np.shape(y)) == 2 and np.shape(y)[1] > 1
+    P = _predicted(estimator, "predict_proba", X)
+    if P.ndim != 2 or P.shape[1] < 2:
+        raise ValueError(
+            f"predict_proba gives an array of shape {P.shape}; evaluate a classifier that gives one column "
+            "for each of two or more classes or labels."
+        )
+    n_rows, k = P.shape
+    public = [
+        "the number of private rows, the model and its classes",
+        "that rows and labels passed validation and the model predicted for them",
+    ]
+    if several:
+        if layout == "top":
+            raise ValueError("layout='top' needs one label per row, and y has several; pass 'one_vs_rest'.")
+        answers = _indicators(y, n_rows, k)
+        classes = list(range(k))
+    else:
+        classes = np.asarray(estimator.classes_).tolist()
+        labels = check_labels(y, "y", n_rows, "X")
+        answers = encode_labels(labels, np.asarray(estimator.classes_), "y", private=True)
+        if layout == "auto" and k > 2:
+            layout = "top"
+    low = -LARGEST_LOGIT
+    if several or layout == "one_vs_rest":
+        places = answers if several else answers[:, np.newaxis] == np.arange(k)
+        scores = P
+    elif layout == "top":
+        low = -math.log(k - 1) if k > 2 else 0.0  # the largest of k probabilities is at least 1 / k
+        best = P.argmax(axis=1)
+        scores, places = np.take_along_axis(P, best[:, np.newaxis], 1), (best == answers)[:, np.newaxis]
+    else:
+        scores, places = P[:, 1:], answers[:, np.newaxis]
+    warn_of_delta(budget.delta, n_rows, stacklevel=4)
+    number = number_of_bins(n_bins, n_rows, budget, scores.shape[1])
+    with np.errstate(all="ignore"):
+        bins = bins_of(logit(scores), low, LARGEST_LOGIT, number) + number * places.astype(np.intp)
+    cells, report = released(bins, 2 * number, budget, tuple(public))
+    logits = np.linspace(low, LARGEST_LOGIT, number + 1)
+    if several or layout == "one_vs_rest":
+        return OneVsRestEvaluation(cells, report, logits, classes, exclusive=not several)
+    return ScoreEvaluation(cells, report, logits, "correct" if layout == "top" else "label")
+
+
+def _residuals(
+    estimator: Any, X: Any, y: Any, budget: SumBudget, n_bins: int | str, bounds: Any, bound: Any
+) -> ResidualEvaluation:
+    """The evaluation of a regressor."""
+    low, high = _check_bounds(bounds)
+    bound = (high - low) / 2 if bound is None else bound
+    check("residual_bound", bound, None, POSITIVE)
+    predicted = _predicted(estimator, "predict", X)
+    targets = check_targets(y, "y", len(predicted), "X")
+    if targets.shape[1] > 1 or predicted.size != len(targets):
+        raise ValueError(
+            f"y has {targets.shape[1]} targets per row and predict gives an array of shape "
+            f"{predicted.shape}; evaluate one target at a time."
+        )
+    warn_of_delta(budget.delta, len(targets), stacklevel=4)
+    number = 2 * (number_of_bins(n_bins, len(targets), budget, 2) // 2)
+    with np.errstate(all="ignore"):
+        residuals = np.arcsinh((targets[:, 0] - predicted.ravel()) / bound * FINENESS)
+        ends = np.arcsinh(FINENESS)
+        bins = np.column_stack(
+            [bins_of(residuals, -ends, ends, number), bins_of(targets[:, 0], low, high, number)]
+        )
+    public = (
+        "the number of private rows, and the model",
+        "that rows and targets passed validation and the model predicted for them",
+        "the bounds of targets and residuals (declared)",
+    )
+    cells, report = released(bins, number, budget, public)
+    residual_edges = bound * np.sinh(np.linspace(-ends, ends, number + 1)) / FINENESS
+    return ResidualEvaluation(cells, report, residual_edges, np.linspace(low, high, number + 1))
+
+
+def _predicted(estimator: Any, method: str, X: Any) -> Array:
+    """What a model predicts for PRIVATE rows, as an array; warnings and errors of it say nothing of them."""
+    failed, predicted = None, None
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            predicted = np.asarray(getattr(estimator, method)(X), dtype=np.float64)
+        except Exception as error:
+            failed = error
+    if failed is not None:
+        culprit = f"{method} of {type(estimator).__name__}"
+        raise refusal_of(estimator, X, culprit, failed, numeric=not hasattr(estimator, "steps"))
+    assert predicted is not None
+    if len(predicted) == 0:
+        raise ValueError("X has no rows; pass one at least.")
+    return predicted
+
+
+def _indicators(y: Any, n_rows: int, k: int) -> Array:
+    """Flags (n_rows, k) of the labels of each row, from a table of 0 and 1."""
+    try:
+        table = np.asarray(y).astype(np.float64)
+    except CONVERSION_ERRORS:  # the original message would quote the entry
+        raise ValueError("y must be a table of 0 and 1 if it holds several labels for each row.") from None
+    if table.shape != (n_rows, k):
+        raise ValueError(
+            f"y has shape {table.shape} and predict_proba gives {(n_rows, k)}; pass one row of labels for "
+            "each row of X, with as many columns."
+        )
+    if not np.all((table == 0) | (table == 1)):
+        raise ValueError("y must be a table of 0 and 1 if it holds several labels for each row.")
+    return np.asarray(table == 1)
+
+
+def _check_bounds(bounds: Any) -> tuple[float, float]:
+    """Low and high bound of the targets."""
+    try:
+        low, high = (float(end) for end in bounds)
+    except (TypeError, ValueError):
+        low, high = math.nan, math.nan
+    if not (math.isfinite(high - low) and low < high):
+        raise ValueError(
+            f"target_bounds={shown(bounds)} must be two finite numbers (low, high) with low < high; choose "
+            "them from prior knowledge, never from the private targets."
+        )
+    return low, high

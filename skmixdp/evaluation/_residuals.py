@@ -1,0 +1,138 @@
+"""What noisy histograms of residuals and targets tell of a regression."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import isotonic_regression
+
+from .._utils.validation import PROBABILITY, check, number
+from ._cells import Estimate, Evaluation, Floats
+
+#: Cells of residuals are equal in the inverse hyperbolic sine of this many bounds, so finer near 0.
+FINENESS = 20.0
+
+
+@dataclass(frozen=True, repr=False)
+class ResidualEvaluation(Evaluation):
+    """Errors of a regression, from noisy histograms of its residuals and of the targets.
+
+    :func:`private_evaluation` makes it. Residuals are targets minus predictions. They are cut to a public
+    bound, and targets to public bounds, so errors are those of cut numbers. A row adds 1 to one cell of each
+    of the two histograms.
+
+    Attributes
+    ----------
+    privacy : PrivacyReport
+        The guarantee of the release.
+    residual_edges, target_edges : array of shape (n_bins + 1,)
+        Edges of the cells, public facts. Those of residuals are finer near 0.
+    """
+
+    residual_edges: Floats
+    target_edges: Floats
+
+    def _of_residuals(self, values: Floats) -> Floats:
+        """Values of all cells (2, n_bins) from those of the residuals' cells."""
+        return np.stack([values, np.zeros_like(values)])
+
+    @property
+    def _residuals(self) -> Floats:
+        """Middles (n_bins,) of the cells of residuals, on the scale on which these are equal."""
+        unit = self.residual_edges[-1] / FINENESS
+        places = np.arcsinh(self.residual_edges / unit)
+        return np.asarray(unit * np.sinh((places[1:] + places[:-1]) / 2))
+
+    def mean_absolute_error(self) -> Estimate:
+        """Mean absolute error (MAE)."""
+        return self._mean(np.abs(self._residuals), 0.0)
+
+    def mean_residual(self) -> Estimate:
+        """Mean of targets minus predictions, which is 0 if these are right on average."""
+        return self._mean(self._residuals, -self.residual_edges[-1])
+
+    def root_mean_squared_error(self) -> Estimate:
+        """Root mean squared error (RMSE)."""
+        return Estimate(*(math.sqrt(end) for end in self._mean(self._residuals**2, 0.0)))
+
+    def _mean(self, values: Floats, low: float) -> Estimate:
+        rows = self._of_residuals(np.ones_like(values))
+        return self.cells.mean(self._of_residuals(values), float(low), float(values.max()), rows=rows)
+
+    def r2_score(self) -> Estimate:
+        """Coefficient of determination R2; ends below -1 are shown as -1.
+
+        The interval takes squared errors and squared targets as uncorrelated. They mostly correlate
+        positively, which would make it shorter.
+        """
+        targets = (self.target_edges[1:] + self.target_edges[:-1]) / 2
+        center = float(targets @ self.counts[1] / self.cells.n_rows)
+        squares = np.stack([np.zeros_like(targets), (targets - center) ** 2])
+        unexplained = self.cells.ratio(self._of_residuals(self._residuals**2), squares, 0.0, 2.0)
+        value, low, high = (1 - end for end in unexplained)
+        return Estimate(value, high, low)
+
+    def coverage(self, half_width: float) -> Estimate:
+        """Share of the rows whose target is within a distance of its prediction.
+
+        Parameters
+        ----------
+        half_width : float
+            The distance. The nearest edge of a cell is used, see ``residual_edges``.
+
+        Returns
+        -------
+        Estimate
+            The share, with its interval.
+
+        Raises
+        ------
+        ValueError
+            For a distance that is not positive, or beyond the bound of residuals.
+        """
+        bound = float(self.residual_edges[-1])
+        check("half_width", half_width, number(0, bound, closed="right"))
+        edges = self.residual_edges[len(self._residuals) // 2 :]
+        nearest = edges[np.argmin(np.abs(edges - half_width))]
+        return self._mean_share(np.abs(self._residuals) < nearest)
+
+    def _mean_share(self, within: Floats) -> Estimate:
+        return self.cells.mean(
+            self._of_residuals(within * 1.0), 0.0, 1.0, rows=self._of_residuals(np.ones(len(within)))
+        )
+
+    def half_width(self, coverage: float = 0.9) -> float:
+        """The distance from a prediction within which so many targets lie.
+
+        Parameters
+        ----------
+        coverage : float, default=0.9
+            Share of the rows.
+
+        Returns
+        -------
+        float
+            An edge of a cell; the bound of residuals if no smaller one reaches the share.
+
+        Raises
+        ------
+        ValueError
+            For a share outside (0, 1).
+        """
+        check("coverage", coverage, PROBABILITY)
+        half = len(self._residuals) // 2
+        folded = self.counts[0, half:] + self.counts[0, :half][::-1]
+        shares = isotonic_regression(np.cumsum(folded)).x / self.cells.n_rows
+        reached = np.append(np.flatnonzero(shares >= coverage), half - 1)
+        return float(self.residual_edges[half + 1 + reached[0]])
+
+    def summary(self) -> dict[str, Estimate]:
+        """The main metrics, by name: value, and low and high end of the interval."""
+        width = self.half_width(0.9)
+        return {
+            "mean absolute error": self.mean_absolute_error(),
+            "root mean squared error": self.root_mean_squared_error(),
+            "mean residual": self.mean_residual(),
+            "R2": self.r2_score(),
+            f"share within {width:.3g}": self.coverage(width),
+        }

@@ -1,0 +1,238 @@
+"""A classifier with a decision threshold from private rows that its fit has not seen."""
+
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.model_selection import train_test_split
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from .._engine.noisy_sum import SumBudget
+from .._utils.validation import PROBABILITY, check, is_empty, refuse_arguments
+from ..estimators._checks import check_labels
+from ..estimators._classifier import check_class_labels
+from ..model_selection import public_params
+from ..model_selection._with_public import check_routing, delegated
+from ..preprocessing import check_pipeline
+from ..privacy import PrivacyReport
+from ..privacy.noise import noise_source
+from ._private_evaluation import private_evaluation
+from ._scores import check_goal
+
+#: Number of seeds for the split.
+_SEEDS = 2**32
+
+
+@dataclass(eq=False, repr=False)
+class PrivateThresholdClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A binary classifier whose threshold comes from one noisy histogram of held-out PRIVATE rows.
+
+    It replaces scikit-learn's ``TunedThresholdClassifierCV``, which scores private rows without noise. A part
+    of the rows is kept out of the fit, and :func:`private_evaluation` releases their scores by label. The
+    threshold follows from that release.
+
+    Parameters
+    ----------
+    estimator : classifier
+        A private classifier of this library, or a Pipeline that ends in one. A clone is fitted.
+    goal : {"f1", "precision", "recall", "cost"}, default="f1"
+        What the threshold is chosen for, see :meth:`ScoreEvaluation.threshold`.
+    value : float, pair of floats or None, default=None
+        The wanted precision or recall, or the costs of a false positive and of a false negative.
+    epsilon : float, default=1.0
+        Privacy budget of the histogram. The fit of the estimator spends its own.
+    delta : float, default=1e-5
+        The delta of the guarantee. Choose it well below 1/n.
+    holdout : float or "prefit", default=0.2
+        Share of the rows that the fit does not see. They are drawn at random, and never by their labels.
+        ``"prefit"`` takes a fitted estimator as it is, and all rows for the threshold.
+    neighboring : {"add_or_remove_one", "zero_out", "replace_one"}, default="add_or_remove_one"
+        Which data sets count as neighbours. The number of private rows is always treated as public.
+    noise : {"float", "discrete"}, default="float"
+        As for :func:`private_evaluation`.
+    ledger : LedgerDataset or None, default=None
+        The ledger entry of the data set in ``X``, charged for the histogram. The estimator's own ``ledger``
+        is charged for its fit.
+    random_state : None, int or RandomState, default=None
+        None is private. A seed makes the noise of the histogram known: a NotPrivateWarning and the report say
+        so.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The fitted classifier.
+    threshold_ : float
+        Probability of ``classes_[1]`` from which it is predicted.
+    evaluation_ : ScoreEvaluation
+        The released histogram, with its metrics.
+    privacy_ : PrivacyReport
+        The guarantee of fit and histogram, if no row is in both: that of the one with the larger epsilon.
+        The histogram's own is ``evaluation_.privacy``, and that of the fit ``estimator_.privacy_``.
+    classes_, n_features_in_, feature_names_in_
+        Those of the fitted classifier.
+
+    Notes
+    -----
+    *Guarantee*: the threshold and the evaluation are (epsilon, delta)-differentially private in the held-out
+    rows, given the classifier. The split does not depend on the rows, and no row is in both parts. So each
+    row is covered by the guarantee of its part alone: that of the fit, or that of the histogram. Both have
+    the same delta and neighbours. A ledger cannot know of the split, and adds the two.
+
+    The metrics of ``evaluation_`` are those of held-out rows. At ``threshold_`` they are a little optimistic,
+    since it was chosen by the same counts.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from skmixdp import MixedDPLogisticRegression
+    >>> from skmixdp.evaluation import PrivateThresholdClassifier
+    >>> X, y = make_classification(9000, 10, n_informative=5, weights=[0.9], random_state=0)
+    >>> head = MixedDPLogisticRegression(epsilon=1.0, classes=[0, 1])
+    >>> clf = PrivateThresholdClassifier(head, goal="recall", value=0.8).fit(X[:8000], y[:8000])
+    >>> bool(clf.predict(X[8000:])[y[8000:] == 1].mean() > 0.6)
+    True
+    """
+
+    # Routed to fit by default, without set_fit_request, as for the estimators.
+    __metadata_request__fit: ClassVar = {"X_pub": True, "y_pub": True}
+
+    estimator: Any
+    _: KW_ONLY
+    goal: str = "f1"
+    value: Any = None
+    epsilon: float = 1.0
+    delta: float = 1e-5
+    holdout: float | str = 0.2
+    neighboring: Any = "add_or_remove_one"
+    noise: Any = "float"
+    ledger: Any = None
+    random_state: Any = None
+
+    def fit(
+        self, X: Any, y: Any = None, X_pub: Any = None, y_pub: Any = None, **unsupported: Any
+    ) -> "PrivateThresholdClassifier":
+        """Fit the classifier to one part of the rows, and choose the threshold by the other.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            PRIVATE rows in memory.
+        y : array-like of shape (n_samples,)
+            Labels of the private rows, of two classes.
+        X_pub : array-like of shape (n_pub, n_features), tuple of such, or None
+            Public rows for the fit of the estimator.
+        y_pub : array-like of shape (n_pub,), tuple of such, or None
+            Labels of the public rows.
+
+        Returns
+        -------
+        self : PrivateThresholdClassifier
+            Fitted classifier.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For bad input. The parameters of this class and the number of classes are checked before the fit.
+        BudgetExceededError
+            If a ledger does not allow the fit, or afterwards the histogram.
+        """
+        refuse_arguments(self, unsupported, ("X", "y", "X_pub", "y_pub"), "pass public rows alone")
+        terms = {name: getattr(self, name) for name in ("epsilon", "delta", "neighboring", "noise", "ledger")}
+        SumBudget(**terms, random_state=self.random_state)  # checks them
+        check_goal(self.goal, self.value)
+        check("holdout", self.holdout, PROBABILITY, "prefit")
+        _check_two_classes(y)
+        _check_terms(self)
+        public = {}
+        if not (is_empty(X_pub) and is_empty(y_pub)):
+            check_routing(self.estimator)
+            public = public_params(X_pub, y_pub)
+        if self.holdout == "prefit":
+            check_is_fitted(self.estimator)
+            leaks: tuple[str, ...] = ()
+            fitted = self.estimator
+        else:
+            leaks = check_pipeline(self.estimator).in_words("leak")
+            seed = int(noise_source("float", self.random_state).uniform((1,))[0] * _SEEDS)
+            X_fit, X, y_fit, y = train_test_split(X, y, test_size=self.holdout, random_state=seed)
+            fitted = clone(self.estimator).fit(X_fit, y_fit, **public)
+        if len(fitted.classes_) != 2:
+            raise ValueError(
+                f"the estimator has {len(fitted.classes_)} classes; a threshold needs two, so list two in "
+                "classes."
+            )
+        found = private_evaluation(fitted, X, y, **terms, random_state=self.random_state)
+        self.evaluation_ = replace(found, privacy=replace(found.privacy, leaks=leaks))
+        self.privacy_ = _weaker(self.evaluation_.privacy, _report_of(fitted), self.holdout == "prefit")
+        self.threshold_ = found.threshold(self.goal, self.value)
+        self.estimator_ = fitted
+        for name in ("classes_", "n_features_in_", "feature_names_in_"):
+            if hasattr(fitted, name):
+                setattr(self, name, getattr(fitted, name))
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predicted classes (n_samples,): ``classes_[1]`` from a probability of ``threshold_`` on."""
+        check_is_fitted(self)
+        positive = self.estimator_.predict_proba(X)[:, 1] >= self.threshold_
+        return np.asarray(self.classes_[positive.astype(np.intp)])
+
+    predict_proba = delegated("predict_proba", "estimator_", "Probabilities (n_samples, 2)")
+    predict_log_proba = delegated("predict_log_proba", "estimator_", "Logarithms of the probabilities")
+    decision_function = delegated("decision_function", "estimator_", "Logits (n_samples,)")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.sparse = get_tags(self.estimator).input_tags.sparse
+        tags.non_deterministic = True
+        return tags
+
+
+def _check_terms(owner: PrivateThresholdClassifier) -> None:
+    """Refuse an estimator with another delta or other neighbours, whose guarantee cannot be stated in one."""
+    for path, value in owner.estimator.get_params().items():
+        name = path.split("__")[-1]
+        if name in ("delta", "neighboring") and value != getattr(owner, name):
+            raise ValueError(
+                f"{name}={getattr(owner, name)!r} differs from {path}={value!r} of the estimator; pass the "
+                "same to both."
+            )
+
+
+def _report_of(fitted: Any) -> Any:
+    """The report of a fitted classifier, or of the last step of a Pipeline; None if it has none."""
+    while hasattr(fitted, "steps"):
+        fitted = fitted.steps[-1][1]
+    return getattr(fitted, "privacy_", None)
+
+
+def _weaker(own: PrivacyReport, fit: Any, prefit: bool) -> Any:
+    """The report with the larger epsilon, which holds for two releases that share no row."""
+    if fit is None:
+        part = "the threshold alone; the fit of the classifier has no report"
+        return replace(own, warnings=(*own.warnings, part))
+    first = max(own, fit, key=lambda report: report.epsilon)
+    part = (
+        f"no row is in both the fit, of epsilon {fit.epsilon:.6g}, and the threshold, of epsilon "
+        f"{own.epsilon:.6g}"
+    )
+    return replace(
+        first,
+        n_private=own.n_private + fit.n_private,
+        treated_as_public=tuple(dict.fromkeys((*fit.treated_as_public, *own.treated_as_public))),
+        warnings=(*first.warnings, f"this holds only if {part}" if prefit else part),
+        leaks=tuple(dict.fromkeys((*own.leaks, *fit.leaks))),
+        noise="seeded" if "seeded" in (own.noise, fit.noise) else first.noise,
+    )
+
+
+def _check_two_classes(y: Any) -> None:
+    """Refuse PRIVATE labels that are not those of at most two classes."""
+    labels = check_labels(y, "y", np.shape(y)[0] if np.ndim(y) else 0, "X")
+    check_class_labels(labels, "y")
+    if len(np.unique(labels)) > 2:
+        raise ValueError("y has more than two classes, and a threshold needs two; leave the threshold out.")

@@ -1,0 +1,177 @@
+"""A plot of an evaluation on private rows, with the uncertainty of noise and sampling."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ._style import OKABE_ITO, axes, curve_style, plain_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: Kinds of plots, with what they need of an evaluation.
+_NEEDS = {
+    "roc": "roc_curve",
+    "precision_recall": "precision_recall_curve",
+    "calibration": "calibration_curve",
+    "classes": "by_class",
+    "residuals": "residual_edges",
+}
+_LEGENDS: dict[str, Any] = {
+    "roc": "lower right",
+    "precision_recall": "lower left",
+    "calibration": "upper left",
+}
+_LABELS = {
+    "roc": ("False positive rate", "True positive rate"),
+    "precision_recall": ("Recall", "Precision"),
+    "calibration": ("Probability", "Share of positive rows"),
+}
+
+
+@dataclass(eq=False, repr=False)
+class EvaluationDisplay:
+    """Plot of an evaluation on private rows, from its noisy counts.
+
+    Use :meth:`from_evaluation` rather than the constructor.
+
+    Parameters
+    ----------
+    evaluation : ScoreEvaluation, OneVsRestEvaluation or ResidualEvaluation
+        What :func:`~skmixdp.evaluation.private_evaluation` returned.
+    kind : str
+        What to draw, see :meth:`from_evaluation`.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where it was drawn.
+    figure_ : matplotlib Figure
+        The figure of ``ax_``.
+    """
+
+    evaluation: Any
+    kind: str
+
+    @classmethod
+    def from_evaluation(
+        cls, evaluation: Any, *, kind: str | None = None, ax: Axes | None = None
+    ) -> EvaluationDisplay:
+        """Plot an evaluation, which releases nothing more.
+
+        Parameters
+        ----------
+        evaluation : ScoreEvaluation, OneVsRestEvaluation or ResidualEvaluation
+            What :func:`~skmixdp.evaluation.private_evaluation` returned.
+        kind : {"roc", "precision_recall", "calibration", "classes", "residuals"} or None, default=None
+            A curve of scores with its intervals; the ROC area of each class; or the histogram of residuals.
+            None is the first that the evaluation has.
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a new figure.
+
+        Returns
+        -------
+        EvaluationDisplay
+            The drawn display.
+
+        Raises
+        ------
+        ValueError
+            For a kind that the evaluation does not have.
+        """
+        possible = [name for name, needed in _NEEDS.items() if hasattr(evaluation, needed)]
+        if kind is not None and kind not in possible:
+            raise ValueError(
+                f"kind={kind!r} does not suit {type(evaluation).__name__}; pass one of {possible}."
+            )
+        return cls(evaluation, possible[0] if kind is None else kind).plot(ax=ax)
+
+    def plot(self, ax: Axes | None = None) -> EvaluationDisplay:
+        """Draw; ``ax`` is a matplotlib Axes, or None for a new figure."""
+        n_lines = len(self.evaluation.classes) if self.kind == "classes" else 0
+        self.ax_ = axes(ax, n_lines)
+        self.figure_ = self.ax_.figure
+        plain_axes(self.ax_)
+        {"classes": self._classes, "residuals": self._residuals}.get(self.kind, self._curve)()
+        return self
+
+    @property
+    def _interval(self) -> str:
+        cells = self.evaluation.cells
+        return f"{100 * cells.level:g}% interval" + ("" if cells.sampling else " of the noise")
+
+    def _curve(self) -> None:
+        curve = getattr(self.evaluation, _NEEDS[self.kind])()
+        style = {**curve_style(0), "marker": "o" if self.kind == "calibration" else None}
+        if self.kind == "calibration":
+            errors = np.abs(np.stack([curve.low, curve.high]) - curve.y)
+            self.ax_.errorbar(curve.x, curve.y, yerr=errors, capsize=3, label=self._interval, **style)
+        else:
+            self.ax_.fill_between(
+                curve.x,
+                curve.low,
+                curve.high,
+                color=OKABE_ITO[0],
+                alpha=0.2,
+                linewidth=0,
+                label=self._interval,
+            )
+            self.ax_.plot(curve.x, curve.y, label=self._name, **style)
+        if self.kind != "precision_recall":
+            self.ax_.plot([0, 1], [0, 1], color="0.5", linestyle=(0, (1, 1.5)), zorder=1)
+        self.ax_.set_xlim(-0.02, 1.02)
+        self.ax_.set_ylim(-0.02, 1.02)
+        across, up = _LABELS[self.kind]
+        self.ax_.set_xlabel(across)
+        self.ax_.set_ylabel(up)
+        self.ax_.legend(frameon=False, loc=_LEGENDS[self.kind])
+
+    @property
+    def _name(self) -> str:
+        return f"area {self.evaluation.roc_auc()}" if self.kind == "roc" else "noisy counts"
+
+    def _classes(self) -> None:
+        parts = {label: part.roc_auc() for label, part in self.evaluation.by_class.items()}
+        shown = {label: area for label, area in parts.items() if not math.isnan(area.value)}
+        places = [len(parts) - 1 - list(parts).index(label) for label in shown]
+        value, low, high = np.array(list(shown.values())).reshape(-1, 3).T
+        self.ax_.errorbar(
+            value,
+            places,
+            xerr=np.stack([value - low, high - value]),
+            label=self._interval,
+            **{**curve_style(0), "linestyle": "none"},
+            capsize=3,
+        )
+        self.ax_.set_yticks(range(len(parts)), [str(label) for label in parts][::-1])
+        self.ax_.set_ylim(-0.6, len(parts) - 0.4)
+        self.ax_.set_xlabel("Area under the ROC curve, each against the rest")
+        self.ax_.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1))
+
+    def _residuals(self) -> None:
+        edges, counts = self.evaluation.residual_edges, self.evaluation.counts[0]
+        widths = np.diff(edges)
+        shares = counts / self.evaluation.cells.n_rows / widths
+        scale = self.evaluation.cells.z * self.evaluation.noise_scale / self.evaluation.cells.n_rows / widths
+        self.ax_.fill_between(
+            edges,
+            np.append(np.maximum(shares - scale, 0), 0),
+            np.append(np.maximum(shares + scale, 0), 0),
+            step="post",
+            color=OKABE_ITO[0],
+            alpha=0.25,
+            linewidth=0,
+            label=f"{100 * self.evaluation.cells.level:g}% interval of the noise",
+        )
+        self.ax_.stairs(np.maximum(shares, 0), edges, color=OKABE_ITO[0], linewidth=1.5, label="noisy counts")
+        reach = self.evaluation.half_width(0.98)
+        inner = np.abs(edges[:-1] + edges[1:]) / 2 < reach
+        self.ax_.set_xlim(-reach, reach)
+        self.ax_.set_ylim(0, 1.15 * max((shares + scale)[inner].max(), 1e-12))
+        self.ax_.set_xlabel("Target minus prediction")
+        self.ax_.set_ylabel("Density of the rows")
+        self.ax_.legend(frameon=False, loc="upper right")

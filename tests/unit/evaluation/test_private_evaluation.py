@@ -1,0 +1,213 @@
+"""What is charged and reported for an evaluation, and what is refused before that."""
+
+import math
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge
+from skmixdp.evaluation import (
+    OneVsRestEvaluation,
+    ResidualEvaluation,
+    ScoreEvaluation,
+    private_evaluation,
+)
+from skmixdp.exceptions import BudgetExceededError, NotPrivateWarning
+from skmixdp.privacy import NoiseSource, PrivacyLedger, epsilon_of, noise_multiplier_for
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(400, 3))
+Y = (X[:, 0] + rng.normal(size=400) > 0).astype(int)
+THREE = np.digitize(X[:, 0], [-0.5, 0.5])
+CLF, MANY, REG = LogisticRegression().fit(X, Y), LogisticRegression().fit(X, THREE), Ridge().fit(X, X[:, 0])
+BOUNDS = {"target_bounds": (-3, 3)}
+
+CASES = {
+    "two classes": (CLF, Y, {}, ScoreEvaluation),
+    "top": (MANY, THREE, {}, ScoreEvaluation),
+    "one-versus-rest": (MANY, THREE, {"layout": "one_vs_rest"}, OneVsRestEvaluation),
+    "regression": (REG, X[:, 0], BOUNDS, ResidualEvaluation),
+}
+
+
+@pytest.fixture
+def ledger():
+    return PrivacyLedger(":memory:").add_dataset("people", epsilon=2.0, delta=1e-5)
+
+
+@pytest.fixture
+def silent(monkeypatch, ledger):
+    """A ledger that must stay empty, while no noise is drawn."""
+    monkeypatch.setattr(NoiseSource, "add_noise", lambda *args: pytest.fail("noise was drawn"))
+    yield ledger
+    assert not ledger.charges()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_each_layout_is_charged_as_one_release(case, ledger):
+    model, y, parameters, kind = CASES[case]
+    found = private_evaluation(model, X, y, epsilon=1.0, ledger=ledger, **parameters)
+    assert type(found) is kind
+    (charge,) = ledger.charges()
+    assert charge.description == "private_evaluation, 400 rows"
+    assert ledger.spent == pytest.approx(1.0, abs=1e-3) and ledger.spent <= 1.0
+    assert found.privacy.epsilon == pytest.approx(epsilon_of(charge.event.noise_multiplier, 1, delta=1e-5))
+    assert found.privacy.dataset == "people" and found.privacy.private
+    histograms = found.counts.shape[0]
+    assert found.noise_scale == pytest.approx(charge.event.noise_multiplier * math.sqrt(histograms))
+
+
+def test_the_charge_comes_before_the_release(monkeypatch, ledger):
+    charged = []
+
+    def crash(*args, **kwargs):
+        charged.append(len(ledger.charges()))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(NoiseSource, "add_noise", crash)
+    with pytest.raises(KeyboardInterrupt):
+        private_evaluation(CLF, X, Y, epsilon=1.0, ledger=ledger)
+    assert charged == [1] and len(ledger.charges()) == 1
+
+
+def test_over_budget_nothing_is_released(silent):
+    with pytest.raises(BudgetExceededError):
+        private_evaluation(CLF, X, Y, epsilon=5.0, ledger=silent)
+
+
+def test_metrics_and_plots_cost_nothing_more(ledger):
+    found = private_evaluation(CLF, X, Y, epsilon=1.0, ledger=ledger)
+    str(found), found.roc_curve(), found.threshold("cost", (1, 2)), found.with_intervals(0.9).summary()
+    assert len(ledger.charges()) == 1
+
+
+def test_the_report_states_what_is_public():
+    public = private_evaluation(REG, X, X[:, 0], epsilon=1.0, **BOUNDS).privacy.treated_as_public
+    assert "the number of private rows, and the model" in public
+    assert "the bounds of targets and residuals (declared)" in public
+
+
+def test_a_seed_is_reproducible_and_said_to_be_not_private():
+    with pytest.warns(NotPrivateWarning):
+        one, two = (private_evaluation(CLF, X, Y, epsilon=1.0, random_state=3) for _ in range(2))
+    np.testing.assert_array_equal(one.counts, two.counts)
+    assert not one.privacy.private
+    fresh = [private_evaluation(CLF, X, Y, epsilon=1.0).counts for _ in range(2)]
+    assert np.all(fresh[0] != fresh[1])
+
+
+def test_the_number_of_cells_follows_from_public_facts():
+    sizes = [len(private_evaluation(CLF, X, Y, epsilon=e, delta=1e-4).logits) - 1 for e in (0.1, 1, 30)]
+    assert sizes == sorted(sizes) and sizes[0] == 16 and sizes[-1] > 16
+    assert len(private_evaluation(CLF, X, Y, epsilon=1.0, n_bins=24).logits) == 25
+    other = private_evaluation(CLF, -X[::-1], 1 - Y, epsilon=1.0)
+    np.testing.assert_array_equal(private_evaluation(CLF, X, Y, epsilon=1.0).logits, other.logits)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_models_of_this_library_pipelines_and_frames():
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    head = MixedDPLogisticRegression("noisy-gd", epsilon=1.0, classes=["no", "yes"], n_steps=3)
+    labels = np.array(["no", "yes"])[Y]
+    clf = head.fit(frame, labels)
+    assert private_evaluation(clf, frame, labels, epsilon=1.0).share().value == pytest.approx(0.5, abs=0.3)
+    pipe = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, Y)
+    assert isinstance(private_evaluation(pipe, X, Y, epsilon=1.0), ScoreEvaluation)
+    ridge = MixedDPRidge(epsilon=1.0).fit(X, X[:, 0])
+    assert isinstance(private_evaluation(ridge, X, X[:, 0], epsilon=1.0, **BOUNDS), ResidualEvaluation)
+
+
+class Failing(ClassifierMixin, BaseEstimator):
+    """A classifier that quotes rows in its warnings or its errors."""
+
+    def __init__(self, fails=True):
+        self.fails = fails
+
+    def fit(self, X, y=None):
+        return self
+
+    def __sklearn_is_fitted__(self):
+        return True
+
+    classes_ = np.array([0, 1])
+
+    def predict_proba(self, X):
+        if self.fails:
+            raise KeyError(f"no entry {X[0, 0]}")
+        warnings.warn(f"odd entry {X[0, 0]}", UserWarning, stacklevel=2)
+        np.log(np.zeros(1))
+        return np.full((len(X), 2), 0.5)
+
+
+def test_warnings_of_a_model_on_private_rows_are_withheld(recwarn):
+    with np.errstate(all="raise"):
+        private_evaluation(Failing(fails=False), X, Y, epsilon=1.0)
+    assert not recwarn.list
+
+
+def test_errors_of_a_model_quote_no_row(silent):
+    with pytest.raises(ValueError, match="predict_proba of Failing fails on X with KeyError") as caught:
+        private_evaluation(Failing(), X, Y, epsilon=1.0, ledger=silent)
+    assert str(X[0, 0]) not in str(caught.value) and caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+
+
+LABELS = np.column_stack([Y, 1 - Y])
+BAD = {
+    "epsilon=None": {"epsilon": None},
+    "epsilon=0": {"epsilon": 0},
+    "delta=2": {"delta": 2},
+    "layout='best'": {"layout": "best"},
+    "n_bins=2": {"n_bins": 2},
+    "neighboring='none'": {"neighboring": "none"},
+    "ledger=3": {"ledger": 3},
+    "y=None": {"y": None},
+    "y has 399 labels": {"y": Y[1:]},
+    "y holds a label that is not one of the classes": {"y": Y + 1},
+    "y holds text": {"y": Y.astype(str)},
+    "y contains NaN": {"y": np.where(Y, np.nan, 1.0)},
+    "estimator=.* with predict_proba": {"estimator": LinearSVC().fit(X, Y)},
+    "must be a fitted regressor, or": {"estimator": StandardScaler().fit(X)},
+    "not fitted yet": {"estimator": LogisticRegression()},
+    "X contains NaN": {"X": np.full((400, 3), np.nan)},
+    "features": {"X": X[:, :2]},
+    "X has 0 sample": {"X": X[:0], "y": Y[:0]},
+    "target_bounds=.* must be None": {"target_bounds": (0, 1)},
+    "layout='top' needs one label": {"y": LABELS, "layout": "top"},
+    "y must be a table of 0 and 1": {"y": 2 * LABELS},
+    "y has shape": {"y": np.column_stack([LABELS, Y])},
+    "target_bounds=None": {"estimator": REG, "y": X[:, 0]},
+    "target_bounds=.* low < high": {"estimator": REG, "y": X[:, 0], "target_bounds": (1, 1)},
+    "residual_bound=-1": {"estimator": REG, "y": X[:, 0], "residual_bound": -1, **BOUNDS},
+    "y has 2 targets": {"estimator": REG, "y": X[:, :2], **BOUNDS},
+    "y contains NaN or infinity": {"estimator": REG, "y": np.full(400, np.inf), **BOUNDS},
+}
+
+
+@pytest.mark.parametrize("match", BAD)
+def test_bad_input_is_refused_in_one_sentence_before_any_charge(match, silent):
+    call = {"estimator": CLF, "X": X, "y": Y, "epsilon": 1.0, "ledger": silent} | BAD[match]
+    with pytest.raises((ValueError, TypeError), match=match) as caught:
+        private_evaluation(call.pop("estimator"), call.pop("X"), call.pop("y"), **call)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert message.endswith(".") and message.count(". ") <= ("not fitted yet" in message)
+
+
+def test_a_large_delta_is_warned_of():
+    with pytest.warns(UserWarning, match="delta=0.1 is not below 1/n"):
+        private_evaluation(CLF, X, Y, epsilon=1.0, delta=0.1)
+
+
+def test_discrete_noise_gives_whole_numbers():
+    pytest.importorskip("opendp", reason="needs skmixdp[discrete]")
+    found = private_evaluation(CLF, X, Y, epsilon=1.0, noise="discrete")
+    assert found.privacy.noise == "discrete"
+    assert found.privacy.noise_multiplier == noise_multiplier_for(1.0, 1e-5, n_steps=1, noise="discrete")

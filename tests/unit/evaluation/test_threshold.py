@@ -1,0 +1,187 @@
+"""PrivateThresholdClassifier: how it splits, what it charges, and what it predicts."""
+
+import numpy as np
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.datasets import make_classification
+from sklearn.dummy import DummyClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import recall_score
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skmixdp import MixedDPLogisticRegression
+from skmixdp.evaluation import PrivateThresholdClassifier
+from skmixdp.exceptions import BudgetExceededError, PrivacyLeakWarning
+from skmixdp.inspection import model_card
+from skmixdp.preprocessing import PublicOnly, RowNormalizer, check_pipeline
+from skmixdp.privacy import NoiseSource, PrivacyLedger
+
+X, Y = make_classification(6000, 6, n_informative=4, n_redundant=0, weights=[0.9], random_state=0)
+X_TEST, Y_TEST, X, Y = X[:2000], Y[:2000], X[2000:], Y[2000:]
+HEAD = MixedDPLogisticRegression(epsilon=3.0, classes=[0, 1])
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return PrivateThresholdClassifier(HEAD, goal="recall", value=0.8, epsilon=3.0).fit(X, Y)
+
+
+def test_the_threshold_reaches_its_goal_on_other_rows(fitted):
+    assert 0.65 < recall_score(Y_TEST, fitted.predict(X_TEST)) < 0.95
+    assert fitted.threshold_ == fitted.evaluation_.threshold("recall", 0.8)
+    by_hand = fitted.predict_proba(X_TEST)[:, 1] >= fitted.threshold_
+    np.testing.assert_array_equal(fitted.predict(X_TEST), by_hand.astype(int))
+    assert fitted.score(X_TEST, Y_TEST) == np.mean(by_hand == Y_TEST)
+
+
+def test_the_fit_never_sees_the_held_out_rows(fitted):
+    assert fitted.estimator_.privacy_.n_private == 3200
+    assert fitted.evaluation_.cells.n_rows == fitted.evaluation_.privacy.n_private == 800
+
+
+def test_the_split_does_not_depend_on_the_rows():
+    """Another row or label at one place leaves all rows in their part."""
+    seen = []
+
+    class Spy(DummyClassifier):
+        def fit(self, X, y):
+            seen.append(X[:, 0].copy())
+            return super().fit(X, y)
+
+    places = np.column_stack([np.arange(200.0), X[:200]])
+    y, z = np.arange(200) % 2, np.arange(200) % 2
+    z[17], other = 0, places.copy()
+    other[17, 1:] = 1e3
+    for rows, labels in ((places, y), (other, z)):
+        with pytest.warns(UserWarning, match="random_state"):
+            PrivateThresholdClassifier(Spy(), random_state=0).fit(rows, labels)
+    np.testing.assert_array_equal(seen[0], seen[1])
+    assert len(seen[0]) == 160
+    assert sorted(seen[0].tolist()) != list(range(160))
+
+
+def test_both_releases_are_charged():
+    entry = PrivacyLedger(":memory:").add_dataset("people", epsilon=9.0, delta=1e-5)
+    head = clone(HEAD).set_params(ledger=entry, epsilon=1.0)
+    PrivateThresholdClassifier(head, epsilon=0.5, ledger=entry).fit(X, Y)
+    assert [charge.description for charge in entry.charges()] == [
+        "MixedDPLogisticRegression, 3200 rows",
+        "private_evaluation, 800 rows",
+    ]
+    assert 1.0 < entry.spent < 1.5
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 5.0])
+def test_the_report_states_the_weaker_of_the_two(epsilon):
+    """No row is in both parts, so each has the guarantee of its part."""
+    clf = PrivateThresholdClassifier(make_pipeline(RowNormalizer(), HEAD), epsilon=epsilon).fit(X, Y)
+    assert clf.privacy_.epsilon == pytest.approx(max(epsilon, 3.0), rel=1e-3)
+    assert clf.evaluation_.privacy.epsilon == pytest.approx(epsilon, rel=1e-3)
+    assert clf.privacy_.n_private == len(X)
+    assert f"of epsilon {clf.evaluation_.privacy.epsilon:.6g}" in clf.privacy_.warnings[-1]
+    assert f"({clf.privacy_.epsilon:.6g}, 1e-05)" in str(model_card(clf))
+    seeded = PrivateThresholdClassifier(clone(HEAD).set_params(random_state=0), epsilon=epsilon).fit(X, Y)
+    assert not seeded.privacy_.private and seeded.evaluation_.privacy.private
+
+
+def test_a_budget_that_does_not_last_is_an_error():
+    entry = PrivacyLedger(":memory:").add_dataset("people", epsilon=1.0, delta=1e-5)
+    clf = PrivateThresholdClassifier(clone(HEAD).set_params(epsilon=0.5), epsilon=3.0, ledger=entry)
+    with pytest.raises(BudgetExceededError):
+        clf.fit(X, Y)
+    assert not hasattr(clf, "threshold_") and not entry.charges()
+
+
+def test_a_fitted_classifier_takes_all_rows(fitted):
+    inner = fitted.estimator_
+    again = PrivateThresholdClassifier(inner, goal="cost", value=(1, 9), holdout="prefit").fit(X_TEST, Y_TEST)
+    assert again.estimator_ is inner and again.evaluation_.cells.n_rows == len(X_TEST)
+    assert again.threshold_ < 0.5
+    assert "this holds only if no row is in both" in again.privacy_.warnings[-1]
+
+
+def test_text_labels_and_public_rows():
+    labels = np.array(["ill", "well"])[Y]
+    clf = PrivateThresholdClassifier(MixedDPLogisticRegression(epsilon=3.0)).fit(
+        X, labels, X_pub=X_TEST[:100], y_pub=np.array(["ill", "well"])[Y_TEST[:100]]
+    )
+    assert set(clf.predict(X_TEST)) == {"ill", "well"} == set(clf.classes_)
+    assert clf.estimator_.privacy_.n_public == 100
+
+
+def test_public_rows_reach_it_in_a_pipeline():
+    with sklearn.config_context(enable_metadata_routing=True):
+        clf = PrivateThresholdClassifier(MixedDPLogisticRegression(epsilon=3.0))
+        pipe = Pipeline([("scale", PublicOnly(StandardScaler())), ("clf", clf)], transform_input=["X_pub"])
+        pipe.fit(X, Y, X_pub=(X_TEST[:100],), y_pub=(Y_TEST[:100],))
+        inner = make_pipeline(PublicOnly(StandardScaler()), HEAD, transform_input=["X_pub"])
+        other = PrivateThresholdClassifier(inner).fit(X, Y, X_pub=X_TEST[:100], y_pub=Y_TEST[:100])
+    assert pipe[-1].estimator_.privacy_.n_public == 100 == other.estimator_[-1].privacy_.n_public
+    assert pipe.score(X_TEST, Y_TEST) > 0.7
+
+
+def test_it_is_an_estimator(fitted):
+    copy = clone(fitted)
+    assert copy.get_params()["value"] == 0.8 and not hasattr(copy, "threshold_")
+    with pytest.raises(NotFittedError):
+        copy.predict(X)
+    with pytest.warns(PrivacyLeakWarning):  # of cross-validation itself
+        assert len(cross_val_score(copy, X, Y, cv=2)) == 2
+
+
+def test_a_leaking_estimator_is_named():
+    assert not check_pipeline(PrivateThresholdClassifier(HEAD))
+    clf = PrivateThresholdClassifier(LogisticRegression()).fit(X, Y)
+    assert clf.privacy_.no_guarantee.startswith("NO GUARANTEE: LogisticRegression")
+    assert any("the fit of the classifier has no report" in text for text in clf.privacy_.warnings)
+    assert len(check_pipeline(clf)) == 1
+
+
+BAD = {
+    "goal='best'": {"goal": "best"},
+    "value=None": {"goal": "recall"},
+    "holdout=1": {"holdout": 1},
+    "epsilon=-1": {"epsilon": -1},
+    "noise='none'": {"noise": "none"},
+    "delta=1e-06 differs from delta=1e-05 of the estimator": {"delta": 1e-6},
+    "neighboring='replace_one' differs from neighboring=": {"neighboring": "replace_one"},
+}
+
+
+@pytest.mark.parametrize("match", BAD)
+def test_bad_parameters_are_refused_before_the_fit(match, monkeypatch):
+    monkeypatch.setattr(NoiseSource, "add_noise", lambda *args: pytest.fail("noise was drawn"))
+    with pytest.raises(ValueError, match=match) as caught:
+        PrivateThresholdClassifier(HEAD, **BAD[match]).fit(X, Y)
+    assert str(caught.value).endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("y", "match"),
+    [
+        (None, "the target y is None"),
+        (np.arange(4000) % 3, "y has more than two classes"),
+        (np.arange(4000), "y has more than two classes"),
+        (X[:, 0], "continuous values"),
+        (np.column_stack([Y, Y]), "1d array"),
+    ],
+)
+def test_other_labels_are_refused_before_the_fit(y, match, monkeypatch):
+    monkeypatch.setattr(NoiseSource, "add_noise", lambda *args: pytest.fail("noise was drawn"))
+    with pytest.raises(ValueError, match=match):
+        PrivateThresholdClassifier(HEAD).fit(X, y)
+
+
+def test_three_declared_classes_are_refused():
+    head = MixedDPLogisticRegression(epsilon=3.0, classes=[0, 1, 2])
+    with pytest.raises(ValueError, match="the estimator has 3 classes"):
+        PrivateThresholdClassifier(head).fit(X, Y)
+
+
+def test_an_unknown_argument_is_refused():
+    with pytest.raises(TypeError, match="does not accept groups"):
+        PrivateThresholdClassifier(HEAD).fit(X, Y, groups=Y)
