@@ -24,8 +24,9 @@ from .._linear import (
     scale_rows,
     shorten_rows,
 )
-from .._rows import LONGEST_ROW, Block, Contribution
+from .._rows import LONGEST_ROW, Block, Contribution, MeanClip
 from ..public import PublicView
+from .clipping import L2Clip
 from .protocols import (
     Clip,
     Clipper,
@@ -38,6 +39,10 @@ from .protocols import (
     present_sums,
     term_lengths,
 )
+
+#: Gradients of a person's rows are clipped at so many times the bound on their mean, so that the rounding of
+#: sums has a bound.
+_LONGEST = 1024.0
 
 
 @dataclass(frozen=True)
@@ -84,6 +89,7 @@ class GradientQuery:
         # The row source may do plain L2 clipping of plain losses in compiled loops (_linear/loops.py).
         threshold = clip.l2_threshold if type(ctx.loss) in (SoftmaxLoss, LogisticLoss) else None
         least = _least_threshold(ctx.loss.n_outputs, np.dtype(np.float32))
+        within = L2Clip(_LONGEST * clip.sensitivity(np.dtype(np.float64)))
         (released,) = yield PrivateQuery(
             points=ctx.W,
             contribute=partial(clipped_residuals, loss=ctx.loss, clip=clip),
@@ -93,6 +99,9 @@ class GradientQuery:
             assemble=lambda sums: tuple(map(space.encode, present_sums(sums))),
             takes_tensors=clip.takes_tensors,
             clip_threshold=threshold if threshold is not None and least <= threshold <= FARTHEST else None,
+            mean_clip=MeanClip(
+                partial(clipped_residuals, loss=ctx.loss, clip=within), clip, _LONGEST * (1 + 1e-6)
+            ),
             lengths=lengths,
         )
         total = space.decode(released)

@@ -20,6 +20,7 @@ from ._checks import (
     check_target_map,
     check_targets,
     collect_public,
+    counts,
     given_labels,
     passed,
 )
@@ -158,6 +159,7 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         X_pub: Any = None,
         y_pub: Any = None,
         sample_weight: Any = None,
+        groups: Any = None,
         **unsupported: Any,
     ) -> "MixedDPRidge":
         """Fit the model to private rows and, if there are any, public rows.
@@ -172,7 +174,7 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
             Public rows, as for :meth:`MixedDPLogisticRegression.fit`.
         y_pub : array-like of shape (n_pub,) or (n_pub, k), tuple of such, or None
             Targets of the public rows.
-        sample_weight
+        sample_weight, groups
             As for :meth:`MixedDPLogisticRegression.fit`.
 
         Returns
@@ -187,7 +189,7 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         BudgetExceededError
             If the ledger does not allow the fit; nothing is released or charged.
         """
-        fit_one(self, FitData(X, y, X_pub, y_pub, sample_weight), unsupported)
+        fit_one(self, FitData(X, y, X_pub, y_pub, sample_weight, groups), unsupported)
         self._warn_of_other_units(X_pub, y_pub)
         return self
 
@@ -226,7 +228,7 @@ class MixedDPRidge(RegressorMixin, LinearHead):  # type: ignore[misc]
         if y_pub is not None:
             y_pub = self._target_map(y_pub, np.float64)
         treated_as_public = (
-            "the numbers of private rows, of features and of targets, and the features' names",
+            counts(table, "of targets"),
             passed(
                 table,
                 lengths=self.row_norm is None,
