@@ -10,6 +10,7 @@ have the same shape for any number of rows, and a row has the same place in its 
 hold. What a row contributes is therefore the same, bit for bit. Sums over rows are added in double precision.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -22,6 +23,7 @@ from .._linear import (
     FloatArray,
     SumError,
     add_products,
+    dot_error,
     laid_out,
     largest_entries,
     row_norms,
@@ -246,9 +248,9 @@ class PersonRows(PrivateRows):
     def _lengths_of_means(self, C: FloatArray) -> FloatArray:
         """Upper bounds (n_persons,) on the lengths of ``1/m sum_i c_i x_i^T``.
 
-        They are ``sqrt(sum_ij (c_i c_j)(x_i x_j)) / m``, or measured where the mean is formed, which is
-        faster for many rows. Rounding in double precision is added, relative to the mean length of rows:
-        Higham 2002, section 3.1.
+        They are ``sqrt(sum_ij (c_i c_j)(x_i x_j)) / m`` in double precision, or measured where the mean is
+        formed, which is faster for many rows. Bounds on rounding are added, relative to the mean length of
+        the rows' terms: Higham 2002, section 3.1.
         """
         k, d_in = C.shape[1], self._X.shape[1]
         of_rows = self._mean_lengths(C)
@@ -263,15 +265,14 @@ class PersonRows(PrivateRows):
                 products = np.matmul(residuals, residuals.swapaxes(1, 2))
                 squares = np.einsum("pij,pij->p", products, self._gram(index))
                 lengths[persons] = np.sqrt(np.maximum(squares, 0)) / m
-                error[persons] = np.sqrt(2 * _ROUNDOFF * (d_in + k + m**2 + 8))
+                error[persons] = math.sqrt(2 * _ROUNDOFF * (d_in + k + m**2 + 8))
             else:
                 step = max(_FORMED_ENTRIES // (m * d_in + k * d_in), 1)
                 for start in range(0, len(persons), step):
                     some = places[start : start + step]
-                    rows, residuals = self._X[some].astype(np.float64), C[some].astype(np.float64)
-                    formed = np.matmul(residuals.swapaxes(1, 2), rows).reshape(len(some), -1)
-                    lengths[persons[start : start + step]] = row_norms(formed) / m
-                error[persons] = 2 * _ROUNDOFF * (m + k * d_in + 8)
+                    formed = np.matmul(C[some].swapaxes(1, 2), self._X[some])
+                    lengths[persons[start : start + step]] = row_norms(formed.reshape(len(some), -1)) / m
+                error[persons] = dot_error(m + 2, self._X.dtype)
         return lengths + error * of_rows
 
     def _gram(self, index: int) -> FloatArray:

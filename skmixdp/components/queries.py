@@ -26,7 +26,6 @@ from .._linear import (
 )
 from .._rows import LONGEST_ROW, Block, Contribution, MeanClip
 from ..public import PublicView
-from .clipping import L2Clip
 from .protocols import (
     Clip,
     Clipper,
@@ -89,7 +88,7 @@ class GradientQuery:
         # The row source may do plain L2 clipping of plain losses in compiled loops (_linear/loops.py).
         threshold = clip.l2_threshold if type(ctx.loss) in (SoftmaxLoss, LogisticLoss) else None
         least = _least_threshold(ctx.loss.n_outputs, np.dtype(np.float32))
-        within = L2Clip(_LONGEST * clip.sensitivity(np.dtype(np.float64)))
+        longest = _LONGEST * clip.sensitivity(np.dtype(np.float64))
         (released,) = yield PrivateQuery(
             points=ctx.W,
             contribute=partial(clipped_residuals, loss=ctx.loss, clip=clip),
@@ -100,7 +99,7 @@ class GradientQuery:
             takes_tensors=clip.takes_tensors,
             clip_threshold=threshold if threshold is not None and least <= threshold <= FARTHEST else None,
             mean_clip=MeanClip(
-                partial(clipped_residuals, loss=ctx.loss, clip=within), clip, _LONGEST * (1 + 1e-6)
+                partial(bounded_residuals, loss=ctx.loss, longest=longest), clip, _LONGEST * (1 + 1e-6)
             ),
             lengths=lengths,
         )
@@ -121,6 +120,17 @@ def clipped_residuals(Z: Array, block: Block, loss: Loss, clip: Clip) -> Contrib
     """
     R = loss.residuals(Z, block.y)
     clip_rows(R, block, clip)
+    return R, None
+
+
+def bounded_residuals(Z: FloatArray, block: Block, loss: Loss, longest: float) -> Contribution:
+    """Residuals (rows, k) of a block, such that no row's gradient is longer than ``longest``; no statistics.
+
+    ``Z`` (rows, k) holds outputs of the head, and is overwritten.
+    """
+    R = loss.residuals(Z, block.y)
+    norms = row_norm_bounds(R) * block.norms
+    scale_rows(R, np.where(norms < np.inf, longest / norms.clip(longest, np.inf), 0.0))
     return R, None
 
 
