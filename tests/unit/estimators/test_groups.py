@@ -1,5 +1,7 @@
 """Fits whose rows belong to persons: ids, sources, reports, ledgers and folds."""
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -43,7 +45,9 @@ def coefficients(groups=GROUPS, X=X, y=Y, **parameters):
     return np.column_stack([fitted.coef_, fitted.intercept_])
 
 
-WHOLE = coefficients()
+@cache
+def whole():
+    return coefficients()
 
 
 @pytest.mark.parametrize(
@@ -61,12 +65,12 @@ WHOLE = coefficients()
     ],
 )
 def test_ids_of_any_kind_tell_the_same_persons(groups):
-    np.testing.assert_allclose(coefficients(groups), WHOLE, atol=1e-12)
+    np.testing.assert_allclose(coefficients(groups), whole(), atol=1e-12)
 
 
 def test_the_order_of_rows_does_not_matter():
     order = rng.permutation(len(Y))
-    np.testing.assert_allclose(coefficients(GROUPS[order], X[order], Y[order]), WHOLE, atol=1e-6)
+    np.testing.assert_allclose(coefficients(GROUPS[order], X[order], Y[order]), whole(), atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -126,13 +130,13 @@ def sources(tmp_path):
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 def test_rows_of_any_source_give_the_same_head(tmp_path):
     for name, held in sources(tmp_path):
-        np.testing.assert_allclose(coefficients(X=held), WHOLE, atol=1e-5, err_msg=name)
+        np.testing.assert_allclose(coefficients(X=held), whole(), atol=1e-5, err_msg=name)
 
 
 def test_float16_and_integers_are_taken_as_they_are():
-    whole = np.round(X * 100)
-    reference = coefficients(X=whole.astype("f8"), dtype="float64")
-    np.testing.assert_allclose(coefficients(X=whole.astype("i4"), dtype="float64"), reference, atol=1e-9)
+    numbers = np.round(X * 100)
+    reference = coefficients(X=numbers.astype("f8"), dtype="float64")
+    np.testing.assert_allclose(coefficients(X=numbers.astype("i4"), dtype="float64"), reference, atol=1e-9)
     half = coefficients(X=X.astype("f2"), dtype="float64")
     np.testing.assert_allclose(half, coefficients(X=X.astype("f2").astype("f8"), dtype="float64"), atol=1e-9)
 
@@ -202,7 +206,7 @@ def test_a_fold_counts_the_rows_of_the_fold():
 
 def test_several_heads_share_the_rows_of_persons():
     heads = fit_many([head(epsilon=e) for e in (1.0, 5.0)], X, Y, X_PUB, Y_PUB, groups=GROUPS)
-    np.testing.assert_allclose(np.column_stack([heads[1].coef_, heads[1].intercept_]), WHOLE, atol=1e-9)
+    np.testing.assert_allclose(np.column_stack([heads[1].coef_, heads[1].intercept_]), whole(), atol=1e-9)
 
 
 @pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning")  # scores of private rows

@@ -208,6 +208,22 @@ def test_no_person_adds_more_than_the_clip(m, kind, scale, dtype, threshold):
     assert np.linalg.norm(total) <= stated + source.sum_error(request).of(stated)
 
 
+@pytest.mark.parametrize("spread", [1e-3, 4e-3])
+@pytest.mark.parametrize("d", [64, 400])
+def test_rows_that_nearly_cancel_do_not_hide_a_long_mean(d, spread):
+    """In single precision their mean would come out shorter than it is, and be clipped too little."""
+    rng, clip, m, k = np.random.default_rng(0), L2Clip(1e-3), 10, 40
+    base = rng.normal(size=(60, 1, d)) / np.sqrt(d)
+    X = (base + spread * rng.normal(size=(60, m, d)) / np.sqrt(d)).reshape(-1, d).astype("f4")
+    y = np.outer(np.tile([1.0, -1.0], len(X) // 2), np.full(k, k**-0.5)).astype("f4")
+    source = rows_of(X, y, np.repeat(np.arange(60), m), 60)
+    for person in range(60):
+        request = clipped(np.zeros((k, d)), clip, SquaredLoss(k), batch=Batch(np.arange(60) == person, 0.5))
+        ((total, _),) = source.private_sums([request])
+        stated = clip.sensitivity(np.dtype("f4"))
+        assert np.linalg.norm(total) <= stated + source.sum_error(request).of(stated)
+
+
 @pytest.mark.parametrize("m", [1, 4, 30, 500])
 def test_stated_lengths_are_upper_bounds_and_tight(m):
     sizes = [m] * 5
