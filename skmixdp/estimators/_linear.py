@@ -160,8 +160,11 @@ class LinearHead(PrivateEstimator):
                 "noise='discrete' needs exact sums, which means over the rows of a person are not; pass "
                 "noise='float', or no groups."
             )
-        if self.device != "auto" and table.device != "cpu":
-            raise ValueError("groups need rows in the memory of the host; pass device='auto'.")
+        if check_device(self.device) not in (None, "cpu"):
+            raise ValueError(
+                f"device={shown(self.device)} cannot be combined with groups, whose rows are held on the "
+                "host; pass device='auto'."
+            )
         codes, n_persons, unit = check_groups(groups, table.shape[0], own)
         return PersonTable(table, codes, n_persons, unit)
 

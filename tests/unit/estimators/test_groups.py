@@ -94,7 +94,11 @@ def test_bad_ids_are_refused_before_the_charge(groups, match):
 
 @pytest.mark.parametrize(
     ("parameters", "match"),
-    [({"noise": "discrete"}, "noise='discrete'"), ({"batch_size": 61}, "batch_size=61")],
+    [
+        ({"noise": "discrete"}, "noise='discrete'"),
+        ({"batch_size": 61}, "batch_size=61"),
+        ({"device": "meta"}, "device='meta'"),
+    ],
 )
 def test_what_persons_exclude_is_refused(parameters, match):
     pytest.importorskip("opendp")
