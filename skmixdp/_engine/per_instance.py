@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._rows import Block, Contribution, Request, from_device
+from .._rows import Block, Contribute, Contribution, Request, from_device
 from ..components.protocols import Lengths, PrivateQuery, ReleasedArray, present_sums, term_lengths
 
 FloatArray = NDArray[np.float64]
@@ -36,11 +36,16 @@ class Observation:
         self.request = replace(request, observe=self._observe)
         if self._measure is not None and self._measure.points is not None:
             self._n_asked = len(request.points)
+            mean_clip = request.mean_clip
             self.request = replace(
                 self.request,
                 points=np.concatenate([request.points, self._measure.points]),
-                contribute=lambda Z, block: request.contribute(Z[:, : self._n_asked], block),
+                contribute=self._of_asked(request.contribute),
+                mean_clip=mean_clip and replace(mean_clip, contribute=self._of_asked(mean_clip.contribute)),
             )
+
+    def _of_asked(self, contribute: Contribute) -> Contribute:
+        return lambda Z, block: contribute(Z[:, : self._n_asked], block)
 
     def _observe(self, rows: Any, block: Block, Z: Any, contribution: Contribution) -> None:
         if self._measure is None:

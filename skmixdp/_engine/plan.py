@@ -248,6 +248,7 @@ def charge_event(
     description: str,
     private: bool,
     leaks: tuple[str, ...] = (),
+    unit: str = "row",
 ) -> Charge | None:
     """Charge a planned event to a data set of a ledger; None charges nothing.
 
@@ -256,7 +257,7 @@ def charge_event(
     if ledger is None:
         return None
     charge: Charge = ledger.charge(
-        event, neighboring=neighboring, description=description, private=private, leaks=leaks
+        event, neighboring=neighboring, description=description, private=private, leaks=leaks, unit=unit
     )
     return charge
 

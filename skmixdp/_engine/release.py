@@ -73,6 +73,7 @@ class GaussianMechanism:
             run=self,
             takes_tensors=query.takes_tensors,
             clip_threshold=query.clip_threshold,
+            mean_clip=query.mean_clip,
         )
 
     def add_noise(

@@ -12,6 +12,7 @@ from .implicit import (
     whitened_entries,
 )
 from .memory import LONGEST_ROW, InMemoryRows, check_lengths, sum_resolution
+from .persons import PersonTable
 from .row_map import RowMap, TargetMap
 from .source import (
     Batch,
@@ -19,6 +20,7 @@ from .source import (
     Block,
     Contribute,
     Contribution,
+    MeanClip,
     OuterStatistics,
     PrivateRows,
     Request,

@@ -98,11 +98,15 @@ class OuterStatistics:
         """The statistics with zeros for some rows, whose values are finite."""
         return OuterStatistics(np.where(left_out[:, np.newaxis], 0.0, self.factors), self.values)
 
-    def sums(self) -> FloatArray:
-        """Sums over the rows, shape (s q,), of products that are rounded and added in double precision."""
+    def sums(self, weights: FloatArray | None = None) -> FloatArray:
+        """Sums over the rows, shape (s q,), of products that are rounded and added in double precision.
+
+        ``weights`` (rows,) multiply the statistics of each row.
+        """
+        factors = self.factors if weights is None else self.factors * weights[:, np.newaxis]
         total = np.zeros((self.factors.shape[1], self.values.shape[1]))
         for rows in parts_in_cache(self.values):
-            total += self.factors[rows].T @ self.values[rows].astype(np.float64, copy=False)
+            total += factors[rows].T @ self.values[rows].astype(np.float64, copy=False)
         return total.ravel()
 
 
@@ -133,12 +137,13 @@ class BinCounts:
         """L2 norms (rows,) of the statistics."""
         return np.asarray(np.sqrt((self.bins >= 0).sum(axis=1)))
 
-    def sums(self) -> FloatArray:
-        """Numbers of rows in each bin, shape (h n_bins,)."""
+    def sums(self, weights: FloatArray | None = None) -> FloatArray:
+        """Numbers of rows in each bin, shape (h n_bins,), or sums of their ``weights`` (rows,)."""
         # One more bin of each histogram, the first, takes those that add nothing.
         n_histograms, n_places = self.bins.shape[1], self.n_bins + 1
         places = self.bins + (1 + np.arange(n_histograms) * n_places)
-        counts = np.bincount(places.ravel(), minlength=n_histograms * n_places)
+        each = None if weights is None else np.repeat(weights, n_histograms)
+        counts = np.bincount(places.ravel(), each, n_histograms * n_places)
         return counts.reshape(n_histograms, n_places)[:, 1:].ravel().astype(np.float64)
 
 
@@ -154,6 +159,20 @@ class Batch:
 
     taken: NDArray[np.bool_]
     rate: float
+
+
+@dataclass(frozen=True)
+class MeanClip:
+    """How the mean of what several rows of one person contribute to ``C^T X`` is clipped.
+
+    ``contribute`` is as in :class:`Request`, but gives residuals that no clip has shortened, except that no
+    ``c_i x_i^T`` is longer than ``longest`` times the largest length that ``clip`` leaves. The clip's
+    ``weights(lengths, largest)`` are factors of the means.
+    """
+
+    contribute: Contribute
+    clip: Any
+    longest: float
 
 
 @dataclass(frozen=True)
@@ -182,6 +201,9 @@ class Request:
     clip_threshold : float or None
         The threshold, if ``contribute`` gives residuals of cross-entropy with L2 clipping, and does nothing
         else. A source may then use compiled loops. One output is the logit of class 1.
+    mean_clip : MeanClip or None
+        How the mean of several rows is clipped, where these are rows of one person; None averages what
+        ``contribute`` gives.
     observe : callable or None
         ``(rows, block, Z, (C, S)) -> None``: called with the numbers of each block's rows and with what they
         contribute, for records of per-instance privacy. A block may be visited twice.
@@ -197,6 +219,7 @@ class Request:
     run: object = None
     takes_tensors: bool = False
     clip_threshold: float | None = None
+    mean_clip: MeanClip | None = None
     observe: "Callable[[Any, Block, Array, Contribution], None] | None" = None
 
     @property
@@ -254,7 +277,8 @@ class PrivateRows(Protocol):
 class Table(Protocol):
     """Rows that a user passed for ``X``, before the row map.
 
-    ``shape`` is (n_rows, n_features), and ``names`` those of the features, if known. ``counts_repeats`` tells
+    ``shape`` is (n_rows, n_features), and ``names`` those of the features, if known. ``unit`` is what rows
+    count: "row", or a column of persons, whose number then is ``n_rows``. ``counts_repeats`` tells
     whether :meth:`n_distinct` counts, which takes too much memory for some rows. If ``is_movable``,
     :meth:`on_device` can hold the private rows on another ``device``. If ``can_be_observed``, rows are
     visited in this process, so that ``Request.observe`` is called.
@@ -262,6 +286,7 @@ class Table(Protocol):
 
     shape: tuple[int, int]
     names: list[str] | None = None
+    unit: str = "row"
     counts_repeats: bool = False
     is_movable: bool = False
     device: str = "cpu"

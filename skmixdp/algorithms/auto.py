@@ -33,6 +33,9 @@ _MOST_OF_FEW, _MOST = 50, 100
 #: Total step in units of the inverse curvature beyond which the clip rises.
 _CONVERGED = 10_000.0
 
+#: Part of the clip for the mean gradients of persons, which are shorter than those of rows.
+_OF_MEANS = 0.5
+
 #: Factor by which the curvature lies below its bound if directions are preconditioned: it is then about the
 #: same in all directions, so that no other one damps oscillations.
 _PRECONDITIONED_SCALE = 4.0
@@ -125,10 +128,10 @@ class Auto(Algorithm):
 
     def _raised_clip(self, info: PublicInfo) -> float:
         """The clip, raised where the budget allows it towards the longest gradient, which it never cuts."""
-        total_step = info.mu * info.n_private / self.clip
+        clip = self.clip * _OF_MEANS if info.of_persons else self.clip
         longest = info.loss.lipschitz * info.row_norm_bound
-        raised = self.clip * total_step * info.curvature / _CONVERGED
-        return max(self.clip, min(raised, longest)) if math.isfinite(raised) else self.clip
+        raised = info.mu * info.n_private * info.curvature / _CONVERGED
+        return max(clip, min(raised, longest)) if math.isfinite(raised) else clip
 
 
 class AutoRegression(AdaMix):

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from .._linear import PANEL_ROWS, Array, SumError, row_norms
 from .._linear import FloatArray as FloatArray
 from .._linear import Loss as Loss
-from .._rows import BinCounts, Block, Contribute, Sums
+from .._rows import BinCounts, Block, Contribute, MeanClip, Sums
 from ..public import PublicData, RandomSource
 from ..public import PublicView as PublicView
 
@@ -103,8 +103,11 @@ class PrivateQuery:
     n_fixed : int
         Number of last points that are the same in all steps of a fit, so that a source may keep their
         products.
-    takes_tensors, clipped
+    takes_tensors, clip_threshold
         Properties of ``contribute``; see :class:`~skmixdp._rows.Request`.
+    mean_clip : MeanClip or None
+        How the mean contribution of a person's rows is clipped, under the same ``releases``. None averages
+        what ``contribute`` gives, which obeys any bound that rows obey.
     lengths : Lengths or None
         How long contributions to the released arrays are, for records of per-instance privacy. None stands
         for :func:`term_lengths` if sums are released unchanged, and else for the sensitivity of each array.
@@ -118,6 +121,7 @@ class PrivateQuery:
     n_fixed: int = 0
     takes_tensors: bool = False
     clip_threshold: float | None = None
+    mean_clip: MeanClip | None = None
     lengths: Lengths | None = None
 
 
@@ -146,6 +150,8 @@ class PublicInfo:
         Released matrix for directions of descent. None if there is none.
     centered : bool
         Whether a public or released mean is subtracted from rows of unit length.
+    of_persons : bool
+        Whether ``n_private`` counts persons, whose mean gradients are clipped.
     """
 
     view: PublicView
@@ -157,6 +163,7 @@ class PublicInfo:
     second_moment: float | None = None
     preconditioner: FloatArray | None = None
     centered: bool = False
+    of_persons: bool = False
 
     @property
     def loss(self) -> Loss:

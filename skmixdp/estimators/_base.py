@@ -95,8 +95,8 @@ class PrivateEstimator(PrivateCallbackMixin, GuaranteeBoxMixin, BaseEstimator): 
     #: Known leaks of the present fit, and of scikit-learn around it.
     _leaks: tuple[str, ...]
 
-    # `X_pub` and `y_pub` are routed to fit by default, without set_fit_request.
-    __metadata_request__fit: ClassVar = {"X_pub": True, "y_pub": True}
+    # These are routed to fit by default, without set_fit_request.
+    __metadata_request__fit: ClassVar = {"X_pub": True, "y_pub": True, "groups": True}
 
     def set_params(self, **params: Any) -> "PrivateEstimator":
         """Set parameters; ``algorithm__<name>`` sets a parameter of the algorithm object.
@@ -215,6 +215,7 @@ class PrivateEstimator(PrivateCallbackMixin, GuaranteeBoxMixin, BaseEstimator): 
         charge: Charge | None,
         computed_on: str = "cpu",
         shares: tuple[tuple[str, float], ...] = (),
+        unit: str = "row",
     ) -> PrivacyReport:
         caveats = noise_caveats(noise, self.delta, n_private)
         if plan.epsilon_unamplified is not None:
@@ -237,5 +238,6 @@ class PrivateEstimator(PrivateCallbackMixin, GuaranteeBoxMixin, BaseEstimator): 
             epsilon_unamplified=plan.epsilon_unamplified,
             computed_on=computed_on,
             shares=shares,
+            unit=unit,
             **as_reported(charge),
         )

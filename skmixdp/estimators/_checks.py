@@ -61,19 +61,28 @@ def header(table: Table) -> Any:
     return pd.DataFrame(columns=table.names)
 
 
+def counts(table: Table, *more: str) -> str:
+    """Text for the report: which numbers are treated as public."""
+    units = "private rows" if table.unit == "row" else "persons"
+    numbers = [units, "of features", *more]
+    return f"the numbers of {', '.join(numbers[:-1])} and {numbers[-1]}, and the features' names"
+
+
 def passed(table: Table, *, lengths: bool, labels: bool, weights: bool) -> str:
     """Text for the report: which checks of private rows were treated as public."""
     all_checks = {
         "shapes": True,
         "finiteness": True,
         "lengths": lengths,
+        "ids of persons": table.unit != "row",
         "repeats": table.counts_repeats,
         "labels": labels,
         "weights": weights,
     }
     checks = [name for name, made in all_checks.items() if made]
     words = f"that their {', '.join(checks[:-1])} and {checks[-1]} passed validation"
-    return words if table.counts_repeats else f"{words} (repeated rows were not looked for)"
+    looked = table.counts_repeats or table.unit != "row"
+    return words if looked else f"{words} (repeated rows were not looked for)"
 
 
 def check_labels(y: Any, name: str, n_rows: int, rows_name: str) -> Array:
@@ -210,6 +219,34 @@ def check_sample_weight(sample_weight: Any, n_rows: int) -> Array | None:
     if not np.any(weights):
         raise ValueError("sample_weight is zero for all rows; pass a positive weight for some of them.")
     return weights
+
+
+def check_groups(groups: Any, n_rows: int, own: Array | None) -> tuple[Array, int, str]:
+    """Number of the person of each row (n_rows,), -1 for rows not in ``own``, of persons, and a name.
+
+    Persons are numbered in the order of their ids, whatever the order of rows.
+    """
+    name = getattr(groups, "name", None)
+    unit = name if isinstance(name, str) and name not in ("", "row") else "person"
+    try:
+        ids = np.asarray(from_device(groups))
+    except CONVERSION_ERRORS:  # the original message would quote the ids
+        ids = np.empty((0, 0))
+    if ids.shape != (n_rows,):
+        raise ValueError(
+            f"groups has shape {ids.shape} and X {n_rows} rows; pass a flat array of one id for each row."
+        )
+    if has_missing(ids) or pd.isna(ids).any():
+        raise ValueError("groups has missing ids; drop the rows of unknown persons, or give each its own id.")
+    chosen = np.ones(n_rows, bool) if own is None else own
+    codes = np.full(n_rows, -1)
+    try:
+        codes[chosen], found = pd.factorize(ids[chosen], sort=True)
+    except CONVERSION_ERRORS:
+        raise ValueError("groups must hold ids of one type; pass integers or strings.") from None
+    if len(found) < 2:
+        raise ValueError(f"groups has {len(found)} person(s), but a fit needs at least 2; pass more of them.")
+    return codes, len(found), unit
 
 
 def refuse_sample_weight(estimator: Any, sample_weight: Any) -> None:

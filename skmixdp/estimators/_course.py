@@ -35,6 +35,7 @@ from .._rows import (
     ArrayTable,
     Columns,
     InMemoryRows,
+    PersonTable,
     PrivateRows,
     RowMap,
     Table,
@@ -199,7 +200,9 @@ class LabelRows(RowsKey):
     def open(self) -> PrivateRows:
         inputs = self.inputs
         nothing = np.empty((len(inputs.y), 0), inputs.dtype)
-        source = InMemoryRows(nothing, inputs.y, exact=inputs.noise.needs_grid)
+        source: PrivateRows = InMemoryRows(nothing, inputs.y, exact=inputs.noise.needs_grid)
+        if isinstance(inputs.table, PersonTable):
+            source = inputs.table.label_rows(inputs.y, inputs.dtype)
         source.record = inputs.record
         return source
 
@@ -269,7 +272,8 @@ def course(head: Any, inputs: FitInputs) -> FitCourse:
     work = None
     if isinstance(inputs.table, ArrayTable):
         work = work_of_pass(len(inputs.y), inputs.n_features, inputs.loss.n_outputs)
-    charge = yield Start(head, rows, event, inputs.n_rows, inputs.noise.kind != "seeded", work)
+    private = inputs.noise.kind != "seeded"
+    charge = yield Start(head, rows, event, inputs.n_rows, private, inputs.table.unit, work)
 
     if inputs.n_counted:
         balanced = yield from balanced_by_counts(inputs, learner, spent["class counts"])

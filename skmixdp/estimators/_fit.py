@@ -21,6 +21,7 @@ from .._utils.validation import refuse_arguments, shown
 from ..preprocessing._leaks import seeding_ensemble
 from ..privacy import Charge, Event, recorded_outcome
 from ..privacy.noise import warn_of_seed
+from ..privacy.report import counted
 from ._callbacks import have_callbacks, managed
 
 Array = NDArray[Any]
@@ -31,13 +32,17 @@ _MANY = 70_000_000
 
 @dataclass(frozen=True, repr=False)
 class FitData:
-    """The rows of one fit as they were passed; ``rows`` names and selects rows of ``X``, None all."""
+    """The rows of one fit as they were passed; ``rows`` names and selects rows of ``X``, None all.
+
+    ``groups`` are ids of the persons whose rows these are; None if each row is protected by itself.
+    """
 
     X: Any
     y: Any
     X_pub: Any
     y_pub: Any
     sample_weight: Any = None
+    groups: Any = None
     rows: tuple[str, Any] | None = None
 
 
@@ -45,8 +50,9 @@ class FitData:
 class Start:
     """First request of a course: the rows to open, and the event to charge.
 
-    ``estimator`` is the copy that receives the results, ``private`` says whether the noise is secret, and
-    ``work`` counts the multiplications in a pass over rows in memory (None for other rows).
+    ``estimator`` is the copy that receives the results, ``private`` says whether the noise is secret,
+    ``n_rows`` counts rows or what else the ``unit`` of the guarantee is, and ``work`` counts the
+    multiplications in a pass over rows in memory (None for other rows).
     """
 
     estimator: Any
@@ -54,6 +60,7 @@ class Start:
     event: Event
     n_rows: int
     private: bool
+    unit: str = "row"
     work: int | None = None
 
 
@@ -63,7 +70,8 @@ FitCourse = Generator[Start | Ask, Any, None]
 
 def fit_one(estimator: Any, data: FitData, unsupported: Iterable[str]) -> None:
     """Fit an estimator, or refuse ``unsupported`` arguments. If the fit fails, the estimator is unchanged."""
-    refuse_arguments(estimator, unsupported, ("X", "y", "X_pub", "y_pub", "sample_weight"), "leave it out")
+    known = ("X", "y", "X_pub", "y_pub", "sample_weight", "groups")
+    refuse_arguments(estimator, unsupported, known, "leave it out")
     if (watched := have_callbacks([estimator])) and not hasattr(estimator, "_callback_fit_ctx"):
         managed(watched, partial(fit_one, estimator, data, ()))
         return
@@ -84,6 +92,7 @@ def fit_many(
     *,
     rows: Sequence[Any] | None = None,
     sample_weight: Any = None,
+    groups: Any = None,
 ) -> list[Any]:
     """Fit several estimators to the same rows, in shared passes over the data.
 
@@ -105,6 +114,8 @@ def fit_many(
         folds of a cross-validation. An entry None selects all rows. None fits every estimator to all rows.
     sample_weight : array-like of shape (n_samples,) or None, default=None
         Weights of the private rows, for all estimators. See ``fit`` of the estimators.
+    groups : array-like of shape (n_samples,) or None, default=None
+        Ids of the persons whose rows these are, for all estimators. See ``fit`` of the estimators.
 
     Returns
     -------
@@ -158,7 +169,7 @@ def fit_many(
                 "them; fit it separately."
             )
     if (watched := have_callbacks(estimators)) and not hasattr(watched[0], "_callback_fit_ctx"):
-        again = partial(fit_many, rows=rows, sample_weight=sample_weight)
+        again = partial(fit_many, rows=rows, sample_weight=sample_weight, groups=groups)
         return managed(watched, partial(again, estimators, X, y, X_pub, y_pub))  # type: ignore[no-any-return]
     rows = [None] * len(estimators) if rows is None else list(rows)
     if len(rows) != len(estimators):
@@ -175,7 +186,7 @@ def fit_many(
         warn_of_seed(*(estimator.random_state for estimator in estimators))
         run_fits(
             [
-                copied._course(budget, FitData(X, y, X_pub, y_pub, sample_weight, selection))
+                copied._course(budget, FitData(X, y, X_pub, y_pub, sample_weight, groups, selection))
                 for copied, budget, selection in zip(fitted, budgets, selections, strict=True)
             ]
         )
@@ -206,7 +217,8 @@ def _charged(start: Start, outcomes: ExitStack) -> Charge | None:
         ledger,
         start.event,
         neighboring=start.estimator.neighboring,
-        description=f"{type(start.estimator).__name__}, {start.n_rows} rows",
+        description=f"{type(start.estimator).__name__}, {counted(start.n_rows, start.unit)}",
+        unit=start.unit,
         private=start.private,
         leaks=start.estimator._leaks,
     )

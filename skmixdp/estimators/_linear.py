@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._engine import Budget, Closing, Plan, Run, make_plan
 from .._learning.class_shares import LogitAdjustment
 from .._linear import Loss, row_norms
-from .._rows import Columns, RowMap, Table, check_lengths
+from .._rows import Columns, PersonTable, RowMap, Table, check_lengths
 from .._utils.validation import (
     CONVERSION_ERRORS,
     FLAG,
@@ -34,6 +34,7 @@ from ._base import PrivateEstimator
 from ._checks import (
     CheckTarget,
     check_device,
+    check_groups,
     check_private_rows,
     collect_public,
     given_labels,
@@ -144,10 +145,28 @@ class LinearHead(PrivateEstimator):
         names = getattr(self, "feature_names_in_", None)
         public = collect_public(data.X_pub, data.y_pub, names, n_features, check_target)
         own = members(data.rows, n_rows)
-        warn_of_repeats(table.n_distinct(), n_rows)
-        warn_of_delta(self.delta, n_rows if own is None else int(own.sum()))
+        if data.groups is not None:
+            table, own = self._persons(table, data.groups, own), None
+        else:
+            warn_of_repeats(table.n_distinct(), n_rows)
+        warn_of_delta(self.delta, table.shape[0] if own is None else int(own.sum()))
         X_pub, y_pub = (np.empty((0, n_features)), None) if public is None else public
         return table, y, X_pub, y_pub, own
+
+    def _persons(self, table: Table, groups: Any, own: Array | None) -> PersonTable:
+        """The rows to fit to as those of persons."""
+        if self.noise == "discrete":
+            raise ValueError(
+                "noise='discrete' needs exact sums, which means over the rows of a person are not; pass "
+                "noise='float', or no groups."
+            )
+        if check_device(self.device) not in (None, "cpu"):
+            raise ValueError(
+                f"device={shown(self.device)} cannot be combined with groups, whose rows are held on the "
+                "host; pass device='auto'."
+            )
+        codes, n_persons, unit = check_groups(groups, table.shape[0], own)
+        return PersonTable(table, codes, n_persons, unit)
 
     def _inputs(
         self,
@@ -166,7 +185,7 @@ class LinearHead(PrivateEstimator):
         """The inputs of a fit. Rows have been checked, labels encoded and targets scaled."""
         if self.row_norm is None:
             check_lengths(row_norms(X_pub), self._products_dtype(), "X_pub")
-        device = check_device(self.device)
+        device, selected = check_device(self.device), None if table.unit == "row" else data.rows
         return FitInputs(
             budget=budget,
             algorithm=self._chosen_algorithm(),
@@ -179,7 +198,7 @@ class LinearHead(PrivateEstimator):
             noise=noise_source(self.noise, self.random_state),
             dtype=self._products_dtype(),
             treated_as_public=treated_as_public,
-            passed=(data.X, data.y, data.sample_weight),
+            passed=(data.X, data.y, data.sample_weight, data.groups, selected),
             labels=labels,
             record=self._record(table),
         )
@@ -230,6 +249,7 @@ class LinearHead(PrivateEstimator):
             row_norm_bound=mapped.row_map.norm_bound,
             start=start,
             second_moment=mapped.second_moment,
+            of_persons=inputs.table.unit != "row",
             preconditioner=mapped.preconditioner,
             centered=mapped.row_map.mean is not None,
         )
@@ -261,6 +281,7 @@ class LinearHead(PrivateEstimator):
             inputs.treated_as_public,
             computed_on="cpu" if inputs.noise.needs_grid else inputs.table.device,
             shares=_shares_with(spent, plan),
+            unit=inputs.table.unit,
         )
         run = Run(recipe, plan, info, inputs.noise, inputs.dtype, members=inputs.members)
         return PlannedHead(run, mapped.row_map, report, adjustment)

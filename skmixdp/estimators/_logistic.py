@@ -16,7 +16,7 @@ from .._rows import RowMap
 from .._utils.validation import NON_NEGATIVE, Allowed, Kind
 from ..components.protocols import PublicInfo
 from ..public import PublicData
-from ._checks import check_class_weight, check_labels, check_sample_weight, passed
+from ._checks import check_class_weight, check_labels, check_sample_weight, counts, passed
 from ._classifier import Classifier, encode_labels
 from ._course import FitInputs, course
 from ._fit import FitCourse, FitData, fit_one
@@ -206,6 +206,7 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         X_pub: Any = None,
         y_pub: Any = None,
         sample_weight: Any = None,
+        groups: Any = None,
         **unsupported: Any,
     ) -> "MixedDPLogisticRegression":
         """Fit the model to private rows and, if there are any, public rows.
@@ -226,6 +227,10 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
             a row is clipped, and the sum is still divided by the number of rows, so use weights near 1.
             Public rows have weight 1. Learning the geometry, counting classes and comparing heads ignore
             weights.
+        groups : array-like of shape (n_samples,) or None
+            Ids of the persons whose rows these are: integers, strings, or a pandas column, whose name the
+            report and the ledger use. The guarantee is then for all rows of one person, and the number of
+            rows is not public. The mapped rows must fit into memory.
 
         Returns
         -------
@@ -239,14 +244,14 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         BudgetExceededError
             If the ledger does not allow the fit; nothing is released or charged.
         """
-        fit_one(self, FitData(X, y, X_pub, y_pub, sample_weight), unsupported)
+        fit_one(self, FitData(X, y, X_pub, y_pub, sample_weight, groups), unsupported)
         return self
 
     def _course(self, budget: Budget, data: FitData) -> FitCourse:
         table, y, X_pub, y_pub, members = self._check_rows(data, check_labels)
         y, y_pub, origin = self._encode(y, y_pub)
         treated_as_public = (
-            "the numbers of private rows and of features, and the features' names",
+            counts(table),
             passed(
                 table,
                 lengths=self.row_norm is None,

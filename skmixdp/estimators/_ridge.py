@@ -20,6 +20,7 @@ from ._checks import (
     check_target_map,
     check_targets,
     collect_public,
+    counts,
     given_labels,
     passed,
 )
@@ -159,6 +160,7 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
         X_pub: Any = None,
         y_pub: Any = None,
         sample_weight: Any = None,
+        groups: Any = None,
         **unsupported: Any,
     ) -> "MixedDPRidge":
         """Fit the model to private rows and, if there are any, public rows.
@@ -173,7 +175,7 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
             Public rows, as for :meth:`MixedDPLogisticRegression.fit`.
         y_pub : array-like of shape (n_pub,) or (n_pub, k), tuple of such, or None
             Targets of the public rows.
-        sample_weight
+        sample_weight, groups
             As for :meth:`MixedDPLogisticRegression.fit`.
 
         Returns
@@ -188,7 +190,7 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
         BudgetExceededError
             If the ledger does not allow the fit; nothing is released or charged.
         """
-        fit_one(self, FitData(X, y, X_pub, y_pub, sample_weight), unsupported)
+        fit_one(self, FitData(X, y, X_pub, y_pub, sample_weight, groups), unsupported)
         self._warn_of_other_units(X_pub, y_pub)
         return self
 
@@ -227,7 +229,7 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
         if y_pub is not None:
             y_pub = self._target_map(y_pub, np.float64)
         treated_as_public = (
-            "the numbers of private rows, of features and of targets, and the features' names",
+            counts(table, "of targets"),
             passed(
                 table,
                 lengths=self.row_norm is None,

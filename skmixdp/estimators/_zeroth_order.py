@@ -96,10 +96,16 @@ class ZerothOrderDPClassifier(MixedDPLogisticRegression):
         return zeroth_order_algorithm(self.algorithm)
 
     def fit(  # type: ignore[override]
-        self, X: Any, y: Any = None, X_pub: Any = None, y_pub: Any = None, **unsupported: Any
+        self,
+        X: Any,
+        y: Any = None,
+        X_pub: Any = None,
+        y_pub: Any = None,
+        groups: Any = None,
+        **unsupported: Any,
     ) -> "ZerothOrderDPClassifier":
         """Fit the model as :meth:`MixedDPLogisticRegression.fit` does; weights of rows are refused."""
-        fit_one(self, FitData(X, y, X_pub, y_pub), unsupported)
+        fit_one(self, FitData(X, y, X_pub, y_pub, groups=groups), unsupported)
         return self
 
     def _course(self, budget: Budget, data: FitData) -> FitCourse:

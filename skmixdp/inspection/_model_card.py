@@ -17,9 +17,12 @@ from ._ensembles import checked, ensemble_report
 
 _TEXT = Kind("a string", lambda value: isinstance(value, str))
 
+#: Assumptions on the persons behind the rows, where rows are protected, and where persons are.
+_ONE_ROW = "Each person has one row. Someone with several rows is protected less."
+_ONE_ID = "Each person has one id. Someone with several ids is protected less."
+
 #: Assumptions of the guarantee of any model.
 _ASSUMPTIONS = (
-    "Each person has one row. Someone with several rows is protected less.",
     "The public rows are public: the guarantee does not cover them.",
     "Whatever prepared the rows learned nothing from private ones. The card names the leaks that are known; "
     "there may be others.",
@@ -172,9 +175,11 @@ def model_card(
     check("title", title, _TEXT, None)
     stated = getattr(estimator, "privacy_", None)
     report = ensemble_report(estimator) if stated is None else checked(stated, estimator)
-    assumptions: tuple[str, ...] = _ASSUMPTIONS
+    of_rows = getattr(report, "unit", "row") == "row"
+    assumptions: tuple[str, ...] = (_ONE_ROW if of_rows else _ONE_ID, *_ASSUMPTIONS)
     if isinstance(report, PrivacyReport):
-        assumptions = (*assumptions, f"The number of private rows, {report.n_private}, is public.")
+        counted = "private rows" if of_rows else "persons"
+        assumptions = (*assumptions, f"The number of {counted}, {report.n_private}, is public.")
     lines = dict(row for row in report._rows() if row[0] not in ("warning", "treated as public"))
     return ModelCard(
         no_guarantee=report.no_guarantee,

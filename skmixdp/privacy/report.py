@@ -19,6 +19,27 @@ RELATION_WORDS = {
     "replace_one": "one private row replaced by any other",
 }
 
+#: The same for all rows of one person.
+_PERSON_WORDS = {
+    "add_or_remove_one": "all rows of one {} added or removed (the number of persons is public)",
+    "zero_out": "all rows of one {} removed (the number of persons is public)",
+    "replace_one": "all rows of one {} replaced by any others (the number of persons is public)",
+}
+
+
+def relation_words(neighboring: str, unit: str = "row") -> str:
+    """What a relation of neighbours means for rows, or for the persons of a column named ``unit``."""
+    return RELATION_WORDS[neighboring] if unit == "row" else _PERSON_WORDS[neighboring].format(_person(unit))
+
+
+def counted(n: int, unit: str) -> str:
+    """So many rows, or persons of a column named ``unit``."""
+    return f"{n} rows" if unit == "row" else f"{n} {_person(unit, 'persons')}"
+
+
+def _person(unit: str, word: str = "person") -> str:
+    return word if unit == "person" else f"{word} (column {printable(unit)!r})"
+
 
 def first_line(leaks: Iterable[str]) -> str:
     """The first line of a document with known leaks, which it names; empty without any."""
@@ -97,6 +118,7 @@ class Statement(Document):
     dataset_epsilon: float | None = None
     dataset_delta: float | None = None
     dataset_spent: float | None = None
+    unit: str = "row"
 
     @property
     def no_guarantee(self) -> str:
@@ -109,6 +131,12 @@ class Statement(Document):
         if self.noise == "seeded":
             verdict = f"NOT PRIVATE (seeded); with secure noise: {verdict}"
         return f"NO GUARANTEE; without the leaks: {verdict}" if self.leaks else verdict
+
+    @property
+    def _sizes(self) -> list[tuple[str, str]]:
+        if self.unit == "row":
+            return [("rows", f"{self.n_private} private, {self.n_public} public")]
+        return [("persons", counted(self.n_private, self.unit)), ("public rows", str(self.n_public))]
 
     @property
     def _last_rows(self) -> list[tuple[str, str]]:
@@ -141,7 +169,7 @@ class PrivacyReport(Statement):
     accountant : str
         The method that computed epsilon.
     n_private, n_public : int
-        Number of rows; both are treated as public.
+        Number of rows, or of persons and of public rows; both are treated as public.
     treated_as_public : tuple of str
         Everything that the guarantee does not protect.
     noise : {"cryptographic", "seeded", "discrete"}
@@ -162,6 +190,8 @@ class PrivacyReport(Statement):
         Data set of the ledger to which the fit was charged; None without a ledger.
     dataset_epsilon, dataset_delta, dataset_spent : float or None
         Budget of that data set, and its spent epsilon, including this fit.
+    unit : str
+        What the guarantee protects: "row", or all rows of one person, by the name of the column of persons.
     """
 
     title: ClassVar = "Privacy report"
@@ -178,13 +208,13 @@ class PrivacyReport(Statement):
     def _rows(self) -> list[tuple[str, str]]:
         rows = [
             ("guarantee", self._verdict),
-            ("neighbours", RELATION_WORDS[self.neighboring]),
+            ("neighbours", relation_words(self.neighboring, self.unit)),
             ("mu (Gaussian DP)", "not exact for this mechanism" if self.mu is None else f"{self.mu:.6g}"),
             ("noise multiplier", f"{self.noise_multiplier:.6g}"),
             ("steps", str(self.n_steps)),
             ("sampling rate", "1 (full batch)" if self.sampling_rate == 1 else f"{self.sampling_rate:.6g}"),
             ("accountant", self.accountant),
-            ("rows", f"{self.n_private} private, {self.n_public} public"),
+            *self._sizes,
             ("noise source", self.noise),
             ("treated as public", "; ".join(self.treated_as_public)),
         ]
@@ -235,7 +265,7 @@ class SearchReport(Statement):
         Number of public rows held out for scoring.
     n_private, n_public, treated_as_public, noise, warnings, leaks
         As in :class:`PrivacyReport`, for the search.
-    dataset, dataset_epsilon, dataset_delta, dataset_spent
+    dataset, dataset_epsilon, dataset_delta, dataset_spent, unit
         As in :class:`PrivacyReport`, for the search.
     """
 
@@ -265,7 +295,7 @@ class SearchReport(Statement):
             scored = f"private rows, by a noisy score (standard deviation {self.score_noise:.2g})"
         return [
             ("guarantee", self._verdict + " of the whole search"),
-            ("neighbours", RELATION_WORDS[self.neighboring]),
+            ("neighbours", relation_words(self.neighboring, self.unit)),
             (
                 "naive claim",
                 f"epsilon {self.fit_epsilon:.6g}: that of one fit, as if nothing had been chosen",
@@ -275,7 +305,7 @@ class SearchReport(Statement):
             ("last fit", "one more, charged" if self.refit else "none: the best trial is the result"),
             ("such fits cost", _each(self.costs)),
             ("affordable fits", _each(self.affordable)),
-            ("rows", f"{self.n_private} private, {self.n_public} public"),
+            *self._sizes,
             ("noise source", self.noise),
             ("treated as public", "; ".join(self.treated_as_public)),
             *self._last_rows,

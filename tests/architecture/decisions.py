@@ -13,6 +13,7 @@ PRIVATE = {
     "classes": "reads classes from private labels; declared as a leak by warning, report and cards",
     "sum": "adds up what rows contribute, for a release with noise",
     "batch": "looks at which rows were drawn at random, whatever they hold",
+    "person": "lays out the rows of persons; what a person contributes has the same bits in any layout",
     "key": "names a stored trial for the search itself; it is never released",
 }
 #: Reasons why others may: they do not see private rows.
@@ -32,6 +33,11 @@ ALLOWED = {
     "_rows/dask.py::_check": (1, "refusal"),
     "_rows/implicit.py::_reduce": (1, "row"),
     "_rows/memory.py::check_lengths": (1, "refusal"),
+    "_rows/persons.py::Places.__init__": (2, "person"),
+    "_rows/persons.py::Places.by_size": (3, "person"),
+    "_rows/persons.py::Places.mean": (1, "sum"),
+    "_rows/persons.py::Places.mapped": (3, "refusal"),
+    "_rows/persons.py::_in_columns": (2, "person"),
     "_rows/row_map.py::RowMap._centred": (1, "row"),
     "_rows/shards.py::_Layout.rows": (1, "refusal"),
     "_rows/source.py::BinCounts.sums": (1, "sum"),
@@ -52,6 +58,7 @@ ALLOWED = {
     "estimators/_checks.py::has_missing": (2, "refusal"),
     "estimators/_checks.py::check_targets": (1, "refusal"),
     "estimators/_checks.py::check_sample_weight": (3, "refusal"),
+    "estimators/_checks.py::check_groups": (1, "refusal"),
     "estimators/_classifier.py::find_classes": (2, "classes"),
     "estimators/_classifier.py::check_class_labels": (1, "refusal"),
     "estimators/_classifier.py::check_same_numbering": (5, "refusal"),

@@ -64,6 +64,9 @@ _TABLES = "tests/property/test_table_neighbours.py::"
 _OF_TABLES = "tests/property/test_charges_of_tables.py::"
 _REPLAY = "tests/property/test_replay_of_tables.py::"
 _NOISE_OF_TABLES = "tests/statistical/test_noise_of_tables.py::test_each_stage_has_the_noise_of_its_share"
+_PERSONS = "tests/property/test_persons_replay.py::"
+_OF_PERSONS = "tests/unit/rows/test_persons.py::"
+_GROUPS = "tests/unit/estimators/test_groups.py::"
 _DOCUMENTS = "tests/unit/test_documents.py::test_the_first_line_says_no_guarantee_and_names_the_leak"
 _EVALUATED = "tests/property/test_evaluation_sensitivity.py::"
 _THRESHOLD = "tests/unit/evaluation/test_threshold.py::"
@@ -772,7 +775,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "a ledger that decides before it holds its lock",
         "Two processes that charge at once both get the last of a budget.",
         "privacy/ledger/_ledger.py",
-        "        self.account.after(event, neighboring)\n\n"
+        "        self.account.after(event, neighboring, unit=unit)\n\n"
         "        def work(connection: Connection) -> Charge:\n"
         "            account = self.ledger._account(connection, self.name)",
         "        before = self.account\n\n"
@@ -1366,5 +1369,87 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "return noise_multiplier_for(\n        float(epsilon)",
         "return 0.5 * noise_multiplier_for(\n        float(epsilon)",
         "tests/sklearn/test_private_score.py::test_a_budget_is_charged_as_stated[targets-add_or_remove_one]",
+    ),
+    # -- persons: all rows of one person ------------------------------------------------------
+    _sabotage(
+        "statistics of persons that are not averaged",
+        "A person with many rows adds one unit for each of them to counts and sums.",
+        "_rows/persons.py",
+        "statistics.add(_weighted_sums(S, weights[rows]))",
+        "statistics.add(_weighted_sums(S, np.sign(weights[rows])))",
+        _PERSONS + "test_a_fit_shows_what_its_noise_pays_for[default-grown to 1,000 rows]",
+        _OF_PERSONS + "test_statistics_are_averaged_in_all_their_forms",
+    ),
+    _sabotage(
+        "mean gradients of persons without a clip",
+        "A person whose rows are alike adds a mean gradient of any length.",
+        "_rows/persons.py",
+        "np.append(factors, 0.0)[self._places.person]",
+        "np.append(0 * factors + 1, 0.0)[self._places.person]",
+        _OF_PERSONS + "test_no_person_adds_more_than_the_clip",
+    ),
+    _sabotage(
+        "mean gradients measured in single precision",
+        "Rows of a person that nearly cancel hide a mean gradient longer than the clip.",
+        "_rows/persons.py",
+        "rows = self._X[places[start : start + step]].astype(np.float64)\n",
+        "rows = self._X[places[start : start + step]]\n",
+        _OF_PERSONS + "test_rows_that_nearly_cancel_do_not_hide_a_long_mean",
+    ),
+    _sabotage(
+        "folds with all rows of their persons",
+        "A fold is fitted to rows outside of it, which its report does not cover.",
+        "estimators/_checks.py",
+        "chosen = np.ones(n_rows, bool) if own is None else own",
+        "chosen = np.ones(n_rows, bool)",
+        _GROUPS + "test_a_fold_counts_the_rows_of_the_fold",
+    ),
+    _sabotage(
+        "rows counted as persons",
+        "Steps and noise follow from the number of rows, which tells how many rows persons have.",
+        "_rows/persons.py",
+        "self.shape = (n_persons, table.shape[1])",
+        "self.shape = table.shape",
+        _GROUPS + "test_the_report_and_the_model_card_speak_of_persons",
+    ),
+    _sabotage(
+        "batches of rows instead of persons",
+        "A random batch takes some rows of a person, whose guarantee is that of rows drawn several times.",
+        "_rows/persons.py",
+        "weights = np.where(taking_part[self._places.person], self._places.weight, 0.0)",
+        "weights = np.where(np.resize(taking_part, len(self._places.person)), self._places.weight, 0.0)",
+        _OF_PERSONS + "test_persons_that_take_no_part_add_nothing",
+    ),
+    _sabotage(
+        "lanes in which persons move each other",
+        "Rows are laid out one after the other, so a person that grows moves others to other places.",
+        "_rows/persons.py",
+        "codes[rows[~many]] % self._n_lanes, self._n_lanes)",
+        "np.arange(np.sum(~many)) % self._n_lanes, self._n_lanes)",
+        _OF_PERSONS + "test_each_row_has_one_place_which_other_persons_do_not_change",
+    ),
+    _sabotage(
+        "budgets of rows and of persons in one account",
+        "A budget for rows is spent by fits that protect persons, and the other way round.",
+        "privacy/ledger/_account.py",
+        "if unit != self.unit:",
+        "if unit is None:",
+        _GROUPS + "test_a_data_set_of_a_ledger_has_one_unit",
+    ),
+    _sabotage(
+        "unknown persons left out",
+        "Rows without an id are dropped, and the number of those that are left tells how many there were.",
+        "estimators/_checks.py",
+        "if has_missing(ids) or pd.isna(ids).any():",
+        "if len(ids) == 0:",
+        _GROUPS + "test_bad_ids_are_refused_before_the_charge",
+    ),
+    _sabotage(
+        "records of persons that are too short",
+        "The recorded loss of a person is a tenth of what its mean gradient moves.",
+        "_rows/persons.py",
+        "lengths = factors * found",
+        "lengths = 0.1 * factors * found",
+        "tests/property/test_persons_records.py::test_no_release_moves_further_than_the_record_says",
     ),
 )

@@ -48,8 +48,8 @@ def of(*estimators):
     return [(estimator.privacy_.noise_multiplier, estimator.privacy_.n_steps) for estimator in estimators]
 
 
-def fitted(estimator, rows=X, labels=Y, public=PUBLIC):
-    found = of(estimator.fit(rows, labels, **public))
+def fitted(estimator, rows=X, labels=Y, public=PUBLIC, **more):
+    found = of(estimator.fit(rows, labels, **public, **more))
     assert found == [(SIGMA, estimator.n_steps)]
     return found
 
@@ -129,6 +129,8 @@ PATHS = {
     "full batch": lambda: fitted(classifier()),
     "Poisson": lambda: fitted(classifier(batch_size=60)),
     "one row a batch": lambda: fitted(classifier(batch_size=1)),
+    "persons": lambda: fitted(classifier(), groups=np.arange(N) // 4),
+    "persons, Poisson": lambda: fitted(classifier(batch_size=20), groups=np.arange(N) // 4),
     "two classes": lambda: fitted(classifier(n_steps=170), X, Y > 0, PUBLIC | {"y_pub": PUBLIC["y_pub"] > 0}),
     "regression": lambda: regression(),
     "regression, Poisson": lambda: regression(batch_size=60),

@@ -144,6 +144,8 @@ def _of_container(estimator: Any, path: str, names: frozenset[str]) -> Iterator[
                 "folds that are stratified by private labels, so that one label moves several rows",
                 "cv=KFold(5), or another splitter that does not look at labels",
             )
+    if rules.deals_by_size(getattr(estimator, "cv", None)):
+        yield leak(rules.BY_SIZE, rules.BY_SIZE_FIX)
     if getattr(estimator, "bootstrap", False) and names & {"BaggingClassifier", "BaggingRegressor"}:
         yield leak("repeats private rows in one fit, while the guarantee is for one row", "bootstrap=False")
     for name in ("estimator", "final_estimator"):

@@ -18,7 +18,7 @@ from sklearn.model_selection import cross_validate
 from ...exceptions import PrivacyLeakWarning
 from ._check_pipeline import check_pipeline
 from ._report import Finding, PipelineReport
-from ._rules import is_public_score
+from ._rules import BY_SIZE, BY_SIZE_FIX, deals_by_size, is_public_score
 
 _METHODS = frozenset({"fit", "fit_transform", "fit_predict"})
 #: Module of the functions that fit their argument ``estimator``, and score it or predict with it.
@@ -140,6 +140,8 @@ def _findings(call: FrameType, public_rows: bool) -> tuple[str, PipelineReport]:
         words = "steps of the pipeline" if "Pipeline" in _kinds(owner) else f"parts of {type(owner).__name__}"
         return words, check_pipeline(owner, public_rows=public_rows)
     report = check_pipeline(arguments["estimator"], public_rows=public_rows)
+    if deals_by_size(arguments.get("cv")):
+        report = PipelineReport((Finding("leak", "", name, BY_SIZE, BY_SIZE_FIX), *report))
     public = is_public_score(arguments.get("scoring", arguments.get("scorer")))
     # A worker cannot tell whether predictions are for a stack, in which they stay.
     if public or ("predict" in name and any("joblib" in _module(frame) for frame, _ in walk_stack(call))):

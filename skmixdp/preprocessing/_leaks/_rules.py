@@ -10,6 +10,10 @@ from typing import Any
 from sklearn.base import is_classifier, is_regressor
 from sklearn.utils import get_tags
 
+#: What a splitter tells that deals persons to folds by their numbers of rows, and the fix.
+BY_SIZE = "folds to which persons are dealt by their numbers of rows, so that one person moves others"
+BY_SIZE_FIX = "GroupKFold(shuffle=True)"
+
 #: What each transformer stores about its rows.
 LEARNS = {
     "StandardScaler": "the mean and standard deviation of each column",
@@ -146,6 +150,11 @@ def stratifies(estimator: Any) -> bool:
     cv = getattr(estimator, "cv", ())
     by_default = cv is None or isinstance(cv, int)
     return "Stratified" in type(cv).__name__ or (by_default and is_classifier(estimator))
+
+
+def deals_by_size(cv: Any) -> bool:
+    """Whether a splitter deals persons to folds by their numbers of rows, which are private."""
+    return "GroupKFold" in kinds(cv) and not getattr(cv, "shuffle", False)
 
 
 def chooses_publicly(estimator: Any) -> bool:

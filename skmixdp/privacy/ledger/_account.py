@@ -46,8 +46,9 @@ class Account:
     ``neighboring``, ``composition`` and ``order`` (the Renyi order that must stay within the budget) are None
     until the first charge decides. ``total`` is the filter's sum. ``divergences`` are sums of Renyi
     divergences at ``ORDERS``, or empty. ``spent`` is the smallest epsilon of a budget that would have
-    admitted the charges. ``private`` tells whether the noise of all charges is secret and no leak is known. A
-    field outside its range, as in a damaged ledger, is a ValueError.
+    admitted the charges. ``private`` tells whether the noise of all charges is secret and no leak is known.
+    ``unit`` is "row", or the column of persons whose rows are protected together. A field outside its range,
+    as in a damaged ledger, is a ValueError.
     """
 
     dataset: str
@@ -61,9 +62,11 @@ class Account:
     spent: float = 0.0
     n_charges: int = 0
     private: bool = True
+    unit: str = "row"
 
     def __post_init__(self) -> None:
         check("dataset", self.dataset, NAME)
+        check("unit", self.unit, NAME)
         check("epsilon", self.epsilon, POSITIVE)
         check("delta", self.delta, PROBABILITY)
         check("neighboring", self.neighboring, *NEIGHBORING, None)
@@ -100,9 +103,21 @@ class Account:
         if not agrees:
             raise ValueError(f"its total={self.total:g} contradicts its spent={self.spent:g}")
 
-    def after(self, event: object, neighboring: Neighboring, private: bool = True) -> "Account":
+    def after(
+        self, event: object, neighboring: Neighboring, private: bool = True, unit: str = "row"
+    ) -> "Account":
         """The account after charging ``event``; an error if it does not fit into the budget."""
         neighboring = relation_name(neighboring)
+        if unit != self.unit:
+            remedy = (
+                f"add a data set with unit={unit!r}"
+                if self.unit == "row"
+                else f"pass groups, a column named {self.unit!r}, or add a data set with unit={unit!r}"
+            )
+            raise ValueError(
+                f"unit={unit!r} is not what dataset={self.dataset!r} protects, whose budget is that of one "
+                f"{self.unit!r}; {remedy}."
+            )
         if self.neighboring not in (None, neighboring):
             raise ValueError(
                 f"neighboring={neighboring!r} is not the relation of dataset={self.dataset!r}, whose charges "

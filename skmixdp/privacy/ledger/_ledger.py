@@ -125,6 +125,7 @@ class PrivacyLedger(_Shared):
         delta: float,
         neighboring: Neighboring | None = None,
         composition: Composition | None = None,
+        unit: str = "row",
     ) -> "LedgerDataset":
         """Add a data set and fix its budget; repeating the same call changes nothing.
 
@@ -139,6 +140,9 @@ class PrivacyLedger(_Shared):
         composition : {"gaussian", "renyi"} or None, default=None
             How charges are composed. "gaussian" is exact for full batches, but counts sampled batches as full
             batches. "renyi" accepts all mechanisms. If None, the first charge decides.
+        unit : str, default="row"
+            What the budget protects: "row", or the name of the column of persons, each with all its rows.
+            A charge in another unit is refused.
 
         Returns
         -------
@@ -153,7 +157,10 @@ class PrivacyLedger(_Shared):
         check("name", name, NAME)
         check("epsilon", epsilon, POSITIVE)
         check("delta", delta, PROBABILITY)
-        new = Account(name, float(epsilon), float(delta), neighboring=neighboring, composition=composition)
+        check("unit", unit, NAME)
+        new = Account(
+            name, float(epsilon), float(delta), neighboring=neighboring, composition=composition, unit=unit
+        )
 
         def work(connection: Connection) -> Account:
             old = read_account(connection, name)
@@ -162,7 +169,7 @@ class PrivacyLedger(_Shared):
             return old or new
 
         old = self._store.transact(work, write=True)
-        for parameter in ("epsilon", "delta", "neighboring", "composition"):
+        for parameter in ("epsilon", "delta", "neighboring", "composition", "unit"):
             value = getattr(new, parameter)
             if value is not None and value != getattr(old, parameter):
                 raise ValueError(
@@ -269,6 +276,7 @@ class LedgerDataset(_Shared):
         description: str = "",
         private: bool = True,
         leaks: tuple[str, ...] = (),
+        unit: str = "row",
     ) -> Charge:
         """Charge an event before it happens, or refuse it.
 
@@ -287,6 +295,8 @@ class LedgerDataset(_Shared):
         leaks : tuple of str, default=()
             What is known to have been read from private rows without a budget. The description lists it, and
             the ledger says NO GUARANTEE for the data set from then on.
+        unit : str, default="row"
+            What the event protects, which must be the unit of the data set.
 
         Returns
         -------
@@ -300,7 +310,7 @@ class LedgerDataset(_Shared):
         KeyError
             If the ledger's file was replaced by one without this data set.
         ValueError, TypeError
-            For another relation, or an event that no accountant knows.
+            For another relation or unit, or an event that no accountant knows.
         """
         check("neighboring", neighboring, *NEIGHBORING)
         check("description", description, TEXT)
@@ -310,10 +320,10 @@ class LedgerDataset(_Shared):
         # whose numbers were changed to invalid ones after it was made.
         event = event_from_json(event_to_json(event))
         # Slow results are computed and cached first, without holding the lock.
-        self.account.after(event, neighboring)
+        self.account.after(event, neighboring, unit=unit)
 
         def work(connection: Connection) -> Charge:
-            account = self.ledger._account(connection, self.name).after(event, neighboring, private)
+            account = self.ledger._account(connection, self.name).after(event, neighboring, private, unit)
             write_account(connection, account)
             return add_charge(connection, account, event, datetime.now(UTC), description, private, _user())
 

@@ -25,7 +25,8 @@ CREATE TABLE accounts (
     divergences TEXT NOT NULL,
     spent REAL NOT NULL,
     n_charges INTEGER NOT NULL,
-    private INTEGER NOT NULL
+    private INTEGER NOT NULL,
+    unit TEXT NOT NULL
 );
 CREATE TABLE charges (
     id INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -1,0 +1,279 @@
+"""Fits whose rows belong to persons: ids, sources, reports, ledgers and folds."""
+
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn import config_context
+from sklearn.datasets import load_digits
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
+
+import skmixdp
+from skmixdp import (
+    MixedDPLogisticRegression,
+    MixedDPRidge,
+    ZerothOrderDPClassifier,
+    ZerothOrderDPModuleClassifier,
+    fit_many,
+)
+from skmixdp.algorithms import NoisyGD
+from skmixdp.audit import per_instance_epsilon
+from skmixdp.datasets import open_rows
+from skmixdp.exceptions import BudgetExceededError, NotPrivateWarning, PrivacyLeakWarning
+from skmixdp.inspection import model_card
+from skmixdp.model_selection import public_params, public_score
+from skmixdp.preprocessing import check_pipeline
+from skmixdp.privacy import PrivacyLedger
+
+pytestmark = pytest.mark.filterwarnings("ignore::skmixdp.exceptions.NotPrivateWarning")
+
+rng = np.random.default_rng(0)
+GROUPS = rng.permutation(np.repeat(np.arange(60), rng.integers(1, 8, 60)))
+Y = rng.integers(0, 3, len(GROUPS))
+X = (np.eye(3)[Y] @ (3 * rng.normal(size=(3, 6))) + rng.normal(size=(len(Y), 6))).astype("f4")
+X_PUB, Y_PUB = X[:30] + 0.1, Y[:30]
+
+
+def head(**parameters):
+    return MixedDPLogisticRegression(**{"epsilon": 5.0, "classes": range(3), "random_state": 0, **parameters})
+
+
+def coefficients(groups=GROUPS, X=X, y=Y, **parameters):
+    fitted = head(**parameters).fit(X, y, X_PUB, Y_PUB, groups=groups)
+    return np.column_stack([fitted.coef_, fitted.intercept_])
+
+
+@cache
+def whole():
+    return coefficients()
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        GROUPS - 1000,
+        GROUPS.astype(float),
+        np.array([f"person {g:03}" for g in GROUPS]),
+        np.array([f"person {g:03}" for g in GROUPS], dtype=object),
+        [f"{g:03}" for g in GROUPS],
+        pd.Series(GROUPS, name="patient"),
+        pd.Series(GROUPS, dtype="Int64"),
+        pd.Series([f"{g:03}" for g in GROUPS], dtype="category"),
+        pd.to_datetime(GROUPS, unit="D"),
+    ],
+)
+def test_ids_of_any_kind_tell_the_same_persons(groups):
+    np.testing.assert_allclose(coefficients(groups), whole(), atol=1e-12)
+
+
+def test_the_order_of_rows_does_not_matter():
+    order = rng.permutation(len(Y))
+    np.testing.assert_allclose(coefficients(GROUPS[order], X[order], Y[order]), whole(), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("groups", "match"),
+    [
+        (GROUPS[:-1], "one id for each row"),
+        (GROUPS[:, None], "flat array"),
+        (np.where(GROUPS == 3, np.nan, GROUPS), "missing ids"),
+        (pd.Series(GROUPS, dtype="Int64").mask(GROUPS == 3), "missing ids"),
+        (np.where(GROUPS == 3, None, GROUPS.astype(object)), "missing ids"),
+        (np.zeros(len(Y)), r"1 person\(s\)"),
+        (5, "one id for each row"),
+    ],
+)
+def test_bad_ids_are_refused_before_the_charge(groups, match):
+    dataset = PrivacyLedger(":memory:").add_dataset("rows", epsilon=5, delta=1e-4, unit="person")
+    with pytest.raises(ValueError, match=match) as refusal:
+        head(ledger=dataset, random_state=None).fit(X, Y, X_PUB, Y_PUB, groups=groups)
+    assert dataset.spent == 0 and str(refusal.value).count(". ") == 0
+
+
+@pytest.mark.parametrize(
+    ("parameters", "match"),
+    [
+        ({"noise": "discrete"}, "noise='discrete'"),
+        ({"batch_size": 61}, "batch_size=61"),
+        ({"device": "meta"}, "device='meta'"),
+    ],
+)
+def test_what_persons_exclude_is_refused(parameters, match):
+    pytest.importorskip("opendp")
+    with pytest.raises(ValueError, match=match):
+        head(**{"random_state": None, **parameters}).fit(X, Y, groups=GROUPS)
+
+
+def test_modules_refuse_persons():
+    torch = pytest.importorskip("torch")
+    with pytest.raises(TypeError, match="groups"):
+        ZerothOrderDPModuleClassifier(torch.nn.Linear(6, 3)).fit(X, Y, groups=GROUPS)
+
+
+def sources(tmp_path):
+    np.save(tmp_path / "rows.npy", X)
+    frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(6)])
+    yield "frame", frame
+    yield "float64", X.astype("f8")
+    yield "Fortran", np.asfortranarray(X)
+    yield "sparse", sp.csr_array(X)
+    yield "memory map", np.load(tmp_path / "rows.npy", mmap_mode="r")
+    yield "files", open_rows(tmp_path / "rows.npy")
+    if pytest.importorskip("torch"):
+        import torch
+
+        yield "tensor", torch.from_numpy(X)
+    if pytest.importorskip("dask"):
+        import dask.array
+
+        yield "Dask", dask.array.from_array(X, chunks=(50, 6))
+
+
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+def test_rows_of_any_source_give_the_same_head(tmp_path):
+    for name, held in sources(tmp_path):
+        np.testing.assert_allclose(coefficients(X=held), whole(), atol=1e-5, err_msg=name)
+
+
+def test_float16_and_integers_are_taken_as_they_are():
+    numbers = np.round(X * 100)
+    reference = coefficients(X=numbers.astype("f8"), dtype="float64")
+    np.testing.assert_allclose(coefficients(X=numbers.astype("i4"), dtype="float64"), reference, atol=1e-9)
+    half = coefficients(X=X.astype("f2"), dtype="float64")
+    np.testing.assert_allclose(half, coefficients(X=X.astype("f2").astype("f8"), dtype="float64"), atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", [MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier])
+def test_persons_of_one_row_are_as_rows(kind):
+    # Sums are stated to be rounded less, which is a little less noise.
+    parameters = {"epsilon": 5.0, "random_state": 0, "n_steps": 5, "dtype": "float64"}
+    algorithm = "dpzero" if kind is ZerothOrderDPClassifier else NoisyGD(clip=0.3)
+    y, y_pub = (X[:, :1], X_PUB[:, :1]) if kind is MixedDPRidge else (Y, Y_PUB)
+    alone, persons = (
+        kind(algorithm, **parameters).fit(X, y, X_PUB, y_pub, groups=groups)
+        for groups in (None, np.arange(len(y)))
+    )
+    np.testing.assert_allclose(persons.coef_, alone.coef_, atol=1e-5)
+
+
+def test_the_report_and_the_model_card_speak_of_persons():
+    groups = pd.Series(GROUPS, name="patient")
+    fitted = head(random_state=None).fit(X, Y, X_PUB, Y_PUB, groups=groups)
+    report = fitted.privacy_
+    assert report.unit == "patient" and report.n_private == 60
+    text = str(report)
+    assert "all rows of one person (column 'patient')" in text and "60 persons (column 'patient')" in text
+    assert "the numbers of persons and of features" in text and "ids of persons" in text
+    assert "rows are public" not in text and str(len(Y)) not in text
+    for document in (model_card(fitted), fitted._repr_html_(), report._repr_html_()):
+        assert "all rows of one person" in str(document) and "one private row" not in str(document)
+    unnamed = head(random_state=None).fit(X, Y, X_PUB, Y_PUB, groups=GROUPS).privacy_
+    assert unnamed.unit == "person" and "all rows of one person added or removed" in str(unnamed)
+    assert head(random_state=None).fit(X, Y).privacy_.unit == "row"
+
+
+def test_a_saved_head_keeps_the_unit(tmp_path):
+    fitted = head().fit(X, Y, X_PUB, Y_PUB, groups=pd.Series(GROUPS, name="patient"))
+    fitted.save(tmp_path / "head.safetensors")
+    assert skmixdp.load(tmp_path / "head.safetensors").privacy_ == fitted.privacy_
+
+
+def test_a_data_set_of_a_ledger_has_one_unit():
+    ledger = PrivacyLedger(":memory:")
+    rows = ledger.add_dataset("rows", epsilon=10, delta=1e-4)
+    patients = ledger.add_dataset("patients", epsilon=10, delta=1e-4, unit="patient")
+    named = pd.Series(GROUPS, name="patient")
+    for dataset, groups in ((rows, named), (patients, GROUPS), (patients, None)):
+        with pytest.raises(ValueError, match="is not what dataset="):
+            head(ledger=dataset, random_state=None).fit(X, Y, groups=groups)
+    head(ledger=patients, random_state=None).fit(X, Y, groups=named)
+    (charge,) = patients.charges()
+    assert charge.description == "MixedDPLogisticRegression, 60 persons (column 'patient')"
+    assert rows.spent == 0
+    with pytest.raises(ValueError, match="unit='patient' is not that of dataset='rows'"):
+        ledger.add_dataset("rows", epsilon=10, delta=1e-4, unit="patient")
+    with pytest.raises(BudgetExceededError):
+        head(ledger=patients, epsilon=50.0, random_state=None).fit(X, Y, groups=named)
+
+
+def test_a_fold_counts_the_rows_of_the_fold():
+    """Folds cut through persons: what counts are the rows within."""
+    rows = [rng.random(len(Y)) < 0.5 for _ in range(3)]
+    heads = fit_many([head() for _ in rows], X, Y, X_PUB, Y_PUB, rows=rows, groups=GROUPS)
+    for fitted, own in zip(heads, rows, strict=True):
+        alone = head().fit(X[own], Y[own], X_PUB, Y_PUB, groups=GROUPS[own])
+        np.testing.assert_allclose(fitted.coef_, alone.coef_, atol=1e-12)
+        assert fitted.privacy_.n_private == len(np.unique(GROUPS[own]))
+
+
+def test_several_heads_share_the_rows_of_persons():
+    heads = fit_many([head(epsilon=e) for e in (1.0, 5.0)], X, Y, X_PUB, Y_PUB, groups=GROUPS)
+    np.testing.assert_allclose(np.column_stack([heads[1].coef_, heads[1].intercept_]), whole(), atol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning")  # scores of private rows
+def test_groups_are_routed_to_fits_of_folds():
+    with config_context(enable_metadata_routing=True):
+        scores = cross_val_score(
+            head(),
+            X,
+            Y,
+            cv=GroupKFold(3, shuffle=True, random_state=0),
+            params={"groups": GROUPS, **public_params(X_PUB, Y_PUB)},
+        )
+    assert len(scores) == 3 and np.mean(scores) > 0.6
+
+
+def test_a_splitter_that_deals_persons_by_size_is_named():
+    public = public_params(X_PUB, Y_PUB)
+    with config_context(enable_metadata_routing=True):
+        search = GridSearchCV(
+            head(), {"epsilon": [1.0]}, cv=GroupKFold(3), scoring=public_score(X_PUB, Y_PUB)
+        )
+        assert "numbers of rows" in str(check_pipeline(search))
+        assert "numbers of rows" not in str(check_pipeline(search.set_params(cv=GroupKFold(3, shuffle=True))))
+        with pytest.warns(PrivacyLeakWarning, match="dealt by their numbers of rows"):
+            cross_val_score(head(), X, Y, cv=GroupKFold(3), params={"groups": GROUPS, **public})
+
+
+def test_each_person_has_a_record_of_its_own_loss():
+    fitted = head(record_per_instance=True, random_state=None).fit(X, Y, X_PUB, Y_PUB, groups=GROUPS)
+    losses = per_instance_epsilon(fitted, delta=1e-5)
+    assert losses.shape == (60,)
+    assert np.all(losses > 0) and losses.max() <= fitted.privacy_.epsilon * (1 + 1e-9)
+
+
+def test_weights_multiply_gradients_before_the_clip():
+    weights = np.where(GROUPS < 30, 0.0, 1.0)
+    zero = head(n_steps=3).fit(X, Y, X_PUB, Y_PUB, weights, groups=GROUPS)
+    others = X.copy()
+    others[GROUPS < 30] *= -1
+    same = head(n_steps=3).fit(others, Y, X_PUB, Y_PUB, weights, groups=GROUPS)
+    np.testing.assert_allclose(zero.coef_, same.coef_, atol=1e-9)
+
+
+def test_persons_of_many_unlike_rows_gain_over_one_row_each_and_group_privacy():
+    X, y = load_digits(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(y))
+    X, y = X[order], y[order]
+    test, public, private = slice(0, 400), slice(400, 450), slice(450, None)
+    groups = np.arange(len(y[private])) // 10
+    parameters = {"epsilon": 1.0, "classes": range(10)}
+
+    def accuracy(rows=slice(None), groups=None, **more):
+        scores = []
+        for seed in range(3):
+            head = MixedDPLogisticRegression(**parameters, random_state=seed, **more)
+            head.fit(X[private][rows], y[private][rows], X[public], y[public], groups=groups)
+            scores.append(head.score(X[test], y[test]))
+        return np.mean(scores)
+
+    persons = accuracy(groups=groups)
+    assert persons >= accuracy(slice(None, None, 10)) and persons > 0.85
+
+
+def test_a_seed_is_said_to_be_not_private():
+    with pytest.warns(NotPrivateWarning):
+        head().fit(X, Y, X_PUB, Y_PUB, groups=GROUPS)

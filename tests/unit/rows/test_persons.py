@@ -1,0 +1,274 @@
+"""Sums over persons: layout, means, clips and lengths."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skmixdp._linear import SoftmaxLoss, SquaredLoss
+from skmixdp._rows import (
+    ArrayTable,
+    Batch,
+    BinCounts,
+    MeanClip,
+    OuterStatistics,
+    PersonTable,
+    Request,
+    RowMap,
+)
+from skmixdp._rows.persons import Places
+from skmixdp.components import L2Clip
+from skmixdp.components.queries import bounded_residuals, clipped_residuals
+from skmixdp.modelmix.clipping import L2LinfClip
+
+AS_THEY_ARE = RowMap(None, False, None)
+LOSS = SoftmaxLoss(3)
+
+
+def sizes_to_codes(sizes, rng=None):
+    codes = np.repeat(np.arange(len(sizes)), sizes)
+    return codes if rng is None else rng.permutation(codes)
+
+
+def drawn(sizes, d=5, k=3, seed=0, dtype="f4"):
+    """Rows of persons of these sizes in random order, with labels and a head."""
+    rng = np.random.default_rng(seed)
+    codes = sizes_to_codes(sizes, rng)
+    X = rng.normal(size=(len(codes), d)).astype(dtype)
+    return X, rng.integers(0, k, len(codes)).astype(np.int8), codes, rng.normal(size=(k, d))
+
+
+def rows_of(X, y, codes, n_persons, dtype="f4"):
+    table = PersonTable(ArrayTable(X), codes, n_persons, "person")
+    return table.private_rows(y, AS_THEY_ARE, np.dtype(dtype), exact=False)
+
+
+def clipped(W, clip, loss=LOSS, longest=1024.0, **parameters):
+    """A request for the sum of persons' clipped mean gradients."""
+    within = partial(bounded_residuals, loss=loss, longest=longest * clip.sensitivity(np.dtype("f8")))
+    contribute = partial(clipped_residuals, loss=loss, clip=clip)
+    return Request(W, contribute, mean_clip=MeanClip(within, clip, longest * (1 + 1e-6)), **parameters)
+
+
+def mean_gradients(X, y, codes, n_persons, W, loss=LOSS):
+    """The mean gradient (n_persons, k, d) of each person, in double precision."""
+    wide = X.astype(np.float64)
+    residuals = loss.residuals(wide @ W.T, y)
+    means = np.zeros((n_persons, *W.shape))
+    np.add.at(means, codes[codes >= 0], (residuals[:, :, None] * wide[:, None, :])[codes >= 0])
+    return means / np.maximum(np.bincount(codes[codes >= 0], minlength=n_persons), 1)[:, None, None]
+
+
+SIZES = st.lists(st.sampled_from([0, 1, 1, 2, 3, 7, 40, 64, 65, 128, 129, 300]), min_size=2, max_size=60)
+
+
+@given(sizes=SIZES, seed=st.integers(0, 99), d=st.sampled_from([0, 3, 2000]))
+def test_each_row_has_one_place_which_other_persons_do_not_change(sizes, seed, d):
+    rng = np.random.default_rng(seed)
+    codes = sizes_to_codes(sizes, rng)
+    codes[: len(codes) // 10] = -1
+    places = Places(codes, len(sizes), d)
+    assert np.array_equal(np.sort(places.row[places.taken]), np.flatnonzero(codes >= 0))
+    assert np.array_equal(places.person[places.taken], codes[places.row[places.taken]])
+    assert np.all(places.weight[~places.taken] == 0) and np.all(places.person[~places.taken] == len(sizes))
+    present = len(np.unique(codes[codes >= 0]))
+    assert abs(places.weight.sum() - present) <= 1e-12 * max(len(codes), 1)
+    # Another size of the first person: the others keep block sizes and their places in blocks.
+    grown = np.concatenate([codes, np.zeros(100, int)])
+    other = Places(grown, len(sizes), d)
+
+    def where(one):
+        found = {}
+        for block in one.blocks():
+            for place, row in enumerate(one.row[block]):
+                if row >= 0:
+                    found[int(row)] = (block.stop - block.start, place)
+        return found
+
+    first, second = where(places), where(other)
+    assert first.keys() == set(places.row[places.taken].tolist())
+    assert all(first[row] == second[row] for row in first if codes[row] != 0)
+
+
+@pytest.mark.parametrize("k", [1, 3, 12])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("threshold", [0.03, 0.3, 100.0])
+def test_the_sum_is_that_of_clipped_mean_gradients(k, dtype, threshold):
+    sizes = [1, 2, 3, 0, 5, 5, 8, 13, 70, 200, 1, 1]
+    X, y, codes, W = drawn(sizes, k=max(k, 2), d=6, dtype=dtype)
+    loss, W = (SquaredLoss(1), W[:1]) if k == 1 else (SoftmaxLoss(k), W)
+    y = X[:, :1].copy() if k == 1 else y
+    means = mean_gradients(X, y, codes, len(sizes), W, loss)
+    lengths = np.linalg.norm(means.reshape(len(sizes), -1), axis=1)
+    expected = np.tensordot(np.minimum(1, threshold / np.maximum(lengths, 1e-300)), means, 1)
+    source = rows_of(X, y, codes, len(sizes), dtype)
+    ((total, statistics),) = source.private_sums([clipped(W, L2Clip(threshold), loss)])
+    assert statistics is None
+    np.testing.assert_allclose(
+        total, expected, atol=len(sizes) * threshold * (1e-4 if dtype == "f4" else 1e-6)
+    )
+
+
+def test_a_clip_of_entries_bounds_those_of_the_mean():
+    sizes = [3, 4, 90]
+    X, y, codes, W = drawn(sizes)
+    clip = L2LinfClip(L2Clip(0.3), 4).at(None)
+    source = rows_of(X, y, codes, len(sizes))
+    for person in range(len(sizes)):
+        batch = Batch(np.arange(len(sizes)) == person, 0.5)
+        ((total, _),) = source.private_sums([clipped(W, clip, batch=batch)])
+        bound = clip.sensitivity(np.dtype("f4"))
+        assert 0 < np.linalg.norm(total) <= bound and np.abs(total).max() <= bound / 2
+
+
+def test_statistics_are_averaged_in_all_their_forms():
+    sizes = [1, 2, 5, 100, 0, 3]
+    X, _, codes, _ = drawn(sizes)
+    y = np.arange(len(X))  # tells the row
+    values = X.astype(np.float64)
+    bins = (np.arange(len(X))[:, None] % 4 + np.arange(2)) % 4
+
+    weights = np.where(codes >= 0, 1 / np.bincount(codes, minlength=len(sizes))[codes], 0)
+    source = rows_of(X, y, codes, len(sizes))
+    forms = {
+        "arrays": (lambda rows: values[rows], weights @ values),
+        "bins": (
+            lambda rows: BinCounts(bins[rows], 4),
+            weights @ np.asarray(BinCounts(bins, 4)),
+        ),
+        "outer": (
+            lambda rows: OuterStatistics(values[rows, :2], values[rows, 2:].astype("f4")),
+            weights @ np.asarray(OuterStatistics(values[:, :2], values[:, 2:])),
+        ),
+    }
+    for form, expected in forms.values():
+        request = Request(np.zeros((0, 5)), lambda Z, block, form=form: (None, form(block.y)))
+        ((matrix, statistics),) = source.private_sums([request])
+        assert matrix is None
+        np.testing.assert_allclose(statistics, expected, atol=1e-5)
+
+
+def test_contributions_without_a_clip_of_means_are_averaged():
+    sizes = [2, 7, 1]
+    X, y, codes, W = drawn(sizes)
+    contribute = partial(clipped_residuals, loss=LOSS, clip=L2Clip(0.2))
+    ((total, _),) = rows_of(X, y, codes, 3).private_sums([Request(W, contribute)])
+    R = LOSS.residuals(X.astype(np.float64) @ W.T, y)
+    lengths = np.linalg.norm(R, axis=1) * np.linalg.norm(X, axis=1)
+    weights = np.minimum(1, 0.2 / lengths) / np.array(sizes)[codes]
+    np.testing.assert_allclose(total, (weights[:, None] * R).T @ X, atol=1e-6)
+
+
+def test_persons_that_take_no_part_add_nothing():
+    sizes = [2, 3, 4, 100]
+    X, y, codes, W = drawn(sizes)
+    source = rows_of(X, y, codes, 4)
+    members, taken = np.array([True, True, False, True]), np.array([True, False, True, True])
+    ((total, _),) = source.private_sums([clipped(W, L2Clip(0.3), members=members, batch=Batch(taken, 0.5))])
+    kept = np.isin(codes, [0, 3])
+    alone = rows_of(X[kept], y[kept], np.where(codes[kept] == 3, 1, 0), 2)
+    ((expected, _),) = alone.private_sums([clipped(W, L2Clip(0.3))])
+    np.testing.assert_allclose(total, expected, atol=1e-12)
+    codes = np.where(kept, codes, -1)
+    ((expected, _),) = rows_of(X, y, codes, 4).private_sums([clipped(W, L2Clip(0.3))])
+    np.testing.assert_allclose(total, expected, atol=1e-12)
+
+
+@settings(max_examples=60)
+@given(
+    m=st.sampled_from([2, 5, 63, 64, 65, 400]),
+    kind=st.sampled_from(["alike", "alternating", "random", "one huge", "tiny"]),
+    scale=st.sampled_from([1e-12, 1.0, 1e9]),
+    dtype=st.sampled_from(["f4", "f8"]),
+    threshold=st.sampled_from([1e-3, 0.3]),
+)
+def test_no_person_adds_more_than_the_clip(m, kind, scale, dtype, threshold):
+    rng = np.random.default_rng(m)
+    X = np.tile(rng.normal(size=8), (m, 1))
+    if kind == "alternating":
+        X[1::2] *= -1
+    elif kind == "random":
+        X = rng.normal(size=(m, 8))
+    elif kind == "one huge":
+        X[0] *= 1e6
+    elif kind == "tiny":
+        X *= 1e-30
+    X = np.vstack([scale * X, np.ones((1, 8))]).astype(dtype)
+    y = np.append(np.zeros(m, np.int8), 1).astype(np.int8)
+    codes = np.append(np.zeros(m, int), 1)
+    W = rng.normal(size=(3, 8)) / max(scale, 1.0)
+    clip = L2Clip(threshold)
+    batch = Batch(np.array([True, False]), 0.5)
+    source = rows_of(X, y, codes, 2, dtype)
+    request = clipped(W, clip, batch=batch)
+    ((total, _),) = source.private_sums([request])
+    stated = clip.sensitivity(np.dtype(dtype))
+    assert np.linalg.norm(total) <= stated + source.sum_error(request).of(stated)
+
+
+@pytest.mark.parametrize("spread", [1e-3, 4e-3])
+@pytest.mark.parametrize("d", [64, 400])
+def test_rows_that_nearly_cancel_do_not_hide_a_long_mean(d, spread):
+    """In single precision their mean would come out shorter than it is, and be clipped too little."""
+    rng, clip, m, k = np.random.default_rng(0), L2Clip(1e-3), 10, 40
+    base = rng.normal(size=(60, 1, d)) / np.sqrt(d)
+    X = (base + spread * rng.normal(size=(60, m, d)) / np.sqrt(d)).reshape(-1, d).astype("f4")
+    y = np.outer(np.tile([1.0, -1.0], len(X) // 2), np.full(k, k**-0.5)).astype("f4")
+    source = rows_of(X, y, np.repeat(np.arange(60), m), 60)
+    for person in range(60):
+        request = clipped(np.zeros((k, d)), clip, SquaredLoss(k), batch=Batch(np.arange(60) == person, 0.5))
+        ((total, _),) = source.private_sums([request])
+        stated = clip.sensitivity(np.dtype("f4"))
+        assert np.linalg.norm(total) <= stated + source.sum_error(request).of(stated)
+
+
+@pytest.mark.parametrize("m", [1, 4, 30, 500])
+def test_stated_lengths_are_upper_bounds_and_tight(m):
+    sizes = [m] * 5
+    X, y, codes, W = drawn(sizes, d=40)
+    source = rows_of(X, y, codes, 5)
+    found = {}
+
+    class Kept(L2Clip):
+        def weights(self, norms, largest):
+            found["lengths"] = np.array(norms)
+            return super().weights(norms, largest)
+
+    source.private_sums([clipped(W, Kept(0.3))])
+    exact = np.linalg.norm(mean_gradients(X, y, codes, 5, W).reshape(5, -1), axis=1)
+    R = LOSS.residuals(X.astype(np.float64) @ W.T, y)
+    of_rows = np.bincount(codes, np.linalg.norm(R, axis=1) * np.linalg.norm(X, axis=1)) / m
+    # The computed residuals are those of single-precision products.
+    assert np.all(found["lengths"] >= exact - 1e-5 * of_rows)
+    assert np.all(found["lengths"] <= exact + 2e-4 * of_rows)
+
+
+@pytest.mark.parametrize("n_persons", [2, 5000])
+def test_rounding_of_sums_stays_within_what_is_stated(n_persons):
+    rng = np.random.default_rng(0)
+    sizes = rng.integers(1, 4, n_persons)
+    sizes[0] = 700
+    codes = sizes_to_codes(sizes)
+    X = np.tile(np.array([1, 1e-3, 0, 0], "f4"), (len(codes), 1)) * rng.uniform(0.9, 1, (len(codes), 1))
+    y = np.full((len(codes), 1), -0.29, "f4")
+    W, loss = np.zeros((1, 4)), SquaredLoss(1)
+    source = rows_of(X.astype("f4"), y, codes, n_persons)
+    others = codes != 0
+    smaller = rows_of(X[others].astype("f4"), y[others], codes[others], n_persons)
+    request = clipped(W, L2Clip(0.3), loss)
+    ((whole, _),), ((rest, _),) = source.private_sums([request]), smaller.private_sums([request])
+    stated = L2Clip(0.3).sensitivity(np.dtype("f4"))
+    assert 0.2 < np.linalg.norm(whole - rest) <= stated + source.sum_error(request).of(stated)
+    assert source.sum_error(request).of(stated) < 1e-6 * stated * n_persons
+
+
+def test_rows_that_are_not_finite_or_too_long_are_refused():
+    X, y, codes, _ = drawn([2, 3])
+    X[0, 0] = np.nan
+    with pytest.raises(ValueError, match="NaN or infinity"):
+        rows_of(X, y, codes, 2)
+    X[0, 0] = 1e38
+    with pytest.raises(ValueError, match="too large"):
+        rows_of(X, y, codes, 2)
