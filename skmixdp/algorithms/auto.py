@@ -34,7 +34,7 @@ _MOST_OF_FEW, _MOST = 50, 100
 _CONVERGED = 10_000.0
 
 #: Part of the clip for the mean gradients of persons, which are shorter than those of rows.
-_OF_MEANS = 0.5
+_OF_MEANS = 2 / 3
 
 #: Factor by which the curvature lies below its bound if directions are preconditioned: it is then about the
 #: same in all directions, so that no other one damps oscillations.
@@ -56,8 +56,9 @@ class Auto(Algorithm):
     Parameters
     ----------
     clip : float, default=0.3
-        Smallest L2 threshold on each row's gradient. Rows have at most unit length unless the estimator has
-        ``row_norm=None``. The threshold rises with the budget, up to the longest gradient, which is not cut.
+        Smallest L2 threshold on each row's gradient, and 1.5 times that on the mean gradient of a person.
+        Rows have at most unit length unless the estimator has ``row_norm=None``. The threshold rises with
+        the budget, up to the longest gradient, which is not cut.
     shrink : bool, default=True
         Whether to shrink the result towards the start, and to balance the classes, by public rows. If up to
         2% of the squared budget tell the accuracy of a head on private rows within a tenth, noisy comparisons
@@ -99,6 +100,10 @@ class Auto(Algorithm):
         from_zero = info.view.n_rows == 0 and info.centered
         noise_factor = max(1.0, math.log(info.loss.n_outputs) / 3) if from_zero else 1.0
         scale = step_scale_with_clipped(info.loss)
+        if info.of_persons:
+            # Means are rarely clipped, so nothing else keeps oscillations small. At even probabilities the
+            # curvature of k classes is 1/k, and its bound is a half.
+            scale = min(scale, max(1.0, info.loss.n_outputs / 2))
         if info.preconditioner is not None:
             scale = min(scale, _PRECONDITIONED_SCALE)
         steps = BalancedSteps(
@@ -107,8 +112,8 @@ class Auto(Algorithm):
             options.strength,
             noise_factor=noise_factor,
             minimum=_FEWEST,
-            maximum=min(max(_MOST_OF_FEW, info.view.W.shape[1]), _MOST),
-            averaged=True,
+            maximum=_MOST if info.of_persons else min(max(_MOST_OF_FEW, info.view.W.shape[1]), _MOST),
+            averaged=not info.of_persons,
             max_step_scale=scale,
             longest=_LONGEST,
         )
