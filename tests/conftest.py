@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 
 from skmixdp._engine import Budget, OpenRows, Options, drive, loop, make_plan, of_rows, training
 from skmixdp._learning.geometry import Learner
-from skmixdp._linear import SquaredLoss, classification_loss
+from skmixdp._linear import MultilabelLoss, SquaredLoss, classification_loss
 from skmixdp._rows import RowMap
 from skmixdp.algorithms import PAZO
 from skmixdp.components import FullBatch
@@ -110,6 +110,21 @@ def make_regression_problem(
     row_map = RowMap(None, True, 0.4)
     data = PublicData(row_map(X_pub, np.float64), y_pub, SquaredLoss(n_targets))
     start = data.fit(1.0) if n_pub else np.zeros((n_targets, d + 1))
+    info = PublicInfo(data.view(start), 0.27, n_rows, float(n_rows), np.hypot(1, 0.4) * (1 + 1e-6))
+    return Problem(row_map(X, np.float64), y, info)
+
+
+def make_label_problem(k: int = 5, n_rows: int = 300, d: int = 8, n_pub: int = 24, seed: int = 0):
+    """Rows with several labels."""
+    rng = np.random.default_rng(seed)
+    coef = 3 * rng.normal(size=(k, d)) / np.sqrt(d)
+    X, X_pub = rng.normal(size=(n_rows, d)), rng.normal(size=(n_pub, d))
+    y, y_pub = (
+        ((rows @ coef.T + rng.logistic(size=(len(rows), k))) > 1).astype(np.int8) for rows in (X, X_pub)
+    )
+    row_map = RowMap(None, True, 0.4)
+    data = PublicData(row_map(X_pub, np.float64), y_pub, MultilabelLoss(k))
+    start = data.fit(1.0) if n_pub else np.zeros((k, d + 1))
     info = PublicInfo(data.view(start), 0.27, n_rows, float(n_rows), np.hypot(1, 0.4) * (1 + 1e-6))
     return Problem(row_map(X, np.float64), y, info)
 

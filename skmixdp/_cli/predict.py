@@ -163,7 +163,10 @@ def _trained(args: argparse.Namespace) -> str:
 
 def _table(model: Any, rows: Unlabelled, proba: bool) -> str:
     """Predictions as CSV, one line per row after the header; names of rows come first."""
-    header, columns = ["prediction"], [model.predict(rows.X).tolist()]
+    predicted = model.predict(rows.X)
+    header, columns = ["prediction"], [predicted.tolist()]
+    if getattr(model, "multilabel_", False):
+        header, columns = [f"prediction_{label}" for label in model.classes_.tolist()], predicted.T.tolist()
     if rows.names is not None:
         header, columns = [rows.names[0], *header], [rows.names[1], *columns]
     if proba:

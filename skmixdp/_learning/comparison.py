@@ -122,6 +122,11 @@ def is_correct(Z: FloatArray, block: Block) -> NDArray[np.bool_]:
     return np.asarray(right)[:, np.newaxis]
 
 
+def all_right(Z: FloatArray, block: Block) -> NDArray[np.bool_]:
+    """Flags (rows, 1) of the rows (rows, k) whose labels all have outputs of the right sign."""
+    return np.asarray(((np.asarray(Z) > 0) == (np.asarray(block.y) == 1)).all(axis=1, keepdims=True))
+
+
 def expected_losses(losses: FloatArray, error: float, expected: FloatArray, spread: FloatArray) -> FloatArray:
     """Posterior means (m,) of losses of accuracy, from noisy ones and a prior for each.
 

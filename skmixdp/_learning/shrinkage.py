@@ -54,7 +54,7 @@ _TOLERANCE, _ROUNDS = 1e-3, 100
 def can_balance(info: PublicInfo) -> bool:
     """Whether public rows can balance the classes: three or more classes, with some rows of each."""
     data, loss = info.view.data, info.loss
-    if loss.quadratic or loss.n_outputs < 3 or data.n_rows < _FEWEST:
+    if not loss.has_classes or loss.n_outputs < 3 or data.n_rows < _FEWEST:
         return False
     return int(np.bincount(data.y, minlength=loss.n_outputs).min()) >= _FEWEST_PER_CLASS
 
@@ -94,7 +94,7 @@ class PublicShrinkage(Update):
         mu, n_rows = info.mu, info.n_private
         shares = comparison_share(mu, n_rows, 1, _ERROR, _LARGEST_ERROR)
         parts = 0.0 if intercept is None else comparison_share(mu, n_rows, len(_PARTS))
-        can_compare = shares > 0 and not info.loss.quadratic and info.view.n_rows >= _FEWEST
+        can_compare = shares > 0 and info.loss.has_classes and info.view.n_rows >= _FEWEST
         self.closing_share = shares + parts if can_compare else 0.0
         self._compares_parts = parts > 0
 

@@ -1,4 +1,4 @@
-"""Noisy comparisons of heads for targets, by the squared errors of private rows."""
+"""Noisy comparisons of heads for targets or several labels, by the losses of private rows."""
 
 import math
 import warnings
@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from .._rows import Block, Contribution
-from ..components.protocols import FloatArray, PrivateQuery, PublicInfo, Rounds, Update
+from ..components.protocols import FloatArray, Loss, PrivateQuery, PublicInfo, Rounds, Update
 from ..components.zeroth_order import clipped, scalars
 from .comparison import comparison_share
 from .geometry import Learner, Learning
 
-#: Differences of squared errors are clipped at this quantile of those of public rows.
+#: Differences of losses are clipped at this quantile of those of public rows.
 _QUANTILE = 0.9
 
 #: Target for the noise in a mean difference, and the most that still tells something, in units of the clip.
@@ -23,40 +23,47 @@ _ERROR, _MOST_ERROR = 0.03, 0.1
 #: By how many standard deviations a start must be better or worse.
 _CLEARLY = 2.0
 
+#: What a fit does without public rows of no use, and what to check.
+_OF_TARGETS = (
+    "the fit left them out, but for the scale of the targets; check that y and y_pub are in the same units "
+    "and were transformed alike"
+)
+_OF_LABELS = "the fit left them out; check that y and y_pub have the same labels in the same columns"
+
 #: Fewer public rows tell neither a clip nor how far held-out ones vary.
 FEWEST = 10
 
 
-def gains_query(
-    first: FloatArray, others: Sequence[FloatArray], limit: float, share: float = 1.0
-) -> PrivateQuery:
-    """The query for how much smaller the squared errors of other heads are than those of the first.
+def gains_query(first: FloatArray, others: Sequence[FloatArray], limit: float, loss: Loss) -> PrivateQuery:
+    """The query for how much smaller the losses of other heads are than those of the first.
 
-    All heads are (k, d_in). The m sums are in units of ``limit``: those of
-    ``clip((|Z_first - y|^2 - |Z_other - y|^2) / limit)``, each clipped to [-1, 1].
+    All heads are (k, d_in). The m sums are those of :func:`gains` in units of ``limit``, each clipped to
+    [-1, 1].
 
     *Guarantee*: one row changes each sum by at most 1, so the sensitivity is ``sqrt(m)``.
     """
     return PrivateQuery(
         points=np.concatenate([first, *others]),
-        contribute=partial(_gains, n_outputs=len(first), limit=limit),
-        releases=(scalars(1.0, len(others), share),),
+        contribute=partial(_gains, loss=loss, limit=limit),
+        releases=(scalars(1.0, len(others), 1.0),),
     )
 
 
-def _gains(Z: FloatArray, block: Block, n_outputs: int, limit: float) -> Contribution:
-    """Clipped gains (rows, m) from outputs (rows, (m + 1) n_outputs) of all heads."""
-    return None, clipped(gains(np.asarray(Z), np.asarray(block.y), n_outputs) / limit, 1.0)
+def _gains(Z: FloatArray, block: Block, loss: Loss, limit: float) -> Contribution:
+    """Clipped gains (rows, m) from outputs (rows, (m + 1) k) of all heads."""
+    return None, clipped(gains(np.asarray(Z), np.asarray(block.y), loss) / limit, 1.0)
 
 
-def gains(Z: FloatArray, y: FloatArray, n_outputs: int) -> FloatArray:
-    """Squared errors of the first head minus those of each other, (rows, m).
+def gains(Z: FloatArray, y: FloatArray, loss: Loss) -> FloatArray:
+    """Losses of the first head minus those of each other, (rows, m); squared errors are not halved.
 
-    ``Z`` (rows, (m + 1) n_outputs) holds the outputs of all heads. ``y`` may have weights after the targets,
-    which do not count.
+    ``Z`` (rows, (m + 1) k) holds the outputs of all heads. ``y`` may have weights after the labels or
+    targets, which do not count.
     """
-    targets = y[:, :n_outputs].astype(np.float64)
-    first, *others = np.split(Z.astype(np.float64), Z.shape[1] // n_outputs, axis=1)
+    targets = y[:, : loss.n_outputs].astype(np.float64)
+    first, *others = np.split(Z.astype(np.float64), Z.shape[1] // loss.n_outputs, axis=1)
+    if not loss.quadratic:
+        return np.stack([loss.values(first, targets) - loss.values(Z, targets) for Z in others], axis=1)
     # The difference of two squares, as a product: of large errors, little would be left.
     return np.stack([np.sum((first - Z) * (first + Z - 2 * targets), axis=1) for Z in others], axis=1)
 
@@ -70,16 +77,16 @@ def usual_gain(found: FloatArray) -> float:
 def start_predicts(info: PublicInfo, learner: Learner, multiplier: float) -> Learning[bool]:
     """Whether the public head is of use for private rows, or no worse for them than for public rows.
 
-    It is of no use if it predicts them worse than the centre of the targets does, and much worse than a head
-    of half of the public rows predicts the other half. The noisy number is the sum of clipped differences of
-    squared errors.
+    It is of no use if it predicts them worse than outputs of 0 do (the centre of targets, even chances of
+    labels), and much worse than a head of half of the public rows predicts the other half. The noisy number
+    is the sum of clipped differences of losses.
 
     *Guarantee*: one Gaussian release of this multiplier; one row changes the sum by at most 1.
     """
     nothing = np.zeros_like(info.view.W)
     found = _held_out_gains(info, nothing)
     limit = usual_gain(found) or 1.0
-    query = gains_query(nothing, [info.view.W], limit)
+    query = gains_query(nothing, [info.view.W], limit, info.loss)
     released, scale = yield from learner.ask(learner.mechanism(multiplier), query)
     seen = (float(released[0]) + _CLEARLY * scale) / learner.n_rows
     public = clipped(found / limit, 1.0)
@@ -88,8 +95,8 @@ def start_predicts(info: PublicInfo, learner: Learner, multiplier: float) -> Lea
         return True
     warnings.warn(
         "the head of the public rows predicts private rows worse than a constant, and public ones better, so "
-        "the fit left them out, but for the scale of the targets; check that y and y_pub are in the same "
-        "units and were transformed alike, or pass other public rows, or none.",
+        + (_OF_TARGETS if info.loss.quadratic else _OF_LABELS)
+        + ", or pass other public rows, or none.",
         UserWarning,
         stacklevel=2,
     )
@@ -97,9 +104,9 @@ def start_predicts(info: PublicInfo, learner: Learner, multiplier: float) -> Lea
 
 
 def _held_out_gains(info: PublicInfo, W: FloatArray) -> FloatArray:
-    """How much smaller the squared errors of held-out public rows are under starts than under a head."""
+    """How much smaller the losses of held-out public rows are under starts than under a head."""
     outputs = [np.hstack([judge.X @ W.T, judge.X @ start.T]) for start, judge in info.held_out]
-    found = [gains(Z, judge.y, len(W)) for Z, (_, judge) in zip(outputs, info.held_out, strict=True)]
+    found = [gains(Z, judge.y, info.loss) for Z, (_, judge) in zip(outputs, info.held_out, strict=True)]
     return np.concatenate(found)
 
 
@@ -126,7 +133,7 @@ class StartComparison:
         # The start itself fits public rows too well, so that differences would look too small.
         with np.errstate(all="ignore"):  # a head that diverged is refused later
             limit = usual_gain(_held_out_gains(self.info, W)) or 1.0
-        (released,) = yield gains_query(W, [view.W], limit)
+        (released,) = yield gains_query(W, [view.W], limit, self.info.loss)
         if not float(released[0]) > _CLEARLY * multiplier:
             return W
         warnings.warn(

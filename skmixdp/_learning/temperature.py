@@ -1,10 +1,12 @@
 """The temperature of a released head, by noisy sums over private rows."""
 
 import math
+from collections.abc import Callable
 from functools import partial, reduce
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 from sklearn.isotonic import isotonic_regression
 
 from .._engine import Closing
@@ -29,6 +31,8 @@ def temperature(mu: float, info: PublicInfo) -> Closing | None:
     A row adds the probability of its likeliest class, minus 1 if that class is its own, for each of several
     scales of the outputs. The sum rises with the scale, through 0 where the head is calibrated.
 
+    With several labels per row, it adds the mean over its labels.
+
     *Guarantee*: one release of m sums. A row changes each of them by at most 1, so the sensitivity is
     ``sqrt(m)``.
 
@@ -39,15 +43,16 @@ def temperature(mu: float, info: PublicInfo) -> Closing | None:
     share = share_for(error, _ERROR, _LEAST_SHARE, _MOST_SHARE)
     if error > _MOST_ERROR * math.sqrt(share):
         return None
-    return Closing({"temperature": share}, _scaled)
+    measure = _overconfidence if info.loss.has_classes else _overconfidence_in_labels
+    return Closing({"temperature": share}, partial(_scaled, measure=measure))
 
 
-def _scaled(W: FloatArray, state: Any, multiplier: float) -> Rounds:
+def _scaled(W: FloatArray, state: Any, multiplier: float, measure: Callable[..., Contribution]) -> Rounds:
     """The head (k, d_in) with the scale at which the noisy sums are 0."""
     scales = 2.0**_LOGARITHMS
     query = PrivateQuery(
         points=W,
-        contribute=partial(_overconfidence, scales=scales),
+        contribute=partial(measure, scales=scales),
         releases=(ReleasedArray(sensitivity_of(len(scales))),),
     )
     (sums,) = yield query
@@ -72,3 +77,14 @@ def _overconfidence(Z: FloatArray, block: Block, scales: FloatArray) -> Contribu
         np.square(powers, out=powers)  # at twice the scale
     over -= correct
     return None, np.nan_to_num(over, copy=False).T
+
+
+def _overconfidence_in_labels(Z: FloatArray, block: Block, scales: FloatArray) -> Contribution:
+    """The mean over the labels (rows, k) of confidence in the likelier value, less whether it is right."""
+    Z = np.asarray(Z)
+    n_labels = Z.shape[1]
+    right = (Z > 0) == (np.asarray(block.y)[:, :n_labels] == 1)
+    # Label after label, in the same order for any number of rows; each mean is at most 1 but for rounding.
+    far, correct = np.abs(Z, dtype=np.float64).T, reduce(np.add, right.T.astype(np.float64))
+    over = [(reduce(np.add, expit(scale * far)) - correct) / n_labels for scale in scales.tolist()]
+    return None, np.nan_to_num(np.stack(over, axis=1), copy=False)

@@ -29,6 +29,7 @@ from .gradients import (
 from .losses import (
     LogisticLoss,
     Loss,
+    MultilabelLoss,
     SoftmaxLoss,
     SquaredLoss,
     WeightedLoss,

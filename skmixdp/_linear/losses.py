@@ -1,7 +1,7 @@
 """Losses of a linear head, as functions of its outputs.
 
 Shapes used throughout: ``Z`` (n, k) outputs (logits); ``y`` (n,) whole-number class indices, or
-(n, k) targets for squared loss; ``R`` (n, k) residuals ``d loss / d Z``. The gradient of one
+(n, k) labels or targets; ``R`` (n, k) residuals ``d loss / d Z``. The gradient of one
 row is ``r_i x_i^T``, of shape (k, d_in), so a loss needs no more than its residuals, which are computed for
 NumPy arrays and torch tensors alike. Everything works in the dtype of ``Z``.
 """
@@ -55,6 +55,8 @@ class Loss(Protocol):
         Target of balanced steps for the standard deviation of the noise in an output.
     quadratic : bool
         Whether the Hessian is the identity for all outputs.
+    has_classes : bool
+        Whether ``y`` holds class indices (n,); else it holds a label or target for each output, (n, k).
     """
 
     name: str
@@ -64,6 +66,7 @@ class Loss(Protocol):
     sum_to_zero: bool
     noise_per_output: float
     quadratic: bool
+    has_classes: bool
 
     def residuals(self, Z: Array, y: Labels) -> Array:
         """Derivative of each row's loss in its outputs, shape (n, k), which may overwrite ``Z``.
@@ -93,6 +96,7 @@ class SoftmaxLoss:
     sum_to_zero = True
     noise_per_output = 1.0
     quadratic = False
+    has_classes = True
 
     n_outputs: int
 
@@ -173,6 +177,7 @@ class LogisticLoss:
     sum_to_zero = False
     noise_per_output = 1.0
     quadratic = False
+    has_classes = True
 
     def residuals(self, Z: Array, y: Labels) -> Array:
         logistic(Z)[:, 0] -= astype(y, dtype_of(Z))
@@ -189,6 +194,31 @@ class LogisticLoss:
 
 
 @dataclass(unsafe_hash=True)
+class MultilabelLoss(LogisticLoss):
+    """Sum of the cross-entropies of ``n_outputs`` labels, each with its own logit.
+
+    Here ``y`` (n, k) is 1 for the labels of a row, and 0 for the others.
+    """
+
+    name = "logistic loss of several labels"
+    has_classes = False
+
+    n_outputs: int
+
+    def __post_init__(self) -> None:
+        # No entry of a residual exceeds 1.
+        self.lipschitz = math.sqrt(self.n_outputs)
+
+    def residuals(self, Z: Array, y: Labels) -> Array:
+        Z = logistic(Z)
+        Z -= y
+        return Z
+
+    def values(self, Z: FloatArray, y: Labels) -> FloatArray:
+        return np.asarray(-log_expit(np.where(y == 1, Z, -Z)).sum(axis=1))
+
+
+@dataclass(unsafe_hash=True)
 class SquaredLoss:
     """Half the squared error of ``n_outputs`` targets; here ``y`` holds (n, k) targets.
 
@@ -201,6 +231,7 @@ class SquaredLoss:
     sum_to_zero = False
     noise_per_output = 0.4
     quadratic = True
+    has_classes = False
 
     n_outputs: int
 
@@ -237,6 +268,7 @@ class WeightedLoss:
         self.sum_to_zero = inner.sum_to_zero
         self.noise_per_output = inner.noise_per_output
         self.quadratic = inner.quadratic
+        self.has_classes = inner.has_classes
 
     def residuals(self, Z: Array, y: Labels) -> Array:
         labels, weights = self.split(y)
@@ -258,10 +290,10 @@ class WeightedLoss:
 
     def split(self, y: Labels) -> tuple[Labels, Labels | None]:
         """Labels and weights (n,) of rows; the weights are None if ``y`` carries none."""
-        if self.quadratic:
-            carried = y.shape[1] > self.n_outputs
-            return (y[:, :-1], y[:, -1]) if carried else (y, None)
-        return (class_indices(y), y[:, 1]) if y.ndim == 2 else (y, None)
+        if self.has_classes:
+            return (class_indices(y), y[:, 1]) if y.ndim == 2 else (y, None)
+        carried = y.shape[1] > self.n_outputs
+        return (y[:, :-1], y[:, -1]) if carried else (y, None)
 
 
 def with_weights(y: Labels, weights: FloatArray) -> Labels:
@@ -272,7 +304,7 @@ def with_weights(y: Labels, weights: FloatArray) -> Labels:
     """
     weights = np.minimum(weights, _LARGEST_WEIGHT)
     if y.ndim == 2:
-        return np.column_stack([y, weights.astype(y.dtype)])
+        return np.column_stack([y, weights.astype(np.result_type(y, np.float32))])
     return np.column_stack([y.astype(np.float64), weights])
 
 

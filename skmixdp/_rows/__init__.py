@@ -31,4 +31,4 @@ from .source import (
 from .sparse import SparseRows, check_indices
 from .streamed import RowFiles, StreamedRows, open_rows
 from .table import ArrayTable, from_device, is_dask, special_table
-from .whitening import Whitening
+from .whitening import Whitening, n_groups

@@ -28,6 +28,23 @@ _FLAT = 1e-10
 _FEW = 0.75
 
 
+def n_groups(y: NDArray[np.integer[Any]]) -> int:
+    """Number of classes (n,), or of independent groups that labels (n, k) may form: one more than labels."""
+    return len(np.unique(y)) if y.ndim == 1 else y.shape[1] + 1
+
+
+def _predicted(X: FloatArray, y: NDArray[np.integer[Any]]) -> FloatArray:
+    """Mean of each row's class, or what labels (n, k) tell of each row by least squares, (n, n_features)."""
+    if y.ndim == 2:
+        known = np.column_stack([np.ones(len(X)), y])
+        return np.asarray(known @ np.linalg.lstsq(known, X)[0])
+    index = np.unique(y, return_inverse=True)[1]
+    counts = np.bincount(index)
+    by_class = X[np.argsort(index, kind="stable")]
+    totals = np.add.reduceat(by_class, np.cumsum(counts) - counts)
+    return np.asarray((totals / counts[:, np.newaxis])[index])
+
+
 @dataclass(frozen=True)
 class Whitening:
     """A symmetric linear map that shortens the directions in which rows of one class differ.
@@ -46,25 +63,25 @@ class Whitening:
 
     @classmethod
     def of(cls, X: FloatArray, y: NDArray[np.integer[Any]]) -> "Whitening | None":
-        """The whitening of rows (n, n_features) with class indices (n,); None if no class has differing rows.
+        """The whitening of rows (n, n_features) with classes (n,) or labels (n, k); None if no rows differ.
 
         With the scatter within classes ``S = 1 / (n - classes) sum_i d_i d_i^T``, ``d_i`` being rows less the
         mean of their class, it is ``C^(-1/2)`` up to a factor, for ``C = (1 - s) S + s trace(S) / d I``:
         Hatch and Stolcke 2006, "Generalized linear kernels for one-versus-all classification" (within-class
         covariance normalisation), shrunk.
 
+        Rows with several labels are taken less their least-squares prediction by labels: with one label each,
+        that is the mean of their class.
+
         A single group has no differences between classes that could be lost. There s is the share that
         Ledoit and Wolf 2004, "A well-conditioned estimator for large-dimensional covariance matrices",
         estimate from the rows, and at least 0.5 and ``d / (d + n)``.
         """
-        classes, index = np.unique(y, return_inverse=True)
-        n_free = len(X) - len(classes)
+        count = n_groups(y)
+        n_free = len(X) - count
         if n_free < 1:
             return None
-        counts = np.bincount(index)
-        by_class = X[np.argsort(index, kind="stable")]
-        totals = np.add.reduceat(by_class, np.cumsum(counts) - counts)
-        deviations = X - (totals / counts[:, np.newaxis])[index]
+        deviations = X - _predicted(X, y)
         # Divided by the largest entry first, since squares of huge or tiny entries are inf or 0.
         size = float(np.abs(deviations).max(initial=0.0))
         if not 0 < size < np.inf:
@@ -81,7 +98,7 @@ class Whitening:
             strongest_first = directions[::-1]
             lower = np.linalg.cholesky(strongest_first @ strongest_first.T)
             directions = solve_triangular(lower, strongest_first, lower=True)[::-1]
-        s = _SHRINKAGE if len(classes) > 1 else _shrinkage(rows, scatter)
+        s = _SHRINKAGE if count > 1 else _shrinkage(rows, scatter)
         sphere = s * scatter.sum() / X.shape[1]
         return cls(directions, np.sqrt(sphere / ((1 - s) * scatter + sphere)))
 

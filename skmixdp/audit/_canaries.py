@@ -19,7 +19,8 @@ def synthetic_rows(
 ) -> tuple[Array, Array]:
     """At least ``n_rows`` rows far from ``X`` in random directions, with random labels or far targets.
 
-    ``wrong_labels`` adds each class's mean, and the direction in which rows vary least, under all labels.
+    ``wrong_labels`` adds each class's mean, and the direction in which rows vary least, under all labels;
+    where rows have several labels, they get random ones.
     """
     centre = X.mean(axis=0)
     deviations = X - centre
@@ -30,6 +31,8 @@ def synthetic_rows(
     if not classifier:
         side = np.where(rng.randint(2, size=(n_rows, *y.shape[1:])) == 1, 1.0, -1.0)
         return rows, y.mean(axis=0) + _FAR_TARGET * (y.std(axis=0) + (y.std(axis=0) == 0)) * side
+    if y.ndim == 2:
+        return rows, rng.randint(2, size=(n_rows, y.shape[1]))
     classes = np.unique(y)
     labels = classes[rng.randint(len(classes), size=n_rows)]
     if not wrong_labels:

@@ -26,6 +26,9 @@ _FEW_VALUES = 2**12
 class Classifier(ClassifierMixin):  # type: ignore[misc]
     """Mixin that adds classes and predictions to an estimator whose ``_outputs`` are logits."""
 
+    #: Whether rows have several labels: then ``classes_`` names them, and each has its own logit.
+    multilabel_: bool = False
+
     def _encode(self: Any, y: Array, y_pub: Array | None) -> tuple[Array, Array | None, str]:
         """Set ``classes_``; return encoded private and public labels, and the origin of the classes."""
         check_class_labels(y, "y")
@@ -56,21 +59,28 @@ class Classifier(ClassifierMixin):  # type: ignore[misc]
         Returns
         -------
         array of shape (n_samples, n_classes), or (n_samples,) for two classes
-            For two classes, only the logit of ``classes_[1]``.
+            For two classes, only the logit of ``classes_[1]``. With several labels per row, the logit of each
+            label, (n_samples, n_labels).
         """
         if is_dask(X):
             check_is_fitted(self)
             n_classes = len(self.classes_)
-            return lazy_result(self, "decision_function", X, None if n_classes == 2 else n_classes)
+            flat = n_classes == 2 and not self.multilabel_
+            return lazy_result(self, "decision_function", X, None if flat else n_classes)
         outputs = self._outputs(X)
-        return outputs[:, 0] if len(self.classes_) == 2 else outputs
+        return outputs[:, 0] if outputs.shape[1] == 1 else outputs
 
     def predict_proba(self: Any, X: Any) -> Any:
-        """Class probabilities of each row, shape (n_samples, n_classes)."""
+        """Class probabilities of each row, shape (n_samples, n_classes).
+
+        With several labels per row, they are the probability of each label, and do not sum to 1.
+        """
         if is_dask(X):
             check_is_fitted(self)
             return lazy_result(self, "predict_proba", X, len(self.classes_))
         logits = self.decision_function(X)
+        if self.multilabel_:
+            return expit(logits)
         if logits.ndim == 1:
             return np.column_stack([expit(-logits), expit(logits)])
         return np.asarray(softmax(logits))
@@ -83,11 +93,17 @@ class Classifier(ClassifierMixin):  # type: ignore[misc]
         return np.log(self.predict_proba(X))
 
     def predict(self: Any, X: Any) -> Any:
-        """Most likely class of each row, shape (n_samples,)."""
+        """Most likely class of each row, shape (n_samples,).
+
+        With several labels per row, 1 for each label that is more likely than not, (n_samples, n_labels).
+        """
         if is_dask(X):
             check_is_fitted(self)
-            return lazy_result(self, "predict", X, None, self.classes_.dtype)
+            shape = (len(self.classes_), int) if self.multilabel_ else (None, self.classes_.dtype)
+            return lazy_result(self, "predict", X, *shape)
         logits = self.decision_function(X)
+        if self.multilabel_:
+            return (logits > 0).astype(int)
         best = (logits > 0).astype(int) if logits.ndim == 1 else logits.argmax(axis=1)
         return np.asarray(self.classes_[best])
 

@@ -29,6 +29,7 @@ from .._learning.geometry import (
     noisy_second_moment,
     second_moment_share,
 )
+from .._learning.label_shares import noisy_logits
 from .._learning.targets import FEWEST, start_predicts
 from .._linear import Loss, WeightedLoss, predicted_classes, with_weights, work_of_pass
 from .._rows import (
@@ -42,6 +43,7 @@ from .._rows import (
     Whitening,
     columns_of,
     effective_columns,
+    n_groups,
 )
 from .._utils.validation import shown
 from ..algorithms import Algorithm, Auto
@@ -89,7 +91,8 @@ class FitInputs:
     to fit to; None is all. ``passed`` are the objects that the user passed, which determine ``y`` together
     with the public values in ``labels``. ``X_scale`` has public rows that only tell the scale of the columns;
     None stands for ``X_pub``. Noisy counts of ``n_counted`` classes balance the weights, which multiply
-    ``sample_weight``; 0 counts none.
+    ``sample_weight``; 0 counts none. ``label_share`` is the share of the squared budget for the logits (k,)
+    at which labels start, ``label_logits`` once they are released; 0 releases none.
     """
 
     budget: Budget
@@ -109,10 +112,12 @@ class FitInputs:
     record: PerInstanceRecord | None = None
     n_counted: int = 0
     sample_weight: Array | None = None
+    label_share: float = 0.0
+    label_logits: Array | None = None
 
     @property
     def groups(self) -> Array:
-        """Group of each public row for whitening: its class; all rows of a regression are one group."""
+        """Group of each public row for whitening: class or labels; all rows of a regression are one group."""
         return np.zeros(len(self.y_pub), dtype=np.intp) if self.loss.quadratic else self.y_pub
 
     @property
@@ -257,6 +262,8 @@ def course(head: Any, inputs: FitInputs) -> FitCourse:
     if inputs.n_counted:
         spent["class counts"] = count_share(inputs.budget.mu, inputs.n_rows, inputs.n_counted)
         balanced = inputs.weighted(np.ones(len(inputs.y)))
+    if inputs.label_share:
+        spent["label shares"] = inputs.label_share
     check, first = check_share(head, inputs), first_stage(head, balanced)
     checking = {"check of the start": check} if check else {}
     rows, mapped, planned = first.rows, first.mapped, None
@@ -279,6 +286,12 @@ def course(head: Any, inputs: FitInputs) -> FitCourse:
         balanced = yield from balanced_by_counts(inputs, learner, spent["class counts"])
         stage_ended(head)
         rows = replace(rows, inputs=balanced)
+    if inputs.label_share:
+        multiplier = inputs.budget.multiplier(inputs.label_share)
+        counted = noisy_logits(learner, inputs.loss.n_outputs, multiplier)
+        balanced = replace(inputs, label_logits=(yield from of_rows(LabelRows(inputs), counted)))
+        stage_ended(head)
+        planned = None if planned is None else head._planned(balanced, mapped, spent)
     if planned is None:
         mapped, shares = yield from learned_map(head, replace(first, rows=rows), learner)
         spent |= shares
@@ -364,7 +377,7 @@ def needs_private_rows(inputs: FitInputs) -> bool:
 
 def groups_for_whitening(inputs: FitInputs) -> Array | None:
     """Groups (n_pub,) of public rows that whiten; None if private directions whiten better. Public facts."""
-    n_free = len(inputs.X_pub) - len(np.unique(inputs.y_pub))
+    n_free = len(inputs.X_pub) - n_groups(inputs.groups)
     few = n_free < _FEWEST_FREE and inputs.geometry_shares.floor < _LARGEST_FLOOR
     return None if len(inputs.X_pub) == 0 or few else inputs.groups
 
@@ -537,7 +550,7 @@ def _warn_of_few_columns(energies: Array) -> None:
 
 def check_share(head: Any, inputs: FitInputs) -> float:
     """Share of the squared budget for checking the start on private rows; 0 if no check is of use."""
-    enough = len(inputs.X_pub) >= (FEWEST if inputs.loss.quadratic else 2)
+    enough = len(inputs.X_pub) >= (2 if inputs.loss.has_classes else FEWEST)
     public = isinstance(head.init, str) and head.init == "public" and enough
     if not (inputs.is_default and public and head._divides(inputs)) or head._needs_public(inputs):
         return 0.0
@@ -551,7 +564,7 @@ def start_is_useful(planned: PlannedHead, learner: Learner, multiplier: float) -
     something else.
     """
     info = planned.run.info
-    if info.loss.quadratic:
+    if not info.loss.has_classes:
         return (yield from start_predicts(info, learner, multiplier))
     (correct,) = yield from noisy_counts(learner, info.view.W, is_correct, multiplier)
     right = [predicted_classes(judge.X @ start.T) == judge.y for start, judge in info.held_out]

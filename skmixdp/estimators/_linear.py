@@ -238,7 +238,7 @@ class LinearHead(PrivateEstimator):
         share = 1 - sum(spent.values()) if spent else 1.0
         l2 = None if self.public_l2 == "auto" else self.public_l2 * len(inputs.X_pub)
         data = PublicData(mapped.X_pub, inputs.y_pub, inputs.loss, l2, inputs.dtype)
-        start = partial(self._start, mapped.row_map)
+        start = partial(self._start, mapped.row_map, inputs.label_logits)
         # Ahead of the map, a start by name is left unknown: the public head takes long to find.
         unknown = ahead and isinstance(self.init, str)
         info = PublicInfo(
@@ -379,13 +379,16 @@ class LinearHead(PrivateEstimator):
         dtype: np.dtype[Any] = np.dtype(self.dtype)
         return dtype
 
-    def _start(self, row_map: RowMap, data: PublicData) -> Array:
-        """The head before the first step, (k, d_in)."""
+    def _start(self, row_map: RowMap, logits: Array | None, data: PublicData) -> Array:
+        """The head before the first step, (k, d_in); ``logits`` (k,) are the outputs without public rows."""
         if not isinstance(self.init, str):
             return row_map.join(self._given_start(), data.loss.n_outputs, self.n_features_in_)
-        if self.init == "zeros" or data.n_rows == 0:
-            return np.zeros((data.loss.n_outputs, data.X.shape[1]))
-        return data.solution
+        if self.init == "public" and data.n_rows:
+            return data.solution
+        W = np.zeros((data.loss.n_outputs, data.X.shape[1]))
+        if logits is not None and row_map.intercept_value is not None:
+            W[:, -1] = logits / row_map.intercept_value
+        return W
 
     def _given_start(self) -> Array:
         """The coefficients in ``init``, for targets as they are in training."""
@@ -404,7 +407,8 @@ class LinearHead(PrivateEstimator):
 
         Centring, whitening and scaling of the rows are part of the model. The input ``X`` has shape
         (n_samples, n_features). A classifier has the outputs ``label`` (n_samples,) and ``probabilities``
-        (n_samples, n_classes), with the columns in the order of ``classes_``. A regressor has the output
+        (n_samples, n_classes), with the columns in the order of ``classes_``. With several labels per row,
+        both have the shape (n_samples, n_labels). A regressor has the output
         ``predictions``, of the shape of ``predict``. The privacy report is in the model's metadata, under
         the key ``privacy``.
 
@@ -440,8 +444,9 @@ class LinearHead(PrivateEstimator):
         """The fitted estimator as a scikit-learn pipeline that needs no skmixdp.
 
         The pipeline consists of scikit-learn's transformers and a ``LogisticRegression`` or ``Ridge``, with
-        fitted attributes set. Its methods ``predict``, ``predict_proba``, ``decision_function`` and ``score``
-        agree with those of this estimator up to rounding. It takes dense rows.
+        fitted attributes set. For several labels per row, it ends in a ``OneVsRestClassifier``, whose classes
+        are numbers. Its methods ``predict``, ``predict_proba``, ``decision_function`` and ``score`` agree
+        with those of this estimator up to rounding. It takes dense rows.
 
         Returns
         -------

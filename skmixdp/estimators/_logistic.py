@@ -9,18 +9,20 @@ from numpy.typing import NDArray
 
 from .._engine import Budget, Closing
 from .._learning.class_shares import LogitAdjustment, counts_are_useful
+from .._learning.label_shares import label_share
 from .._learning.shrinkage import can_balance
 from .._learning.temperature import temperature
-from .._linear import WeightedLoss, classification_loss
+from .._linear import Loss, MultilabelLoss, WeightedLoss, classification_loss
 from .._rows import RowMap
-from .._utils.validation import NON_NEGATIVE, Allowed, Kind
+from .._utils.validation import NON_NEGATIVE, Allowed, Kind, shown
 from ..components.protocols import PublicInfo
 from ..public import PublicData
-from ._checks import check_class_weight, check_labels, check_sample_weight, counts, passed
+from ._checks import check_class_weight, check_labels, check_sample_weight, counts, given_labels, passed
 from ._classifier import Classifier, encode_labels
 from ._course import FitInputs, course
 from ._fit import FitCourse, FitData, fit_one
 from ._linear import LinearHead
+from ._multilabel import check_indicator, is_indicator, names_of_labels
 from ._private_score import PrivateScoreMixin
 
 Array = NDArray[Any]
@@ -34,9 +36,10 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
 
     ``X, y`` are the private rows. A few labelled public rows ``X_pub, y_pub`` make the classifier much more
     accurate. The objective is the mean cross-entropy of all rows: softmax for three or more classes, one
-    output for two classes. Rows are first centred and whitened by public or noisy values, and their length is
-    bounded. Columns in different units are standardised. The probabilities of the default are calibrated by
-    a private temperature (:doc:`/calibration`).
+    output for two classes, and one for each label if rows have several (:doc:`/several_labels`). Rows are
+    first centred and whitened by public or noisy values, and their length is bounded. Columns in different
+    units are standardised. The probabilities of the default are calibrated by a private temperature
+    (:doc:`/calibration`).
 
     The parameters fall into six groups. Most fits need those of the first two alone.
 
@@ -73,8 +76,9 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         ``"discrete"`` protects against attacks on low-order bits, by exact sums and discrete Gaussian noise.
         It needs ``skmixdp[discrete]`` and is slower.
     classes : array-like or None, default=None
-        All class labels. If None, they are those of ``y_pub``. Without public rows they are read from
-        ``y``, which the guarantee does not cover, and a PrivacyLeakWarning says so.
+        All class labels, or the names of the columns of ``y`` where rows have several labels. If None, they
+        are those of ``y_pub``, or the columns of a data frame or their numbers. Without public rows, classes
+        are read from ``y``, which the guarantee does not cover, and a PrivacyLeakWarning says so.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes in the gradients of private rows, before they are clipped; 1 for classes that a
         dict leaves out. ``"balanced"`` weights by the inverse of the class shares, from noisy counts of the
@@ -138,7 +142,9 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
     Attributes
     ----------
     classes_ : array of shape (n_classes,)
-        Sorted class labels.
+        Sorted class labels. With several labels per row, the names of the labels in the order of the columns.
+    multilabel_ : bool
+        Whether the rows of the fit had several labels.
     coef_ : array of shape (k, n_features)
         Coefficients. They apply to the centred, whitened and scaled row.
     intercept_ : array of shape (k,)
@@ -192,12 +198,17 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         "class_weight": (None, "balanced", _WEIGHTS_BY_CLASS),
         "logit_adjustment": (NON_NEGATIVE, "auto"),
     }
-    _saved: ClassVar[tuple[str, ...]] = (*LinearHead._saved, "classes_", "class_shares_")
+    _saved: ClassVar[tuple[str, ...]] = (*LinearHead._saved, "classes_", "multilabel_", "class_shares_")
 
     _: KW_ONLY
     classes: Any = None
     class_weight: Any = None
     logit_adjustment: Any = "auto"
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
 
     def fit(
         self,
@@ -216,12 +227,13 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         X : array-like, tensor, sparse matrix, memory map, Dask array or RowFiles, (n_samples, n_features)
             PRIVATE rows. Rows that are not in memory are read in parts, see
             :func:`~skmixdp.datasets.open_rows`.
-        y : array-like of shape (n_samples,), or None
-            Labels of the private rows. If None, the labels in the files of ``X`` are used.
+        y : array-like of shape (n_samples,) or (n_samples, n_labels), or None
+            Labels of the private rows. A dense table of zeros and ones has a column for each of several
+            labels. If None, the labels in the files of ``X`` are used.
         X_pub : array-like of shape (n_pub, n_features), tuple of such, or None
             Public rows: one array, or a tuple of several sources.
-        y_pub : array-like of shape (n_pub,), tuple of such, or None
-            Labels of the public rows.
+        y_pub : array-like of shape (n_pub,) or (n_pub, n_labels), tuple of such, or None
+            Labels of the public rows, with the columns of ``y``.
         sample_weight : array-like of shape (n_samples,) or None
             Non-negative weights of the private rows. They are PRIVATE, like labels. The weighted gradient of
             a row is clipped, and the sum is still divided by the number of rows, so use weights near 1.
@@ -248,8 +260,22 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         return self
 
     def _course(self, budget: Budget, data: FitData) -> FitCourse:
-        table, y, X_pub, y_pub, members = self._check_rows(data, check_labels)
-        y, y_pub, origin = self._encode(y, y_pub)
+        self.multilabel_ = is_indicator(given_labels(data.X, data.y))
+        check_target = check_indicator if self.multilabel_ else check_labels
+        table, y, X_pub, y_pub, members = self._check_rows(data, check_target)
+        loss: Loss
+        if self.multilabel_:
+            self._refuse_for_several_labels()
+            self.classes_, origin = names_of_labels(self.classes, data.y, data.y_pub, y.shape[1])
+            kind, loss = "number and the names of the labels", MultilabelLoss(y.shape[1])
+            if y_pub is not None and y_pub.shape[1] != y.shape[1]:
+                raise ValueError(
+                    f"y_pub has {y_pub.shape[1]} labels per row and y has {y.shape[1]}; pass the same labels "
+                    "in the same columns."
+                )
+        else:
+            y, y_pub, origin = self._encode(y, y_pub)
+            kind, loss = "classes", classification_loss(len(self.classes_))
         treated_as_public = (
             counts(table),
             passed(
@@ -258,15 +284,17 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
                 labels=True,
                 weights=data.sample_weight is not None,
             ),
-            f"the classes ({origin})",
+            f"the {kind} ({origin})",
         )
-        loss = classification_loss(len(self.classes_))
         weights = check_sample_weight(data.sample_weight, len(y))
         rows = table, y, X_pub, y_pub, members
         labels = tuple(self.classes_.tolist())
         inputs = self._inputs(
             budget, loss, *rows, data=data, treated_as_public=treated_as_public, labels=labels
         )
+        if self.multilabel_ and self._starts_from_shares(inputs):
+            share = label_share(budget.mu, inputs.n_rows, len(self.classes_))
+            inputs = replace(inputs, label_share=share)
         if isinstance(self.class_weight, str):
             n_classes = len(self.classes_)
             self._refuse_without_counts("class_weight", inputs, n_classes)
@@ -276,6 +304,25 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
             weights = by_class[y] if weights is None else by_class[y] * weights
         told_by = () if by_class is None else tuple(by_class.tolist())
         return course(self, inputs if weights is None else inputs.weighted(weights, told_by))
+
+    def _refuse_for_several_labels(self) -> None:
+        """Refuse parameters that need one class per row."""
+        named = callable(getattr(self.init, "start", None))
+        for name, wrong, value, remedy in (
+            ("class_weight", self.class_weight is not None, self.class_weight, "None"),
+            ("logit_adjustment", self.logit_adjustment not in (0, "auto"), self.logit_adjustment, "'auto'"),
+            ("init", named, type(self.init).__name__, "'public', 'zeros' or an array"),
+        ):
+            if wrong:
+                raise ValueError(
+                    f"{name}={shown(value)} needs one class per row, and y has several labels per row; pass "
+                    f"{remedy}."
+                )
+
+    def _starts_from_shares(self, inputs: FitInputs) -> bool:
+        """Whether noisy shares of the labels may be the start: that of the default without public rows."""
+        by_default = isinstance(self.init, str) and self.init == "public" and self.fit_intercept
+        return by_default and not len(inputs.X_pub) and inputs.is_default and self._divides(inputs)
 
     def _may_balance(self, inputs: FitInputs, info: PublicInfo) -> bool:
         return (
@@ -292,6 +339,7 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
             self._refuse_without_counts("logit_adjustment", inputs, n_classes)
         elif (
             n_classes == 2
+            or self.multilabel_
             or not inputs.is_default
             or isinstance(inputs.loss, WeightedLoss)
             or self._obstacle_to_counts(inputs, n_classes) is not None
@@ -330,12 +378,24 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         return None
 
     def _as_trained(self, X: Array, y: Array) -> tuple[Array, Array]:
-        """Mapped rows and class indices, as the fit used them; for audits."""
-        return self._row_map(X, np.float64), encode_labels(y, self.classes_, "y", private=True)
+        """Mapped rows and class indices or labels, as the fit used them; for audits."""
+        return self._row_map(X, np.float64), self._encoded(y, len(X))
 
-    def _start(self, row_map: RowMap, data: PublicData) -> Array:
+    def _encoded(self, y: Any, n_rows: int) -> Array:
+        """Class indices (n_rows,) or labels (n_rows, k) of the fitted classes."""
+        if not self.multilabel_:
+            return encode_labels(check_labels(y, "y", n_rows, "X"), self.classes_, "y", private=True)
+        labels = check_indicator(y, "y", n_rows, "X")
+        if labels.shape[1] != len(self.classes_):
+            raise ValueError(
+                f"y has {labels.shape[1]} labels per row and this classifier was fitted to "
+                f"{len(self.classes_)}; pass the same labels in the same columns."
+            )
+        return labels
+
+    def _start(self, row_map: RowMap, logits: Array | None, data: PublicData) -> Array:
         if not callable(getattr(self.init, "start", None)):
-            return super()._start(row_map, data)
+            return super()._start(row_map, logits, data)
 
         def widen(coef: Array) -> Array:
             if coef.shape[1] != self.n_features_in_:

@@ -9,15 +9,14 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from .._engine import OpenRows, charge_event, drive, of_rows
-from .._learning.comparison import is_correct
+from .._learning.comparison import all_right, is_correct
 from .._learning.geometry import Learner, noisy_counts
 from .._linear import predicted_classes
 from .._rows import Block
 from .._utils.validation import POSITIVE, PROBABILITY, check
 from ..privacy import GaussianEvent, NoiseSource, noise_multiplier_for, recorded_outcome
 from ..privacy.noise import noise_source, seed_of, warn_of_seed
-from ._checks import check_labels, check_private_rows, check_targets, given_labels
-from ._classifier import encode_labels
+from ._checks import check_private_rows, check_targets, given_labels
 
 Array = NDArray[Any]
 
@@ -93,11 +92,13 @@ class PrivateScoreMixin(PrivateSumsMixin):
     ) -> float:
         """Accuracy on PRIVATE rows, from a noisy count of correctly classified rows.
 
+        Of rows with several labels, those count whose labels are all right, as in :meth:`score`.
+
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             PRIVATE rows, which may differ from those of the fit.
-        y : array-like of shape (n_samples,)
+        y : array-like of shape (n_samples,) or (n_samples, n_labels)
             Labels of the rows.
         noise_multiplier : float or None, default=None
             Standard deviation of the noise, in rows. One row changes the count by at most 1.
@@ -122,7 +123,8 @@ class PrivateScoreMixin(PrivateSumsMixin):
         addition to the budget of the fit. ``ledger``, ``neighboring``, ``noise`` and ``random_state``
         are those of the estimator. The number of rows is treated as public.
         """
-        (count,), n_rows = self._noisy_sums(X, y, (noise_multiplier, epsilon, delta), is_correct, 1)
+        flags = all_right if self.multilabel_ else is_correct
+        (count,), n_rows = self._noisy_sums(X, y, (noise_multiplier, epsilon, delta), flags, 1)
         return float(count / n_rows)
 
     def private_confusion(
@@ -165,12 +167,17 @@ class PrivateScoreMixin(PrivateSumsMixin):
         terms = noise_multiplier, epsilon, delta
         multiplier_of(self, *terms)
         check_is_fitted(self)
+        if self.multilabel_:
+            raise ValueError(
+                "private_confusion needs one class per row, and this classifier was fitted to several labels "
+                "per row; use private_score."
+            )
         k = len(self.classes_)
         counts, _ = self._noisy_sums(X, y, terms, partial(_in_cell, n_classes=k), k * k)
         return np.asarray(counts.reshape(k, k))
 
     def _scored_targets(self: Any, y: Any, n_rows: int) -> Array:
-        return encode_labels(check_labels(y, "y", n_rows, "X"), self.classes_, "y", private=True)
+        return np.asarray(self._encoded(y, n_rows))
 
 
 class PrivateErrorMixin(PrivateSumsMixin):

@@ -92,6 +92,17 @@ class ZerothOrderDPClassifier(MixedDPLogisticRegression):
 
     _algorithms: ClassVar[Mapping[str, Callable[[], Algorithm]]] = ZEROTH_ORDER
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = False
+        return tags
+
+    def _refuse_for_several_labels(self) -> None:
+        raise ValueError(
+            "y has several labels per row, and zeroth-order algorithms train on one class per row; use "
+            "MixedDPLogisticRegression."
+        )
+
     def _chosen_algorithm(self) -> Algorithm:
         return zeroth_order_algorithm(self.algorithm)
 

@@ -204,7 +204,8 @@ def _facts(estimator: Any) -> dict[str, str]:
     if hasattr(estimator, "n_features_in_"):
         facts["features"] = str(estimator.n_features_in_)
     if hasattr(estimator, "classes_"):
-        facts["classes"] = ", ".join(map(str, estimator.classes_))
+        name = "labels" if getattr(estimator, "multilabel_", False) else "classes"
+        facts[name] = ", ".join(map(str, estimator.classes_))
     version = import_module("skmixdp").__version__
     facts["made with"] = f"skmixdp {version}, scikit-learn {sklearn.__version__}"
     return facts

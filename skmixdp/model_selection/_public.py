@@ -196,8 +196,12 @@ def take(X: Any, y: Array, indices: Indices) -> tuple[Any, Array]:
 
 
 def hold_out(y: Array, fraction: float, *, stratify: bool) -> tuple[Indices, Indices]:
-    """Sorted row numbers to fit on, and to score on: a ``fraction`` of each class with two rows or more."""
-    groups = [np.flatnonzero(y == label) for label in np.unique(y)] if stratify else [np.arange(len(y))]
+    """Sorted row numbers to fit on, and to score on: a ``fraction`` of each class with two rows or more.
+
+    Rows with several labels are one class.
+    """
+    by_class = stratify and y.ndim == 1
+    groups = [np.flatnonzero(y == label) for label in np.unique(y)] if by_class else [np.arange(len(y))]
     test = []
     for group in groups:
         n = min(max(round(fraction * len(group)), 1), len(group) - 1)

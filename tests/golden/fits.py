@@ -61,6 +61,19 @@ def _regressor(algorithm: Any = "adamix", *, k: int = 1, wrong: bool = False, **
     return estimator.fit(X, y, X_pub, -y_pub if wrong else y_pub)
 
 
+def _several_labels(*, public: bool = True, **parameters: Any) -> Any:
+    """Rows of four labels: bits of the class, and two inequalities."""
+    X, y, X_pub, y_pub = classes(3)
+    labels, labels_pub = (
+        np.stack([cls == 1, cls == 2, rows[:, 0] > 1, rows[:, 1] > 0], axis=1).astype(int)
+        for rows, cls in ((X, y), (X_pub, y_pub))
+    )
+    estimator = MixedDPLogisticRegression(
+        **{"epsilon": 2.0, "dtype": "float64", "random_state": _SEED} | parameters
+    )
+    return estimator.fit(X, labels, X_pub, labels_pub) if public else estimator.fit(X, labels)
+
+
 def _names_of_classes() -> Any:
     """A start from encoded names of classes, whose scale private rows choose."""
     names = ZeroShotHead(["a", "b", "c"], embeddings=np.random.default_rng(0).normal(size=(3, 9)))
@@ -163,6 +176,9 @@ FITS: dict[str, Callable[[], Any]] = {
     "clipped rows": partial(_classifier, row_norm="clip"),
     "clipped rows, no public rows": partial(_classifier, row_norm="clip", public=False),
     "names of classes": _names_of_classes,
+    "several labels": _several_labels,
+    "several labels, no public rows": partial(_several_labels, public=False, epsilon=8.0),
+    "several labels, adamix": partial(_several_labels, algorithm="adamix"),
     "ridge, no public rows": _unscaled,
     "first of three maps": partial(_maps_apart, 0),
     "second of three maps": partial(_maps_apart, 1),

@@ -115,6 +115,26 @@ def test_stages_of_a_classifier(
         assert geometry is not True or {"mean", "unused mean"} <= names
 
 
+@pytest.mark.parametrize("relation", RELATIONS, ids="-".join)
+@pytest.mark.parametrize("start", ["public", "left out", "none", "weights"])
+@pytest.mark.parametrize("geometry", ["auto", False])
+def test_stages_of_several_labels(monkeypatch, start, geometry, relation):
+    needs_opendp(relation)
+    noise, neighboring = relation
+    log = watch(monkeypatch)
+    head = MixedDPLogisticRegression(**TERMS, geometry=geometry, noise=noise, neighboring=neighboring)
+    labels, labels_pub = (classes[:, np.newaxis] == np.arange(K) for classes in (Y, Y_PUB))
+    if start in ("public", "left out"):
+        head.fit(X, labels, X_PUB, labels_pub if start == "public" else ~labels_pub)
+    else:
+        head.fit(X, labels, sample_weight=None if start == "none" else np.ones(N))
+    assert_adds_up(log, head.privacy_)
+    names = {name for name, _ in head.privacy_.shares}
+    assert ("label shares" in names) == (start in ("none", "weights"))
+    assert ("temperature" in names) == (start != "weights")
+    assert head.privacy_.n_public == (40 if start == "public" else 0)
+
+
 @pytest.mark.parametrize("geometry", [True, False])
 @pytest.mark.parametrize("class_weight", [None, "balanced"])
 def test_a_start_that_is_left_out_is_paid_for(monkeypatch, class_weight, geometry):

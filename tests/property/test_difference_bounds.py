@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from skmixdp._linear import GradientEmbedding, LogisticLoss, SoftmaxLoss, row_norms
+from skmixdp._linear import GradientEmbedding, LogisticLoss, MultilabelLoss, SoftmaxLoss, row_norms
 from skmixdp._rows import Block
 from skmixdp.components import L2Clip
 from skmixdp.components.dope import clipped_deviations, deviation_bounds
@@ -20,7 +20,7 @@ from skmixdp.modelmix import L2LinfClip
 from tests.rounding import assert_relative
 
 DTYPES = ["float32", "float64"]
-LOSSES = {"logistic": LogisticLoss(), "softmax": SoftmaxLoss(4)}
+LOSSES = {"labels": MultilabelLoss(3), "logistic": LogisticLoss(), "softmax": SoftmaxLoss(4)}
 
 wild = {
     "name": st.sampled_from(sorted(LOSSES)),
@@ -32,6 +32,10 @@ wild = {
     "threshold": st.sampled_from([1e-9, 1e-3, 0.5, 1e3]),
     "same_sign": st.booleans(),
 }
+
+
+def labels_of(loss, n, rng):
+    return rng.integers(max(loss.n_outputs, 2), size=n) if loss.has_classes else rng.integers(2, size=(n, 3))
 
 
 #: The centre is a row's own gradient but for rounding, and the clip is far shorter.
@@ -73,7 +77,7 @@ def test_no_difference_from_a_centre_exceeds_the_clip(
 ):
     loss, rng = LOSSES[name], np.random.default_rng(seed)
     k = loss.n_outputs
-    X, y = some_rows(rng, d, scale, dtype, same_sign), rng.integers(max(k, 2), size=6)
+    X, y = some_rows(rng, d, scale, dtype, same_sign), labels_of(loss, 6, rng)
     W = rng.normal(size=(k, d)) / scale
     # The centre is the first row's own gradient as the arithmetic sees it, nearly.
     Z, _ = block_products(X, y, W)
@@ -107,7 +111,7 @@ def test_neither_part_of_a_gradient_exceeds_its_clip(
     anchors = some_rows(rng, d, scale, "float64", same_sign)
     # Nearly dependent anchors make directions of which the products know little.
     anchors[3:] = anchors[:3] * (1 + twins * rng.normal(size=(3, d)))
-    labels = np.tile(rng.integers(max(k, 2), size=3), 2)
+    labels = np.concatenate([labels_of(loss, 3, rng)] * 2)
     W = rng.normal(size=(k, d)) / scale
     embedding = GradientEmbedding(anchors, loss.residuals(anchors @ W.T, labels), n_components)
     # Private rows: anchors, nearly, and their differences.

@@ -47,6 +47,11 @@ def around_centres(labels):
     return (CENTRES[labels] + rng.normal(size=(len(labels), D))).astype("f4")
 
 
+def labelled(y):
+    """Several labels of rows of classes: the class, and another one."""
+    return (y[:, np.newaxis] == np.arange(K)) | (y[:, np.newaxis] == np.arange(K) + 1)
+
+
 Y_PUB = np.arange(30) % K
 X_PUB = around_centres(Y_PUB)
 
@@ -66,11 +71,13 @@ class Private:
     absent: np.ndarray | None = None
 
     @classmethod
-    def drawn(cls, n, dtype="f4", *, targets=False):
+    def drawn(cls, n, dtype="f4", *, targets=False, labels=False):
         y = np.arange(n) % (K - 1)
         y[ROW] = K - 1
         X = around_centres(y).astype(dtype)
         weights = rng.choice([0.5, 1.0, 2.0], size=n)
+        if labels:
+            return cls(X, labelled(y), weights)
         return cls(X, (X @ COEF).astype(dtype) if targets else y, weights)
 
     def with_row(self, x=None, y=None, weight=None):
@@ -84,12 +91,14 @@ class Private:
 
 SIGNS = np.array([1, -1, 1, 1])
 NEIGHBOURS: dict[str, Callable[[Private], Private]] = {
-    "relabelled": lambda one: one.with_row(y=0 if one.y.ndim == 1 else 1e6),
+    "relabelled": lambda one: one.with_row(
+        y=~one.y[ROW] if one.y.dtype == bool else 0 if one.y.ndim == 1 else 1e6
+    ),
     "zeroed": lambda one: one.with_row(0.0),
     "tiny": lambda one: one.with_row(SIGNS * np.finfo(one.X.dtype).smallest_subnormal),
     "small": lambda one: one.with_row(SIGNS * np.finfo(one.X.dtype).tiny),
     "huge": lambda one: one.with_row(
-        SIGNS * np.finfo(one.X.dtype).max, None if one.y.ndim == 1 else np.finfo(one.X.dtype).max
+        SIGNS * np.finfo(one.X.dtype).max, np.finfo(one.X.dtype).max if one.y.dtype.kind == "f" else None
     ),
     "duplicated": lambda one: one.with_row(one.X[0], one.y[0]),
     "constant": lambda one: one.with_row(1.0),
@@ -139,10 +148,12 @@ LOGISTIC = [f"logistic, {name}" for name in ("auto", *DESCENT)]
 RIDGE = [f"ridge, {name}" for name in ("auto", "noisy-gd", "gep")]
 ZEROTH = [f"zeroth, {name}" for name in ("dpzero", "pazo-m", "pazo-p", "pazo-s")]
 MODULES = [f"module, {name}" for name in ("dpzero", "pazo-m", "pazo-p", "pazo-s")]
-LINEAR = [*LOGISTIC, *RIDGE, *ZEROTH]
+SEVERAL = ["labels, auto", "labels, adamix"]
+LINEAR = [*LOGISTIC, *SEVERAL, *RIDGE, *ZEROTH]
 ALL = [*LINEAR, *MODULES]
 ESTIMATORS = {
     "logistic": MixedDPLogisticRegression,
+    "labels": MixedDPLogisticRegression,
     "ridge": MixedDPRidge,
     "zeroth": ZerothOrderDPClassifier,
 }
@@ -165,11 +176,11 @@ def among(group, *excepted):
     return [what for what in group if not any(name in what for name in excepted)]
 
 
-WITHOUT_PUBLIC = ["logistic, auto", "logistic, noisy-gd", "ridge, auto", "ridge, noisy-gd"]
+WITHOUT_PUBLIC = ["logistic, auto", "logistic, noisy-gd", "labels, auto", "ridge, auto", "ridge, noisy-gd"]
 #: What takes few steps for its default budget.
 QUICK = ["logistic, auto", "logistic, coupling"]
 OPTIONS = {
-    "default": Option({"n_steps": None}, [*LOGISTIC, *RIDGE, "zeroth, pazo-s"]),
+    "default": Option({"n_steps": None}, [*LOGISTIC, *SEVERAL, *RIDGE, "zeroth, pazo-s"]),
     "few steps": Option(),
     "rates": Option({"learning_rate": 0.5, "l2": 0.1, "public_l2": 0.1}, LINEAR),
     "balanced": Option({"class_weight": "balanced", "n_steps": None}, QUICK),
@@ -198,7 +209,7 @@ OPTIONS = {
     "discrete": Option({"noise": "discrete", "n_steps": 2}, among(ALL, "dope", "gep", "modelmix")),
     "float64": Option({"dtype": "float64"}, LINEAR, dtype="f8"),
     "rows in float64": Option(dtype="f8"),
-    "weights": Option({}, [*LOGISTIC, *RIDGE], weights=True),
+    "weights": Option({}, [*LOGISTIC, *SEVERAL, *RIDGE], weights=True),
     "weights, balanced": Option({"class_weight": "balanced", "n_steps": None}, QUICK, weights=True),
     "no public rows": Option(
         {"learning_rate": 0.5},
@@ -206,7 +217,7 @@ OPTIONS = {
         public=False,
     ),
     "no public rows, default": Option({"n_steps": None}, WITHOUT_PUBLIC, public=False),
-    "left out": Option({"n_steps": None}, ["logistic, auto", "ridge, auto"], other_kind=True),
+    "left out": Option({"n_steps": None}, ["logistic, auto", "labels, auto", "ridge, auto"], other_kind=True),
     "ledger": Option({"ledger": True}),
     "noise multiplier": Option(TERMS),
     "noise multiplier and budget": Option({"noise_multiplier": 0.5, "n_steps": None}),
@@ -229,9 +240,12 @@ def fit_path(what, option, hold=as_it_is):
     """The fit of an estimator; what comes out is the estimator, its report and its entries in a ledger."""
     kind, algorithm = what.split(", ")
     parameters = {**BUDGET, "n_steps": 4, **option.parameters}
-    y_pub = X_PUB @ COEF if kind == "ridge" else Y_PUB
-    if option.other_kind:
-        y_pub = -y_pub if kind == "ridge" else (y_pub + 1) % K
+    y_pub, other = Y_PUB, (Y_PUB + 1) % K
+    if kind == "ridge":
+        y_pub, other = X_PUB @ COEF, -X_PUB @ COEF
+    elif kind == "labels":
+        y_pub, other = labelled(Y_PUB), ~labelled(Y_PUB)
+    y_pub = other if option.other_kind else y_pub
     public = {"X_pub": X_PUB, "y_pub": y_pub} if option.public else {}
     if kind == "ridge" and not option.public:
         parameters["target_scale"] = 2.0
@@ -285,7 +299,8 @@ CASES = with_states(
 @pytest.mark.parametrize(("what", "option", "neighbour", "state"), CASES)
 def test_a_fit_shows_what_its_noise_pays_for(monkeypatch, what, option, neighbour, state):
     chosen = OPTIONS[option]
-    one = Private.drawn(chosen.n_rows, chosen.dtype, targets=what.startswith("ridge"))
+    kinds = {"targets": what.startswith("ridge"), "labels": what.startswith("labels")}
+    one = Private.drawn(chosen.n_rows, chosen.dtype, **kinds)
     check(monkeypatch, fit_path(what, chosen), one, neighbour, state, each_row=state == "warn")
 
 

@@ -15,10 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from skmixdp._engine import Run
-from skmixdp._linear import SoftmaxLoss, row_norm_bounds
+from skmixdp._linear import MultilabelLoss, SoftmaxLoss, row_norm_bounds
 from skmixdp._rows import InMemoryRows, RowMap, Whitening
 from tests.catalog import ALGORITHMS
-from tests.conftest import Watched, make_problem, make_regression_problem, train
+from tests.conftest import Watched, make_label_problem, make_problem, make_regression_problem, train
 from tests.property.spies import Recorded, prepare, source
 
 N, D = 90, 8
@@ -45,7 +45,10 @@ def changed(X, y, place, change, n_classes):
     """The rows with one of them turned into something else, its label included."""
     X, y = X.copy(), y.copy()
     X[place] = CHANGES[change](X[place])
-    y[place] = (y[place] + 1) % n_classes if y.ndim == 1 else 1e9 * y[place]
+    if y.dtype == np.int8:
+        y[place] = 1 - y[place]
+    else:
+        y[place] = (y[place] + 1) % n_classes if y.ndim == 1 else 1e9 * y[place]
     return X, y
 
 
@@ -54,6 +57,7 @@ KINDS += ["torch", "torch, as on a device"]
 PROBLEMS = {
     "two classes": (2, make_problem(2, n_rows=N, d=D)),
     "four classes": (4, make_problem(4, n_rows=N, d=D)),
+    "several labels": (None, make_label_problem(3, n_rows=N, d=D)),
     "targets": (None, make_regression_problem(2, n_rows=N, d=D)),
 }
 
@@ -176,9 +180,11 @@ def test_residuals_and_their_lengths_are_a_row_s_own(n, k, order, dtype, data):
         np.testing.assert_array_equal(row_norm_bounds(Z)[kept], row_norm_bounds(other)[kept])
         if k < 3:
             return
-        y = np.random.default_rng(k).integers(k, size=n)
-        one, two = (SoftmaxLoss(k).residuals(A, y) for A in (Z, other))
-        np.testing.assert_array_equal(one[kept], two[kept])
+        drawn = np.random.default_rng(k)
+        labels = drawn.integers(k, size=n), drawn.integers(2, size=(n, k), dtype=np.int8)
+        for loss, y in zip((SoftmaxLoss(k), MultilabelLoss(k)), labels, strict=True):
+            one, two = (loss.residuals(A.copy(order="K"), y) for A in (Z, other))
+            np.testing.assert_array_equal(one[kept], two[kept])
 
 
 def test_a_block_that_is_shifted_as_a_whole_would_be_found():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from skmixdp._engine import Run
-from skmixdp._linear import LogisticLoss, SoftmaxLoss, row_norms
+from skmixdp._linear import LogisticLoss, MultilabelLoss, SoftmaxLoss, row_norms
 from skmixdp._rows import Block, InMemoryRows
 from skmixdp.components import GradientQuery
 from skmixdp.components.protocols import StepContext
@@ -19,7 +19,7 @@ from skmixdp.components.queries import clipped_residuals
 from skmixdp.privacy import NoiseSource
 from skmixdp.public import PublicData
 from tests.catalog import ALGORITHMS, CLIPPERS, SUBSPACES
-from tests.conftest import Watched, make_problem, train
+from tests.conftest import Watched, make_label_problem, make_problem, train
 from tests.rounding import assert_close
 
 VALUES = st.one_of(
@@ -32,11 +32,12 @@ DTYPES = st.sampled_from(["float32", "float64"])
 @st.composite
 def blocks_and_heads(draw, d=5):
     """A few rows in either precision with their labels, a head, and its loss."""
-    loss, dtype = draw(st.sampled_from([LogisticLoss(), SoftmaxLoss(4)])), draw(DTYPES)
+    loss, dtype = draw(st.sampled_from([LogisticLoss(), SoftmaxLoss(4), MultilabelLoss(3)])), draw(DTYPES)
     k = loss.n_outputs
     X = draw(hnp.arrays(np.float64, st.tuples(st.integers(1, 6), st.just(d)), elements=VALUES)).astype(dtype)
     W = draw(hnp.arrays(np.float64, (k, d), elements=st.floats(-50, 50)))
-    y = draw(hnp.arrays(np.int64, len(X), elements=st.integers(0, max(k, 2) - 1)))
+    shape, classes = (len(X), max(k, 2)) if loss.has_classes else ((len(X), k), 2)
+    y = draw(hnp.arrays(np.int8, shape, elements=st.integers(0, classes - 1)))
     return Block(X, y, row_norms(X)), X, W, loss
 
 
@@ -45,7 +46,8 @@ def blocks_and_heads(draw, d=5):
 def test_no_row_contributes_more_than_the_clip_states(name, drawn):
     block, X, W, loss = drawn
     rng = np.random.default_rng(0)
-    public = PublicData(rng.normal(size=(9, 5)), np.arange(9) % 2, loss)
+    y_pub = np.arange(9) % 2 if loss.has_classes else rng.integers(2, size=(9, 3))
+    public = PublicData(rng.normal(size=(9, 5)), y_pub, loss)
     clip = CLIPPERS[name].at(public.view(W))
     with np.errstate(all="ignore"):
         C, S = clipped_residuals(X @ W.T.astype(X.dtype), block, loss, clip)
@@ -63,7 +65,8 @@ def test_no_row_contributes_more_than_the_clip_states(name, drawn):
 def test_no_entry_exceeds_the_bound_that_is_stated_for_it(name, drawn):
     block, X, W, loss = drawn
     rng = np.random.default_rng(0)
-    public = PublicData(rng.normal(size=(9, 5)), np.arange(9) % 2, loss)
+    y_pub = np.arange(9) % 2 if loss.has_classes else rng.integers(2, size=(9, 3))
+    public = PublicData(rng.normal(size=(9, 5)), y_pub, loss)
     clip = CLIPPERS[name].at(public.view(W))
     with np.errstate(all="ignore"):
         C, _ = clipped_residuals(X @ W.T.astype(X.dtype), block, loss, clip)
@@ -115,18 +118,23 @@ def with_changed_row(problem, kind):
     if kind == "typical":
         pass
     elif kind == "mislabelled":
-        y[0] = (y[0] + 1) % (y.max() + 1)
+        y[0] = (y[0] + 1) % (y.max() + 1)  # all labels, if rows have several
     elif kind == "long":
         X[0] *= 1e4
     elif kind == "against the head":
-        worst = int(np.argmin(problem.info.view.W @ X[0])) if y.max() > 1 else 1 - y[0]
-        y[0] = worst
+        Z = problem.info.view.W @ X[0]
+        if y.ndim == 2:
+            y[0] = Z < 0
+        else:
+            y[0] = int(np.argmin(Z)) if y.max() > 1 else 1 - y[0]
         X[0] *= 100
     return X, y
 
 
+@pytest.mark.parametrize("of", ["two classes", "four classes", "several labels"])
 @pytest.mark.parametrize("name", ALGORITHMS)
-def test_removing_a_row_moves_every_sum_by_at_most_its_sensitivity(problem, name):
+def test_removing_a_row_moves_every_sum_by_at_most_its_sensitivity(of, name):
+    problem = make_label_problem(5) if "labels" in of else make_problem(2 if "two" in of else 4)
     recipe = problem.recipe(ALGORITHMS[name])
     plan = problem.plan(recipe, n_steps=4)
 

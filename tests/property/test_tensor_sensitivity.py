@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp._linear import LogisticLoss, SoftmaxLoss, SquaredLoss, row_norms
+from skmixdp._linear import LogisticLoss, MultilabelLoss, SoftmaxLoss, SquaredLoss, row_norms
 from skmixdp._rows import Block
 from skmixdp.components.queries import clipped_residuals
 from skmixdp.public import PublicData
@@ -18,7 +18,12 @@ VALUES = st.one_of(
     st.floats(-3, 3, width=32),
     st.sampled_from([0.0, 1e-30, 1e-12, 1.0, 1e6, 1e18, -1e18]),
 )
-LOSSES = {"logistic": LogisticLoss(), "softmax": SoftmaxLoss(4), "squared": SquaredLoss(3)}
+LOSSES = {
+    "logistic": LogisticLoss(),
+    "softmax": SoftmaxLoss(4),
+    "squared": SquaredLoss(3),
+    "labels": MultilabelLoss(3),
+}
 
 
 def contributions(X, Z, y, loss, clip, norms=None):
@@ -46,6 +51,9 @@ def test_no_row_contributes_more_than_the_clip_states(name, dtype, data):
     if kind == "squared":
         y = data.draw(hnp.arrays(dtype, (len(X), k), elements=st.floats(-(2.0**40), 2.0**40, width=32)))
         public_y = rng.normal(size=(9, k))
+    elif kind == "labels":
+        y = data.draw(hnp.arrays(np.int8, (len(X), k), elements=st.integers(0, 1)))
+        public_y = rng.integers(2, size=(9, k))
     else:
         y = data.draw(hnp.arrays(np.int64, len(X), elements=st.integers(0, max(k, 2) - 1)))
         public_y = np.arange(9) % 2
@@ -82,8 +90,8 @@ def test_a_row_whose_outputs_are_not_finite_contributes_nothing_that_is_not(name
     loss = LOSSES[kind]
     k = loss.n_outputs
     X = np.array([[1e-30, 0, 0], [1, 2, 3]], np.float32)
-    y = np.zeros((2, k), np.float32) if kind == "squared" else np.zeros(2, np.int64)
-    public = PublicData(np.eye(3), np.zeros((3, k)) if kind == "squared" else np.arange(3) % 2, loss)
+    y = np.zeros(2, np.int64) if loss.has_classes else np.zeros((2, k), np.float32)
+    public = PublicData(np.eye(3), np.arange(3) % 2 if loss.has_classes else np.zeros((3, k)), loss)
     clip = CLIPPERS[name].at(public.view(np.zeros((k, 3))))
     for Z in (np.nan, np.inf, -np.inf, 3e38):
         outputs = np.zeros((2, k), np.float32)

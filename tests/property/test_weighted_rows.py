@@ -11,23 +11,38 @@ from hypothesis.extra import numpy as hnp
 
 from skmixdp import MixedDPLogisticRegression
 from skmixdp._engine import Run
-from skmixdp._linear import LogisticLoss, SoftmaxLoss, SquaredLoss, WeightedLoss, row_norms, with_weights
+from skmixdp._linear import (
+    LogisticLoss,
+    MultilabelLoss,
+    SoftmaxLoss,
+    SquaredLoss,
+    WeightedLoss,
+    row_norms,
+    with_weights,
+)
 from skmixdp._rows import Block, RowMap
 from skmixdp.components.queries import clipped_residuals
 from skmixdp.estimators import _course
 from skmixdp.public import PublicData
 from tests.catalog import ALGORITHMS, CLIPPERS
-from tests.conftest import Watched, make_problem, make_regression_problem, train
+from tests.conftest import Watched, make_label_problem, make_problem, make_regression_problem, train
 from tests.property.spies import Recorded, prepare, source
 
 WEIGHTS = st.sampled_from([0.0, 5e-324, 1e-30, 0.3, 1.0, 7.0, 1e30, 1.7e308])
 VALUES = st.one_of(st.floats(-3, 3, width=32), st.sampled_from([0.0, 1e-30, 1e6, 1e18, -1e18]))
-LOSSES = {"two classes": LogisticLoss(), "four classes": SoftmaxLoss(4), "targets": SquaredLoss(2)}
+LOSSES = {
+    "two classes": LogisticLoss(),
+    "four classes": SoftmaxLoss(4),
+    "several labels": MultilabelLoss(3),
+    "targets": SquaredLoss(2),
+}
 
 
 def labels_of(loss, n, rng):
     if isinstance(loss, SquaredLoss):
         return rng.normal(size=(n, 2))
+    if isinstance(loss, MultilabelLoss):
+        return rng.integers(2, size=(n, 3), dtype=np.int8)
     return rng.integers(max(loss.n_outputs, 2), size=n)
 
 
@@ -68,6 +83,7 @@ KINDS = [
 PROBLEMS = {
     "two classes": make_problem(2, n_rows=N, d=D),
     "four classes": make_problem(4, n_rows=N, d=D),
+    "several labels": make_label_problem(3, n_rows=N, d=D),
     "targets": make_regression_problem(2, n_rows=N, d=D),
 }
 NAMES = ["noisy-gd, private alone", "auto", "adamix", "coupling", "dope-sgd", "gep"]

@@ -71,6 +71,10 @@ _DOCUMENTS = "tests/unit/test_documents.py::test_the_first_line_says_no_guarante
 _EVALUATED = "tests/property/test_evaluation_sensitivity.py::"
 _THRESHOLD = "tests/unit/evaluation/test_threshold.py::"
 
+_SHARES_OF_LABELS = (
+    "tests/unit/learning/test_label_shares.py::test_a_row_moves_the_sums_by_what_is_stated_for_any_labels"
+)
+
 SABOTAGES: tuple[Sabotage, ...] = (
     # -- how much noise is added ------------------------------------------------------------
     _sabotage(
@@ -226,16 +230,16 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "compared squared errors with a sensitivity of 1/2",
         "The noise of the checks of a regression is half of what is charged.",
         "_learning/targets.py",
-        "(scalars(1.0, len(others), share),)",
-        "(scalars(0.5, len(others), share),)",
+        "(scalars(1.0, len(others), 1.0),)",
+        "(scalars(0.5, len(others), 1.0),)",
         _TARGETS + "test_the_sensitivity_is_reached_and_not_more_than_needed[1]",
     ),
     _sabotage(
         "compared squared errors without a clip",
         "A target far out decides whether the public rows are left out.",
         "_learning/targets.py",
-        "n_outputs) / limit, 1.0)",
-        "n_outputs) / limit, 1e9)",
+        "loss) / limit, 1.0)",
+        "loss) / limit, 1e9)",
         _TARGETS + "test_no_neighbour_moves_the_sum_by_more_than_its_noise_is_for[far-float64]",
     ),
     _sabotage(
@@ -1249,6 +1253,57 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "    values, vectors",
         _NOISE_OF_TABLES + "[table]",
     ),
+    # -- several labels per row -------------------------------------------------------------
+    _sabotage(
+        "shares of labels with the sensitivity of one label",
+        "The noise of the sums of k labels is that of a single one.",
+        "_learning/label_shares.py",
+        "return math.sqrt(n_labels) / 2 * (1 + 1e-9)",
+        "return 1 / 2 * (1 + 1e-9)",
+        _SHARES_OF_LABELS,
+    ),
+    _sabotage(
+        "sums of labels that are not centred",
+        "A row with all labels moves their sums twice as far as is stated.",
+        "_learning/label_shares.py",
+        "[:, :n_labels] - 0.5",
+        "[:, :n_labels] - 0.0",
+        _SHARES_OF_LABELS,
+    ),
+    _sabotage(
+        "shares of labels that nothing is set aside for",
+        "The sums of the labels come on top of a budget that the steps have spent.",
+        "estimators/_course.py",
+        'spent["label shares"] = inputs.label_share',
+        'spent["label shares"] = 0.0',
+        "tests/property/test_charges_add_up.py::"
+        "test_stages_of_several_labels[auto-none-float-add_or_remove_one]",
+    ),
+    _sabotage(
+        "each label clipped by itself",
+        "Every label has the whole clip, and the gradient of a row is longer than its sensitivity.",
+        "components/queries.py",
+        "far = shorten_rows(R, lengths, threshold)",
+        "far = np.hstack([shorten_rows(r, lengths, threshold) for r in np.hsplit(R, R.shape[1])])",
+        "tests/property/test_sensitivity.py::"
+        "test_removing_a_row_moves_every_sum_by_at_most_its_sensitivity[auto, as it comes-several labels]",
+    ),
+    _sabotage(
+        "a temperature of labels that adds up over them",
+        "A row moves the sums by up to the number of its labels, and the noise is for one.",
+        "_learning/temperature.py",
+        "- correct) / n_labels for scale",
+        "- correct) for scale",
+        "tests/unit/learning/test_temperature.py::test_no_row_of_several_labels_adds_more_than_1_at_any_scale",
+    ),
+    _sabotage(
+        "a number of labels read from those that occur",
+        "The number of outputs tells whether a row with a rare label exists.",
+        "estimators/_multilabel.py",
+        "return table.astype(np.int8)",
+        "return table[:, table.any(axis=0)].astype(np.int8)",
+        "tests/unit/estimators/test_multilabel.py::test_a_label_that_no_row_has_keeps_its_column",
+    ),
     _sabotage(
         "a temperature with a sensitivity of 1",
         "A row moves eight sums by up to 1, and the noise is that of one of them.",
@@ -1276,8 +1331,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
             ),
             Edit(
                 "skmixdp/_learning/temperature.py",
-                "contribute=partial(_overconfidence, scales=scales),",
-                "contribute=lambda *of: exact.append(_overconfidence(*of, scales)[1]) or (None, exact[-1]),",
+                "contribute=partial(measure, scales=scales),",
+                "contribute=lambda *of: exact.append(measure(*of, scales)[1]) or (None, exact[-1]),",
             ),
             Edit(
                 "skmixdp/_learning/temperature.py",

@@ -35,6 +35,7 @@ rng = np.random.default_rng(0)
 Y = np.arange(N) % 3
 X = (rng.normal(size=(3, D))[Y] + rng.normal(size=(N, D))).astype(np.float32)
 PUBLIC = {"X_pub": rng.normal(size=(30, D)).astype(np.float32), "y_pub": np.arange(30) % 3}
+LABELS, LABELS_PUB = (rows[:, :4] > 0 for rows in (X, PUBLIC["X_pub"]))
 TERMS = {"epsilon": None, "noise_multiplier": SIGMA, "delta": 1e-4}
 FOLDS = [np.flatnonzero(np.arange(N) % 3 != fold) for fold in range(3)]
 
@@ -132,6 +133,10 @@ PATHS = {
     "persons": lambda: fitted(classifier(), groups=np.arange(N) // 4),
     "persons, Poisson": lambda: fitted(classifier(batch_size=20), groups=np.arange(N) // 4),
     "two classes": lambda: fitted(classifier(n_steps=170), X, Y > 0, PUBLIC | {"y_pub": PUBLIC["y_pub"] > 0}),
+    "several labels": lambda: fitted(classifier(), X, LABELS, PUBLIC | {"y_pub": LABELS_PUB}),
+    "several labels, discrete": lambda: fitted(
+        classifier(n_steps=60, **DISCRETE), X, LABELS, PUBLIC | {"y_pub": LABELS_PUB}
+    ),
     "regression": lambda: regression(),
     "regression, Poisson": lambda: regression(batch_size=60),
     "folds": lambda: fitted_together(several(), FOLDS),

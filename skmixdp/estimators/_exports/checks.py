@@ -95,7 +95,8 @@ def check_loaded(estimator: Any) -> None:
     _check_report(estimator.privacy_)
     classes = getattr(estimator, "classes_", None)
     if classes is not None:
-        _check_classes(classes)
+        check("multilabel_", estimator.multilabel_, FLAG)
+        _check_classes(classes, estimator.multilabel_)
     if "coef_" in estimator._saved or any(hasattr(estimator, name) for name in _OF_FEATURES):
         _check_features(estimator)
     if "coef_" in estimator._saved:
@@ -124,7 +125,7 @@ def _check_head(estimator: Any, classes: Array | None) -> None:
         for name in ("center", "scale"):
             _check_numbers(f"_target_map.{name}", getattr(estimator._target_map, name), (outputs,))
     else:
-        shape = (1,) if len(classes) == 2 else (len(classes),)
+        shape = (1,) if len(classes) == 2 and not estimator.multilabel_ else (len(classes),)
         if hasattr(estimator, "class_shares_"):
             _check_numbers("class_shares_", estimator.class_shares_, (len(classes),))
     _check_numbers("coef_", estimator.coef_, (*shape, d))
@@ -160,10 +161,12 @@ def _check_numbers(name: str, array: Any, shape: tuple[int, ...]) -> None:
         )
 
 
-def _check_classes(classes: Any) -> None:
+def _check_classes(classes: Any, in_any_order: bool) -> None:
     if not isinstance(classes, np.ndarray) or classes.ndim != 1 or len(classes) < 2:
         raise ValueError("classes_ is not a flat array of two or more labels")
-    if not np.array_equal(np.unique(classes), classes):
+    if len(np.unique(classes)) < len(classes):
+        raise ValueError("classes_ has a label twice")
+    if not (in_any_order or np.array_equal(np.unique(classes), classes)):
         raise ValueError("classes_ is not sorted")
 
 

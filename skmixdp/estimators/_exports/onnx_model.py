@@ -71,7 +71,8 @@ def to_onnx(estimator: Any, dtype: str) -> Any:
     scores = graph.node("Add", scores, graph.constant(intercept, "intercept"))
     number = onnx.helper.np_dtype_to_tensor_dtype(graph.dtype)
     if hasattr(estimator, "classes_"):
-        outputs = _classified(graph, scores, estimator.classes_, number)
+        classified = _labelled if estimator.multilabel_ else _classified
+        outputs = classified(graph, scores, estimator.classes_, number)
     else:
         outputs = [_predicted(graph, scores, estimator.coef_.ndim == 1, len(coef), number)]
     inputs = [onnx.helper.make_tensor_value_info("X", number, [None, d])]
@@ -149,6 +150,17 @@ def _classified(graph: _Graph, scores: str, classes: Array, number: int) -> list
     return [
         helper.make_tensor_value_info("label", kind, [None]),
         helper.make_tensor_value_info("probabilities", number, [None, len(classes)]),
+    ]
+
+
+def _labelled(graph: _Graph, scores: str, names: Array, number: int) -> list[Any]:
+    """Labels (n, k) of zeros and ones and their probabilities as the outputs of a classifier."""
+    helper, proto = graph.onnx.helper, graph.onnx.TensorProto
+    graph.node("Sigmoid", scores, output="probabilities")
+    graph.node("Cast", graph.node("Greater", scores, graph.constant(0.0)), to=proto.INT64, output="label")
+    return [
+        helper.make_tensor_value_info("label", proto.INT64, [None, len(names)]),
+        helper.make_tensor_value_info("probabilities", number, [None, len(names)]),
     ]
 
 

@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.decomposition import TruncatedSVD
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, LabelBinarizer, Normalizer, StandardScaler
 
 from ..._rows import RowMap, Whitening
 
@@ -39,13 +40,35 @@ def to_sklearn(estimator: Any) -> Pipeline:
         coef = np.concatenate([coef, np.zeros((*coef.shape[:-1], 1))], axis=-1)
     elif row_map.normalize:
         steps.append(("normalize", _normalizer("l2", d)))
-    head = LogisticRegression() if hasattr(estimator, "classes_") else Ridge()
+    if not hasattr(estimator, "classes_"):
+        head = _with_coefficients(Ridge(), coef, intercept)
+    elif estimator.multilabel_:
+        head = _one_for_each_label(coef, intercept, estimator.n_iter_)
+    else:
+        head = _logistic(coef, intercept, estimator.classes_, estimator.n_iter_)
+    return Pipeline([*steps, ("head", head)])
+
+
+def _with_coefficients(head: Any, coef: Array, intercept: Array) -> Any:
     head.coef_, head.intercept_ = np.array(coef, order="C"), np.array(intercept)[()]
     head.n_features_in_ = coef.shape[-1]
-    if hasattr(estimator, "classes_"):
-        head.classes_ = estimator.classes_.copy()
-        head.n_iter_ = np.array([estimator.n_iter_])
-    return Pipeline([*steps, ("head", head)])
+    return head
+
+
+def _logistic(coef: Array, intercept: Array, classes: Array, n_iter: int) -> LogisticRegression:
+    head = _with_coefficients(LogisticRegression(), coef, intercept)
+    head.classes_, head.n_iter_ = classes.copy(), np.array([n_iter])
+    return head
+
+
+def _one_for_each_label(coef: Array, intercept: Array, n_iter: int) -> OneVsRestClassifier:
+    """A fitted OneVsRestClassifier of labels (n, k); its classes are the numbers of the labels."""
+    k = len(coef)
+    head = OneVsRestClassifier(LogisticRegression())
+    head.estimators_ = [_logistic(coef[[j]], intercept[[j]], np.arange(2), n_iter) for j in range(k)]
+    head.label_binarizer_ = LabelBinarizer().fit(np.array([[0] * k, [1] * k]))
+    head.n_features_in_ = coef.shape[1]
+    return head
 
 
 def _double(d: int, names: Array | None) -> FunctionTransformer:

@@ -31,11 +31,11 @@ _SHOWN = 3
 _SCORES_FIX = "score public rows: public_cross_val_score, or scoring=public_score(X_pub, y_pub)"
 _BINARY = (
     "OneVsRestClassifier and its like turn y into 0 and 1 and leave y_pub as it is; fit the estimator by "
-    "itself, since it takes several classes, or leave the public rows out and pass classes=[0, 1]."
+    "itself, since it takes several classes or labels, or leave the public rows out and pass classes=[0, 1]."
 )
 _COLUMN = (
     "MultiOutputClassifier and MultiOutputRegressor fit each column of y with the same y_pub; fit an "
-    "estimator for each column, or MixedDPRidge to all columns."
+    "estimator for each column, or MixedDPRidge or MixedDPLogisticRegression to all columns."
 )
 #: Functions of scikit-learn that fit to a part of the targets and pass public targets on whole.
 _ONE_OF_SEVERAL = {

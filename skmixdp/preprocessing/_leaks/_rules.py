@@ -70,7 +70,7 @@ META_LEARNS = {
     ),
     "OneVsOneClassifier": (
         "how many rows each class has, since a member is fitted to the rows of two classes",
-        "the estimator by itself, which takes several classes",
+        "the estimator by itself, which takes several classes or labels",
     ),
     "SelfTrainingClassifier": (
         "labels that it gives to private rows, and how often it fits because of them",

@@ -81,6 +81,19 @@ def test_report_forms(model, capsys):
         assert capsys.readouterr() == (f"{text}\n", "")
 
 
+def test_several_labels_have_a_column_each(folder, data):
+    X, y, _, _ = data
+    labels = np.stack([y == 0, y > 0], axis=1).astype(int)
+    clf = MixedDPLogisticRegression(epsilon=50.0, classes=["old", "new"]).fit(X, labels)
+    clf.save("m.safetensors")
+    np.save("rows.npy", X)
+    assert run("predict", "m.safetensors", "rows.npy", "--proba", "--out", "p.csv") == 0
+    frame = pd.read_csv("p.csv")
+    assert list(frame.columns) == ["prediction_old", "prediction_new", "proba_old", "proba_new"]
+    np.testing.assert_array_equal(frame.iloc[:, :2], clf.predict(X))
+    assert_close(frame.iloc[:, 2:], clf.predict_proba(X), 1e-12)
+
+
 def test_probabilities(model, data, capsys):
     capsys.readouterr()
     assert run("predict", "m.joblib", "priv.csv", "--label-column", "kind", "--proba", "--out", "p.csv") == 0

@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 from skmixdp._engine import Options
 from skmixdp._learning.comparison import comparison_share
 from skmixdp._learning.targets import StartComparison, gains, gains_query, start_predicts, usual_gain
-from skmixdp._linear import SquaredLoss, with_weights
+from skmixdp._linear import MultilabelLoss, SquaredLoss, with_weights
 from skmixdp._rows import Block, InMemoryRows, Request
 from skmixdp.algorithms.auto import AutoRegression
 from skmixdp.components import FullBatch
@@ -33,7 +33,7 @@ COEF = rng.normal(size=(1, D))
     limit=st.sampled_from([5e-324, 1e-9, 1.0, 1e300]),
 )
 def test_a_row_changes_the_sums_by_no_more_than_stated(Z, y, weights, limit):
-    query = gains_query(np.zeros((2, 2)), [np.zeros((2, 2))] * 3, limit)
+    query = gains_query(np.zeros((2, 2)), [np.zeros((2, 2))] * 3, limit, SquaredLoss(2))
     found = []
     with np.errstate(all="ignore"):
         for targets in (y, with_weights(y, weights)):
@@ -44,9 +44,31 @@ def test_a_row_changes_the_sums_by_no_more_than_stated(Z, y, weights, limit):
     np.testing.assert_array_equal(*found)  # weights do not count
 
 
+@given(
+    Z=hnp.arrays(np.float64, (6, 9), elements=ENTRIES),
+    y=hnp.arrays(np.int8, (6, 3), elements=st.integers(0, 1)),
+    limit=st.sampled_from([5e-324, 1e-9, 1.0, 1e300]),
+)
+def test_a_row_of_several_labels_changes_the_sums_by_no_more_than_stated(Z, y, limit):
+    query = gains_query(np.zeros((3, 3)), [np.zeros((3, 3))] * 2, limit, MultilabelLoss(3))
+    with np.errstate(all="ignore"):
+        for labels in (y, with_weights(y, np.full(6, 1e300))):
+            _, terms = query.contribute(Z, Block(np.ones((6, 3)), labels, np.ones(6)))
+            assert np.linalg.norm(terms, axis=1).max() <= query.releases[0].sensitivity
+
+
+def test_gains_of_several_labels_are_differences_of_their_losses():
+    loss, Z = MultilabelLoss(3), 4 * rng.normal(size=(20, 9))
+    y = rng.integers(2, size=(20, 3), dtype=np.int8)
+    first, second, third = (loss.values(part, y) for part in np.split(Z, 3, axis=1))
+    np.testing.assert_allclose(
+        gains(Z, y, loss), np.stack([first - second, first - third], axis=1), atol=1e-12
+    )
+
+
 @pytest.mark.parametrize("m", [1, 2, 5])
 def test_the_sensitivity_is_reached_and_not_more_than_needed(m):
-    query = gains_query(np.zeros((1, 1)), [np.zeros((1, 1))] * m, 0.5)
+    query = gains_query(np.zeros((1, 1)), [np.zeros((1, 1))] * m, 0.5, SquaredLoss(1))
     Z = np.array([[3.0] + [0.0] * m])
     _, terms = query.contribute(Z, Block(np.ones((1, 1)), np.zeros((1, 1)), np.ones(1)))
     moved = float(np.linalg.norm(terms))
@@ -71,7 +93,7 @@ def test_no_neighbour_moves_the_sum_by_more_than_its_noise_is_for(dtype, row):
         noise = Watched()
 
         def asked(learner):
-            query = gains_query(first, [other], 0.1)
+            query = gains_query(first, [other], 0.1, SquaredLoss(1))
             return (yield from learner.ask(learner.mechanism(3.0), query))
 
         learned(InMemoryRows(X, y), asked, noise=noise, members=members)
@@ -89,8 +111,8 @@ def test_gains_are_differences_of_squared_errors(k):
     errors = [np.sum((X @ head.T - y) ** 2, axis=1) for head in heads]
     wanted = np.stack([errors[0] - errors[1], errors[0] - errors[2]], axis=1)
     Z = np.hstack([X @ head.T for head in heads])
-    np.testing.assert_allclose(gains(Z, y, k), wanted, atol=1e-10)
-    query = gains_query(heads[0], heads[1:], 2.0)
+    np.testing.assert_allclose(gains(Z, y, SquaredLoss(k)), wanted, atol=1e-10)
+    query = gains_query(heads[0], heads[1:], 2.0, SquaredLoss(k))
     ((_, sums),) = InMemoryRows(X, y).private_sums([Request(query.points, query.contribute)])
     np.testing.assert_allclose(sums, np.clip(wanted / 2, -1, 1).sum(axis=0), atol=1e-9)
 

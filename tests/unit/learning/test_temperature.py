@@ -13,7 +13,7 @@ from skmixdp._engine import Closing
 from skmixdp._learning.temperature import _LOGARITHMS, _overconfidence, temperature
 from skmixdp._linear import with_weights
 from skmixdp._rows import Block, InMemoryRows, Request
-from tests.conftest import make_problem
+from tests.conftest import make_label_problem, make_problem
 from tests.rounding import assert_close
 
 SCALES = 2.0**_LOGARITHMS
@@ -110,6 +110,43 @@ def test_no_row_adds_more_than_1_at_any_scale(data, k, dtype):
             # A sum is a row's own.
             for i in range(n):
                 _, alone = _overconfidence(Z[i : i + 1].copy(), Block(None, labels[i : i + 1], None), SCALES)
+                np.testing.assert_array_equal(alone[0], S[i])
+
+
+def asked_of_labels(W):
+    """The same as :func:`asked` for several labels."""
+    closing = temperature(1.0, replace(make_label_problem(len(W)).info, n_private=N))
+    rounds = closing.ask(W, None, 1.0)
+    return next(rounds), rounds
+
+
+@pytest.mark.parametrize("factor", [1 / 8, 1.0, 4.0])
+@pytest.mark.parametrize("k", [2, 7])
+def test_a_head_of_several_labels_is_calibrated(k, factor):
+    drawn = np.random.default_rng(0)
+    Z = 2 * drawn.normal(size=(N, k)) - 1
+    y = (drawn.random(Z.shape) < 1 / (1 + np.exp(-Z))).astype(np.int8)
+    query, rounds = asked_of_labels(factor * np.eye(k))
+    ((_, sums),) = InMemoryRows(Z, y).private_sums([Request(query.points, query.contribute)])
+    with pytest.raises(StopIteration) as ended:
+        rounds.send((sums,))
+    np.testing.assert_allclose(ended.value.value, np.eye(k), rtol=0.1, atol=1e-12)
+
+
+@given(data=st.data(), k=st.sampled_from([2, 3, 10, 77]), dtype=st.sampled_from(["f4", "f8"]))
+def test_no_row_of_several_labels_adds_more_than_1_at_any_scale(data, k, dtype):
+    entries = st.one_of(st.floats(-50, 50), st.sampled_from(EXTREME))
+    n = data.draw(st.integers(1, 5))
+    with np.errstate(all="ignore"):
+        Z = data.draw(hnp.arrays(np.float64, (n, k), elements=entries)).astype(dtype)
+        y = data.draw(hnp.arrays(np.int8, (n, k), elements=st.integers(0, 1)))
+        query, _ = asked_of_labels(np.zeros((k, k)))
+        for labels in (y, with_weights(y, np.full(n, 1e300)), (Z < 0).astype(np.int8)):
+            C, S = query.contribute(Z.copy(), Block(None, labels, np.ones(n)))
+            assert C is None and S.shape == (n, len(SCALES)) and S.dtype == np.float64
+            assert np.all(np.linalg.norm(S, axis=1) <= query.releases[0].sensitivity)
+            for i in range(n):  # a sum is a row's own
+                _, alone = query.contribute(Z[i : i + 1].copy(), Block(None, labels[i : i + 1], None))
                 np.testing.assert_array_equal(alone[0], S[i])
 
 

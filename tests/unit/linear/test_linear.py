@@ -6,6 +6,7 @@ from scipy.optimize import check_grad
 
 from skmixdp._linear import (
     LogisticLoss,
+    MultilabelLoss,
     SoftmaxLoss,
     SquaredLoss,
     classification_loss,
@@ -69,6 +70,31 @@ class TestLosses:
     def test_dtype_is_kept(self, loss):
         Z = rng.normal(size=(4, loss.n_outputs)).astype(np.float32)
         assert loss.residuals(Z, np.zeros(4, int)).dtype == np.float32
+
+
+def test_the_loss_of_several_labels_is_the_sum_of_those_of_each():
+    loss, one = MultilabelLoss(3), LogisticLoss()
+    Z, y = 5 * rng.normal(size=(40, 3)), rng.integers(2, size=(40, 3), dtype=np.int8)
+    assert_close(loss.values(Z, y), sum(one.values(Z[:, [j]], y[:, j]) for j in range(3)))
+    for dtype in ("float32", "float64"):
+        own = Z.astype(dtype)
+        apart = [one.residuals(own[:, [j]].copy(), y[:, j]) for j in range(3)]
+        found = loss.residuals(own.copy(), y)
+        assert found.dtype == dtype
+        np.testing.assert_array_equal(found, np.hstack(apart))
+    assert loss.curvature == one.curvature and not loss.has_classes and not loss.sum_to_zero
+
+
+@pytest.mark.parametrize("k", [2, 5, 100])
+def test_the_residuals_of_several_labels_reach_the_root_of_their_number(k):
+    loss = MultilabelLoss(k)
+    Z = rng.choice([-800.0, -30.0, 0.0, 2.0, 30.0, 800.0], size=(500, k))
+    Z[0] = 800.0
+    y = rng.integers(2, size=(500, k), dtype=np.int8)
+    y[0] = 0
+    lengths = row_norms(loss.residuals(Z, y))
+    assert lengths[0] == pytest.approx(loss.lipschitz) == pytest.approx(np.sqrt(k))
+    assert np.isfinite(lengths).all() and lengths.max() <= loss.lipschitz * (1 + 1e-12)
 
 
 def test_two_classes_share_one_output_and_equal_a_softmax_of_two():

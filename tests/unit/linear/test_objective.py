@@ -3,19 +3,31 @@
 import numpy as np
 import pytest
 
-from skmixdp._linear import LogisticLoss, PenalizedLoss, SoftmaxLoss, SquaredLoss, objective
+from skmixdp._linear import LogisticLoss, MultilabelLoss, PenalizedLoss, SoftmaxLoss, SquaredLoss, objective
 from tests.rounding import assert_close
 
 D = 6
-LOSSES = {"squared": SquaredLoss(2), "logistic": LogisticLoss(), "softmax": SoftmaxLoss(4)}
+LOSSES = {
+    "squared": SquaredLoss(2),
+    "logistic": LogisticLoss(),
+    "softmax": SoftmaxLoss(4),
+    "labels": MultilabelLoss(3),
+}
 
 
 def make(name, n, l2=0.03, seed=0):
     loss = LOSSES[name]
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, D)) * np.linspace(0.2, 2, D)
-    y = rng.normal(size=(n, 2)) if name == "squared" else rng.integers(max(loss.n_outputs, 2), size=n)
+    y = labels_of(name, n, rng)
     return PenalizedLoss(X, y, loss, l2), X, y, rng
+
+
+def labels_of(name, n, rng):
+    if name == "squared":
+        return rng.normal(size=(n, 2))
+    k = LOSSES[name].n_outputs
+    return rng.integers(2, size=(n, k)) if name == "labels" else rng.integers(max(k, 2), size=n)
 
 
 def dense_hessian(loss, X, W, l2):
@@ -31,7 +43,7 @@ def dense_hessian(loss, X, W, l2):
 def test_output_hessians_are_the_derivatives_of_the_residuals(name):
     loss, rng = LOSSES[name], np.random.default_rng(1)
     Z, V = rng.normal(size=(2, 7, loss.n_outputs))
-    y = rng.normal(size=(7, 2)) if name == "squared" else rng.integers(2, size=7)
+    y = labels_of(name, 7, rng)
     step = 1e-5
     numeric = (loss.residuals(Z + step * V, y) - loss.residuals(Z - step * V, y)) / (2 * step)
     np.testing.assert_allclose(loss.hessian_product(Z, V), numeric, atol=1e-8)

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier, fit_many
-from skmixdp._linear import LogisticLoss, SoftmaxLoss, SquaredLoss
+from skmixdp._linear import LogisticLoss, MultilabelLoss, SoftmaxLoss, SquaredLoss
 from skmixdp._rows import ArrayTable, InMemoryRows, Request, RowMap
 from skmixdp.components.dope import clipped_deviations
 from skmixdp.components.protocols import Clip
@@ -28,13 +28,20 @@ rng = np.random.default_rng(0)
 N, D = 3000, 7
 X = rng.normal(size=(N, D)).astype(np.float32)
 Y = rng.integers(3, size=N)
-LOSSES = {"logistic": LogisticLoss(), "softmax": SoftmaxLoss(3), "squared": SquaredLoss(2)}
+LOSSES = {
+    "logistic": LogisticLoss(),
+    "softmax": SoftmaxLoss(3),
+    "squared": SquaredLoss(2),
+    "labels": MultilabelLoss(2),
+}
 HAS_CUDA = torch.cuda.is_available()
 needs_cuda = pytest.mark.skipif(not HAS_CUDA, reason="needs a CUDA device")
 
 
 def labels(kind, dtype):
-    return {"logistic": Y // 2, "softmax": Y, "squared": np.column_stack([Y, -Y]).astype(dtype)}[kind]
+    several = np.column_stack([Y // 2, Y % 2]).astype(np.int8)
+    squared = np.column_stack([Y, -Y]).astype(dtype)
+    return {"logistic": Y // 2, "softmax": Y, "squared": squared, "labels": several}[kind]
 
 
 def asked_of(kind, name, query="clipped", seed=1):

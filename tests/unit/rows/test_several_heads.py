@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from skmixdp._linear import PANEL_ROWS, LogisticLoss, SoftmaxLoss, SquaredLoss
+from skmixdp._linear import PANEL_ROWS, LogisticLoss, MultilabelLoss, SoftmaxLoss, SquaredLoss
 from skmixdp._rows import InMemoryRows, Request
 from skmixdp.components.clipping import AutomaticClip, L2Clip
 from skmixdp.components.queries import clipped_residuals
@@ -18,6 +18,7 @@ LOSSES = {
     "softmax": (SoftmaxLoss(5), rng.integers(5, size=N)),
     "wide": (SoftmaxLoss(40), rng.integers(40, size=N).astype(np.int8)),
     "logistic": (LogisticLoss(), rng.integers(2, size=N)),
+    "labels": (MultilabelLoss(3), rng.integers(2, size=(N, 3), dtype=np.int8)),
     "squared": (SquaredLoss(3), rng.normal(size=(N, 3))),
 }
 CLIPS = [L2Clip(0.3), AutomaticClip(0.01), L2LinfClipAt(L2Clip(0.3), 8), L2Clip(5.0)]

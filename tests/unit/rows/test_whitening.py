@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skmixdp._linear import row_norms
-from skmixdp._rows import RowMap, Whitening
+from skmixdp._rows import RowMap, Whitening, n_groups
 from tests.rounding import assert_close
 
 rng = np.random.default_rng(0)
@@ -37,6 +37,25 @@ def test_it_is_the_inverse_root_of_the_shrunk_scatter(n):
         whitening.directions @ whitening.directions.T, np.eye(min(n - K, D)), atol=1e-9
     )
     assert np.all(whitening.factors > 0) and np.all(whitening.factors <= 1)
+
+
+@pytest.mark.parametrize("n", [10, 400], ids=lambda n: f"{n} rows")
+def test_one_label_per_row_is_its_class(n):
+    X, y = rows_of_classes(n)
+    several = (y[:, np.newaxis] == np.arange(1, K)).astype(np.int8)  # the first class has no label
+    one, other = Whitening.of(X, y), Whitening.of(X, several)
+    np.testing.assert_allclose(other(np.eye(D)), one(np.eye(D)), atol=1e-9)
+    assert n_groups(y) == n_groups(several) == K
+
+
+def test_what_labels_tell_of_a_row_is_no_scatter():
+    own = np.random.default_rng(0)
+    labels = own.integers(2, size=(60, 4), dtype=np.int8)
+    X = 3 * labels @ own.normal(size=(4, D)) + 0.01 * own.normal(size=(60, D))
+    found, noise = Whitening.of(X, labels), X - 3 * labels @ np.linalg.lstsq(labels, X / 3)[0]
+    assert np.abs(noise).max() < 0.1  # next to labels of size 3
+    np.testing.assert_allclose(found.factors, 1, atol=0.3)  # the rest has no direction of its own
+    assert Whitening.of(X[:5], labels[:5]) is None  # four labels and a constant tell all of five rows
 
 
 @pytest.mark.parametrize("n", [5, 15, 400], ids=lambda n: f"{n} rows")

@@ -47,6 +47,9 @@ def _ridge(n_steps=6, **parameters):
     return MixedDPRidge(epsilon=3.0, random_state=0, n_steps=n_steps, **parameters)
 
 
+#: Labels (n, 3) of classes.
+LABELS = lambda y: np.stack([y % 2 == 0, y > 4, y % 3 == 1], axis=1).astype(int)  # noqa: E731
+
 #: Name -> (data set, a function that fits). Together they use every field of the row map.
 MODELS = {
     "digits": ("digits", lambda: fitted(_logistic(n_steps=None))),
@@ -84,6 +87,14 @@ MODELS = {
     "class names as objects": (
         "cancer",
         lambda: fitted(_logistic(), "cancer", labels=lambda y: np.array(["ill", "well"], dtype=object)[y]),
+    ),
+    "several labels": (
+        "digits",
+        lambda: fitted(_logistic(n_steps=None, classes=[*"zyx"]), labels=LABELS),
+    ),
+    "two labels, no public rows": (
+        "wine",
+        lambda: fitted(_logistic(), "wine", public=False, labels=lambda y: LABELS(y)[:, :2]),
     ),
     "bools": ("cancer", lambda: fitted(_logistic(), "cancer", labels=lambda y: y == 1)),
     "small integers": ("cancer", lambda: fitted(_logistic(), "cancer", labels=lambda y: y.astype(np.int8))),
