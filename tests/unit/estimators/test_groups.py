@@ -277,3 +277,10 @@ def test_persons_of_many_unlike_rows_gain_over_one_row_each_and_group_privacy():
 def test_a_seed_is_said_to_be_not_private():
     with pytest.warns(NotPrivateWarning):
         head().fit(X, Y, X_PUB, Y_PUB, groups=GROUPS)
+
+
+def test_several_labels_of_persons():
+    labels = np.column_stack([Y == 0, Y > 0]).astype(int)
+    fitted = MixedDPLogisticRegression(epsilon=20.0, random_state=0).fit(X, labels, groups=GROUPS)
+    assert fitted.privacy_.n_private == 60
+    assert fitted.predict(X).shape == labels.shape and np.mean(fitted.predict(X) == labels) > 0.8
