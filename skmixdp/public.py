@@ -5,6 +5,7 @@
 which may use the dtype of the private products.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -117,6 +118,13 @@ class PublicData:
             return seen
         hidden = min(seen * (1 + self.X.shape[1] / self.n_rows), row_norm_bound**2)
         return float(max(seen, hidden))
+
+    @cached_property
+    def typical_second_moment(self) -> float:
+        """Mean eigenvalue of the rows' second moment, each weighted by itself; infinite for rows of zeros."""
+        M = self.X.T @ self.X if self.n_rows > self.X.shape[1] else self.products
+        trace = float(np.trace(M))
+        return float(np.vdot(M, M)) / (self.n_rows * trace) if trace > 0 else math.inf
 
     @cached_property
     def principal_directions(self) -> FloatArray:

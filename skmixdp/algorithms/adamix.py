@@ -98,6 +98,8 @@ class TheoreticalAdaMix(Algorithm):
     -----
     *Guarantee*: as for :class:`NoisyGD`, which it runs with these settings.
 
+    The public phase is the fit of the public rows. The paper's is one pass of stochastic gradient descent.
+
     References
     ----------
     Golatkar et al. 2022, "Mixed Differential Privacy in Computer Vision" (AdaMix), Algorithm 3,

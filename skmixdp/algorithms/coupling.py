@@ -35,6 +35,8 @@ class Coupling(Algorithm):
     *Guarantee*: one Gaussian release per step, of sensitivity 1. If the public weight is 1, nothing is
     released, but the step is charged all the same.
 
+    The fit starts at the public rows by default. For the paper's main setting, pass ``init="zeros"``.
+
     References
     ----------
     Liu et al., "Coupling public and private gradient provably helps optimization", section

@@ -38,6 +38,8 @@ class PDADPMD(Algorithm):
     *Guarantee*: one Gaussian release per step, of sensitivity ``clip``. The mirror step uses
     public rows and released sums only.
 
+    The paper's constraint set is the whole space here.
+
     ``learning_rate`` refers to a normalised Psi: the inverse of its Hessian has no eigenvalue above 1. The
     rule behind ``"auto"`` aims for the same noise in the outputs as in gradient descent. The noise is
     measured in this geometry on public rows, each held out in turn.

@@ -19,7 +19,10 @@ class BalancedSteps:
     sensitivity of the sum. ``b`` is the expected private batch size, divided by the root mean square of its
     weight ``1 - a``. T steps add ``sqrt(T)`` times that noise. The learning rate
     ``eta = c b / (sigma S sqrt(T))`` makes the total noise equal to ``c``, for any n, d_in, k and epsilon.
-    ``c`` is the loss's ``noise_per_output``, times 1.5 without public rows.
+    ``c`` is the loss's ``noise_per_output``, times 1.5 without public rows. With few private rows the total
+    step corrects only the part ``r h`` of the start's errors. Here ``h`` is the typical curvature: that of
+    equally probable classes, for the mean eigenvalue of the public second moment, weighted by itself. Then a
+    noise of ``c`` costs more than it gains, and ``c`` is multiplied by ``min(1, r h)``.
 
     At full batch ``sigma = sqrt(T) / mu``, so the total step is ``r = eta T = c mu n / S``. Sampled batches
     come close to it unless sigma is small. T is just large enough to keep each step gentle:
@@ -54,6 +57,8 @@ class BalancedSteps:
     Notes
     -----
     The rule depends on mu, n, the public rows and the clip at the start. Nothing is tuned on private rows.
+    For few rows: noise c leaves errors of variance ``(1 - r h)^2 + c^2`` if the start's have variance 1, the
+    noise that outputs tolerate. With ``r h = c g``, this is least at ``c = g / (1 + g^2)``, about g if small.
     The curvature is that of the public rows; for softmax, it is half of the largest eigenvalue of their
     second moment. Half of the stability limit of gradient descent with momentum is
     ``(1 + momentum) / ((1 - momentum) curvature)``.
@@ -94,7 +99,7 @@ class BalancedSteps:
             spread = facts.noise_multiplier * facts.sensitivity * math.sqrt(facts.n_steps)
             # The public gradient's weight dilutes the noise. With weight 1 there is no noise.
             noise = spread * facts.private_weight / info.batch_size
-            balanced = self._noise(info) / noise if noise else math.inf
+            balanced = self._noise(info, facts.sensitivity) / noise if noise else math.inf
             longest = self.longest * (info.n_private + info.view.n_rows) / facts.sensitivity
             balanced = min(balanced, longest / facts.n_steps)
             curvature = self._curvature(info) / self.max_step_scale + self.l2
@@ -112,15 +117,27 @@ class BalancedSteps:
     def _stiffness(self, info: PublicInfo, sensitivity: float) -> float:
         """The total step in units of the inverse curvature."""
         n_rows = info.n_private + info.view.n_rows
-        total_step = min(self._noise(info) * info.mu, self.longest) * n_rows / sensitivity
+        total_step = min(self._noise(info, sensitivity) * info.mu, self.longest) * n_rows / sensitivity
         return total_step * self._curvature(info)
 
-    def _noise(self, info: PublicInfo) -> float:
+    def _noise(self, info: PublicInfo, sensitivity: float) -> float:
+        """Standard deviation of the total noise in an output."""
         uncentred = not (info.centered or info.view.n_rows or info.loss.quadratic)
-        return self.noise_factor * info.loss.noise_per_output * (_UNCENTRED if uncentred else 1)
+        noise = self.noise_factor * info.loss.noise_per_output * (_UNCENTRED if uncentred else 1)
+        if not isinstance(self.learning_rate, str) or self.curvature is not None:
+            return noise
+        total_step = noise * info.mu * (info.n_private + info.view.n_rows) / sensitivity
+        return noise * min(1.0, total_step * _typical_curvature(info))
 
     def _curvature(self, info: PublicInfo) -> float:
         return info.curvature if self.curvature is None else self.curvature
+
+
+def _typical_curvature(info: PublicInfo) -> float:
+    """Typical Hessian eigenvalue of the mean loss; infinite without a start that could lose by noise."""
+    if info.start is None or info.view.n_rows == 0 or info.loss.quadratic or not info.view.W.any():
+        return math.inf
+    return min(info.loss.curvature, 1 / info.loss.n_outputs) * info.view.data.typical_second_moment
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,8 @@ class CosineWeight:
         ``K``. None is twice the number of steps of the run, which then ends with a private weight of 0.71.
         Among K = T, 2 T and 4 T, the last two gave the same accuracy on digits; K = T lost 1.5 points.
 
-    Source: PDA-DPMD, equation 1. There the private weight turns negative after step K; here it stays at 0.
+    Source: PDA-DPMD, equation 1. There t starts at 0, and the private weight turns negative after step K.
+    Here t starts at 1, and that weight stays at 0.
     """
 
     n_steps: float | None = None

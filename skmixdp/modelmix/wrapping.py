@@ -38,8 +38,8 @@ from ..components.protocols import (
     Update,
 )
 
-#: Largest factor by which the curvature is assumed to lie below its bound. If it reaches the bound, steps
-#: are three quarters of the stability limit instead of half of it, which is stable too.
+#: Largest factor by which the curvature is assumed to lie below its bound, for the number of steps. If it
+#: reaches the bound, these steps are three quarters of the stability limit instead of half of it.
 _LOWER_CURVATURE = 1.5
 
 #: Smallest width of the mixing divided by the sensitivity, as a function of the number of steps.
@@ -139,6 +139,8 @@ def _(steps: BalancedSteps) -> Steps:
     # On average, mixing takes equal parts of the last two heads. This is the heavy-ball method with momentum
     # -1/2. Over many steps, a step size of 1 moves the head by 2/3. The stability limit is a third of that of
     # plain descent. Mixing adds noise too, so half as much Gaussian noise is accepted.
+    # With fewer steps than the rule's, they may be as much longer as those of the base.
+    lower = min(steps.max_step_scale, _LOWER_CURVATURE)
     balanced = BalancedSteps(
         steps.learning_rate,
         -0.5,
@@ -148,8 +150,9 @@ def _(steps: BalancedSteps) -> Steps:
         minimum=steps.minimum,
         maximum=3 * steps.maximum,  # as far as descent goes, in steps a third as long
         effective_step=2 / 3,
+        max_step_scale=steps.max_step_scale / lower,
     )
-    return LongerSteps(balanced, min(steps.max_step_scale, _LOWER_CURVATURE))
+    return LongerSteps(balanced, lower)
 
 
 @mixed_steps.register

@@ -34,6 +34,21 @@ def test_the_nine_values(tmp_path, capsys):
     assert capsys.readouterr().out.count("\n") == 11
 
 
+def test_the_printed_values_are_within_three_percent():
+    found = fig3.table(quick=True)
+    assert (found["off_by"].abs() < 0.03).all()
+    assert found["off_by"].abs().max() > 0.025
+
+
+def test_the_head_of_section_5_3_has_the_epsilon_printed():
+    assert fig3.head_epsilon() == pytest.approx(fig3.HEAD_PRINTED, abs=0.005)
+
+
+def test_epsilon_falls_with_the_threshold_as_theorem_4_2_says():
+    found = fig3.slopes(splits=(1,), thresholds=(0.075, 0.15))
+    assert found[1].iloc[0] == pytest.approx(-0.5, abs=0.1)
+
+
 def test_without_the_batch_on_the_scale_there_is_no_amplification():
     """The factor b of the width: without it the mixing is far narrower than the noise."""
     for width, amplified in ((0.3 / fig3.CLIP, False), (fig3.width_of(0.3), True)):

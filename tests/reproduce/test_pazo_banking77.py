@@ -19,9 +19,11 @@ def test_the_quick_path_compares_every_method_and_checks_the_claims(tmp_path, ca
     found = pd.read_csv(tmp_path / "pazo_banking77.csv")
     assert set(found["method"]) == {*pazo_banking77.GRIDS, "only public"}
     assert found["accuracy"].between(0.6, 1).all()
+    assert found.loc[found["method"] != "only public", "control"].between(0, 0.85).all()
     assert (tmp_path / "pazo_banking77.png").stat().st_size > 1000
     printed = capsys.readouterr().out
     assert "| PAZO-S |" in printed and "all PAZO variants above DPZero" in printed
+    assert "Private labels permuted:" in printed and "(control)" in printed
 
 
 def test_rehearsals_use_each_public_row_once_and_every_class_alike():

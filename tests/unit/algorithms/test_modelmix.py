@@ -193,11 +193,12 @@ def test_the_automatic_step_goes_half_as_far_as_plain_descent():
         W, state = update.step(context(W, step=1.0, noise=noise), np.ones_like(W), state)
     assert_close(W, -40, 0.02)
     problem = make_problem()
-    terms = {"epsilon": 0.3, "n_steps": 400}
-    mixed = problem.plan(problem.recipe(ModelMix(NoisyGD(momentum=0.0), width=1e-6)), **terms)
-    plain = problem.plan(problem.recipe(NoisyGD(momentum=0.0)), **terms)
-    assert mixed.noise_multiplier == plain.noise_multiplier
-    assert mixed.step_size(1) == pytest.approx(0.5 * 1.5 * plain.step_size(1))
+    for n_steps in (12, 400):
+        terms = {"epsilon": 0.3, "n_steps": n_steps}
+        mixed = problem.plan(problem.recipe(ModelMix(NoisyGD(momentum=0.0), width=1e-6)), **terms)
+        plain = problem.plan(problem.recipe(NoisyGD(momentum=0.0)), **terms)
+        assert mixed.noise_multiplier == plain.noise_multiplier
+        assert mixed.step_size(1) == pytest.approx(0.5 * 1.5 * plain.step_size(1))
 
 
 def refused(base, message, **parameters):
@@ -212,18 +213,25 @@ def rules(problem):
     return steps, mixed_steps(steps)
 
 
-@pytest.mark.parametrize("n_classes", [2, 4])
-def test_the_longest_steps_are_stable_up_to_the_bound_on_the_curvature(n_classes):
+def test_the_longest_steps_are_stable_up_to_the_curvature_of_squared_loss():
     """On average, ``W_t = W_{t-1} / 2 + W_{t-2} / 2 - rate * curvature * W_{t-1}`` shrinks."""
-    info = make_problem(n_classes).info
-    _, mixed = rules(make_problem(n_classes))
-    rate = mixed.bind(info, ReleaseFacts(1e-9, 10, 0.5))(1)
-    assert rate * info.curvature == pytest.approx(0.75)
+    problem = make_regression_problem()
+    _, mixed = rules(problem)
+    rate = mixed.bind(problem.info, ReleaseFacts(1e-9, 10, 0.5))(1)
+    assert rate * problem.info.curvature == pytest.approx(0.5)
     for part in (0.01, 0.5, 1.0):
-        roots = np.roots([1, -(0.5 - part * rate * info.curvature), -0.5])
+        roots = np.roots([1, -(0.5 - part * rate * problem.info.curvature), -0.5])
         assert np.abs(roots).max() < 1
-    limit = np.roots([1, -(0.5 - 1.4 * rate * info.curvature), -0.5])
+    limit = np.roots([1, -(0.5 - 2.1 * rate * problem.info.curvature), -0.5])
     assert np.abs(limit).max() > 1
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_steps_of_cross_entropies_are_as_long_a_part_of_the_limit_as_those_of_descent(n_classes):
+    """The limit of mixed heads is a third of descent's, and a step moves them by 2/3."""
+    info = make_problem(n_classes).info
+    longest = [rule.bind(info, ReleaseFacts(1e-9, 10, 0.5))(1) for rule in rules(make_problem(n_classes))]
+    assert longest[1] == pytest.approx(longest[0] / 3 / (2 / 3))
 
 
 def test_steps_are_fewer_where_the_curvature_lies_below_its_bound():

@@ -1,17 +1,37 @@
 import math
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pytest
 
 from skmixdp._engine import Budget, make_plan
+from skmixdp._linear import SoftmaxLoss
 from skmixdp.algorithms import AdaMix, Auto, NoisyGD, TheoreticalAdaMix
 from skmixdp.components import BalancedSteps
+from skmixdp.components.protocols import ReleaseFacts
 from skmixdp.privacy import GaussianEvent, epsilon_of, noise_multiplier_for, steps_for
+from skmixdp.public import PublicData
 from tests.conftest import make_problem, make_regression_problem
 
 PROBLEM = make_problem()
 FLOAT = np.dtype("float64")
+
+
+def few_rows(n_classes, n_rows):
+    """Public facts of a fit with a small budget, and a start from public rows."""
+    info = make_problem(n_classes).info
+    return replace(
+        info, mu=0.05, n_private=n_rows, batch_size=float(n_rows), start=lambda data: data.fit(1.0)
+    )
+
+
+def total_noise(info, **terms):
+    """Standard deviation of the noise in an output of a unit row."""
+    rate = BalancedSteps("auto", 0.0, 0.0, max_step_scale=1e9, **terms).bind(
+        info, ReleaseFacts(70.0, 12, 0.4)
+    )
+    return rate(1) * 70.0 * 0.4 * math.sqrt(12) / info.batch_size
 
 
 def plan_for(
@@ -83,6 +103,36 @@ class TestBalancedSteps:
         plan = problem.plan(problem.recipe(NoisyGD(clip=0.4, momentum=0.0)), n_steps=60)
         spread = plan.step_size(1) * plan.noise_multiplier * 0.4 / 300 * math.sqrt(60)
         assert spread == pytest.approx(1.5, rel=1e-6)
+
+    @pytest.mark.parametrize("n_classes", [2, 4])
+    def test_few_rows_take_less_noise_as_far_as_they_correct_the_start(self, n_classes):
+        data = make_problem(n_classes).info.view.data
+        values = np.linalg.eigvalsh(data.X.T @ data.X / 24)
+        curvature = np.sum(values**2) / np.sum(values) / 4  # of 4 equal classes, and of the logistic loss
+        n_rows = np.array([5, 30, 100, 3000])
+        corrected = 0.05 * (n_rows + 24) / 0.4 * curvature
+        assert corrected[1] < 1 < corrected[3]
+        noises = [total_noise(few_rows(n_classes, n)) for n in n_rows]
+        np.testing.assert_allclose(noises, np.minimum(1, corrected), atol=1e-9)
+
+    def test_few_rows_change_no_start_that_is_unknown_or_zero_and_no_other_steps(self):
+        info = few_rows(4, 5)
+        assert total_noise(info) < 0.9
+        assert total_noise(replace(info, start=None)) == pytest.approx(1)
+        assert total_noise(replace(info, view=info.view.data.view(0 * info.view.W))) == pytest.approx(1)
+        assert total_noise(info, curvature=info.curvature) == pytest.approx(1)
+        targets = replace(make_regression_problem().info, mu=0.05, n_private=5, start=info.start)
+        assert total_noise(targets) == pytest.approx(0.4)
+        given = BalancedSteps(0.1, 0.0, 0.0)
+        assert given.count(info, 0.001) == given.count(replace(info, start=None), 0.001)
+        assert PublicData(np.zeros((3, 2)), np.arange(3), SoftmaxLoss(3)).typical_second_moment == math.inf
+
+    @pytest.mark.parametrize("shape", [(30, 4), (4, 30)])
+    def test_the_typical_second_moment_weighs_eigenvalues_by_themselves(self, shape):
+        X = np.random.default_rng(0).normal(size=shape)
+        values = np.linalg.eigvalsh(X.T @ X / len(X))
+        typical = PublicData(X, np.arange(len(X)) % 3, SoftmaxLoss(3)).typical_second_moment
+        assert typical == pytest.approx(np.sum(values**2) / np.sum(values))
 
     def test_steps_are_gentle_or_at_the_limits(self):
         counts = [plan_for(NoisyGD(clip, momentum=0.0)).n_steps for clip in (5.0, 0.5, 0.2, 0.1, 0.01)]
