@@ -38,7 +38,7 @@ from .source import BinCounts, Block, Labels, OuterStatistics, PrivateRows, Requ
 _BLOCK_ENTRIES, _FEWEST_ROWS, _MOST_ROWS = 2**18, 256, 4096
 
 #: Persons in a lane, if there are so many, which makes lanes about as long as each other; and fewest lanes.
-_PER_LANE, _FEWEST_LANES = 16, 64
+_PER_LANE, _FEWEST_LANES = 8, 128
 
 #: Persons with more rows than the first number have blocks of their own, of so many rows.
 _MANY, _OWN = 64, 128
@@ -260,7 +260,7 @@ class PersonRows(PrivateRows):
             m = places.shape[1]
             if m == 1:
                 continue
-            if m * (k + d_in) <= k * d_in:
+            if 2 * m <= d_in:  # the products that are kept take no more memory than the rows
                 residuals = C[places].astype(np.float64)
                 products = np.matmul(residuals, residuals.swapaxes(1, 2))
                 squares = np.einsum("pij,pij->p", products, self._gram(index))
