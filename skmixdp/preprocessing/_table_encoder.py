@@ -12,13 +12,27 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._utils.validation import COUNT, Kind, as_float, check_params, is_empty, listed, shown, suggestion
+from .._utils.validation import (
+    COUNT,
+    FLAG,
+    Allowed,
+    Kind,
+    Number,
+    as_float,
+    check_params,
+    is_empty,
+    listed,
+    shown,
+    suggestion,
+)
 from ._cells import FARTHEST, TableColumn, days_of, kind_of, text_of, values_of
 
 #: A column is scaled by public cells if there are as many; heads count public rows in the same way.
 _ENOUGH = 10
 #: Spreads at which numbers are cut, as heads do with columns.
 _FAR = 8.0
+#: Columns into which words may be hashed, at most.
+MOST_HASHED = 2**20
 #: What may be told about a column in one word.
 KINDS = ("number", "boolean", "date", "datetime", "category", "text", "drop")
 _TOLD = (
@@ -125,7 +139,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             For parameters that do not fit the columns, columns of which nothing is known, public rows with
             other columns than ``X``, and infinite public numbers.
         """
-        parameters = check_params(self, {"max_categories": (COUNT,), "n_hashed": (COUNT,), "indicators": _WHERE})
+        parameters = check_params(self, _ALLOWED)
         names = _names(X, "X")
         told = self._told(names)
         sources = () if is_empty(X_pub) else X_pub if isinstance(X_pub, tuple) else (X_pub,)
@@ -246,14 +260,18 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return column
 
 
-_WHERE = (
-    "auto",
-    Kind("True or False", lambda value: isinstance(value, (bool, np.bool_))),
-    Kind(
-        "a list of columns",
-        lambda value: isinstance(value, (list, tuple)) and all(isinstance(name, str) for name in value),
+_ALLOWED: dict[str, tuple[Allowed, ...]] = {
+    "max_categories": (COUNT,),
+    "n_hashed": (Number(f"a whole number from 1 to {MOST_HASHED}", 1, MOST_HASHED, "both", whole=True),),
+    "indicators": (
+        "auto",
+        FLAG,
+        Kind(
+            "a list of columns",
+            lambda value: isinstance(value, (list, tuple)) and all(isinstance(name, str) for name in value),
+        ),
     ),
-)
+}
 
 
 def _as_told(name: str, value: Any) -> TableColumn:
