@@ -72,8 +72,8 @@ def private_pipeline(*steps: Any, memory: Any = None, verbose: bool = False) -> 
 class PrivatePipeline(Pipeline):  # type: ignore[misc]
     """A scikit-learn pipeline that ends in a private head; :func:`private_pipeline` makes it.
 
-    ``fit`` passes ``X_pub`` and ``y_pub`` to all steps that take them, and transforms ``X_pub`` like ``X``. It
-    does so with metadata routing switched on or off, in searches and cross-validation too.
+    ``fit`` passes ``X_pub`` and ``y_pub`` to all steps that take them, and transforms ``X_pub`` like ``X``.
+    It does so with metadata routing switched on or off, in searches and cross-validation too.
 
     Parameters
     ----------
@@ -172,15 +172,15 @@ class PrivatePipeline(Pipeline):  # type: ignore[misc]
         """The fitted pipeline as one ONNX model, from raw rows to predictions.
 
         A table has an input (n_samples, 1) for each column, under its name: texts for categories, with "" for
-        missing ones, and numbers for the rest, with NaN for missing ones. Truth values are 0 and 1, dates are
-        days since 1970 in UTC, and categories are spelt as in the fitted encoder. Pipelines of arrays have the
-        input ``X``. Outputs are those of the head's ``to_onnx``.
+        missing ones, and numbers for the rest, with NaN for missing ones. Truth values are 0 and 1, and dates
+        are days since 1970 in UTC. Categories are spelt as in ``columns_`` of the encoder. Pipelines of
+        arrays have the input ``X``. Outputs are those of the head's ``to_onnx``.
 
         Parameters
         ----------
         dtype : {"float64", "float32"}, default="float64"
             Type of the numbers that go in and come out, and of all computations. "float64" agrees with
-            ``predict_proba`` to about 1e-12, and "float32" to about 1e-5.
+            ``predict_proba`` to about 1e-12, and "float32" to about 1e-5. Times of the day need "float64".
 
         Returns
         -------
@@ -203,8 +203,8 @@ class PrivatePipeline(Pipeline):  # type: ignore[misc]
         """The fitted pipeline with classes of scikit-learn and functions of NumPy and pandas alone.
 
         Columns that a :class:`~skmixdp.preprocessing.TableEncoder` encodes must have the type of their kind:
-        numbers, texts that are spelt as in the fitted encoder, dates as moments without a zone. Cells that are
-        something else are errors here.
+        numbers, texts that are spelt as in its ``columns_``, dates as moments without a zone. Cells that are
+        something else may be errors here.
 
         Returns
         -------

@@ -170,6 +170,6 @@ def check_routing(estimator: Any) -> None:
     if hasattr(estimator, "steps") and not sklearn.get_config()["enable_metadata_routing"]:
         raise ValueError(
             "X_pub reaches the steps of a Pipeline only with metadata routing; make it by "
-            "skmixdp.private_pipeline(...), or call sklearn.set_config(enable_metadata_routing=True) and pass "
-            "transform_input=['X_pub'] to the Pipeline."
+            "skmixdp.private_pipeline(...), or call sklearn.set_config(enable_metadata_routing=True) and "
+            "pass transform_input=['X_pub'] to the Pipeline."
         )

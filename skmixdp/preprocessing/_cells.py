@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 FARTHEST = 1e15
 
 _TRUTH = {"true": 1.0, "false": 0.0}
-_START = datetime(1970, 1, 1)  # noqa: DTZ001 - moments are compared in UTC without their zone
+_START = datetime(1970, 1, 1)
 #: Names and lengths in days of what dates repeat by; the last one is for moments within days.
 _PERIODS = (("year", 365.2425), ("week", 7.0), ("day", 1.0))
 
@@ -112,14 +112,18 @@ class TableColumn:
 
     def _waves(self, days: Array) -> Array:
         """Sine and cosine of days, in each period; one by one, so that no other row rounds them otherwise."""
-        factors = [2 * math.pi / length for _, length in self.periods]
+        lengths = [length for _, length in self.periods]
         waves = [
-            [0.0] * (2 * len(factors))
+            [0.0] * (2 * len(lengths))
             if math.isnan(day)
-            else [wave(factor * day) for factor in factors for wave in (math.sin, math.cos)]
+            else [
+                wave(2 * math.pi * (day / length - math.floor(day / length)))
+                for length in lengths
+                for wave in (math.sin, math.cos)
+            ]
             for day in days.tolist()
         ]
-        return np.array(waves, dtype=np.float64).reshape(len(days), 2 * len(factors))
+        return np.array(waves, dtype=np.float64).reshape(len(days), 2 * len(lengths))
 
 
 def values_of(kind: str, cells: Sequence[Any]) -> Array:
@@ -137,7 +141,7 @@ def _objects(cells: Sequence[Any]) -> Sequence[Any]:
 
 def kind_of(cells: Iterable[Any]) -> str | None:
     """The kind that all cells have which are not missing; None if all are missing."""
-    known = [cell for cell in cells if not _is_missing(cell)]
+    known = [cell for cell in cells if not is_missing(cell)]
     if not known:
         return None
     if all(text_of(cell) in ("True", "False") for cell in known):
@@ -188,7 +192,7 @@ def days_of(cell: Any) -> float:
 
 def text_of(cell: Any) -> str | None:
     """A cell as text, spelt alike whatever the type of its column; None if it is missing."""
-    if _is_missing(cell):
+    if is_missing(cell):
         return None
     try:
         text = str(cell).encode("utf-8", "replace").decode()
@@ -203,7 +207,8 @@ def text_of(cell: Any) -> str | None:
     return str(int(value)) if value.is_integer() else repr(value)
 
 
-def _is_missing(cell: Any) -> bool:
+def is_missing(cell: Any) -> bool:
+    """Whether a cell is empty; True also for objects that cannot be looked at."""
     try:
         return pd.isna(cell) is True or (isinstance(cell, str) and not cell.strip())
     except Exception:  # of a class whose objects cannot be compared

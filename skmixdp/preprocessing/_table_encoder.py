@@ -25,7 +25,7 @@ from .._utils.validation import (
     shown,
     suggestion,
 )
-from ._cells import FARTHEST, TableColumn, days_of, kind_of, text_of, values_of
+from ._cells import FARTHEST, TableColumn, days_of, is_missing, kind_of, text_of, values_of
 
 #: A column is scaled by public cells if there are as many; heads count public rows in the same way.
 _ENOUGH = 10
@@ -36,8 +36,8 @@ MOST_HASHED = 2**20
 #: What may be told about a column in one word.
 KINDS = ("number", "boolean", "date", "datetime", "category", "text", "drop")
 _TOLD = (
-    f"one of {', '.join(map(repr, KINDS))}, two bounds (low, high) as a tuple of numbers or of ISO dates, or a "
-    "list of categories"
+    f"one of {', '.join(map(repr, KINDS))}, two bounds (low, high) as a tuple of numbers or of ISO dates, or "
+    "a list of categories"
 )
 
 
@@ -82,9 +82,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     :meth:`transform` encodes each cell by itself. Its result has the same shape whatever the cells hold, and
     is finite.
 
-    **What no cell can cause is an error.** Heads refuse private rows that are not finite, before the charge,
-    and that no row was refused counts as public. Here no row is refused. Cells that are no number in a column
-    of numbers count as missing, and infinite numbers are cut. Unknown categories and missing texts have zeros.
+    **No cell causes an error or a warning.** Heads refuse private rows that are not finite, before the
+    charge, and that no row was refused counts as public. Here no row is refused. Cells that are no number in
+    a column of numbers count as missing. Infinite numbers are cut. Unknown and missing categories have zeros.
 
     Numbers have the mean and deviation of the public rows, and are cut at 8 deviations. With bounds, they go
     from -1 to 1. If fewer than 10 public rows have a number, they keep their unit. Heads then find the
@@ -140,7 +140,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             other columns than ``X``, and infinite public numbers.
         """
         parameters = check_params(self, _ALLOWED)
-        names = _names(X, "X")
+        names = _table(X, "X")[1]
         told = self._told(names)
         sources = () if is_empty(X_pub) else X_pub if isinstance(X_pub, tuple) else (X_pub,)
         unknown = [name for name in names if name not in told]
@@ -243,6 +243,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
             return TableColumn("drop")
         column = told or TableColumn(kind)
+        if told and any(column.read(cells)[1][[not is_missing(cell) for cell in cells]]):
+            what = "number" if kind == "number" else "truth value" if kind == "boolean" else "ISO 8601 date"
+            raise ValueError(f"X_pub has cells in the column {name!r} that are no {what}; tell another kind.")
         if kind in ("number", "date", "datetime") and column.cut == FARTHEST and cells:
             return _scaled(column, cells, name)
         if kind in ("category", "text") and not column.categories:
@@ -251,8 +254,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 return replace(column, categories=tuple(texts))
             if told is None and len(texts) > 0.9 * len(cells):
                 warnings.warn(
-                    f"nearly every public row has another text in the column {name!r}, whose words are hashed; "
-                    f"if it names rows, leave it out by columns={{{name!r}: 'drop'}}, else tell 'text'.",
+                    f"nearly every public row has another text in the column {name!r}, whose words are "
+                    f"hashed; if it names rows, leave it out by columns={{{name!r}: 'drop'}}, else tell 'text'.",
                     UserWarning,
                     stacklevel=3,
                 )
@@ -316,42 +319,45 @@ def _is_declared(sources: Sequence[Any], name: str) -> bool:
     )
 
 
-def _names(X: Any, what: str) -> list[str]:
-    """Names of the columns of a table; nothing else of it is read."""
-    if sp.issparse(X) or (not hasattr(X, "columns") and np.ndim(X) != 2):
-        described = "sparse" if sp.issparse(X) else f"of {np.ndim(X)} dimensions"
-        kind = TypeError if sp.issparse(X) else ValueError
-        raise kind(
-            f"{what} is {described}, not a table (n_samples, n_features); pass a data frame, or a dense array. "
-            "Reshape your data by reshape(1, -1) if it is a single row."
-        )
-    names = list(map(str, X.columns)) if hasattr(X, "columns") else [f"x{j}" for j in range(np.shape(X)[1])]
-    if not names or len(set(names)) < len(names):
-        raise ValueError(
-            f"{what} has {len(names)} feature(s), {len(set(names))} of them with names of their own, while a "
-            "minimum of 1 is required; give each column its own name."
-        )
-    return names
+def _table(X: Any, what: str) -> tuple[Any, list[str]]:
+    """A data frame or a dense array, and the names of its columns; cells are not read."""
+    if sp.issparse(X):
+        raise TypeError(f"{what} is sparse, and cells of tables are dense; pass {what}.toarray().")
+    if hasattr(X, "columns"):
+        names = [str(name) for name in X.columns]
+    else:
+        X = np.asarray(X, dtype=getattr(X, "dtype", object))  # cells of lists keep their types
+        if X.ndim != 2:
+            raise ValueError(
+                f"{what} has {X.ndim} dimensions and is no table (n_samples, n_features); Reshape your data, a "
+                "single row by reshape(1, -1), or pass a data frame."
+            )
+        names = [f"x{place}" for place in range(X.shape[1])]
+    if not names:
+        raise ValueError(f"{what} has 0 feature(s) (shape={X.shape}) while a minimum of 1 is required.")
+    if len(set(names)) < len(names):
+        raise ValueError(f"{what} has columns of the same name; give each column its own name.")
+    return X, names
 
 
 def _cells(X: Any, names: Sequence[str], what: str, reference: str) -> dict[str, Sequence[Any]]:
-    """The cells of each column; an array of plain numbers stays one."""
-    own = _names(X, what)
+    """The cells of each column; a column of plain numbers stays an array."""
+    X, own = _table(X, what)
     missing = [name for name in names if name not in own]
     if missing or len(own) > len(names):
         # The names of others are left out, since in a file without a header they are entries of a row.
         told = [f"lacks the columns {listed(missing)} of {reference}"] if missing else []
         told += [f"has {n} column(s) that {reference} has not"] if (n := len(set(own) - set(names))) else []
         raise ValueError(
-            f"{what} {' and '.join(told)}; X has {len(own)} features, but TableEncoder is expecting {len(names)} "
-            "features as input: pass the same columns, in any order."
+            f"{what} {' and '.join(told)}; pass the same columns, in any order (X has {len(own)} features, but "
+            f"TableEncoder is expecting {len(names)} features as input)."
         )
     found: dict[str, Sequence[Any]] = {}
-    X = X if hasattr(X, "columns") else np.asarray(X)
     for place, name in enumerate(own):
         column = _column(X, place)
         plain = isinstance(column.dtype, np.dtype) and column.dtype.kind in "iuf"
-        found[name] = np.asarray(column) if plain else (getattr(column, "to_list", None) or column.tolist)()
+        listing: Any = getattr(column, "to_list", None) or column.tolist
+        found[name] = np.asarray(column) if plain else listing()  # type: ignore[assignment]
     return found
 
 

@@ -93,7 +93,8 @@ _REPORTS: dict[type, dict[str, tuple[Allowed, ...]]] = {
 def check_loaded(estimator: Any) -> None:
     """Check types and shapes of the parameters and fitted attributes that were read from a file.
 
-    Transformers of scikit-learn are not checked: a forged one makes predictions fail or wrong, and runs no code.
+    Transformers of scikit-learn are not checked: a forged one makes predictions fail or wrong, but runs no
+    code.
     """
     if isinstance(estimator, TableEncoder):
         _check_encoder(estimator)

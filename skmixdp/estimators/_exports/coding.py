@@ -1,8 +1,8 @@
 """Parameters and fitted attributes as JSON and arrays, and back.
 
-Only plain values and the classes in :data:`CLASSES` and :data:`FITTED` are encoded. A file holds the name of a
-class, never code or a module to import. Reading a file therefore creates nothing but plain values and objects of
-these classes.
+Only plain values and the classes in :data:`CLASSES` and :data:`FITTED` are encoded. A file holds the name of
+a class, never code or a module to import. Reading a file therefore creates nothing but plain values and
+objects of these classes.
 """
 
 import math
@@ -144,7 +144,7 @@ class Encoder:
             return self._ledger(value, where)
         if isinstance(value, slice):
             return {"slice": self.encode([value.start, value.stop, value.step], where)}
-        if isinstance(value, np.dtype) and (value.name in _NUMERIC or value == object):
+        if isinstance(value, np.dtype) and value.name in (*_NUMERIC, "object"):
             return {"type": value.name, "is_dtype": True}
         if isinstance(value, type) and issubclass(value, np.generic) and value.__name__ in _NUMERIC:
             return {"type": value.__name__, "is_dtype": False}

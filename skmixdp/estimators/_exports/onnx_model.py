@@ -35,7 +35,7 @@ class Graph:
         made = helper.make_tensor_value_info(name, kind, [None, width])
         if self.inputs.setdefault(name, made) != made:
             raise TypeError(
-                f"to_onnx cannot read the column {name!r} as a number and as a text; give each its own column."
+                f"to_onnx cannot read the column {name!r} as a number and as a text; give each a column."
             )
         return name
 

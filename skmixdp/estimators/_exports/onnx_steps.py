@@ -27,7 +27,7 @@ _Rows = str | _Columns
 
 
 def rows_of_steps(graph: Graph, steps: Sequence[tuple[str, Any]]) -> str:
-    """Name of the rows (n, d) after all steps. A table has an input for each column, and an array has ``X``."""
+    """Name of the rows (n, d) after all steps. A table has an input for each column, an array has ``X``."""
     if not steps:
         return ""
     first = steps[0][1]
@@ -90,7 +90,9 @@ def _affine(graph: Graph, rows: str, center: Any, scale: Any) -> str:
 
 
 def _cut(graph: Graph, rows: str, low: float, high: float) -> str:
-    return graph.node("Clip", rows, graph.constant(np.array(float(low))), graph.constant(np.array(float(high))))
+    return graph.node(
+        "Clip", rows, graph.constant(np.array(float(low))), graph.constant(np.array(float(high)))
+    )
 
 
 def _filled(graph: Graph, rows: str, missing: str, value: Any) -> str:
@@ -104,9 +106,7 @@ def _number(graph: Graph, truth: str) -> str:
 
 def _one_hot(graph: Graph, texts: str, categories: Sequence[str]) -> str:
     """Zeros and ones (n, k) for texts (n, 1)."""
-    coded = graph.node(
-        "OneHotEncoder", texts, domain="ai.onnx.ml", cats_strings=[*categories], zeros=1
-    )
+    coded = graph.node("OneHotEncoder", texts, domain="ai.onnx.ml", cats_strings=[*categories], zeros=1)
     shape = graph.constant(np.array([-1, len(categories)]))
     return _number(graph, graph.node("Reshape", coded, shape))
 
@@ -116,8 +116,8 @@ def _of_table(graph: Graph, encoder: Any, rows: _Rows, path: str) -> str:
     for name, column in encoder.columns_.items():
         if column.kind == "text":
             raise TypeError(
-                f"to_onnx has no form of hashed words, as of the column {name!r} in the step {path!r}; tell its "
-                "categories, or save the pipeline with save."
+                f"to_onnx has no form of hashed words, as of the column {name!r} in the step {path!r}; tell "
+                "its categories, or save the pipeline with save."
             )
         if column.kind == "category":
             texts = graph.input(name, 1, text=True)
@@ -150,7 +150,9 @@ def _of_columns(graph: Graph, step: Any, rows: _Rows, path: str) -> str:
     blocks = []
     for name, part, columns in step.transformers_:
         if part != "drop" and len(columns):
-            blocks.append(_matrix(graph, _applied(graph, part, _chosen(graph, rows, columns), f"{path}__{name}")))
+            blocks.append(
+                _matrix(graph, _applied(graph, part, _chosen(graph, rows, columns), f"{path}__{name}"))
+            )
     return _joined(graph, blocks)
 
 
@@ -180,8 +182,8 @@ def _of_imputer(graph: Graph, step: Any, rows: _Rows, path: str) -> str:
     statistics = np.asarray(step.statistics_)
     if statistics.dtype.kind != "f" or np.isnan(statistics).any() or step.missing_values is not np.nan:
         raise TypeError(
-            f"to_onnx has no form of the step {path!r}, which fills other cells than NaN in numbers; save the "
-            "pipeline with save."
+            f"to_onnx has no form of the step {path!r}, which fills other cells than NaN in numbers; save "
+            "the pipeline with save."
         )
     matrix = _matrix(graph, rows)
     missing = graph.node("IsNaN", matrix)

@@ -23,7 +23,7 @@ from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.utils.validation import check_is_fitted
 
 from ..._utils.files import written_whole
-from ..._utils.validation import listed, one_line
+from ..._utils.validation import one_line
 from .coding import FITTED, HEADS, Decoder, Encoder, NotEncodableError, is_known, restored
 
 Array = NDArray[Any]
@@ -61,7 +61,9 @@ def model_bytes(estimator: Any, note: Any = None) -> bytes:
     try:
         parts = encoder.estimator(estimator)
     except NotEncodableError as error:
-        remedy = "set it to a plain value with set_params before saving, since predictions do not depend on it"
+        remedy = (
+            "set it to a plain value with set_params before saving, since predictions do not depend on it"
+        )
         if name == "PrivatePipeline":
             remedy = "save the steps apart"
         raise TypeError(

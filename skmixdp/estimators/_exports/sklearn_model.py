@@ -21,7 +21,9 @@ def to_sklearn(estimator: Any) -> Pipeline:
         from .sklearn_steps import plain_step  # it imports from this module
 
         *before, (name, head) = estimator.steps
-        return Pipeline([*((path, plain_step(step, path)) for path, step in before), (name, to_sklearn(head))])
+        return Pipeline(
+            [*((path, plain_step(step, path)) for path, step in before), (name, to_sklearn(head))]
+        )
     row_map: RowMap = estimator._row_map
     d = estimator.n_features_in_
     coef, intercept = estimator.coef_, estimator.intercept_

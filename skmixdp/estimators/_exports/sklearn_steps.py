@@ -13,7 +13,7 @@ from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder
 
 from ...preprocessing import TableColumn
 from ...preprocessing._cells import FARTHEST, number_of
@@ -31,8 +31,8 @@ def plain_step(step: Any, path: str) -> Any:
     own = [part for part in parts if type(part).__module__.partition(".")[0] == "skmixdp"]
     if own:
         raise TypeError(
-            f"to_sklearn has no form of a {type(own[0]).__name__}, in the step {path!r}; save the pipeline with "
-            "save, or transform rows before the model."
+            f"to_sklearn has no form of a {type(own[0]).__name__}, in the step {path!r}; save the pipeline "
+            "with save, or transform rows before the model."
         )
     return copy.deepcopy(step)
 
@@ -92,13 +92,18 @@ def _column(column: TableColumn) -> Any:
         return Pipeline([("read", _double()), ("number", _scaled(0.5, 0.5, 1.0))])
     if column.kind == "number":
         return Pipeline([("read", _double()), ("number", _scaled(column.center, column.scale, column.cut))])
-    start = FunctionTransformer(pd.DataFrame.sub, kw_args={"other": pd.Timestamp(0)})
-    days = FunctionTransformer(pd.DataFrame.div, kw_args={"other": pd.Timedelta(days=1)})
+    frame: Any = pd.DataFrame  # its methods work on any frame
+    start = FunctionTransformer(frame.sub, kw_args={"other": pd.Timestamp(0)})
+    days = FunctionTransformer(frame.div, kw_args={"other": pd.Timedelta(days=1)})
     parts = [("days", _scaled(column.center, column.scale, column.cut))]
     for name, length in column.periods:
-        turns = FunctionTransformer(pd.DataFrame.mul, kw_args={"other": 2 * math.pi / length})
+        operations = ((frame.div, length), (frame.mod, 1.0), (frame.mul, 2 * math.pi))
+        angle = [
+            (operation.__name__, FunctionTransformer(operation, kw_args={"other": value}))
+            for operation, value in operations
+        ]
         parts += [
-            (f"{name} {wave.__name__}", Pipeline([("angle", turns), ("wave", FunctionTransformer(wave)), _fill()]))
+            (f"{name} {wave.__name__}", Pipeline([*angle, ("wave", FunctionTransformer(wave)), _fill()]))
             for wave in (np.sin, np.cos)
         ]
     return Pipeline([("start", start), ("days", days), ("all", FeatureUnion(parts))])
