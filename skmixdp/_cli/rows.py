@@ -285,8 +285,8 @@ def _table_features(frame: pd.DataFrame, where: str, public: Collection[str]) ->
         places = [place for place, name in enumerate(frame.columns, start=1) if name in text]
         which = listed(text) if named else f"at the places {listed(places)}"
         raise InputError(
-            f"{where} has feature columns that are not numbers, {which}; leave names of rows aside with --id, "
-            "and encode text with `fit --encode`."
+            f"{where} has feature columns that are not numbers, {which}; leave names of rows aside with "
+            "--id, and encode text with `fit --encode`."
         )
     single = len(frame.columns) > 0 and all(dtype == np.float32 for dtype in frame.dtypes)
     values = frame.to_numpy(dtype=np.float32 if single else np.float64, na_value=np.nan)

@@ -74,6 +74,7 @@ class TableColumn:
         """Names and lengths in days of what a date repeats by."""
         return _PERIODS if self.kind == "datetime" else _PERIODS[:-1]
 
+    @np.errstate(all="ignore")  # the user's settings could tell of tiny or huge cells
     def encode(self, cells: Sequence[Any]) -> Array:
         """Encoded cells, (n, width), all finite."""
         values, missing = self.read(cells)

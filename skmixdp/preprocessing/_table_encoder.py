@@ -255,7 +255,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             if told is None and len(texts) > 0.9 * len(cells):
                 warnings.warn(
                     f"nearly every public row has another text in the column {name!r}, whose words are "
-                    f"hashed; if it names rows, leave it out by columns={{{name!r}: 'drop'}}, else tell 'text'.",
+                    f"hashed; leave a name of rows out by columns={{{name!r}: 'drop'}}, or tell 'text'.",
                     UserWarning,
                     stacklevel=3,
                 )
@@ -287,7 +287,8 @@ def _as_told(name: str, value: Any) -> TableColumn:
             bounds = [days_of(bound) for bound in value]
             kind = "datetime" if any(bound % 1 for bound in bounds if bound is not None) else "date"
         low, high = bounds
-        if low is not None and high is not None and -1e300 < low < high < 1e300:
+        # Two tiny bounds may have no half of their difference.
+        if low is not None and high is not None and -1e300 < low < high < 1e300 and (high - low) / 2 > 0:
             return TableColumn(kind, center=(low + high) / 2, scale=(high - low) / 2, cut=1.0)
     if isinstance(value, list):
         texts = [text_of(one) for one in value]
