@@ -330,8 +330,8 @@ def _table(X: Any, what: str) -> tuple[Any, list[str]]:
         X = np.asarray(X, dtype=getattr(X, "dtype", object))  # cells of lists keep their types
         if X.ndim != 2:
             raise ValueError(
-                f"{what} has {X.ndim} dimensions and is no table (n_samples, n_features); Reshape your data, a "
-                "single row by reshape(1, -1), or pass a data frame."
+                f"{what} has {X.ndim} dimensions and is no table (n_samples, n_features); Reshape your data, "
+                "a single row by reshape(1, -1), or pass a data frame."
             )
         names = [f"x{place}" for place in range(X.shape[1])]
     if not names:
@@ -350,8 +350,8 @@ def _cells(X: Any, names: Sequence[str], what: str, reference: str) -> dict[str,
         told = [f"lacks the columns {listed(missing)} of {reference}"] if missing else []
         told += [f"has {n} column(s) that {reference} has not"] if (n := len(set(own) - set(names))) else []
         raise ValueError(
-            f"{what} {' and '.join(told)}; pass the same columns, in any order (X has {len(own)} features, but "
-            f"TableEncoder is expecting {len(names)} features as input)."
+            f"{what} {' and '.join(told)}; pass the same columns, in any order (X has {len(own)} features, "
+            f"but TableEncoder is expecting {len(names)} features as input)."
         )
     found: dict[str, Sequence[Any]] = {}
     for place, name in enumerate(own):

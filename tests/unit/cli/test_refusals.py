@@ -276,8 +276,8 @@ def test_parquet_without_pyarrow(data, folder, no_noise, capsys, monkeypatch):
         ),
         (
             ["m.joblib", "coded.csv"],
-            "coded.csv, compared with the rows that m.joblib was trained on, has 1 other column besides; give it "
-            "the same feature columns, by the names in its first line if it is a CSV file (their order may "
+            "coded.csv, compared with the rows that m.joblib was trained on, has 1 other column besides; give "
+            "it the same feature columns, by the names in its first line if it is a CSV file (their order may "
             "differ), and leave other columns aside with --label",
         ),
         (["unfitted.joblib", "few.npy"], "not fitted"),

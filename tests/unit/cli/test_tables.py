@@ -146,8 +146,12 @@ class TestDeclarations:
         told = DECLARED | {"kinds": {"born": "date", "note": "text"}}
         Path("d.json").write_text(json.dumps(told))
         assert told_columns(Path("d.json")) == {
-            **{"age": (20, 80), "score": (0, 10), "city": ["Bonn", "Ulm"], "grade": [1, 2, 3]},
-            **{"born": "date", "note": "text"},
+            "age": (20, 80),
+            "score": (0, 10),
+            "city": ["Bonn", "Ulm"],
+            "grade": [1, 2, 3],
+            "born": "date",
+            "note": "text",
         }
 
     @pytest.mark.parametrize(
