@@ -276,9 +276,9 @@ def test_parquet_without_pyarrow(data, folder, no_noise, capsys, monkeypatch):
         ),
         (
             ["m.joblib", "coded.csv"],
-            "coded.csv, compared with the rows that m.joblib was trained on, has 1 other column besides; give "
-            "it the same feature columns, by the names in its first line if it is a CSV file (their order may "
-            "differ), and leave other columns aside with --label",
+            "coded.csv, compared with the rows that m.joblib was trained on, has 1 other column besides; "
+            "give it the same feature columns, by the names in its first line if it is a CSV file (their "
+            "order may differ), and leave other columns aside with --label",
         ),
         (["unfitted.joblib", "few.npy"], "not fitted"),
         (["m.joblib", "few.npy"], "ROWS few.npy has 3 features and MODEL m.joblib was trained on 4"),
