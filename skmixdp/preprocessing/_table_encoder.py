@@ -158,9 +158,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             cells = [cell for table in public for cell in table[name]]
             column = self._learned(name, cells, _is_declared(sources, name), told.get(name), parameters)
             marked = bool(self.indicators) if where is None else name in where
-            if self.indicators == "auto":
-                marked = bool(column.read(cells)[1].any())
-            columns[name] = replace(column, indicator=marked and column.kind != "drop")
+            if column.kind != "drop":
+                if self.indicators == "auto":
+                    marked = bool(column.read(cells)[1].any())
+                column = replace(column, indicator=marked)
+            columns[name] = column
         self.columns_ = columns
         self.n_features_in_ = len(names)
         self.feature_names_in_ = np.array(names, dtype=object)
@@ -243,6 +245,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
             return TableColumn("drop")
         column = told or TableColumn(kind)
+        if kind == "drop":
+            return column
         if told and any(column.read(cells)[1][[not is_missing(cell) for cell in cells]]):
             what = "number" if kind == "number" else "truth value" if kind == "boolean" else "ISO 8601 date"
             raise ValueError(f"X_pub has cells in the column {name!r} that are no {what}; tell another kind.")

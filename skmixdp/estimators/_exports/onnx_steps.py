@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._utils.validation import shown
 from ...preprocessing import TableColumn
 from ...preprocessing._cells import FARTHEST
 from .onnx_model import Graph
@@ -28,6 +29,7 @@ _Rows = str | _Columns
 
 def rows_of_steps(graph: Graph, steps: Sequence[tuple[str, Any]]) -> str:
     """Name of the rows (n, d) after all steps. A table has an input for each column, an array has ``X``."""
+    steps = [(name, step) for name, step in steps if step not in (None, "passthrough")]
     if not steps:
         return ""
     first = steps[0][1]
@@ -56,6 +58,7 @@ def _applied(graph: Graph, step: Any, rows: _Rows, path: str) -> _Rows:
 _USUAL: dict[str, dict[str, Any]] = {
     "OneHotEncoder": {"drop": None, "min_frequency": None, "max_categories": None},
     "PCA": {"whiten": False},
+    "FunctionTransformer": {"func": None},
     "ColumnTransformer": {"transformer_weights": None},
     "FeatureUnion": {"transformer_weights": None},
 }
@@ -65,7 +68,7 @@ def _odd(step: Any) -> str:
     """Which parameter of a step has no form in ONNX, in words; empty if none."""
     for name, usual in _USUAL.get(type(step).__name__, {}).items():
         if (value := getattr(step, name)) != usual:
-            return f" with {name}={value!r}"
+            return f" with {name}={shown(value)}"
     return ""
 
 
@@ -241,6 +244,7 @@ _RULES: dict[str, Callable[[Graph, Any, Any, str], _Rows]] = {
     "FeatureUnion": _of_union,
     "SimpleImputer": _of_imputer,
     "OneHotEncoder": _of_categories,
+    "FunctionTransformer": lambda graph, step, rows, path: rows,
     "Normalizer": _of_lengths,
     "MinMaxScaler": _of_min_max,
     "NoisyScaler": lambda graph, step, rows, path: _affine(

@@ -95,7 +95,8 @@ def _column(column: TableColumn) -> Any:
     frame: Any = pd.DataFrame  # its methods work on any frame
     start = FunctionTransformer(frame.sub, kw_args={"other": pd.Timestamp(0)})
     days = FunctionTransformer(frame.div, kw_args={"other": pd.Timedelta(days=1)})
-    parts = [("days", _scaled(column.center, column.scale, column.cut))]
+    number = _scaled(column.center, column.scale, column.cut)
+    parts = [("days", Pipeline([("read", _double()), ("number", number)]))]
     for name, length in column.periods:
         operations = ((frame.div, length), (frame.mod, 1.0), (frame.mul, 2 * math.pi))
         angle = [
