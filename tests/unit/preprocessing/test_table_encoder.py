@@ -172,6 +172,9 @@ def test_a_declared_type_counts_only_where_it_occurs():
     """Categories of a dtype that no public row has may come from private rows."""
     X = pd.DataFrame({"a": pd.Categorical(["x", "secret", "y"])})
     assert TableEncoder().fit(X, X_pub=X[::2]).columns_["a"].categories == ("x", "y")
+    X_pub = pd.DataFrame({"a": [1, 2]})
+    for private in (X_pub, X_pub.astype("category"), X, X.astype(str)):
+        assert TableEncoder().fit(private, X_pub=X_pub).columns_["a"].kind == "number"
 
 
 @pytest.mark.parametrize("dtype", [object, "string", "category", "str"])
@@ -191,6 +194,14 @@ def test_numbers_of_any_type(dtype):
     if dtype != "category":
         learned = TableEncoder().fit(X, X_pub=pd.concat([X] * 3, ignore_index=True))
         assert learned.columns_ == expected.columns_
+
+
+def test_numbers_have_the_same_bits_whatever_else_is_in_their_column():
+    numbers = [0.1, 1 / 3, 2.0**60 + 1, -1e-9]
+    rows = encoded(pd.DataFrame({"a": numbers}), {"a": (-1, 1e18)})
+    for other in ("x", None, pd.Timestamp(0), 10**30):
+        column = pd.Series([*numbers, other], dtype=object).infer_objects()
+        np.testing.assert_array_equal(encoded(pd.DataFrame({"a": column}), {"a": (-1, 1e18)})[:4], rows)
 
 
 def test_frames_arrays_and_lists_of_the_same_cells():
@@ -396,8 +407,10 @@ def test_no_cell_is_refused_or_changes_another_row(odd):
     usual = encoder.transform(frame("1"))
     with warnings.catch_warnings(), np.errstate(all="raise"):
         warnings.simplefilter("error")
-        rows = encoder.transform(frame(odd))
-        alone = encoder.transform(frame(odd)[2:])
+        try:
+            rows, alone = encoder.transform(frame(odd)), encoder.transform(frame(odd)[2:])
+        except Exception as error:
+            pytest.fail(f"the fit would end with {error!r}")
     assert rows.shape == usual.shape and rows.dtype == np.float64 and np.all(np.isfinite(rows))
     np.testing.assert_array_equal(rows[:2], usual[:2])
     np.testing.assert_array_equal(rows[2], alone[0])
