@@ -198,10 +198,10 @@ def test_numbers_of_any_type(dtype):
 
 def test_numbers_have_the_same_bits_whatever_else_is_in_their_column():
     numbers = [0.1, 1 / 3, 2.0**60 + 1, -1e-9]
-    rows = encoded(pd.DataFrame({"a": numbers}), {"a": (-1, 1e18)})
+    rows = encoded(pd.DataFrame({"a": numbers}), {"a": "number"})
     for other in ("x", None, pd.Timestamp(0), 10**30):
         column = pd.Series([*numbers, other], dtype=object).infer_objects()
-        np.testing.assert_array_equal(encoded(pd.DataFrame({"a": column}), {"a": (-1, 1e18)})[:4], rows)
+        np.testing.assert_array_equal(encoded(pd.DataFrame({"a": column}), {"a": "number"})[:4], rows)
 
 
 def test_frames_arrays_and_lists_of_the_same_cells():
