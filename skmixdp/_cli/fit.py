@@ -271,10 +271,10 @@ def _train(
     warn_of_seed(args.seed, name="--seed")
     try:
         model.set_params(ledger=_data_set(args))
+        model = model if args.encode is None else private_pipeline(TableEncoder(told), model)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NotPrivateWarning)  # said above, by the name of the flag
-            whole = model if args.encode is None else private_pipeline(TableEncoder(told), model)
-            return whole.fit(private.X, private.y, **public_rows)
+            return model.fit(private.X, private.y, **public_rows)
     # ImportError: discrete noise needs a package of its own. OSError: the ledger's file.
     except (ValueError, TypeError, ImportError, OSError, BudgetExceededError) as error:
         raise InputError(in_flags(error, _FLAGS)) from error
