@@ -31,6 +31,8 @@ from ._cells import FARTHEST, TableColumn, days_of, is_missing, kind_of, text_of
 _ENOUGH = 10
 #: Spreads at which numbers are cut, as heads do with columns.
 _FAR = 8.0
+#: The deviation of equal numbers may be as large, as a share of the largest one.
+_ROUNDING = 1e-12
 #: Columns into which words may be hashed, at most.
 MOST_HASHED = 2**20
 #: What may be told about a column in one word.
@@ -55,7 +57,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ``"category"``, ``"text"``, ``"drop"``, bounds ``(low, high)``, or a list of categories. Public rows
         tell the rest. Without public rows, every column must be told.
     indicators : "auto", bool or list of str, default="auto"
-        Columns with an indicator of missing cells. "auto" means those in which a public row lacks one.
+        Columns with an indicator of missing cells. "auto" means those in which a public row lacks a value.
     max_categories : int, default=50
         A text with more distinct values among the public rows is hashed, word by word.
     n_hashed : int, default=32
@@ -313,7 +315,8 @@ def _scaled(column: TableColumn, cells: list[Any], name: str) -> TableColumn:
     center, scale = float(values.mean()), float(values.std())
     if len(values) < _ENOUGH:
         return replace(column, center=center)
-    return replace(column, center=center, scale=scale if scale > 0 else 1.0, cut=_FAR)
+    constant = scale <= _ROUNDING * np.abs(values).max()
+    return replace(column, center=center, scale=1.0 if constant else scale, cut=_FAR)
 
 
 def _is_declared(sources: Sequence[Any], name: str) -> bool:

@@ -191,7 +191,7 @@ ALLOWED = {
     "preprocessing/_table_encoder.py::TableEncoder._learned": (1, "public"),
     "preprocessing/_table_encoder.py::module": (1, "public"),
     "preprocessing/_table_encoder.py::_as_told": (2, "public"),
-    "preprocessing/_table_encoder.py::_scaled": (1, "public"),
+    "preprocessing/_table_encoder.py::_scaled": (2, "public"),
     "preprocessing/_table_encoder.py::_is_declared": (1, "public"),
     "preprocessing/_table_encoder.py::_table": (1, "public"),
     "preprocessing/_table_encoder.py::_cells": (2, "public"),

@@ -168,6 +168,11 @@ def test_columns_that_are_constant_or_empty():
     assert rows.tolist() == [[0, 1], [0, 1]]
 
 
+def test_equal_numbers_have_no_spread_by_rounding():
+    X = pd.DataFrame({"a": [0.1] * 11})
+    assert TableEncoder().fit(X, X_pub=X).columns_["a"].scale == 1
+
+
 def test_a_declared_type_counts_only_where_it_occurs():
     """Categories of a dtype that no public row has may come from private rows."""
     X = pd.DataFrame({"a": pd.Categorical(["x", "secret", "y"])})
