@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from .._utils.validation import shown
 from ..preprocessing import check_pipeline
-from ..privacy.notebook import guarantee_box
+from ..privacy.notebook import GuaranteeBoxMixin, guarantee_box
 from ..privacy.report import first_line, html_line
 from ._base import PrivateEstimator
 from ._exports import save, to_onnx
@@ -69,7 +69,7 @@ def private_pipeline(*steps: Any, memory: Any = None, verbose: bool = False) -> 
     return PrivatePipeline(named, transform_input=["X_pub"], memory=memory, verbose=verbose)
 
 
-class PrivatePipeline(Pipeline):  # type: ignore[misc]
+class PrivatePipeline(GuaranteeBoxMixin, Pipeline):  # type: ignore[misc]
     """A scikit-learn pipeline that ends in a private head; :func:`private_pipeline` makes it.
 
     ``fit`` passes ``X_pub`` and ``y_pub`` to all steps that take them, and transforms ``X_pub`` like ``X``.
@@ -223,7 +223,11 @@ class PrivatePipeline(Pipeline):  # type: ignore[misc]
 
         return to_sklearn(self)
 
+    def _known_leaks(self) -> tuple[str, ...]:
+        """What steps are known to learn from private rows without a budget."""
+        return check_pipeline(self).in_words("leak", "uncounted")
+
     def _html_repr(self) -> str:
-        report, leaks = getattr(self, "privacy_", None), check_pipeline(self).in_words("leak", "uncounted")
+        report, leaks = getattr(self, "privacy_", None), self._known_leaks()
         first = first_line(leaks) if leaks or report is None else report.no_guarantee
         return html_line(first) + str(estimator_html_repr(self)) + guarantee_box(self._final_estimator)
