@@ -100,9 +100,18 @@ def to_onnx(estimator: Any, dtype: str) -> Any:
         ir_version=_IR_VERSION,
         producer_name="skmixdp",
     )
-    onnx.helper.set_model_props(model, {"privacy": head.privacy_.to_json(indent=None)})
+    onnx.helper.set_model_props(model, _reports(estimator))
     onnx.checker.check_model(model, full_check=True)
     return model
+
+
+def _reports(estimator: Any) -> dict[str, str]:
+    """The privacy reports of an estimator, or of all steps of a pipeline that have one, as JSON."""
+    steps = getattr(estimator, "steps", [("", estimator)])
+    reports = {name: step.privacy_.to_json(indent=None) for name, step in steps if hasattr(step, "privacy_")}
+    if len(reports) == 1:
+        return {"privacy": reports.popitem()[1]}
+    return {f"privacy of {name}": report for name, report in reports.items()}
 
 
 def _load() -> Any:

@@ -243,6 +243,18 @@ def test_rows_of_numbers(name, tmp_path):
     check_everywhere(fitted(OF_NUMBERS[name], X, y, 60), X, tmp_path)
 
 
+def test_onnx_models_have_the_reports_of_all_steps():
+    X, y = load_wine(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(X))
+    for steps, keys in (
+        ([RowNormalizer()], {"privacy"}),
+        (OF_NUMBERS["noisy"], {"privacy of noisyscaler", "privacy of mixeddplogisticregression"}),
+    ):
+        model = fitted(steps, X[order], y[order], 60)
+        reports = {prop.key: json.loads(prop.value) for prop in model.to_onnx().metadata_props}
+        assert reports.keys() == keys and all(report["epsilon"] > 0 for report in reports.values())
+
+
 def test_functions_of_numbers_need_another_form(tmp_path):
     X, y = load_iris(return_X_y=True)
     order = np.random.default_rng(0).permutation(len(X))
