@@ -174,7 +174,7 @@ class PrivatePipeline(GuaranteeBoxMixin, Pipeline):  # type: ignore[misc]
         A table has an input (n_samples, 1) for each column, under its name: texts for categories, with "" for
         missing ones, and numbers for the rest, with NaN for missing ones. Truth values are 0 and 1, and dates
         are days since 1970 in UTC. Categories are spelt as in ``columns_`` of the encoder. Pipelines of
-        arrays have the input ``X``. Outputs are those of the head's ``to_onnx``. The report is in the metadata
+        arrays have the input ``X``. Outputs are those of the head's ``to_onnx``. The metadata have the report
         under ``privacy``, or one for each step that has a budget.
 
         Parameters

@@ -122,7 +122,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : data frame or array of shape (n_samples, n_features)
-            PRIVATE rows, of pandas, polars or NumPy. Only the names of their columns are read.
+            PRIVATE rows, of pandas, polars, pyarrow or NumPy. Only the names of their columns are read.
         y : array-like, default=None
             Ignored.
         X_pub : data frame or array of shape (n_pub, n_features), tuple of such, or None
@@ -331,6 +331,8 @@ def _table(X: Any, what: str) -> tuple[Any, list[str]]:
     """A data frame or a dense array, and the names of its columns; cells are not read."""
     if sp.issparse(X):
         raise TypeError(f"{what} is sparse, and cells of tables are dense; pass {what}.toarray().")
+    if hasattr(X, "column_names"):  # a table of pyarrow, whose attribute columns holds cells
+        X = X.to_pandas()
     if hasattr(X, "columns"):
         names = [str(name) for name in X.columns]
     else:

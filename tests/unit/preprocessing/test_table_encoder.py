@@ -226,6 +226,15 @@ def test_frames_of_polars():
     np.testing.assert_array_equal(encoder.transform(frame), TableEncoder().fit(X, X_pub=X).transform(X))
 
 
+def test_tables_of_pyarrow():
+    pyarrow = pytest.importorskip("pyarrow")
+    X = people().drop(columns=["level", "note"])
+    encoder = TableEncoder().fit(X, X_pub=X)
+    arrow = pyarrow.Table.from_pandas(X)
+    assert TableEncoder().fit(arrow, X_pub=arrow).columns_ == encoder.columns_
+    np.testing.assert_array_equal(encoder.transform(arrow), encoder.transform(X))
+
+
 def test_several_sources_count_as_one():
     X = people().drop(columns="note")
     one, two = TableEncoder().fit(X, X_pub=X), TableEncoder().fit(X, X_pub=(X[:20], X[20:]))

@@ -34,6 +34,7 @@ from sklearn.preprocessing import (
 
 import skmixdp
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, private_pipeline
+from skmixdp.exceptions import PrivacyLeakWarning
 from skmixdp.inspection import model_card
 from skmixdp.preprocessing import (
     NoisyScaler,
@@ -253,6 +254,17 @@ def test_onnx_models_have_the_reports_of_all_steps():
         model = fitted(steps, X[order], y[order], 60)
         reports = {prop.key: json.loads(prop.value) for prop in model.to_onnx().metadata_props}
         assert reports.keys() == keys and all(report["epsilon"] > 0 for report in reports.values())
+
+
+def test_leaks_go_with_every_copy(tmp_path):
+    X, y = load_wine(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(X))
+    with pytest.warns(PrivacyLeakWarning, match="standardscaler"):
+        model = fitted([StandardScaler()], X[order], y[order], 60)
+    loaded = there_and_back(model, tmp_path)
+    (entry,) = model.to_onnx().metadata_props
+    for text in (str(loaded.privacy_), str(model_card(loaded)), loaded._repr_html_(), entry.value):
+        assert "NO GUARANTEE: StandardScaler" in text[:5000]
 
 
 def test_functions_of_numbers_need_another_form(tmp_path):
