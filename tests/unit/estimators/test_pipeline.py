@@ -115,7 +115,7 @@ def test_public_rows_as_many_as_private_ones(table, routing):
     assert scores.mean() > 0.85
 
 
-def test_weights_reach_the_head(table, routing):
+def test_weights_and_persons_reach_the_head(table, routing):
     X, y, X_pub, y_pub = table
     weights = np.where(y == 1, 1.0, 0.1)
     model = model_of(TableEncoder()).fit(X, y, X_pub=X_pub, y_pub=y_pub, sample_weight=weights)
@@ -123,6 +123,8 @@ def test_weights_reach_the_head(table, routing):
     head = MixedDPLogisticRegression(epsilon=3.0, random_state=0)
     head.fit(rows[0], y, X_pub=rows[1], y_pub=y_pub, sample_weight=weights)
     np.testing.assert_array_equal(model.predict_proba(X), head.predict_proba(rows[0]))
+    people = clone(model).fit(X, y, X_pub=X_pub, y_pub=y_pub, groups=np.arange(len(X)) // 2)
+    assert people.privacy_.n_private == len(X) // 2
     zeroth = private_pipeline(TableEncoder(), ZerothOrderDPClassifier("pazo-m", n_steps=5, random_state=0))
     zeroth.fit(X, y, X_pub=X_pub, y_pub=y_pub)
 
