@@ -7,10 +7,12 @@ from . import modelmix as modelmix
 from .estimators import (
     MixedDPLogisticRegression,
     MixedDPRidge,
+    PrivatePipeline,
     ZerothOrderDPClassifier,
     ZerothOrderDPModuleClassifier,
     fit_many,
     load,
+    private_pipeline,
 )
 
 __version__ = "0.2.0.dev0"
@@ -18,8 +20,10 @@ __version__ = "0.2.0.dev0"
 __all__ = [
     "MixedDPLogisticRegression",
     "MixedDPRidge",
+    "PrivatePipeline",
     "ZerothOrderDPClassifier",
     "ZerothOrderDPModuleClassifier",
     "fit_many",
     "load",
+    "private_pipeline",
 ]

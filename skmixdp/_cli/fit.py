@@ -7,12 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from .._utils.validation import POSITIVE, PROBABILITY
-from ..estimators._logistic import MixedDPLogisticRegression
+from .._utils.validation import POSITIVE, PROBABILITY, listed
+from ..estimators import MixedDPLogisticRegression, PrivatePipeline, private_pipeline
 from ..exceptions import BudgetExceededError, NotPrivateWarning
+from ..preprocessing import TableEncoder
 from ..privacy import NEIGHBORING, NOISE, LedgerDataset, PrivacyLedger, PrivacyReport
 from ..privacy.noise import warn_of_seed
-from .columns import ColumnEncoder
+from .columns import told_columns
 from .files import is_table
 from .messages import EXIT_CODES, InputError, count, count_or_zero, in_flags, number_type, path_named
 from .model_files import EncodedModel, save_model
@@ -43,6 +44,7 @@ _FLAGS = {
     "noise": "--noise",
     "neighboring": "--neighboring",
     "random_state": "--seed",
+    "X_pub": "--public",
 }
 
 
@@ -75,8 +77,8 @@ def add_to(commands: Any) -> None:
     rows.add_argument(
         "--encode",
         metavar="public|FILE.json",
-        help="turn columns of tables into numbers, text among them, by means, deviations and categories of "
-        "the public rows, or by declared bounds and categories; the model then takes raw tables",
+        help="turn columns of tables into numbers, text and dates among them, by what public rows hold, by "
+        "declared bounds, categories and kinds, or by both; the model then takes raw tables",
     )
     budget = parser.add_argument_group("budget")
     budget.add_argument(
@@ -159,9 +161,9 @@ def run(args: argparse.Namespace) -> None:
     check_outputs(outputs, [path for path in inputs if path is not None], force=args.force)
     if args.report is not None and args.report.suffix.lower() not in (".json", ".html"):
         raise InputError(f"--report {args.report} must end in .json or .html, which is its form.")
-    private, public, encoder = _read(args)
-    model = _train(args, private, public)
-    saved = model if encoder is None else EncodedModel(model, encoder)
+    private, public, told = _read(args)
+    model = _train(args, private, public, told)
+    saved = model if private.encoder is None else EncodedModel(model, {"images": private.encoder})
     writers: dict[Path, Writer] = {args.out: lambda file: save_model(saved, file, args.out.suffix)}
     if args.report is not None:
         writers[args.report] = lambda file: file.write(_written(model.privacy_, args.report).encode())
@@ -205,7 +207,7 @@ def _data_set(args: argparse.Namespace) -> LedgerDataset | None:
 
 
 def _read(args: argparse.Namespace) -> tuple[Rows, Rows | None, dict[str, Any] | None]:
-    """Private rows, public rows (or None) with the columns in the same order, and the encoder."""
+    """Private rows, public rows (or None) with columns in the same order, and what is told of columns."""
     if args.encode == "public" and args.public is None:
         raise InputError(
             "--encode public takes its facts from public rows and --public is not given; add it, or declare "
@@ -225,36 +227,28 @@ def _read(args: argparse.Namespace) -> tuple[Rows, Rows | None, dict[str, Any] |
         if value is not None and not any(is_table(path, f"{flag} {path}") for flag, path in files):
             raise InputError(f"{name} {value!r} is for tables and no file here has columns; drop it.")
     how: dict[str, Any] = {"id_column": args.id, "raw": args.encode is not None}
-    private = read_labelled(args.private, "--private", args.label_column, args.labels, "--labels", **how)
     public = None
     if args.public is not None:
         labels = args.public_labels, "--public-labels"
         public = read_labelled(args.public, "--public", args.label_column, *labels, **how)
-    if args.encode is not None:
-        return _encoded(args, private, public)
-    if public is not None and hasattr(private.X, "columns") and hasattr(public.X, "columns"):
-        public = replace(public, X=align(public.X, list(private.X.columns), public.where, private.where))
-    return private, public, None if private.encoder is None else {"images": private.encoder}
+    known = getattr(None if public is None else public.X, "columns", ())
+    labels = args.labels, "--labels"
+    private = read_labelled(args.private, "--private", args.label_column, *labels, **how, public=known)
+    told = None if args.encode in (None, "public") else told_columns(Path(args.encode))
+    if public is None:
+        if told is not None:
+            private = replace(private, X=align(private.X, [*told], private.where, f"--encode {args.encode}"))
+    elif hasattr(private.X, "columns") and hasattr(public.X, "columns"):
+        align(private.X, [*public.X.columns], private.where, public.where)
+        public = replace(public, X=public.X[[*private.X.columns]])
+        if unknown := [name for name in told or () if name not in public.X.columns]:
+            raise InputError(f"--encode {args.encode} names {listed(unknown)}, which {public.where} lacks.")
+    return private, public, told
 
 
-def _encoded(
-    args: argparse.Namespace, private: Rows, public: Rows | None
-) -> tuple[Rows, Rows | None, dict[str, Any]]:
-    """Private and public rows as numbers, and the encoder of their columns."""
-    if args.encode == "public":
-        assert public is not None
-        encoder = ColumnEncoder.of_public(public.X, public.where)
-    else:
-        encoder = ColumnEncoder.declared(Path(args.encode))
-
-    def encoded(rows: Rows) -> Rows:
-        frame = align(rows.X, encoder.columns, rows.where, encoder.origin)
-        return replace(rows, X=encoder(frame, rows.where))
-
-    return encoded(private), None if public is None else encoded(public), {"columns": encoder.to_dict()}
-
-
-def _train(args: argparse.Namespace, private: Rows, public: Rows | None) -> MixedDPLogisticRegression:
+def _train(
+    args: argparse.Namespace, private: Rows, public: Rows | None, told: dict[str, Any] | None
+) -> MixedDPLogisticRegression | PrivatePipeline:
     classes = None if args.classes is None else read_classes(args.classes, private.y)
     check_together(private, public, classes)
     both = args.n_steps is not None and args.noise_multiplier is not None
@@ -277,6 +271,7 @@ def _train(args: argparse.Namespace, private: Rows, public: Rows | None) -> Mixe
     warn_of_seed(args.seed, name="--seed")
     try:
         model.set_params(ledger=_data_set(args))
+        model = model if args.encode is None else private_pipeline(TableEncoder(told), model)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NotPrivateWarning)  # said above, by the name of the flag
             return model.fit(private.X, private.y, **public_rows)

@@ -1,8 +1,8 @@
 """Files of models: the only place that knows their format.
 
-A model is a fitted estimator, or an :class:`EncodedModel` if it was trained on raw tables or on rows that
-``extract`` wrote. A file whose name ends in ``.safetensors`` holds numbers and text alone. Any other is a
-pickle by joblib. Nothing else in the command line unpickles.
+A model is a fitted estimator, a pipeline if it was trained on raw tables, or an :class:`EncodedModel` if it
+was trained on rows that ``extract`` wrote. A file whose name ends in ``.safetensors`` holds numbers and text
+alone. Any other is a pickle by joblib. Nothing else in the command line unpickles.
 """
 
 from dataclasses import dataclass
@@ -20,8 +20,7 @@ from .messages import InputError
 class EncodedModel:
     """A fitted estimator (``head``), and how its rows were made (``encoder``, as JSON).
 
-    ``encoder`` holds ``"columns"``, a :class:`~skmixdp._cli.columns.ColumnEncoder`, or ``"images"``, the
-    flags and the report of ``extract``.
+    ``encoder`` holds ``"images"``, the flags and the report of ``extract``.
     """
 
     head: Any

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from .columns import ColumnEncoder
+from ..estimators import PrivatePipeline
 from .files import is_table, shape_of
 from .items import read_images
 from .messages import EXIT_CODES, TRUST, InputError, path_named
@@ -82,8 +82,8 @@ def run(args: argparse.Namespace) -> None:
         )
     if _are_images(args.rows):
         rows = _from_images(args, encoder.get("images"))
-    elif "columns" in encoder:
-        rows = _from_columns(args, ColumnEncoder.from_dict(encoder["columns"]))
+    elif isinstance(model, PrivatePipeline):
+        rows = _from_columns(args, model)
     else:
         rows = _from_features(args, model, encoder.get("images"))
     width = getattr(model, "n_features_in_", rows.X.shape[1])
@@ -134,21 +134,21 @@ def _from_images(args: argparse.Namespace, encoder: dict[str, Any] | None) -> Un
     return Unlabelled(extraction.features, names)
 
 
-def _from_columns(args: argparse.Namespace, encoder: ColumnEncoder) -> Unlabelled:
-    """Rows of a raw table, encoded as those of the training."""
+def _from_columns(args: argparse.Namespace, model: PrivatePipeline) -> Unlabelled:
+    """Rows of a raw table, with the columns of the training."""
     rows = read_features(args.rows, label_column=args.label_column, id_column=args.id, raw=True)
-    where = f"ROWS {args.rows}"
-    frame = align(rows.X, encoder.columns, where, _trained(args), _FIX)
-    return Unlabelled(encoder(frame, where), rows.names)
+    names = [*model.feature_names_in_]
+    return Unlabelled(align(rows.X, names, f"ROWS {args.rows}", _trained(args), _FIX), rows.names)
 
 
 def _from_features(args: argparse.Namespace, model: Any, encoder: dict[str, Any] | None) -> Unlabelled:
     """Rows of numbers, as the model was trained on."""
-    rows = read_features(args.rows, label_column=args.label_column, id_column=args.id)
+    names = getattr(model, "feature_names_in_", None)
+    public = () if names is None else names
+    rows = read_features(args.rows, label_column=args.label_column, id_column=args.id, public=public)
     if encoder is not None and rows.report is not None:
         what = f"ROWS {args.rows} and the training rows of MODEL {args.model}"
         check_same_network(encoder["report"], rows.report, what)
-    names = getattr(model, "feature_names_in_", None)
     if names is None or not is_table(args.rows, f"ROWS {args.rows}"):
         return rows
     return Unlabelled(align(rows.X, names.tolist(), f"ROWS {args.rows}", _trained(args), _FIX), rows.names)

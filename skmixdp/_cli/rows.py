@@ -6,7 +6,7 @@ array elsewhere. Labels are a 1-D array of numbers, truth values or text.
 
 import csv
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,8 +51,12 @@ def read_labelled(
     *,
     id_column: str | None = None,
     raw: bool = False,
+    public: Collection[str] | None = None,
 ) -> Rows:
-    """Rows with their labels, from inside the file or from a label file; a ``raw`` table stays as it is."""
+    """Rows with their labels, from inside the file or from a label file; a ``raw`` table stays as it is.
+
+    Messages name the columns that are ``public``; None stands for all columns of the file.
+    """
     where = f"{flag} {path}"
     report = encoder = None
     if is_table(path, where):
@@ -61,7 +65,7 @@ def read_labelled(
                 f"{where} is a table, whose labels come from either --label-column or {labels_flag}, "
                 f"and {'neither was' if labels is None else 'both were'} given; give one of them."
             )
-        X, inside = _labelled_table(path, where, label_column, id_column, raw)
+        X, inside = _labelled_table(path, where, label_column, id_column, raw, public)
     else:
         if raw:
             raise InputError(f"--encode is for tables and {where} has no columns; leave it out.")
@@ -78,9 +82,14 @@ def read_labelled(
 
 
 def read_features(
-    path: Path, *, label_column: str | None, id_column: str | None = None, raw: bool = False
+    path: Path,
+    *,
+    label_column: str | None,
+    id_column: str | None = None,
+    raw: bool = False,
+    public: Collection[str] = (),
 ) -> Unlabelled:
-    """Rows without labels; a label column or array y is left aside."""
+    """Rows without labels; a label column or array y is left aside. Messages name ``public`` columns."""
     where = f"ROWS {path}"
     if is_table(path, where):
         frame = read_table(path, where)
@@ -90,7 +99,7 @@ def read_features(
         if id_column is not None:
             frame, ids = _without_ids(frame, id_column, where)
             names = id_column, ids.tolist()
-        return Unlabelled(frame if raw else _table_features(frame, where), names)
+        return Unlabelled(frame if raw else _table_features(frame, where, public), names)
     for given, column in (("--label-column", label_column), ("--id", id_column)):
         if column is not None:
             raise InputError(f"{given} {column!r} is for tables and {where} has no columns; drop it.")
@@ -112,18 +121,23 @@ def _without_ids(frame: pd.DataFrame, id_column: str, where: str) -> "tuple[pd.D
 
 
 def align(X: Any, names: Sequence[str], where: str, reference: str, fix: str = "") -> Any:
-    """A data frame's columns in the order of ``names``; refused unless they are the same set."""
+    """A data frame's columns in the order of ``names``, which are public; refused unless these are all."""
     missing = [name for name in names if name not in X.columns]
-    extra = [name for name in X.columns if name not in set(names)]
-    if missing or extra:
-        # Not named, since in a file without a header the names are entries of a row.
-        told = ["lacks some columns"] if missing else []
-        told += ["has others besides"] if extra else []
+    others = len(set(X.columns) - set(names))
+    if missing or others:
+        told = [f"lacks {_columns(missing)}"] if missing else []
+        # Others are not named, since in a file without a header the names are entries of a row.
+        told += [f"has {others} other column{'s' if others > 1 else ''} besides"] if others else []
         raise InputError(
             f"{where}, compared with {reference}, {' and '.join(told)}; give it the same feature columns, by "
             f"the names in its first line if it is a CSV file (their order may differ){fix}."
         )
     return X[list(names)]
+
+
+def _columns(names: Sequence[str]) -> str:
+    """Public names of columns, for a message."""
+    return f"column {names[0]!r}" if len(names) == 1 else f"the columns {listed(names)}"
 
 
 def read_classes(text: str, y: Array) -> Array:
@@ -197,14 +211,20 @@ def check_same_network(one: dict[str, Any], other: dict[str, Any], what: str) ->
 
 
 def _labelled_table(
-    path: Path, where: str, label_column: str | None, id_column: str | None, raw: bool
+    path: Path,
+    where: str,
+    label_column: str | None,
+    id_column: str | None,
+    raw: bool,
+    public: Collection[str] | None,
 ) -> tuple[Any, Array | None]:
     """Features and, if the table has a label column, labels."""
     frame = read_table(path, where)
+    public = frame.columns if public is None else public
     if id_column is not None:
         frame, _ = _without_ids(frame, id_column, where)
     if label_column is None:
-        return frame if raw else _table_features(frame, where), None
+        return frame if raw else _table_features(frame, where, public), None
     if label_column not in frame.columns:
         raise InputError(
             f"--label-column {label_column!r} is not a column of {where}; name one of its "
@@ -212,7 +232,7 @@ def _labelled_table(
         )
     y = labels_of_column(frame[label_column], f"the label column {label_column!r} of {where}")
     frame = frame.drop(columns=label_column)
-    return frame if raw else _table_features(frame, where), y
+    return frame if raw else _table_features(frame, where, public), y
 
 
 def _labelled_arrays(
@@ -251,19 +271,22 @@ def read_labels(labels: Path | None, flag: str, where: str, inside: Array | None
     return labels_of_column(frame.iloc[:, 0], where)
 
 
-def _table_features(frame: pd.DataFrame, where: str) -> Any:
-    """A data frame of finite floats."""
+def _table_features(frame: pd.DataFrame, where: str, public: Collection[str]) -> Any:
+    """A data frame of finite floats; messages name columns that are ``public``."""
     numeric = pd.api.types.is_numeric_dtype
-    # By position, since in a file without a header the names are entries of a row.
     text = [
-        place
-        for place, dtype in enumerate(frame.dtypes, start=1)
+        name
+        for name, dtype in frame.dtypes.items()
         if not numeric(dtype) or getattr(dtype, "kind", "") == "c"
     ]
     if text:
+        # By place where they may be private, since in a file without a header the names are entries of a row.
+        named = all(name in public for name in text)
+        places = [place for place, name in enumerate(frame.columns, start=1) if name in text]
+        which = listed(text) if named else f"at the places {listed(places)}"
         raise InputError(
-            f"{where} has feature columns that are not numbers, at the places {listed(text)}; leave names of "
-            "rows aside with --id, and encode text with `fit --encode`."
+            f"{where} has feature columns that are not numbers, {which}; leave names of rows aside with "
+            "--id, and encode text with `fit --encode`."
         )
     single = len(frame.columns) > 0 and all(dtype == np.float32 for dtype in frame.dtypes)
     values = frame.to_numpy(dtype=np.float32 if single else np.float64, na_value=np.nan)

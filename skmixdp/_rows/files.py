@@ -106,8 +106,11 @@ class CsvFile(TableFile):
     """Text with a line of column names."""
 
     def _frame(self) -> pd.DataFrame:
-        # In one piece, since types found chunk by chunk can differ within a column.
-        frame = pd.read_csv(self.path, low_memory=False)
+        # In one piece, since types found chunk by chunk can differ within a column. One odd cell makes texts
+        # of the numbers in its column, which Python reads exactly; pandas does so by itself from 3.1 on.
+        older = tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1)
+        exact: Any = {"float_precision": "round_trip"} if older else {}
+        frame: pd.DataFrame = pd.read_csv(self.path, low_memory=False, **exact)
         nameless = [name for name in frame.columns if name.startswith("Unnamed: ")]
         if nameless:
             raise FileError(

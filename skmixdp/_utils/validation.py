@@ -316,8 +316,8 @@ def _refuse_text(X: Any, name: str) -> None:
     elif sp.issparse(X) or not _holds_text(X, getattr(X, "dtype", None)):
         return
     raise ValueError(
-        f"{name} holds text{where}; encode it as numbers, for example by PublicOnly(OneHotEncoder()), or "
-        "convert numbers that are stored as text by astype(float)."
+        f"{name} holds text{where}; encode it as numbers by private_pipeline(TableEncoder(), ...) or by "
+        "PublicOnly(OneHotEncoder()), or convert numbers that are stored as text by astype(float)."
     )
 
 

@@ -4,14 +4,17 @@ from ._exports import load
 from ._fit import fit_many
 from ._logistic import MixedDPLogisticRegression
 from ._module import ZerothOrderDPModuleClassifier
+from ._pipeline import PrivatePipeline, private_pipeline
 from ._ridge import MixedDPRidge
 from ._zeroth_order import ZerothOrderDPClassifier
 
 __all__ = [
     "MixedDPLogisticRegression",
     "MixedDPRidge",
+    "PrivatePipeline",
     "ZerothOrderDPClassifier",
     "ZerothOrderDPModuleClassifier",
     "fit_many",
     "load",
+    "private_pipeline",
 ]

@@ -201,6 +201,8 @@ def _facts(estimator: Any) -> dict[str, str]:
     for name, words in (("algorithm", "algorithm"), ("best_params_", "chosen parameters")):
         if hasattr(estimator, name):
             facts[words] = str(getattr(estimator, name))
+    if hasattr(estimator, "steps"):
+        facts["steps"] = ", ".join(type(step).__name__ for _, step in estimator.steps)
     if hasattr(estimator, "n_features_in_"):
         facts["features"] = str(estimator.n_features_in_)
     if hasattr(estimator, "classes_"):

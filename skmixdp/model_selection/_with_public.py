@@ -165,9 +165,11 @@ class WithPublicRows(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
 def check_routing(estimator: Any) -> None:
     """Refuse public rows for a Pipeline without metadata routing, which does not pass them on."""
+    if getattr(estimator, "_sets_routing", False):
+        return
     if hasattr(estimator, "steps") and not sklearn.get_config()["enable_metadata_routing"]:
         raise ValueError(
-            "X_pub reaches the steps of a Pipeline only with metadata routing; call "
-            "sklearn.set_config(enable_metadata_routing=True) first, and pass transform_input=['X_pub'] to "
-            "the Pipeline."
+            "X_pub reaches the steps of a Pipeline only with metadata routing; make it by "
+            "skmixdp.private_pipeline(...), or call sklearn.set_config(enable_metadata_routing=True) and "
+            "pass transform_input=['X_pub'] to the Pipeline."
         )

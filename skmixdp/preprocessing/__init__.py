@@ -1,11 +1,13 @@
 """Preprocessing that does not leak: fitted on public rows, row by row, or within a budget."""
 
+from ._cells import TableColumn
 from ._leaks import Finding, PipelineReport, check_pipeline
 from ._noisy_scaler import NoisyScaler
 from ._public_moments import PublicCenterer, PublicWhitener
 from ._public_only import PublicOnly
 from ._public_targets import PublicTransformedTargetRegressor
 from ._row_normalizer import RowNormalizer
+from ._table_encoder import TableEncoder
 
 __all__ = [
     "Finding",
@@ -16,5 +18,7 @@ __all__ = [
     "PublicTransformedTargetRegressor",
     "PublicWhitener",
     "RowNormalizer",
+    "TableColumn",
+    "TableEncoder",
     "check_pipeline",
 ]

@@ -18,12 +18,13 @@ from sklearn.base import clone
 
 import skmixdp
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
-from skmixdp._cli.columns import ColumnEncoder
+from skmixdp._cli.columns import told_columns
 from skmixdp._cli.models import _read_options
 from skmixdp._cli.rows import read_features, read_labelled
 from skmixdp.datasets import open_rows
 from skmixdp.estimators._exports import saving
 from skmixdp.exceptions import BudgetExceededError
+from skmixdp.preprocessing import TableEncoder
 from skmixdp.privacy import GaussianEvent, PrivacyLedger, SelectionEvent
 from skmixdp.privacy.ledger._records import event_from_json, event_to_json
 
@@ -601,7 +602,7 @@ def check_json(draw: Draw, tally: Tally) -> None:
         elif kind == 1:
             path = folder / "columns.json"
             path.write_bytes(text.encode("utf-8", "surrogatepass"))
-            end = attempt(tally, lambda: _encode(ColumnEncoder.declared(path)), ValueError)
+            end = attempt(tally, lambda: _encode(told_columns(path)), ValueError)
             if end.error is None:
                 finite("encoded", end.result)
         else:
@@ -610,8 +611,6 @@ def check_json(draw: Draw, tally: Tally) -> None:
             check_message(end.message)
 
 
-def _encode(encoder: ColumnEncoder) -> Any:
-    frame = pd.DataFrame({name: [1.0, np.nan, -1e300] for name in encoder.columns})
-    json.dumps(encoder.to_dict(), allow_nan=False)
-    again = ColumnEncoder.from_dict(json.loads(json.dumps(encoder.to_dict())))
-    return again(frame, "ROWS").to_numpy()
+def _encode(told: dict[str, Any]) -> Any:
+    frame = pd.DataFrame({name: [1.0, np.nan, -1e300] for name in told})
+    return TableEncoder(told).fit(frame).transform(frame)

@@ -67,6 +67,8 @@ _NOISE_OF_TABLES = "tests/statistical/test_noise_of_tables.py::test_each_stage_h
 _PERSONS = "tests/property/test_persons_replay.py::"
 _OF_PERSONS = "tests/unit/rows/test_persons.py::"
 _GROUPS = "tests/unit/estimators/test_groups.py::"
+_FRAMES = "tests/property/test_encoded_frames.py::"
+_ENCODER = "tests/unit/preprocessing/test_table_encoder.py::"
 _DOCUMENTS = "tests/unit/test_documents.py::test_the_first_line_says_no_guarantee_and_names_the_leak"
 _EVALUATED = "tests/property/test_evaluation_sensitivity.py::"
 _THRESHOLD = "tests/unit/evaluation/test_threshold.py::"
@@ -1506,5 +1508,55 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "lengths = factors * found",
         "lengths = 0.1 * factors * found",
         "tests/property/test_persons_records.py::test_no_release_moves_further_than_the_record_says",
+    ),
+    # -- data frames: what an encoder reads, and what a cell may do --------------------------------
+    _sabotage(
+        "categories that private rows have",
+        "The kinds, categories and means of an encoder are those of public and private rows together.",
+        "preprocessing/_table_encoder.py",
+        'public = [_cells(source, names, "X_pub", "X") for source in sources]',
+        'public = [_cells(source, names, "X_pub", "X") for source in (*sources, X) if sources]',
+        _FRAMES + "test_nothing_is_learned_from_private_rows",
+        _FRAMES + "test_a_fit_to_a_neighbouring_frame_shows_nothing_else[another-some]",
+    ),
+    _sabotage(
+        "kinds by the types of private columns",
+        "A type that private rows have decides how the column is encoded.",
+        "preprocessing/_table_encoder.py",
+        "_is_declared(sources, name)",
+        "_is_declared((*sources, X), name)",
+        _ENCODER + "test_a_declared_type_counts_only_where_it_occurs",
+    ),
+    _sabotage(
+        "numbers read by the type of their column",
+        "A gap or a text in one row changes the numbers that all other rows of the column become.",
+        "preprocessing/_cells.py",
+        "return cells.astype(np.float64)",
+        "return cells.astype(np.float32).astype(np.float64)",
+        _ENCODER + "test_numbers_have_the_same_bits_whatever_else_is_in_their_column",
+    ),
+    _sabotage(
+        "gaps that are filled by the other rows",
+        "A missing number becomes the mean of the rows that are encoded with it.",
+        "preprocessing/_cells.py",
+        "block = np.where(missing, 0.0, np.clip",
+        "block = np.where(missing, np.nan_to_num(scaled).mean(), np.clip",
+        _FRAMES + "test_a_row_becomes_the_same_with_any_others",
+    ),
+    _sabotage(
+        "a cell that a fit is refused for",
+        "A cell that cannot be read as a number ends the fit, which tells that the row exists.",
+        "preprocessing/_cells.py",
+        "except Exception:  # of any class that a cell may have",
+        "except ValueError:",
+        _ENCODER + "test_no_cell_is_refused_or_changes_another_row[int0]",
+    ),
+    _sabotage(
+        "a report that forgets the names of columns",
+        "The report of a pipeline does not say what its transformers read of private rows.",
+        "estimators/_pipeline.py",
+        "public = (*head.privacy_.treated_as_public, _COLUMNS)",
+        "public = head.privacy_.treated_as_public",
+        "tests/unit/estimators/test_pipeline.py::test_two_lines[routing off]",
     ),
 )

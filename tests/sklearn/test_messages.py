@@ -307,7 +307,7 @@ def test_a_search_over_a_pipeline_without_routing(rows, head, monkeypatch):
     search = PrivateSearchCV(pipe, {"clf__algorithm": ["noisy-gd", "adamix"]}, delta=1e-3)
     refused(
         lambda: search.fit(rows.X, rows.y, X_pub=rows.X_pub, y_pub=rows.y_pub),
-        r"call sklearn\.set_config\(enable_metadata_routing=True\) first, and pass transform_input=",
+        r"make it by skmixdp\.private_pipeline\(\.\.\.\), or call sklearn\.set_config\(enable_metadata_routi",
     )
 
 

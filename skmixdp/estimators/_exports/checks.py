@@ -16,11 +16,14 @@ from ..._utils.validation import (
     PROBABILITY,
     Allowed,
     Kind,
+    Number,
     check,
     check_params,
     number,
     whole_from,
 )
+from ...preprocessing import TableColumn, TableEncoder
+from ...preprocessing._table_encoder import KINDS, MOST_HASHED
 from ...privacy import NEIGHBORING, PrivacyReport, SearchReport
 
 Array = NDArray[Any]
@@ -88,7 +91,17 @@ _REPORTS: dict[type, dict[str, tuple[Allowed, ...]]] = {
 
 
 def check_loaded(estimator: Any) -> None:
-    """Check types and shapes of the parameters and fitted attributes that were read from a file."""
+    """Check types and shapes of the parameters and fitted attributes that were read from a file.
+
+    Transformers of scikit-learn are not checked: a forged one makes predictions fail or wrong, but runs no
+    code.
+    """
+    if isinstance(estimator, TableEncoder):
+        _check_encoder(estimator)
+    if type(estimator).__name__ == "PrivatePipeline":
+        _check_steps(estimator.steps)
+    if not hasattr(estimator, "_allowed") or not hasattr(estimator, "_saved"):
+        return
     check_params(estimator, estimator._allowed)
     check("n_iter_", estimator.n_iter_, COUNT)
     check("learning_rate_", estimator.learning_rate_, NON_NEGATIVE)
@@ -102,6 +115,35 @@ def check_loaded(estimator: Any) -> None:
     if "coef_" in estimator._saved:
         _check_head(estimator, classes)
 
+
+def _check_steps(steps: Any) -> None:
+    """Check that a pipeline has named steps, and a fitted head at its end."""
+    named = isinstance(steps, list) and all(
+        isinstance(step, tuple) and len(step) == 2 and isinstance(step[0], str) for step in steps
+    )
+    if not named or not steps or not hasattr(steps[-1][1], "privacy_"):
+        raise ValueError("steps is not a list of named steps with a fitted head at its end")
+
+
+def _check_encoder(encoder: TableEncoder) -> None:
+    columns = vars(encoder).get("columns_", {})  # a template is not fitted
+    if not isinstance(columns, dict) or not all(isinstance(name, str) for name in columns):
+        raise ValueError("columns_ is not a dict of columns")
+    for column in columns.values():
+        _check_kind("a column", column, TableColumn)
+        check_params(column, _COLUMN)
+
+
+#: Allowed values of the fields of an encoded column.
+_COLUMN: dict[str, tuple[Allowed, ...]] = {
+    "kind": KINDS,
+    "center": (_FINITE,),
+    "scale": (POSITIVE,),
+    "cut": (POSITIVE,),
+    "categories": (_TEXTS,),
+    "n_hashed": (Number("a count", 0, MOST_HASHED, "both", whole=True),),
+    "indicator": (FLAG,),
+}
 
 #: Modules have these only if they were fitted to a data frame.
 _OF_FEATURES = ("n_features_in_", "feature_names_in_")

@@ -1,7 +1,8 @@
 """Parameters and fitted attributes as JSON and arrays, and back.
 
-Only plain values and the classes in :data:`CLASSES` are encoded. A file holds the name of a class, never code
-or a module to import. Reading a file therefore creates nothing but plain values and objects of these classes.
+Only plain values and the classes in :data:`CLASSES` and :data:`FITTED` are encoded. A file holds the name of
+a class, never code or a module to import. Reading a file therefore creates nothing but plain values and
+objects of these classes.
 """
 
 import math
@@ -15,7 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._utils.validation import listed
 from ...privacy import LedgerDataset, PrivacyLedger
+from .checks import check_loaded
 
 Array = NDArray[Any]
 
@@ -33,6 +36,35 @@ CLASSES: Mapping[str, str] = {
     **dict.fromkeys(("ZeroShotHead", "OpenClipFeatures", "SentenceFeatures"), "skmixdp.features"),
     **dict.fromkeys(("Columns", "RowMap", "TargetMap", "Whitening"), "skmixdp._rows"),
     **dict.fromkeys(("PrivacyReport", "SearchReport"), "skmixdp.privacy"),
+    "TableColumn": "skmixdp.preprocessing",
+}
+
+#: The heads that a file may hold, all of them public names of :mod:`skmixdp`.
+HEADS = (
+    "MixedDPLogisticRegression",
+    "MixedDPRidge",
+    "ZerothOrderDPClassifier",
+    "ZerothOrderDPModuleClassifier",
+)
+_OWN = ("NoisyScaler", "PublicCenterer", "PublicOnly", "PublicWhitener", "RowNormalizer", "TableEncoder")
+_PREPROCESSING = (
+    *("Binarizer", "FunctionTransformer", "KBinsDiscretizer", "MaxAbsScaler", "MinMaxScaler", "Normalizer"),
+    *("OneHotEncoder", "OrdinalEncoder", "PolynomialFeatures", "PowerTransformer", "QuantileTransformer"),
+    *("RobustScaler", "StandardScaler"),
+)
+_OF_TEXTS = ("CountVectorizer", "HashingVectorizer", "TfidfTransformer", "TfidfVectorizer")
+
+#: Estimators that a file may hold with their fitted attributes, and the module of each.
+FITTED: Mapping[str, str] = {
+    **dict.fromkeys((*HEADS, "PrivatePipeline"), "skmixdp"),
+    **dict.fromkeys(_OWN, "skmixdp.preprocessing"),
+    **dict.fromkeys(_PREPROCESSING, "sklearn.preprocessing"),
+    **dict.fromkeys(("ColumnTransformer", "make_column_selector"), "sklearn.compose"),
+    **dict.fromkeys(("FeatureUnion", "Pipeline"), "sklearn.pipeline"),
+    **dict.fromkeys(("MissingIndicator", "SimpleImputer"), "sklearn.impute"),
+    **dict.fromkeys(("PCA", "TruncatedSVD"), "sklearn.decomposition"),
+    **dict.fromkeys(_OF_TEXTS, "sklearn.feature_extraction.text"),
+    "VarianceThreshold": "sklearn.feature_selection",
 }
 
 #: Types of arrays that are stored as they are.
@@ -52,12 +84,32 @@ class NotEncodableError(TypeError):
     """A value that no file can hold; the message says where it is and what it is."""
 
 
-def class_named(name: Any) -> type:
-    """The class of :data:`CLASSES` with this name."""
-    if not isinstance(name, str) or name not in CLASSES:
+def class_named(name: Any, classes: Mapping[str, str] = CLASSES) -> type:
+    """The class with this name, if ``classes`` has it."""
+    if not isinstance(name, str) or name not in classes:
         raise ValueError(f"the class {name!r} is unknown")
-    kind: type = getattr(import_module(CLASSES[name]), name)
+    kind: type = getattr(import_module(classes[name]), name)
     return kind
+
+
+def is_known(value: Any, classes: Mapping[str, str]) -> bool:
+    """Whether an object is of one of the ``classes`` itself, and of no class that derives from it."""
+    name = type(value).__name__
+    return name in classes and class_named(name, classes) is type(value)
+
+
+def restored(name: Any, parameters: Mapping[str, Any], attributes: Mapping[str, Any]) -> Any:
+    """An estimator of :data:`FITTED` with checked parameters and attributes."""
+    kind = class_named(name, FITTED)
+    with _errors_of(kind):
+        estimator = kind(**parameters)
+    known = getattr(kind, "_saved", None)
+    unknown = sorted(set(attributes) - set(known)) if known is not None else []
+    if unknown:
+        raise ValueError(f"the attributes {listed(unknown)} are unknown")
+    vars(estimator).update(attributes)
+    check_loaded(estimator)
+    return estimator
 
 
 class Encoder:
@@ -79,7 +131,7 @@ class Encoder:
         if isinstance(value, float):
             return value if math.isfinite(value) else {"float": str(value)}
         if isinstance(value, list):
-            return [self.encode(entry, f"{where}[{i}]") for i, entry in enumerate(value)]
+            return [self.encode(entry, f"{where}[{_label(entry, i)}]") for i, entry in enumerate(value)]
         if isinstance(value, tuple):
             return {"tuple": self.encode(list(value), where)}
         if isinstance(value, dict):
@@ -90,7 +142,30 @@ class Encoder:
             return {"path": str(value)}
         if isinstance(value, LedgerDataset):
             return self._ledger(value, where)
+        if isinstance(value, slice):
+            return {"slice": self.encode([value.start, value.stop, value.step], where)}
+        if isinstance(value, np.dtype) and value.name in (*_NUMERIC, "object"):
+            return {"type": value.name, "is_dtype": True}
+        if isinstance(value, type) and issubclass(value, np.generic) and value.__name__ in _NUMERIC:
+            return {"type": value.__name__, "is_dtype": False}
+        if is_known(value, FITTED):
+            return {"fitted": type(value).__name__, **self.estimator(value, where)}
         return self._object(value, where)
+
+    def estimator(self, value: Any, where: str = "") -> dict[str, Any]:
+        """Parameters and fitted attributes of an estimator of :data:`FITTED`."""
+        if not hasattr(value, "get_params"):  # a selector of columns, whose attributes are its parameters
+            return {"parameters": self.named(vars(value), where), "attributes": {}}
+        parameters = value.get_params(deep=False)
+        saved = getattr(type(value), "_saved", None)
+        names = sorted(set(vars(value)) - {*parameters, "_metadata_request"}) if saved is None else saved
+        attributes = {name: getattr(value, name) for name in names if hasattr(value, name)}
+        if "device" in parameters:
+            parameters["device"] = str(parameters["device"])  # it may be a torch.device
+        if hasattr(value, "module_") and not where:
+            del parameters["module"]
+            attributes["module_"] = value._module_state()
+        return {"parameters": self.named(parameters, where), "attributes": self.named(attributes, where)}
 
     def _array(self, array: Array, where: str) -> Any:
         if array.dtype.name in _NUMERIC:
@@ -111,15 +186,13 @@ class Encoder:
         return {"ledger": str(path), "dataset": dataset.name}
 
     def _object(self, value: Any, where: str) -> Any:
-        kind = type(value)
-        name = kind.__name__
-        if name not in CLASSES or class_named(name) is not kind:
-            raise NotEncodableError(f"{where} is a {kind.__qualname__}")
+        if not is_known(value, CLASSES):
+            raise NotEncodableError(f"{where} is a {type(value).__qualname__}")
         if is_dataclass(value):
             values = {field.name: getattr(value, field.name) for field in fields(value)}
         else:
             values = value.get_params(deep=False)
-        return {"class": name, "values": self.named(values, where)}
+        return {"class": type(value).__name__, "values": self.named(values, where)}
 
     def named(self, values: Mapping[str, Any], where: str = "") -> dict[str, Any]:
         """Encoded values by name; ``where`` is what they belong to."""
@@ -127,10 +200,18 @@ class Encoder:
         return {name: self.encode(value, f"{prefix}{name}") for name, value in values.items()}
 
 
+def _label(entry: Any, place: int) -> str:
+    """The name of a step, or else its place in a list."""
+    named = isinstance(entry, tuple) and len(entry) > 1 and hasattr(entry[1], "get_params")
+    return repr(entry[0]) if named else str(place)
+
+
 class Decoder:
     """Decodes what :class:`Encoder` made; every method raises ValueError for anything else."""
 
     def __init__(self, arrays: Mapping[str, Array]) -> None:
+        #: Classes of scikit-learn among those that were decoded.
+        self.foreign: list[str] = []
         self._arrays = arrays
         self._kinds: dict[frozenset[str], Callable[..., Any]] = {
             frozenset({"scalar", "dtype"}): self._scalar,
@@ -143,6 +224,9 @@ class Decoder:
             frozenset({"labels", "dtype"}): self._labels,
             frozenset({"ledger", "dataset"}): _ledger,
             frozenset({"class", "values"}): self._object,
+            frozenset({"fitted", "parameters", "attributes"}): self._fitted,
+            frozenset({"slice"}): lambda value: slice(*self._list(value["slice"])),
+            frozenset({"type", "is_dtype"}): _type,
         }
 
     def decode(self, value: Any) -> Any:
@@ -208,6 +292,12 @@ class Decoder:
         with _errors_of(kind):
             return kind(**values)
 
+    def _fitted(self, value: Any) -> Any:
+        name = value["fitted"]
+        if FITTED.get(name, "").startswith("sklearn."):
+            self.foreign.append(name)
+        return restored(name, self.named(value["parameters"]), self.named(value["attributes"]))
+
 
 @contextmanager
 def _errors_of(kind: type) -> Iterator[None]:
@@ -235,6 +325,11 @@ def _numeric(name: Any) -> np.dtype[Any]:
         raise ValueError(f"{name!r} is no type of numbers")
     dtype: np.dtype[Any] = np.dtype(name)
     return dtype
+
+
+def _type(value: Any) -> Any:
+    dtype: np.dtype[Any] = np.dtype(object) if value["type"] == "object" else _numeric(value["type"])
+    return dtype if value["is_dtype"] is True else dtype.type
 
 
 def _ledger(value: Any) -> LedgerDataset:

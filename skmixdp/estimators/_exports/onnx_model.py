@@ -1,4 +1,4 @@
-"""A fitted linear head as an ONNX model, from raw rows to labels and probabilities."""
+"""A fitted linear head, or a pipeline, as an ONNX model from raw rows to labels and probabilities."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,7 +18,7 @@ _OPSET = 18
 _IR_VERSION = 8
 
 
-class _Graph:
+class Graph:
     """Nodes and constants of an ONNX graph, in one precision."""
 
     def __init__(self, onnx: Any, dtype: str) -> None:
@@ -26,6 +26,18 @@ class _Graph:
         self.dtype = np.dtype(dtype)
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
+        self.inputs: dict[str, Any] = {}
+
+    def input(self, name: str, width: int, *, text: bool = False) -> str:
+        """Name of an input of numbers or texts, (n, width)."""
+        helper = self.onnx.helper
+        kind = self.onnx.TensorProto.STRING if text else helper.np_dtype_to_tensor_dtype(self.dtype)
+        made = helper.make_tensor_value_info(name, kind, [None, width])
+        if self.inputs.setdefault(name, made) != made:
+            raise TypeError(
+                f"to_onnx cannot read the column {name!r} as a number and as a text; give each a column."
+            )
+        return name
 
     def constant(self, value: Any, name: str | None = None) -> str:
         """Name of a constant; real numbers are stored in the precision of the graph."""
@@ -63,31 +75,43 @@ def to_onnx(estimator: Any, dtype: str) -> Any:
     """The ONNX model of a fitted estimator; see :meth:`LinearHead.to_onnx`."""
     check("dtype", dtype, "float32", "float64")
     onnx = _load()
-    graph = _Graph(onnx, dtype)
-    d = estimator.n_features_in_
-    rows = _mapped(graph, estimator._row_map, "X")
-    coef, intercept = np.atleast_2d(estimator.coef_), np.atleast_1d(estimator.intercept_)
+    graph, head, rows = Graph(onnx, dtype), estimator, ""
+    if hasattr(estimator, "steps"):
+        from .onnx_steps import rows_of_steps  # it imports much of scikit-learn
+
+        *steps, (_, head) = estimator.steps
+        rows = rows_of_steps(graph, steps)
+    rows = _mapped(graph, head._row_map, rows or graph.input("X", head.n_features_in_))
+    coef, intercept = np.atleast_2d(head.coef_), np.atleast_1d(head.intercept_)
     scores = graph.node("MatMul", rows, graph.constant(coef.T, "coef"))
     scores = graph.node("Add", scores, graph.constant(intercept, "intercept"))
     number = onnx.helper.np_dtype_to_tensor_dtype(graph.dtype)
-    if hasattr(estimator, "classes_"):
-        classified = _labelled if estimator.multilabel_ else _classified
-        outputs = classified(graph, scores, estimator.classes_, number)
+    if hasattr(head, "classes_"):
+        classified = _labelled if head.multilabel_ else _classified
+        outputs = classified(graph, scores, head.classes_, number)
     else:
-        outputs = [_predicted(graph, scores, estimator.coef_.ndim == 1, len(coef), number)]
-    inputs = [onnx.helper.make_tensor_value_info("X", number, [None, d])]
+        outputs = [_predicted(graph, scores, head.coef_.ndim == 1, len(coef), number)]
     built = onnx.helper.make_graph(
-        graph.nodes, type(estimator).__name__, inputs, outputs, initializer=graph.constants
+        graph.nodes, type(head).__name__, [*graph.inputs.values()], outputs, initializer=graph.constants
     )
     model = onnx.helper.make_model(
         built,
-        opset_imports=[onnx.helper.make_opsetid("", _OPSET)],
+        opset_imports=[onnx.helper.make_opsetid("", _OPSET), onnx.helper.make_opsetid("ai.onnx.ml", 3)],
         ir_version=_IR_VERSION,
         producer_name="skmixdp",
     )
-    onnx.helper.set_model_props(model, {"privacy": estimator.privacy_.to_json(indent=None)})
+    onnx.helper.set_model_props(model, _reports(estimator))
     onnx.checker.check_model(model, full_check=True)
     return model
+
+
+def _reports(estimator: Any) -> dict[str, str]:
+    """The privacy reports of an estimator, or of all steps of a pipeline that have one, as JSON."""
+    steps = getattr(estimator, "steps", [("", estimator)])
+    reports = {name: step.privacy_.to_json(indent=None) for name, step in steps if hasattr(step, "privacy_")}
+    if len(reports) == 1:
+        return {"privacy": reports.popitem()[1]}
+    return {f"privacy of {name}": report for name, report in reports.items()}
 
 
 def _load() -> Any:
@@ -101,7 +125,7 @@ def _load() -> Any:
     return onnx
 
 
-def _mapped(graph: _Graph, row_map: RowMap, rows: str) -> str:
+def _mapped(graph: Graph, row_map: RowMap, rows: str) -> str:
     """Rows after the map, without the intercept column; the same operations as in :class:`RowMap`."""
     if (columns := row_map.columns) is not None:
         rows = graph.node("Sub", rows, graph.constant(columns.center, "column_centers"))
@@ -131,7 +155,7 @@ def _mapped(graph: _Graph, row_map: RowMap, rows: str) -> str:
     return rows
 
 
-def _classified(graph: _Graph, scores: str, classes: Array, number: int) -> list[Any]:
+def _classified(graph: Graph, scores: str, classes: Array, number: int) -> list[Any]:
     """Labels and probabilities as the outputs of a classifier."""
     helper, proto = graph.onnx.helper, graph.onnx.TensorProto
     if len(classes) == 2:
@@ -153,7 +177,7 @@ def _classified(graph: _Graph, scores: str, classes: Array, number: int) -> list
     ]
 
 
-def _labelled(graph: _Graph, scores: str, names: Array, number: int) -> list[Any]:
+def _labelled(graph: Graph, scores: str, names: Array, number: int) -> list[Any]:
     """Labels (n, k) of zeros and ones and their probabilities as the outputs of a classifier."""
     helper, proto = graph.onnx.helper, graph.onnx.TensorProto
     graph.node("Sigmoid", scores, output="probabilities")
@@ -182,7 +206,7 @@ def _labels(onnx: Any, classes: Array) -> tuple[Any, int]:
     return onnx.helper.make_tensor("classes", kind, [len(entries)], entries), kind
 
 
-def _predicted(graph: _Graph, scores: str, flat: bool, n_targets: int, kind: int) -> Any:
+def _predicted(graph: Graph, scores: str, flat: bool, n_targets: int, kind: int) -> Any:
     """Predicted targets as the output of a regressor, flat if those of the fit were."""
     if flat:
         graph.node("Squeeze", scores, graph.constant(np.array([1])), output="predictions")

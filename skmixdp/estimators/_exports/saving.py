@@ -7,6 +7,7 @@ JSON of the parameters, the fitted attributes and the privacy report. Reading a 
 import hashlib
 import json
 import platform
+import warnings
 from collections.abc import Mapping
 from importlib import import_module
 from os import PathLike
@@ -18,12 +19,12 @@ import sklearn
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_bytes
+from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.utils.validation import check_is_fitted
 
 from ..._utils.files import written_whole
-from ..._utils.validation import listed, one_line
-from .checks import check_loaded
-from .coding import Decoder, Encoder, NotEncodableError
+from ..._utils.validation import one_line
+from .coding import FITTED, HEADS, Decoder, Encoder, NotEncodableError, is_known, restored
 
 Array = NDArray[Any]
 
@@ -33,20 +34,15 @@ _FORMAT = "skmixdp-model"
 #: Changes whenever an older version could misread a file.
 _VERSION = 1
 
-#: The estimators that a file may hold, all of them public names of :mod:`skmixdp`.
-ESTIMATORS = (
-    "MixedDPLogisticRegression",
-    "MixedDPRidge",
-    "ZerothOrderDPClassifier",
-    "ZerothOrderDPModuleClassifier",
-)
+#: What a file may hold: a head, or a pipeline that ends in one.
+ESTIMATORS = (*HEADS, "PrivatePipeline")
 
 #: Errors of reading a damaged text.
 _DAMAGE = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
 
 
 def save(estimator: Any, path: str | PathLike[str]) -> None:
-    """Write a fitted estimator to a file; see :meth:`PrivateEstimator.save`."""
+    """Write a fitted estimator or pipeline to a file; see :meth:`PrivateEstimator.save`."""
     content = model_bytes(estimator)
     with written_whole(Path(path)) as file:
         file.write(content)
@@ -55,33 +51,25 @@ def save(estimator: Any, path: str | PathLike[str]) -> None:
 def model_bytes(estimator: Any, note: Any = None) -> bytes:
     """The content of the file of a fitted estimator; ``note`` is JSON that is kept with it."""
     check_is_fitted(estimator)
-    kind: Any = type(estimator)
-    name = kind.__name__
-    if name not in ESTIMATORS or _estimator_class(name) is not kind:
+    name = type(estimator).__name__
+    if name not in ESTIMATORS or not is_known(estimator, FITTED):
         raise TypeError(
-            f"save writes {', '.join(ESTIMATORS)}, and this is a {kind.__qualname__}, which load "
+            f"save writes {', '.join(ESTIMATORS)}, and this is a {type(estimator).__qualname__}, which load "
             "would not know; keep it with joblib.dump."
         )
     encoder = Encoder()
-    parameters = estimator.get_params(deep=False)
-    attributes = {key: getattr(estimator, key) for key in estimator._saved if hasattr(estimator, key)}
-    if hasattr(estimator, "module_"):
-        del parameters["module"]
-        attributes["module_"] = estimator._module_state()
-    parameters["device"] = str(parameters["device"])  # it may be a torch.device
     try:
-        model = {
-            "class": name,
-            "parameters": encoder.named(parameters),
-            "attributes": encoder.named(attributes),
-            "written_with": _versions(),
-            "note": note,
-        }
+        parts = encoder.estimator(estimator)
     except NotEncodableError as error:
+        remedy = (
+            "set it to a plain value with set_params before saving, since predictions do not depend on it"
+        )
+        if name == "PrivatePipeline":
+            remedy = "save the steps apart"
         raise TypeError(
-            f"{error}, which a saved model cannot hold; set it to a plain value with set_params before "
-            "saving, since predictions do not depend on it, or keep the estimator with joblib.dump."
+            f"{error}, which a saved model cannot hold; {remedy}, or keep the estimator with joblib.dump."
         ) from None
+    model = {"class": name, **parts, "written_with": _versions(), "note": note}
     text = json.dumps(model, sort_keys=True, allow_nan=False)
     return to_bytes(
         encoder.arrays,
@@ -158,12 +146,7 @@ def load_with_note(path: Path, module: Any = None) -> tuple[Any, Any]:
     if module is not None:
         parameters["module"] = module
     try:
-        estimator = _estimator_class(name)(**parameters)
-        unknown = sorted(set(attributes) - set(estimator._saved))
-        if unknown:
-            raise ValueError(f"the attributes {listed(unknown)} are unknown")
-        vars(estimator).update(attributes)
-        check_loaded(estimator)
+        estimator = restored(name, parameters, attributes)
     except _DAMAGE as error:
         raise _refusal(path, error) from error
     if module is not None:
@@ -203,6 +186,16 @@ def _read(path: Path) -> tuple[str, dict[str, Any], dict[str, Any], Any]:
         if model["class"] not in ESTIMATORS:
             raise ValueError(f"the estimator {model['class']!r} is unknown")
         parts = decoder.named(model["parameters"]), decoder.named(model["attributes"])
+        written = model["written_with"]["scikit-learn"]
+        if decoder.foreign and written != sklearn.__version__:
+            warnings.warn(
+                InconsistentVersionWarning(
+                    estimator_name=", ".join(sorted(set(decoder.foreign))),
+                    current_sklearn_version=sklearn.__version__,
+                    original_sklearn_version=written,
+                ),
+                stacklevel=4,
+            )
         return model["class"], *parts, model.get("note")
     except _DAMAGE as error:
         raise _refusal(path, error) from error
@@ -214,11 +207,6 @@ def _refusal(path: Path, error: Exception) -> ValueError:
         f"{path} cannot be read as a model of this version of skmixdp ({type(error).__name__}: {reason}); "
         "use the version that wrote it, or restore the file from a copy."
     )
-
-
-def _estimator_class(name: str) -> type:
-    kind: type = getattr(import_module("skmixdp"), name)
-    return kind
 
 
 def _versions() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""A fitted linear head as a scikit-learn pipeline without skmixdp."""
+"""A fitted linear head, or a pipeline, as a scikit-learn pipeline without skmixdp."""
 
 from typing import Any
 
@@ -17,18 +17,25 @@ Array = NDArray[Any]
 
 def to_sklearn(estimator: Any) -> Pipeline:
     """The pipeline of a fitted estimator; see :meth:`LinearHead.to_sklearn`."""
+    if hasattr(estimator, "steps"):
+        from .sklearn_steps import plain_step  # it imports from this module
+
+        *before, (name, head) = estimator.steps
+        return Pipeline(
+            [*((path, plain_step(step, path)) for path, step in before), (name, to_sklearn(head))]
+        )
     row_map: RowMap = estimator._row_map
     d = estimator.n_features_in_
     coef, intercept = estimator.coef_, estimator.intercept_
     steps: list[tuple[str, Any]] = [("check", _double(d, getattr(estimator, "feature_names_in_", None)))]
     if (columns := row_map.columns) is not None:
         cut = FunctionTransformer(np.clip, kw_args={"a_min": -columns.cut, "a_max": columns.cut})
-        steps += [("columns", _scaler(d, mean=columns.center, scale=1 / columns.factor)), ("cut", cut)]
+        steps += [("columns", scaler(d, mean=columns.center, scale=1 / columns.factor)), ("cut", cut)]
     if row_map.unit_first:
         # First by the largest entry: the square of a huge or tiny one is inf or 0.
         steps += [("unit_entries", _normalizer("max", d)), ("unit_length", _normalizer("l2", d))]
     if row_map.mean is not None:
-        steps.append(("center", _scaler(d, mean=row_map.mean)))
+        steps.append(("center", scaler(d, mean=row_map.mean)))
     bound = row_map.bound if row_map.normalize else None
     if row_map.normalize and bound is None:
         steps.append(("largest_entry", _normalizer("max", d)))
@@ -80,7 +87,7 @@ def _double(d: int, names: Array | None) -> FunctionTransformer:
     return step
 
 
-def _scaler(d: int, *, mean: Array | None = None, scale: Array | None = None) -> StandardScaler:
+def scaler(d: int, *, mean: Array | None = None, scale: Array | None = None) -> StandardScaler:
     """``(x - mean) / scale``."""
     step = StandardScaler(with_mean=mean is not None, with_std=scale is not None)
     step.mean_ = None if mean is None else mean.copy()
@@ -113,7 +120,7 @@ def _with_missing_length(bound: float) -> FeatureUnion:
         [
             ("length", FunctionTransformer(np.linalg.norm, kw_args={"axis": 1, "keepdims": True})),
             ("square", FunctionTransformer(np.square)),
-            ("missing", _scaler(1, mean=np.array([bound**2]), scale=np.array([-1.0]))),
+            ("missing", scaler(1, mean=np.array([bound**2]), scale=np.array([-1.0]))),
             ("positive", FunctionTransformer(np.clip, kw_args={"a_min": 0.0, "a_max": None})),
             ("root", FunctionTransformer(np.sqrt)),
         ]

@@ -119,7 +119,7 @@ _COLUMN_FUNCTIONS = frozenset(
     {"scale", "minmax_scale", "maxabs_scale", "robust_scale", "quantile_transform", "power_transform"}
 )
 
-_PUBLIC = frozenset({"PublicOnly", "PublicCenterer", "PublicWhitener", "ScatteringFeatures"})
+_PUBLIC = frozenset({"PublicOnly", "PublicCenterer", "PublicWhitener", "ScatteringFeatures", "TableEncoder"})
 
 
 def kinds(estimator: Any) -> frozenset[str]:

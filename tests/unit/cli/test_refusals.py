@@ -82,19 +82,19 @@ def test_a_folder_that_cannot_be_written_to(data, folder, no_noise, capsys, monk
         (lambda f: f.drop(columns="kind"), "--label-column 'kind' is not a column of --public pub.csv"),
         (
             lambda f: f.drop(columns="b"),
-            "--public pub.csv, compared with --private priv.csv, lacks some columns;",
+            "--private priv.csv, compared with --public pub.csv, has 1 other column besides;",
         ),
         (
             lambda f: f.assign(e=1.0),
-            "--public pub.csv, compared with --private priv.csv, has others besides;",
+            "--private priv.csv, compared with --public pub.csv, lacks column 'e';",
         ),
         (
             lambda f: f.rename(columns={"a": "z"}),
-            "lacks some columns and has others besides; give it the same feature columns",
+            "lacks column 'z' and has 1 other column besides; give it the same feature columns",
         ),
         (
             lambda f: f.assign(a="x", c="2020-01-01"),
-            "--public pub.csv has feature columns that are not numbers, at the places [1, 3]; leave "
+            "--public pub.csv has feature columns that are not numbers, ['a', 'c']; leave "
             "names of rows aside with --id, and encode text with `fit --encode`",
         ),
         (
@@ -133,7 +133,7 @@ def test_the_labels_of_a_table_need_one_place(data, folder, no_noise, capsys):
     rows = save_tables(data)
     np.save("y.npy", data[1])
     error = refuse(capsys, folder, "fit", *rows[:4], "--out", "m")
-    assert "either --label-column or --labels, and neither was given" in error
+    assert "either --label-column or --public-labels, and neither was given" in error
     error = refuse(capsys, folder, "fit", *rows, "--labels", "y.npy", "--out", "m")
     assert "either --label-column or --labels, and both were given" in error
     error = refuse(
@@ -202,7 +202,7 @@ def test_mixed_labels(data, folder, no_noise, capsys, monkeypatch):
 
     monkeypatch.setattr(pd, "read_csv", mixed)
     error = refuse(capsys, folder, "fit", *rows, "--out", "m")
-    assert "the label column 'kind' of --private priv.csv mixes text and numbers" in error
+    assert "the label column 'kind' of --public pub.csv mixes text and numbers" in error
 
 
 @pytest.mark.parametrize(
@@ -272,13 +272,13 @@ def test_parquet_without_pyarrow(data, folder, no_noise, capsys, monkeypatch):
         (["m.joblib", "pub.csv"], "ROWS pub.csv has feature columns that are not numbers, at the places [5]"),
         (
             ["m.joblib", "few.csv"],
-            "ROWS few.csv, compared with the rows that m.joblib was trained on, lacks some columns;",
+            "ROWS few.csv, compared with the rows that m.joblib was trained on, lacks column 'b';",
         ),
         (
             ["m.joblib", "coded.csv"],
-            "coded.csv, compared with the rows that m.joblib was trained on, has others besides; give it the "
-            "same feature columns, by the names in its first line if it is a CSV file (their order may "
-            "differ), and leave other columns aside with --label",
+            "coded.csv, compared with the rows that m.joblib was trained on, has 1 other column besides; "
+            "give it the same feature columns, by the names in its first line if it is a CSV file (their "
+            "order may differ), and leave other columns aside with --label",
         ),
         (["unfitted.joblib", "few.npy"], "not fitted"),
         (["m.joblib", "few.npy"], "ROWS few.npy has 3 features and MODEL m.joblib was trained on 4"),

@@ -7,10 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skmixdp._cli.columns import ColumnEncoder
+from skmixdp._cli.columns import told_columns
+from skmixdp._cli.files import read_table
 from skmixdp._cli.messages import InputError, in_flags
 from skmixdp._cli.model_files import load_model
-from tests.rounding import assert_close
+from skmixdp.preprocessing import TableEncoder
 from tests.unit.cli.conftest import SEED, refuse, run
 
 DECLARED = {
@@ -92,12 +93,12 @@ def test_the_order_of_columns_survives_a_file_that_sorts_names(tables, capsys):
 
 def test_private_rows_leave_no_trace_in_the_encoder(tables):
     assert run("fit", *PUBLIC, "--encode", "public", *ENDS) == 0
-    encoder = load_model(Path("m.joblib")).encoder
-    changed = pd.read_csv("private.csv").assign(age=7731.0, city="SECRET")
+    columns = load_model(Path("m.joblib"))[0].columns_
+    changed = pd.read_csv("private.csv").assign(age=7731.0, city="SECRET", score="SECRET")
     changed.to_csv("private.csv", index=False)
     assert run("fit", *PUBLIC, "--encode", "public", *ENDS, "--force") == 0
-    assert load_model(Path("m.joblib")).encoder == encoder
-    assert "SECRET" not in repr(encoder) and json.loads(json.dumps(encoder)) == encoder
+    assert load_model(Path("m.joblib"))[0].columns_ == columns
+    assert "SECRET" not in repr(columns)
 
 
 def test_a_file_without_pickle_predicts_and_reports_the_same(tables, capsys):
@@ -110,7 +111,7 @@ def test_a_file_without_pickle_predicts_and_reports_the_same(tables, capsys):
         assert run("report", model) == 0
         printed.append(capsys.readouterr().out)
     assert printed[0] == printed[1] and "name,prediction" in printed[0]
-    assert load_model(Path("m.safetensors")).encoder == load_model(Path("m.joblib")).encoder
+    assert load_model(Path("m.safetensors"))[0].columns_ == load_model(Path("m.joblib"))[0].columns_
 
 
 def test_a_damaged_file_without_pickle_is_refused(tables, capsys):
@@ -126,80 +127,42 @@ def test_a_damaged_file_without_pickle_is_refused(tables, capsys):
     assert "MODEL m.safetensors" in refuse(capsys, tables, "report", "m.safetensors")
 
 
-class TestEncoder:
-    def test_public_facts(self):
-        frame = people(60, 2).drop(columns=["name", "outcome"])
-        encoder = ColumnEncoder.of_public(frame, "--public public.csv")
-        rows = encoder(frame, "ROWS")
-        assert rows.columns.tolist() == ["age", "grade", "score", "city=Bonn", "city=Ulm"]
-        known = frame["age"].notna().to_numpy()
-        np.testing.assert_allclose(rows["age"][known].mean(), 0, atol=1e-12)
-        assert_close(rows["age"][known].std(ddof=0), 1)
-        assert np.all(rows["age"][~known] == 0)
-        missing = frame["city"].isna().to_numpy()
-        assert missing.any() and np.all(rows.loc[missing, ["city=Bonn", "city=Ulm"]] == 0)
-        assert np.all(rows.loc[~missing, ["city=Bonn", "city=Ulm"]].sum(axis=1) == 1)
+@pytest.mark.parametrize("odd", ["x", "1.5", "", "1e400", "TRUE", "9007199254740993"])
+@pytest.mark.parametrize("kind", [["1", "2", "3", "True", "False"], "number", "date", "boolean", "text"])
+def test_an_odd_row_does_not_change_how_others_are_read(folder, odd, kind):
+    """The reader takes a column for numbers or truth values only if all rows are."""
+    spellings = ["01", "2.0", "3", " 4", "9007199254740993", "0.1234567890123456789", "TRUE", "false"]
+    for column in (spellings[:6], spellings[6:]):
+        found = []
+        for last in (column[0], odd):
+            Path("rows.csv").write_text("b,a\n" + "".join(f"1,{text}\n" for text in [*column, last]))
+            frame = read_table(Path("rows.csv"), "ROWS")[["a"]]
+            found.append(TableEncoder({"a": kind}, indicators=True).fit(frame).transform(frame))
+        np.testing.assert_array_equal(found[0][:-1], found[1][:-1])
 
-    def test_each_row_by_itself(self):
-        frame = people(60, 2).drop(columns=["name", "outcome"])
-        encoder = ColumnEncoder.of_public(people(40, 4).drop(columns=["name", "outcome"]), "--public p.csv")
-        whole = encoder(frame, "ROWS")
-        for i in (0, 17, 59):
-            alone = encoder(frame.iloc[[i]], "ROWS")
-            np.testing.assert_array_equal(alone.to_numpy()[0], whole.to_numpy()[i])
 
-    @pytest.mark.parametrize("odd", ["x", "1.5", "", "1e400", "TRUE", "9007199254740993"])
-    def test_an_odd_row_does_not_change_how_others_are_read(self, folder, odd):
-        """The reader takes a column for numbers or truth values only if all rows are."""
-        spellings = ["01", "2.0", "3", " 4", "9007199254740993", "TRUE", "false"]
-        for column in (spellings[:5], spellings[5:]):
-            encoder = ColumnEncoder.of_public(pd.DataFrame({"a": np.array([*column, "x"], object)}), "here")
-            encoder = ColumnEncoder({}, {"a": encoder.categories["a"]}, "here")
-            found = []
-            for last in (column[0], odd):
-                Path("rows.csv").write_text("b,a\n" + "".join(f"1,{text}\n" for text in [*column, last]))
-                found.append(encoder(pd.read_csv("rows.csv", low_memory=False), "ROWS").to_numpy())
-            np.testing.assert_array_equal(found[0][:-1], found[1][:-1])
-            assert np.all(found[0][:-1].sum(axis=1) == 1)
-
-    def test_declared_facts_bound_each_entry(self, tables):
-        encoder = ColumnEncoder.declared(Path("declared.json"))
-        frame = pd.DataFrame(
-            {"age": [20, 80, 50, 1e300, None], "score": 5.0, "city": ["Ulm", "Rome", None, "Bonn", "Ulm"]}
-        ).assign(grade=[1.0, 2.0, 7.0, None, 3.0])
-        rows = encoder(frame, "ROWS")
-        assert rows["age"].tolist() == [-1, 1, 0, 1, 0] and rows["score"].tolist() == [0.0] * 5
-        assert rows["city=Ulm"].tolist() == [1, 0, 0, 0, 1]
-        assert rows[[f"grade={k}" for k in (1, 2, 3)]].to_numpy().argmax(axis=1).tolist() == [0, 1, 0, 0, 2]
-        assert rows[[f"grade={k}" for k in (1, 2, 3)]].sum(axis=1).tolist() == [1, 1, 0, 0, 1]
-
-    @pytest.mark.parametrize("dtype", [object, "string", "category"])
-    def test_text_of_any_type(self, dtype):
-        frame = pd.DataFrame({"city": pd.Series(["Bonn", None, "Ulm"], dtype=dtype)})
-        encoder = ColumnEncoder({}, {"city": ["Bonn", "Ulm"]}, "here")
-        assert encoder(frame, "ROWS").to_numpy().tolist() == [[1, 0], [0, 0], [0, 1]]
-
-    def test_constant_and_empty_columns(self):
-        frame = pd.DataFrame({"a": [3.0, 3.0], "b": [np.nan, np.nan]})
-        encoder = ColumnEncoder.of_public(frame, "here")
-        assert encoder(frame, "ROWS").to_numpy().tolist() == [[0, 0], [0, 0]]
-
-    def test_there_and_back(self, tables):
-        for encoder in (
-            ColumnEncoder.declared(Path("declared.json")),
-            ColumnEncoder.of_public(people(60, 2).drop(columns="name"), "here"),
-        ):
-            assert ColumnEncoder.from_dict(json.loads(json.dumps(encoder.to_dict()))) == encoder
+class TestDeclarations:
+    def test_what_a_file_tells(self, tables):
+        told = DECLARED | {"kinds": {"born": "date", "note": "text"}}
+        Path("d.json").write_text(json.dumps(told))
+        assert told_columns(Path("d.json")) == {
+            "age": (20, 80),
+            "score": (0, 10),
+            "city": ["Bonn", "Ulm"],
+            "grade": [1, 2, 3],
+            "born": "date",
+            "note": "text",
+        }
 
     @pytest.mark.parametrize(
         ("content", "message"),
         [
             ("{", r"cannot be read (no JSON); write it like {"),
-            ("[]", "must have the keys numbers and categories"),
-            ({}, "must have the keys numbers and categories"),
-            ({"bounds": {}}, "must have the keys numbers and categories"),
-            ({"numbers": {}}, "must map columns to bounds and to values"),
-            ({"numbers": [1]}, "must map columns to bounds and to values"),
+            ("[]", "must have the keys numbers, categories, kinds, or some"),
+            ({}, "must have the keys numbers, categories, kinds, or some"),
+            ({"bounds": {}}, "must have the keys numbers, categories, kinds, or some"),
+            ({"numbers": {}}, "must map columns to bounds, to values and to kinds"),
+            ({"numbers": [1]}, "must map columns to bounds, to values and to kinds"),
             ({"numbers": {"a": [1]}}, "must give 'a' two bounds, the lower one first"),
             ({"numbers": {"a": [2, 1]}}, "must give 'a' two bounds, the lower one first"),
             ({"numbers": {"a": ["x", 1]}}, "must give 'a' two bounds"),
@@ -210,40 +173,54 @@ class TestEncoder:
             ({"categories": {"a": "xyz"}}, "must give 'a' a list of distinct values"),
             (
                 {"numbers": {"a": [0, 1]}, "categories": {"a": ["x"]}},
-                "names 'a' under numbers and categories",
+                "names 'a' twice; keep one",
             ),
+            ({"kinds": {"a": "float"}}, "must give 'a' one of the kinds number, boolean"),
+            ({"kinds": {"a": ["x"]}}, "must give 'a' one of the kinds number, boolean"),
         ],
     )
     def test_declarations(self, folder, content, message):
         Path("d.json").write_text(content if isinstance(content, str) else json.dumps(content))
         with pytest.raises(InputError) as caught:
-            ColumnEncoder.declared(Path("d.json"))
+            told_columns(Path("d.json"))
         assert message in str(caught.value) and str(caught.value).startswith("--encode d.json ")
 
 
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (PUBLIC, "--private private.csv has feature columns that are not numbers, at the places [2]; leave"),
+        (PUBLIC, "--public public.csv has feature columns that are not numbers, ['city']; leave names"),
+        (
+            (*PRIVATE, "--classes", "no,yes"),
+            "--private private.csv has feature columns that are not numbers, at the places [2]; leave",
+        ),
         (
             (*PRIVATE, "--encode", "public"),
             "--encode public takes its facts from public rows and --public is",
         ),
         ((*PUBLIC, "--encode", "declared"), "--encode declared must be public, or the name of a .json file"),
         ((*PUBLIC, "--encode", "none.json"), "--encode none.json cannot be read (No such file or directory)"),
-        ((*PUBLIC, "--id", "nam"), "--id 'nam' is not a column of --private private.csv; name one of its 6"),
+        ((*PUBLIC, "--id", "nam"), "--id 'nam' is not a column of --public public.csv; name one of its 6"),
+        ((*PRIVATE, "--encode", "few.json"), "compared with --encode few.json, has 3 other columns besides"),
         (
-            (*PRIVATE[:4], *PUBLIC[-2:], "--encode", "public"),
-            "of the column 'name', as names of rows are; leave",
+            (*PUBLIC, "--encode", "more.json"),
+            "--encode more.json names ['weight'], which --public public.csv",
         ),
-        ((*PUBLIC, "--encode", "few.json"), "compared with --encode few.json, has others besides"),
         (
             (*PUBLIC[:6], "--public", "infinite.csv", "--encode", "public"),
-            "has infinite values in the column",
+            "--public has infinite numbers in the column 'score'",
         ),
         (
             (*PUBLIC[:6], "--public", "texts.csv", "--encode", "declared.json"),
-            "holds text in the column 'age'",
+            "--public has cells in the column 'age' that are no number",
+        ),
+        (
+            (*PUBLIC[:6], "--public", "short.csv", "--encode", "public"),
+            "--private private.csv, compared with --public short.csv, has 1 other column besides; give",
+        ),
+        (
+            ("--private", "short.csv", *PRIVATE[2:], "--public", "public.csv", "--encode", "public"),
+            "--private short.csv, compared with --public public.csv, lacks column 'age'; give it the same",
         ),
         (
             ("--private", "rows.npz", "--encode", "declared.json"),
@@ -257,7 +234,9 @@ def test_fit_refuses(tables, argv, message, no_noise, capsys):
     public = pd.read_csv("public.csv")
     public.assign(score=np.where(public.index == 3, np.inf, 1.0)).to_csv("infinite.csv", index=False)
     public.assign(age="old").to_csv("texts.csv", index=False)
+    public.drop(columns="age").to_csv("short.csv", index=False)
     Path("few.json").write_text('{"numbers": {"age": [0, 1]}}')
+    Path("more.json").write_text('{"numbers": {"weight": [0, 1]}}')
     np.savez("rows.npz", X=np.ones((4, 2)), y=np.arange(4))
     assert message in refuse(capsys, tables, "fit", *argv, "--out", "m")
 
@@ -266,9 +245,9 @@ def test_fit_refuses(tables, argv, message, no_noise, capsys):
     ("argv", "message"),
     [
         (["rows.npz"], "ROWS rows.npz has no columns, and the model was trained on raw tables; give a table"),
-        (["new.csv"], "has others besides; give it the same feature columns"),
+        (["new.csv"], "has 2 other columns besides; give it the same feature columns"),
+        (["short.csv", "--id", "name"], "m.joblib was trained on, lacks column 'age' and has 1 other column"),
         (["new.csv", "--label-column", "outcome", "--id", "no"], "--id 'no' is not a column of ROWS new.csv"),
-        (["texts.csv", "--label-column", "outcome", "--id", "name"], "has numbers in --public public.csv"),
         (
             [".", "--id", "name"],
             "ROWS . holds images, and MODEL m.joblib was not trained on rows that `extract`",
@@ -278,10 +257,29 @@ def test_fit_refuses(tables, argv, message, no_noise, capsys):
 def test_predict_refuses(tables, argv, message, capsys):
     assert run("fit", *PUBLIC, "--encode", "public", *ENDS) == 0
     capsys.readouterr()
-    pd.read_csv("new.csv").assign(age="SECRET").to_csv("texts.csv", index=False)
+    pd.read_csv("new.csv").drop(columns="age").to_csv("short.csv", index=False)
     np.savez("rows.npz", X=np.ones((4, 2)))
     error = refuse(capsys, tables, "predict", "m.joblib", *argv)
     assert message in error and "SECRET" not in error
+
+
+def test_public_rows_and_a_file_tell_together(tables, capsys):
+    Path("some.json").write_text('{"numbers": {"age": [20, 80]}, "kinds": {"grade": "category"}}')
+    assert run("fit", *PUBLIC, "--encode", "some.json", *ENDS) == 0
+    columns = load_model(Path("m.joblib"))[0].columns_
+    assert (columns["age"].center, columns["age"].cut, columns["age"].indicator) == (50, 1, True)
+    assert columns["grade"].categories == ("1", "2", "3") and columns["city"].categories == ("Bonn", "Ulm")
+
+
+def test_odd_cells_are_predicted_as_missing_ones(tables, capsys):
+    assert run("fit", *PUBLIC, "--encode", "public", *ENDS) == 0
+    capsys.readouterr()
+    printed = []
+    for odd in ("SECRET", None):
+        pd.read_csv("new.csv").assign(age=odd).to_csv("odd.csv", index=False)
+        assert run("predict", "m.joblib", "odd.csv", "--label-column", "outcome", "--id", "name") == 0
+        printed.append(capsys.readouterr())
+    assert printed[0] == printed[1] and printed[0].err == ""
 
 
 def test_names_of_rows_without_an_encoder(tables, capsys):

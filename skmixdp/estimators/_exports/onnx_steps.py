@@ -1,0 +1,262 @@
+"""The transformers before a head as nodes of an ONNX graph."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._utils.validation import shown
+from ...preprocessing import TableColumn
+from ...preprocessing._cells import FARTHEST
+from .onnx_model import Graph
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """Columns of a table that become inputs when a step reads them."""
+
+    names: Sequence[str]
+
+
+#: The rows before a step: a matrix in the graph, or columns that were not read yet.
+_Rows = str | _Columns
+
+
+def rows_of_steps(graph: Graph, steps: Sequence[tuple[str, Any]]) -> str:
+    """Name of the rows (n, d) after all steps. A table has an input for each column, an array has ``X``."""
+    steps = [(name, step) for name, step in steps if step not in (None, "passthrough")]
+    if not steps:
+        return ""
+    first = steps[0][1]
+    names = getattr(first, "feature_names_in_", None)
+    rows: _Rows = graph.input("X", first.n_features_in_) if names is None else _Columns([*names])
+    for name, step in steps:
+        rows = _applied(graph, step, rows, name)
+    return _matrix(graph, rows)
+
+
+def _applied(graph: Graph, step: Any, rows: _Rows, path: str) -> _Rows:
+    """Rows after a step; ``path`` names it in messages."""
+    if step == "passthrough" or step is None:
+        return rows
+    rule = next((_RULES[kind.__name__] for kind in type(step).__mro__ if kind.__name__ in _RULES), None)
+    odd = _odd(step)
+    if rule is None or odd:
+        raise TypeError(
+            f"to_onnx has no form of the step {path!r}, a {type(step).__name__}{odd}; save the "
+            "pipeline with save, or transform rows before the model."
+        )
+    return rule(graph, step, rows, path)
+
+
+#: By class, parameters and the only value that has a form.
+_USUAL: dict[str, dict[str, Any]] = {
+    "OneHotEncoder": {"drop": None, "min_frequency": None, "max_categories": None},
+    "PCA": {"whiten": False},
+    "FunctionTransformer": {"func": None},
+    "ColumnTransformer": {"transformer_weights": None},
+    "FeatureUnion": {"transformer_weights": None},
+}
+
+
+def _odd(step: Any) -> str:
+    """Which parameter of a step has no form in ONNX, in words; empty if none."""
+    for name, usual in _USUAL.get(type(step).__name__, {}).items():
+        if (value := getattr(step, name)) != usual:
+            return f" with {name}={shown(value)}"
+    return ""
+
+
+def _matrix(graph: Graph, rows: _Rows) -> str:
+    """Rows as one matrix of numbers."""
+    if isinstance(rows, str):
+        return rows
+    return _joined(graph, [graph.input(name, 1) for name in rows.names])
+
+
+def _joined(graph: Graph, blocks: Sequence[str]) -> str:
+    return blocks[0] if len(blocks) == 1 else graph.node("Concat", *blocks, axis=1)
+
+
+def _affine(graph: Graph, rows: str, center: Any, scale: Any) -> str:
+    """``(x - center) / scale``; None leaves a part out."""
+    if center is not None:
+        rows = graph.node("Sub", rows, graph.constant(np.asarray(center, dtype=np.float64)))
+    if scale is not None:
+        rows = graph.node("Div", rows, graph.constant(np.asarray(scale, dtype=np.float64)))
+    return rows
+
+
+def _cut(graph: Graph, rows: str, low: float, high: float) -> str:
+    return graph.node(
+        "Clip", rows, graph.constant(np.array(float(low))), graph.constant(np.array(float(high)))
+    )
+
+
+def _filled(graph: Graph, rows: str, missing: str, value: Any) -> str:
+    return graph.node("Where", missing, graph.constant(np.asarray(value, dtype=np.float64)), rows)
+
+
+def _number(graph: Graph, truth: str) -> str:
+    kind = graph.onnx.helper.np_dtype_to_tensor_dtype(graph.dtype)
+    return graph.node("Cast", truth, to=kind)
+
+
+def _one_hot(graph: Graph, texts: str, categories: Sequence[str]) -> str:
+    """Zeros and ones (n, k) for texts (n, 1)."""
+    coded = graph.node("OneHotEncoder", texts, domain="ai.onnx.ml", cats_strings=[*categories], zeros=1)
+    shape = graph.constant(np.array([-1, len(categories)]))
+    return _number(graph, graph.node("Reshape", coded, shape))
+
+
+def _of_table(graph: Graph, encoder: Any, rows: _Rows, path: str) -> str:
+    blocks = []
+    for name, column in encoder.columns_.items():
+        if column.kind == "text":
+            raise TypeError(
+                f"to_onnx has no form of hashed words, as of the column {name!r} in the step {path!r}; tell "
+                "its categories, or save the pipeline with save."
+            )
+        if column.kind == "category":
+            texts = graph.input(name, 1, text=True)
+            blocks.append(_one_hot(graph, texts, column.categories))
+            if column.indicator:
+                blocks.append(_one_hot(graph, texts, [""]))
+        elif column.kind != "drop":
+            blocks.append(_of_column(graph, column, graph.input(name, 1)))
+    return _joined(graph, blocks)
+
+
+def _of_column(graph: Graph, column: TableColumn, values: str) -> str:
+    """A column of numbers, truth values (0, 1) or days since 1970."""
+    if column.kind == "boolean":
+        values = _affine(graph, values, 0.5, 0.5)
+    missing = graph.node("IsNaN", values)
+    blocks = [_affine(graph, _cut(graph, values, -FARTHEST, FARTHEST), column.center, column.scale)]
+    blocks[0] = _cut(graph, blocks[0], -column.cut, column.cut)
+    for _, length in column.periods if column.kind in ("date", "datetime") else ():
+        turns = graph.node("Div", values, graph.constant(np.array(length)))
+        turns = graph.node("Sub", turns, graph.node("Floor", turns))
+        angles = graph.node("Mul", turns, graph.constant(np.array(2 * math.pi)))
+        quarter = graph.node("Add", angles, graph.constant(np.array(math.pi / 2)))
+        blocks += [graph.node("Sin", angle) for angle in (angles, quarter)]
+    filled = _filled(graph, _joined(graph, blocks), missing, 0.0)
+    return _joined(graph, [filled, _number(graph, missing)]) if column.indicator else filled
+
+
+def _of_columns(graph: Graph, step: Any, rows: _Rows, path: str) -> str:
+    blocks = []
+    for name, part, columns in step.transformers_:
+        if part != "drop" and len(columns):
+            blocks.append(
+                _matrix(graph, _applied(graph, part, _chosen(graph, rows, columns), f"{path}__{name}"))
+            )
+    return _joined(graph, blocks)
+
+
+def _chosen(graph: Graph, rows: _Rows, columns: Any) -> _Rows:
+    """Some columns, by their names or places."""
+    if isinstance(rows, _Columns):
+        if isinstance(columns, str):
+            return _Columns([columns])
+        return _Columns([each if isinstance(each, str) else rows.names[each] for each in columns])
+    return graph.node("Gather", rows, graph.constant(np.asarray(columns, dtype=np.int64)), axis=1)
+
+
+def _of_pipeline(graph: Graph, step: Any, rows: _Rows, path: str) -> _Rows:
+    for name, part in step.steps:
+        rows = _applied(graph, part, rows, f"{path}__{name}")
+    return rows
+
+
+def _of_union(graph: Graph, step: Any, rows: _Rows, path: str) -> str:
+    parts = [(name, part) for name, part in step.transformer_list if part != "drop"]
+    return _joined(
+        graph, [_matrix(graph, _applied(graph, part, rows, f"{path}__{name}")) for name, part in parts]
+    )
+
+
+def _of_imputer(graph: Graph, step: Any, rows: _Rows, path: str) -> str:
+    statistics = np.asarray(step.statistics_)
+    if statistics.dtype.kind != "f" or np.isnan(statistics).any() or step.missing_values is not np.nan:
+        raise TypeError(
+            f"to_onnx has no form of the step {path!r}, which fills other cells than NaN in numbers; save "
+            "the pipeline with save."
+        )
+    matrix = _matrix(graph, rows)
+    missing = graph.node("IsNaN", matrix)
+    filled = _filled(graph, matrix, missing, statistics)
+    if step.indicator_ is None:
+        return filled
+    chosen = graph.constant(np.asarray(step.indicator_.features_, dtype=np.int64))
+    return _joined(graph, [filled, graph.node("Gather", _number(graph, missing), chosen, axis=1)])
+
+
+def _of_categories(graph: Graph, step: Any, rows: _Rows, path: str) -> str:
+    blocks = []
+    for place, categories in enumerate(step.categories_):
+        values = [*categories.tolist()]
+        if isinstance(rows, _Columns) and any(isinstance(value, str) for value in values):
+            texts = ["" if value is None or value != value else str(value) for value in values]
+            blocks.append(_one_hot(graph, graph.input(rows.names[place], 1, text=True), texts))
+        else:
+            numbers = _matrix(graph, _chosen(graph, rows, [place]))
+            known = [value for value in values if value == value]
+            equal = graph.node("Equal", numbers, graph.constant(np.array(known, dtype=np.float64)))
+            blocks.append(_number(graph, equal))
+            if len(known) < len(values):
+                blocks.append(_number(graph, graph.node("IsNaN", numbers)))
+    return _joined(graph, blocks)
+
+
+def _of_lengths(graph: Graph, step: Any, rows: _Rows, path: str) -> str:
+    matrix = _matrix(graph, rows)
+    if step.norm == "max":
+        return graph.node("Div", matrix, graph.largest_entries(matrix))
+    if step.norm == "l1":
+        sums = graph.node("ReduceSum", graph.node("Abs", matrix), graph.constant(np.array([1])), keepdims=1)
+        return graph.node("Div", matrix, graph.positive(sums))
+    return graph.node("Div", matrix, graph.positive(graph.lengths(matrix)))
+
+
+def _of_min_max(graph: Graph, step: Any, rows: _Rows, path: str) -> str:
+    scaled = graph.node("Mul", _matrix(graph, rows), graph.constant(step.scale_))
+    scaled = graph.node("Add", scaled, graph.constant(step.min_))
+    return _cut(graph, scaled, *step.feature_range) if step.clip else scaled
+
+
+def _projected(graph: Graph, step: Any, rows: _Rows, path: str) -> str:
+    centered = _affine(graph, _matrix(graph, rows), getattr(step, "mean_", None), None)
+    return graph.node("MatMul", centered, graph.constant(np.ascontiguousarray(step.components_.T)))
+
+
+#: How each class becomes nodes.
+_RULES: dict[str, Callable[[Graph, Any, Any, str], _Rows]] = {
+    "TableEncoder": _of_table,
+    "PublicOnly": lambda graph, step, rows, path: _applied(graph, step.transformer_, rows, path),
+    "ColumnTransformer": _of_columns,
+    "Pipeline": _of_pipeline,
+    "FeatureUnion": _of_union,
+    "SimpleImputer": _of_imputer,
+    "OneHotEncoder": _of_categories,
+    "FunctionTransformer": lambda graph, step, rows, path: rows,
+    "Normalizer": _of_lengths,
+    "MinMaxScaler": _of_min_max,
+    "NoisyScaler": lambda graph, step, rows, path: _affine(
+        graph, _matrix(graph, rows), step.mean_, step.scale_
+    ),
+    **dict.fromkeys(("PCA", "PublicWhitener", "TruncatedSVD"), _projected),
+    "PublicCenterer": lambda graph, step, rows, path: _affine(graph, _matrix(graph, rows), step.mean_, None),
+    "StandardScaler": lambda graph, step, rows, path: _affine(
+        graph, _matrix(graph, rows), step.mean_ if step.with_mean else None, step.scale_
+    ),
+    "MaxAbsScaler": lambda graph, step, rows, path: _affine(graph, _matrix(graph, rows), None, step.scale_),
+    "RobustScaler": lambda graph, step, rows, path: _affine(
+        graph, _matrix(graph, rows), step.center_, step.scale_
+    ),
+}

@@ -1,0 +1,234 @@
+"""Pipelines that end in a private head and set their routing themselves."""
+
+from dataclasses import replace
+from os import PathLike
+from typing import Any, ClassVar
+
+import sklearn
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.utils import estimator_html_repr
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from .._utils.validation import shown
+from ..preprocessing import check_pipeline
+from ..privacy.notebook import GuaranteeBoxMixin, guarantee_box
+from ..privacy.report import first_line, html_line
+from ._base import PrivateEstimator
+from ._exports import save, to_onnx
+
+#: What transformers read of the private rows.
+_COLUMNS = "the number and the names of the columns before preprocessing"
+
+
+def private_pipeline(*steps: Any, memory: Any = None, verbose: bool = False) -> "PrivatePipeline":
+    """Make a pipeline of transformers and a private head, without any routing to set.
+
+    Parameters
+    ----------
+    *steps : estimators
+        Transformers such as :class:`~skmixdp.preprocessing.TableEncoder` or
+        :class:`~skmixdp.preprocessing.PublicOnly`, and a head such as
+        :class:`~skmixdp.MixedDPLogisticRegression`.
+    memory : str, object or None, default=None
+        As in scikit-learn's ``make_pipeline``. A folder would hold transformed private rows.
+    verbose : bool, default=False
+        Whether to print how long each step takes.
+
+    Returns
+    -------
+    PrivatePipeline
+        The pipeline. Its steps have the names of their classes in lower case.
+
+    Raises
+    ------
+    TypeError
+        If the last step is no private estimator of this library.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from skmixdp import MixedDPLogisticRegression, private_pipeline
+    >>> from skmixdp.preprocessing import TableEncoder
+    >>> X = pd.DataFrame({"age": range(18, 78), "city": ["Bonn", "Ulm", "Rome"] * 20})
+    >>> y = X["age"] > 50
+    >>> model = private_pipeline(TableEncoder(), MixedDPLogisticRegression(delta=1e-3))
+    >>> model.fit(X[1::2], y[1::2], X_pub=X[::2], y_pub=y[::2]).predict(X[:2]).tolist()
+    [False, False]
+    >>> model.privacy_.n_public
+    30
+    """
+    if not steps or not isinstance(steps[-1], PrivateEstimator):
+        raise TypeError(
+            f"the last step, {shown(steps[-1]) if steps else 'of none'}, must be a private estimator of this "
+            "library, such as MixedDPLogisticRegression()."
+        )
+    if has_fit_parameter(steps[-1], "sample_weight"):
+        with sklearn.config_context(enable_metadata_routing=True):
+            steps[-1].set_fit_request(sample_weight=True)
+    named = make_pipeline(*steps).steps
+    return PrivatePipeline(named, transform_input=["X_pub"], memory=memory, verbose=verbose)
+
+
+class PrivatePipeline(GuaranteeBoxMixin, Pipeline):  # type: ignore[misc]
+    """A scikit-learn pipeline that ends in a private head; :func:`private_pipeline` makes it.
+
+    ``fit`` passes ``X_pub`` and ``y_pub`` to all steps that take them, and transforms ``X_pub`` like ``X``.
+    It does so with metadata routing switched on or off, in searches and cross-validation too.
+
+    Parameters
+    ----------
+    steps : list of (str, estimator)
+        Names and steps. The last one is a private estimator.
+    transform_input : list of str or None, default=None
+        ``["X_pub"]`` transforms the public rows before they reach a step.
+    memory : str, object or None, default=None
+        As in scikit-learn's ``Pipeline``.
+    verbose : bool, default=False
+        Whether to print how long each step takes.
+
+    Attributes
+    ----------
+    privacy_ : PrivacyReport
+        The report of the head, which also lists what transformers read. It is absent if several steps have a
+        budget; :func:`~skmixdp.inspection.ensemble_report` adds these up.
+
+    Notes
+    -----
+    *Guarantee*: that of the head, if :func:`~skmixdp.preprocessing.check_pipeline` rightly finds no step that
+    learns from private rows.
+    """
+
+    #: Searches ask for this, since other pipelines pass public rows on only with metadata routing.
+    _sets_routing: ClassVar = True
+
+    _saved: ClassVar[tuple[str, ...]] = ()
+
+    def fit(self, X: Any, y: Any = None, **params: Any) -> "PrivatePipeline":
+        """Fit the transformers, and then the head.
+
+        Parameters
+        ----------
+        X : data frame or array of shape (n_samples, n_features)
+            PRIVATE rows.
+        y : array-like of shape (n_samples,)
+            Their labels or targets.
+        **params : dict
+            ``X_pub``, ``y_pub`` and other arguments of the head's ``fit``.
+
+        Returns
+        -------
+        self : PrivatePipeline
+            Fitted pipeline.
+
+        Raises
+        ------
+        ValueError, TypeError
+            Whatever a step refuses, before any noise is drawn or any ledger charged.
+        """
+        given = {name: value for name, value in params.items() if value is not None}
+        with sklearn.config_context(enable_metadata_routing=True):
+            super().fit(X, y, **given)
+        head = self._final_estimator
+        if len(self.steps) > 1:
+            public = (*head.privacy_.treated_as_public, _COLUMNS)
+            head.privacy_ = replace(head.privacy_, treated_as_public=public)
+        return self
+
+    @property
+    def privacy_(self) -> Any:
+        """The report of the head; absent if other steps have reports too."""
+        reports = [step.privacy_ for _, step in self.steps if hasattr(step, "privacy_")]
+        if len(reports) != 1:
+            raise AttributeError(
+                f"{len(reports)} steps have a privacy report; fit the pipeline, and add up several by "
+                "skmixdp.inspection.ensemble_report(pipeline)."
+            )
+        return reports[0]
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted pipeline to a file that :func:`skmixdp.load` reads, without pickle.
+
+        Parameters
+        ----------
+        path : str or path
+            The file; the usual ending is ``.safetensors``. An existing file is replaced.
+
+        Raises
+        ------
+        NotFittedError
+            If the pipeline is not fitted.
+        TypeError
+            For steps or parameters that a file cannot hold, such as functions. The error names them.
+        OSError
+            If the file cannot be written.
+
+        Notes
+        -----
+        *Guarantee*: the file holds what is public or was released, if no step learned from private rows.
+        """
+        save(self, path)
+
+    def to_onnx(self, *, dtype: str = "float64") -> Any:
+        """The fitted pipeline as one ONNX model, from raw rows to predictions.
+
+        A table has an input (n_samples, 1) for each column, under its name: texts for categories, with "" for
+        missing ones, and numbers for the rest, with NaN for missing ones. Truth values are 0 and 1, and dates
+        are days since 1970 in UTC. Categories are spelt as in ``columns_`` of the encoder. Pipelines of
+        arrays have the input ``X``. Outputs are those of the head's ``to_onnx``. The metadata have the report
+        under ``privacy``, or one for each step that has a budget.
+
+        Parameters
+        ----------
+        dtype : {"float64", "float32"}, default="float64"
+            Type of the numbers that go in and come out, and of all computations. "float64" agrees with
+            ``predict_proba`` to about 1e-12, and "float32" to about 1e-5. Times of the day need "float64".
+
+        Returns
+        -------
+        onnx.ModelProto
+            The model.
+
+        Raises
+        ------
+        NotFittedError
+            If the pipeline is not fitted.
+        ImportError
+            If the package onnx is missing.
+        TypeError
+            For steps that have no form in ONNX, such as hashed words. The error names them.
+        """
+        check_is_fitted(self)
+        return to_onnx(self, dtype)
+
+    def to_sklearn(self) -> Any:
+        """The fitted pipeline with classes of scikit-learn and functions of NumPy and pandas alone.
+
+        Columns that a :class:`~skmixdp.preprocessing.TableEncoder` encodes must have the type of their kind:
+        numbers, texts that are spelt as in its ``columns_``, dates as moments without a zone. Cells that are
+        something else may be errors here.
+
+        Returns
+        -------
+        sklearn.pipeline.Pipeline
+            The fitted pipeline. Its predictions agree with those of this one up to rounding.
+
+        Raises
+        ------
+        NotFittedError
+            If the pipeline is not fitted.
+        TypeError
+            For steps of other libraries or of your own, which the error names.
+        """
+        check_is_fitted(self)
+        from ._exports.sklearn_model import to_sklearn  # it imports much of scikit-learn
+
+        return to_sklearn(self)
+
+    def _known_leaks(self) -> tuple[str, ...]:
+        """What steps are known to learn from private rows without a budget."""
+        return check_pipeline(self).in_words("leak", "uncounted")
+
+    def _html_repr(self) -> str:
+        report, leaks = getattr(self, "privacy_", None), self._known_leaks()
+        first = first_line(leaks) if leaks or report is None else report.no_guarantee
+        return html_line(first) + str(estimator_html_repr(self)) + guarantee_box(self._final_estimator)

@@ -1,0 +1,378 @@
+"""Tables of mixed columns as rows of numbers, by public rows or by what is told about the columns."""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from .._utils.validation import (
+    COUNT,
+    FLAG,
+    Allowed,
+    Kind,
+    Number,
+    as_float,
+    check_params,
+    is_empty,
+    listed,
+    shown,
+    suggestion,
+)
+from ._cells import FARTHEST, TableColumn, days_of, is_missing, kind_of, text_of, values_of
+
+#: A column is scaled by public cells if there are as many; heads count public rows in the same way.
+_ENOUGH = 10
+#: Spreads at which numbers are cut, as heads do with columns.
+_FAR = 8.0
+#: The deviation of equal numbers may be as large, as a share of the largest one.
+_ROUNDING = 1e-12
+#: Columns into which words may be hashed, at most.
+MOST_HASHED = 2**20
+#: What may be told about a column in one word.
+KINDS = ("number", "boolean", "date", "datetime", "category", "text", "drop")
+_TOLD = (
+    f"one of {', '.join(map(repr, KINDS))}, two bounds (low, high) as a tuple of numbers or of ISO dates, or "
+    "a list of categories"
+)
+
+
+@dataclass(eq=False, repr=False)
+class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Encode a data frame of mixed columns as numbers, by public rows or by what is told.
+
+    Numbers are standardised, categories become columns of zeros and ones, and words of long texts are hashed.
+    Dates become days, with the time of the year and of the week. Missing cells are filled.
+
+    Parameters
+    ----------
+    columns : dict or None, default=None
+        What is known about columns, by name: ``"number"``, ``"boolean"``, ``"date"``, ``"datetime"``,
+        ``"category"``, ``"text"``, ``"drop"``, bounds ``(low, high)``, or a list of categories. Public rows
+        tell the rest. Without public rows, every column must be told.
+    indicators : "auto", bool or list of str, default="auto"
+        Columns with an indicator of missing cells. "auto" means those in which a public row lacks a value.
+    max_categories : int, default=50
+        A text with more distinct values among the public rows is hashed, word by word.
+    n_hashed : int, default=32
+        Number of columns into which the words of a text are hashed.
+
+    Attributes
+    ----------
+    columns_ : dict of str to TableColumn
+        How each column is encoded.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : array of str
+        Names of the columns.
+
+    See Also
+    --------
+    skmixdp.private_pipeline : Puts an encoder before a head.
+    PublicOnly : Fits any other transformer to public rows.
+
+    Notes
+    -----
+    *Guarantee*: :meth:`fit` reads the names of the private columns and nothing else, not even their types. A
+    single missing value turns a column of integers into real numbers. The names count as public.
+    :meth:`transform` encodes each cell by itself. Its result has the same shape whatever the cells hold, and
+    is finite.
+
+    **No cell causes an error or a warning.** Heads refuse private rows that are not finite, before the
+    charge, and that no row was refused counts as public. Here no row is refused. Cells that are no number in
+    a column of numbers count as missing. Infinite numbers are cut. Unknown and missing categories have zeros.
+
+    Numbers have the mean and deviation of the public rows, and are cut at 8 deviations. With bounds, they go
+    from -1 to 1. If fewer than 10 public rows have a number, they keep their unit. Heads then find the
+    spread of the column by noisy histograms of the private rows. Missing numbers get the mean or the middle.
+
+    Kinds depend on what public cells hold: numbers that are stored as texts are numbers, and ISO 8601 texts
+    are dates. Types count only where a column is declared as categorical.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from skmixdp.preprocessing import TableEncoder
+    >>> X = pd.DataFrame({"age": [30, None], "city": ["Ulm", "Rome"]})
+    >>> encoder = TableEncoder({"age": (0, 120), "city": ["Bonn", "Ulm"]}).fit(X)
+    >>> encoder.transform(X).tolist()
+    [[-0.5, 0.0, 1.0], [0.0, 0.0, 0.0]]
+    >>> encoder.get_feature_names_out().tolist()
+    ['age', 'city=Bonn', 'city=Ulm']
+    """
+
+    # Routed to fit by default, without set_fit_request, as for the estimators.
+    __metadata_request__fit: ClassVar = {"X_pub": True, "y_pub": True}
+
+    columns: Mapping[str, Any] | None = None
+    _: KW_ONLY
+    indicators: Any = "auto"
+    max_categories: int = 50
+    n_hashed: int = 32
+
+    def fit(self, X: Any, y: Any = None, X_pub: Any = None, y_pub: Any = None) -> "TableEncoder":
+        """Learn kinds, categories, means and indicators from public rows.
+
+        Parameters
+        ----------
+        X : data frame or array of shape (n_samples, n_features)
+            PRIVATE rows, of pandas, polars, pyarrow or NumPy. Only the names of their columns are read.
+        y : array-like, default=None
+            Ignored.
+        X_pub : data frame or array of shape (n_pub, n_features), tuple of such, or None
+            Public rows: one table, or a tuple of several sources.
+        y_pub : array-like, default=None
+            Ignored.
+
+        Returns
+        -------
+        self : TableEncoder
+            Fitted transformer.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For parameters that do not fit the columns, columns of which nothing is known, public rows with
+            other columns than ``X``, and infinite public numbers.
+        """
+        parameters = check_params(self, _ALLOWED)
+        names = _table(X, "X")[1]
+        told = self._told(names)
+        sources = () if is_empty(X_pub) else X_pub if isinstance(X_pub, tuple) else (X_pub,)
+        unknown = [name for name in names if name not in told]
+        if unknown and not sources:
+            raise ValueError(
+                f"columns={shown(self.columns)} does not tell what is in the columns {listed(unknown)}, and "
+                'there are no public rows; pass X_pub, or columns={"age": "number", ...} for all columns.'
+            )
+        public = [_cells(source, names, "X_pub", "X") for source in sources]
+        where = self.indicators if isinstance(self.indicators, (list, tuple)) else None
+        if where is not None and (absent := sorted(set(where) - set(names))):
+            raise ValueError(f"indicators names {listed(absent)}, which X does not have; name its columns.")
+        columns = {}
+        for name in names:
+            cells = [cell for table in public for cell in table[name]]
+            column = self._learned(name, cells, _is_declared(sources, name), told.get(name), parameters)
+            marked = bool(self.indicators) if where is None else name in where
+            if column.kind != "drop":
+                if self.indicators == "auto":
+                    marked = bool(column.read(cells)[1].any())
+                column = replace(column, indicator=marked)
+            columns[name] = column
+        self.columns_ = columns
+        self.n_features_in_ = len(names)
+        self.feature_names_in_ = np.array(names, dtype=object)
+        if not len(self.get_feature_names_out()):
+            raise ValueError("no column of X is left to encode; tell the kind of one in columns.")
+        return self
+
+    def transform(self, X: Any) -> NDArray[np.float64]:
+        """Encode rows.
+
+        Parameters
+        ----------
+        X : data frame or array of shape (n_samples, n_features)
+            Rows with the columns of ``fit``. Data frames may have them in any order.
+
+        Returns
+        -------
+        array of shape (n_samples, n_encoded)
+            Finite numbers, float64.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If columns are missing or new.
+        """
+        check_is_fitted(self)
+        cells = _cells(X, list(self.columns_), "X", "the table of fit")
+        return np.hstack([column.encode(cells[name]) for name, column in self.columns_.items()])
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Names of the encoded columns.
+
+        Parameters
+        ----------
+        input_features : array-like of str, default=None
+            Ignored: the names are those of ``fit``.
+
+        Returns
+        -------
+        array of str
+            One name for each column of what :meth:`transform` returns.
+        """
+        check_is_fitted(self)
+        names = [each for name, column in self.columns_.items() for each in column.names(name)]
+        return np.array(names, dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = tags.input_tags.string = tags.input_tags.allow_nan = True
+        return tags
+
+    def _told(self, names: Sequence[str]) -> dict[str, TableColumn]:
+        """What ``columns`` tells, by name."""
+        if self.columns is None:
+            return {}
+        if not isinstance(self.columns, Mapping):
+            raise TypeError(f"columns={shown(self.columns)} must be a dict such as {{'age': 'number'}}.")
+        for name in self.columns:
+            if name not in names:
+                hint = suggestion(str(name), names) or "name columns of X"
+                raise ValueError(f"columns names {shown(name)}, which X does not have; {hint}.")
+        return {name: _as_told(name, value) for name, value in self.columns.items()}
+
+    def _learned(
+        self,
+        name: str,
+        cells: list[Any],
+        declared: bool,
+        told: TableColumn | None,
+        parameters: dict[str, Any],
+    ) -> TableColumn:
+        """A column by what is told and by its public cells."""
+        kind = told.kind if told else "category" if declared else kind_of(cells)
+        if kind is None:
+            warnings.warn(
+                f"no public row has a value in the column {name!r}, which is left out; tell its kind by "
+                f"columns={{{name!r}: ...}}.",
+                UserWarning,
+                stacklevel=3,
+            )
+            return TableColumn("drop")
+        column = told or TableColumn(kind)
+        if kind == "drop":
+            return column
+        if told and any(column.read(cells)[1][[not is_missing(cell) for cell in cells]]):
+            what = "number" if kind == "number" else "truth value" if kind == "boolean" else "ISO 8601 date"
+            raise ValueError(f"X_pub has cells in the column {name!r} that are no {what}; tell another kind.")
+        if kind in ("number", "date", "datetime") and column.cut == FARTHEST and cells:
+            return _scaled(column, cells, name)
+        if kind in ("category", "text") and not column.categories:
+            texts = [] if kind == "text" else sorted({text for cell in cells if (text := text_of(cell))})
+            if 0 < len(texts) <= parameters["max_categories"]:
+                return replace(column, categories=tuple(texts))
+            if told is None and len(texts) > 0.9 * len(cells):
+                warnings.warn(
+                    f"nearly every public row has another text in the column {name!r}, whose words are "
+                    f"hashed; leave a name of rows out by columns={{{name!r}: 'drop'}}, or tell 'text'.",
+                    UserWarning,
+                    stacklevel=3,
+                )
+            return replace(column, kind="text", n_hashed=parameters["n_hashed"])
+        return column
+
+
+_ALLOWED: dict[str, tuple[Allowed, ...]] = {
+    "max_categories": (COUNT,),
+    "n_hashed": (Number(f"a whole number from 1 to {MOST_HASHED}", 1, MOST_HASHED, "both", whole=True),),
+    "indicators": (
+        "auto",
+        FLAG,
+        Kind(
+            "a list of columns",
+            lambda value: isinstance(value, (list, tuple)) and all(isinstance(name, str) for name in value),
+        ),
+    ),
+}
+
+
+def _as_told(name: str, value: Any) -> TableColumn:
+    """A column as a value of the parameter ``columns`` tells it."""
+    if isinstance(value, str) and value in KINDS:
+        return TableColumn(value)
+    if isinstance(value, tuple) and len(value) == 2:
+        bounds, kind = [as_float(bound) for bound in value], "number"
+        if None in bounds:
+            bounds = [days_of(bound) for bound in value]
+            kind = "datetime" if any(bound % 1 for bound in bounds if bound is not None) else "date"
+        low, high = bounds
+        # Two tiny bounds may have no half of their difference.
+        if low is not None and high is not None and -1e300 < low < high < 1e300 and (high - low) / 2 > 0:
+            return TableColumn(kind, center=(low + high) / 2, scale=(high - low) / 2, cut=1.0)
+    if isinstance(value, list):
+        texts = [text_of(one) for one in value]
+        if texts and None not in texts and len(set(texts)) == len(texts):
+            return TableColumn("category", categories=tuple(text for text in texts if text is not None))
+    raise ValueError(f"columns[{name!r}]={shown(value)} must be {_TOLD}, distinct and not missing.")
+
+
+def _scaled(column: TableColumn, cells: list[Any], name: str) -> TableColumn:
+    """A column of numbers or dates with the mean and, if there are enough, the deviation of public cells."""
+    values = values_of(column.kind, cells)
+    values = values[~np.isnan(values)]
+    if np.any(np.isinf(values)):
+        raise ValueError(f"X_pub has infinite numbers in the column {name!r}; remove their rows.")
+    if len(values) == 0:
+        return column
+    values = np.clip(values, -column.cut, column.cut)
+    center, scale = float(values.mean()), float(values.std())
+    if len(values) < _ENOUGH:
+        return replace(column, center=center)
+    constant = scale <= _ROUNDING * np.abs(values).max()
+    return replace(column, center=center, scale=1.0 if constant else scale, cut=_FAR)
+
+
+def _is_declared(sources: Sequence[Any], name: str) -> bool:
+    """Whether public rows declare a column as categorical."""
+    return any(
+        isinstance(source, pd.DataFrame) and isinstance(source.dtypes.get(name), pd.CategoricalDtype)
+        for source in sources
+    )
+
+
+def _table(X: Any, what: str) -> tuple[Any, list[str]]:
+    """A data frame or a dense array, and the names of its columns; cells are not read."""
+    if sp.issparse(X):
+        raise TypeError(f"{what} is sparse, and cells of tables are dense; pass {what}.toarray().")
+    if hasattr(X, "column_names"):  # a table of pyarrow, whose attribute columns holds cells
+        X = X.to_pandas()
+    if hasattr(X, "columns"):
+        names = [str(name) for name in X.columns]
+    else:
+        X = np.asarray(X, dtype=getattr(X, "dtype", object))  # cells of lists keep their types
+        if X.ndim != 2:
+            raise ValueError(
+                f"{what} has {X.ndim} dimensions and is no table (n_samples, n_features); Reshape your data, "
+                "a single row by reshape(1, -1), or pass a data frame."
+            )
+        names = [f"x{place}" for place in range(X.shape[1])]
+    if not names:
+        raise ValueError(f"{what} has 0 feature(s) (shape={X.shape}) while a minimum of 1 is required.")
+    if len(set(names)) < len(names):
+        raise ValueError(f"{what} has columns of the same name; give each column its own name.")
+    return X, names
+
+
+def _cells(X: Any, names: Sequence[str], what: str, reference: str) -> dict[str, Sequence[Any]]:
+    """The cells of each column; a column of plain numbers stays an array."""
+    X, own = _table(X, what)
+    missing = [name for name in names if name not in own]
+    if missing or len(own) > len(names):
+        # The names of others are left out, since in a file without a header they are entries of a row.
+        told = [f"lacks the columns {listed(missing)} of {reference}"] if missing else []
+        told += [f"has {n} column(s) that {reference} has not"] if (n := len(set(own) - set(names))) else []
+        raise ValueError(
+            f"{what} {' and '.join(told)}; pass the same columns, in any order (X has {len(own)} features, "
+            f"but TableEncoder is expecting {len(names)} features as input)."
+        )
+    found: dict[str, Sequence[Any]] = {}
+    for place, name in enumerate(own):
+        column = _column(X, place)
+        plain = isinstance(column.dtype, np.dtype) and column.dtype.kind in "iuf"
+        listing: Any = getattr(column, "to_list", None) or column.tolist
+        found[name] = np.asarray(column) if plain else listing()  # type: ignore[assignment]
+    return found
+
+
+def _column(X: Any, place: int) -> Any:
+    """A column of an array, or of a data frame of pandas or polars, by its place."""
+    if hasattr(X, "iloc"):
+        return X.iloc[:, place]
+    return X[X.columns[place]] if hasattr(X, "columns") else X[:, place]

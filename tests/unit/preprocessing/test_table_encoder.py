@@ -1,0 +1,467 @@
+"""What the encoder learns from public rows or is told, and what it says if it cannot."""
+
+import pickle
+import warnings
+from datetime import date, datetime, timedelta, timezone
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+
+from skmixdp.preprocessing import TableEncoder, check_pipeline
+from skmixdp.preprocessing._cells import days_of, kind_of, number_of, text_of
+from tests.rounding import assert_close
+
+
+class Unread:
+    """A private frame whose cells and types nobody may look at."""
+
+    def __init__(self, *names):
+        self.columns = list(names)
+
+    def __getattr__(self, name):
+        raise AttributeError(f"private rows were asked for {name}")
+
+    def __getitem__(self, key):
+        raise AssertionError("private cells were read")
+
+
+class LikePolars:
+    """A frame with what polars and pandas share."""
+
+    def __init__(self, **columns):
+        self.columns, self._columns = list(columns), columns
+        self.shape = (len(next(iter(columns.values()))), len(columns))
+
+    def __getitem__(self, name):
+        cells = self._columns[name]
+
+        class Column:
+            dtype = "String"
+
+            def to_list(self):
+                return cells
+
+        return Column()
+
+
+def people(n=60):
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(
+        {
+            "age": np.where(np.arange(n) % 7 == 0, np.nan, rng.integers(18, 80, n)),
+            "city": rng.choice(np.array(["Bonn", "Ulm", None]), n),
+            "member": rng.random(n) < 0.5,
+            "joined": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 999, n), "D"),
+            "seen": pd.Timestamp("2024-01-01 12:00") + pd.to_timedelta(rng.integers(0, 999, n), "h"),
+            "note": [f"word{i} and word{i % 9}" for i in rng.permutation(n)],
+            "level": pd.Categorical(rng.integers(1, 4, n)),
+        }
+    )
+
+
+def encoded(X, told=None, **options):
+    return TableEncoder(told, **options).fit(X).transform(X)
+
+
+def test_public_rows_tell_kinds_means_categories_and_gaps():
+    X = people()
+    with pytest.warns(UserWarning, match="nearly every public row has another text in the column 'note'"):
+        encoder = TableEncoder().fit(X, X_pub=X)
+    assert {name: column.kind for name, column in encoder.columns_.items()} == {
+        "age": "number",
+        "city": "category",
+        "member": "boolean",
+        "joined": "date",
+        "seen": "datetime",
+        "note": "text",
+        "level": "category",
+    }
+    rows = pd.DataFrame(encoder.transform(X), columns=encoder.get_feature_names_out())
+    known = X["age"].notna().to_numpy()
+    np.testing.assert_allclose(rows["age"][known].mean(), 0, atol=1e-12)
+    assert_close(rows["age"][known].std(ddof=0), 1)
+    assert np.all(rows["age"][~known] == 0)
+    np.testing.assert_array_equal(rows["age is missing"], ~known)
+    for city in ("Bonn", "Ulm"):
+        np.testing.assert_array_equal(rows[f"city={city}"], X["city"] == city)
+    np.testing.assert_array_equal(rows["city is missing"], X["city"].isna())
+    np.testing.assert_array_equal(rows["member"], 2 * X["member"] - 1)
+    assert encoder.columns_["level"].categories == ("1", "2", "3")
+    hours = 2 * np.pi * X["seen"].dt.hour / 24
+    np.testing.assert_allclose(rows["seen day sin"], np.sin(hours), atol=1e-9)
+    np.testing.assert_allclose(rows["seen day cos"], np.cos(hours), atol=1e-9)
+    week = 2 * np.pi * ((X["joined"] - pd.Timestamp(0)).dt.days / 7)
+    np.testing.assert_allclose(rows["joined week cos"], np.cos(week), atol=1e-9)
+    assert "joined day cos" not in rows and "note is missing" not in rows
+    np.testing.assert_allclose(np.linalg.norm(rows.filter(like="note#"), axis=1), 1, atol=1e-12)
+
+
+def test_nothing_but_the_names_of_private_columns_is_read():
+    X_pub = people()[["age", "city"]]
+    X = Unread("city", "age")
+    encoder = TableEncoder().fit(X, y=X, X_pub=X_pub)
+    assert list(encoder.columns_) == ["city", "age"] and encoder.n_features_in_ == 2
+    TableEncoder({"age": "number", "city": ["Bonn"]}).fit(X)
+
+
+def test_what_is_told():
+    X = pd.DataFrame({"age": [20, 80, 50, 1e300, None], "city": ["Ulm", "Rome", None, "Bonn", "Ulm"]})
+    X = X.assign(grade=[1.0, 2.0, 7.0, None, 3.0], born=["2020-01-01", "2020-12-31", "x", None, "1000-01-01"])
+    told = {
+        "age": (20, 80),
+        "city": ["Bonn", "Ulm"],
+        "grade": [1, 2, 3],
+        "born": ("2020-01-01", "2020-12-31"),
+    }
+    encoder = TableEncoder(told).fit(X)
+    rows = pd.DataFrame(encoder.transform(X), columns=encoder.get_feature_names_out())
+    assert rows["age"].tolist() == [-1, 1, 0, 1, 0]
+    assert rows["city=Ulm"].tolist() == [1, 0, 0, 0, 1] and rows["city=Bonn"].tolist() == [0, 0, 0, 1, 0]
+    assert rows[[f"grade={k}" for k in (1, 2, 3)]].sum(axis=1).tolist() == [1, 1, 0, 0, 1]
+    assert rows["born"].tolist() == [-1, 1, 0, 0, -1]
+    assert rows["born year sin"][2] == rows["born year sin"][3] == 0 != rows["born year sin"][1]
+    assert not any("missing" in name for name in rows)
+
+
+def test_told_columns_without_bounds_keep_their_unit_and_texts_are_hashed():
+    X = pd.DataFrame(
+        {"a": [1.0, -np.inf, None], "b": ["x y", "y", None], "c": ["k", "l", "m"], "d": [1, 2, 3]}
+    )
+    told = {"a": "number", "b": "text", "c": "category", "d": "drop"}
+    rows = encoded(X, told, n_hashed=8, indicators=["a"])
+    assert rows.shape == (3, 2 + 8 + 8)
+    assert rows[:, 0].tolist() == [1.0, -1e15, 0.0] and rows[:, 1].tolist() == [0, 0, 1]
+    assert np.all(rows[2, 2:10] == 0) and np.count_nonzero(rows[0, 2:10]) >= 1
+
+
+def test_what_is_told_comes_before_what_public_rows_tell():
+    X = people()
+    encoder = TableEncoder({"age": (0, 100), "note": "drop", "level": "number"}).fit(X, X_pub=X)
+    assert encoder.columns_["age"].cut == 1 and encoder.columns_["age"].indicator
+    assert encoder.columns_["level"].kind == "number" and encoder.columns_["level"].scale < 2
+    assert not any(name.startswith("note") for name in encoder.get_feature_names_out())
+
+
+def test_few_public_numbers_give_a_mean_and_no_scale():
+    column = TableEncoder().fit(people(), X_pub=people()[:9].assign(note="a")).columns_["age"]
+    assert column.scale == 1 and column.cut == 1e15 and column.center != 0
+
+
+def test_many_categories_are_hashed():
+    X = pd.DataFrame({"a": [f"v{i % 20}" for i in range(100)]})
+    assert encoded_by_public(X).shape == (100, 20)
+    assert encoded_by_public(X, max_categories=19, n_hashed=4).shape == (100, 4)
+
+
+def encoded_by_public(X, **options):
+    return TableEncoder(**options).fit(X, X_pub=X).transform(X)
+
+
+def test_columns_that_are_constant_or_empty():
+    X = pd.DataFrame({"a": [3.0, 3.0], "b": [np.nan, np.nan], "c": ["x", "x"]})
+    with pytest.warns(UserWarning, match="no public row has a value in the column 'b', which is left out"):
+        rows = encoded_by_public(X)
+    assert rows.tolist() == [[0, 1], [0, 1]]
+
+
+def test_equal_numbers_have_no_spread_by_rounding():
+    X = pd.DataFrame({"a": [0.1] * 11})
+    assert TableEncoder().fit(X, X_pub=X).columns_["a"].scale == 1
+
+
+def test_a_declared_type_counts_only_where_it_occurs():
+    """Categories of a dtype that no public row has may come from private rows."""
+    X = pd.DataFrame({"a": pd.Categorical(["x", "secret", "y"])})
+    assert TableEncoder().fit(X, X_pub=X[::2]).columns_["a"].categories == ("x", "y")
+    X_pub = pd.DataFrame({"a": [1, 2]})
+    for private in (X_pub, X_pub.astype("category"), X, X.astype(str)):
+        assert TableEncoder().fit(private, X_pub=X_pub).columns_["a"].kind == "number"
+
+
+@pytest.mark.parametrize("dtype", [object, "string", "category", "str"])
+def test_texts_of_any_type(dtype):
+    X = pd.DataFrame({"city": pd.Series(["Bonn", None, "Ulm"], dtype=dtype)})
+    assert encoded(X, {"city": ["Bonn", "Ulm"]}).tolist() == [[1, 0], [0, 0], [0, 1]]
+
+
+@pytest.mark.parametrize(
+    "dtype", ["float64", "float32", "Int64", "Float64", object, "str", "string", "category"]
+)
+def test_numbers_of_any_type(dtype):
+    X = pd.DataFrame({"a": pd.Series([1, 2, None, 4]).astype(dtype)})
+    public = pd.DataFrame({"a": [1.0, 2.0, None, 4.0] * 3})
+    expected = TableEncoder().fit(public, X_pub=public)
+    np.testing.assert_array_equal(expected.transform(X), expected.transform(public[:4]))
+    if dtype != "category":
+        learned = TableEncoder().fit(X, X_pub=pd.concat([X] * 3, ignore_index=True))
+        assert learned.columns_ == expected.columns_
+
+
+def test_numbers_have_the_same_bits_whatever_else_is_in_their_column():
+    numbers = [0.1, 1 / 3, 2.0**60 + 1, -1e-9]
+    rows = encoded(pd.DataFrame({"a": numbers}), {"a": "number"})
+    for other in ("x", None, pd.Timestamp(0), 10**30):
+        column = pd.Series([*numbers, other], dtype=object).infer_objects()
+        np.testing.assert_array_equal(encoded(pd.DataFrame({"a": column}), {"a": "number"})[:4], rows)
+
+
+def test_frames_arrays_and_lists_of_the_same_cells():
+    cells = {"x0": [1.5, 2.0, None], "x1": ["a", None, "b"]}
+    told = {"x0": (0, 4), "x1": ["a", "b"]}
+    expected = encoded(pd.DataFrame(cells), told)
+    rows = [list(row) for row in zip(*cells.values(), strict=True)]
+    for X in (LikePolars(**cells), rows, np.array(rows, dtype=object)):
+        np.testing.assert_array_equal(encoded(X, told), expected)
+
+
+def test_frames_of_polars():
+    polars = pytest.importorskip("polars")
+    X = people().drop(columns=["level", "note"])
+    frame = polars.DataFrame({name: [None if pd.isna(c) else c for c in X[name].tolist()] for name in X})
+    encoder = TableEncoder().fit(frame, X_pub=frame)
+    np.testing.assert_array_equal(encoder.transform(frame), TableEncoder().fit(X, X_pub=X).transform(X))
+
+
+def test_tables_of_pyarrow():
+    pyarrow = pytest.importorskip("pyarrow")
+    X = people().drop(columns=["level", "note"])
+    encoder = TableEncoder().fit(X, X_pub=X)
+    arrow = pyarrow.Table.from_pandas(X)
+    assert TableEncoder().fit(arrow, X_pub=arrow).columns_ == encoder.columns_
+    np.testing.assert_array_equal(encoder.transform(arrow), encoder.transform(X))
+
+
+def test_several_sources_count_as_one():
+    X = people().drop(columns="note")
+    one, two = TableEncoder().fit(X, X_pub=X), TableEncoder().fit(X, X_pub=(X[:20], X[20:]))
+    assert one.columns_ == two.columns_
+
+
+def test_columns_in_any_order_and_clones_and_pickles():
+    X = people().drop(columns="note")
+    encoder = TableEncoder().fit(X, X_pub=X)
+    rows = encoder.transform(X)
+    np.testing.assert_array_equal(encoder.transform(X[X.columns[::-1]]), rows)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(encoder)).transform(X), rows)
+    assert not hasattr(clone(encoder), "columns_")
+    frame = encoder.set_output(transform="pandas").transform(X)
+    assert frame.columns.tolist() == encoder.get_feature_names_out().tolist()
+
+
+@pytest.mark.parametrize(
+    ("told", "options", "message"),
+    [
+        ({}, {}, r"columns=\{\} does not tell what is in the columns \['age', 'city'\], and there are no"),
+        ({"age": "number"}, {}, r"does not tell what is in the columns \['city'\]"),
+        (
+            {"age": "number", "cit": ["Ulm"]},
+            {},
+            "columns names 'cit', which X does not have; did you mean city",
+        ),
+        (
+            {"age": "float", "city": "text"},
+            {},
+            r"columns\['age'\]='float' must be one of 'number', 'boolean'",
+        ),
+        ({"age": (2, 1), "city": "text"}, {}, r"columns\['age'\]=\(2, 1\) must be one of"),
+        ({"age": ("x", "y"), "city": "text"}, {}, r"columns\['age'\]=\('x', 'y'\) must be one of"),
+        ({"age": (0, 5e-324), "city": "text"}, {}, r"columns\['age'\]=\(0, 5e-324\) must be one of"),
+        ({"age": (0, np.inf), "city": "text"}, {}, r"columns\['age'\]=\(0, inf\) must be one of"),
+        ({"age": "number", "city": []}, {}, r"columns\['city'\]=\[\] must be one of"),
+        ({"age": "number", "city": ["a", "a"]}, {}, r"columns\['city'\]=.* distinct and not missing"),
+        ({"age": "number", "city": ["a", None]}, {}, r"columns\['city'\]=.* distinct and not missing"),
+        ({"age": "drop", "city": "drop"}, {}, "no column of X is left to encode"),
+        ({"age": "number", "city": "text"}, {"n_hashed": 0}, "n_hashed=0 must be a whole number from 1 to"),
+        ({"age": "number", "city": "text"}, {"max_categories": 0}, "max_categories=0 must be a whole number"),
+        (
+            {"age": "number", "city": "text"},
+            {"indicators": "all"},
+            "indicators='all' must be 'auto', True, F",
+        ),
+        (
+            {"age": "number", "city": "text"},
+            {"indicators": ["a"]},
+            r"indicators names \['a'\], which X does not",
+        ),
+    ],
+)
+def test_what_is_told_wrongly(told, options, message):
+    X = people()[["age", "city"]]
+    with pytest.raises(ValueError, match=message) as caught:
+        TableEncoder(told, **options).fit(X)
+    assert "\n" not in str(caught.value)
+
+
+def test_columns_is_a_dict():
+    with pytest.raises(TypeError, match=r"columns=\['age'\] must be a dict such as"):
+        TableEncoder(["age"]).fit(people())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda X: X.drop(columns="age"), r"X_pub lacks the columns \['age'\] of X; pass the same columns"),
+        (lambda X: X.assign(more=1, other=2), r"X_pub has 2 column\(s\) that X has not; pass the same"),
+        (lambda X: X.assign(age=np.inf), "X_pub has infinite numbers in the column 'age'"),
+        (lambda X: X.assign(city="x"), "X_pub has cells in the column 'city' that are no truth value"),
+        (lambda X: X.set_axis(["age", "age"], axis=1), "X_pub has columns of the same name"),
+        (lambda X: X["age"], "X_pub has 1 dimensions and is no table"),
+    ],
+)
+def test_public_rows_that_do_not_fit(change, message):
+    X = people()[["age", "city"]]
+    with pytest.raises(ValueError, match=message):
+        TableEncoder({"city": "boolean"} if "truth" in message else None).fit(X, X_pub=change(X))
+
+
+def test_sparse_rows_and_columns_that_are_missing_or_new_later():
+    X = people()[["age", "city"]]
+    encoder = TableEncoder().fit(X, X_pub=X)
+    with pytest.raises(TypeError, match=r"X is sparse, and cells of tables are dense; pass X.toarray\(\)"):
+        encoder.transform(sp.csr_array((2, 2)))
+    with pytest.raises(
+        ValueError, match=r"X lacks the columns \['city'\] of the table of fit; pass the same"
+    ):
+        encoder.transform(X[["age"]])
+    with pytest.raises(ValueError, match=r"X has 1 column\(s\) that the table of fit has not") as caught:
+        encoder.transform(X.assign(secret=1))
+    assert "secret" not in str(caught.value)
+
+
+class Hostile:
+    """A cell that raises whatever is done with it."""
+
+    def __getattr__(self, name):
+        raise RuntimeError("secret")
+
+    def __str__(self):
+        raise RuntimeError("secret")
+
+    def __eq__(self, other):
+        raise RuntimeError("secret")
+
+    __hash__ = None
+
+
+ODD = [
+    *(
+        None,
+        pd.NA,
+        pd.NaT,
+        float("nan"),
+        np.inf,
+        -np.inf,
+        1e308,
+        -5e-324,
+        10**400,
+        2**63,
+        True,
+        np.bool_(False),
+    ),
+    *(
+        np.float32(0.1),
+        Decimal("1.5"),
+        Decimal("sNaN"),
+        1j,
+        "",
+        " ",
+        "x",
+        "1e400",
+        "-inf",
+        "nan",
+        "1_000",
+        "\ud800",
+    ),
+    *("2020-01-01", "20200101", "2020-02-30", "10000-01-01", "0001-01-01T00:00+14:00", b"bytes", b"\xff"),
+    *(date(1, 1, 1), datetime.max, datetime(2020, 1, 1, tzinfo=timezone(timedelta(hours=14))), timedelta.max),
+    *(
+        pd.Timestamp.max,
+        pd.Timestamp("2020-01-01", tz="Asia/Tokyo"),
+        np.datetime64("NaT"),
+        pd.Period("2020-01"),
+    ),
+    *(
+        [1, 2],
+        (1, 2),
+        {"a": 1},
+        np.array([1.0, 2.0]),
+        np.array(1.0),
+        pd.Series([1]),
+        object(),
+        Hostile(),
+        "a\0b",
+    ),
+    *(np.datetime64("9999-01-01"), np.timedelta64(1, "D"), "True", "FALSE", "é" * 10_000, Hostile, float),
+]
+TOLD = {
+    "number": "number",
+    "bounds": (0, 1),
+    "boolean": "boolean",
+    "date": "date",
+    "datetime": "datetime",
+    "days": ("2020-01-01", "2021-01-01"),
+    "category": ["a", "1"],
+    "text": "text",
+    "hashed": "category",
+}
+
+
+@pytest.mark.parametrize("odd", ODD, ids=lambda odd: type(odd).__name__)
+def test_no_cell_is_refused_or_changes_another_row(odd):
+    def frame(cell):
+        column = np.empty(3, dtype=object)
+        column[0], column[2] = "1", cell
+        return pd.DataFrame(dict.fromkeys(TOLD, column), dtype=object)
+
+    encoder = TableEncoder(TOLD, indicators=True).fit(frame("1"))
+    usual = encoder.transform(frame("1"))
+    with warnings.catch_warnings(), np.errstate(all="raise"):
+        warnings.simplefilter("error")
+        try:
+            rows, alone = encoder.transform(frame(odd)), encoder.transform(frame(odd)[2:])
+        except Exception as error:
+            pytest.fail(f"the fit would end with {error!r}")
+    assert rows.shape == usual.shape and rows.dtype == np.float64 and np.all(np.isfinite(rows))
+    np.testing.assert_array_equal(rows[:2], usual[:2])
+    np.testing.assert_array_equal(rows[2], alone[0])
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind"),
+    [
+        ([True, None, False], "boolean"),
+        (["true", "FALSE"], "boolean"),
+        ([1, 0, None], "number"),
+        ([1, "2", " 3.5 "], "number"),
+        ([True, 2], "number"),
+        (["2020-01-01", "2021-12-31"], "date"),
+        ([date(2020, 1, 1), None], "date"),
+        (["2020-01-01T12:00"], "datetime"),
+        ([datetime(2020, 1, 1, 6), pd.NaT], "datetime"),
+        (["2020-01-01", "x"], "category"),
+        (["1", "x"], "category"),
+        (["", None, float("nan"), pd.NA], None),
+        ([], None),
+    ],
+)
+def test_kinds_follow_from_cells(cells, kind):
+    assert kind_of(cells) == kind
+
+
+def test_cells_are_spelt_alike_whatever_their_type():
+    assert [text_of(cell) for cell in (1, 1.0, "1", "01", "1.0", np.int8(1), Decimal(1))] == ["1"] * 7
+    assert [text_of(cell) for cell in (True, "true", "TRUE", np.bool_(True))] == ["True"] * 4
+    assert [number_of(cell) for cell in (True, "true", 1, "1", 1.0, timedelta(seconds=1))] == [1.0] * 6
+    moments = (
+        *("2020-01-01", date(2020, 1, 1), datetime(2020, 1, 1), pd.Timestamp("2020-01-01"), "20200101"),
+        *(20200101, np.datetime64("2020-01-01"), pd.Timestamp("2020-01-01 01:00", tz="Europe/Berlin")),
+    )
+    assert {days_of(moment) for moment in moments} == {18262.0}
+
+
+def test_check_pipeline_knows_the_encoder():
+    assert len(check_pipeline(TableEncoder())) == 0
