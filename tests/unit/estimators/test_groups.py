@@ -158,6 +158,7 @@ def test_persons_of_one_row_are_as_rows(kind):
     np.testing.assert_allclose(persons.coef_, alone.coef_, atol=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore")
 def test_the_report_and_the_model_card_speak_of_persons():
     groups = pd.Series(GROUPS, name="patient")
     fitted = head(random_state=None).fit(X, Y, X_PUB, Y_PUB, groups=groups)
