@@ -210,5 +210,5 @@ def _noncentrality(statistic: float, freedom: int, probability: float) -> float:
     def below(shift: float) -> float:
         return float(_WEIGHTS @ ndtr(statistic * S - shift)) / 2
 
-    low, high = statistic * S[0] - _SPAN, statistic * S[-1] + _SPAN
-    return float(brentq(lambda shift: below(shift) - probability, min(low, high), max(low, high)))
+    low, high = sorted((statistic * S[0], statistic * S[-1]))
+    return float(brentq(lambda shift: below(shift) - probability, low - _SPAN, high + _SPAN))

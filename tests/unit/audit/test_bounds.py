@@ -184,3 +184,12 @@ def test_ndtri_and_ndtr_meet_the_ends():
     assert mu_from_rates(1.0, 0.0) == math.inf
     assert mu_from_rates(0.0, 1.0) == 0
     assert ndtri(0.0) == -math.inf
+
+
+def test_the_interval_of_a_separation_has_the_sign_of_the_difference():
+    """Large and negative statistics have a root between the ends too."""
+    rng = np.random.default_rng(0)
+    first, second = rng.normal(60, 1, 20), rng.normal(0, 1, 20)
+    value, (low, high) = separation(first, second, 1 - 1e-7)
+    turned, (least, most) = separation(second, first, 1 - 1e-7)
+    np.testing.assert_allclose((turned, most, least), (-value, -low, -high), atol=1e-6)
