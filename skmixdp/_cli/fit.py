@@ -75,6 +75,11 @@ def add_to(commands: Any) -> None:
     )
     rows.add_argument("--id", metavar="NAME", help="column of the tables that names rows, to leave aside")
     rows.add_argument(
+        "--group-column",
+        metavar="NAME",
+        help="column of the private table with ids of persons, all of whose rows are then protected together",
+    )
+    rows.add_argument(
         "--encode",
         metavar="public|FILE.json",
         help="turn columns of tables into numbers, text and dates among them, by what public rows hold, by "
@@ -202,7 +207,8 @@ def _data_set(args: argparse.Namespace) -> LedgerDataset | None:
     ledger = PrivacyLedger(args.ledger)
     if args.ledger_epsilon is not None:
         delta = args.delta if args.ledger_delta is None else args.ledger_delta
-        return ledger.add_dataset(args.dataset, epsilon=args.ledger_epsilon, delta=delta)
+        unit = "row" if args.group_column is None else args.group_column
+        return ledger.add_dataset(args.dataset, epsilon=args.ledger_epsilon, delta=delta, unit=unit)
     return ledger[args.dataset]
 
 
@@ -223,10 +229,15 @@ def _read(args: argparse.Namespace) -> tuple[Rows, Rows | None, dict[str, Any] |
             "give public rows of their own, or leave --public out."
         )
     files = [(flag, path) for flag, path in (("--private", args.private), ("--public", args.public)) if path]
-    for name, value in (("--label-column", args.label_column), ("--id", args.id)):
+    named = ("--label-column", args.label_column), ("--id", args.id), ("--group-column", args.group_column)
+    for name, value in named:
         if value is not None and not any(is_table(path, f"{flag} {path}") for flag, path in files):
             raise InputError(f"{name} {value!r} is for tables and no file here has columns; drop it.")
-    how: dict[str, Any] = {"id_column": args.id, "raw": args.encode is not None}
+    how: dict[str, Any] = {
+        "id_column": args.id,
+        "group_column": args.group_column,
+        "raw": args.encode is not None,
+    }
     public = None
     if args.public is not None:
         labels = args.public_labels, "--public-labels"
@@ -234,6 +245,10 @@ def _read(args: argparse.Namespace) -> tuple[Rows, Rows | None, dict[str, Any] |
     known = getattr(None if public is None else public.X, "columns", ())
     labels = args.labels, "--labels"
     private = read_labelled(args.private, "--private", args.label_column, *labels, **how, public=known)
+    if args.group_column is not None and private.groups is None:
+        raise InputError(
+            f"--group-column {args.group_column!r} is no column of {private.where}; name the column of ids."
+        )
     told = None if args.encode in (None, "public") else told_columns(Path(args.encode))
     if public is None:
         if told is not None:
@@ -274,7 +289,7 @@ def _train(
         model = model if args.encode is None else private_pipeline(TableEncoder(told), model)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NotPrivateWarning)  # said above, by the name of the flag
-            return model.fit(private.X, private.y, **public_rows)
+            return model.fit(private.X, private.y, **public_rows, groups=private.groups)
     # ImportError: discrete noise needs a package of its own. OSError: the ledger's file.
     except (ValueError, TypeError, ImportError, OSError, BudgetExceededError) as error:
         raise InputError(in_flags(error, _FLAGS)) from error

@@ -24,13 +24,17 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, repr=False)
 class Rows:
-    """Labelled rows of the file that messages call ``where``, and how ``extract`` made them, if it did."""
+    """Labelled rows of the file that messages call ``where``, and how ``extract`` made them, if it did.
+
+    ``groups`` is the column of persons; None without one.
+    """
 
     X: Any
     y: Array
     where: str
     report: dict[str, Any] | None = None
     encoder: dict[str, Any] | None = None
+    groups: Any = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -50,6 +54,7 @@ def read_labelled(
     labels_flag: str,
     *,
     id_column: str | None = None,
+    group_column: str | None = None,
     raw: bool = False,
     public: Collection[str] | None = None,
 ) -> Rows:
@@ -58,14 +63,17 @@ def read_labelled(
     Messages name the columns that are ``public``; None stands for all columns of the file.
     """
     where = f"{flag} {path}"
-    report = encoder = None
+    report = encoder = groups = None
     if is_table(path, where):
         if (label_column is None) == (labels is None):
             raise InputError(
                 f"{where} is a table, whose labels come from either --label-column or {labels_flag}, "
                 f"and {'neither was' if labels is None else 'both were'} given; give one of them."
             )
-        X, inside = _labelled_table(path, where, label_column, id_column, raw, public)
+        frame = read_table(path, where)
+        if group_column is not None and group_column in frame.columns:
+            groups, frame = frame[group_column], frame.drop(columns=group_column)
+        X, inside = _labelled_table(frame, where, label_column, id_column, raw, public)
     else:
         if raw:
             raise InputError(f"--encode is for tables and {where} has no columns; leave it out.")
@@ -78,7 +86,7 @@ def read_labelled(
             f"{where} has {len(X)} rows and {len(y)} labels; give one label for each row (a CSV "
             "file starts with a line of names)."
         )
-    return Rows(X, y, where, report, encoder)
+    return Rows(X, y, where, report, encoder, groups)
 
 
 def read_features(
@@ -211,7 +219,7 @@ def check_same_network(one: dict[str, Any], other: dict[str, Any], what: str) ->
 
 
 def _labelled_table(
-    path: Path,
+    frame: Any,
     where: str,
     label_column: str | None,
     id_column: str | None,
@@ -219,7 +227,6 @@ def _labelled_table(
     public: Collection[str] | None,
 ) -> tuple[Any, Array | None]:
     """Features and, if the table has a label column, labels."""
-    frame = read_table(path, where)
     public = frame.columns if public is None else public
     if id_column is not None:
         frame, _ = _without_ids(frame, id_column, where)

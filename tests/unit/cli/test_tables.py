@@ -305,3 +305,31 @@ def test_messages_name_flags():
         ("the noise of my_n_steps=3", "the noise of my_n_steps=3"),
     ):
         assert in_flags(said, flags) == expected
+
+
+@pytest.mark.parametrize("encode", [("--encode", "public"), ("--encode", "declared.json"), ()])
+def test_a_column_of_persons_is_protected_as_a_whole(capsys, tables, encode):
+    frame = pd.read_csv("private.csv").assign(patient=np.arange(600) // 4)
+    public = pd.read_csv("public.csv")
+    if not encode:
+        frame, public = frame[["age", "score", "outcome", "patient"]].dropna(), public.dropna()
+        public = public[["age", "score", "outcome"]]
+        rows = ("--label-column", "outcome")
+    else:
+        rows = ("--label-column", "outcome", "--id", "name")
+    frame.to_csv("visits.csv", index=False)
+    public.to_csv("known.csv", index=False)
+    files = ("--private", "visits.csv", "--public", "known.csv", *rows, *encode)
+    ledger = ("--ledger", "l.sqlite", "--dataset", "visits", "--ledger-epsilon", "9")
+    assert run("fit", *files, "--group-column", "patient", *ledger, *ENDS) == 0
+    capsys.readouterr()
+    model = load_model(Path("m.joblib"))
+    head = getattr(model, "model", model)
+    assert head.privacy_.unit == "patient" and head.privacy_.n_private == frame["patient"].nunique()
+    ends = ("--force", "--out", "m.joblib")
+    other = (*files, "--group-column", "person", *ends)
+    assert "--group-column 'person' is no column" in refuse(capsys, tables, "fit", *other)
+    frame["patient"] = frame["patient"].where(frame.index % 50 > 0)
+    frame.to_csv("visits.csv", index=False)
+    error = refuse(capsys, tables, "fit", *files, "--group-column", "patient", *ends)
+    assert "groups has missing ids" in error
