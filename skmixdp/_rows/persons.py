@@ -23,7 +23,6 @@ from .._linear import (
     FloatArray,
     SumError,
     add_products,
-    dot_error,
     laid_out,
     largest_entries,
     row_norms,
@@ -35,18 +34,21 @@ from .row_map import RowMap
 from .source import BinCounts, Block, Labels, OuterStatistics, PrivateRows, Request, Sums, Table
 
 #: Entries of the largest block, and its fewest and most rows.
-_BLOCK_ENTRIES, _FEWEST_ROWS, _MOST_ROWS = 2**18, 256, 4096
+_BLOCK_ENTRIES, _FEWEST_ROWS, _MOST_ROWS = 2**18, 16, 4096
 
 #: Persons in a lane, if there are so many, which makes lanes about as long as each other; and fewest lanes.
 _PER_LANE, _FEWEST_LANES = 8, 128
 
-#: Persons with more rows than the first number have blocks of their own, of so many rows.
-_MANY, _OWN = 64, 128
+#: Rows of the blocks of persons with many rows, at most. Those are more than half of it.
+_OWN = 128
 
 #: Entries that are formed at once where lengths of mean gradients are computed.
 _FORMED_ENTRIES = 2**22
 
 _ROUNDOFF = float(np.finfo(np.float64).eps) / 2
+
+#: More than the rounding of a mean in double precision.
+_UP = 1 + 2.0**-33
 
 
 class PersonTable(Table):
@@ -95,17 +97,18 @@ class Places:
         self.n_persons = n_persons
         self.largest_block = min(max(_BLOCK_ENTRIES // max(n_features, 1), _FEWEST_ROWS), _MOST_ROWS)
         self._n_lanes = min(max(n_persons // _PER_LANE, _FEWEST_LANES), self.largest_block, n_persons)
+        self._own = min(_OWN, self.largest_block)
         rows = np.flatnonzero(codes >= 0)
         rows = rows[np.argsort(codes[rows], kind="stable")]
         sizes = np.bincount(codes[rows], minlength=n_persons)
-        many = sizes[codes[rows]] > _MANY
+        many = sizes[codes[rows]] > self._own // 2
         lanes = _in_columns(rows[~many], codes[rows[~many]] % self._n_lanes, self._n_lanes)
         self._in_lanes = lanes.size
         # Each person with many rows fills whole blocks, one row after the other.
         number = np.arange(len(rows)) - (np.cumsum(sizes) - sizes)[codes[rows]]
-        blocks = np.where(sizes > _MANY, -(-sizes // _OWN), 0)
-        first = (np.cumsum(blocks) - blocks) * _OWN
-        own = np.full(int(blocks.sum()) * _OWN, -1)
+        blocks = np.where(sizes > self._own // 2, -(-sizes // self._own), 0)
+        first = (np.cumsum(blocks) - blocks) * self._own
+        own = np.full(int(blocks.sum()) * self._own, -1)
         own[(first[codes[rows]] + number)[many]] = rows[many]
         self.row = np.concatenate([lanes.ravel(), own])
         self.taken = self.row >= 0
@@ -116,8 +119,8 @@ class Places:
         """The places of each block."""
         for start in range(0, self._in_lanes, self._n_lanes):
             yield slice(start, start + self._n_lanes)
-        for start in range(self._in_lanes, len(self.row), _OWN):
-            yield slice(start, start + _OWN)
+        for start in range(self._in_lanes, len(self.row), self._own):
+            yield slice(start, start + self._own)
 
     def by_size(self) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         """Persons (p,) of each size m, and the places (p, m) of their rows."""
@@ -131,6 +134,16 @@ class Places:
         """Means (n_persons,) of values (n_places,) over the rows of each person."""
         return np.asarray(np.bincount(self.person, self.weight * values, self.n_persons + 1)[:-1], np.float64)
 
+    def _dense(self, parts: Iterable[Any]) -> Iterator[NDArray[Any]]:
+        """The parts as dense arrays. Sparse rows are made dense a block at a time."""
+        for part in parts:
+            if not sp.issparse(part):
+                yield np.asarray(part)
+                continue
+            held: Any = part
+            for start in range(0, held.shape[0], self.largest_block):
+                yield held[start : start + self.largest_block].toarray()
+
     def mapped(
         self, parts: Iterable[Any], row_map: RowMap, dtype: np.dtype[Any]
     ) -> tuple[FloatArray, FloatArray]:
@@ -142,8 +155,7 @@ class Places:
         place_of[self.row[self.taken]] = np.flatnonzero(self.taken)
         features: Any = None
         first = 0
-        for part in parts:
-            rows = np.asarray(part.toarray() if sp.issparse(part) else part)  # type: ignore[attr-defined]
+        for rows in self._dense(parts):
             check_finite(np.isfinite(rows).all(), "X")
             if features is None:
                 features = np.zeros((len(self.row), rows.shape[1]), np.float32)
@@ -189,7 +201,11 @@ class PersonRows(PrivateRows):
         points = laid_out(request.points, self._X.dtype)
         buffer = np.empty((self._places.largest_block, len(points)), self._X.dtype)
         C: Any = None
-        statistics, means = Cascade(), None
+        unit, statistics, means = 1.0, Cascade(), None
+        if mean_clip is not None:
+            # A power of two near the bound, in units of which no square underflows.
+            unit = 2.0 ** math.floor(math.log2(mean_clip.clip.sensitivity(np.dtype(np.float64))))
+        terms = np.zeros(len(self._norms))
         for rows in self._places.blocks():
             X = self._X[rows]
             Z = row_products(X, points, buffer[: len(X)])
@@ -197,8 +213,11 @@ class PersonRows(PrivateRows):
             residuals, S = contribute(Z, block)
             if residuals is not None:
                 if C is None:
-                    C = np.zeros((len(self._places.person), residuals.shape[1]), residuals.dtype)
-                C[rows] = residuals
+                    C = np.zeros((len(self._norms), residuals.shape[1]))
+                C[rows] = np.where(self._places.taken[rows, np.newaxis], residuals, 0.0)
+                C[rows] /= unit
+                # Of blocks, whose shapes are fixed: of all rows, their number would decide how.
+                terms[rows] = row_norms(C[rows]) * self._norms[rows]
             if S is not None:
                 statistics.add(_weighted_sums(S, weights[rows]))
             if request.observe is not None and S is not None:
@@ -207,16 +226,19 @@ class PersonRows(PrivateRows):
                 np.add.at(means, self._places.person[rows], weights[rows, np.newaxis] * formed)
         lengths: FloatArray | None = None
         if C is not None:
-            if mean_clip is None:
-                lengths = self._mean_lengths(C)
-            else:
-                found = self._lengths_of_means(C)
-                factors = mean_clip.clip.weights(found, lambda: self._largest_entries(C))
+            lengths = of_rows = self._places.mean(terms)
+            if mean_clip is not None:
+                found = self._lengths_of_means(C, of_rows)
+                entries = self._places.mean(largest_entries(C) * largest_entries(self._X)) * _UP
+                factors = mean_clip.clip.weights(unit * found, lambda: unit * entries)
+                # A factor above 1 must not make the rows' own terms longer than is stated.
+                longest = mean_clip.longest * mean_clip.clip.sensitivity(np.dtype(np.float64)) / unit
+                factors = np.minimum(factors, longest / np.maximum(of_rows, 1.0))
                 weights = weights * np.append(factors, 0.0)[self._places.person]
-                lengths = factors * found
+                lengths = unit * factors * found
         if request.observe is not None:
             self._show(request, lengths, means)
-        return self._total(C, weights), statistics.value
+        return self._total(C, unit * weights), statistics.value
 
     def _total(self, C: Any, weights: FloatArray) -> FloatArray | None:
         """``sum_i w_i c_i x_i^T`` (k, d_in) over all rows, in double precision; None without residuals."""
@@ -241,19 +263,15 @@ class PersonRows(PrivateRows):
 
     # -- lengths of a person's mean ----------------------------------------------------------
 
-    def _mean_lengths(self, C: FloatArray) -> FloatArray:
-        """Means (n_persons,) of ``|c_i| |x_i|`` over the rows of each person."""
-        return self._places.mean(row_norms(C) * self._norms)
-
-    def _lengths_of_means(self, C: FloatArray) -> FloatArray:
-        """Upper bounds (n_persons,) on the lengths of ``1/m sum_i c_i x_i^T``.
+    def _lengths_of_means(self, C: FloatArray, of_rows: FloatArray) -> FloatArray:
+        """Upper bounds (n_persons,) on the lengths of ``1/m sum_i c_i x_i^T``, with mean lengths of terms.
 
         They are ``sqrt(sum_ij (c_i c_j)(x_i x_j)) / m`` in double precision, or measured where the mean is
         formed, which is faster for many rows. Bounds on rounding are added, relative to the mean length of
-        the rows' terms: Higham 2002, section 3.1.
+        the rows' terms: Higham 2002, section 3.1. Each person is computed by itself, so that how many others
+        have as many rows changes no bit.
         """
         k, d_in = C.shape[1], self._X.shape[1]
-        of_rows = self._mean_lengths(C)
         lengths: FloatArray = of_rows.copy()
         error = np.zeros(self.n_rows)
         for index, (persons, places) in enumerate(self._by_size):
@@ -261,18 +279,19 @@ class PersonRows(PrivateRows):
             if m == 1:
                 continue
             if 2 * m <= d_in:  # the products that are kept take no more memory than the rows
-                residuals = C[places].astype(np.float64)
+                residuals = C[places]
                 products = np.matmul(residuals, residuals.swapaxes(1, 2))
-                squares = np.einsum("pij,pij->p", products, self._gram(index))
+                squares = np.vecdot(products.reshape(-1, m * m), self._gram(index).reshape(-1, m * m))
                 lengths[persons] = np.sqrt(np.maximum(squares, 0)) / m
                 error[persons] = math.sqrt(2 * _ROUNDOFF * (d_in + k + m**2 + 8))
             else:
                 step = max(_FORMED_ENTRIES // (m * d_in + k * d_in), 1)
                 for start in range(0, len(persons), step):
                     some = places[start : start + step]
-                    formed = np.matmul(C[some].swapaxes(1, 2), self._X[some])
-                    lengths[persons[start : start + step]] = row_norms(formed.reshape(len(some), -1)) / m
-                error[persons] = dot_error(m + 2, self._X.dtype)
+                    rows = self._X[some].astype(np.float64)
+                    formed = np.matmul(C[some].swapaxes(1, 2), rows).reshape(len(some), -1)
+                    lengths[persons[start : start + step]] = np.sqrt(np.vecdot(formed, formed)) / m
+                error[persons] = 2 * _ROUNDOFF * (m + k * d_in + 8)
         return lengths + error * of_rows
 
     def _gram(self, index: int) -> FloatArray:
@@ -287,11 +306,6 @@ class PersonRows(PrivateRows):
                 np.matmul(rows, rows.swapaxes(1, 2), out=products[start : start + step])
             self._grams[index] = products
         return self._grams[index]
-
-    def _largest_entries(self, C: FloatArray) -> FloatArray:
-        """Upper bounds (n_persons,) on the largest entries of mean gradients: means of those of rows."""
-        entries = largest_entries(C) * largest_entries(self._X)
-        return self._places.mean(entries) * (1 + 2.0**-33)
 
     def sum_error(self, request: Request) -> SumError:
         """How far rounding can move when all rows of a person go.

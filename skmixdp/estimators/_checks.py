@@ -226,10 +226,19 @@ def check_groups(groups: Any, n_rows: int, own: Array | None) -> tuple[Array, in
 
     Persons are numbered in the order of their ids, whatever the order of rows.
     """
-    name = getattr(groups, "name", None)
+    # Other objects with a name, such as Dask arrays, may be named by what they hold.
+    of_frame = type(groups).__module__.partition(".")[0] in ("pandas", "polars")
+    name = getattr(groups, "name", None) if of_frame else None
     unit = name if isinstance(name, str) and name not in ("", "row") else "person"
+    if np.ma.is_masked(groups):
+        raise ValueError("groups has missing ids; drop the rows of unknown persons, or give each its own id.")
     try:
-        ids = np.asarray(from_device(groups))
+        # As objects, since an array of texts would hold a missing one as a text.
+        ids = (
+            np.asarray(groups, object)
+            if isinstance(groups, list | tuple)
+            else np.asarray(from_device(groups))
+        )
     except CONVERSION_ERRORS:  # the original message would quote the ids
         ids = np.empty((0, 0))
     if ids.shape != (n_rows,):
@@ -238,6 +247,8 @@ def check_groups(groups: Any, n_rows: int, own: Array | None) -> tuple[Array, in
         )
     if has_missing(ids) or pd.isna(ids).any():
         raise ValueError("groups has missing ids; drop the rows of unknown persons, or give each its own id.")
+    if ids.dtype == bool:
+        raise ValueError("groups holds bools, which are no ids; pass one id for each row.")
     chosen = np.ones(n_rows, bool) if own is None else own
     codes = np.full(n_rows, -1)
     try:

@@ -216,6 +216,7 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         y: Any = None,
         X_pub: Any = None,
         y_pub: Any = None,
+        *,
         sample_weight: Any = None,
         groups: Any = None,
         **unsupported: Any,

@@ -159,6 +159,7 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
         y: Any = None,
         X_pub: Any = None,
         y_pub: Any = None,
+        *,
         sample_weight: Any = None,
         groups: Any = None,
         **unsupported: Any,

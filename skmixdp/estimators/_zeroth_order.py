@@ -106,12 +106,13 @@ class ZerothOrderDPClassifier(MixedDPLogisticRegression):
     def _chosen_algorithm(self) -> Algorithm:
         return zeroth_order_algorithm(self.algorithm)
 
-    def fit(  # type: ignore[override]
+    def fit(
         self,
         X: Any,
         y: Any = None,
         X_pub: Any = None,
         y_pub: Any = None,
+        *,
         groups: Any = None,
         **unsupported: Any,
     ) -> "ZerothOrderDPClassifier":

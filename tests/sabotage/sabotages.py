@@ -1505,8 +1505,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "records of persons that are too short",
         "The recorded loss of a person is a tenth of what its mean gradient moves.",
         "_rows/persons.py",
-        "lengths = factors * found",
-        "lengths = 0.1 * factors * found",
+        "lengths = unit * factors * found",
+        "lengths = 0.1 * unit * factors * found",
         "tests/property/test_persons_records.py::test_no_release_moves_further_than_the_record_says",
     ),
     # -- data frames: what an encoder reads, and what a cell may do --------------------------------

@@ -81,6 +81,9 @@ def test_the_order_of_rows_does_not_matter():
         (np.where(GROUPS == 3, np.nan, GROUPS), "missing ids"),
         (pd.Series(GROUPS, dtype="Int64").mask(GROUPS == 3), "missing ids"),
         (np.where(GROUPS == 3, None, GROUPS.astype(object)), "missing ids"),
+        ([f"p{g}" if g != 3 else float("nan") for g in GROUPS], "missing ids"),
+        (np.ma.array(GROUPS, mask=GROUPS == 3), "missing ids"),
+        (GROUPS > 30, "bools"),
         (np.zeros(len(Y)), r"1 person\(s\)"),
         (5, "one id for each row"),
     ],
@@ -248,10 +251,10 @@ def test_each_person_has_a_record_of_its_own_loss():
 
 def test_weights_multiply_gradients_before_the_clip():
     weights = np.where(GROUPS < 30, 0.0, 1.0)
-    zero = head(n_steps=3).fit(X, Y, X_PUB, Y_PUB, weights, groups=GROUPS)
+    zero = head(n_steps=3).fit(X, Y, X_PUB, Y_PUB, sample_weight=weights, groups=GROUPS)
     others = X.copy()
     others[GROUPS < 30] *= -1
-    same = head(n_steps=3).fit(others, Y, X_PUB, Y_PUB, weights, groups=GROUPS)
+    same = head(n_steps=3).fit(others, Y, X_PUB, Y_PUB, sample_weight=weights, groups=GROUPS)
     np.testing.assert_allclose(zero.coef_, same.coef_, atol=1e-9)
 
 
@@ -285,3 +288,15 @@ def test_several_labels_of_persons():
     fitted = MixedDPLogisticRegression(epsilon=20.0, random_state=0).fit(X, labels, groups=GROUPS)
     assert fitted.privacy_.n_private == 60
     assert fitted.predict(X).shape == labels.shape and np.mean(fitted.predict(X) == labels) > 0.8
+
+
+def test_only_names_of_columns_are_reported():
+    """A Dask array is named by a hash of what it holds."""
+    da = pytest.importorskip("dask.array")
+    fitted = head().fit(X, Y, X_PUB, Y_PUB, groups=da.from_array(GROUPS, chunks=50))
+    assert fitted.privacy_.unit == "person"
+
+
+def test_ids_are_no_weights_by_place():
+    with pytest.raises(TypeError, match="positional"):
+        head().fit(X, Y, X_PUB, Y_PUB, GROUPS)

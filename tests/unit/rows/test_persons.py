@@ -19,7 +19,7 @@ from skmixdp._rows import (
     RowMap,
 )
 from skmixdp._rows.persons import Places
-from skmixdp.components import L2Clip
+from skmixdp.components import AutomaticClip, L2Clip
 from skmixdp.components.queries import bounded_residuals, clipped_residuals
 from skmixdp.modelmix.clipping import L2LinfClip
 
@@ -272,3 +272,59 @@ def test_rows_that_are_not_finite_or_too_long_are_refused():
     X[0, 0] = 1e38
     with pytest.raises(ValueError, match="too large"):
         rows_of(X, y, codes, 2)
+
+
+def lengths_found(X, y, codes, n_persons, W, loss):
+    """The lengths of mean gradients that a clip is given."""
+    found = {}
+
+    class Kept(L2Clip):
+        def weights(self, norms, largest):
+            found["lengths"] = np.array(norms)
+            return super().weights(norms, largest)
+
+    rows_of(X, y, codes, n_persons).private_sums([clipped(W, Kept(0.3), loss)])
+    return found["lengths"]
+
+
+@pytest.mark.parametrize(("n_persons", "m", "grown", "d", "k"), [(700, 1, 150, 8, 40), (3, 100, 99, 256, 3)])
+def test_the_lengths_of_others_keep_their_bits(n_persons, m, grown, d, k):
+    """NumPy's functions for rows of many arrays may choose their way by the number of these."""
+    rng = np.random.default_rng(0)
+    loss, W = SoftmaxLoss(k), rng.normal(size=(k, d))
+    rest = rng.normal(size=((n_persons - 1) * m, d)).astype("f4")
+    found = []
+    for size in (m, grown):
+        codes = np.concatenate([np.zeros(size, int), np.repeat(np.arange(1, n_persons), m)])
+        X = np.vstack([rng.normal(size=(size, d)).astype("f4"), rest])
+        y = np.append(np.zeros(size), np.arange(len(rest)) % k).astype(np.int8)
+        found.append(lengths_found(X, y, codes, n_persons, W, loss))
+    assert np.array_equal(found[0][1:], found[1][1:])
+
+
+@pytest.mark.parametrize(
+    "clip",
+    [L2Clip(1e-170), L2Clip(1e-300), L2Clip(1e100), *(AutomaticClip(10.0**-p) for p in (0, 8, 15, 17, 300))],
+)
+def test_extreme_clips_bound_a_person_among_others(clip):
+    """Rows that cancel, of which an automatic clip makes much, must not drown what others add."""
+    rng = np.random.default_rng(0)
+    X = np.vstack([np.outer([1.0, -1.0, 3.0], rng.normal(size=2)), np.ones((199, 2))])
+    y = np.zeros(len(X), np.int8)
+    codes = np.append(np.zeros(3, int), np.arange(1, 200))
+    W = np.zeros((3, 2))
+    source, others = rows_of(X, y, codes, 200, "f8"), rows_of(X[2:], y[2:], np.arange(200), 200, "f8")
+    request = clipped(W, clip)
+    sums = [each.private_sums([request])[0][0] for each in (source, others)]
+    batch = Batch(np.arange(200) > 0, 0.5)
+    without = source.private_sums([clipped(W, clip, batch=batch)])[0][0]
+    stated = clip.sensitivity(np.dtype("f8"))
+    stated += source.sum_error(request).of(stated)
+    scale = 2.0 ** np.floor(np.log2(stated))
+    for whole in sums:
+        assert np.linalg.norm((whole - without) / scale) <= stated / scale
+
+
+def test_wide_rows_of_few_persons_take_few_places():
+    codes = np.append(np.arange(128), np.zeros(63, int))
+    assert len(Places(codes, 128, 100_000).row) < 4 * len(codes)
