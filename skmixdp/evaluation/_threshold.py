@@ -8,15 +8,16 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.model_selection import train_test_split
-from sklearn.utils import _safe_indexing, get_tags, indexable
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .._engine.noisy_sum import SumBudget
-from .._rows import check_groups
+from .._rows import Persons, check_groups
 from .._utils.validation import PROBABILITY, check, is_empty, refuse_arguments, shown
 from ..estimators._checks import check_labels
 from ..estimators._classifier import check_class_labels
 from ..model_selection import public_params
+from ..model_selection._public import take
 from ..model_selection._with_public import check_routing, delegated
 from ..preprocessing import check_pipeline
 from ..privacy import PrivacyReport
@@ -176,15 +177,8 @@ class PrivateThresholdClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstima
                 X_fit, X, y_fit, y = train_test_split(X, y, **split)
             else:
                 check_routing(self.estimator, "groups")
-                # By their numbers alone, so that no size of a person moves another one.
-                seen, _ = train_test_split(np.arange(persons.n_persons), **split)
-                own = np.isin(persons.codes, seen)
-                ids = pd.Series(persons.codes, name=persons.unit)
-                (X_fit, X), (y_fit, y) = (
-                    [_safe_indexing(rows, np.flatnonzero(part)) for part in (own, ~own)]
-                    for rows in indexable(X, y)
-                )
-                passed["groups"], groups = ids[own], ids[~own]
+                (X_fit, y_fit, own), (X, y, groups) = _split_persons(X, y, persons, split)
+                passed["groups"] = own
             fitted = clone(self.estimator).fit(X_fit, y_fit, **passed)
         if len(fitted.classes_) != 2:
             raise ValueError(
@@ -235,6 +229,19 @@ def _check_terms(owner: PrivateThresholdClassifier) -> None:
                 f"{name}={getattr(owner, name)!r} differs from {path}={value!r} of the estimator; pass the "
                 "same to both."
             )
+
+
+def _split_persons(X: Any, y: Any, persons: Persons, split: dict[str, Any]) -> tuple[Any, Any]:
+    """Rows, labels and ids of the persons to fit to, and those of the persons held out.
+
+    Persons are drawn by their numbers, so that no size of one moves another.
+    """
+    check_consistent_length(X, y)
+    seen, _ = train_test_split(np.arange(persons.n_persons), **split)
+    own = np.isin(persons.codes, seen)
+    ids = pd.Series(persons.codes, name=persons.unit)
+    parts = [(*take(X, np.asarray(y), np.flatnonzero(part)), ids[part]) for part in (own, ~own)]
+    return parts[0], parts[1]
 
 
 def _report_of(fitted: Any) -> Any:

@@ -47,8 +47,8 @@ class Rows:
         while hasattr(head, "steps"):
             X = head[:-1].transform(X) if len(head.steps) > 1 else X
             head = head.steps[-1][1]
-        terms = {"groups": self.groups, "noise_multiplier": self.score_multiplier}
-        return float(head.private_score(X, self.y, **terms))
+        persons = {} if self.groups is None else {"groups": self.groups}
+        return float(head.private_score(X, self.y, noise_multiplier=self.score_multiplier, **persons))
 
     @property
     def n_held_out(self) -> int:
