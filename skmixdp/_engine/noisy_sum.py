@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from .._rows import InMemoryRows, PrivateRows
+from .._rows import ArrayTable, InMemoryRows, Persons, PersonTable, PrivateRows, RowMap
 from .._utils.validation import check
 from ..components import L2Clip
 from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
@@ -23,6 +23,7 @@ from ..privacy import (
     recorded_outcome,
 )
 from ..privacy.noise import check_noise, noise_caveats, noise_source
+from ..privacy.report import counted
 from .loop import Asked, OpenRows, drive, of_rows
 from .plan import Budget, as_reported, charge_event
 from .release import GaussianMechanism, Released
@@ -64,8 +65,11 @@ def noisy_sum(
     treated_as_public: tuple[str, ...],
     description: str,
     leaks: tuple[str, ...] = (),
+    persons: Persons | None = None,
 ) -> tuple[FloatArray, PrivacyReport]:
     """The noisy sum (m,) of ``contributions`` (n_samples, m) of PRIVATE rows, and its report.
+
+    With ``persons``, each of them contributes the mean over their rows.
 
     An absent row contributes zeros. Contributions longer than ``bound``, which is known without looking at
     the rows, are scaled down to it. The report's noise multiplier is in units of the bound, up to rounding.
@@ -89,9 +93,14 @@ def noisy_sum(
         return total
 
     def rows(exact: bool) -> PrivateRows:
-        return InMemoryRows(values, np.zeros(len(values)), exact=exact)
+        labels = np.zeros(len(values))
+        if persons is None:
+            return InMemoryRows(values, labels, exact=exact)
+        table = PersonTable(ArrayTable(values), *persons)
+        return table.private_rows(labels, RowMap(None, False, None), values.dtype, exact=exact)
 
-    return noisy_sums(rows, asked, budget, treated_as_public, description, leaks)
+    unit = "row" if persons is None else persons.unit
+    return noisy_sums(rows, asked, budget, treated_as_public, description, leaks, unit)
 
 
 @np.errstate(all="ignore")
@@ -102,13 +111,14 @@ def noisy_sums(
     treated_as_public: tuple[str, ...],
     description: str,
     leaks: tuple[str, ...] = (),
+    unit: str = "row",
 ) -> tuple[_Result, PrivacyReport]:
     """What ``asked`` makes of noisy sums over PRIVATE rows, and the report.
 
     ``rows(exact)`` opens the rows. ``asked(multiplier, noise)`` yields queries that are together as private
     as one Gaussian release of this multiplier. ``treated_as_public`` and ``leaks`` are for the report and the
-    ledger, where ``description`` names the caller. If the ledger does not admit the releases, nothing is
-    charged or released.
+    ledger, where ``description`` names the caller and ``unit`` what the rows count. If the ledger does not
+    admit the releases, nothing is charged or released.
 
     *Guarantee*: (epsilon, delta)-differentially private in the rows, by releases of ``_engine/release.py``.
     """
@@ -119,7 +129,8 @@ def noisy_sums(
         budget.ledger,
         event,
         neighboring=budget.neighboring,
-        description=f"{description}, {source.n_rows} rows",
+        description=f"{description}, {counted(source.n_rows, unit)}",
+        unit=unit,
         private=noise.kind != "seeded",
         leaks=leaks,
     )
@@ -140,6 +151,7 @@ def noisy_sums(
         noise=noise.kind,
         warnings=noise_caveats(noise, budget.delta, source.n_rows),
         leaks=leaks,
+        unit=unit,
         **as_reported(charge),
     )
     return result, report

@@ -15,7 +15,18 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from .._engine.noisy_sum import SumBudget, noisy_sums
-from .._rows import IQR, BinCounts, Columns, InMemoryRows, RowMap, worth_scaling
+from .._rows import (
+    IQR,
+    ArrayTable,
+    BinCounts,
+    Columns,
+    InMemoryRows,
+    Persons,
+    PersonTable,
+    PrivateRows,
+    RowMap,
+    worth_scaling,
+)
 from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
 from ..privacy import NoiseSource, PrivacyReport
 from .comparison import sensitivity_of
@@ -147,20 +158,27 @@ def released_columns(
     treated_as_public: tuple[str, ...],
     description: str,
     leaks: tuple[str, ...],
+    persons: Persons | None,
 ) -> tuple[FoundColumns, PrivacyReport]:
     """The centre and the spread of each column of PRIVATE rows (n, n_features) outside of any fit.
 
-    The other arguments, the report and the guarantee are those of :func:`noisy_sums`.
+    With ``persons``, each of them adds to each bin their share of rows in it. The other
+    arguments, the report and the guarantee are those of :func:`noisy_sums`.
     """
-    n_rows, n_features = X.shape
+    n_features = X.shape[1]
+    n_terms, unit = (len(X), "row") if persons is None else persons[1:]
 
-    def rows(exact: bool) -> InMemoryRows:
-        return InMemoryRows(unmapped(n_features)(X, np.float64), np.zeros(n_rows), exact=exact)
+    def rows(exact: bool) -> PrivateRows:
+        labels = np.zeros(len(X))
+        if persons is None:
+            return InMemoryRows(unmapped(n_features)(X, np.float64), labels, exact=exact)
+        table = PersonTable(ArrayTable(X), *persons)
+        return table.private_rows(labels, unmapped(n_features), np.dtype(np.float64), exact=exact)
 
     def asked(multiplier: float, noise: NoiseSource) -> Learning[FoundColumns]:
-        return noisy_columns(Learner(n_rows, None, noise, np.dtype(np.float64)), n_features, multiplier)
+        return noisy_columns(Learner(n_terms, None, noise, np.dtype(np.float64)), n_features, multiplier)
 
-    return noisy_sums(rows, asked, budget, treated_as_public, description, leaks)
+    return noisy_sums(rows, asked, budget, treated_as_public, description, leaks, unit)
 
 
 def _magnitudes(Z: FloatArray) -> NDArray[Any]:

@@ -12,9 +12,10 @@ hold. What a row contributes is therefore the same, bit for bit. Sums over rows 
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
@@ -28,10 +29,11 @@ from .._linear import (
     row_norms,
     row_products,
 )
-from .._utils.validation import check_finite
+from .._utils.validation import CONVERSION_ERRORS, check_finite, unit_of
 from .memory import check_lengths
 from .row_map import RowMap
 from .source import BinCounts, Block, Labels, OuterStatistics, PrivateRows, Request, Sums, Table
+from .table import from_device
 
 #: Entries of the largest block, and its fewest and most rows.
 _BLOCK_ENTRIES, _FEWEST_ROWS, _MOST_ROWS = 2**18, 16, 4096
@@ -49,6 +51,53 @@ _ROUNDOFF = float(np.finfo(np.float64).eps) / 2
 
 #: More than the rounding of a mean in double precision.
 _UP = 1 + 2.0**-33
+
+
+class Persons(NamedTuple):
+    """Number of the person of each row, ``codes`` (n_rows,) with -1 for rows to leave out; and a name."""
+
+    codes: NDArray[np.intp]
+    n_persons: int
+    unit: str
+
+
+def check_groups(groups: Any, n_rows: int, noise: Any, own: NDArray[np.bool_] | None = None) -> Persons:
+    """The persons of rows, of those in ``own`` if it is a mask, from their ids.
+
+    Persons are numbered in the order of their ids, whatever the order of rows.
+    """
+    if noise == "discrete":
+        raise ValueError(
+            "noise='discrete' needs exact sums, which means over the rows of a person are not; pass "
+            "noise='float', or no groups."
+        )
+    try:
+        # As objects, since an array of texts would hold a missing one as a text.
+        ids = (
+            np.asarray(groups, object)
+            if isinstance(groups, list | tuple)
+            else np.asarray(from_device(groups))
+        )
+    except CONVERSION_ERRORS:  # the original message would quote the ids
+        ids = np.empty((0, 0))
+    if ids.shape != (n_rows,):
+        raise ValueError(
+            f"groups has shape {ids.shape} and X {n_rows} rows; pass a flat array of one id for each row."
+        )
+    infinite = ids.dtype.kind == "f" and np.isinf(ids).any()
+    if np.ma.is_masked(groups) or pd.isna(ids).any() or infinite:
+        raise ValueError("groups has missing ids; drop the rows of unknown persons, or give each its own id.")
+    if ids.dtype == bool:
+        raise ValueError("groups holds bools, which are no ids; pass one id for each row.")
+    chosen = np.ones(n_rows, bool) if own is None else own
+    codes = np.full(n_rows, -1)
+    try:
+        codes[chosen], found = pd.factorize(ids[chosen], sort=True)
+    except CONVERSION_ERRORS:
+        raise ValueError("groups must hold ids of one type; pass integers or strings.") from None
+    if len(found) < 2:
+        raise ValueError(f"groups has {len(found)} person(s), and at least 2 are needed; pass more of them.")
+    return Persons(codes, len(found), unit_of(groups))
 
 
 class PersonTable(Table):

@@ -221,45 +221,6 @@ def check_sample_weight(sample_weight: Any, n_rows: int) -> Array | None:
     return weights
 
 
-def check_groups(groups: Any, n_rows: int, own: Array | None) -> tuple[Array, int, str]:
-    """Number of the person of each row (n_rows,), -1 for rows not in ``own``, of persons, and a name.
-
-    Persons are numbered in the order of their ids, whatever the order of rows.
-    """
-    # Other objects with a name, such as Dask arrays, may be named by what they hold.
-    of_frame = type(groups).__module__.partition(".")[0] in ("pandas", "polars")
-    name = getattr(groups, "name", None) if of_frame else None
-    unit = name if isinstance(name, str) and name not in ("", "row") else "person"
-    if np.ma.is_masked(groups):
-        raise ValueError("groups has missing ids; drop the rows of unknown persons, or give each its own id.")
-    try:
-        # As objects, since an array of texts would hold a missing one as a text.
-        ids = (
-            np.asarray(groups, object)
-            if isinstance(groups, list | tuple)
-            else np.asarray(from_device(groups))
-        )
-    except CONVERSION_ERRORS:  # the original message would quote the ids
-        ids = np.empty((0, 0))
-    if ids.shape != (n_rows,):
-        raise ValueError(
-            f"groups has shape {ids.shape} and X {n_rows} rows; pass a flat array of one id for each row."
-        )
-    if has_missing(ids) or pd.isna(ids).any():
-        raise ValueError("groups has missing ids; drop the rows of unknown persons, or give each its own id.")
-    if ids.dtype == bool:
-        raise ValueError("groups holds bools, which are no ids; pass one id for each row.")
-    chosen = np.ones(n_rows, bool) if own is None else own
-    codes = np.full(n_rows, -1)
-    try:
-        codes[chosen], found = pd.factorize(ids[chosen], sort=True)
-    except CONVERSION_ERRORS:
-        raise ValueError("groups must hold ids of one type; pass integers or strings.") from None
-    if len(found) < 2:
-        raise ValueError(f"groups has {len(found)} person(s), but a fit needs at least 2; pass more of them.")
-    return codes, len(found), unit
-
-
 def refuse_sample_weight(estimator: Any, sample_weight: Any) -> None:
     """Refuse weights of private rows for an estimator that clips losses instead of gradients."""
     if sample_weight is not None:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._engine import Budget, Closing, Plan, Run, make_plan
 from .._learning.class_shares import LogitAdjustment
 from .._linear import Loss, row_norms
-from .._rows import Columns, PersonTable, RowMap, Table, check_lengths
+from .._rows import Columns, PersonTable, RowMap, Table, check_groups, check_lengths
 from .._utils.validation import (
     CONVERSION_ERRORS,
     FLAG,
@@ -34,7 +34,6 @@ from ._base import PrivateEstimator
 from ._checks import (
     CheckTarget,
     check_device,
-    check_groups,
     check_private_rows,
     collect_public,
     given_labels,
@@ -155,18 +154,13 @@ class LinearHead(PrivateEstimator):
 
     def _persons(self, table: Table, groups: Any, own: Array | None) -> PersonTable:
         """The rows to fit to as those of persons."""
-        if self.noise == "discrete":
-            raise ValueError(
-                "noise='discrete' needs exact sums, which means over the rows of a person are not; pass "
-                "noise='float', or no groups."
-            )
+        persons = check_groups(groups, table.shape[0], self.noise, own)
         if check_device(self.device) not in (None, "cpu"):
             raise ValueError(
                 f"device={shown(self.device)} cannot be combined with groups, whose rows are held on the "
                 "host; pass device='auto'."
             )
-        codes, n_persons, unit = check_groups(groups, table.shape[0], own)
-        return PersonTable(table, codes, n_persons, unit)
+        return PersonTable(table, *persons)
 
     def _inputs(
         self,

@@ -12,10 +12,11 @@ from .._engine import OpenRows, charge_event, drive, of_rows
 from .._learning.comparison import all_right, is_correct
 from .._learning.geometry import Learner, noisy_counts
 from .._linear import predicted_classes
-from .._rows import Block
+from .._rows import Block, PersonTable, check_groups
 from .._utils.validation import POSITIVE, PROBABILITY, check
 from ..privacy import GaussianEvent, NoiseSource, noise_multiplier_for, recorded_outcome
 from ..privacy.noise import noise_source, seed_of, warn_of_seed
+from ..privacy.report import counted
 from ._checks import check_private_rows, check_targets, given_labels
 
 Array = NDArray[Any]
@@ -36,19 +37,21 @@ class PrivateSumsMixin:
         y: Any,
         terms: tuple[Any, Any, Any],
         scores: Callable[[Array, Block], Array],
-        n_sums: int,
+        groups: Any,
     ) -> tuple[Array, int]:
-        """Noisy sums (n_sums,) of scores of the rows, and the number of rows.
+        """Noisy sums (n_sums,) of scores of the rows, or of persons' mean scores, and the number of terms.
 
         Scores are in [0, 1], and a row has a positive one in one sum at most. ``terms`` are the noise
-        multiplier, epsilon and delta of the caller, see :func:`multiplier_of`.
+        multiplier, epsilon and delta of the caller, see :func:`multiplier_of`. ``groups`` are ids of persons.
         """
         multiplier = multiplier_of(self, *terms)
         check_is_fitted(self)
         y = given_labels(X, y)
         table = check_private_rows(self, X, minimum=1, reset=False)
+        targets = self._scored_targets(y, table.shape[0])
+        if groups is not None:
+            table = PersonTable(table, *check_groups(groups, table.shape[0], self.noise))
         n_rows = table.shape[0]
-        targets = self._scored_targets(y, n_rows)
         head = self._scored_head()
         warn_of_seed(self.random_state)
         noise = noise_source(self.noise, self.random_state)
@@ -62,7 +65,8 @@ class PrivateSumsMixin:
             self.ledger,
             event,
             neighboring=self.neighboring,
-            description=f"{type(self).__name__}, {n_rows} rows",
+            description=f"{type(self).__name__}, {counted(n_rows, table.unit)}",
+            unit=table.unit,
             private=noise.kind != "seeded",
         )
 
@@ -86,6 +90,7 @@ class PrivateScoreMixin(PrivateSumsMixin):
         X: Any,
         y: Any,
         *,
+        groups: Any = None,
         noise_multiplier: float | None = None,
         epsilon: float | None = None,
         delta: float | None = None,
@@ -100,8 +105,11 @@ class PrivateScoreMixin(PrivateSumsMixin):
             PRIVATE rows, which may differ from those of the fit.
         y : array-like of shape (n_samples,) or (n_samples, n_labels)
             Labels of the rows.
+        groups : array-like of shape (n_samples,) or None, default=None
+            Ids of the persons whose rows these are. The guarantee is then for all rows of one person, and the
+            score is the mean over persons of the mean over their rows.
         noise_multiplier : float or None, default=None
-            Standard deviation of the noise, in rows. One row changes the count by at most 1.
+            Standard deviation of the noise, in rows or persons. One of them changes the count by at most 1.
         epsilon : float or None, default=None
             Privacy budget of the count, in place of ``noise_multiplier``.
         delta : float or None, default=None
@@ -110,7 +118,7 @@ class PrivateScoreMixin(PrivateSumsMixin):
         Returns
         -------
         float
-            The noisy count divided by the number of rows; it may lie outside [0, 1].
+            The noisy count divided by the number of rows or persons; it may lie outside [0, 1].
 
         Raises
         ------
@@ -121,10 +129,10 @@ class PrivateScoreMixin(PrivateSumsMixin):
         -----
         *Guarantee*: one Gaussian release of this multiplier, ``1 / noise_multiplier``-Gaussian-DP, in
         addition to the budget of the fit. ``ledger``, ``neighboring``, ``noise`` and ``random_state``
-        are those of the estimator. The number of rows is treated as public.
+        are those of the estimator. The number of rows, or that of persons, is treated as public.
         """
         flags = all_right if self.multilabel_ else is_correct
-        (count,), n_rows = self._noisy_sums(X, y, (noise_multiplier, epsilon, delta), flags, 1)
+        (count,), n_rows = self._noisy_sums(X, y, (noise_multiplier, epsilon, delta), flags, groups)
         return float(count / n_rows)
 
     def private_confusion(
@@ -132,6 +140,7 @@ class PrivateScoreMixin(PrivateSumsMixin):
         X: Any,
         y: Any,
         *,
+        groups: Any = None,
         noise_multiplier: float | None = None,
         epsilon: float | None = None,
         delta: float | None = None,
@@ -144,8 +153,10 @@ class PrivateScoreMixin(PrivateSumsMixin):
             PRIVATE rows, which may differ from those of the fit.
         y : array-like of shape (n_samples,)
             Labels of the rows.
+        groups : array-like of shape (n_samples,) or None, default=None
+            As for :meth:`private_score`: a person adds 1 in all, and to each count their share of rows in it.
         noise_multiplier : float or None, default=None
-            Standard deviation of the noise in each count, in rows. One row changes one count by 1.
+            Standard deviation of the noise in each count, in rows or persons. One of them adds 1 in all.
         epsilon, delta : float or None, default=None
             As for :meth:`private_score`, for the whole matrix.
 
@@ -173,7 +184,7 @@ class PrivateScoreMixin(PrivateSumsMixin):
                 "per row; use private_score."
             )
         k = len(self.classes_)
-        counts, _ = self._noisy_sums(X, y, terms, partial(_in_cell, n_classes=k), k * k)
+        counts, _ = self._noisy_sums(X, y, terms, partial(_in_cell, n_classes=k), groups)
         return np.asarray(counts.reshape(k, k))
 
     def _scored_targets(self: Any, y: Any, n_rows: int) -> Array:
@@ -188,6 +199,7 @@ class PrivateErrorMixin(PrivateSumsMixin):
         X: Any,
         y: Any,
         *,
+        groups: Any = None,
         noise_multiplier: float | None = None,
         epsilon: float | None = None,
         delta: float | None = None,
@@ -204,8 +216,11 @@ class PrivateErrorMixin(PrivateSumsMixin):
             PRIVATE rows, which may differ from those of the fit.
         y : array-like of shape (n_samples,) or (n_samples, k)
             Targets of the rows. Scores of several targets are averaged.
+        groups : array-like of shape (n_samples,) or None, default=None
+            Ids of the persons whose rows these are. The guarantee is then for all rows of one person, and the
+            score is the mean over persons of the mean over their rows.
         noise_multiplier : float or None, default=None
-            Standard deviation of the noise in the sum of scores. One row changes the sum by at most 1.
+            Standard deviation of the noise in the sum. One row or person changes the sum by at most 1.
         epsilon : float or None, default=None
             Privacy budget of the sum, in place of ``noise_multiplier``.
         delta : float or None, default=None
@@ -214,7 +229,7 @@ class PrivateErrorMixin(PrivateSumsMixin):
         Returns
         -------
         float
-            The noisy sum divided by the number of rows; it may lie outside [0, 1].
+            The noisy sum divided by the number of rows or persons; it may lie outside [0, 1].
 
         Raises
         ------
@@ -225,10 +240,10 @@ class PrivateErrorMixin(PrivateSumsMixin):
         -----
         *Guarantee*: one Gaussian release of this multiplier, ``1 / noise_multiplier``-Gaussian-DP, in
         addition to the budget of the fit. ``ledger``, ``neighboring``, ``noise`` and ``random_state``
-        are those of the estimator. The number of rows is treated as public, and so is ``target_scale``,
-        or the scale of the public targets if it is None.
+        are those of the estimator. The number of rows, or that of persons, is treated as public. So is
+        ``target_scale``, or the scale of the public targets if it is None.
         """
-        (total,), n_rows = self._noisy_sums(X, y, (noise_multiplier, epsilon, delta), _closeness, 1)
+        (total,), n_rows = self._noisy_sums(X, y, (noise_multiplier, epsilon, delta), _closeness, groups)
         return float(total / n_rows)
 
     def _scored_targets(self: Any, y: Any, n_rows: int) -> Array:
@@ -254,7 +269,7 @@ def multiplier_of(estimator: Any, noise_multiplier: Any, epsilon: Any, delta: An
     if (noise_multiplier is None) == (epsilon is None):
         raise ValueError(
             f"noise_multiplier={noise_multiplier!r} and epsilon={epsilon!r} must be one number and one None; "
-            "pass epsilon as the budget of the release, or noise_multiplier as its noise in rows."
+            "pass epsilon as the budget of the release, or noise_multiplier as its noise in rows or persons."
         )
     if epsilon is None:
         check("delta", delta, None, remedy="it goes with epsilon")

@@ -12,6 +12,7 @@ from scipy.special import ndtri
 
 from .._utils.validation import FLAG, PROBABILITY, check
 from ..privacy import PrivacyReport
+from ..privacy.report import counted
 
 Floats = NDArray[np.float64]
 
@@ -30,7 +31,11 @@ class Estimate(NamedTuple):
 
 @dataclass(frozen=True)
 class NoisyCells:
-    """Noisy numbers of rows (h, m) in the cells of h histograms, to each of which a row adds 1."""
+    """Noisy numbers of rows (h, m) in the cells of h histograms, to each of which a row adds 1.
+
+    Rows may be persons, who add to each cell their share of rows in it. Intervals then hold too: what a mean
+    over rows adds varies no more than what one row would.
+    """
 
     counts: Floats
     noise_scale: float
@@ -120,7 +125,7 @@ class Evaluation:
 
     @property
     def noise_scale(self) -> float:
-        """Standard deviation of the noise in each count, in rows."""
+        """Standard deviation of the noise in each count, in rows, or in persons."""
         return self.cells.noise_scale
 
     @property
@@ -163,13 +168,16 @@ class Evaluation:
 
     def __str__(self) -> str:
         known = self.cells
-        whose = "rows drawn like these" if known.sampling else "these rows"
+        of_rows = self.privacy.unit == "row"
+        units = "rows" if of_rows else "persons"
+        whose = f"{units} drawn like these" if known.sampling else f"these {units}"
         rows = {name: str(estimate) for name, estimate in self.summary().items()}
         width = max(map(len, rows))
-        lines = [f"{type(self).__name__} of {known.n_rows} private rows"]
+        number = f"{known.n_rows} private rows" if of_rows else counted(known.n_rows, self.privacy.unit)
+        lines = [f"{type(self).__name__} of {number}"]
         lines += [f"  {name:<{width}}  {text}" for name, text in rows.items()]
         lines.append(
-            f"  {100 * known.level:g}% intervals for {whose}; noise {known.noise_scale:.3g} rows a cell"
+            f"  {100 * known.level:g}% intervals for {whose}; noise {known.noise_scale:.3g} {units} a cell"
         )
         lines.append(f"  epsilon {self.privacy.epsilon:.4g}, delta {self.privacy.delta:.3g}")
         return "\n".join([self.no_guarantee, *lines] if self.no_guarantee else lines)

@@ -1,4 +1,4 @@
-"""The release: each private row adds 1 to one cell of each histogram."""
+"""The release: each private row, or person, adds 1 to each histogram."""
 
 import math
 
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from .._engine.noisy_sum import SumBudget, noisy_sums
 from .._learning.comparison import sensitivity_of
 from .._learning.geometry import Learner, Learning
-from .._rows import BinCounts, InMemoryRows
+from .._rows import ArrayTable, BinCounts, InMemoryRows, Persons, PersonTable, PrivateRows
 from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
 from ..privacy import NoiseSource, PrivacyReport
 from ._cells import NoisyCells
@@ -39,22 +39,31 @@ def bins_of(values: FloatArray, low: float, high: float, n_bins: int) -> Bins:
 
 
 def released(
-    bins: Bins, n_bins: int, budget: SumBudget, treated_as_public: tuple[str, ...]
+    bins: Bins,
+    n_bins: int,
+    budget: SumBudget,
+    treated_as_public: tuple[str, ...],
+    persons: Persons | None,
 ) -> tuple[NoisyCells, PrivacyReport]:
     """Noisy histograms of PRIVATE rows that each add 1 to one of ``n_bins`` cells of each, and the report.
 
-    ``bins`` (n_rows, h) are numbers of cells.
+    ``bins`` (n_rows, h) are numbers of cells. With ``persons``, each of them adds 1 to each histogram, in
+    cells as their rows are.
 
     *Guarantee*: one Gaussian release of the budget, of sensitivity ``sqrt(h)``.
     """
-    n_rows, n_histograms = bins.shape
+    n_histograms = bins.shape[1]
+    n_rows, unit = (len(bins), "row") if persons is None else persons[1:]
+    nothing = np.empty((len(bins), 0))  # cells need no features
 
-    def rows(exact: bool) -> InMemoryRows:
-        return InMemoryRows(np.zeros((n_rows, 1)), bins, exact=exact)
+    def rows(exact: bool) -> PrivateRows:
+        if persons is None:
+            return InMemoryRows(nothing, bins, exact=exact)
+        return PersonTable(ArrayTable(nothing), *persons).label_rows(bins, nothing.dtype)
 
     def asked(multiplier: float, noise: NoiseSource) -> Learning[NoisyCells]:
         query = PrivateQuery(
-            points=np.zeros((0, 1)),  # cells need no products
+            points=np.zeros((0, 0)),
             contribute=lambda Z, block: (None, BinCounts(block.y, n_bins)),
             releases=(ReleasedArray(sensitivity_of(n_histograms)),),
         )
@@ -63,4 +72,4 @@ def released(
         noisy = np.asarray(counts, dtype=np.float64).reshape(n_histograms, n_bins)
         return NoisyCells(noisy, scale, n_rows)
 
-    return noisy_sums(rows, asked, budget, treated_as_public, "private_evaluation")
+    return noisy_sums(rows, asked, budget, treated_as_public, "private_evaluation", unit=unit)

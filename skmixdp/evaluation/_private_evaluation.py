@@ -11,6 +11,7 @@ from sklearn.base import is_classifier, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
 from .._engine.noisy_sum import SumBudget
+from .._rows import Persons, check_groups
 from .._utils.validation import (
     CONVERSION_ERRORS,
     POSITIVE,
@@ -40,6 +41,7 @@ def private_evaluation(
     *,
     epsilon: float,
     delta: float = 1e-5,
+    groups: Any = None,
     layout: str = "auto",
     n_bins: int | str = "auto",
     target_bounds: Any = None,
@@ -70,13 +72,16 @@ def private_evaluation(
         Privacy budget of the release, in addition to that of the fit.
     delta : float, default=1e-5
         The delta of the guarantee. Choose it well below 1/n.
+    groups : array-like of shape (n_samples,) or None, default=None
+        Ids of the persons whose rows these are. The guarantee is then for all rows of one person, who adds to
+        each cell their share of rows in it. All metrics are means over persons.
     layout : {"auto", "top", "one_vs_rest"}, default="auto"
         For two classes, "auto" is a single histogram by the probability of the second. For more, "top" takes
         the probability of the predicted class by whether it is right, and "one_vs_rest" has a histogram for
         each class. "auto" is then "top", and for several labels "one_vs_rest".
     n_bins : int or "auto", default="auto"
-        Number of cells for scores, residuals or targets. ``"auto"`` is 16 to 256, by the number of rows and
-        the noise.
+        Number of cells for scores, residuals or targets. ``"auto"`` is 16 to 256, by the number of rows, or
+        persons, and the noise.
     target_bounds : (low, high) or None, default=None
         For a regression: bounds of the targets from prior knowledge, to which they are cut.
     residual_bound : float or None, default=None
@@ -106,9 +111,10 @@ def private_evaluation(
 
     Notes
     -----
-    *Guarantee*: the result is (epsilon, delta)-differentially private in the rows of ``X, y``, given the
-    model. It is one Gaussian release. Its L2 sensitivity is 1 for two classes and for "top", ``sqrt(k)`` for
-    k classes or labels one by one, and ``sqrt(2)`` for a regression. Cells are public: scores are cut to
+    *Guarantee*: the result is (epsilon, delta)-differentially private in the rows of ``X, y``, or in the
+    persons of ``groups``, given the model. It is one Gaussian release. Its L2 sensitivity is 1 for two
+    classes and for "top", ``sqrt(k)`` for k classes or labels one by one, and ``sqrt(2)`` for a regression.
+    Means over the rows of a person are no longer than what one row adds. Cells are public: scores are cut to
     log-odds between -8 and 8, and residuals and targets to their bounds. A score that is not a number counts
     as the lowest.
 
@@ -132,18 +138,18 @@ def private_evaluation(
         raise ValueError("y=None leaves nothing to evaluate by; pass the labels or targets of the rows.")
     warn_of_seed(random_state)
     if is_regressor(estimator):
-        return _residuals(estimator, X, y, budget, n_bins, target_bounds, residual_bound)
+        return _residuals(estimator, X, y, budget, n_bins, target_bounds, residual_bound, groups)
     if not is_classifier(estimator) or not hasattr(estimator, "predict_proba"):
         raise TypeError(
             f"estimator={shown(estimator)} must be a fitted regressor, or a classifier with predict_proba."
         )
     for name, value in (("target_bounds", target_bounds), ("residual_bound", residual_bound)):
         check(name, value, None, remedy="a classifier has no residuals")
-    return _scores(estimator, X, y, budget, layout, n_bins)
+    return _scores(estimator, X, y, budget, layout, n_bins, groups)
 
 
 def _scores(
-    estimator: Any, X: Any, y: Any, budget: SumBudget, layout: str, n_bins: int | str
+    estimator: Any, X: Any, y: Any, budget: SumBudget, layout: str, n_bins: int | str, groups: Any
 ) -> ScoreEvaluation | OneVsRestEvaluation:
     """The evaluation of a classifier."""
     several = len(np.shape(y)) == 2 and np.shape(y)[1] > 1
@@ -154,10 +160,6 @@ def _scores(
             "for each of two or more classes or labels."
         )
     n_rows, k = P.shape
-    public = [
-        "the number of private rows, the model and its classes",
-        "that rows and labels passed validation and the model predicted for them",
-    ]
     if several:
         if layout == "top":
             raise ValueError("layout='top' needs one label per row, and y has several; pass 'one_vs_rest'.")
@@ -179,11 +181,14 @@ def _scores(
         scores, places = np.take_along_axis(P, best[:, np.newaxis], 1), (best == answers)[:, np.newaxis]
     else:
         scores, places = P[:, 1:], answers[:, np.newaxis]
-    warn_of_delta(budget.delta, n_rows, stacklevel=4)
-    number = number_of_bins(n_bins, n_rows, budget, scores.shape[1])
+    persons = _persons(groups, n_rows, budget)
+    n_terms = n_rows if persons is None else persons.n_persons
+    warn_of_delta(budget.delta, n_terms, stacklevel=4)
+    number = number_of_bins(n_bins, n_terms, budget, scores.shape[1])
     with np.errstate(all="ignore"):
         bins = bins_of(logit(scores), low, LARGEST_LOGIT, number) + number * places.astype(np.intp)
-    cells, report = released(bins, 2 * number, budget, tuple(public))
+    public = (f"the number of {_units(persons)}, the model and its classes", _passed("labels", persons))
+    cells, report = released(bins, 2 * number, budget, public, persons)
     logits = np.linspace(low, LARGEST_LOGIT, number + 1)
     if several or layout == "one_vs_rest":
         return OneVsRestEvaluation(cells, report, logits, classes, exclusive=not several)
@@ -191,7 +196,7 @@ def _scores(
 
 
 def _residuals(
-    estimator: Any, X: Any, y: Any, budget: SumBudget, n_bins: int | str, bounds: Any, bound: Any
+    estimator: Any, X: Any, y: Any, budget: SumBudget, n_bins: int | str, bounds: Any, bound: Any, groups: Any
 ) -> ResidualEvaluation:
     """The evaluation of a regressor."""
     low, high = _check_bounds(bounds)
@@ -204,8 +209,10 @@ def _residuals(
             f"y has {targets.shape[1]} targets per row and predict gives an array of shape "
             f"{predicted.shape}; evaluate one target at a time."
         )
-    warn_of_delta(budget.delta, len(targets), stacklevel=4)
-    number = 2 * (number_of_bins(n_bins, len(targets), budget, 2) // 2)
+    persons = _persons(groups, len(targets), budget)
+    n_terms = len(targets) if persons is None else persons.n_persons
+    warn_of_delta(budget.delta, n_terms, stacklevel=4)
+    number = 2 * (number_of_bins(n_bins, n_terms, budget, 2) // 2)
     with np.errstate(all="ignore"):
         residuals = np.arcsinh((targets[:, 0] - predicted.ravel()) / bound * FINENESS)
         ends = np.arcsinh(FINENESS)
@@ -213,13 +220,29 @@ def _residuals(
             [bins_of(residuals, -ends, ends, number), bins_of(targets[:, 0], low, high, number)]
         )
     public = (
-        "the number of private rows, and the model",
-        "that rows and targets passed validation and the model predicted for them",
+        f"the number of {_units(persons)}, and the model",
+        _passed("targets", persons),
         "the bounds of targets and residuals (declared)",
     )
-    cells, report = released(bins, number, budget, public)
+    cells, report = released(bins, number, budget, public, persons)
     residual_edges = bound * np.sinh(np.linspace(-ends, ends, number + 1)) / FINENESS
     return ResidualEvaluation(cells, report, residual_edges, np.linspace(low, high, number + 1))
+
+
+def _persons(groups: Any, n_rows: int, budget: SumBudget) -> Persons | None:
+    """The persons of rows, if there are ids."""
+    return None if groups is None else check_groups(groups, n_rows, budget.noise)
+
+
+def _units(persons: Persons | None) -> str:
+    """What is counted, for the report."""
+    return "private rows" if persons is None else "persons"
+
+
+def _passed(labels: str, persons: Persons | None) -> str:
+    """Text for the report: which checks were treated as public."""
+    checked = f"rows and {labels}" if persons is None else f"rows, {labels} and ids of persons"
+    return f"that {checked} passed validation and the model predicted for them"
 
 
 def _predicted(estimator: Any, method: str, X: Any) -> Array:

@@ -4,17 +4,20 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.model_selection import train_test_split
 from sklearn.utils import get_tags
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .._engine.noisy_sum import SumBudget
-from .._utils.validation import PROBABILITY, check, is_empty, refuse_arguments
+from .._rows import Persons, check_groups
+from .._utils.validation import PROBABILITY, check, is_empty, refuse_arguments, shown
 from ..estimators._checks import check_labels
 from ..estimators._classifier import check_class_labels
 from ..model_selection import public_params
+from ..model_selection._public import take
 from ..model_selection._with_public import check_routing, delegated
 from ..preprocessing import check_pipeline
 from ..privacy import PrivacyReport
@@ -47,8 +50,8 @@ class PrivateThresholdClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstima
     delta : float, default=1e-5
         The delta of the guarantee. Choose it well below 1/n.
     holdout : float or "prefit", default=0.2
-        Share of the rows that the fit does not see. They are drawn at random, and never by their labels.
-        ``"prefit"`` takes a fitted estimator as it is, and all rows for the threshold.
+        Share of the rows, or of the persons, that the fit does not see. They are drawn at random, and never
+        by their labels. ``"prefit"`` takes a fitted estimator as it is, and all rows for the threshold.
     neighboring : {"add_or_remove_one", "zero_out", "replace_one"}, default="add_or_remove_one"
         Which data sets count as neighbours. The number of private rows is always treated as public.
     noise : {"float", "discrete"}, default="float"
@@ -69,7 +72,8 @@ class PrivateThresholdClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstima
     evaluation_ : ScoreEvaluation
         The released histogram, with its metrics.
     privacy_ : PrivacyReport
-        The guarantee of fit and histogram, if no row is in both: that of the one with the larger epsilon.
+        The guarantee of fit and histogram, if no row, or no person, is in both: that of the one with the
+        larger epsilon.
         The histogram's own is ``evaluation_.privacy``, and that of the fit ``estimator_.privacy_``.
     classes_, n_features_in_, feature_names_in_
         Those of the fitted classifier.
@@ -79,7 +83,8 @@ class PrivateThresholdClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstima
     *Guarantee*: the threshold and the evaluation are (epsilon, delta)-differentially private in the held-out
     rows, given the classifier. The split does not depend on the rows, and no row is in both parts. So each
     row is covered by the guarantee of its part alone: that of the fit, or that of the histogram. Both have
-    the same delta and neighbours. A ledger cannot know of the split, and adds the two.
+    the same delta and neighbours. With ``groups``, persons take the place of rows, and all rows of a person
+    are in one part. A ledger cannot know of the split, and adds the two.
 
     The metrics of ``evaluation_`` are those of held-out rows. At ``threshold_`` they are a little optimistic,
     since it was chosen by the same counts.
@@ -97,7 +102,7 @@ class PrivateThresholdClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstima
     """
 
     # Routed to fit by default, without set_fit_request, as for the estimators.
-    __metadata_request__fit: ClassVar = {"X_pub": True, "y_pub": True}
+    __metadata_request__fit: ClassVar = {"X_pub": True, "y_pub": True, "groups": True}
 
     estimator: Any
     _: KW_ONLY
@@ -112,7 +117,13 @@ class PrivateThresholdClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstima
     random_state: Any = None
 
     def fit(
-        self, X: Any, y: Any = None, X_pub: Any = None, y_pub: Any = None, **unsupported: Any
+        self,
+        X: Any,
+        y: Any = None,
+        X_pub: Any = None,
+        y_pub: Any = None,
+        groups: Any = None,
+        **unsupported: Any,
     ) -> "PrivateThresholdClassifier":
         """Fit the classifier to one part of the rows, and choose the threshold by the other.
 
@@ -126,6 +137,9 @@ class PrivateThresholdClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstima
             Public rows for the fit of the estimator.
         y_pub : array-like of shape (n_pub,), tuple of such, or None
             Labels of the public rows.
+        groups : array-like of shape (n_samples,) or None, default=None
+            Ids of the persons whose rows these are. The guarantees of the fit and of the histogram are then
+            for all rows of one person, and persons are held out, whatever their numbers of rows.
 
         Returns
         -------
@@ -139,17 +153,18 @@ class PrivateThresholdClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstima
         BudgetExceededError
             If a ledger does not allow the fit, or afterwards the histogram.
         """
-        refuse_arguments(self, unsupported, ("X", "y", "X_pub", "y_pub"), "pass public rows alone")
+        refuse_arguments(self, unsupported, ("X", "y", "X_pub", "y_pub", "groups"), "pass public rows alone")
         terms = {name: getattr(self, name) for name in ("epsilon", "delta", "neighboring", "noise", "ledger")}
         SumBudget(**terms, random_state=self.random_state)  # checks them
         check_goal(self.goal, self.value)
         check("holdout", self.holdout, PROBABILITY, "prefit")
         _check_two_classes(y)
         _check_terms(self)
-        public = {}
+        passed = {}
         if not (is_empty(X_pub) and is_empty(y_pub)):
             check_routing(self.estimator)
-            public = public_params(X_pub, y_pub)
+            passed = public_params(X_pub, y_pub)
+        persons = None if groups is None else check_groups(groups, len(y), self.noise)
         if self.holdout == "prefit":
             check_is_fitted(self.estimator)
             leaks: tuple[str, ...] = ()
@@ -157,16 +172,29 @@ class PrivateThresholdClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstima
         else:
             leaks = check_pipeline(self.estimator).in_words("leak")
             seed = int(noise_source("float", self.random_state).uniform((1,))[0] * _SEEDS)
-            X_fit, X, y_fit, y = train_test_split(X, y, test_size=self.holdout, random_state=seed)
-            fitted = clone(self.estimator).fit(X_fit, y_fit, **public)
+            split = {"test_size": self.holdout, "random_state": seed}
+            if persons is None:
+                X_fit, X, y_fit, y = train_test_split(X, y, **split)
+            else:
+                check_routing(self.estimator, "groups")
+                (X_fit, y_fit, own), (X, y, groups) = _split_persons(X, y, persons, split)
+                passed["groups"] = own
+            fitted = clone(self.estimator).fit(X_fit, y_fit, **passed)
         if len(fitted.classes_) != 2:
             raise ValueError(
                 f"the estimator has {len(fitted.classes_)} classes; a threshold needs two, so list two in "
                 "classes."
             )
-        found = private_evaluation(fitted, X, y, **terms, random_state=self.random_state)
+        report = _report_of(fitted)
+        unit = "row" if persons is None else persons.unit
+        if report is not None and report.unit != unit:
+            raise ValueError(
+                f"the fit protects {shown(report.unit)} and the threshold {shown(unit)}, which no report can "
+                "state in one; pass the same groups to both."
+            )
+        found = private_evaluation(fitted, X, y, groups=groups, **terms, random_state=self.random_state)
         self.evaluation_ = replace(found, privacy=replace(found.privacy, leaks=leaks))
-        self.privacy_ = _weaker(self.evaluation_.privacy, _report_of(fitted), self.holdout == "prefit")
+        self.privacy_ = _weaker(self.evaluation_.privacy, report, self.holdout == "prefit")
         self.threshold_ = found.threshold(self.goal, self.value)
         self.estimator_ = fitted
         for name in ("classes_", "n_features_in_", "feature_names_in_"):
@@ -203,6 +231,19 @@ def _check_terms(owner: PrivateThresholdClassifier) -> None:
             )
 
 
+def _split_persons(X: Any, y: Any, persons: Persons, split: dict[str, Any]) -> tuple[Any, Any]:
+    """Rows, labels and ids of the persons to fit to, and those of the persons held out.
+
+    Persons are drawn by their numbers, so that no size of one moves another.
+    """
+    check_consistent_length(X, y)
+    seen, _ = train_test_split(np.arange(persons.n_persons), **split)
+    own = np.isin(persons.codes, seen)
+    ids = pd.Series(persons.codes, name=persons.unit)
+    parts = [(*take(X, np.asarray(y), np.flatnonzero(part)), ids[part]) for part in (own, ~own)]
+    return parts[0], parts[1]
+
+
 def _report_of(fitted: Any) -> Any:
     """The report of a fitted classifier, or of the last step of a Pipeline; None if it has none."""
     while hasattr(fitted, "steps"):
@@ -211,13 +252,14 @@ def _report_of(fitted: Any) -> Any:
 
 
 def _weaker(own: PrivacyReport, fit: Any, prefit: bool) -> Any:
-    """The report with the larger epsilon, which holds for two releases that share no row."""
+    """The report with the larger epsilon, which holds for two releases that share no row or person."""
     if fit is None:
         part = "the threshold alone; the fit of the classifier has no report"
         return replace(own, warnings=(*own.warnings, part))
     first = max(own, fit, key=lambda report: report.epsilon)
+    one = "row" if own.unit == "row" else "person"
     part = (
-        f"no row is in both the fit, of epsilon {fit.epsilon:.6g}, and the threshold, of epsilon "
+        f"no {one} is in both the fit, of epsilon {fit.epsilon:.6g}, and the threshold, of epsilon "
         f"{own.epsilon:.6g}"
     )
     return replace(

@@ -65,13 +65,14 @@ class SearchPlan:
     """The strategy of a search, the options for the number of trials, and what each fit may cost.
 
     ``options`` maps strategies to a fixed number of trials or the law of a random one, and ``affordable``
-    maps them to the epsilon of one fit.
+    maps them to the epsilon of one fit. ``unit`` is what the guarantee protects.
     """
 
     terms: SearchTerms
     options: dict[str, int | TrialLaw]
     affordable: dict[str, float]
     strategy: str
+    unit: str = "row"
 
     @property
     def trials(self) -> int | TrialLaw:
@@ -109,6 +110,7 @@ def make_plan(
     strategy: str,
     n_trials: float | None,
     distribution: str | float,
+    unit: str,
 ) -> SearchPlan:
     """Divide a budget; strategy "auto" takes the one that leaves more to each fit."""
     number = n_trials or candidates.size or _TRIALS
@@ -126,7 +128,7 @@ def make_plan(
             affordable[name] = 0.0
     if strategy == "auto":
         strategy = max(affordable, key=lambda name: affordable[name])
-    return SearchPlan(terms, options, affordable, strategy)
+    return SearchPlan(terms, options, affordable, strategy, unit)
 
 
 #: Allowed values of the parameters of a search.

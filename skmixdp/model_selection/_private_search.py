@@ -10,7 +10,7 @@ from sklearn.metrics import check_scoring
 from sklearn.utils.parallel import Parallel, delayed
 
 from .._utils.progress import progress_bar
-from .._utils.validation import is_empty, refuse_arguments
+from .._utils.validation import is_empty, refuse_arguments, unit_of
 from ..preprocessing import check_pipeline
 from ..privacy import SearchTerms, recorded_outcome
 from ..privacy.noise import warn_of_seed
@@ -113,9 +113,9 @@ class PrivateSearchCV(BestEstimatorMixin, GuaranteeBoxMixin, MetaEstimatorMixin,
     Notes
     -----
     *Guarantee*: ``best_estimator_``, ``cv_results_`` and everything else that the fitted search holds are
-    together (epsilon, delta)-differentially private in the rows of ``X, y``. The charge comes after the
-    input of every candidate was checked, and before anything is released. Fits must be full-batch with
-    Gaussian noise. Others are refused.
+    together (epsilon, delta)-differentially private in the rows of ``X, y``, or in the persons of ``groups``.
+    The charge comes after the input of every candidate was checked, and before anything is released. Fits
+    must be full-batch with Gaussian noise. Others are refused.
 
     A random search shows only its best trial: no progress, and no warnings or errors of other trials. A
     trial that fails after the charge is never chosen. The guarantee does not cover what a step or a metric
@@ -141,7 +141,7 @@ class PrivateSearchCV(BestEstimatorMixin, GuaranteeBoxMixin, MetaEstimatorMixin,
     """
 
     # Routed to fit by default, without set_fit_request, as for the estimators.
-    __metadata_request__fit: ClassVar = {"X_pub": True, "y_pub": True}
+    __metadata_request__fit: ClassVar = {"X_pub": True, "y_pub": True, "groups": True}
 
     estimator: Any
     param_grid: Any
@@ -162,7 +162,13 @@ class PrivateSearchCV(BestEstimatorMixin, GuaranteeBoxMixin, MetaEstimatorMixin,
     verbose: int = 0
 
     def fit(
-        self, X: Any, y: Any = None, X_pub: Any = None, y_pub: Any = None, **unsupported: Any
+        self,
+        X: Any,
+        y: Any = None,
+        X_pub: Any = None,
+        y_pub: Any = None,
+        groups: Any = None,
+        **unsupported: Any,
     ) -> "PrivateSearchCV":
         """Run the search, and keep the best estimator.
 
@@ -176,6 +182,9 @@ class PrivateSearchCV(BestEstimatorMixin, GuaranteeBoxMixin, MetaEstimatorMixin,
             Public rows: one array, or a tuple of several sources.
         y_pub : array-like of shape (n_pub,), tuple of such, or None
             Labels of the public rows.
+        groups : array-like of shape (n_samples,) or None, default=None
+            Ids of the persons whose rows these are. All fits and noisy scores, and so the guarantee, are then
+            for all rows of one person.
 
         Returns
         -------
@@ -192,16 +201,18 @@ class PrivateSearchCV(BestEstimatorMixin, GuaranteeBoxMixin, MetaEstimatorMixin,
             If the random number of trials was 0, or every trial of a random search failed. The budget is
             then spent. Also if another process runs the same search.
         """
-        refuse_arguments(self, unsupported, ("X", "y", "X_pub", "y_pub"), "pass public rows alone")
+        refuse_arguments(self, unsupported, ("X", "y", "X_pub", "y_pub", "groups"), "pass public rows alone")
         check_parameters(self)
         candidates = Candidates(self.param_grid)
         prefix, head = head_of(self.estimator)
         if not is_empty(X_pub):
             check_routing(self.estimator)
+        if groups is not None:
+            check_routing(self.estimator, "groups")
         check_head(head, prefix, candidates.names, self.scoring)
         warn_of_seed(self.random_state, head.random_state)
         scorer = check_scoring(self.estimator, scoring=metric_of(self.scoring))
-        rows, everything = rows_of(self, X, y, X_pub, y_pub, head)
+        rows, everything = rows_of(self, X, y, X_pub, y_pub, groups, head)
         share = self.score_share if rows.scorer is None else 0.0
         plan = make_plan(
             candidates,
@@ -210,9 +221,13 @@ class PrivateSearchCV(BestEstimatorMixin, GuaranteeBoxMixin, MetaEstimatorMixin,
             strategy=self.strategy,
             n_trials=self.n_trials,
             distribution=self.distribution,
+            unit=unit_of(groups),
         )
         rows = replace(rows, score_multiplier=plan.terms.score_multiplier(plan.fit_epsilon))
-        with progress_of(self.memory, self._key(X, y, X_pub, y_pub)) as progress, ExitStack() as outcomes:
+        with (
+            progress_of(self.memory, self._key(X, y, X_pub, y_pub, groups)) as progress,
+            ExitStack() as outcomes,
+        ):
             shown: list[Warning] = []
             drawn = resumed(self, progress) or begin(self, plan, candidates, rows, progress, shown)
             token, tried, seeds, leaks, charge = drawn

@@ -74,6 +74,7 @@ def report_of(
         costs=plan.costs,
         affordable=plan.affordable,
         n_private=inner.n_private,
+        unit=plan.unit,
         n_public=rows.n_public,
         n_held_out=rows.n_held_out,
         treated_as_public=(*inner.treated_as_public, "the candidates, and that they could be fitted"),

@@ -14,8 +14,8 @@ from ._public import PublicScorer, hold_out, public_params, public_score, take
 class Rows:
     """Private rows, public rows to fit on, and how a trial is scored.
 
-    Without a scorer, a noisy sum of noise multiplier ``score_multiplier`` scores private rows. ``fitted``
-    says that estimators have been fitted already, side by side.
+    Without a scorer, a noisy sum of noise multiplier ``score_multiplier`` scores private rows. ``groups`` are
+    ids of their persons, if any. ``fitted`` says that estimators have been fitted already, side by side.
     """
 
     X: Any
@@ -23,19 +23,21 @@ class Rows:
     public: tuple[Any, Any] | None
     scorer: PublicScorer | None
     score_multiplier: float | None
+    groups: Any = None
     fitted: bool = False
 
     def fit(self, estimator: Any) -> Any:
         """Fit an estimator on the rows, unless that is done."""
-        return estimator if self.fitted else estimator.fit(self.X, self.y, **self._public)
+        return estimator if self.fitted else estimator.fit(self.X, self.y, **self._passed)
 
     def fit_side_by_side(self, estimators: Sequence[Any]) -> None:
         """Fit heads on the rows, which each pass visits once for all of them."""
-        estimators[0]._fit_many(estimators, self.X, self.y, **self._public)
+        estimators[0]._fit_many(estimators, self.X, self.y, **self._passed)
 
     @property
-    def _public(self) -> dict[str, Any]:
-        return {} if self.public is None else public_params(*self.public)
+    def _passed(self) -> dict[str, Any]:
+        passed = {} if self.public is None else public_params(*self.public)
+        return passed if self.groups is None else {**passed, "groups": self.groups}
 
     def score(self, estimator: Any) -> float:
         """Score a fitted estimator."""
@@ -45,7 +47,8 @@ class Rows:
         while hasattr(head, "steps"):
             X = head[:-1].transform(X) if len(head.steps) > 1 else X
             head = head.steps[-1][1]
-        return float(head.private_score(X, self.y, noise_multiplier=self.score_multiplier))
+        persons = {} if self.groups is None else {"groups": self.groups}
+        return float(head.private_score(X, self.y, noise_multiplier=self.score_multiplier, **persons))
 
     @property
     def n_held_out(self) -> int:
@@ -63,13 +66,13 @@ def metric_of(scoring: Any) -> Any:
     return None if isinstance(scoring, str) and scoring in ("public", "private") else scoring
 
 
-def rows_of(search: Any, X: Any, y: Any, X_pub: Any, y_pub: Any, head: Any) -> tuple[Rows, Rows]:
+def rows_of(search: Any, X: Any, y: Any, X_pub: Any, y_pub: Any, groups: Any, head: Any) -> tuple[Rows, Rows]:
     """The rows of the trials, and those of a last fit on all public rows."""
     public = None
     if not (is_empty(X_pub) and is_empty(y_pub)):
         joined = public_score(X_pub, y_pub)
         public = joined.X, joined.y
-    everything = Rows(X, y, public, None, None)
+    everything = Rows(X, y, public, None, None, groups)
     scoring = search.scoring
     if isinstance(scoring, str) and scoring == "private":
         if not hasattr(head, "private_score"):

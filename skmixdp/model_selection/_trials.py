@@ -37,17 +37,26 @@ class Rehearsed(Exception):  # noqa: N818
 class Allowance:
     """Replaces a ledger's data set in a trial: a fit may cost ``mu`` (Gaussian DP), and no more.
 
-    The whole search is charged at once, so nothing is recorded. In a ``rehearsal``, each fit stops here.
+    The whole search is charged at once, so nothing is recorded. A fit must protect the ``unit`` of
+    the search. In a ``rehearsal``, each fit stops here.
     """
 
     mu: float
     neighboring: Neighboring
     noise: Noise
+    unit: str = "row"
     private: bool = field(default=True, kw_only=True)
     rehearsal: bool = field(default=False, kw_only=True)
 
     def charge(
-        self, event: Any, *, neighboring: Any, private: bool, leaks: tuple[str, ...], **unused: Any
+        self,
+        event: Any,
+        *,
+        neighboring: Any,
+        private: bool,
+        leaks: tuple[str, ...],
+        unit: str,
+        **unused: Any,
     ) -> None:
         """Refuse a fit that costs more, or that is not full batches of Gaussian noise as in the search."""
         if type(event) is not GaussianEvent or event.sampling_rate != 1:
@@ -61,6 +70,11 @@ class Allowance:
                     f"{name}={value!r} of a candidate differs from {name}={getattr(self, name)!r} of the "
                     "estimator; a search needs one for all its fits."
                 )
+        if unit != self.unit:
+            raise ValueError(
+                f"the fit of a candidate protects {shown(unit)}, and the search {shown(self.unit)}; let the "
+                "last step of the Pipeline request groups."
+            )
         if private != self.private:
             raise ValueError(
                 "random_state of a candidate is set, which would take the guarantee from the whole search; "
@@ -208,6 +222,7 @@ def begin(
             description=f"PrivateSearchCV of {type(head).__name__}",
             private=not is_seeded(search),
             leaks=known,
+            unit=plan.unit,
         )
     drawn = uuid.uuid4().hex, tried, seeds, known, charge
     progress.save(drawn)
@@ -223,6 +238,7 @@ def prepared(
         terms.fit_mu(epsilon),
         terms.neighboring,
         terms.noise,
+        plan.unit,
         private=not is_seeded(search),
         rehearsal=rehearsal,
     )

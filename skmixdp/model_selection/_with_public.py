@@ -163,13 +163,13 @@ class WithPublicRows(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def check_routing(estimator: Any) -> None:
-    """Refuse public rows for a Pipeline without metadata routing, which does not pass them on."""
+def check_routing(estimator: Any, name: str = "X_pub") -> None:
+    """Refuse public rows or groups for a Pipeline without metadata routing, which does not pass them on."""
     if getattr(estimator, "_sets_routing", False):
         return
     if hasattr(estimator, "steps") and not sklearn.get_config()["enable_metadata_routing"]:
+        then = " and pass transform_input=['X_pub'] to the Pipeline" if name == "X_pub" else ""
         raise ValueError(
-            "X_pub reaches the steps of a Pipeline only with metadata routing; make it by "
-            "skmixdp.private_pipeline(...), or call sklearn.set_config(enable_metadata_routing=True) and "
-            "pass transform_input=['X_pub'] to the Pipeline."
+            f"{name} reaches the steps of a Pipeline only with metadata routing; make it by "
+            f"skmixdp.private_pipeline(...), or call sklearn.set_config(enable_metadata_routing=True){then}."
         )

@@ -3,7 +3,7 @@
 import math
 import warnings
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._engine.noisy_sum import SumBudget, noisy_sum
 from .._learning.columns import released_columns
+from .._rows import Persons, check_groups
 from .._utils.validation import (
     FLAG,
     check_params,
@@ -92,7 +93,8 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, GuaranteeBoxMixin, Bas
 
     Notes
     -----
-    *Guarantee*: the fitted attributes are (epsilon, delta)-differentially private in the rows of ``X``.
+    *Guarantee*: the fitted attributes are (epsilon, delta)-differentially private in the rows of ``X``, or
+    in the persons of ``groups``. A person contributes the mean of what their rows do, which is no longer.
     :meth:`transform` maps each row by itself. Each fit spends the budget again. This budget and that of
     an estimator after it compose. At full batch, the squares of their ``mu`` add up.
 
@@ -119,6 +121,9 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, GuaranteeBoxMixin, Bas
     True
     """
 
+    # Routed to fit by default, without set_fit_request, as for the estimators.
+    __metadata_request__fit: ClassVar = {"groups": True}
+
     epsilon: float = 0.1
     delta: float = 1e-5
     _: KW_ONLY
@@ -130,7 +135,7 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, GuaranteeBoxMixin, Bas
     ledger: Any = None
     random_state: Any = None
 
-    def fit(self, X: Any, y: Any = None) -> "NoisyScaler":
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> "NoisyScaler":
         """Release noisy means and variances of the clipped columns.
 
         Parameters
@@ -139,6 +144,9 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, GuaranteeBoxMixin, Bas
             PRIVATE rows.
         y : array-like, default=None
             Ignored.
+        groups : array-like of shape (n_samples,) or None, default=None
+            Ids of the persons whose rows these are. The guarantee is then for all rows of one person, and
+            means and deviations are those of persons, each of whom counts once.
 
         Returns
         -------
@@ -149,8 +157,8 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, GuaranteeBoxMixin, Bas
         ------
         ValueError, TypeError
             For a parameter outside its range, for bounds that do not match the columns, for discrete noise
-            without bounds, and for rows that are not a finite table. No noise was drawn or budget charged by
-            then.
+            without bounds or with groups, and for rows that are not a finite table. No noise was drawn or
+            budget charged by then.
         BudgetExceededError
             If the ledger does not allow the fit; nothing is released or charged.
         """
@@ -164,22 +172,26 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, GuaranteeBoxMixin, Bas
         leaks = warn_of_leaks(public_rows=False)
         table = check_table(X, "X", minimum=2)
         n_rows, n_features = table.shape
+        persons = None if groups is None else check_groups(groups, n_rows, self.noise)
         if self.bounds is None and self.noise == "discrete":
             raise ValueError(
                 "noise='discrete' needs bounds, which put entries on a grid; pass bounds=(low, high), or "
                 "noise='float'."
             )
         bounds = None if self.bounds is None else _check_bounds(self.bounds, n_features)
-        warn_of_delta(self.delta, n_rows, stacklevel=3)
-        warn_of_repeats(n_distinct_rows(table), n_rows, stacklevel=3)
+        warn_of_delta(self.delta, n_rows if persons is None else persons.n_persons, stacklevel=3)
+        units, checked = "persons", "ids of persons"
+        if persons is None:
+            warn_of_repeats(n_distinct_rows(table), n_rows, stacklevel=3)
+            units, checked = "private rows", "repeats"
         public = (
-            "the numbers of private rows and of features, and the features' names",
-            "that their shape, finiteness and repeats passed validation",
+            f"the numbers of {units} and of features, and the features' names",
+            f"that their shape, finiteness and {checked} passed validation",
         )
         if bounds is None:
-            self._fit_by_histograms(table, budget, public, leaks)
+            self._fit_by_histograms(table, budget, public, leaks, persons)
         else:
-            self._fit_within(table, *bounds, budget, (*public, "the bounds (declared)"), leaks)
+            self._fit_within(table, *bounds, budget, (*public, "the bounds (declared)"), leaks, persons)
         validate_data(self, X, skip_check_array=True)
         return self
 
@@ -191,9 +203,11 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, GuaranteeBoxMixin, Bas
         budget: SumBudget,
         public: tuple[str, ...],
         leaks: tuple[str, ...],
+        persons: Persons | None,
     ) -> None:
         """Set mean and deviation from noisy sums of entries clipped to ``center - half`` and so on."""
-        n_rows, n_features = table.shape
+        n_features = table.shape[1]
+        n_terms = len(table) if persons is None else persons.n_persons
         weight = math.sqrt(_A) if self.with_std else 1.0
         with np.errstate(all="ignore"):  # the user's own state could tell of tiny or huge rows
             unit = np.clip((np.clip(table, center - half, center + half) - center) / half, -1, 1)
@@ -201,25 +215,30 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, GuaranteeBoxMixin, Bas
             if self.with_std:
                 contributions = np.hstack([contributions, math.sqrt(_B) * (unit**2 - _C)])
         noisy, report = noisy_sum(
-            contributions, math.sqrt(n_features), budget, public, type(self).__name__, leaks
+            contributions, math.sqrt(n_features), budget, public, type(self).__name__, leaks, persons
         )
-        noise_std = report.noise_multiplier * math.sqrt(n_features) / n_rows
-        mean = np.clip(noisy[:n_features] / (weight * n_rows), -1, 1)
+        noise_std = report.noise_multiplier * math.sqrt(n_features) / n_terms
+        mean = np.clip(noisy[:n_features] / (weight * n_terms), -1, 1)
         self.mean_ = center + half * mean if self.with_mean else None
-        self.mean_noise_ = half * noise_std / weight
+        self.mean_noise_: Array | None = half * noise_std / weight
         self.scale_ = None
         if self.with_std:
-            square = _C + noisy[n_features:] / (math.sqrt(_B) * n_rows)
+            square = _C + noisy[n_features:] / (math.sqrt(_B) * n_terms)
             # A variance below its noise is unknown, so the noise bounds it from below.
             floor = min(noise_std / math.sqrt(_B), 1.0)
             self.scale_ = half * np.sqrt(np.clip(square - mean**2, floor, 1.0))
         self.privacy_ = report
 
     def _fit_by_histograms(
-        self, table: Array, budget: SumBudget, public: tuple[str, ...], leaks: tuple[str, ...]
+        self,
+        table: Array,
+        budget: SumBudget,
+        public: tuple[str, ...],
+        leaks: tuple[str, ...],
+        persons: Persons | None,
     ) -> None:
         """Set mean and deviation from noisy histograms of each column."""
-        found, self.privacy_ = released_columns(table, budget, public, type(self).__name__, leaks)
+        found, self.privacy_ = released_columns(table, budget, public, type(self).__name__, leaks, persons)
         unknown = np.flatnonzero(found.spread == 0)
         hidden = ""
         if len(unknown):

@@ -253,8 +253,8 @@ class SearchReport(Statement):
     scoring : {"public", "private"}
         The rows on which the candidates were scored.
     score_noise : float or None
-        Standard deviation of a score's noise, as a fraction of the private rows. None if scores cost no
-        budget.
+        Standard deviation of a score's noise, as a fraction of the private rows, or persons. None if
+        scores cost no budget.
     refit : bool
         Whether the best candidate was fitted again.
     costs : dict

@@ -70,6 +70,7 @@ _GROUPS = "tests/unit/estimators/test_groups.py::"
 _FRAMES = "tests/property/test_encoded_frames.py::"
 _ENCODER = "tests/unit/preprocessing/test_table_encoder.py::"
 _DOCUMENTS = "tests/unit/test_documents.py::test_the_first_line_says_no_guarantee_and_names_the_leak"
+_BESIDE_FITS = "tests/sklearn/test_persons.py::"
 _EVALUATED = "tests/property/test_evaluation_sensitivity.py::"
 _THRESHOLD = "tests/unit/evaluation/test_threshold.py::"
 
@@ -158,7 +159,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "means of a scaler without noise",
         "NoisyScaler keeps the exact means of private columns and makes only the deviations noisy.",
         "preprocessing/_noisy_scaler.py",
-        "np.clip(noisy[:n_features] / (weight * n_rows), -1, 1)",
+        "np.clip(noisy[:n_features] / (weight * n_terms), -1, 1)",
         "np.clip(contributions[:, :n_features].mean(axis=0) / weight, -1, 1)",
         "tests/sklearn/test_noisy_scaler.py::test_a_seed_is_reproducible_and_said_to_be_not_private",
     ),
@@ -166,8 +167,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "exact sums in a report",
         "A hidden attribute of a scaler's report, which pickles keep, holds the sums before their noise.",
         "_engine/noisy_sum.py",
-        "    return noisy_sums(rows, asked, budget, treated_as_public, description, leaks)\n",
-        "    made = noisy_sums(rows, asked, budget, treated_as_public, description, leaks)\n"
+        "    return noisy_sums(rows, asked, budget, treated_as_public, description, leaks, unit)\n",
+        "    made = noisy_sums(rows, asked, budget, treated_as_public, description, leaks, unit)\n"
         '    object.__setattr__(made[1], "_sums", values.sum(axis=0))\n    return made\n',
         "tests/property/test_nothing_is_kept.py::test_no_exact_sum_and_no_row_is_kept[scaler]",
     ),
@@ -1140,8 +1141,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "a command line that prints the accuracy on private rows",
         "An exact count of private rows is printed next to the report.",
         "_cli/fit.py",
-        "            return model.fit(private.X, private.y, **public_rows)\n",
-        "            model.fit(private.X, private.y, **public_rows)\n"
+        "            return model.fit(private.X, private.y, **public_rows, groups=private.groups)\n",
+        "            model.fit(private.X, private.y, **public_rows, groups=private.groups)\n"
         "            if not args.quiet:\n"
         '                sys.stderr.write(f"accuracy: {model.score(private.X, private.y):.2f}\\n")\n'
         "            return model\n",
@@ -1168,8 +1169,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "exact spreads of columns",
         "The spreads by which columns are standardised are those of the private rows, without noise.",
         "_learning/columns.py",
-        "    return noisy_sums(rows, asked, budget, treated_as_public, description, leaks)\n",
-        "    found, report = noisy_sums(rows, asked, budget, treated_as_public, description, leaks)\n"
+        "    return noisy_sums(rows, asked, budget, treated_as_public, description, leaks, unit)\n",
+        "    found, report = noisy_sums(rows, asked, budget, treated_as_public, description, leaks, unit)\n"
         "    return FoundColumns(found.center, X.std(axis=0)), report\n",
         "tests/sklearn/test_scaler_without_bounds.py::test_a_seed_is_reproducible_and_said_to_be_not_private",
     ),
@@ -1399,16 +1400,16 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "held-out rows that are drawn by labels",
         "One label moves rows of other people between the fit and the histogram.",
         "evaluation/_threshold.py",
-        "train_test_split(X, y, test_size=self.holdout, random_state=seed)",
-        "train_test_split(X, y, test_size=self.holdout, random_state=seed, stratify=y)",
+        "train_test_split(X, y, **split)",
+        "train_test_split(X, y, **split, stratify=y)",
         _THRESHOLD + "test_the_split_does_not_depend_on_the_rows",
     ),
     _sabotage(
         "held-out rows that the fit has seen",
         "A row is in both parts, while its guarantee is said to be that of one.",
         "evaluation/_threshold.py",
-        ".fit(X_fit, y_fit, **public)",
-        ".fit(np.concatenate([X_fit, X]), np.concatenate([y_fit, y]), **public)",
+        ".fit(X_fit, y_fit, **passed)",
+        ".fit(np.concatenate([X_fit, X]), np.concatenate([y_fit, y]), **passed)",
         _THRESHOLD + "test_the_fit_never_sees_the_held_out_rows",
     ),
     _sabotage(
@@ -1456,7 +1457,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "folds with all rows of their persons",
         "A fold is fitted to rows outside of it, which its report does not cover.",
-        "estimators/_checks.py",
+        "_rows/persons.py",
         "chosen = np.ones(n_rows, bool) if own is None else own",
         "chosen = np.ones(n_rows, bool)",
         _GROUPS + "test_a_fold_counts_the_rows_of_the_fold",
@@ -1496,9 +1497,9 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "unknown persons left out",
         "Rows without an id are dropped, and the number of those that are left tells how many there were.",
-        "estimators/_checks.py",
-        "if has_missing(ids) or pd.isna(ids).any():",
-        "if len(ids) == 0:",
+        "_rows/persons.py",
+        "if np.ma.is_masked(groups) or pd.isna(ids).any() or infinite:",
+        "if infinite:",
         _GROUPS + "test_bad_ids_are_refused_before_the_charge",
     ),
     _sabotage(
@@ -1508,6 +1509,56 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "lengths = unit * factors * found",
         "lengths = 0.1 * unit * factors * found",
         "tests/property/test_persons_records.py::test_no_release_moves_further_than_the_record_says",
+    ),
+    _sabotage(
+        "scores of persons in an account of rows",
+        "A score that protects persons is charged to a budget for rows, and the other way round.",
+        "estimators/_private_score.py",
+        "unit=table.unit,",
+        'unit="row",',
+        _BESIDE_FITS + "test_exact_sums_and_ledgers_of_rows_are_refused[score]",
+    ),
+    _sabotage(
+        "held-out rows instead of persons",
+        "A person has rows in the fit and in the histogram, while the guarantee is said to be that of one.",
+        "evaluation/_threshold.py",
+        "own = np.isin(persons.codes, seen)",
+        "own = np.arange(len(persons.codes)) % persons.n_persons < len(seen)",
+        _BESIDE_FITS + "test_a_threshold_holds_out_persons_whatever_their_numbers_of_rows",
+    ),
+    _sabotage(
+        "cells by the number of rows of persons",
+        "The number of cells of an evaluation tells how many rows persons have.",
+        "evaluation/_private_evaluation.py",
+        "n_terms = n_rows if persons is None else persons.n_persons",
+        "n_terms = n_rows",
+        _BESIDE_FITS + "test_the_cells_follow_from_the_number_of_persons",
+    ),
+    _sabotage(
+        "a scaler that counts rows for persons",
+        "A person with many rows moves noisy means and deviations by one unit for each of them.",
+        "_engine/noisy_sum.py",
+        "if persons is None:",
+        "if len(values):",
+        _BESIDE_FITS + "test_a_scaler_has_the_mean_and_deviation_over_persons",
+        "tests/property/test_persons_elsewhere.py::"
+        "test_a_release_shows_what_its_noise_pays_for[scaler-grown to 1,000 rows]",
+    ),
+    _sabotage(
+        "a search for persons that scores rows",
+        "A person with many rows moves the noisy scores of a search by one unit for each of them.",
+        "model_selection/_rows.py",
+        'persons = {} if self.groups is None else {"groups": self.groups}',
+        "persons = {}",
+        _BESIDE_FITS + "test_the_scores_of_a_search_are_means_over_persons",
+    ),
+    _sabotage(
+        "a search for persons with fits that protect rows",
+        "A step that does not pass ids on is fitted to rows, and charged as if persons were protected.",
+        "model_selection/_trials.py",
+        "if unit != self.unit:",
+        "if unit is None:",
+        _BESIDE_FITS + "test_a_search_over_a_pipeline_passes_persons_to_fits_and_scores",
     ),
     # -- data frames: what an encoder reads, and what a cell may do --------------------------------
     _sabotage(

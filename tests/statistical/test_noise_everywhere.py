@@ -77,42 +77,51 @@ def regression(**parameters):
     return fitted(ridge, X, X[:, :2], {"X_pub": PUBLIC["X_pub"], "y_pub": PUBLIC["X_pub"][:, :2]})
 
 
-def counts(n_counts=520, **parameters):
+def counts(n_counts=520, groups=None, **parameters):
     """Noisy counts of the rows that a head gets right, by a multiplier of their own."""
     clf = classifier(n_steps=1, **parameters).fit(X, Y, **PUBLIC)
     for _ in range(n_counts):
-        clf.private_score(X, Y, noise_multiplier=7.0)
+        clf.private_score(X, Y, groups=groups, noise_multiplier=7.0)
     return of(clf) + [(7.0, 1)] * n_counts
 
 
-def evaluations(**parameters):
+def evaluations(groups=None, **parameters):
     """Histograms of scores by label, of one class against the rest."""
     clf = classifier(n_steps=1, **parameters).fit(X, Y, **PUBLIC)
     found = []
     for _ in range(4):
         noisy = private_evaluation(
-            clf, X, Y, epsilon=5.0, delta=1e-4, layout="one_vs_rest", n_bins=200, **parameters
+            clf,
+            X,
+            Y,
+            epsilon=5.0,
+            delta=1e-4,
+            groups=groups,
+            layout="one_vs_rest",
+            n_bins=200,
+            **parameters,
         )
         found.append((noisy.privacy.noise_multiplier, noisy.privacy.n_steps))
     return of(clf) + found
 
 
-def scalers(**parameters):
+def scalers(groups=None, **parameters):
     wide = rng.uniform(-1, 1, size=(50, 400))
     found = []
     for _ in range(3):
-        scaler = NoisyScaler(5.0, 1e-4, bounds=(-1.0, 2.0), **parameters).fit(wide)
+        scaler = NoisyScaler(5.0, 1e-4, bounds=(-1.0, 2.0), **parameters).fit(wide, groups=groups)
         found += of(scaler)
     return found
 
 
-def search(**parameters):
+def search(groups=None, **parameters):
     """Fits of three candidates side by side, and a count for each."""
     grid = {"learning_rate": [0.3, 1.0, 2.0]}
     head = MixedDPLogisticRegression("noisy-gd", n_steps=STEPS)
-    found = PrivateSearchCV(head, grid, epsilon=3.0, delta=1e-4, **parameters).fit(X, Y, **PUBLIC)
+    terms = {"epsilon": 3.0, "delta": 1e-4, **parameters}
+    found = PrivateSearchCV(head, grid, **terms).fit(X, Y, **PUBLIC, groups=groups)
     fits = of(found.best_estimator_) * 3
-    return fits + [(found.privacy_.score_noise * N, 1)] * 3
+    return fits + [(found.privacy_.score_noise * found.privacy_.n_private, 1)] * 3
 
 
 def search_on_public_rows():
@@ -156,6 +165,10 @@ PATHS = {
     "evaluation": evaluations,
     "scaler": scalers,
     "scaler, means alone": lambda: scalers(with_std=False),
+    "persons, counts": lambda: counts(groups=np.arange(N) // 4),
+    "persons, evaluation": lambda: evaluations(groups=np.arange(N) // 4),
+    "persons, scaler": lambda: scalers(groups=np.arange(50) // 2),
+    "persons, search": lambda: search(np.arange(N) // 4, strategy="grid"),
     "search, grid": lambda: search(strategy="grid"),
     "search, public scores": search_on_public_rows,
     "discrete": lambda: fitted(classifier(n_steps=60, **DISCRETE)),

@@ -183,5 +183,5 @@ def test_three_declared_classes_are_refused():
 
 
 def test_an_unknown_argument_is_refused():
-    with pytest.raises(TypeError, match="does not accept groups"):
-        PrivateThresholdClassifier(HEAD).fit(X, Y, groups=Y)
+    with pytest.raises(TypeError, match="does not accept sample_weight"):
+        PrivateThresholdClassifier(HEAD).fit(X, Y, sample_weight=Y)

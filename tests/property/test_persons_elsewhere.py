@@ -1,0 +1,164 @@
+"""Scores, evaluations, scalers and searches show of all rows of one person what their noise pays for.
+
+The neighbours and the comparison are those of :mod:`tests.property.test_persons_replay`.
+"""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge
+from skmixdp._engine.release import recorded_releases
+from skmixdp.evaluation import PrivateThresholdClassifier, private_evaluation
+from skmixdp.model_selection import PrivateSearchCV
+from skmixdp.preprocessing import NoisyScaler
+from skmixdp.privacy import PrivacyLedger
+from tests.property.test_persons_replay import (
+    COEF,
+    MOST,
+    NEIGHBOURS,
+    PERSON,
+    X_PUB,
+    Y_PUB,
+    K,
+    Persons,
+)
+from tests.replay import compare, seen
+
+TERMS = {"epsilon": 30.0, "delta": 1e-4}
+
+
+@cache
+def head(**parameters):
+    """A head that has seen public rows alone."""
+    return MixedDPLogisticRegression(**TERMS, classes=range(K), **parameters).fit(X_PUB, Y_PUB)
+
+
+@cache
+def regression(n_targets=2):
+    return MixedDPRidge(**TERMS, target_scale=2.0).fit(X_PUB, (X_PUB @ COEF)[:, :n_targets])
+
+
+def charged(path):
+    """A path, with what it adds to a ledger."""
+
+    def with_ledger(one):
+        ledger = PrivacyLedger(":memory:").add_dataset("rows", epsilon=5000, delta=1e-3, unit="person")
+        outcome = path(one, ledger)
+        return outcome, [(charge.event, charge.description) for charge in ledger.charges()]
+
+    return with_ledger
+
+
+def score(method, model=head, **parameters):
+    def path(one, ledger):
+        fitted = model(**parameters)
+        fitted.ledger = ledger
+        found = getattr(fitted, method)(one.X, one.y, groups=one.groups, epsilon=30.0, delta=1e-4)
+        fitted.ledger = None
+        return found
+
+    return path
+
+
+def evaluation(**parameters):
+    def path(one, ledger):
+        model, y = (head(), one.y) if one.y.ndim == 1 else (regression(1), one.y[:, 0])
+        terms = {**TERMS, "groups": one.groups, "ledger": ledger, **parameters}
+        found = private_evaluation(model, one.X, y, **terms)
+        return found, str(found), str(found.privacy)
+
+    return path
+
+
+def scaler(**parameters):
+    def path(one, ledger):
+        found = NoisyScaler(**{**TERMS, **parameters}, ledger=ledger).fit(one.X, groups=one.groups)
+        found.ledger = None
+        return found, str(found.privacy_)
+
+    return path
+
+
+def search(**parameters):
+    def path(one, ledger):
+        terms = {**TERMS, "ledger": ledger, "strategy": "grid", **parameters}
+        found = PrivateSearchCV(
+            MixedDPLogisticRegression("noisy-gd", n_steps=3, classes=range(K)),
+            {"learning_rate": [0.3, 1.0]},
+            **terms,
+        ).fit(one.X, one.y, X_PUB, Y_PUB, groups=one.groups)
+        return found.best_estimator_, found.cv_results_["mean_test_score"], str(found.privacy_)
+
+    return path
+
+
+def threshold(one, ledger):
+    y, y_pub = np.minimum(one.y, 1), np.minimum(Y_PUB, 1)
+    inner = MixedDPLogisticRegression("noisy-gd", n_steps=3, classes=range(2), ledger=ledger, **TERMS)
+    found = PrivateThresholdClassifier(inner, **TERMS, ledger=ledger)
+    found.fit(one.X, y, X_PUB, y_pub, groups=one.groups)
+    return found.evaluation_.cells, found.threshold_, str(found.privacy_)
+
+
+PATHS = {
+    "score": score("private_score"),
+    "confusion": score("private_confusion"),
+    "score, float64": score("private_score", dtype="float64"),
+    "score of a regression": score("private_score", regression),
+    "evaluation": evaluation(),
+    "evaluation, one by one": evaluation(layout="one_vs_rest"),
+    "evaluation of a regression": evaluation(target_bounds=(-5.0, 5.0)),
+    "scaler": scaler(bounds=(-3.0, 3.0)),
+    "scaler, means alone": scaler(bounds=(-3.0, 3.0), with_std=False),
+    "scaler without bounds": scaler(),
+    "search": search(),
+    "search, public scores": search(scoring="public", refit=True),
+    "threshold": threshold,
+}
+#: Persons of these paths are numbered within a part of them.
+IN_PARTS = {"threshold"}
+CASES = [
+    (path, neighbour)
+    for path in PATHS
+    for neighbour in NEIGHBOURS
+    if not (path in IN_PARTS and neighbour in MOST)
+]
+
+
+@pytest.mark.covering
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of numbers beyond the range, in the neighbours
+@pytest.mark.parametrize(("path", "neighbour"), CASES)
+def test_a_release_shows_what_its_noise_pays_for(monkeypatch, path, neighbour):
+    one = Persons.drawn(targets="regression" in path)
+    other, most = NEIGHBOURS[neighbour](one), MOST.get(neighbour, 2.0)
+    if other.absent is not None:
+        one = replace(one, absent=other.absent if most == 0 else np.zeros_like(other.absent))
+    # The models are made before, so that no release of theirs is recorded.
+    assert [regression(), regression(1)] if "regression" in path else [head(), head(dtype="float64")]
+
+    def run(persons, earlier):
+        def within(calls):
+            with recorded_releases(persons.absent):
+                return charged(PATHS[path])(persons)
+
+        return seen(monkeypatch, within, earlier)
+
+    first = run(one, None)
+    assert not first.failed, first.facts["outcome"]
+    assert first.releases
+    second = run(other, first)
+    if path not in IN_PARTS:
+        compare(first, second, PERSON, most)
+        return
+    assert not second.failed, second.facts["outcome"]
+    assert not {name for name in first.facts if first.facts[name] != second.facts.get(name)}
+    moved = [
+        float(np.linalg.norm(mine.exact - theirs.exact)) / mine.sensitivity
+        for mine, theirs in zip(first.releases, second.releases, strict=True)
+    ]
+    assert max(moved) <= most
+    # The person is in one part: nothing else of the other moves.
+    assert moved[-1] == 0 or not any(moved[:-1])

@@ -1,0 +1,298 @@
+"""Scores, evaluations, thresholds, scalers and searches of persons: what is released, charged and refused."""
+
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge
+from skmixdp.evaluation import PrivateThresholdClassifier, private_evaluation
+from skmixdp.model_selection import PrivateSearchCV
+from skmixdp.preprocessing import NoisyScaler
+from skmixdp.privacy import PrivacyLedger
+
+N = 400
+rng = np.random.default_rng(0)
+SIZES = rng.integers(1, 8, N)
+GROUPS = pd.Series(rng.permutation(np.repeat(np.arange(N), SIZES)), name="patient")
+Y = rng.integers(0, 3, len(GROUPS))
+X = (np.eye(3)[Y] @ rng.normal(size=(3, 6)) + rng.normal(size=(len(Y), 6))).astype("f4")
+X_PUB, Y_PUB = rng.normal(size=(30, 6)).astype("f4"), np.arange(30) % 3
+HEAD = MixedDPLogisticRegression("noisy-gd", n_steps=3, epsilon=3.0, classes=range(3))
+BINARY = clone(HEAD).set_params(classes=range(2))
+#: Noise that is next to none.
+EXACT = {"epsilon": 1e12}
+
+
+def of_persons(values, groups=GROUPS):
+    """Means over persons of the means over their rows."""
+    return pd.DataFrame(np.asarray(values, float)).groupby(np.asarray(groups)).mean().mean(axis=0).to_numpy()
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return clone(HEAD).fit(X, Y, groups=GROUPS)
+
+
+@pytest.fixture
+def patients():
+    return PrivacyLedger(":memory:").add_dataset("patients", epsilon=100.0, delta=1e-4, unit="patient")
+
+
+# -- what is released ----------------------------------------------------------------------
+
+
+def test_a_score_is_the_mean_over_persons(fitted):
+    right = of_persons(fitted.predict(X) == Y)
+    score = fitted.private_score(X, Y, groups=GROUPS, noise_multiplier=1e-9)
+    np.testing.assert_allclose(score, right[0], atol=1e-6)
+    assert abs(score - fitted.score(X, Y)) > 1e-3
+
+
+def test_a_confusion_has_one_unit_of_each_person(fitted):
+    found = fitted.private_confusion(X, Y, groups=GROUPS, noise_multiplier=1e-9)
+    cells = (3 * Y + fitted.predict(X))[:, np.newaxis] == np.arange(9)
+    np.testing.assert_allclose(found.ravel(), N * of_persons(cells), atol=1e-6)
+
+
+def test_a_score_of_a_regression_is_the_mean_over_persons():
+    ridge = MixedDPRidge("noisy-gd", n_steps=3, epsilon=3.0, target_scale=2.0).fit(X, X[:, 0], groups=GROUPS)
+    near = 1 - np.minimum(np.abs(ridge.predict(X) - X[:, 0]) / 4.0, 1)
+    score = ridge.private_score(X, X[:, 0], groups=GROUPS, noise_multiplier=1e-9)
+    np.testing.assert_allclose(score, of_persons(near)[0], atol=1e-5)
+
+
+@pytest.mark.parametrize("layout", ["top", "one_vs_rest"])
+def test_an_evaluation_has_one_unit_of_each_person_in_each_histogram(fitted, layout):
+    found = private_evaluation(fitted, X, Y, groups=GROUPS, layout=layout, n_bins=8, **EXACT)
+    np.testing.assert_allclose(found.counts.sum(axis=1), N, atol=1e-3)
+    assert found.cells.n_rows == found.privacy.n_private == N
+    if layout == "top":
+        np.testing.assert_allclose(found.share().value, of_persons(fitted.predict(X) == Y)[0], atol=1e-5)
+    text = str(found)
+    assert "400 persons (column 'patient')" in text and "persons a cell" in text and "rows" not in text
+    assert str(len(Y)) not in text + str(found.privacy)
+
+
+def test_the_cells_follow_from_the_number_of_persons(fitted):
+    """The number of rows would tell how many rows persons have."""
+    few = private_evaluation(fitted, X, Y, groups=GROUPS, epsilon=1.0)
+    many = np.tile(np.arange(len(Y)), 50)
+    grown = private_evaluation(fitted, X[many], Y[many], groups=GROUPS.to_numpy()[many], epsilon=1.0)
+    assert few.counts.shape == grown.counts.shape and few.noise_scale == grown.noise_scale
+
+
+@pytest.mark.parametrize("with_std", [True, False])
+def test_a_scaler_has_the_mean_and_deviation_over_persons(with_std):
+    scaler = NoisyScaler(**EXACT, bounds=(-2.0, 2.0), with_std=with_std).fit(X, groups=GROUPS)
+    cut = np.clip(X.astype("f8"), -2, 2)
+    mean = of_persons(cut)
+    np.testing.assert_allclose(scaler.mean_, mean, atol=1e-5)
+    if with_std:
+        np.testing.assert_allclose(scaler.scale_, np.sqrt(of_persons(cut**2) - mean**2), atol=1e-4)
+    np.testing.assert_allclose(
+        scaler.mean_noise_ * N / scaler.privacy_.noise_multiplier,
+        NoisyScaler(**EXACT, bounds=(-2.0, 2.0), with_std=with_std).fit(X[:N]).mean_noise_
+        * N
+        / scaler.privacy_.noise_multiplier,
+        atol=1e-12,
+    )
+
+
+def test_persons_who_count_once_decide_what_a_scaler_finds_without_bounds():
+    """One person with nine tenths of the rows does not move the centre."""
+    usual, far = rng.normal(size=(2000, 2)), rng.normal(100.0, 1.0, size=(18000, 2))
+    groups = np.append(np.arange(2000), np.full(18000, 5))
+    scaler = NoisyScaler(10.0).fit(np.vstack([usual, far]), groups=groups)
+    assert np.abs(scaler.mean_).max() < 0.5 and scaler.scale_.max() < 5
+
+
+# -- what is held out ----------------------------------------------------------------------
+
+
+def test_a_threshold_holds_out_persons_whatever_their_numbers_of_rows():
+    seen = []
+
+    class Spy(DummyClassifier):
+        def fit(self, X, y, groups):
+            seen.append(np.unique(groups))
+            assert groups.name == "patient"
+            np.testing.assert_array_equal(X[:, 0], groups)  # rows and ids stay together
+            return super().fit(X, y)
+
+    for groups in (GROUPS, pd.Series(np.append(GROUPS, np.full(1000, 7)), name="patient")):
+        rows, y = groups.to_numpy()[:, np.newaxis].astype(float), np.arange(len(groups)) % 2
+        with pytest.warns(UserWarning, match="random_state"):
+            found = PrivateThresholdClassifier(Spy(), random_state=0).fit(rows, y, groups=groups)
+        assert found.evaluation_.privacy.n_private == N / 5
+    np.testing.assert_array_equal(*seen)
+    assert len(seen[0]) == 4 * N / 5
+
+
+def test_a_threshold_of_persons_states_the_weaker_of_both_guarantees(patients):
+    clf = PrivateThresholdClassifier(BINARY.set_params(ledger=patients), ledger=patients)
+    clf.fit(X, Y > 0, groups=GROUPS)
+    BINARY.set_params(ledger=None)
+    report = clf.privacy_
+    assert report.unit == "patient" and report.n_private == N and report.private
+    assert report.warnings[-1].startswith("no person is in both")
+    assert [charge.description for charge in patients.charges()] == [
+        "MixedDPLogisticRegression, 320 persons (column 'patient')",
+        "private_evaluation, 80 persons (column 'patient')",
+    ]
+
+
+@pytest.mark.parametrize(("fit_groups", "groups"), [(None, GROUPS), (GROUPS, None)])
+def test_a_threshold_and_a_fit_of_other_units_are_refused(fit_groups, groups):
+    model = clone(BINARY).fit(X, Y > 0, groups=fit_groups)
+    entry = PrivacyLedger(":memory:").add_dataset(
+        "rows", epsilon=9, delta=1e-4, unit="row" if groups is None else "patient"
+    )
+    with pytest.raises(ValueError, match="pass the same groups to both"):
+        PrivateThresholdClassifier(model, holdout="prefit", ledger=entry).fit(X, Y > 0, groups=groups)
+    assert not entry.charges()
+
+
+# -- searches -------------------------------------------------------------------------------
+
+GRID = {"learning_rate": [0.3, 1.0]}
+
+
+@pytest.mark.parametrize("scoring", ["private", "public"])
+def test_a_search_of_persons_is_charged_and_reported_as_one(patients, scoring):
+    search = PrivateSearchCV(HEAD, GRID, scoring=scoring, strategy="grid", ledger=patients)
+    search.fit(X, Y, X_PUB, Y_PUB, groups=GROUPS)
+    report = search.privacy_
+    assert report.unit == search.best_estimator_.privacy_.unit == "patient" and report.n_private == N
+    assert "all rows of one person (column 'patient')" in str(report)
+    assert str(len(Y)) not in str(report)
+    (charge,) = patients.charges()
+    assert charge.spent == pytest.approx(report.dataset_spent) and report.dataset == "patients"
+
+
+def test_a_secret_search_of_persons():
+    search = PrivateSearchCV(HEAD, GRID, strategy="random", n_trials=3).fit(X, Y, groups=GROUPS)
+    assert search.privacy_.unit == "patient" and -0.5 < search.best_score_ < 1.5
+
+
+def test_the_scores_of_a_search_are_means_over_persons():
+    """One person with nine tenths of the rows, all of them wrong, does not move them."""
+    grown = pd.Series(np.append(GROUPS, np.full(9 * len(Y), 7)))
+    rows, y = np.vstack([X, np.tile(X, (9, 1))]), np.append(Y, np.tile((Y + 1) % 3, 9))
+    search = PrivateSearchCV(HEAD, GRID, strategy="grid", epsilon=500.0)
+    assert search.fit(rows, y, groups=grown).best_score_ > 0.5
+
+
+def test_a_pipeline_passes_persons_to_its_scaler_and_its_head(patients):
+    pipe = make_pipeline(NoisyScaler(0.5, bounds=(-4, 4), ledger=patients), clone(HEAD))
+    with sklearn.config_context(enable_metadata_routing=True):
+        pipe.set_params(mixeddplogisticregression__ledger=patients).fit(X, Y, groups=GROUPS)
+    assert [charge.description.split(", ")[1] for charge in patients.charges()] == [
+        "400 persons (column 'patient')"
+    ] * 2
+    assert pipe[0].privacy_.unit == pipe[-1].privacy_.unit == "patient"
+
+
+class TakesIds(FunctionTransformer):
+    """A step that requests ids, so that scikit-learn lets them pass."""
+
+    __metadata_request__fit: ClassVar = {"groups": True}
+
+    def fit(self, X, y=None, groups=None):
+        return super().fit(X, y)
+
+
+def test_a_search_over_a_pipeline_passes_persons_to_fits_and_scores():
+    pipe = Pipeline([("head", clone(HEAD))])
+    grid = {"head__learning_rate": [0.3, 1.0]}
+    with sklearn.config_context(enable_metadata_routing=True):
+        found = PrivateSearchCV(pipe, grid, strategy="grid").fit(X, Y, groups=GROUPS)
+        assert found.best_estimator_[-1].privacy_.unit == "patient"
+        deaf = Pipeline([("ids", TakesIds()), ("head", clone(HEAD).set_fit_request(groups=False))])
+        with pytest.raises(ValueError, match="protects 'row', and the search 'patient'"):
+            PrivateSearchCV(deaf, grid, strategy="grid").fit(X, Y, groups=GROUPS)
+
+
+@pytest.mark.parametrize("method", ["search", "threshold"])
+def test_a_pipeline_needs_routing_to_pass_persons_on(method):
+    pipe = Pipeline([("head", clone(BINARY))])
+    search = PrivateSearchCV(pipe, {"head__learning_rate": [0.3]}, strategy="grid")
+    owner = search if method == "search" else PrivateThresholdClassifier(pipe)
+    with pytest.raises(ValueError, match="groups reaches the steps of a Pipeline only with metadata routing"):
+        owner.fit(X, Y > 0, groups=GROUPS)
+
+
+# -- what is refused ------------------------------------------------------------------------
+
+PUBLIC_MODEL = LogisticRegression().fit(X_PUB, Y_PUB > 0)
+CALLS = {
+    "score": lambda groups, **more: (
+        clone(HEAD)
+        .set_params(**more)
+        .fit(X_PUB, Y_PUB)
+        .private_score(X, Y, groups=groups, noise_multiplier=9)
+    ),
+    "confusion": lambda groups, **more: (
+        clone(HEAD)
+        .set_params(**more)
+        .fit(X_PUB, Y_PUB)
+        .private_confusion(X, Y, groups=groups, noise_multiplier=9)
+    ),
+    "evaluation": lambda groups, **more: private_evaluation(
+        PUBLIC_MODEL, X, Y > 0, groups=groups, epsilon=1.0, **more
+    ),
+    "threshold": lambda groups, **more: PrivateThresholdClassifier(BINARY, **more).fit(
+        X, Y > 0, groups=groups
+    ),
+    "scaler": lambda groups, **more: NoisyScaler(bounds=(-1, 1), **more).fit(X, groups=groups),
+    "scaler without bounds": lambda groups, **more: NoisyScaler(**more).fit(X, groups=groups),
+    "search": lambda groups, ledger=None, **more: PrivateSearchCV(
+        clone(HEAD).set_params(**more), GRID, strategy="grid", ledger=ledger
+    ).fit(X, Y, groups=groups),
+}
+BAD = {
+    "short": (GROUPS[:-1], "one id for each row"),
+    "missing": (GROUPS.astype(float).where(GROUPS != 3), "missing ids"),
+    "one person": (np.zeros(len(Y)), r"1 person\(s\)"),
+}
+
+
+@pytest.mark.parametrize("bad", BAD)
+@pytest.mark.parametrize("call", CALLS)
+def test_bad_ids_are_refused_before_the_charge(call, bad):
+    groups, match = BAD[bad]
+    unit = "patient" if hasattr(groups, "name") else "person"
+    entry = PrivacyLedger(":memory:").add_dataset("people", epsilon=50.0, delta=1e-4, unit=unit)
+    parameters = {} if call in ("score", "confusion") else {"ledger": entry}
+    with pytest.raises(ValueError, match=match):
+        CALLS[call](groups, **parameters)
+    assert not entry.charges()
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_exact_sums_and_ledgers_of_rows_are_refused(call):
+    if call == "scaler without bounds":
+        match = "noise='discrete' needs"
+    else:
+        match = "means over the rows of a person are not"
+    if call not in ("score", "confusion"):
+        pytest.importorskip("opendp", reason="needs skmixdp[discrete]")
+        with pytest.raises(ValueError, match=match):
+            CALLS[call](GROUPS, noise="discrete")
+    rows = PrivacyLedger(":memory:").add_dataset("rows", epsilon=50.0, delta=1e-4)
+    if call in ("score", "confusion"):
+        fitted = clone(HEAD).fit(X_PUB, Y_PUB)
+        fitted.ledger = rows
+        with pytest.raises(ValueError, match="is not what dataset="):
+            getattr(fitted, f"private_{call}")(X, Y, groups=GROUPS, noise_multiplier=9.0)
+    else:
+        with pytest.raises(ValueError, match="is not what dataset="):
+            CALLS[call](GROUPS, ledger=rows)
+    assert not rows.charges()
