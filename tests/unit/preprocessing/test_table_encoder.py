@@ -209,6 +209,21 @@ def test_numbers_have_the_same_bits_whatever_else_is_in_their_column():
         np.testing.assert_array_equal(encoded(pd.DataFrame({"a": column}), {"a": "number"})[:4], rows)
 
 
+@pytest.mark.parametrize("other", [1j, 1 + 2j, complex(np.nan, 1), np.complex64(1j)])
+@pytest.mark.parametrize("told", ["number", "boolean", (0, 9), ["1", "2.5"], "text"])
+def test_a_complex_number_changes_no_other_row_of_its_column(told, other):
+    usual = pd.DataFrame({"a": [1, 0, 2.5, np.nan, np.inf, 20200101]})
+    mixed = pd.DataFrame({"a": pd.concat([usual["a"], pd.Series([other])], ignore_index=True)})
+    assert mixed["a"].dtype.kind == "c"
+    rows = encoded(mixed, {"a": told}, indicators=True)
+    np.testing.assert_array_equal(rows[:-1], encoded(usual, {"a": told}, indicators=True))
+    np.testing.assert_array_equal(rows[-1], rows[3])  # missing
+    np.testing.assert_array_equal(encoded(mixed.to_numpy(), {"x0": told}, indicators=True), rows)
+    if told == "number":
+        public = TableEncoder(indicators=True).fit(mixed, X_pub=mixed.replace(np.inf, 1.0))
+        assert public.columns_["a"].kind == "number"
+
+
 def test_frames_arrays_and_lists_of_the_same_cells():
     cells = {"x0": [1.5, 2.0, None], "x1": ["a", None, "b"]}
     told = {"x0": (0, 4), "x1": ["a", "b"]}
