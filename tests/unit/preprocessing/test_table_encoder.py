@@ -1,5 +1,6 @@
 """What the encoder learns from public rows or is told, and what it says if it cannot."""
 
+import io
 import pickle
 import warnings
 from datetime import date, datetime, timedelta, timezone
@@ -358,6 +359,23 @@ def test_moments_of_any_unit(unit):
     days = encoded(moments, {"x0": "datetime"}, indicators=True)
     assert days[:, [0, -1]].tolist() == [[18262, 0], [0, 1], [1, 0]][-len(moments) :]
     assert encoded(lengths, {"x0": "number"}).ravel().tolist() == [86400, 0 if unit == "D" else 5]
+
+
+def test_dates_in_other_formats_that_are_converted_cell_by_cell():
+    """As docs/preprocessing.md recommends; with ``parse_dates``, one cell leaves the column as text."""
+    usual, mixed = (
+        pd.read_csv(io.StringIO("\n".join(["joined", "01.02.2020", "15.03.2021", *more])))
+        for more in ([], ["unknown"])
+    )
+    rows = [
+        encoded(
+            X.assign(joined=pd.to_datetime(X["joined"], format="%d.%m.%Y", errors="coerce")),
+            {"joined": "date"},
+        )
+        for X in (usual, mixed)
+    ]
+    np.testing.assert_array_equal(rows[0], rows[1][:2])
+    assert rows[0][0, 0] == days_of("2020-02-01")
 
 
 def test_sparse_rows_and_columns_that_are_missing_or_new_later():
