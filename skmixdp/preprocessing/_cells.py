@@ -1,9 +1,9 @@
 """Columns of tables as rows of numbers, each cell by itself.
 
 What a cell becomes depends on the cell and on fixed facts about its column. It does not depend on the type of
-the column: one odd cell turns a column of integers into one of real numbers, text or objects. So the same
-number counts the same as an integer, a real number or a text that spells it. No cell raises an error or a
-warning: what cannot be read counts as missing.
+the column: one odd cell turns a column of integers into one of real or complex numbers, text or objects. So
+the same number counts the same as an integer, a real number, a complex number without an imaginary part, or
+a text that spells it. No cell raises an error or a warning: what cannot be read counts as missing.
 """
 
 import math
@@ -158,6 +158,7 @@ def kind_of(cells: Iterable[Any]) -> str | None:
 def number_of(cell: Any) -> float:
     """The number that a cell holds or spells, with truth values as 0 and 1; NaN for any other."""
     try:
+        cell = _real(cell)
         if isinstance(cell, (Real, Decimal, np.bool_)):
             return float(cell)
         if isinstance(cell, timedelta):
@@ -196,7 +197,7 @@ def text_of(cell: Any) -> str | None:
     if is_missing(cell):
         return None
     try:
-        text = str(cell).encode("utf-8", "replace").decode()
+        text = str(_real(cell)).encode("utf-8", "replace").decode()
     except Exception:
         return None
     if text.strip().lower() in _TRUTH:
@@ -211,6 +212,13 @@ def text_of(cell: Any) -> str | None:
 def is_missing(cell: Any) -> bool:
     """Whether a cell is empty; True also for objects that cannot be looked at."""
     try:
-        return pd.isna(cell) is True or (isinstance(cell, str) and not cell.strip())
+        return pd.isna(_real(cell)) is True or (isinstance(cell, str) and not cell.strip())
     except Exception:  # of a class whose objects cannot be compared
         return True
+
+
+def _real(cell: Any) -> Any:
+    """The real part of a complex number, or None if it has an imaginary one; other cells as they are."""
+    if isinstance(cell, (complex, np.complexfloating)):
+        return cell.real if cell.imag == 0 else None
+    return cell

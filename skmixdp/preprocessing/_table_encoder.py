@@ -145,11 +145,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         names = _table(X, "X")[1]
         told = self._told(names)
         sources = () if is_empty(X_pub) else X_pub if isinstance(X_pub, tuple) else (X_pub,)
-        unknown = [name for name in names if name not in told]
-        if unknown and not sources:
+        if len(told) < len(names) and not sources:
+            # As in _cells, the names of others are left out.
             raise ValueError(
-                f"columns={shown(self.columns)} does not tell what is in the columns {listed(unknown)}, and "
-                'there are no public rows; pass X_pub, or columns={"age": "number", ...} for all columns.'
+                f"columns={shown(self.columns)} does not tell what is in {len(names) - len(told)} of the "
+                f"{len(names)} columns of X, and there are no public rows; pass X_pub, or "
+                'columns={"age": "number", ...} for all columns.'
             )
         public = [_cells(source, names, "X_pub", "X") for source in sources]
         where = self.indicators if isinstance(self.indicators, (list, tuple)) else None
@@ -222,11 +223,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             return {}
         if not isinstance(self.columns, Mapping):
             raise TypeError(f"columns={shown(self.columns)} must be a dict such as {{'age': 'number'}}.")
-        for name in self.columns:
+        told = {str(name): value for name, value in self.columns.items()}  # as in X, names may be numbers
+        if len(told) < len(self.columns):
+            raise ValueError(f"columns={shown(self.columns)} names a column twice; tell each column once.")
+        for name in told:
             if name not in names:
-                hint = suggestion(str(name), names) or "name columns of X"
+                hint = suggestion(name, names) or "name columns of X"
                 raise ValueError(f"columns names {shown(name)}, which X does not have; {hint}.")
-        return {name: _as_told(name, value) for name, value in self.columns.items()}
+        return {name: _as_told(name, value) for name, value in told.items()}
 
     def _learned(
         self,
@@ -322,8 +326,10 @@ def _scaled(column: TableColumn, cells: list[Any], name: str) -> TableColumn:
 def _is_declared(sources: Sequence[Any], name: str) -> bool:
     """Whether public rows declare a column as categorical."""
     return any(
-        isinstance(source, pd.DataFrame) and isinstance(source.dtypes.get(name), pd.CategoricalDtype)
+        str(own) == name and isinstance(dtype, pd.CategoricalDtype)
         for source in sources
+        if isinstance(source, pd.DataFrame)
+        for own, dtype in source.dtypes.items()
     )
 
 
@@ -355,8 +361,9 @@ def _cells(X: Any, names: Sequence[str], what: str, reference: str) -> dict[str,
     X, own = _table(X, what)
     missing = [name for name in names if name not in own]
     if missing or len(own) > len(names):
-        # The names of others are left out, since in a file without a header they are entries of a row.
-        told = [f"lacks the columns {listed(missing)} of {reference}"] if missing else []
+        # Names of private columns are left out, since in a file without a header they are entries of a row.
+        which = f"{len(missing)} column(s)" if reference == "X" else f"the columns {listed(missing)}"
+        told = [f"lacks {which} of {reference}"] if missing else []
         told += [f"has {n} column(s) that {reference} has not"] if (n := len(set(own) - set(names))) else []
         raise ValueError(
             f"{what} {' and '.join(told)}; pass the same columns, in any order (X has {len(own)} features, "
@@ -375,4 +382,9 @@ def _column(X: Any, place: int) -> Any:
     """A column of an array, or of a data frame of pandas or polars, by its place."""
     if hasattr(X, "iloc"):
         return X.iloc[:, place]
-    return X[X.columns[place]] if hasattr(X, "columns") else X[:, place]
+    if hasattr(X, "columns"):
+        return X[X.columns[place]]
+    column = X[:, place]
+    if column.dtype.kind in "mM" and np.datetime_data(column.dtype)[0] in ("ns", "ps", "fs", "as"):
+        return column.astype(f"{column.dtype.kind}8[us]")  # Python has no finer moments, only numbers of them
+    return column

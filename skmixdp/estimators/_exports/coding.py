@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
+from datetime import date
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -162,6 +163,8 @@ class Encoder:
         attributes = {name: getattr(value, name) for name in names if hasattr(value, name)}
         if "device" in parameters:
             parameters["device"] = str(parameters["device"])  # it may be a torch.device
+        if type(value).__name__ == "TableEncoder" and isinstance(value.columns, Mapping):
+            parameters["columns"] = {name: _dates_as_texts(told) for name, told in value.columns.items()}
         if hasattr(value, "module_") and not where:
             del parameters["module"]
             attributes["module_"] = value._module_state()
@@ -204,6 +207,13 @@ def _label(entry: Any, place: int) -> str:
     """The name of a step, or else its place in a list."""
     named = isinstance(entry, tuple) and len(entry) > 1 and hasattr(entry[1], "get_params")
     return repr(entry[0]) if named else str(place)
+
+
+def _dates_as_texts(told: Any) -> Any:
+    """What is told about a column of a table, with dates and moments as ISO 8601 texts that mean the same."""
+    if not isinstance(told, (tuple, list)):
+        return told
+    return type(told)(str(one) if isinstance(one, date) else one for one in told)
 
 
 class Decoder:

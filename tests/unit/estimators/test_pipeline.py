@@ -162,7 +162,7 @@ def test_a_refused_fit_charges_nothing(table):
     ledger = PrivacyLedger(":memory:").add_dataset("people", epsilon=0.7, delta=1e-4)
     model = model_of(TableEncoder(), ledger=ledger)
     model.set_params(**{f"{HEAD}__random_state": None, f"{HEAD}__epsilon": 0.6})
-    with pytest.raises(ValueError, match=r"X_pub lacks the columns \['age'\] of X"):
+    with pytest.raises(ValueError, match=r"X_pub lacks 1 column\(s\) of X"):
         model.fit(X, y, X_pub=X_pub[["job"]], y_pub=y_pub)
     assert ledger.account.n_charges == 0
     model.fit(X, y, X_pub=X_pub, y_pub=y_pub)

@@ -1,5 +1,6 @@
 """What the encoder learns from public rows or is told, and what it says if it cannot."""
 
+import io
 import pickle
 import warnings
 from datetime import date, datetime, timedelta, timezone
@@ -209,6 +210,21 @@ def test_numbers_have_the_same_bits_whatever_else_is_in_their_column():
         np.testing.assert_array_equal(encoded(pd.DataFrame({"a": column}), {"a": "number"})[:4], rows)
 
 
+@pytest.mark.parametrize("other", [1j, 1 + 2j, complex(np.nan, 1), np.complex64(1j)])
+@pytest.mark.parametrize("told", ["number", "boolean", (0, 9), ["1", "2.5"], "text"])
+def test_a_complex_number_changes_no_other_row_of_its_column(told, other):
+    usual = pd.DataFrame({"a": [1, 0, 2.5, np.nan, np.inf, 20200101]})
+    mixed = pd.DataFrame({"a": pd.concat([usual["a"], pd.Series([other])], ignore_index=True)})
+    assert mixed["a"].dtype.kind == "c"
+    rows = encoded(mixed, {"a": told}, indicators=True)
+    np.testing.assert_array_equal(rows[:-1], encoded(usual, {"a": told}, indicators=True))
+    np.testing.assert_array_equal(rows[-1], rows[3])  # missing
+    np.testing.assert_array_equal(encoded(mixed.to_numpy(), {"x0": told}, indicators=True), rows)
+    if told == "number":
+        public = TableEncoder(indicators=True).fit(mixed, X_pub=mixed.replace(np.inf, 1.0))
+        assert public.columns_["a"].kind == "number"
+
+
 def test_frames_arrays_and_lists_of_the_same_cells():
     cells = {"x0": [1.5, 2.0, None], "x1": ["a", None, "b"]}
     told = {"x0": (0, 4), "x1": ["a", "b"]}
@@ -255,8 +271,9 @@ def test_columns_in_any_order_and_clones_and_pickles():
 @pytest.mark.parametrize(
     ("told", "options", "message"),
     [
-        ({}, {}, r"columns=\{\} does not tell what is in the columns \['age', 'city'\], and there are no"),
-        ({"age": "number"}, {}, r"does not tell what is in the columns \['city'\]"),
+        ({}, {}, r"columns=\{\} does not tell what is in 2 of the 2 columns of X, and there are no public"),
+        ({"age": "number"}, {}, "does not tell what is in 1 of the 2 columns of X"),
+        ({0: "number", "0": "text"}, {}, "names a column twice; tell each column once"),
         (
             {"age": "number", "cit": ["Ulm"]},
             {},
@@ -304,7 +321,7 @@ def test_columns_is_a_dict():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda X: X.drop(columns="age"), r"X_pub lacks the columns \['age'\] of X; pass the same columns"),
+        (lambda X: X.drop(columns="age"), r"X_pub lacks 1 column\(s\) of X; pass the same columns"),
         (lambda X: X.assign(more=1, other=2), r"X_pub has 2 column\(s\) that X has not; pass the same"),
         (lambda X: X.assign(age=np.inf), "X_pub has infinite numbers in the column 'age'"),
         (lambda X: X.assign(city="x"), "X_pub has cells in the column 'city' that are no truth value"),
@@ -316,6 +333,49 @@ def test_public_rows_that_do_not_fit(change, message):
     X = people()[["age", "city"]]
     with pytest.raises(ValueError, match=message):
         TableEncoder({"city": "boolean"} if "truth" in message else None).fit(X, X_pub=change(X))
+
+
+def test_no_message_quotes_a_row_that_was_read_as_names():
+    X = pd.DataFrame([["4712 Jones", 1]], columns=["4711 Smith", "55000"])
+    X_pub = X.set_axis(["name", "income"], axis=1)
+    for told, public in (({}, None), ({"name": "text"}, None), ({}, X_pub), ({"name": "text"}, X_pub)):
+        with pytest.raises(ValueError, match="column") as caught:
+            TableEncoder(told).fit(X, X_pub=public)
+        assert "Smith" not in str(caught.value) and "55000" not in str(caught.value)
+
+
+def test_columns_whose_names_are_numbers():
+    X = pd.DataFrame({0: [1.0, 2.0], 1: pd.Categorical([1, 2])})
+    assert encoded(X, {0: (0, 4), 1: [1, 2]}).tolist() == [[-0.5, 1, 0], [0, 0, 1]]
+    assert TableEncoder({0: "number"}).fit(X, X_pub=X).columns_["1"].categories == ("1", "2")
+
+
+@pytest.mark.parametrize("unit", ["D", "s", "us", "ns", "ps"])
+def test_moments_of_any_unit(unit):
+    moments = np.array([["2020-01-01"], ["NaT"], ["1970-01-02"]], dtype=f"datetime64[{unit}]")
+    lengths = np.array([[86400], [5]], dtype="timedelta64[s]").astype(f"timedelta64[{unit}]")
+    if unit == "ps":  # it reaches about 106 days
+        moments = moments[1:]
+    days = encoded(moments, {"x0": "datetime"}, indicators=True)
+    assert days[:, [0, -1]].tolist() == [[18262, 0], [0, 1], [1, 0]][-len(moments) :]
+    assert encoded(lengths, {"x0": "number"}).ravel().tolist() == [86400, 0 if unit == "D" else 5]
+
+
+def test_dates_in_other_formats_that_are_converted_cell_by_cell():
+    """As docs/preprocessing.md recommends; with ``parse_dates``, one cell leaves the column as text."""
+    usual, mixed = (
+        pd.read_csv(io.StringIO("\n".join(["joined", "01.02.2020", "15.03.2021", *more])))
+        for more in ([], ["unknown"])
+    )
+    rows = [
+        encoded(
+            X.assign(joined=pd.to_datetime(X["joined"], format="%d.%m.%Y", errors="coerce")),
+            {"joined": "date"},
+        )
+        for X in (usual, mixed)
+    ]
+    np.testing.assert_array_equal(rows[0], rows[1][:2])
+    assert rows[0][0, 0] == days_of("2020-02-01")
 
 
 def test_sparse_rows_and_columns_that_are_missing_or_new_later():

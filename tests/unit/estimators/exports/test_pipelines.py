@@ -4,6 +4,7 @@ import json
 import pickle
 import subprocess
 import sys
+from datetime import date, datetime, timedelta, timezone
 from functools import cache
 
 import numpy as np
@@ -302,6 +303,25 @@ def test_a_loaded_pipeline_is_fitted_and_saved_again(tmp_path):
     _, y, n_public = table_of("iris")
     loaded.fit(X[n_public:], y[n_public:], X_pub=X[:n_public], y_pub=y[:n_public])
     np.testing.assert_array_equal(outputs(loaded, X), outputs(model, X))
+
+
+def test_dates_that_were_told_are_saved_as_texts(tmp_path):
+    day, zone = pd.Timestamp("2020-01-01"), timezone(timedelta(hours=1))
+    told = {
+        "a": (day, pd.Timestamp("2021-01-01 06:00")),
+        "b": (date(2020, 1, 1), datetime(2021, 1, 1, tzinfo=zone)),
+        "c": [day, day.date()],
+        2: (0, 300),
+    }
+    days = [day + pd.Timedelta(days=k) for k in range(300)]
+    X = pd.DataFrame({"a": days, "b": [one.date() for one in days], "c": days, 2: range(300)})
+    model = private_pipeline(TableEncoder(told), MixedDPLogisticRegression(classes=[0, 1], random_state=0))
+    model.fit(X, X[2] > 150).save(tmp_path / "model")
+    loaded = skmixdp.load(tmp_path / "model")
+    assert loaded[0].columns["a"] == ("2020-01-01 00:00:00", "2021-01-01 06:00:00")
+    assert TableEncoder(loaded[0].columns).fit(X).columns_ == model[0].columns_ == loaded[0].columns_
+    np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+    assert model[0].columns == told
 
 
 def test_nothing_is_unpickled(tmp_path, monkeypatch):
