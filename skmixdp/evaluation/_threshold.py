@@ -20,6 +20,7 @@ from ..model_selection import public_params
 from ..model_selection._public import take
 from ..model_selection._with_public import check_routing, delegated
 from ..preprocessing import check_pipeline
+from ..preprocessing._leaks._rules import kinds, states_budget
 from ..privacy import PrivacyReport
 from ..privacy.noise import noise_source
 from ._private_evaluation import private_evaluation
@@ -27,6 +28,9 @@ from ._scores import check_goal
 
 #: Number of seeds for the split.
 _SEEDS = 2**32
+
+#: Sources of noise, from the weakest on.
+_NOISES = ("seeded", "cryptographic", "discrete")
 
 
 @dataclass(eq=False, repr=False)
@@ -40,7 +44,8 @@ class PrivateThresholdClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstima
     Parameters
     ----------
     estimator : classifier
-        A private classifier of this library, or a Pipeline that ends in one. A clone is fitted.
+        A private classifier of this library, or a Pipeline that ends in one and has no other budget. A clone
+        is fitted. Ensembles of private classifiers are refused, since their budgets add up.
     goal : {"f1", "precision", "recall", "cost"}, default="f1"
         What the threshold is chosen for, see :meth:`ScoreEvaluation.threshold`.
     value : float, pair of floats or None, default=None
@@ -149,7 +154,8 @@ class PrivateThresholdClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstima
         Raises
         ------
         ValueError, TypeError
-            For bad input. The parameters of this class and the number of classes are checked before the fit.
+            For bad input, or an estimator with several budgets. These, the rows, and the labels if their
+            classes are declared or public, are checked before the fit.
         BudgetExceededError
             If a ledger does not allow the fit, or afterwards the histogram.
         """
@@ -159,6 +165,7 @@ class PrivateThresholdClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstima
         check_goal(self.goal, self.value)
         check("holdout", self.holdout, PROBABILITY, "prefit")
         _check_two_classes(y)
+        _check_budgets(self.estimator)
         _check_terms(self)
         passed = {}
         if not (is_empty(X_pub) and is_empty(y_pub)):
@@ -170,7 +177,7 @@ class PrivateThresholdClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstima
             leaks: tuple[str, ...] = ()
             fitted = self.estimator
         else:
-            leaks = check_pipeline(self.estimator).in_words("leak")
+            leaks = check_pipeline(self.estimator).in_words("leak", "uncounted")
             seed = int(noise_source("float", self.random_state).uniform((1,))[0] * _SEEDS)
             split = {"test_size": self.holdout, "random_state": seed}
             if persons is None:
@@ -192,6 +199,11 @@ class PrivateThresholdClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstima
                 f"the fit protects {shown(report.unit)} and the threshold {shown(unit)}, which no report can "
                 "state in one; pass the same groups to both."
             )
+        if report is not None:
+            leaks = (*leaks, *report.leaks)
+        elif self.holdout != "prefit":
+            leaks = leaks or (f"{type(fitted).__name__}: a fit to private rows that has no report",)
+        leaks = tuple(dict.fromkeys(leaks))
         found = private_evaluation(fitted, X, y, groups=groups, **terms, random_state=self.random_state)
         self.evaluation_ = replace(found, privacy=replace(found.privacy, leaks=leaks))
         self.privacy_ = _weaker(self.evaluation_.privacy, report, self.holdout == "prefit")
@@ -218,6 +230,29 @@ class PrivateThresholdClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstima
         tags.input_tags.sparse = get_tags(self.estimator).input_tags.sparse
         tags.non_deterministic = True
         return tags
+
+
+def _check_budgets(estimator: Any) -> None:
+    """Refuse an estimator with a budget that is not that of its last step, whose report does not count it."""
+    path, head = "", estimator
+    while "FrozenEstimator" not in kinds(head) and (
+        hasattr(head, "steps") or "WithPublicRows" in kinds(head)
+    ):
+        name, head = head.steps[-1] if hasattr(head, "steps") else ("estimator", head.estimator)
+        path += f"{name}__"
+    if "FrozenEstimator" in kinds(head):
+        raise TypeError(
+            "the estimator is frozen, and may have been fitted to the same rows; pass the fitted estimator "
+            "itself, with holdout='prefit'."
+        )
+    inside = path if states_budget(head) else None
+    for name, part in estimator.get_params().items():
+        own = inside is not None and (f"{name}__".startswith(inside) or inside.startswith(f"{name}__"))
+        if not own and (states_budget(part) or hasattr(part, "privacy_")):
+            raise TypeError(
+                f"{name} of the estimator has a budget that no report of a last step counts; pass a private "
+                "estimator of this library, or a Pipeline whose last step alone has a budget."
+            )
 
 
 def _check_terms(owner: PrivateThresholdClassifier) -> None:
@@ -266,9 +301,12 @@ def _weaker(own: PrivacyReport, fit: Any, prefit: bool) -> Any:
         first,
         n_private=own.n_private + fit.n_private,
         treated_as_public=tuple(dict.fromkeys((*fit.treated_as_public, *own.treated_as_public))),
-        warnings=(*first.warnings, f"this holds only if {part}" if prefit else part),
-        leaks=tuple(dict.fromkeys((*own.leaks, *fit.leaks))),
-        noise="seeded" if "seeded" in (own.noise, fit.noise) else first.noise,
+        warnings=(
+            *dict.fromkeys((*fit.warnings, *own.warnings)),
+            f"this holds only if {part}" if prefit else part,
+        ),
+        leaks=own.leaks,
+        noise=min(own.noise, fit.noise, key=_NOISES.index),
     )
 
 

@@ -4,20 +4,24 @@ import numpy as np
 import pytest
 import sklearn
 from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_classification
 from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
 from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import recall_score
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skmixdp import MixedDPLogisticRegression
+from skmixdp import MixedDPLogisticRegression, private_pipeline
 from skmixdp.evaluation import PrivateThresholdClassifier
 from skmixdp.exceptions import BudgetExceededError, PrivacyLeakWarning
 from skmixdp.inspection import model_card
-from skmixdp.preprocessing import PublicOnly, RowNormalizer, check_pipeline
+from skmixdp.model_selection import WithPublicRows
+from skmixdp.preprocessing import NoisyScaler, PublicOnly, RowNormalizer, check_pipeline
 from skmixdp.privacy import NoiseSource, PrivacyLedger
 
 X, Y = make_classification(6000, 6, n_informative=4, n_redundant=0, weights=[0.9], random_state=0)
@@ -139,6 +143,78 @@ def test_a_leaking_estimator_is_named():
     assert clf.privacy_.no_guarantee.startswith("NO GUARANTEE: LogisticRegression")
     assert any("the fit of the classifier has no report" in text for text in clf.privacy_.warnings)
     assert len(check_pipeline(clf)) == 1
+
+
+HEADS = [("a", HEAD), ("b", HEAD)]
+
+
+def several_budgets():
+    """Estimators with a budget that the report of the last step does not count."""
+    return {
+        "scaler": private_pipeline(NoisyScaler(epsilon=1.0, bounds=(-5, 5)), clone(HEAD)),
+        "voting": VotingClassifier(HEADS, voting="soft"),
+        "bagging": BaggingClassifier(HEAD, n_estimators=2, bootstrap=False),
+        "stack": make_pipeline(RowNormalizer(), StackingClassifier(HEADS, final_estimator=HEAD)),
+        "calibrated": CalibratedClassifierCV(HEAD, cv=2),
+        "frozen": FrozenEstimator(HEAD),
+    }
+
+
+@pytest.mark.parametrize("holdout", [0.2, "prefit"])
+@pytest.mark.parametrize("kind", several_budgets())
+def test_budgets_that_the_report_would_not_count_are_refused(kind, holdout, monkeypatch):
+    monkeypatch.setattr(NoiseSource, "add_noise", lambda *args: pytest.fail("noise was drawn"))
+    with pytest.raises(TypeError, match=r"has a budget that no report|is frozen") as caught:
+        PrivateThresholdClassifier(several_budgets()[kind], holdout=holdout).fit(X, Y)
+    assert str(caught.value).endswith(".")
+
+
+def test_the_members_of_a_fitted_ensemble_are_found_when_frozen():
+    voting = VotingClassifier([("a", FrozenEstimator(clone(HEAD).fit(X, Y)))], voting="soft").fit(X, Y)
+    with pytest.raises(TypeError, match="a of the estimator has a budget"):
+        PrivateThresholdClassifier(voting, holdout="prefit").fit(X, Y)
+
+
+def test_estimators_with_one_budget_pass():
+    """A search, a threshold and an estimator with its public rows have one report for all that they fit."""
+    for estimator in (
+        PrivateThresholdClassifier(HEAD),
+        WithPublicRows(HEAD, X_TEST[:100], Y_TEST[:100]),
+        make_pipeline(RowNormalizer(), WithPublicRows(HEAD, X_TEST[:100], Y_TEST[:100])),
+    ):
+        fitted = PrivateThresholdClassifier(estimator, epsilon=0.1).fit(X, Y)
+        assert fitted.privacy_.epsilon == pytest.approx(3.0, rel=1e-3) and fitted.privacy_.private
+
+
+def test_a_fit_without_a_report_has_no_guarantee():
+    class Unreported(DummyClassifier):
+        def __init__(self, epsilon=1.0, delta=1e-5):
+            super().__init__()
+            self.epsilon, self.delta = epsilon, delta
+
+    clf = PrivateThresholdClassifier(Unreported()).fit(X, Y)
+    assert "a fit to private rows that has no report" in clf.privacy_.no_guarantee
+    public_model = PrivateThresholdClassifier(DummyClassifier().fit(X, Y), holdout="prefit").fit(X, Y)
+    assert public_model.privacy_.private
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_leaks_of_a_fit_are_those_of_its_evaluation():
+    pipe = make_pipeline(StandardScaler(), HEAD)
+    for clf in (
+        PrivateThresholdClassifier(pipe).fit(X, Y),
+        PrivateThresholdClassifier(pipe.fit(X, Y), holdout="prefit").fit(X_TEST, Y_TEST),
+    ):
+        assert clf.evaluation_.no_guarantee.startswith("NO GUARANTEE: StandardScaler")
+        assert clf.evaluation_.no_guarantee == clf.privacy_.no_guarantee
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 5.0])
+def test_the_report_states_the_weaker_noise_and_all_warnings(epsilon):
+    pytest.importorskip("opendp", reason="needs skmixdp[discrete]")
+    clf = PrivateThresholdClassifier(HEAD, epsilon=epsilon, noise="discrete").fit(X, Y)
+    assert (clf.evaluation_.privacy.noise, clf.privacy_.noise) == ("discrete", "cryptographic")
+    assert {*clf.estimator_.privacy_.warnings, *clf.evaluation_.privacy.warnings} < {*clf.privacy_.warnings}
 
 
 BAD = {
