@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.model_selection import train_test_split
@@ -13,9 +14,9 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .._engine.noisy_sum import SumBudget
 from .._rows import Persons, check_groups
-from .._utils.validation import PROBABILITY, check, is_empty, refuse_arguments, shown
-from ..estimators._checks import check_labels
-from ..estimators._classifier import check_class_labels
+from .._utils.validation import PROBABILITY, check, check_finite, is_empty, refuse_arguments, shown
+from ..estimators._checks import check_labels, check_private_rows
+from ..estimators._classifier import check_class_labels, check_classes, encode_labels
 from ..model_selection import public_params
 from ..model_selection._public import take
 from ..model_selection._with_public import check_routing, delegated
@@ -28,6 +29,9 @@ from ._scores import check_goal
 
 #: Number of seeds for the split.
 _SEEDS = 2**32
+
+#: Ends of names of steps that may take rows with gaps or text.
+_TAKES_MORE = ("Encoder", "Imputer", "ColumnTransformer", "FeatureUnion", "FunctionTransformer")
 
 #: Sources of noise, from the weakest on.
 _NOISES = ("seeded", "cryptographic", "discrete")
@@ -164,7 +168,7 @@ class PrivateThresholdClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstima
         SumBudget(**terms, random_state=self.random_state)  # checks them
         check_goal(self.goal, self.value)
         check("holdout", self.holdout, PROBABILITY, "prefit")
-        _check_two_classes(y)
+        _check_two_classes(y, X.shape[0] if hasattr(X, "shape") else len(X))
         _check_budgets(self.estimator)
         _check_terms(self)
         passed = {}
@@ -178,6 +182,8 @@ class PrivateThresholdClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstima
             fitted = self.estimator
         else:
             leaks = check_pipeline(self.estimator).in_words("leak", "uncounted")
+            _check_rows(self.estimator, X)
+            _check_known_labels(self.estimator, y, y_pub)
             seed = int(noise_source("float", self.random_state).uniform((1,))[0] * _SEEDS)
             split = {"test_size": self.holdout, "random_state": seed}
             if persons is None:
@@ -187,11 +193,7 @@ class PrivateThresholdClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstima
                 (X_fit, y_fit, own), (X, y, groups) = _split_persons(X, y, persons, split)
                 passed["groups"] = own
             fitted = clone(self.estimator).fit(X_fit, y_fit, **passed)
-        if len(fitted.classes_) != 2:
-            raise ValueError(
-                f"the estimator has {len(fitted.classes_)} classes; a threshold needs two, so list two in "
-                "classes."
-            )
+        _check_number(fitted.classes_)
         report = _report_of(fitted)
         unit = "row" if persons is None else persons.unit
         if report is not None and report.unit != unit:
@@ -310,9 +312,46 @@ def _weaker(own: PrivacyReport, fit: Any, prefit: bool) -> Any:
     )
 
 
-def _check_two_classes(y: Any) -> None:
+def _check_two_classes(y: Any, n_rows: int) -> None:
     """Refuse PRIVATE labels that are not those of at most two classes."""
-    labels = check_labels(y, "y", np.shape(y)[0] if np.ndim(y) else 0, "X")
+    labels = check_labels(y, "y", n_rows, "X")
     check_class_labels(labels, "y")
     if len(np.unique(labels)) > 2:
         raise ValueError("y has more than two classes, and a threshold needs two; leave the threshold out.")
+
+
+def _check_number(classes: Any) -> None:
+    """Refuse other than two classes."""
+    if len(classes) != 2:
+        raise ValueError(
+            f"the estimator has {len(classes)} classes; a threshold needs two, so list two in classes."
+        )
+
+
+def _check_known_labels(estimator: Any, y: Any, y_pub: Any) -> None:
+    """Refuse PRIVATE labels that are none of the declared or public classes, in either part."""
+    given = [*estimator.get_params().items(), ("y_pub", y_pub)]
+    known = {name.split("__")[-1]: value for name, value in given if not is_empty(value)}
+    if "classes" in known:
+        source, classes = "classes", check_classes(known["classes"])
+    elif "y_pub" in known:
+        source, parts = "y_pub", known["y_pub"]
+        parts = parts if isinstance(parts, tuple) else (parts,)
+        classes = np.unique(np.concatenate([np.ravel(part) for part in parts]))
+    else:
+        return
+    _check_number(classes)
+    encode_labels(np.ravel(y), classes, "y", private=True, source=source)
+
+
+def _check_rows(estimator: Any, X: Any) -> None:
+    """Refuse PRIVATE rows that the fitted estimator could not predict for, in either part.
+
+    What a Pipeline takes depends on its steps: finite numbers, if none of them encodes or imputes.
+    """
+    names = [type(part).__name__ for part in (estimator, *estimator.get_params().values())]
+    if not any(name.endswith("Pipeline") for name in names):
+        check_private_rows(clone(estimator), X)
+    elif not any(name.endswith(_TAKES_MORE) for name in names):
+        table = np.asarray(X.tocsr().data if sp.issparse(X) else X)  # type: ignore[attr-defined]
+        check_finite(table.dtype.kind != "f" or np.all(np.isfinite(table)), "X")

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
@@ -160,6 +161,7 @@ def test_errors_of_a_model_quote_no_row(silent):
 
 
 LABELS = np.column_stack([Y, 1 - Y])
+SEVERAL = MixedDPLogisticRegression(epsilon=1.0).fit(X, LABELS)
 BAD = {
     "epsilon=None": {"epsilon": None},
     "epsilon=0": {"epsilon": 0},
@@ -187,6 +189,12 @@ BAD = {
     "target_bounds=.* low < high": {"estimator": REG, "y": X[:, 0], "target_bounds": (1, 1)},
     "residual_bound=-1": {"estimator": REG, "y": X[:, 0], "residual_bound": -1, **BOUNDS},
     "y has 2 targets": {"estimator": REG, "y": X[:, :2], **BOUNDS},
+    "residual_bound=1e\\+300": {"estimator": REG, "y": X[:, 0], "residual_bound": 1e300, **BOUNDS},
+    "target_bounds=.* up to 1e100": {"estimator": REG, "y": X[:, 0], "target_bounds": (-1e200, 1)},
+    "y must hold one label per row": {"y": [0] * 399 + [(1, 2)]},
+    "y has shape .400,.;": {"estimator": SEVERAL},
+    "y has shape .400, 1.;": {"estimator": make_pipeline(SEVERAL), "y": LABELS[:, :1]},
+    "several labels per row": {"estimator": OneVsRestClassifier(LogisticRegression()).fit(X, LABELS)},
     "y contains NaN or infinity": {"estimator": REG, "y": np.full(400, np.inf), **BOUNDS},
 }
 

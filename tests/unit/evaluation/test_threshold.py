@@ -1,6 +1,7 @@
 """PrivateThresholdClassifier: how it splits, what it charges, and what it predicts."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn
 from sklearn.base import clone
@@ -20,8 +21,8 @@ from skmixdp import MixedDPLogisticRegression, private_pipeline
 from skmixdp.evaluation import PrivateThresholdClassifier
 from skmixdp.exceptions import BudgetExceededError, PrivacyLeakWarning
 from skmixdp.inspection import model_card
-from skmixdp.model_selection import WithPublicRows
-from skmixdp.preprocessing import NoisyScaler, PublicOnly, RowNormalizer, check_pipeline
+from skmixdp.model_selection import PrivateSearchCV, WithPublicRows
+from skmixdp.preprocessing import NoisyScaler, PublicOnly, RowNormalizer, TableEncoder, check_pipeline
 from skmixdp.privacy import NoiseSource, PrivacyLedger
 
 X, Y = make_classification(6000, 6, n_informative=4, n_redundant=0, weights=[0.9], random_state=0)
@@ -180,10 +181,56 @@ def test_estimators_with_one_budget_pass():
     for estimator in (
         PrivateThresholdClassifier(HEAD),
         WithPublicRows(HEAD, X_TEST[:100], Y_TEST[:100]),
-        make_pipeline(RowNormalizer(), WithPublicRows(HEAD, X_TEST[:100], Y_TEST[:100])),
     ):
         fitted = PrivateThresholdClassifier(estimator, epsilon=0.1).fit(X, Y)
         assert fitted.privacy_.epsilon == pytest.approx(3.0, rel=1e-3) and fitted.privacy_.private
+
+
+ODD_ROW = {
+    "label": (None, "holds a label that is not one of the classes"),
+    "label, public classes": (None, "holds a label that is not one of the classes"),
+    "label, carried classes": (None, "holds a label that is not one of the classes"),
+    "nan": (np.nan, "X contains NaN"),
+    "text": ("x", "X holds text"),
+    "nan in a pipeline": (np.inf, "X contains NaN"),
+}
+
+
+@pytest.mark.parametrize("kind", ODD_ROW)
+def test_an_odd_row_is_refused_before_the_fit_wherever_it_falls(kind):
+    entry = PrivacyLedger(":memory:").add_dataset("people", epsilon=99.0, delta=1e-3)
+    head = clone(HEAD).set_params(ledger=entry, classes=None if "," in kind else [0, 1])
+    known = (X_TEST[:100], Y_TEST[:100])
+    public = known if kind == "label, public classes" else (None, None)
+    estimator = WithPublicRows(head, *known) if "carried" in kind else head
+    estimator = make_pipeline(RowNormalizer(), head) if "pipeline" in kind else estimator
+    entry_, match = ODD_ROW[kind]
+    rows, labels = X.astype(object if kind == "text" else float), Y.copy()
+    if entry_ is None:
+        labels[:] = 0
+        labels[5] = 7
+    else:
+        rows[5, 0] = entry_
+    for _ in range(8):  # of which some hold out the row
+        with pytest.raises(ValueError, match=match):
+            PrivateThresholdClassifier(estimator, ledger=entry).fit(rows, labels, *public)
+    assert not entry.charges()
+
+
+def test_gaps_that_an_encoder_takes_are_no_odd_rows():
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    frame.loc[::7, "a"] = np.nan
+    model = private_pipeline(TableEncoder(dict.fromkeys(frame, (-5, 5))), clone(HEAD))
+    for estimator in (
+        model,
+        PrivateSearchCV(model, {"mixeddplogisticregression__learning_rate": [0.3, 1.0]}),
+    ):
+        assert PrivateThresholdClassifier(estimator).fit(frame, Y).privacy_.private
+
+
+def test_few_rows_and_a_small_budget_have_cells_too():
+    few = PrivateThresholdClassifier(HEAD, epsilon=0.005, delta=1e-5).fit(X[:60], Y[:60])
+    assert len(few.evaluation_.logits) == 17
 
 
 def test_a_fit_without_a_report_has_no_guarantee():
@@ -244,6 +291,7 @@ def test_bad_parameters_are_refused_before_the_fit(match, monkeypatch):
         (np.arange(4000), "y has more than two classes"),
         (X[:, 0], "continuous values"),
         (np.column_stack([Y, Y]), "1d array"),
+        ([0] * 3999 + [(1, 2)], "labels of one type"),
     ],
 )
 def test_other_labels_are_refused_before_the_fit(y, match, monkeypatch):
