@@ -155,6 +155,13 @@ def _scores(
     estimator: Any, X: Any, y: Any, budget: SumBudget, layout: str, n_bins: int | str, groups: Any
 ) -> ScoreEvaluation | OneVsRestEvaluation:
     """The evaluation of a classifier."""
+    last = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
+    if "ThresholdClassifier" in type(last).__name__:  # the one of this library, or one of scikit-learn
+        warnings.warn(
+            "the model has a threshold of its own, and the summary is at 0.5; pass the threshold to at(...).",
+            UserWarning,
+            stacklevel=3,
+        )
     shape = _shape_of(y)
     several = len(shape) == 2 and shape[1] > 1
     if _has_several_labels(estimator) and not several:
@@ -251,7 +258,7 @@ def _units(persons: Persons | None) -> str:
 def _passed(labels: str, persons: Persons | None) -> str:
     """Text for the report: which checks were treated as public."""
     checked = f"rows and {labels}" if persons is None else f"rows, {labels} and ids of persons"
-    return f"that {checked} passed validation and the model predicted for them"
+    return f"the types of the columns of X, that {checked} passed validation and the model predicted for them"
 
 
 def _predicted(estimator: Any, method: str, X: Any) -> Array:

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -207,6 +208,19 @@ def test_bad_input_is_refused_in_one_sentence_before_any_charge(match, silent):
     message = str(caught.value)
     assert "\n" not in message
     assert message.endswith(".") and message.count(". ") <= ("not fitted yet" in message)
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_the_threshold_of_a_model_is_warned_of(wrapped):
+    model = FixedThresholdClassifier(CLF, threshold=0.1).fit(X, Y)
+    with pytest.warns(UserWarning, match="the summary is at 0.5"):
+        found = private_evaluation(make_pipeline(model) if wrapped else model, X, Y, epsilon=1.0)
+    assert found.summary()["recall at 0.5"] == found.at(0.5)["recall"]
+
+
+def test_types_of_columns_are_treated_as_public():
+    public = private_evaluation(CLF, X, Y, epsilon=1.0).privacy.treated_as_public
+    assert public[-1].startswith("the types of the columns of X")
 
 
 def test_a_large_delta_is_warned_of():

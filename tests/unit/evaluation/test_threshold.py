@@ -176,6 +176,7 @@ def test_the_members_of_a_fitted_ensemble_are_found_when_frozen():
         PrivateThresholdClassifier(voting, holdout="prefit").fit(X, Y)
 
 
+@pytest.mark.filterwarnings("ignore:the model has a threshold")
 def test_estimators_with_one_budget_pass():
     """A search, a threshold and an estimator with its public rows have one report for all that they fit."""
     for estimator in (
